@@ -1,0 +1,1 @@
+"""Policies, training and evaluation."""

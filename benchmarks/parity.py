@@ -1,0 +1,123 @@
+"""Parity: both engines deliver the same packets at the same nanosecond."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from quicgym.configs import load_tables
+from quicgym.console import wide_console
+from quicgym.envs import Scenario, Simulation, load_scenario
+from quicgym.envs.conversion import resolve_controllers
+from quicgym.envs.simulation import check_engine
+
+DEFAULT_SCENARIOS = ("ebcc-single", "ebcc-flows-3", "ebcc-flows-5")
+"""1, 3 and 5 flows."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two delivery traces, compared."""
+
+    scenario: str
+    controller: str | None
+    flows: int
+    deliveries: int
+    """On the native engine."""
+    difference: str | None
+    """The first one; None: equal to the nanosecond."""
+
+
+def compare(scenario: Scenario, controller: str | None, seed: int = 0) -> Comparison:
+    """Runs both engines and compares (flow, packet number, time in ns) of every delivery."""
+    native, ns3 = (_deliveries(scenario, controller, engine, seed) for engine in ("native", "ns3"))
+    return Comparison(
+        scenario.name,
+        controller,
+        len(list(scenario.single_flows())),
+        len(native),
+        first_difference(native, ns3),
+    )
+
+
+def _deliveries(scenario: Scenario, controller: str | None, engine: str, seed: int) -> np.ndarray:
+    with Simulation(
+        scenario, engine, seed, controller, trace_interval_ms=None, record_deliveries=True
+    ) as simulation:
+        simulation.run()
+        return simulation.deliveries()
+
+
+def first_difference(native: np.ndarray, ns3: np.ndarray) -> str | None:
+    """Returns a text on the first delivery that differs, or None."""
+    common = min(len(native), len(ns3))
+    differs = np.zeros(common, dtype=bool)
+    for name in ("flow", "packet_number", "time"):
+        differs |= native[name][:common] != ns3[name][:common]
+    if differs.any():
+        index = int(np.argmax(differs))
+    elif len(native) != len(ns3):
+        index = common
+    else:
+        return None
+    return f"delivery {index}: native {_show(native, index)}, ns-3 {_show(ns3, index)}"
+
+
+def _show(deliveries: np.ndarray, index: int) -> str:
+    if index >= len(deliveries):
+        return "has no more"
+    row = deliveries[index]
+    return f"flow {row['flow']} packet {row['packet_number']} at {row['time']} ns"
+
+
+def run_parity(scenarios: Sequence[str], controllers: Sequence[str]) -> int:
+    """Compares and prints every combination; returns the exit status, 1 for any difference.
+
+    Args:
+        scenarios: Names or paths; empty: those with 1, 3 and 5 flows.
+        controllers: Empty: those of the paper's tables.
+    """
+    check_engine("ns3")
+    combinations = list(_combinations(scenarios or DEFAULT_SCENARIOS, controllers))
+    output = Table(title="Delivery traces, native and ns-3", title_justify="left")
+    for heading in ("scenario", "controller"):
+        output.add_column(heading)
+    for heading in ("flows", "deliveries"):
+        output.add_column(heading, justify="right")
+    output.add_column("result", overflow="fold")
+    results = []
+    console = Console(stderr=True)
+    with console.status("") as status:
+        for scenario, controller in combinations:
+            status.update(f"{scenario.name}, {controller}")
+            results.append(compare(scenario, controller))
+    for result in results:
+        output.add_row(
+            result.scenario,
+            result.controller or "its flows' own",
+            str(result.flows),
+            str(result.deliveries),
+            result.difference or "equal to the nanosecond",
+        )
+    wide_console().print(output)
+    different = sum(result.difference is not None for result in results)
+    print(f"{len(results) - different} of {len(results)} equal")
+    return 1 if different else 0
+
+
+def _combinations(
+    scenarios: Sequence[str], controllers: Sequence[str]
+) -> Iterator[tuple[Scenario, str | None]]:
+    for name in dict.fromkeys(scenarios):
+        scenario = load_scenario(name)
+        scenario.check_engine("native")
+        scenario.check_engine("ns3")
+        has_open_flow = any(flow.controller is None for flow in scenario.flows)
+        names = list(dict.fromkeys(controllers)) or list(load_tables("ebcc").controllers)
+        for controller in names if has_open_flow else [None]:
+            resolve_controllers(scenario, controller)
+            yield scenario, controller

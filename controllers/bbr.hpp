@@ -1,0 +1,113 @@
+// BBR version 1 (draft-cardwell-iccrg-bbr-congestion-control-00, "the draft" below) with the
+// parameters that the papers add to it: eBCC's gamma and beta, the gain cycle, the RTT average.
+// docs/algorithms.md lists what the sources leave open and how it is read here.
+#pragma once
+
+#include "controllers/bbr_filters.hpp"
+#include "controllers/bbr_parameters.hpp"
+#include "controllers/catalogue.hpp"
+#include "controllers/controller.hpp"
+
+namespace quicgym {
+
+class Bbr final : public Controller {
+public:
+    // `name` is the preset's, for error messages; it must outlive the controller.
+    Bbr(const char* name, const ParameterValues& values, std::uint64_t max_datagram_bytes);
+
+    void on_packet_sent(Time now, std::uint64_t bytes, std::uint64_t in_flight_bytes) override;
+    void on_ack(const AckEvent& event) override;
+    void on_loss(const LossEvent& event) override;
+    void on_persistent_congestion(Time now) override;
+    void on_ecn(const EcnEvent& event) override;
+    void set_parameters(const ParameterValues& values) override;
+    ParameterValues parameters() const override;
+    ControllerSnapshot snapshot() const override;
+
+private:
+    // What the parameters come to in the units of the hot path.
+    struct Derived {
+        std::uint64_t bandwidth_window_rounds = 0;
+        std::uint64_t decision_interval_rounds = 0;
+        std::uint64_t min_window_bytes = 0;
+        double quanta_bytes = 0.0;
+        Time rtprop_window = 0;
+        Time probe_rtt_duration = 0;
+        std::size_t entry_phases = 0;      // phases of the gain cycle in which ProbeBW may begin
+        bool any_phase_may_begin = false;  // every gain is below 1
+        bool window_rule = false;          // eBCC: gamma is finite
+        bool rtprop_follows = true;        // RTprop takes lower samples
+    };
+
+    void update_bandwidth(const AckEvent& event);
+    void update_cycle_phase(const AckEvent& event);
+    void check_full_pipe(const AckEvent& event);
+    void check_drain(const AckEvent& event);
+    void update_round_trip(const AckEvent& event, bool expired);
+    void check_probe_rtt(const AckEvent& event, bool expired);
+    void update_recovery(const AckEvent& event);
+    void handle_probe_rtt(const AckEvent& event);
+    void decide(const AckEvent& event);
+    void update_pacing_rate();
+    void update_window(const AckEvent& event);
+
+    void enter_startup();
+    void enter_probe_bw(Time now, Random& random);
+    void enter_probe_rtt(Time now, bool because_of_loss);
+    void leave_probe_rtt(const AckEvent& event);
+    void set_phase(std::size_t phase, Time now);
+    void save_window();
+    void restore_window();
+    void apply_parameters(BbrParameters&& parameters);
+
+    bool sample_is_limited(const AckEvent& event) const;
+    bool may_begin_in(double gain) const { return gain >= 1.0 || derived_.any_phase_may_begin; }
+    double in_flight_target(double gain) const;
+    double queue_packets() const;
+    std::uint64_t bounded_window(double bytes) const;
+
+    const char* const name_;
+    BbrParameters parameters_;
+    Derived derived_;
+
+    // The model.
+    WindowedMaximum bandwidth_;  // bytes per second
+    MinimumRoundTrip rtprop_;
+    double smoothed_rtt_seconds_ = 0.0;  // with weight alpha; 0: no sample yet
+    double model_rtt_seconds_ = 0.0;     // RTprop, or that average when alpha > 0
+    double latest_rtt_seconds_ = 0.0;
+    std::uint64_t round_count_ = 0;
+
+    // The state machine.
+    ControllerMode mode_ = ControllerMode::startup;
+    bool filled_pipe_ = false;
+    bool idle_restart_ = false;
+    bool in_recovery_ = false;
+    bool packet_conservation_ = false;
+    bool probe_rtt_because_of_loss_ = false;
+    bool probe_rtt_round_done_ = false;
+    bool lost_since_decision_ = false;
+    bool window_held_ = false;  // eBCC: only decisions move the window
+    int full_pipe_rounds_ = 0;
+    double full_pipe_bandwidth_ = 0.0;
+    double pacing_gain_ = 0.0;
+    double cwnd_gain_ = 0.0;
+    std::size_t phase_ = 0;
+    Time phase_start_ = 0;
+    Time recovery_start_ = 0;  // of its round of packet conservation
+    Time latest_loss_time_ = 0;
+    Time probe_rtt_done_time_ = 0;  // 0: not yet down to the minimum window
+    Time probe_rtt_round_start_ = 0;
+    std::uint64_t prior_window_bytes_ = 0;  // what recovery or ProbeRTT will restore
+    std::uint64_t next_decision_round_ = 0;
+
+    // Packets sent in this span of time give rate samples of a window that ProbeRTT had cut.
+    Time limited_from_ = kNever;
+    Time limited_until_ = kNever;
+    std::uint64_t limited_until_delivered_bytes_ = 0;  // 0: the span is closed
+};
+
+ControllerSpecification bbr_specification();
+ControllerSpecification ebcc_specification();
+
+}  // namespace quicgym

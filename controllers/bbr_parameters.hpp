@@ -1,0 +1,96 @@
+// The parameters of the BBR family: structure, table and presets.
+#pragma once
+
+#include <limits>
+#include <vector>
+
+#include "controllers/parameters.hpp"
+
+namespace quicgym {
+
+struct BbrParameters {
+    double gamma = std::numeric_limits<double>::infinity();
+    double beta = 0.0;
+    std::vector<double> gain_cycle = {1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0};
+    double alpha = 0.0;
+    double startup_gain = 2.885;  // 2 / ln 2 as Linux rounds it
+    double cwnd_gain = 2.0;
+    double bandwidth_window_rounds = 0.0;  // 0: length of the gain cycle + 2
+    double rtprop_window_s = 10.0;
+    double probe_rtt_duration_ms = 200.0;
+    double min_window_packets = 4.0;
+    double send_quantum_packets = 1.0;
+    double pacing_margin = 0.99;
+    double smoothing_updates_rtprop = 1.0;  // 0 or 1
+    double decision_interval_rounds = 1.0;
+    double window_cap_targets = 1.0;
+};
+
+inline const ParameterTable<BbrParameters>& bbr_parameter_table() {
+    using P = BbrParameters;
+    static const ParameterTable<P> rows = {
+        number<P, &P::gamma>(
+            "gamma", 0.0, std::numeric_limits<double>::infinity(), "packets",
+            "Threshold on the flow's own queue, diff; infinity switches eBCC's window rule off",
+            "eBCC 3.3, Algorithm 1"),
+        number<P, &P::beta>("beta", 0.0, 1.0, "",
+                            "Share of the window that is cut on a loss in ProbeRTT while diff >= gamma",
+                            "eBCC equation 8"),
+        list<P, &P::gain_cycle>("gain_cycle", 0.1, 10.0, "",
+                                "Pacing gains of ProbeBW, one for each phase; any length from 1",
+                                "BBR draft-00 4.3.4.2"),
+        number<P, &P::alpha>(
+            "alpha", 0.0, 0.999, "",
+            "Weight of history in the RTT average that replaces RTprop in the BDP; 0: plain RTprop",
+            "BBR for high-latency networks report, technical approach 1"),
+        number<P, &P::startup_gain>(
+            "startup_gain", 1.1, 10.0, "",
+            "Pacing and window gain of Startup, 2 / ln 2; Drain paces with its inverse",
+            "BBR draft-00 4.3.2"),
+        number<P, &P::cwnd_gain>("cwnd_gain", 1.0, 10.0, "", "Window in ProbeBW as a multiple of the BDP",
+                                 "BBR draft-00 4.2.3.2 and 4.3.4"),
+        number<P, &P::bandwidth_window_rounds>(
+            "bandwidth_window_rounds", 0.0, 10000.0, "rounds",
+            "Length of the maximum filter of bandwidth; 0: length of the gain cycle + 2",
+            "BBR draft-00 4.1.1.2; Linux bbr_bw_rtts"),
+        number<P, &P::rtprop_window_s>(
+            "rtprop_window_s", 0.1, 10000.0, "s",
+            "Length of the minimum filter of RTT; ProbeRTT follows when it runs out",
+            "BBR draft-00 4.1.2.2, RTpropFilterLen"),
+        number<P, &P::probe_rtt_duration_ms>("probe_rtt_duration_ms", 0.0, 10000.0, "ms",
+                                             "ProbeRTT lasts this long, and one round at least",
+                                             "BBR draft-00 4.3.5, ProbeRTTDuration"),
+        number<P, &P::min_window_packets>("min_window_packets", 2.0, 1000.0, "packets",
+                                          "Lower bound of the window, and the window in ProbeRTT",
+                                          "BBR draft-00 4.2.3.3, BBRMinPipeCwnd"),
+        number<P, &P::send_quantum_packets>(
+            "send_quantum_packets", 0.0, 64.0, "packets",
+            "Largest burst that the pacer sends at once; three of them are added to gain * BDP",
+            "BBR draft-00 4.2.2 and 4.2.3.2"),
+        number<P, &P::pacing_margin>("pacing_margin", 0.5, 1.0, "",
+                                     "The pacing rate is this share of gain * bandwidth",
+                                     "Linux bbr_pacing_margin_percent"),
+        number<P, &P::smoothing_updates_rtprop>(
+            "smoothing_updates_rtprop", 0.0, 1.0, "",
+            "With alpha > 0, 1: RTprop is measured as ever; 0: it keeps its first sample, so that "
+            "ProbeRTT comes once per rtprop_window_s",
+            "BBR for high-latency networks report, its published code"),
+        number<P, &P::decision_interval_rounds>("decision_interval_rounds", 1.0, 1000.0, "rounds",
+                                                "eBCC's table is applied once in so many packet-timed rounds",
+                                                "eBCC Algorithm 1 leaves it open"),
+        number<P, &P::window_cap_targets>(
+            "window_cap_targets", 1.0, 10.0, "",
+            "Upper bound of the window that eBCC's rule sets, as a multiple of targetCwnd",
+            "eBCC Table 1: targetCwnd is the window's maximum limit"),
+    };
+    return rows;
+}
+
+inline BbrParameters ebcc_parameters() {
+    BbrParameters parameters;
+    parameters.gamma = 30.0;
+    parameters.beta = 0.5;
+    return parameters;
+}
+
+}  // namespace quicgym

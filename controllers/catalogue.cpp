@@ -1,0 +1,99 @@
+#include "controllers/catalogue.hpp"
+
+#include <sstream>
+#include <stdexcept>
+
+#include "controllers/bbr.hpp"
+#include "controllers/cubic.hpp"
+#include "controllers/newreno.hpp"
+#include "controllers/parameters.hpp"
+
+namespace quicgym {
+
+namespace {
+
+std::string join(const std::vector<std::string>& names) {
+    std::string text;
+    for (const auto& name : names) text += (text.empty() ? "" : ", ") + name;
+    return text;
+}
+
+std::string range_text(const ParameterSpecification& specification) {
+    std::ostringstream text;
+    text << "[" << specification.minimum << ", " << specification.maximum << "]";
+    if (!specification.unit.empty()) text << " " << specification.unit;
+    return text.str();
+}
+
+}  // namespace
+
+void check_parameter(const std::string& controller, const ParameterSpecification& specification,
+                     const std::vector<double>& values) {
+    std::ostringstream subject;
+    subject << "parameter '" << specification.name << "' of controller '" << controller << "' ";
+    if (values.empty() || (!specification.is_list && values.size() != 1)) {
+        subject << "takes " << (specification.is_list ? "a list of at least one number" : "one number")
+                << ", not " << values.size() << "; the range is " << range_text(specification);
+        throw std::invalid_argument(subject.str());
+    }
+    for (const double value : values) {
+        // Written so that NaN fails too.
+        if (!(value >= specification.minimum && value <= specification.maximum)) {
+            subject << "is " << value << ", outside the range " << range_text(specification);
+            throw std::invalid_argument(subject.str());
+        }
+    }
+}
+
+void throw_unknown_parameter(const std::string& controller, const std::string& name,
+                             const std::vector<std::string>& known) {
+    throw std::invalid_argument("controller '" + controller + "' has no parameter '" + name +
+                                "'; it has: " + join(known));
+}
+
+const std::vector<ControllerSpecification>& catalogue() {
+    static const std::vector<ControllerSpecification> controllers = {
+        newreno_specification(),
+        cubic_specification(),
+        bbr_specification(),
+        ebcc_specification(),
+    };
+    return controllers;
+}
+
+const ControllerSpecification& find_controller(const std::string& name) {
+    std::vector<std::string> known;
+    for (const auto& specification : catalogue()) {
+        if (specification.name == name) return specification;
+        known.push_back(specification.name);
+    }
+    throw std::invalid_argument("no controller is named '" + name + "'; there are: " + join(known));
+}
+
+ParameterValues complete_parameters(const ControllerSpecification& specification,
+                                    const ParameterValues& values) {
+    ParameterValues complete;
+    for (const auto& parameter : specification.parameters) complete[parameter.name] = parameter.default_value;
+    for (const auto& [name, numbers] : values) {
+        const ParameterSpecification* found = nullptr;
+        std::vector<std::string> known;
+        for (const auto& parameter : specification.parameters) {
+            if (parameter.name == name) found = &parameter;
+            known.push_back(parameter.name);
+        }
+        if (found == nullptr) throw_unknown_parameter(specification.name, name, known);
+        check_parameter(specification.name, *found, numbers);
+        complete[name] = numbers;
+    }
+    return complete;
+}
+
+std::unique_ptr<Controller> make_controller(const std::string& name, const ParameterValues& values,
+                                            std::uint64_t max_datagram_bytes) {
+    if (max_datagram_bytes == 0)
+        throw std::invalid_argument("max_datagram_bytes is 0; it must be at least 1");
+    const ControllerSpecification& specification = find_controller(name);
+    return specification.make(complete_parameters(specification, values), max_datagram_bytes);
+}
+
+}  // namespace quicgym

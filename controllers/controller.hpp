@@ -1,0 +1,126 @@
+// The interface between the QUIC sender and a congestion controller.
+//
+// A controller holds no clock and no random source: both come in with the event. It is called
+// once per ACK frame, not once per acknowledged packet, and it never allocates after construction.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "sim/random.hpp"
+#include "sim/time.hpp"
+
+namespace quicgym {
+
+// A parameter's value: one number, or a list such as BBR's gain cycle. The catalogue
+// (catalogue.hpp) says which, with range and unit.
+using ParameterValues = std::map<std::string, std::vector<double>>;
+
+// Delivery-rate sample, draft-cheng-iccrg-delivery-rate-estimation-02.
+struct RateSample {
+    double delivery_rate = 0.0;  // bytes per second; 0 when there is no valid sample
+    Time interval = 0;           // the longer of send and ACK interval, ns
+    bool app_limited = false;    // taken while the application, not the network, set the rate
+};
+
+// Everything known after one ACK frame was processed; losses that it revealed included.
+struct AckEvent {
+    Time now = 0;
+    Time rtt = 0;                       // latest sample, less the peer's ACK delay (RFC 9002 5.3); 0: none
+    Time smoothed_rtt = 0;              // RFC 9002 5.3
+    Time min_rtt = 0;                   // over the connection's life, RFC 9002 5.2
+    Time largest_acked_sent_time = 0;   // send time of the largest newly acknowledged packet
+    std::uint64_t delivered_bytes = 0;  // total acknowledged on the connection so far
+    std::uint64_t newly_acked_bytes = 0;
+    std::uint64_t newly_lost_bytes = 0;
+    std::uint64_t prior_in_flight_bytes = 0;  // before this ACK frame
+    std::uint64_t in_flight_bytes = 0;        // after it
+    RateSample sample;
+    bool app_limited = false;  // the sender, not the window, limits sending now (RFC 9002 7.8)
+    bool round_start = false;  // this ACK begins a new packet-timed round
+    Random* random = nullptr;  // the flow's own stream; never null when the sender calls
+};
+
+struct LossEvent {
+    Time now = 0;
+    Time largest_lost_sent_time = 0;
+    std::uint64_t lost_bytes = 0;
+    std::uint64_t lost_packets = 0;
+    std::uint64_t in_flight_bytes = 0;  // after removing what was lost
+};
+
+struct EcnEvent {
+    Time now = 0;
+    Time largest_acked_sent_time = 0;
+    std::uint64_t newly_marked_packets = 0;  // increase of the ECN-CE count
+    std::uint64_t in_flight_bytes = 0;
+};
+
+enum class ControllerMode : std::uint8_t {
+    slow_start = 0,
+    congestion_avoidance = 1,
+    recovery = 2,
+    startup = 3,
+    drain = 4,
+    probe_bw = 5,
+    probe_rtt = 6,
+};
+
+// What an observer may read between events. Fields that an algorithm does not have stay 0.
+struct ControllerSnapshot {
+    std::uint64_t window_bytes = 0;
+    double pacing_rate = 0.0;  // bytes per second
+    ControllerMode mode = ControllerMode::slow_start;
+    double bandwidth_estimate = 0.0;      // bytes per second
+    Time round_trip_estimate = 0;         // what the model takes for the propagation delay, ns
+    double queue_estimate_packets = 0.0;  // eBCC's diff
+};
+
+class Controller {
+public:
+    explicit Controller(std::uint64_t max_datagram_bytes) : max_datagram_bytes_(max_datagram_bytes) {}
+    virtual ~Controller() = default;
+    Controller(const Controller&) = delete;
+    Controller& operator=(const Controller&) = delete;
+
+    // in_flight_bytes counts the packet just sent.
+    virtual void on_packet_sent(Time now, std::uint64_t bytes, std::uint64_t in_flight_bytes) {
+        (void)now, (void)bytes, (void)in_flight_bytes;
+    }
+    // Called after on_loss when one ACK frame does both, as in RFC 9002 A.7.
+    virtual void on_ack(const AckEvent& event) = 0;
+    virtual void on_loss(const LossEvent& event) = 0;
+    virtual void on_persistent_congestion(Time now) = 0;
+    virtual void on_ecn(const EcnEvent& event) = 0;
+
+    // Replaces the named parameters and keeps the state. Throws std::invalid_argument, naming the
+    // parameter, value and range, and changes nothing in that case.
+    virtual void set_parameters(const ParameterValues& values) = 0;
+    virtual ParameterValues parameters() const = 0;
+
+    virtual ControllerSnapshot snapshot() const = 0;
+
+    // Plain members behind inline getters: the sender reads both for every packet.
+    std::uint64_t window_bytes() const { return window_bytes_; }
+    double pacing_rate() const { return pacing_rate_; }  // bytes per second, above 0
+    std::uint64_t max_datagram_bytes() const { return max_datagram_bytes_; }
+
+protected:
+    std::uint64_t window_bytes_ = 0;
+    double pacing_rate_ = 0.0;
+    const std::uint64_t max_datagram_bytes_;
+};
+
+// RFC 9002 7.2: ten datagrams, but at most 14,720 bytes (or two datagrams where those are larger).
+inline std::uint64_t initial_window_bytes(std::uint64_t max_datagram_bytes) {
+    const std::uint64_t limit = 14'720 > 2 * max_datagram_bytes ? 14'720 : 2 * max_datagram_bytes;
+    const std::uint64_t ten = 10 * max_datagram_bytes;
+    return ten < limit ? ten : limit;
+}
+
+// RFC 9002 6.2.2: the RTT assumed before the first sample.
+inline constexpr Time kInitialRtt = 333 * kMillisecond;
+
+}  // namespace quicgym

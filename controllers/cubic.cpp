@@ -1,0 +1,217 @@
+#include "controllers/cubic.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "controllers/parameters.hpp"
+
+namespace quicgym {
+
+namespace {
+
+const ParameterTable<CubicParameters>& table() {
+    using P = CubicParameters;
+    static const ParameterTable<P> rows = {
+        number<P, &P::c>("c", 0.001, 100.0, "segments/s^3", "Aggressiveness of the cubic function",
+                         "RFC 9438 4.1.1 and 5"),
+        number<P, &P::beta>("beta", 0.1, 0.95, "", "What is left of the window after a congestion event",
+                            "RFC 9438 4.6, beta_cubic"),
+        number<P, &P::fast_convergence>(
+            "fast_convergence", 0.0, 1.0, "",
+            "1: a flow whose window shrinks from loss to loss gives bandwidth away; 0: it does not",
+            "RFC 9438 4.7"),
+        number<P, &P::hystart>("hystart", 0.0, 1.0, "",
+                               "1: HyStart++ may end the first slow start; 0: it may not",
+                               "RFC 9438 4.10, RFC 9406"),
+        number<P, &P::pacing_gain>("pacing_gain", 1.0, 4.0, "",
+                                   "N in pacing rate = N * window / smoothed RTT, in congestion avoidance",
+                                   "RFC 9002 7.7"),
+        number<P, &P::slow_start_pacing_gain>("slow_start_pacing_gain", 1.0, 4.0, "", "N in slow start",
+                                              "RFC 9002 7.7; Linux tcp_pacing_ss_ratio"),
+    };
+    return rows;
+}
+
+bool is_on(double value) {
+    return value >= 0.5;
+}
+
+}  // namespace
+
+void HyStart::on_ack(Time rtt, bool round_start) {
+    if (round_start) {
+        last_round_min_rtt_ = current_round_min_rtt_;
+        current_round_min_rtt_ = kNever;
+        samples_ = 0;
+        // RFC 9406 4.3: the round in which it began counts, although it is a part of one.
+        if (conservative_) ++conservative_rounds_;
+    }
+    if (rtt <= 0) return;
+    current_round_min_rtt_ = std::min(current_round_min_rtt_, rtt);
+    if (++samples_ < kRttSamples) return;
+    if (conservative_) {
+        if (current_round_min_rtt_ < baseline_min_rtt_) {  // the rise was not a queue: go on
+            conservative_ = false;
+            conservative_rounds_ = 0;
+        }
+        return;
+    }
+    if (last_round_min_rtt_ == kNever) return;
+    const Time threshold =
+        std::clamp(last_round_min_rtt_ / kMinRttDivisor, kMinRttThreshold, kMaxRttThreshold);
+    if (current_round_min_rtt_ >= last_round_min_rtt_ + threshold) {
+        baseline_min_rtt_ = current_round_min_rtt_;
+        conservative_ = true;
+        conservative_rounds_ = 0;
+    }
+}
+
+Cubic::Cubic(const ParameterValues& values, std::uint64_t max_datagram_bytes)
+    : Controller(max_datagram_bytes),
+      segments_per_byte_(1.0 / static_cast<double>(max_datagram_bytes)),
+      window_(static_cast<double>(initial_window_bytes(max_datagram_bytes)) * segments_per_byte_) {
+    apply_parameters(with_values(table(), "cubic", CubicParameters(), values));
+    publish();
+}
+
+void Cubic::on_ack(const AckEvent& event) {
+    pacing_.update_rtt(event.smoothed_rtt);
+    recovery_.on_ack(event.largest_acked_sent_time);
+    // RFC 9438 5.8: the epoch's clock stands still while the application limits the sender.
+    if ((was_app_limited_ || event.app_limited) && epoch_start_ != kNever) {
+        epoch_start_ += event.now - last_ack_time_;
+    }
+    was_app_limited_ = event.app_limited;
+    last_ack_time_ = event.now;
+
+    const double acked = static_cast<double>(event.newly_acked_bytes) * segments_per_byte_;
+    if (in_slow_start()) {
+        slow_start(event, acked);
+    } else if (!recovery_.covers(event.largest_acked_sent_time) && !event.app_limited) {
+        congestion_avoidance(event, acked);
+    }
+    publish();
+}
+
+void Cubic::slow_start(const AckEvent& event, double acked) {
+    // RFC 9406 4.3: HyStart++ is for the first slow start only.
+    const bool watched = is_on(parameters_.hystart) && std::isinf(slow_start_threshold_);
+    if (!recovery_.covers(event.largest_acked_sent_time) && !event.app_limited) {
+        window_ += watched ? acked * hystart_.growth() : acked;
+    }
+    if (watched) {
+        hystart_.on_ack(event.rtt, event.round_start);
+        if (hystart_.done()) slow_start_threshold_ = window_;
+    }
+}
+
+// RFC 9438 4.2, equation 1, in segments.
+double Cubic::cubic_window(double seconds) const {
+    const double distance = seconds - k_seconds_;
+    return epoch_c_ * distance * distance * distance + w_max_;
+}
+
+void Cubic::congestion_avoidance(const AckEvent& event, double acked) {
+    if (epoch_start_ == kNever) begin_epoch(event.now);
+    const double seconds = to_seconds(event.now - epoch_start_);
+    const double acked_windows = acked / window_;
+    // RFC 9438 4.3, equation 4: what Reno would have; alpha is 1 once it is back at the old window.
+    w_est_ += (w_est_ >= cwnd_prior_ ? 1.0 : alpha_) * acked_windows;
+    if (cubic_window(seconds) < w_est_) {
+        window_ = std::max(window_, w_est_);
+        return;
+    }
+    // RFC 9438 4.2, 4.4 and 4.5: towards where the cubic will be one round trip from now.
+    const double target =
+        std::clamp(cubic_window(seconds + to_seconds(event.smoothed_rtt)), window_, 1.5 * window_);
+    window_ += (target - window_) * acked_windows;
+}
+
+// The only cube root: once per congestion event. RFC 9438 4.2, equation 2.
+void Cubic::begin_epoch(Time now) {
+    epoch_start_ = now;
+    epoch_c_ = parameters_.c;
+    w_est_ = window_;
+    if (w_max_ == 0.0) cwnd_prior_ = window_;  // RFC 9438 4.8 and 4.10: after a timeout or HyStart++
+    if (w_max_ > window_) {
+        k_seconds_ = std::cbrt((w_max_ - window_) / epoch_c_);
+    } else {
+        w_max_ = window_;
+        k_seconds_ = 0.0;
+    }
+}
+
+void Cubic::on_loss(const LossEvent& event) {
+    congestion_event(event.now, event.largest_lost_sent_time);
+}
+
+// RFC 9002 7.1: an increase of the ECN-CE count is treated as a loss.
+void Cubic::on_ecn(const EcnEvent& event) {
+    if (event.newly_marked_packets > 0) congestion_event(event.now, event.largest_acked_sent_time);
+}
+
+void Cubic::congestion_event(Time now, Time sent_time) {
+    if (recovery_.covers(sent_time)) return;
+    recovery_.begin(now);
+    // RFC 9438 4.7.
+    const bool shrinking = window_ < w_max_;
+    w_max_ =
+        shrinking && is_on(parameters_.fast_convergence) ? window_ * (1.0 + parameters_.beta) * 0.5 : window_;
+    // RFC 9438 4.6, with cwnd for flight_size, as a QUIC sender that minds RFC 9002 7.8 may.
+    cwnd_prior_ = window_;
+    window_ = std::max(window_ * parameters_.beta, static_cast<double>(kMinimumWindowDatagrams));
+    slow_start_threshold_ = window_;
+    epoch_start_ = kNever;
+    publish();
+}
+
+// RFC 9438 4.8 for the epoch that follows, RFC 9002 7.6.2 for the window.
+void Cubic::on_persistent_congestion(Time) {
+    window_ = static_cast<double>(kMinimumWindowDatagrams);
+    w_max_ = 0.0;
+    epoch_start_ = kNever;
+    recovery_.reset();
+    publish();
+}
+
+void Cubic::apply_parameters(const CubicParameters& parameters) {
+    parameters_ = parameters;
+    alpha_ = 3.0 * (1.0 - parameters.beta) / (1.0 + parameters.beta);
+}
+
+void Cubic::publish() {
+    const double bytes = window_ * static_cast<double>(max_datagram_bytes_);
+    window_bytes_ = static_cast<std::uint64_t>(static_cast<std::int64_t>(bytes + 0.5));
+    pacing_rate_ =
+        pacing_.rate(in_slow_start() ? parameters_.slow_start_pacing_gain : parameters_.pacing_gain, bytes);
+}
+
+void Cubic::set_parameters(const ParameterValues& values) {
+    apply_parameters(with_values(table(), "cubic", parameters_, values));
+    publish();
+}
+
+ParameterValues Cubic::parameters() const {
+    return to_values(table(), parameters_);
+}
+
+ControllerSnapshot Cubic::snapshot() const {
+    ControllerSnapshot result;
+    result.window_bytes = window_bytes_;
+    result.pacing_rate = pacing_rate_;
+    result.mode = recovery_.active() ? ControllerMode::recovery
+                  : in_slow_start()  ? ControllerMode::slow_start
+                                     : ControllerMode::congestion_avoidance;
+    return result;
+}
+
+ControllerSpecification cubic_specification() {
+    return {
+        "cubic", "CUBIC: the window follows a cubic function of the time since the last loss",
+        "RFC 9438; HyStart++, RFC 9406, as an option", specifications(table(), CubicParameters()),
+        [](const ParameterValues& values, std::uint64_t max_datagram_bytes) -> std::unique_ptr<Controller> {
+            return std::make_unique<Cubic>(values, max_datagram_bytes);
+        }};
+}
+
+}  // namespace quicgym

@@ -1,0 +1,89 @@
+// CUBIC, RFC 9438, with HyStart++, RFC 9406, as an option.
+#pragma once
+
+#include <limits>
+
+#include "controllers/catalogue.hpp"
+#include "controllers/controller.hpp"
+#include "controllers/window_pacing.hpp"
+
+namespace quicgym {
+
+struct CubicParameters {
+    double c = 0.4;
+    double beta = 0.7;
+    double fast_convergence = 1.0;  // 0 or 1
+    double hystart = 0.0;           // 0 or 1
+    double pacing_gain = 1.25;
+    double slow_start_pacing_gain = 2.0;
+};
+
+// The delay signal that ends slow start before loss does, RFC 9406 4.2 and 4.3.
+class HyStart {
+public:
+    void on_ack(Time rtt, bool round_start);
+    // RFC 9406 4.3: conservative slow start has lasted CSS_ROUNDS.
+    bool done() const { return conservative_rounds_ >= kConservativeRounds; }
+    double growth() const { return conservative_ ? kConservativeGrowth : 1.0; }
+
+private:
+    static constexpr Time kMinRttThreshold = 4 * kMillisecond;
+    static constexpr Time kMaxRttThreshold = 16 * kMillisecond;
+    static constexpr Time kMinRttDivisor = 8;
+    static constexpr int kRttSamples = 8;
+    static constexpr double kConservativeGrowth = 1.0 / 4.0;  // CSS_GROWTH_DIVISOR 4
+    static constexpr int kConservativeRounds = 5;
+
+    Time last_round_min_rtt_ = kNever;
+    Time current_round_min_rtt_ = kNever;
+    Time baseline_min_rtt_ = kNever;
+    int samples_ = 0;
+    int conservative_rounds_ = 0;
+    bool conservative_ = false;
+};
+
+class Cubic final : public Controller {
+public:
+    Cubic(const ParameterValues& values, std::uint64_t max_datagram_bytes);
+
+    void on_ack(const AckEvent& event) override;
+    void on_loss(const LossEvent& event) override;
+    void on_persistent_congestion(Time now) override;
+    void on_ecn(const EcnEvent& event) override;
+    void set_parameters(const ParameterValues& values) override;
+    ParameterValues parameters() const override;
+    ControllerSnapshot snapshot() const override;
+
+private:
+    bool in_slow_start() const { return window_ < slow_start_threshold_; }
+    double cubic_window(double seconds) const;
+    void slow_start(const AckEvent& event, double acked);
+    void congestion_avoidance(const AckEvent& event, double acked);
+    void begin_epoch(Time now);
+    void congestion_event(Time now, Time sent_time);
+    void apply_parameters(const CubicParameters& parameters);
+    void publish();
+
+    CubicParameters parameters_;
+    double alpha_ = 0.0;  // RFC 9438 4.3, alpha_cubic
+    const double segments_per_byte_;
+
+    // Windows in segments of the maximum datagram size, named as in RFC 9438 4.1.2.
+    double window_;
+    double slow_start_threshold_ = std::numeric_limits<double>::infinity();
+    double w_max_ = 0.0;  // 0: undefined, no loss yet or a timeout since
+    double w_est_ = 0.0;
+    double cwnd_prior_ = 0.0;
+    double k_seconds_ = 0.0;
+    double epoch_c_ = 0.0;  // an epoch keeps the C that its K was computed with
+    Time epoch_start_ = kNever;
+    Time last_ack_time_ = 0;
+    bool was_app_limited_ = false;
+    RecoveryPeriod recovery_;
+    WindowPacing pacing_;
+    HyStart hystart_;
+};
+
+ControllerSpecification cubic_specification();
+
+}  // namespace quicgym

@@ -1,0 +1,117 @@
+#include "controllers/newreno.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "controllers/parameters.hpp"
+
+namespace quicgym {
+
+namespace {
+
+const ParameterTable<NewRenoParameters>& table() {
+    using P = NewRenoParameters;
+    static const ParameterTable<P> rows = {
+        number<P, &P::loss_reduction_factor>("loss_reduction_factor", 0.1, 0.95, "",
+                                             "What is left of the window after a congestion event",
+                                             "RFC 9002 B.1, kLossReductionFactor"),
+        number<P, &P::pacing_gain>("pacing_gain", 1.0, 4.0, "",
+                                   "N in pacing rate = N * window / smoothed RTT, in congestion avoidance",
+                                   "RFC 9002 7.7"),
+        number<P, &P::slow_start_pacing_gain>("slow_start_pacing_gain", 1.0, 4.0, "", "N in slow start",
+                                              "RFC 9002 7.7; Linux tcp_pacing_ss_ratio"),
+    };
+    return rows;
+}
+
+}  // namespace
+
+NewReno::NewReno(const ParameterValues& values, std::uint64_t max_datagram_bytes)
+    : Controller(max_datagram_bytes),
+      parameters_(with_values(table(), "newreno", NewRenoParameters(), values)),
+      slow_start_threshold_(std::numeric_limits<std::uint64_t>::max()) {
+    window_bytes_ = initial_window_bytes(max_datagram_bytes);
+    update_pacing_rate();
+}
+
+void NewReno::on_ack(const AckEvent& event) {
+    pacing_.update_rtt(event.smoothed_rtt);
+    recovery_.on_ack(event.largest_acked_sent_time);
+    // RFC 9002 B.5: no growth for packets of the recovery period, nor (7.8) while underutilised.
+    if (!recovery_.covers(event.largest_acked_sent_time) && !event.app_limited) {
+        if (in_slow_start()) {
+            window_bytes_ += event.newly_acked_bytes;
+        } else {
+            // RFC 9002 7.3.3: one datagram for each window acknowledged, counted in bytes.
+            acked_bytes_ += event.newly_acked_bytes;
+            if (acked_bytes_ >= window_bytes_) {
+                acked_bytes_ -= window_bytes_;
+                window_bytes_ += max_datagram_bytes_;
+            }
+        }
+    }
+    update_pacing_rate();
+}
+
+void NewReno::on_loss(const LossEvent& event) {
+    congestion_event(event.now, event.largest_lost_sent_time);
+}
+
+// RFC 9002 7.1: an increase of the ECN-CE count is treated as a loss.
+void NewReno::on_ecn(const EcnEvent& event) {
+    if (event.newly_marked_packets > 0) congestion_event(event.now, event.largest_acked_sent_time);
+}
+
+// RFC 9002 B.6, OnCongestionEvent.
+void NewReno::congestion_event(Time now, Time sent_time) {
+    if (recovery_.covers(sent_time)) return;
+    recovery_.begin(now);
+    slow_start_threshold_ =
+        static_cast<std::uint64_t>(static_cast<double>(window_bytes_) * parameters_.loss_reduction_factor);
+    window_bytes_ = std::max(slow_start_threshold_, kMinimumWindowDatagrams * max_datagram_bytes_);
+    acked_bytes_ = 0;
+    update_pacing_rate();
+}
+
+// RFC 9002 7.6.2 and B.8; the threshold stays, so the window comes back by slow start.
+void NewReno::on_persistent_congestion(Time) {
+    window_bytes_ = kMinimumWindowDatagrams * max_datagram_bytes_;
+    acked_bytes_ = 0;
+    recovery_.reset();
+    update_pacing_rate();
+}
+
+void NewReno::update_pacing_rate() {
+    const double gain = in_slow_start() ? parameters_.slow_start_pacing_gain : parameters_.pacing_gain;
+    pacing_rate_ = pacing_.rate(gain, static_cast<double>(window_bytes_));
+}
+
+void NewReno::set_parameters(const ParameterValues& values) {
+    parameters_ = with_values(table(), "newreno", parameters_, values);
+    update_pacing_rate();
+}
+
+ParameterValues NewReno::parameters() const {
+    return to_values(table(), parameters_);
+}
+
+ControllerSnapshot NewReno::snapshot() const {
+    ControllerSnapshot result;
+    result.window_bytes = window_bytes_;
+    result.pacing_rate = pacing_rate_;
+    result.mode = recovery_.active() ? ControllerMode::recovery
+                  : in_slow_start()  ? ControllerMode::slow_start
+                                     : ControllerMode::congestion_avoidance;
+    return result;
+}
+
+ControllerSpecification newreno_specification() {
+    return {
+        "newreno", "NewReno: additive increase, multiplicative decrease on loss or ECN-CE",
+        "RFC 9002 section 7 and appendix B", specifications(table(), NewRenoParameters()),
+        [](const ParameterValues& values, std::uint64_t max_datagram_bytes) -> std::unique_ptr<Controller> {
+            return std::make_unique<NewReno>(values, max_datagram_bytes);
+        }};
+}
+
+}  // namespace quicgym

@@ -1,0 +1,42 @@
+// NewReno as QUIC specifies it: RFC 9002 section 7 and appendix B.
+#pragma once
+
+#include "controllers/catalogue.hpp"
+#include "controllers/controller.hpp"
+#include "controllers/window_pacing.hpp"
+
+namespace quicgym {
+
+struct NewRenoParameters {
+    double loss_reduction_factor = 0.5;
+    double pacing_gain = 1.25;
+    double slow_start_pacing_gain = 2.0;
+};
+
+class NewReno final : public Controller {
+public:
+    NewReno(const ParameterValues& values, std::uint64_t max_datagram_bytes);
+
+    void on_ack(const AckEvent& event) override;
+    void on_loss(const LossEvent& event) override;
+    void on_persistent_congestion(Time now) override;
+    void on_ecn(const EcnEvent& event) override;
+    void set_parameters(const ParameterValues& values) override;
+    ParameterValues parameters() const override;
+    ControllerSnapshot snapshot() const override;
+
+private:
+    bool in_slow_start() const { return window_bytes_ < slow_start_threshold_; }
+    void congestion_event(Time now, Time sent_time);
+    void update_pacing_rate();
+
+    NewRenoParameters parameters_;
+    std::uint64_t slow_start_threshold_;
+    std::uint64_t acked_bytes_ = 0;  // since the window last grew in congestion avoidance
+    RecoveryPeriod recovery_;
+    WindowPacing pacing_;
+};
+
+ControllerSpecification newreno_specification();
+
+}  // namespace quicgym

@@ -1,0 +1,88 @@
+// One table per algorithm ties its parameter structure to the catalogue: names, ranges and units
+// are written once, and a preset's defaults are simply another value of the structure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "controllers/catalogue.hpp"
+
+namespace quicgym {
+
+template <typename Parameters>
+struct ParameterRow {
+    ParameterSpecification specification;  // default_value stays empty: the structure holds it
+    std::vector<double> (*read)(const Parameters& parameters);
+    void (*write)(Parameters& parameters, const std::vector<double>& values);
+};
+
+template <typename Parameters>
+using ParameterTable = std::vector<ParameterRow<Parameters>>;
+
+// A parameter that is one number: `Member` points to a double of the structure.
+template <typename Parameters, double Parameters::* Member>
+ParameterRow<Parameters> number(const char* name, double minimum, double maximum, const char* unit,
+                                const char* description, const char* source) {
+    return {{name, {}, minimum, maximum, false, unit, description, source},
+            [](const Parameters& parameters) { return std::vector<double>{parameters.*Member}; },
+            [](Parameters& parameters, const std::vector<double>& values) {
+                parameters.*Member = values.front();
+            }};
+}
+
+// A parameter that is a list of numbers, each of them within the range.
+template <typename Parameters, std::vector<double> Parameters::* Member>
+ParameterRow<Parameters> list(const char* name, double minimum, double maximum, const char* unit,
+                              const char* description, const char* source) {
+    return {{name, {}, minimum, maximum, true, unit, description, source},
+            [](const Parameters& parameters) { return parameters.*Member; },
+            [](Parameters& parameters, const std::vector<double>& values) { parameters.*Member = values; }};
+}
+
+// Throws std::invalid_argument that names controller, parameter, value and range.
+void check_parameter(const std::string& controller, const ParameterSpecification& specification,
+                     const std::vector<double>& values);
+
+// Throws std::invalid_argument that names what is unknown and lists what exists.
+[[noreturn]] void throw_unknown_parameter(const std::string& controller, const std::string& name,
+                                          const std::vector<std::string>& known);
+
+template <typename Parameters>
+std::vector<ParameterSpecification> specifications(const ParameterTable<Parameters>& table,
+                                                   const Parameters& defaults) {
+    std::vector<ParameterSpecification> result;
+    for (const auto& row : table) {
+        result.push_back(row.specification);
+        result.back().default_value = row.read(defaults);
+    }
+    return result;
+}
+
+template <typename Parameters>
+ParameterValues to_values(const ParameterTable<Parameters>& table, const Parameters& parameters) {
+    ParameterValues values;
+    for (const auto& row : table) values[row.specification.name] = row.read(parameters);
+    return values;
+}
+
+// `parameters` with the named values replaced; checks all of them before it returns any.
+template <typename Parameters>
+Parameters with_values(const ParameterTable<Parameters>& table, const std::string& controller,
+                       Parameters parameters, const ParameterValues& values) {
+    for (const auto& [name, numbers] : values) {
+        const ParameterRow<Parameters>* found = nullptr;
+        for (const auto& row : table) {
+            if (row.specification.name == name) found = &row;
+        }
+        if (found == nullptr) {
+            std::vector<std::string> known;
+            for (const auto& row : table) known.push_back(row.specification.name);
+            throw_unknown_parameter(controller, name, known);
+        }
+        check_parameter(controller, found->specification, numbers);
+        found->write(parameters, numbers);
+    }
+    return parameters;
+}
+
+}  // namespace quicgym

@@ -1,0 +1,44 @@
+// What the window-based controllers share: the recovery period and the pacing rate.
+#pragma once
+
+#include "controllers/controller.hpp"
+
+namespace quicgym {
+
+// RFC 9002 7.3.2: from a congestion event until a packet sent after it is acknowledged. One
+// period reacts once, whatever else is lost or marked among the packets sent before it began.
+class RecoveryPeriod {
+public:
+    // RFC 9002 B.5, InCongestionRecovery: was a packet sent at this time sent before the event?
+    bool covers(Time sent_time) const { return sent_time <= start_; }
+    bool active() const { return active_; }
+    void begin(Time now) {
+        start_ = now;
+        active_ = true;
+    }
+    void on_ack(Time largest_acked_sent_time) { active_ = active_ && covers(largest_acked_sent_time); }
+    void reset() { *this = RecoveryPeriod(); }
+
+private:
+    Time start_ = -1;  // before every packet
+    bool active_ = false;
+};
+
+// RFC 9002 7.7: rate = N * congestion_window / smoothed_rtt.
+class WindowPacing {
+public:
+    void update_rtt(Time smoothed_rtt) {
+        if (smoothed_rtt > 0) round_trips_per_second_ = 1e9 / static_cast<double>(smoothed_rtt);
+    }
+    double rate(double gain, double window_bytes) const {
+        return gain * window_bytes * round_trips_per_second_;
+    }
+
+private:
+    double round_trips_per_second_ = 1e9 / static_cast<double>(kInitialRtt);
+};
+
+// RFC 9002 7.2: kMinimumWindow.
+inline constexpr std::uint64_t kMinimumWindowDatagrams = 2;
+
+}  // namespace quicgym

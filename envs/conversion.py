@@ -1,0 +1,166 @@
+"""From the scenario models to the plain structures that both engines read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from quicgym import _core
+from quicgym.controllers import catalogue
+from quicgym.envs.scenario import (
+    TCP_CONTROLLERS,
+    Application,
+    BernoulliLoss,
+    Bursts,
+    ConstantRate,
+    Flow,
+    GilbertElliottLoss,
+    Link,
+    OnOff,
+    Scenario,
+    ScenarioError,
+    Transfer,
+    closest,
+    read_mahimahi,
+)
+
+
+def nanoseconds(seconds: float) -> int:
+    """Returns a time in s as whole ns."""
+    return round(seconds * 1e9)
+
+
+def _bits_per_second(mbps: float) -> int:
+    return round(mbps * 1e6)
+
+
+def to_core(scenario: Scenario, controllers: Sequence[str]) -> _core.Scenario:
+    """Fills the C++ structures.
+
+    Args:
+        scenario: Checked by its model.
+        controllers: One name per single flow, as `resolve_controllers` returns them.
+    """
+    core = _core.Scenario()
+    core.bottleneck = _link(scenario.bottleneck)
+    core.reverse = _link(scenario.reverse_link)
+    core.flows = [
+        _flow(scenario, name, flow, controller)
+        for (name, flow), controller in zip(scenario.single_flows(), controllers, strict=True)
+    ]
+    return core
+
+
+def resolve_controllers(
+    scenario: Scenario, controllers: str | Sequence[str] | None
+) -> tuple[str, ...]:
+    """Returns the controller of every single flow.
+
+    Args:
+        scenario: Flows that name their own controller keep it.
+        controllers: One name for all the other flows, or a list of one name for each of them.
+
+    Raises:
+        ScenarioError: Unknown name, a wrong number of names, or a flow without a controller.
+    """
+    flows = list(scenario.single_flows())
+    open_flows = [name for name, flow in flows if flow.controller is None]
+    if controllers is None:
+        controllers = []
+    elif isinstance(controllers, str):
+        controllers = [controllers] * len(open_flows)
+    if len(controllers) != len(open_flows):
+        raise ScenarioError(
+            f"{scenario.name}: {len(open_flows)} of its flows name no controller "
+            f"({', '.join(open_flows)}), and {len(controllers)} are given; "
+            "give one name for all of them, or a list of one for each"
+        )
+    given = iter(controllers)
+    return tuple(
+        _known(flow.controller or next(given), flow.transport == "tcp") for _, flow in flows
+    )
+
+
+def _known(controller: str, tcp: bool) -> str:
+    known = TCP_CONTROLLERS if tcp else [entry.name for entry in catalogue()]
+    if controller not in known:
+        kind = "controller of ns-3's TCP" if tcp else "controller"
+        raise ScenarioError(f"unknown {kind} {controller!r}; {closest(controller, known)}")
+    return controller
+
+
+def _link(link: Link) -> _core.Link:
+    core = _core.Link()
+    core.delay = nanoseconds(link.delay_ms / 1e3)
+    core.queue_limit = link.queue.limit
+    core.queue_unit = getattr(_core.QueueUnit, link.queue.unit)
+    core.queue_discipline = link.queue.discipline
+    core.ecn_marking = link.queue.ecn_marking
+    if link.rate_mbps is not None:
+        core.rate_bits_per_second = _bits_per_second(link.rate_mbps)
+    if link.trace is not None:
+        core.delivery_opportunities_ms = read_mahimahi(link.trace)
+    steps = []
+    for step in link.rate_schedule:
+        core_step = _core.RateStep()
+        core_step.at = nanoseconds(step.at_s)
+        core_step.rate_bits_per_second = _bits_per_second(step.rate_mbps)
+        steps.append(core_step)
+    core.rate_schedule = steps
+    core.loss = _loss(link.loss)
+    return core
+
+
+def _loss(loss: BernoulliLoss | GilbertElliottLoss | None) -> _core.LossModel:
+    core = _core.LossModel()
+    if isinstance(loss, BernoulliLoss):
+        core.kind = _core.LossKind.bernoulli
+        core.probability = loss.probability
+    elif isinstance(loss, GilbertElliottLoss):
+        core.kind = _core.LossKind.gilbert_elliott
+        core.good_to_bad = loss.good_to_bad
+        core.bad_to_good = loss.bad_to_good
+        core.loss_in_good = loss.loss_in_good
+        core.loss_in_bad = loss.loss_in_bad
+    return core
+
+
+def _flow(scenario: Scenario, name: str, flow: Flow, controller: str) -> _core.Flow:
+    core = _core.Flow()
+    core.name = name
+    core.transport = getattr(_core.Transport, flow.transport)
+    core.controller = controller
+    core.parameters = {
+        key: list(value) if isinstance(value, tuple) else [value]
+        for key, value in flow.parameters.items()
+    }
+    core.application = _application(flow.application)
+    core.start = nanoseconds(flow.start_s)
+    core.start_jitter = nanoseconds(flow.start_jitter_ms / 1e3)
+    if flow.stop_s is not None:
+        core.stop = nanoseconds(flow.stop_s)
+    access = flow.access or scenario.access
+    core.access_rate_bits_per_second = _bits_per_second(access.rate_mbps)
+    core.access_delay = nanoseconds(access.delay_ms / 1e3)
+    core.extra_delay = nanoseconds(flow.extra_delay_ms / 1e3)
+    core.max_datagram_bytes = flow.max_datagram_bytes or scenario.max_datagram_bytes
+    core.flow_control_window_bytes = flow.flow_control_window_bytes
+    core.ecn = flow.ecn
+    return core
+
+
+def _application(application: Application) -> _core.Application:
+    core = _core.Application()
+    core.kind = getattr(_core.ApplicationKind, application.kind.replace("-", "_"))
+    if isinstance(application, Transfer):
+        core.size_bytes = application.size_bytes
+    if isinstance(application, ConstantRate | Bursts | OnOff):
+        core.rate_bits_per_second = _bits_per_second(application.rate_mbps)
+    if isinstance(application, Bursts):
+        core.burst_rate_bits_per_second = _bits_per_second(application.burst_rate_mbps)
+        core.burst_duration = nanoseconds(application.burst_duration_s)
+        core.burst_period = nanoseconds(application.burst_period_s)
+        core.burst_count = application.burst_count
+    if isinstance(application, OnOff):
+        core.on_duration = nanoseconds(application.on_s)
+        core.off_duration = nanoseconds(application.off_s)
+    return core

@@ -1,0 +1,225 @@
+"""What came out of a run: the metrics of every flow, and the traces.
+
+| metric | formula | unit |
+|---|---|---|
+| send_rate_mbps | sent bytes · 8 / active time / 10^6 | Mbps |
+| receive_rate_mbps | bytes that reached the receiver · 8 / active time / 10^6 | Mbps |
+| goodput_mbps | stream bytes received for the first time · 8 / active time / 10^6 | Mbps |
+| loss_percent | 100 · packets that the network dropped / packets sent | % |
+| mean_rtt_ms | mean of the sender's RTT samples, the peer's ACK delay included | ms |
+| p95_rtt_ms | their 95th percentile, from a histogram with under 1% error | ms |
+| mean_queue_delay_ms | mean time in the bottleneck's queue of the packets that left it | ms |
+| jain | (Σ x)² / (n · Σ x²) over the flows' receiving rates | 0 to 1 |
+
+Bytes are UDP payloads, so headers and retransmissions count in the first two and not in goodput.
+The active time of a flow goes from its start (jitter included) to its stop, its completion or the
+end of the run, whichever comes first. A run's value is the mean over its flows; Jain's index
+belongs to the run. A value without any sample is None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from quicgym.envs.conversion import nanoseconds
+from quicgym.envs.scenario import Scenario
+from quicgym.envs.simulation import MODES, SimulatedFlow, Simulation, flow_index
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class FlowResult:
+    """Metrics of one flow; units are in the names, formulas in this module's text."""
+
+    name: str
+    controller: str
+    send_rate_mbps: float
+    receive_rate_mbps: float
+    goodput_mbps: float
+    loss_percent: float | None
+    mean_rtt_ms: float | None
+    p95_rtt_ms: float | None
+    mean_queue_delay_ms: float | None
+
+
+FLOW_METRICS = (
+    "send_rate_mbps",
+    "receive_rate_mbps",
+    "goodput_mbps",
+    "loss_percent",
+    "mean_rtt_ms",
+    "p95_rtt_ms",
+    "mean_queue_delay_ms",
+)
+METRICS = (*FLOW_METRICS, "jain")
+
+
+def jain(values: Iterable[float]) -> float | None:
+    """Returns Jain's fairness index, from 1/n to 1; None where every value is 0."""
+    array = np.asarray(list(values), dtype=float)
+    squares = float(np.sum(array**2))
+    return float(np.sum(array) ** 2) / (len(array) * squares) if squares > 0 else None
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    there = [value for value in values if value is not None]
+    return float(np.mean(there)) if there else None
+
+
+def _measure(flow: SimulatedFlow, stop_s: float | None, end: int) -> FlowResult:
+    total = flow.statistics
+    ends = [end, total["completion"], None if stop_s is None else nanoseconds(stop_s)]
+    active_s = (min(moment for moment in ends if moment is not None) - total["start"]) * 1e-9
+
+    def mbps(count: int) -> float:
+        return count * 8 / active_s / 1e6 if active_s > 0 else 0.0
+
+    def ratio(numerator: float, denominator: int) -> float | None:
+        return numerator / denominator if denominator else None
+
+    return FlowResult(
+        name=flow.name,
+        controller=flow.controller,
+        send_rate_mbps=mbps(total["sent_bytes"]),
+        receive_rate_mbps=mbps(total["received_bytes"]),
+        goodput_mbps=mbps(total["goodput_bytes"]),
+        loss_percent=ratio(100 * total["dropped_packets"], total["sent_packets"]),
+        mean_rtt_ms=ratio(1e3 * total["rtt_sum_seconds"], total["rtt_samples"]),
+        p95_rtt_ms=1e3 * total["rtt_p95_seconds"] if total["rtt_samples"] else None,
+        mean_queue_delay_ms=ratio(1e3 * total["queue_delay_sum_seconds"], total["queue_samples"]),
+    )
+
+
+class Result:
+    """Metrics and traces of a simulation up to now.
+
+    Attributes:
+        scenario: What was simulated.
+        engine: "native" or "ns3".
+        seed: The simulation's seed.
+        flows: The metrics of each flow.
+    """
+
+    def __init__(self, simulation: Simulation) -> None:
+        """Reads everything out of the simulation, which may be closed afterwards."""
+        self.scenario = simulation.scenario
+        self.engine = simulation.engine
+        self.seed = simulation.seed
+        end = nanoseconds(simulation.time)
+        self.flows = tuple(
+            _measure(flow, model.stop_s, end)
+            for flow, (_, model) in zip(
+                simulation.flows, simulation.scenario.single_flows(), strict=True
+            )
+        )
+        self._traces = [simulation.trace(flow.index) for flow in simulation.flows]
+        self._queue_trace = simulation.queue_trace()
+
+    @property
+    def metrics(self) -> dict[str, float | None]:
+        """The run's metrics: means over the flows, and Jain's index."""
+        means = {name: _mean(getattr(flow, name) for flow in self.flows) for name in FLOW_METRICS}
+        return {**means, "jain": jain(flow.receive_rate_mbps for flow in self.flows)}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the run as JSON takes it: scenario, engine, seed, metrics and flows."""
+        return {
+            "scenario": self.scenario.name,
+            "controller": ", ".join(dict.fromkeys(flow.controller for flow in self.flows)),
+            "engine": self.engine,
+            "seed": self.seed,
+            **self.metrics,
+            "flows": [asdict(flow) for flow in self.flows],
+        }
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Returns one row per flow: the run's names, the flow's metrics and the run's Jain."""
+        import pandas as pd
+
+        frame = pd.DataFrame([asdict(flow) for flow in self.flows])
+        frame.insert(0, "scenario", self.scenario.name)
+        frame.insert(1, "engine", self.engine)
+        frame.insert(2, "seed", self.seed)
+        frame["jain"] = self.metrics["jain"]
+        return frame
+
+    def trace(self, flow: int | str = 0) -> pd.DataFrame:
+        """Returns a flow's time series, the flow given by index or name; units are in the names.
+
+        `delivered_bytes` are acknowledged, `received_bytes` at the receiver; both are totals.
+        """
+        import pandas as pd
+
+        rows = self._traces[flow_index(flow, [entry.name for entry in self.flows])]
+        return pd.DataFrame(
+            {
+                "time_s": rows["time"] * 1e-9,
+                "window_bytes": rows["window_bytes"],
+                "pacing_rate_mbps": rows["pacing_rate"] * 8e-6,
+                "rtt_ms": rows["rtt"] * 1e-6,
+                "smoothed_rtt_ms": rows["smoothed_rtt"] * 1e-6,
+                "in_flight_bytes": rows["in_flight_bytes"],
+                "sent_bytes": rows["sent_bytes"],
+                "delivered_bytes": rows["delivered_bytes"],
+                "lost_bytes": rows["lost_bytes"],
+                "received_bytes": rows["received_bytes"],
+                "mode": pd.Categorical.from_codes(
+                    rows["mode"].astype("i1"), categories=pd.Index(MODES)
+                ),
+            }
+        )
+
+    def queue_trace(self) -> pd.DataFrame:
+        """Returns the time series of the bottleneck's queue: time_s, packets, bytes."""
+        import pandas as pd
+
+        rows = self._queue_trace
+        return pd.DataFrame(
+            {"time_s": rows["time"] * 1e-9, "packets": rows["packets"], "bytes": rows["bytes"]}
+        )
+
+    def __repr__(self) -> str:
+        """Returns what was run and the main figures."""
+        values = ", ".join(
+            f"{name}={value:.4g}" for name, value in self.metrics.items() if value is not None
+        )
+        return f"<Result {self.scenario.name} {self.engine} seed={self.seed}: {values}>"
+
+
+def run(
+    scenario: Scenario | str | Path,
+    controller: str | Sequence[str] | None = None,
+    engine: str = "native",
+    seed: int = 0,
+    *,
+    trace_interval_ms: float | None = 10.0,
+) -> Result:
+    """Runs a scenario to its end.
+
+    Args:
+        scenario: A Scenario, a name from `scenario_names()` or the path of a YAML.
+        controller: For the flows that name none: one name for all, or a list of one for each.
+        engine: "native" or "ns3".
+        seed: Every random draw comes from it.
+        trace_interval_ms: Between two rows of the traces; None: no traces.
+
+    Raises:
+        ScenarioError: The scenario, the engine for it or the controller is not valid.
+        Ns3MissingError: This build has no ns-3.
+
+    Example:
+        result = quicgym.run("ebcc-single", controller="ebcc")
+        print(result.to_pandas())
+    """
+    with Simulation(
+        scenario, engine, seed, controller, trace_interval_ms=trace_interval_ms
+    ) as simulation:
+        simulation.run()
+        return Result(simulation)

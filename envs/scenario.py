@@ -1,0 +1,477 @@
+"""What to simulate: a dumbbell network and its flows, with the unit in every field's name.
+
+The models mirror sim/scenario.hpp; conversion.py fills the C++ structures from them. They are
+frozen: change a scenario with `scenario.model_copy(update=...)` or edit its YAML.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StrictBool,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from quicgym import controllers
+
+EngineName = Literal["native", "ns3"]
+ENGINES: tuple[EngineName, ...] = get_args(EngineName)
+TCP_CONTROLLERS = ("newreno", "cubic", "bbr", "vegas")
+
+LINK_HEADER_BYTES = 30
+"""UDP 8, IPv4 20 and PPP 2: what a datagram's size on the wire has on top."""
+
+RateMbps = Annotated[
+    float,
+    Field(strict=True, ge=0.001, le=100_000, description="a number of Mbps, 0.001 to 100000"),
+]
+DelayMs = Annotated[
+    float,
+    Field(strict=True, ge=0, le=60_000, description="a number of milliseconds, 0 to 60000"),
+]
+MomentS = Annotated[
+    float,
+    Field(strict=True, ge=0, le=1e6, description="a number of seconds from the start, 0 or more"),
+]
+DurationS = Annotated[
+    float,
+    Field(strict=True, ge=1e-6, le=1e6, description="a number of seconds above 0, at most 1000000"),
+]
+Probability = Annotated[
+    float, Field(strict=True, ge=0, le=1, description="a probability from 0 to 1")
+]
+PositiveInteger = Annotated[
+    int, Field(strict=True, ge=1, le=2**53, description="a whole number, 1 or more")
+]
+DatagramBytes = Annotated[
+    int,
+    Field(strict=True, ge=1200, le=1472, description="a whole number of bytes, 1200 to 1472"),
+]
+Name = Annotated[
+    str,
+    Field(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$",
+        max_length=80,
+        description="letters, digits and . _ + - without spaces",
+    ),
+]
+ParameterNumber = Annotated[float, Field(strict=True, allow_inf_nan=True)]
+
+
+class ScenarioError(ValueError):
+    """A scenario that cannot be simulated; the text says where, what and the remedy."""
+
+
+def closest(name: str, known: Iterable[str]) -> str:
+    """Returns "did you mean …? Known: …" for a name that is not among `known`."""
+    known = list(known)
+    similar = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean {similar[0]}? " if similar else ""
+    return f"{hint}There is: {', '.join(known)}"
+
+
+def _problem(field: str, value: Any, problem: str, remedy: str) -> PydanticCustomError:
+    return PydanticCustomError(
+        "scenario",
+        "{field} = {value}: {problem}; {remedy}",
+        {"field": field, "value": repr(value), "problem": problem, "remedy": remedy},
+    )
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class Queue(_Model):
+    """The buffer in front of a link; the packet on the wire does not count."""
+
+    limit: PositiveInteger = 100
+    unit: Literal["packets", "bytes"] = "packets"
+    discipline: Literal["drop-tail", "fifo", "codel", "fq-codel", "pie", "red"] = "drop-tail"
+    """All but drop-tail are queue discs of ns-3 and need the engine ns3."""
+    ecn_marking: StrictBool = False
+    """The queue disc marks ECN-capable packets instead of dropping them."""
+
+    @model_validator(mode="after")
+    def _can_mark(self) -> Queue:
+        if self.ecn_marking and self.discipline in ("drop-tail", "fifo"):
+            raise _problem(
+                "ecn_marking", True, f"{self.discipline} cannot mark",
+                "choose the discipline codel, fq-codel, pie or red",
+            )  # fmt: skip
+        return self
+
+
+class BernoulliLoss(_Model):
+    """Each packet is lost on the wire, after the queue, with the same probability."""
+
+    kind: Literal["bernoulli"] = "bernoulli"
+    probability: Probability
+
+
+class GilbertElliottLoss(_Model):
+    """Loss in bursts: a good and a bad state, each with its own loss; all per packet."""
+
+    kind: Literal["gilbert-elliott"] = "gilbert-elliott"
+    good_to_bad: Probability
+    bad_to_good: Probability
+    loss_in_good: Probability = 0.0
+    loss_in_bad: Probability = 1.0
+
+
+Loss = Annotated[
+    BernoulliLoss | GilbertElliottLoss,
+    Field(discriminator="kind", description="a mapping with the kind bernoulli or gilbert-elliott"),
+]
+
+
+class RateStep(_Model):
+    """From `at_s` on, transmissions start at this rate."""
+
+    at_s: DurationS
+    rate_mbps: RateMbps
+
+
+class Link(_Model):
+    """One direction of the bottleneck."""
+
+    rate_mbps: RateMbps | None = None
+    delay_ms: DelayMs
+    """One way."""
+    queue: Queue = Queue()
+    loss: Loss | None = None
+    rate_schedule: tuple[RateStep, ...] = ()
+    trace: Path | None = None
+    """A mahimahi trace: one time in ms per line, each lets one 1500-byte packet go; it repeats.
+
+    Replaces the rate. A relative path starts at the YAML's folder. Engine native only.
+    """
+
+    @field_validator("trace")
+    @classmethod
+    def _readable(cls, trace: Path | None, info: ValidationInfo) -> Path | None:
+        if trace is None:
+            return None
+        folder = (info.context or {}).get("folder", Path())
+        trace = (folder / trace).absolute()
+        read_mahimahi(trace)
+        return trace
+
+    @model_validator(mode="after")
+    def _one_rate(self) -> Link:
+        if self.trace is None and self.rate_mbps is None:
+            raise _problem("rate_mbps", None, "is missing", "give a number of Mbps, or a trace")
+        if self.trace is not None and (self.rate_mbps is not None or self.rate_schedule):
+            field = "rate_schedule" if self.rate_schedule else "rate_mbps"
+            raise _problem(
+                field, getattr(self, field), "the trace sets the rate",
+                f"leave out trace or {field}",
+            )  # fmt: skip
+        for index, (earlier, later) in enumerate(pairwise(self.rate_schedule)):
+            if later.at_s <= earlier.at_s:
+                raise _problem(
+                    f"rate_schedule.{index + 1}.at_s", later.at_s,
+                    f"is not after the step before it, {earlier.at_s:g} s",
+                    "list the steps in ascending order of time",
+                )  # fmt: skip
+        return self
+
+
+class Access(_Model):
+    """The links between a host and the bottleneck: the same at both ends, in both directions."""
+
+    rate_mbps: RateMbps
+    delay_ms: DelayMs
+    """Each end, one way."""
+
+
+class Bulk(_Model):
+    """Always has data to send."""
+
+    kind: Literal["bulk"] = "bulk"
+
+
+class Transfer(_Model):
+    """Sends a file and stops."""
+
+    kind: Literal["transfer"] = "transfer"
+    size_bytes: PositiveInteger
+
+
+class ConstantRate(_Model):
+    """Writes stream bytes at a constant rate."""
+
+    kind: Literal["constant-rate"] = "constant-rate"
+    rate_mbps: RateMbps
+
+
+class Bursts(_Model):
+    """A constant rate, with bursts on top of it."""
+
+    kind: Literal["bursts"] = "bursts"
+    rate_mbps: RateMbps
+    burst_rate_mbps: RateMbps
+    """Added to `rate_mbps` during a burst."""
+    burst_duration_s: DurationS
+    burst_period_s: DurationS
+    """From the start of a burst to the start of the next."""
+    burst_count: PositiveInteger
+
+    @model_validator(mode="after")
+    def _bursts_do_not_overlap(self) -> Bursts:
+        if self.burst_duration_s > self.burst_period_s:
+            raise _problem(
+                "burst_duration_s", self.burst_duration_s,
+                f"bursts overlap: one starts every {self.burst_period_s:g} s",
+                "make burst_duration_s at most burst_period_s",
+            )  # fmt: skip
+        return self
+
+
+class OnOff(_Model):
+    """A constant rate that is switched on and off."""
+
+    kind: Literal["on-off"] = "on-off"
+    rate_mbps: RateMbps
+    on_s: DurationS
+    off_s: DurationS
+
+
+Application = Annotated[
+    Bulk | Transfer | ConstantRate | Bursts | OnOff,
+    Field(
+        discriminator="kind",
+        description="a mapping with the kind bulk, transfer, constant-rate, bursts or on-off",
+    ),
+]
+
+
+class Flow(_Model):
+    """One connection, or `count` equal ones, from a sender to a receiver of its own."""
+
+    name: Name | None = None
+    """Default: flow-1, flow-2, …; with a count above 1 a number is added."""
+    count: PositiveInteger = 1
+    controller: str | None = None
+    """Null: chosen by whoever runs the scenario."""
+    parameters: dict[str, ParameterNumber | tuple[ParameterNumber, ...]] = Field(
+        default={}, description="a number, or a list of numbers where the catalogue says so"
+    )
+    """Of the controller; what is left out keeps the catalogue's default."""
+    transport: Literal["quic", "tcp"] = "quic"
+    """tcp is ns-3's own TCP and needs the engine ns3."""
+    start_s: MomentS = 0.0
+    start_jitter_ms: DelayMs = 0.0
+    """Up to this much, drawn from the seed, is added to the start."""
+    stop_s: MomentS | None = None
+    extra_delay_ms: DelayMs = 0.0
+    """One way, at the sender's access link, in each direction."""
+    application: Application = Bulk()
+    access: Access | None = None
+    """Null: the scenario's."""
+    max_datagram_bytes: DatagramBytes | None = None
+    """Null: the scenario's."""
+    flow_control_window_bytes: PositiveInteger = 64 * 2**20
+    """Of the connection and the stream alike; the default is out of the way."""
+    ecn: StrictBool = False
+
+    @model_validator(mode="after")
+    def _times_and_controller(self) -> Flow:
+        if self.stop_s is not None and self.stop_s <= self.start_s + self.start_jitter_ms / 1e3:
+            raise _problem(
+                "stop_s", self.stop_s,
+                f"is not after the start, {self.start_s:g} s + {self.start_jitter_ms:g} ms jitter",
+                "make stop_s later or leave it out",
+            )  # fmt: skip
+        if self.controller is not None:
+            self._check_controller(self.controller)
+        elif self.parameters:
+            raise _problem(
+                "parameters", dict(self.parameters), "belong to no controller",
+                "name the flow's controller",
+            )  # fmt: skip
+        return self
+
+    def _check_controller(self, controller: str) -> None:
+        if self.transport == "tcp":
+            if controller not in TCP_CONTROLLERS:
+                raise _problem(
+                    "controller", controller, "ns-3's TCP has no such controller",
+                    closest(controller, TCP_CONTROLLERS),
+                )  # fmt: skip
+            if self.parameters:
+                raise _problem(
+                    "parameters", dict(self.parameters), "ns-3's TCP takes none", "leave them out"
+                )
+            return
+        known = {entry.name: entry for entry in controllers.catalogue()}
+        if controller not in known:
+            raise _problem(
+                "controller", controller, "no such controller", closest(controller, known)
+            )
+        specifications = {entry.name: entry for entry in known[controller].parameters}
+        for name, value in self.parameters.items():
+            if name not in specifications:
+                raise _problem(
+                    f"parameters.{name}", value, f"{controller} has no such parameter",
+                    closest(name, specifications),
+                )  # fmt: skip
+            specification = specifications[name]
+            if isinstance(value, tuple) != specification.is_list or value == ():
+                raise _problem(
+                    f"parameters.{name}", value, "wrong type",
+                    "give a list of numbers" if specification.is_list else "give one number",
+                )  # fmt: skip
+            for number in value if isinstance(value, tuple) else (value,):
+                if not specification.minimum <= number <= specification.maximum:
+                    raise _problem(
+                        f"parameters.{name}", value, "out of range",
+                        f"give {specification.minimum:g} to {specification.maximum:g}"
+                        f" {specification.unit}".rstrip(),
+                    )  # fmt: skip
+
+
+class Scenario(_Model):
+    """A dumbbell: senders, their access links, one bottleneck, access links, receivers.
+
+    Times are counted from the start of the simulation.
+    """
+
+    name: Name
+    description: str = ""
+    source: str = ""
+    """The paper's experiment that it reproduces."""
+    duration_s: DurationS
+    bottleneck: Link
+    reverse: Link | None = None
+    """From the receivers to the senders. Null: as the bottleneck, drop-tail and without loss."""
+    access: Access
+    flows: tuple[Flow, ...] = Field(min_length=1, description="a list of at least one flow")
+    max_datagram_bytes: DatagramBytes = 1200
+    """UDP payload of a full packet."""
+
+    @property
+    def reverse_link(self) -> Link:
+        """The reverse direction with its default filled in."""
+        if self.reverse is not None:
+            return self.reverse
+        queue = self.bottleneck.queue
+        return Link(
+            rate_mbps=self.bottleneck.rate_mbps,
+            delay_ms=self.bottleneck.delay_ms,
+            queue=Queue(limit=queue.limit, unit=queue.unit),
+        )
+
+    def single_flows(self) -> Iterator[tuple[str, Flow]]:
+        """Yields every flow with its name, `count` written out."""
+        number = 0
+        for flow in self.flows:
+            for copy in range(1, flow.count + 1):
+                number += 1
+                if flow.name is None:
+                    yield f"flow-{number}", flow
+                else:
+                    yield flow.name if flow.count == 1 else f"{flow.name}-{copy}", flow
+
+    def check_engine(self, engine: EngineName) -> None:
+        """Raises ScenarioError when the engine lacks something that the scenario has."""
+        links = {"bottleneck": self.bottleneck, "reverse": self.reverse_link}
+        lacking = []
+        if engine == "native":
+            for field, link in links.items():
+                if link.queue.discipline != "drop-tail":
+                    lacking.append(f"{field}.queue.discipline = {link.queue.discipline}")
+            for index, flow in enumerate(self.flows):
+                if flow.transport == "tcp":
+                    lacking.append(f"flows.{index}.transport = tcp")
+        else:
+            lacking += [f"{field}.trace" for field, link in links.items() if link.trace is not None]
+        if lacking:
+            other = "ns3" if engine == "native" else "native"
+            raise ScenarioError(
+                f"{self.name}: the engine {engine} cannot do {', '.join(lacking)}; "
+                f"use the engine {other}"
+            )
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Scenario:
+        if self.bottleneck.trace is not None and self.reverse is None:
+            raise _problem(
+                "reverse", None, "is missing, and a trace gives it no default",
+                "describe the reverse link with rate_mbps and delay_ms",
+            )  # fmt: skip
+        for index, flow in enumerate(self.flows):
+            self._check_times(index, flow)
+        names = [name for name, _ in self.single_flows()]
+        for name in names:
+            if names.count(name) > 1:
+                raise _problem("flows", name, "two flows have this name", "give each its own name")
+        largest = max(flow.max_datagram_bytes or self.max_datagram_bytes for flow in self.flows)
+        packet = largest + LINK_HEADER_BYTES
+        for field, link in (("bottleneck", self.bottleneck), ("reverse", self.reverse)):
+            if link and link.queue.unit == "bytes" and link.queue.limit < packet:
+                raise _problem(
+                    f"{field}.queue.limit", link.queue.limit,
+                    f"no packet fits: one takes {packet} bytes", f"give at least {packet}",
+                )  # fmt: skip
+        return self
+
+    def _check_times(self, index: int, flow: Flow) -> None:
+        if flow.start_s + flow.start_jitter_ms / 1e3 >= self.duration_s:
+            raise _problem(
+                f"flows.{index}.start_s", flow.start_s,
+                f"the flow never runs: the scenario ends at {self.duration_s:g} s",
+                "start it earlier or make duration_s longer",
+            )  # fmt: skip
+        if flow.stop_s is not None and flow.stop_s > self.duration_s:
+            raise _problem(
+                f"flows.{index}.stop_s", flow.stop_s,
+                f"is after the scenario's end, {self.duration_s:g} s",
+                "leave stop_s out or make duration_s longer",
+            )  # fmt: skip
+
+
+def read_mahimahi(path: Path) -> list[int]:
+    """Reads a mahimahi trace: the times in ms at which one packet may go, in ascending order.
+
+    A time may repeat; its packets then leave in the same millisecond. Raises a validation error
+    that names the file where it is missing, empty, not of numbers or not ascending.
+    """
+    try:
+        lines = path.read_text(encoding="ascii").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "is not a text file"
+        raise _problem(
+            "", str(path), f"cannot read the trace: {reason}",
+            "give the path of a mahimahi trace, absolute or from the YAML's folder",
+        ) from None  # fmt: skip
+    times: list[int] = []
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        where = f"{path}:{number}"
+        if not line.strip().isdecimal() or int(line) >= 2**32:
+            raise _problem("", where, f"{line!r} is not a time", "give whole milliseconds per line")
+        times.append(int(line))
+        if len(times) > 1 and times[-1] < times[-2]:
+            raise _problem(
+                "", where, f"{times[-1]} ms comes after {times[-2]} ms",
+                "sort the trace in ascending order",
+            )  # fmt: skip
+    if not times or times[-1] == 0:
+        raise _problem(
+            "", str(path), "the trace is empty",
+            "give at least one time above 0 ms; the last one is the trace's length",
+        )  # fmt: skip
+    return times

@@ -1,0 +1,186 @@
+// Controllers and their events for Python: tests, tools, and the catalogue.
+#include "sim/bindings/controllers.hpp"
+
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <stdexcept>
+
+#include "controllers/catalogue.hpp"
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace quicgym {
+
+namespace {
+
+// What a C++ host guarantees is checked for callers from Python.
+void on_ack(Controller& controller, const AckEvent& event) {
+    if (event.random == nullptr) throw std::invalid_argument("AckEvent.random is not set; give it a Random");
+    controller.on_ack(event);
+}
+
+nb::dict describe(const ParameterSpecification& parameter) {
+    nb::dict result;
+    result["name"] = parameter.name;
+    result["default"] = parameter.default_value;
+    result["minimum"] = parameter.minimum;
+    result["maximum"] = parameter.maximum;
+    result["is_list"] = parameter.is_list;
+    result["unit"] = parameter.unit;
+    result["description"] = parameter.description;
+    result["source"] = parameter.source;
+    return result;
+}
+
+nb::list describe_catalogue() {
+    nb::list result;
+    for (const auto& controller : catalogue()) {
+        nb::list parameters;
+        for (const auto& parameter : controller.parameters) parameters.append(describe(parameter));
+        nb::dict entry;
+        entry["name"] = controller.name;
+        entry["description"] = controller.description;
+        entry["source"] = controller.source;
+        entry["parameters"] = parameters;
+        result.append(entry);
+    }
+    return result;
+}
+
+void bind_events(nb::module_& m) {
+    nb::enum_<RandomPurpose>(m, "RandomPurpose", "What a stream of random numbers is for.")
+        .value("flow_start", RandomPurpose::flow_start)
+        .value("controller", RandomPurpose::controller)
+        .value("forward_loss", RandomPurpose::forward_loss)
+        .value("reverse_loss", RandomPurpose::reverse_loss);
+
+    nb::class_<Random>(m, "Random", "A stream of random numbers: xoshiro256++ spawned from a seed.")
+        .def(nb::init<std::uint64_t, RandomPurpose, std::uint64_t>(), "seed"_a,
+             "purpose"_a = RandomPurpose::controller, "index"_a = 0)
+        .def("next", &Random::next, "The next 64 random bits.")
+        .def("uniform", &Random::uniform, "Uniform in [0, 1).")
+        .def("below", &Random::below, "bound"_a, "Uniform in 0 to bound - 1.");
+
+    nb::class_<RateSample>(m, "RateSample", "A delivery-rate sample: bytes per second, interval in ns.")
+        .def(nb::init<>())
+        .def_rw("delivery_rate", &RateSample::delivery_rate)
+        .def_rw("interval", &RateSample::interval)
+        .def_rw("app_limited", &RateSample::app_limited);
+
+    nb::class_<AckEvent>(m, "AckEvent", "What is known after one ACK frame: times in ns, sizes in bytes.")
+        .def(nb::init<>())
+        .def_rw("now", &AckEvent::now)
+        .def_rw("rtt", &AckEvent::rtt)
+        .def_rw("smoothed_rtt", &AckEvent::smoothed_rtt)
+        .def_rw("min_rtt", &AckEvent::min_rtt)
+        .def_rw("largest_acked_sent_time", &AckEvent::largest_acked_sent_time)
+        .def_rw("delivered_bytes", &AckEvent::delivered_bytes)
+        .def_rw("newly_acked_bytes", &AckEvent::newly_acked_bytes)
+        .def_rw("newly_lost_bytes", &AckEvent::newly_lost_bytes)
+        .def_rw("prior_in_flight_bytes", &AckEvent::prior_in_flight_bytes)
+        .def_rw("in_flight_bytes", &AckEvent::in_flight_bytes)
+        .def_rw("sample", &AckEvent::sample)
+        .def_rw("app_limited", &AckEvent::app_limited)
+        .def_rw("round_start", &AckEvent::round_start)
+        .def_prop_rw(
+            "random", [](AckEvent& event) { return event.random; },
+            [](AckEvent& event, Random* random) { event.random = random; },
+            nb::for_getter(nb::rv_policy::reference), nb::for_setter(nb::keep_alive<1, 2>()),
+            nb::for_setter(nb::arg("value").none()));
+
+    nb::class_<LossEvent>(m, "LossEvent", "Packets declared lost: times in ns, sizes in bytes.")
+        .def(nb::init<>())
+        .def_rw("now", &LossEvent::now)
+        .def_rw("largest_lost_sent_time", &LossEvent::largest_lost_sent_time)
+        .def_rw("lost_bytes", &LossEvent::lost_bytes)
+        .def_rw("lost_packets", &LossEvent::lost_packets)
+        .def_rw("in_flight_bytes", &LossEvent::in_flight_bytes);
+
+    nb::class_<EcnEvent>(m, "EcnEvent", "An increase of the ECN-CE count that the peer reports.")
+        .def(nb::init<>())
+        .def_rw("now", &EcnEvent::now)
+        .def_rw("largest_acked_sent_time", &EcnEvent::largest_acked_sent_time)
+        .def_rw("newly_marked_packets", &EcnEvent::newly_marked_packets)
+        .def_rw("in_flight_bytes", &EcnEvent::in_flight_bytes);
+}
+
+void bind_controller(nb::module_& m) {
+    nb::enum_<ControllerMode>(m, "ControllerMode", "The phase that a controller is in.", nb::is_arithmetic())
+        .value("slow_start", ControllerMode::slow_start)
+        .value("congestion_avoidance", ControllerMode::congestion_avoidance)
+        .value("recovery", ControllerMode::recovery)
+        .value("startup", ControllerMode::startup)
+        .value("drain", ControllerMode::drain)
+        .value("probe_bw", ControllerMode::probe_bw)
+        .value("probe_rtt", ControllerMode::probe_rtt);
+
+    nb::class_<ControllerSnapshot>(m, "ControllerSnapshot", "What an observer may read between events.")
+        .def_ro("window_bytes", &ControllerSnapshot::window_bytes)
+        .def_ro("pacing_rate", &ControllerSnapshot::pacing_rate)
+        .def_ro("mode", &ControllerSnapshot::mode)
+        .def_ro("bandwidth_estimate", &ControllerSnapshot::bandwidth_estimate)
+        .def_ro("round_trip_estimate", &ControllerSnapshot::round_trip_estimate)
+        .def_ro("queue_estimate_packets", &ControllerSnapshot::queue_estimate_packets);
+
+    nb::class_<Controller>(m, "Controller", "A congestion controller; make_controller() makes one.")
+        .def("on_packet_sent", &Controller::on_packet_sent, "now"_a, "bytes"_a, "in_flight_bytes"_a)
+        .def("on_ack", &on_ack, "event"_a)
+        .def("on_loss", &Controller::on_loss, "event"_a)
+        .def("on_persistent_congestion", &Controller::on_persistent_congestion, "now"_a)
+        .def("on_ecn", &Controller::on_ecn, "event"_a)
+        .def(
+            "set_parameters",
+            [](Controller& controller, const nb::dict& values) {
+                controller.set_parameters(to_parameter_values(values));
+            },
+            "values"_a, "Replaces the named parameters and keeps the state.")
+        .def_prop_ro("parameters", &Controller::parameters, "Every parameter as a list of numbers.")
+        .def_prop_ro("snapshot", &Controller::snapshot)
+        .def_prop_ro("window_bytes", &Controller::window_bytes)
+        .def_prop_ro("pacing_rate", &Controller::pacing_rate, "Bytes per second.")
+        .def_prop_ro("max_datagram_bytes", &Controller::max_datagram_bytes);
+}
+
+}  // namespace
+
+ParameterValues to_parameter_values(const nb::dict& values) {
+    ParameterValues result;
+    for (const auto& [key, value] : values) {
+        std::string name;
+        std::vector<double> numbers;
+        double number = 0.0;
+        if (!nb::try_cast(key, name)) throw std::invalid_argument("the name of a parameter must be a string");
+        if (nb::try_cast(value, number)) {
+            numbers = {number};
+        } else if (nb::isinstance<nb::str>(value) || !nb::try_cast(value, numbers)) {
+            throw std::invalid_argument("parameter '" + name + "' must be a number or a list of numbers");
+        }
+        result[name] = std::move(numbers);
+    }
+    return result;
+}
+
+void bind_controllers(nb::module_& m) {
+    bind_events(m);
+    bind_controller(m);
+    m.def(
+        "make_controller",
+        [](const std::string& name, const nb::dict& parameters, std::uint64_t max_datagram_bytes) {
+            return make_controller(name, to_parameter_values(parameters), max_datagram_bytes);
+        },
+        "name"_a, "parameters"_a = nb::dict(), "max_datagram_bytes"_a = 1200,
+        "A controller of the catalogue, with its defaults overridden by `parameters`.");
+    m.def("catalogue", &describe_catalogue, "Every controller and its parameters, as a list of dicts.");
+    m.def(
+        "complete_parameters",
+        [](const std::string& name, const nb::dict& values) {
+            return complete_parameters(find_controller(name), to_parameter_values(values));
+        },
+        "name"_a, "values"_a, "The controller's defaults overridden by `values`, all of them checked.");
+}
+
+}  // namespace quicgym

@@ -1,0 +1,29 @@
+// quicgym._core: scenarios, controllers, the native engine, and what the benchmarks and tests need.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "sim/bindings/controllers.hpp"
+#include "sim/bindings/modules.hpp"
+#include "sim/bindings/simulation.hpp"
+#include "sim/net/engine.hpp"
+
+namespace nb = nanobind;
+
+NB_MODULE(_core, module) {
+    using namespace quicgym;
+    // At exit the interpreter leaves objects behind, which is none of the user's business.
+    nb::set_leak_warnings(false);
+    module.attr("commit") = QUICGYM_COMMIT;
+    bindings::bind_scenario(module);
+    bind_controllers(module);
+    bindings::bind_wire(module);
+    bindings::bind_simulation<net::NativeSimulation>(module, "NativeSimulation");
+    module.def("transmission_time_ns", &net::transmission_time, nb::arg("wire_bytes"),
+               nb::arg("rate_bits_per_second"),
+               "Nanoseconds that so many bytes take on a link of the native engine.");
+    module.def(
+        "bare_loop", &bindings::bare_loop, nb::arg("packets"), nb::call_guard<nb::gil_scoped_release>(),
+        "CPU nanoseconds per packet of an event loop over first-in first-out rings, without transport.");
+}

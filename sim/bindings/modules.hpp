@@ -1,0 +1,14 @@
+// The parts of quicgym._core, one function per file.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <cstdint>
+
+namespace quicgym::bindings {
+
+void bind_scenario(nanobind::module_& module);
+void bind_wire(nanobind::module_& module);
+double bare_loop(std::uint64_t packets);
+
+}  // namespace quicgym::bindings

@@ -1,0 +1,18 @@
+// quicgym._ns3: the ns-3 host. The types of its arguments and results are bound by quicgym._core.
+#include <nanobind/nanobind.h>
+
+#include "sim/bindings/simulation.hpp"
+#include "sim/ns3/host.hpp"
+
+namespace nb = nanobind;
+
+NB_MODULE(_ns3, module) {
+    using namespace quicgym;
+    nb::module_::import_("quicgym._core");
+    module.attr("ns3_version") = QUICGYM_NS3_VERSION;
+    bindings::bind_simulation<ns3_host::Ns3Simulation>(module, "Ns3Simulation")
+        .def("close", &ns3_host::Ns3Simulation::close,
+             "Writes what is left of output files and lets the next ns-3 simulation of this process begin.");
+    module.def("transmission_time_ns", &ns3_host::ns3_transmission_time, nb::arg("bytes"),
+               nb::arg("bits_per_second"), "Nanoseconds that so many bytes take by ns-3's DataRate.");
+}

@@ -1,0 +1,109 @@
+// Binds a host of the endpoints to Python; the native engine and the ns-3 host look the same there.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <cstddef>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "sim/simulation.hpp"
+
+namespace quicgym::bindings {
+
+namespace nb = nanobind;
+
+// envs/simulation.py reads the arrays as NumPy structured arrays with these offsets.
+static_assert(sizeof(TraceSample) == 88 && offsetof(TraceSample, mode) == 80);
+static_assert(sizeof(QueueSample) == 24);
+static_assert(sizeof(Delivery) == 24 && offsetof(Delivery, time) == 16);
+
+template <class Element>
+nb::bytes as_bytes(const std::vector<Element>& elements) {
+    return nb::bytes(elements.data(), elements.size() * sizeof(Element));
+}
+
+inline nb::dict as_dict(const FlowStatistics& statistics) {
+    nb::dict result;
+    result["start"] = statistics.start;
+    result["completion"] = statistics.completion == kNever ? nb::object(nb::none())
+                                                           : nb::object(nb::int_(statistics.completion));
+    result["sent_packets"] = statistics.sent_packets;
+    result["sent_bytes"] = statistics.sent_bytes;
+    result["received_packets"] = statistics.received_packets;
+    result["received_bytes"] = statistics.received_bytes;
+    result["dropped_packets"] = statistics.dropped_packets;
+    result["goodput_bytes"] = statistics.goodput_bytes;
+    result["declared_lost_packets"] = statistics.declared_lost_packets;
+    result["congestion_events"] = statistics.congestion_events;
+    result["persistent_congestion_events"] = statistics.persistent_congestion_events;
+    result["probe_timeouts"] = statistics.probe_timeouts;
+    result["blocked_events"] = statistics.blocked_events;
+    result["ecn_marks"] = statistics.ecn_marks;
+    result["rtt_samples"] = statistics.rtt_samples;
+    result["rtt_sum_seconds"] = statistics.rtt_sum_seconds;
+    result["rtt_p95_seconds"] = statistics.rtt_p95_seconds;
+    result["min_rtt"] = statistics.min_rtt;
+    result["queue_samples"] = statistics.queue_samples;
+    result["queue_delay_sum_seconds"] = statistics.queue_delay_sum_seconds;
+    return result;
+}
+
+inline nb::dict as_dict(const ControllerSnapshot& snapshot) {
+    nb::dict result;
+    result["window_bytes"] = snapshot.window_bytes;
+    result["pacing_rate"] = snapshot.pacing_rate;
+    result["mode"] = static_cast<int>(snapshot.mode);
+    result["bandwidth_estimate"] = snapshot.bandwidth_estimate;
+    result["round_trip_estimate"] = snapshot.round_trip_estimate;
+    result["queue_estimate_packets"] = snapshot.queue_estimate_packets;
+    return result;
+}
+
+template <class Host>
+nb::class_<Host> bind_simulation(nb::module_& module, const char* name) {
+    const auto check_flow = [](const Host& host, std::size_t flow) {
+        if (flow >= host.flow_count()) {
+            throw std::invalid_argument("flow " + std::to_string(flow) + " does not exist; there are " +
+                                        std::to_string(host.flow_count()));
+        }
+    };
+    return nb::class_<Host>(module, name)
+        .def(nb::init<const Scenario&, std::uint64_t>(), nb::arg("scenario"), nb::arg("seed"))
+        .def_prop_ro("now", &Host::now)
+        .def("run_until", &Host::run_until, nb::arg("until"), nb::call_guard<nb::gil_scoped_release>())
+        .def_prop_ro("flow_count", &Host::flow_count)
+        .def("statistics",
+             [=](const Host& host, std::size_t flow) {
+                 check_flow(host, flow);
+                 return as_dict(host.statistics(flow));
+             })
+        .def("snapshot",
+             [=](const Host& host, std::size_t flow) {
+                 check_flow(host, flow);
+                 return as_dict(host.snapshot(flow));
+             })
+        .def("parameters",
+             [=](const Host& host, std::size_t flow) {
+                 check_flow(host, flow);
+                 return host.parameters(flow);
+             })
+        .def("set_parameters",
+             [=](Host& host, std::size_t flow, const ParameterValues& values) {
+                 check_flow(host, flow);
+                 host.set_parameters(flow, values);
+             })
+        .def("trace",
+             [=](const Host& host, std::size_t flow) {
+                 check_flow(host, flow);
+                 return as_bytes(host.trace(flow));
+             })
+        .def("queue_trace", [](const Host& host) { return as_bytes(host.queue_trace()); })
+        .def("deliveries", [](const Host& host) { return as_bytes(host.deliveries()); });
+}
+
+}  // namespace quicgym::bindings

@@ -1,0 +1,144 @@
+// Datagrams and the bare endpoints for Python: for the tests, which feed them anything and drop what
+// they like between them.
+#include <nanobind/nanobind.h>
+
+#include <algorithm>
+
+#include "sim/bindings/modules.hpp"
+#include "sim/bindings/simulation.hpp"
+#include "sim/quic/frames.hpp"
+#include "sim/quic/receiver.hpp"
+#include "sim/quic/sender.hpp"
+
+namespace quicgym::bindings {
+
+namespace nb = nanobind;
+
+namespace {
+
+struct ListingHandler : quic::FrameHandler {
+    nb::list frames;
+
+    template <class... Fields>
+    void add(const char* name, Fields... fields) {
+        frames.append(nb::make_tuple(name, fields...));
+    }
+    void on_ping() { add("PING"); }
+    void on_ack(const quic::AckFrame& ack) {
+        nb::list ranges;
+        for (std::size_t i = 0; i < ack.range_count; ++i) {
+            ranges.append(nb::make_tuple(ack.ranges[i].smallest, ack.ranges[i].largest));
+        }
+        if (ack.has_ecn) {
+            add("ACK", ack.delay, ranges, nb::make_tuple(ack.ecn.ect_0, ack.ecn.ect_1, ack.ecn.ce));
+        } else {
+            add("ACK", ack.delay, ranges);
+        }
+    }
+    void on_crypto(std::uint64_t offset, std::uint64_t length) { add("CRYPTO", offset, length); }
+    void on_stream(const quic::StreamFrame& stream) {
+        add("STREAM", stream.stream_id, stream.offset, stream.length, stream.fin);
+    }
+    void on_max_data(std::uint64_t limit) { add("MAX_DATA", limit); }
+    void on_max_stream_data(std::uint64_t stream_id, std::uint64_t limit) {
+        add("MAX_STREAM_DATA", stream_id, limit);
+    }
+    void on_data_blocked(std::uint64_t limit) { add("DATA_BLOCKED", limit); }
+    void on_stream_data_blocked(std::uint64_t stream_id, std::uint64_t limit) {
+        add("STREAM_DATA_BLOCKED", stream_id, limit);
+    }
+    void on_connection_close(std::uint64_t error_code) { add("CONNECTION_CLOSE", error_code); }
+    void on_handshake_done() { add("HANDSHAKE_DONE"); }
+};
+
+quic::DatagramView view_of(const nb::bytes& prefix, std::size_t size_bytes, int ecn) {
+    return {static_cast<const std::uint8_t*>(prefix.data()), prefix.size(),
+            std::max(size_bytes, prefix.size()), static_cast<quic::Ecn>(ecn & 3)};
+}
+
+nb::dict read_datagram(const nb::bytes& prefix, std::size_t size_bytes) {
+    nb::dict result;
+    const quic::DatagramView datagram = view_of(prefix, size_bytes, 0);
+    quic::PacketHeader header;
+    ListingHandler handler;
+    quic::AckFrame ack;
+    bool ack_eliciting = false;
+    auto error = quic::ParseError::truncated;
+    if (datagram.size_bytes >= quic::kTagBytes) {
+        quic::Reader reader(datagram, datagram.size_bytes - quic::kTagBytes);
+        error = quic::read_header(reader, header);
+        if (error == quic::ParseError::none)
+            error = quic::read_frames(reader, header.type, handler, ack, ack_eliciting);
+    }
+    result["error"] =
+        error == quic::ParseError::none ? nb::object(nb::none()) : nb::object(nb::str(quic::describe(error)));
+    result["type"] = header.type == quic::PacketType::initial ? "Initial" : "1-RTT";
+    result["truncated_packet_number"] = header.truncated_packet_number;
+    result["packet_number_bytes"] = header.packet_number_bytes;
+    result["frames"] = handler.frames;
+    result["ack_eliciting"] = ack_eliciting;
+    return result;
+}
+
+// (prefix, size_bytes, ecn), or None when the endpoint has nothing to send.
+template <class Endpoint>
+nb::object poll_datagram(Endpoint& endpoint, Time now) {
+    quic::Datagram datagram;
+    if (!endpoint.poll_datagram(now, datagram)) return nb::none();
+    return nb::make_tuple(nb::bytes(datagram.prefix, datagram.prefix_bytes), datagram.size_bytes,
+                          static_cast<int>(datagram.ecn));
+}
+
+template <class Endpoint>
+nb::dict statistics_of(const Endpoint& endpoint) {
+    FlowStatistics statistics;
+    endpoint.add_statistics(statistics);
+    return as_dict(statistics);
+}
+
+template <class Endpoint>
+nb::class_<Endpoint> bind_endpoint(nb::module_& module, const char* name) {
+    return nb::class_<Endpoint>(module, name)
+        .def("on_timeout", &Endpoint::on_timeout, nb::arg("now"))
+        .def("poll_datagram", &poll_datagram<Endpoint>, nb::arg("now"))
+        .def_prop_ro("next_timeout", &Endpoint::next_timeout)
+        .def("statistics", &statistics_of<Endpoint>);
+}
+
+}  // namespace
+
+void bind_wire(nb::module_& module) {
+    module.def("read_datagram", &read_datagram, nb::arg("prefix"), nb::arg("size_bytes"),
+               "Reads a datagram of size_bytes whose bytes past `prefix` are zero. 'error' says what is "
+               "wrong, if anything.");
+    module.def("decode_packet_number", &quic::decode_packet_number, nb::arg("expected"), nb::arg("truncated"),
+               nb::arg("packet_number_bytes"), "RFC 9000 A.3.");
+    bind_endpoint<quic::Sender>(module, "Sender")
+        .def(nb::init<const Flow&, std::size_t, std::uint64_t, Time>(), nb::arg("flow"),
+             nb::arg("flow_index"), nb::arg("seed"), nb::arg("start"))
+        .def("on_datagram",
+             [](quic::Sender& sender, Time now, const nb::bytes& prefix, std::size_t size_bytes, int ecn) {
+                 const auto error = sender.on_datagram(now, view_of(prefix, size_bytes, ecn));
+                 return error == quic::ParseError::none ? nb::object(nb::none())
+                                                        : nb::object(nb::str(quic::describe(error)));
+             })
+        .def_prop_ro("closed", &quic::Sender::closed)
+        .def_prop_ro("window_bytes",
+                     [](const quic::Sender& sender) { return sender.controller().window_bytes(); })
+        .def_prop_ro("in_flight_bytes",
+                     [](const quic::Sender& sender) { return sender.sample(0).in_flight_bytes; })
+        .def_prop_ro("smoothed_rtt",
+                     [](const quic::Sender& sender) { return sender.sample(0).smoothed_rtt; });
+    bind_endpoint<quic::Receiver>(module, "Receiver")
+        .def(nb::init<const Flow&>(), nb::arg("flow"))
+        .def("on_datagram", [](quic::Receiver& receiver, Time now, const nb::bytes& prefix,
+                               std::size_t size_bytes, int ecn) {
+            receiver.on_datagram(now, view_of(prefix, size_bytes, ecn));
+            const auto error = receiver.last_error();
+            return error == quic::ParseError::none ? nb::object(nb::none())
+                                                   : nb::object(nb::str(quic::describe(error)));
+        });
+    module.def("packet_number_bytes", &quic::packet_number_bytes, nb::arg("unacknowledged"), "RFC 9000 A.2.");
+}
+
+}  // namespace quicgym::bindings

@@ -1,0 +1,217 @@
+#include "sim/net/engine.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+namespace quicgym::net {
+
+namespace {
+
+// The smallest datagram that an endpoint sends: a short header, four bytes and the tag.
+constexpr std::uint64_t kSmallestWireBytes =
+    kLinkBytes + 1 + quic::kConnectionIdBytes + 1 + 4 + quic::kTagBytes;
+
+void refuse_what_needs_ns3(const Scenario& scenario) {
+    const auto refuse = [](const std::string& what) {
+        throw std::invalid_argument(what + " runs on the ns3 engine only; the native engine cannot do it");
+    };
+    for (const Link* link : {&scenario.bottleneck, &scenario.reverse}) {
+        if (link->queue_discipline != "drop-tail")
+            refuse("queue discipline '" + link->queue_discipline + "'");
+        if (link->ecn_marking) refuse("ECN marking");
+    }
+    for (const Flow& flow : scenario.flows) {
+        if (flow.transport == Transport::tcp) refuse("TCP (flow '" + flow.name + "')");
+    }
+    if (!scenario.pcap_prefix.empty()) refuse("pcap output");
+    if (!scenario.flow_monitor_path.empty()) refuse("FlowMonitor output");
+}
+
+}  // namespace
+
+// The two hosts of a flow.
+struct NativeSimulation::Hosts {
+    Hosts(const Flow& flow, std::size_t index, std::uint64_t seed, Time start_time)
+        : start(start_time), sender(flow, index, seed, start_time), receiver(flow) {
+        quic::Datagram none;
+        sender.poll_datagram(0, none);  // arms the first timer
+    }
+
+    Time start;
+    quic::Sender sender;
+    quic::Receiver receiver;
+    std::vector<TraceSample> trace;
+    std::vector<Delivery> deliveries;
+};
+
+NativeSimulation::NativeSimulation(const Scenario& scenario, std::uint64_t seed)
+    : bottleneck_(scenario.bottleneck, Random(seed, RandomPurpose::forward_loss, 0)),
+      reverse_(scenario.reverse, Random(seed, RandomPurpose::reverse_loss, 0)),
+      lookahead_(kNever),
+      trace_interval_(scenario.trace_interval),
+      record_deliveries_(scenario.record_deliveries) {
+    refuse_what_needs_ns3(scenario);
+    for (std::size_t i = 0; i < scenario.flows.size(); ++i) {
+        const Flow& flow = scenario.flows[i];
+        hosts_.push_back(std::make_unique<Hosts>(flow, i, seed, flow_start(scenario, i, seed)));
+        const AccessLink at_sender(flow.access_rate_bits_per_second, flow.access_delay + flow.extra_delay);
+        const AccessLink at_receiver(flow.access_rate_bits_per_second, flow.access_delay);
+        forward_.push_back({.packets = {}, .entry = at_sender, .exit = at_receiver});
+        backward_.push_back({.packets = {}, .entry = at_receiver, .exit = at_sender});
+        lookahead_ = std::min({lookahead_, forward_[i].entry.shortest_transit(kSmallestWireBytes),
+                               backward_[i].entry.shortest_transit(kSmallestWireBytes)});
+    }
+    if (trace_interval_ > 0) next_sample_ = trace_interval_;
+}
+
+NativeSimulation::~NativeSimulation() = default;
+
+Time NativeSimulation::next_event() {
+    Time next = kNever;
+    for (const auto& hosts : hosts_) {
+        next = std::min({next, hosts->sender.next_timeout(), hosts->receiver.next_timeout()});
+    }
+    for (auto* paths : {&forward_, &backward_}) {
+        for (Path& path : *paths) {
+            next = std::min({next, path.packets.next_at_bottleneck().arrival, path.packets.next_arrival()});
+        }
+    }
+    return next;
+}
+
+void NativeSimulation::run_until(Time until) {
+    if (until < now_) {
+        throw std::invalid_argument("run_until: " + std::to_string(until) +
+                                    " ns lies before the current time, " + std::to_string(now_) + " ns");
+    }
+    for (;;) {
+        const Time begin = std::min(next_event(), next_sample_);
+        if (begin > until) break;
+        Time end = until - begin < lookahead_ ? until + 1 : begin + lookahead_;
+        if (next_sample_ < end) end = next_sample_ + 1;
+        serve(bottleneck_, forward_, end);
+        serve(reverse_, backward_, end);
+        for (std::size_t flow = 0; flow < hosts_.size(); ++flow) {
+            run_receiver(flow, end);
+            run_sender(flow, end);
+        }
+        now_ = end - 1;
+        if (next_sample_ < end) take_samples();
+    }
+    now_ = until;
+}
+
+// Passes every packet that reaches the link before `end` on to its receiver's access link, in order of
+// arrival across flows.
+void NativeSimulation::serve(BottleneckLink& link, std::vector<Path>& paths, Time end) {
+    const auto serve_next = [&link](Path& path) {
+        Packet& packet = path.packets.at_bottleneck();
+        const auto outcome = link.offer(packet.transit, packet.wire_bytes);
+        packet.dropped = outcome.dropped || outcome.lost;
+        path.dropped_packets += packet.dropped;
+        if (!outcome.dropped) {
+            ++path.queue_samples;
+            path.queue_delay_sum += outcome.queue_delay;
+            if (!outcome.lost) packet.transit = path.exit.send(outcome.transit.arrival, packet.wire_bytes);
+        }
+        path.packets.pass_bottleneck();
+    };
+    if (paths.size() == 1) {
+        while (paths[0].packets.next_at_bottleneck().arrival < end) serve_next(paths[0]);
+        return;
+    }
+    order_.clear();
+    for (std::size_t flow = 0; flow < paths.size(); ++flow) {
+        paths[flow].packets.for_each_at_bottleneck([&](const Packet& packet) {
+            if (packet.transit.arrival >= end) return false;
+            order_.add(packet.transit, flow);
+            return true;
+        });
+    }
+    for (const Arrival& arrival : order_.sort()) serve_next(paths[arrival.flow]);
+}
+
+// Runs one endpoint up to `end`. A timer that is due comes before a datagram of the same instant.
+template <class Endpoint, class Receive>
+static void run_endpoint(Endpoint& endpoint, PacketRing& inbound, PacketRing& outbound, AccessLink& entry,
+                         Time end, Receive receive) {
+    for (;;) {
+        const Time timer = endpoint.next_timeout();
+        const Time arrival = inbound.next_arrival();
+        const Time now = std::min(timer, arrival);
+        if (now >= end) return;
+        if (arrival < timer) {
+            receive(now, inbound.next_datagram());
+            inbound.pop();
+        } else {
+            endpoint.on_timeout(now);
+        }
+        while (endpoint.poll_datagram(now, outbound.free_datagram())) outbound.push(entry, now);
+    }
+}
+
+void NativeSimulation::run_receiver(std::size_t flow, Time end) {
+    Hosts& hosts = *hosts_[flow];
+    run_endpoint(hosts.receiver, forward_[flow].packets, backward_[flow].packets, backward_[flow].entry, end,
+                 [&](Time now, const quic::Datagram& datagram) {
+                     const auto number = hosts.receiver.on_datagram(now, quic::view(datagram));
+                     if (record_deliveries_ && number) hosts.deliveries.push_back({flow, *number, now});
+                 });
+}
+
+void NativeSimulation::run_sender(std::size_t flow, Time end) {
+    quic::Sender& sender = hosts_[flow]->sender;
+    run_endpoint(
+        sender, backward_[flow].packets, forward_[flow].packets, forward_[flow].entry, end,
+        [&](Time now, const quic::Datagram& datagram) { sender.on_datagram(now, quic::view(datagram)); });
+}
+
+void NativeSimulation::take_samples() {
+    bottleneck_.forget_started(now_);
+    queue_trace_.push_back({now_, bottleneck_.waiting_packets(), bottleneck_.waiting_bytes()});
+    for (auto& flow : hosts_) {
+        if (now_ < flow->start) continue;
+        TraceSample sample = flow->sender.sample(now_);
+        sample.received_bytes = flow->receiver.received_bytes();
+        flow->trace.push_back(sample);
+    }
+    next_sample_ += trace_interval_;
+}
+
+FlowStatistics NativeSimulation::statistics(std::size_t flow) const {
+    FlowStatistics statistics;
+    hosts_.at(flow)->sender.add_statistics(statistics);
+    hosts_[flow]->receiver.add_statistics(statistics);
+    statistics.dropped_packets = forward_[flow].dropped_packets;
+    statistics.queue_samples = forward_[flow].queue_samples;
+    statistics.queue_delay_sum_seconds = to_seconds(forward_[flow].queue_delay_sum);
+    return statistics;
+}
+
+ControllerSnapshot NativeSimulation::snapshot(std::size_t flow) const {
+    return hosts_.at(flow)->sender.controller().snapshot();
+}
+
+ParameterValues NativeSimulation::parameters(std::size_t flow) const {
+    return hosts_.at(flow)->sender.controller().parameters();
+}
+
+void NativeSimulation::set_parameters(std::size_t flow, const ParameterValues& values) {
+    hosts_.at(flow)->sender.set_parameters(now_, values);
+}
+
+const std::vector<TraceSample>& NativeSimulation::trace(std::size_t flow) const {
+    return hosts_.at(flow)->trace;
+}
+
+std::vector<Delivery> NativeSimulation::deliveries() const {
+    std::vector<Delivery> all;
+    for (const auto& flow : hosts_) all.insert(all.end(), flow->deliveries.begin(), flow->deliveries.end());
+    std::sort(all.begin(), all.end(), [](const Delivery& a, const Delivery& b) {
+        return a.time != b.time ? a.time < b.time : a.flow < b.flow;
+    });
+    return all;
+}
+
+}  // namespace quicgym::net

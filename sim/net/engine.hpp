@@ -1,0 +1,73 @@
+// The native engine: a dumbbell of any number of flows, as fast as one core can follow.
+//
+// Time advances in windows no longer than the shortest access link, so that nothing that a host
+// sends within a window reaches the bottleneck in the same window. Inside a window the bottleneck
+// serves its arrivals in order of time, then each host runs on its own. Order across hosts does not
+// matter there, and no global event queue is needed.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "sim/net/arrival_order.hpp"
+#include "sim/net/link.hpp"
+#include "sim/net/packet_ring.hpp"
+#include "sim/quic/receiver.hpp"
+#include "sim/quic/sender.hpp"
+#include "sim/scenario.hpp"
+#include "sim/simulation.hpp"
+
+namespace quicgym::net {
+
+class NativeSimulation final : public Simulation {
+public:
+    // Throws std::invalid_argument for what only ns-3 can do: queue disciplines, TCP, pcap.
+    NativeSimulation(const Scenario& scenario, std::uint64_t seed);
+    ~NativeSimulation() override;
+
+    Time now() const override { return now_; }
+    void run_until(Time until) override;
+    std::size_t flow_count() const override { return hosts_.size(); }
+    FlowStatistics statistics(std::size_t flow) const override;
+    ControllerSnapshot snapshot(std::size_t flow) const override;
+    ParameterValues parameters(std::size_t flow) const override;
+    void set_parameters(std::size_t flow, const ParameterValues& values) override;
+    const std::vector<TraceSample>& trace(std::size_t flow) const override;
+    const std::vector<QueueSample>& queue_trace() const override { return queue_trace_; }
+    std::vector<Delivery> deliveries() const override;
+
+private:
+    struct Hosts;
+
+    // One direction of a flow. Paths stand side by side because the bottleneck visits them in turn.
+    struct Path {
+        PacketRing packets;
+        AccessLink entry;  // into the network
+        AccessLink exit;   // from the bottleneck to the receiving host
+        std::uint64_t dropped_packets = 0;
+        std::uint64_t queue_samples = 0;
+        Time queue_delay_sum = 0;
+    };
+
+    Time next_event();
+    void serve(BottleneckLink& link, std::vector<Path>& paths, Time end);
+    void run_receiver(std::size_t flow, Time end);
+    void run_sender(std::size_t flow, Time end);
+    void take_samples();
+
+    std::vector<std::unique_ptr<Hosts>> hosts_;
+    std::vector<Path> forward_;
+    std::vector<Path> backward_;
+    BottleneckLink bottleneck_;
+    BottleneckLink reverse_;
+    ArrivalOrder order_;
+    Time lookahead_;
+    Time now_ = 0;
+    Time trace_interval_;
+    Time next_sample_ = kNever;
+    bool record_deliveries_;
+    std::vector<QueueSample> queue_trace_;
+};
+
+}  // namespace quicgym::net

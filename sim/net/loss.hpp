@@ -1,0 +1,41 @@
+// Random loss on a wire, decided packet by packet in the order of transmission.
+#pragma once
+
+#include "sim/random.hpp"
+#include "sim/scenario.hpp"
+
+namespace quicgym::net {
+
+class LossProcess {
+public:
+    LossProcess(const LossModel& model, Random random) : model_(model), random_(random) {}
+
+    bool active() const { return model_.kind != LossKind::none; }
+
+    // Whether the next packet is lost. Draws the same numbers whatever the outcome.
+    bool lose_next() {
+        switch (model_.kind) {
+            case LossKind::none:
+                return false;
+            case LossKind::bernoulli:
+                return random_.uniform() < model_.probability;
+            case LossKind::gilbert_elliott: {
+                const double move = random_.uniform();
+                if (bad_) {
+                    if (move < model_.bad_to_good) bad_ = false;
+                } else if (move < model_.good_to_bad) {
+                    bad_ = true;
+                }
+                return random_.uniform() < (bad_ ? model_.loss_in_bad : model_.loss_in_good);
+            }
+        }
+        return false;
+    }
+
+private:
+    LossModel model_;
+    Random random_;
+    bool bad_ = false;
+};
+
+}  // namespace quicgym::net

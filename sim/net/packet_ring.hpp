@@ -1,0 +1,91 @@
+// The packets of one flow in one direction, from the sender's access link to the receiver. The path
+// keeps their order, so one ring serves every hop and a packet is never copied.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/net/link.hpp"
+#include "sim/quic/datagram.hpp"
+
+namespace quicgym::net {
+
+// What the network needs of a packet. Kept apart from the bytes, which only the endpoints touch.
+struct Packet {
+    Transit transit;  // to the bottleneck first, to the receiver once the bottleneck served it
+    std::uint32_t wire_bytes;
+    bool dropped;  // at the bottleneck
+};
+
+class PacketRing {
+public:
+    PacketRing() : packets_(kInitialCapacity), datagrams_(kInitialCapacity) {}
+
+    // The datagram behind the last packet, for an endpoint to write into; push() sends it.
+    quic::Datagram& free_datagram() {
+        if (tail_ - head_ == packets_.size()) grow();
+        return datagrams_[tail_ & mask()].datagram;
+    }
+    void push(AccessLink& link, Time now) {
+        Packet& packet = packets_[tail_ & mask()];
+        packet.wire_bytes =
+            datagrams_[tail_ & mask()].datagram.size_bytes + static_cast<std::uint32_t>(kLinkBytes);
+        packet.transit = link.send(now, packet.wire_bytes);
+        ++tail_;
+    }
+
+    // The next packet to reach the bottleneck; kNoTransit: there is none.
+    Transit next_at_bottleneck() const {
+        return middle_ == tail_ ? kNoTransit : packets_[middle_ & mask()].transit;
+    }
+    Packet& at_bottleneck() { return packets_[middle_ & mask()]; }
+    void pass_bottleneck() { ++middle_; }
+
+    // Calls `visit` with the packets on their way to the bottleneck, in order, until it returns false.
+    template <class Visit>
+    void for_each_at_bottleneck(Visit visit) const {
+        for (std::uint64_t i = middle_; i != tail_ && visit(packets_[i & mask()]); ++i) {
+        }
+    }
+
+    // When the next packet reaches its receiver, past those that were dropped; kNever when none has
+    // passed the bottleneck.
+    Time next_arrival() {
+        for (; head_ != middle_; ++head_) {
+            const Packet& packet = packets_[head_ & mask()];
+            if (!packet.dropped) return packet.transit.arrival;
+        }
+        return kNever;
+    }
+    const quic::Datagram& next_datagram() const { return datagrams_[head_ & mask()].datagram; }
+    void pop() { ++head_; }
+
+private:
+    static constexpr std::size_t kInitialCapacity = 32;
+
+    // A short prefix, which is what almost every packet has, stays within one cache line.
+    struct alignas(64) Slot {
+        quic::Datagram datagram;
+    };
+
+    std::uint64_t mask() const { return packets_.size() - 1; }
+
+    void grow() {
+        std::vector<Packet> packets(packets_.size() * 2);
+        std::vector<Slot> datagrams(packets.size());
+        for (std::uint64_t i = head_; i != tail_; ++i) {
+            packets[i & (packets.size() - 1)] = packets_[i & mask()];
+            datagrams[i & (packets.size() - 1)] = datagrams_[i & mask()];
+        }
+        packets_ = std::move(packets);
+        datagrams_ = std::move(datagrams);
+    }
+
+    std::vector<Packet> packets_;
+    std::vector<Slot> datagrams_;
+    std::uint64_t head_ = 0;    // next to reach the receiver
+    std::uint64_t middle_ = 0;  // next to reach the bottleneck
+    std::uint64_t tail_ = 0;
+};
+
+}  // namespace quicgym::net

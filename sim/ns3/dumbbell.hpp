@@ -1,0 +1,51 @@
+// The topology: sender i – router 1 – router 2 – receiver i, of ns-3's nodes and devices.
+#pragma once
+
+#include <ns3/node.h>
+#include <ns3/point-to-point-net-device.h>
+#include <ns3/ptr.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "sim/ns3/bottleneck_monitor.hpp"
+#include "sim/scenario.hpp"
+
+namespace quicgym::ns3_host {
+
+// What pcap files are called after the prefix: each holds both directions, seen from its router.
+inline constexpr const char* kPcapFileEnds[] = {"-router-1.pcap", "-router-2.pcap"};
+
+// Nodes are numbered senders first, then receivers, then the routers: simultaneous events happen
+// in this order (see NodeOrderScheduler). Access links never drop: their queues are unbounded.
+class Dumbbell {
+public:
+    Dumbbell(const Scenario& scenario, std::uint64_t seed, BottleneckMonitor& monitor);
+    ~Dumbbell();
+    Dumbbell(const Dumbbell&) = delete;
+    Dumbbell& operator=(const Dumbbell&) = delete;
+
+    const ns3::Ptr<ns3::Node>& sender(std::size_t flow) const { return senders_[flow]; }
+    const ns3::Ptr<ns3::Node>& receiver(std::size_t flow) const { return receivers_[flow]; }
+    void enable_pcap(const std::string& prefix);
+    // Lets go of every ns-3 object; before Simulator::Destroy.
+    void release();
+
+private:
+    class RateSchedule;
+
+    void connect_access_links(const Scenario& scenario);
+    void connect_bottleneck(const Scenario& scenario, std::uint64_t seed, BottleneckMonitor& monitor);
+
+    std::vector<ns3::Ptr<ns3::Node>> senders_;
+    std::vector<ns3::Ptr<ns3::Node>> receivers_;
+    ns3::Ptr<ns3::Node> sender_router_;
+    ns3::Ptr<ns3::Node> receiver_router_;
+    ns3::Ptr<ns3::PointToPointNetDevice> forward_device_;
+    ns3::Ptr<ns3::PointToPointNetDevice> reverse_device_;
+    std::vector<std::unique_ptr<RateSchedule>> rate_schedules_;
+};
+
+}  // namespace quicgym::ns3_host

@@ -1,0 +1,241 @@
+#include "sim/ns3/host.hpp"
+
+#include <ns3/data-rate.h>
+#include <ns3/flow-monitor-helper.h>
+#include <ns3/node-list.h>
+#include <ns3/rng-seed-manager.h>
+#include <ns3/simulator.h>
+
+#include <atomic>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "sim/ns3/bottleneck_monitor.hpp"
+#include "sim/ns3/dumbbell.hpp"
+#include "sim/ns3/quic_flow.hpp"
+#include "sim/ns3/scenario_check.hpp"
+#include "sim/ns3/scheduler.hpp"
+#include "sim/ns3/tcp_flow.hpp"
+#include "sim/ns3/time.hpp"
+
+namespace quicgym::ns3_host {
+
+namespace {
+
+// Holds the process's only ns-3 simulation.
+class SimulatorLease {
+public:
+    explicit SimulatorLease(std::uint64_t seed) {
+        if (taken_.exchange(true)) {
+            throw std::runtime_error(
+                "this process already has an ns-3 simulation, and ns-3 allows one at a time: close() the "
+                "first "
+                "one, or run this one in another process");
+        }
+        if (ns3::NodeList::GetNNodes() > 0) {
+            taken_ = false;
+            throw std::runtime_error(
+                "other code in this process is using ns-3, which allows one simulation at a time: run this "
+                "one in "
+                "another process");
+        }
+        ns3::RngSeedManager::SetSeed(1);
+        ns3::RngSeedManager::SetRun(seed);
+        ns3::RngSeedManager::ResetNextStreamIndex();  // streams are numbered through a process's life
+                                                      // otherwise
+        ns3::ObjectFactory scheduler;
+        scheduler.SetTypeId(NodeOrderScheduler::GetTypeId());
+        ns3::Simulator::SetScheduler(scheduler);
+    }
+    ~SimulatorLease() {
+        ns3::Simulator::Destroy();
+        taken_ = false;
+    }
+    SimulatorLease(const SimulatorLease&) = delete;
+    SimulatorLease& operator=(const SimulatorLease&) = delete;
+
+private:
+    static inline std::atomic<bool> taken_ = false;
+};
+
+}  // namespace
+
+void Failure::capture() {
+    if (!error_) error_ = std::current_exception();
+    ns3::Simulator::Stop();
+}
+
+void Failure::rethrow() {
+    if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+}
+
+// Members that ns-3 calls back into outlive the lease, whose end disposes of ns-3's objects.
+class Ns3Simulation::State {
+public:
+    State(const Scenario& scenario, std::uint64_t seed)
+        : trace_interval_(scenario.trace_interval),
+          monitor_(scenario.flows.size()),
+          traces_(scenario.flows.size()),
+          flow_monitor_path_(scenario.flow_monitor_path) {
+        check_scenario(scenario);
+        lease_.emplace(seed);
+        try {
+            build(scenario, seed);
+        } catch (...) {
+            flow_monitor_path_.clear();
+            close();
+            throw;
+        }
+    }
+
+    ~State() { close(); }
+    State(const State&) = delete;
+    State& operator=(const State&) = delete;
+
+    void require_open() const {
+        if (!lease_) throw std::runtime_error("this ns-3 simulation is closed; make a new one");
+    }
+
+    void run_until(Time until) {
+        if (until < now_) {
+            throw std::invalid_argument("run_until: " + std::to_string(until) +
+                                        " ns lies before the current time, " + std::to_string(now_) + " ns");
+        }
+        // With a context of its own, so that any thread may call and everything at `until` comes first.
+        ns3::Simulator::ScheduleWithContext(kStopContext, to_ns3(until - now_),
+                                            [] { ns3::Simulator::Stop(); });
+        do {  // a stop may be left from a run that a failure ended
+            ns3::Simulator::Run();
+            now_ = ns3_host::now();
+        } while (now_ < until && !failure_.captured());
+        failure_.rethrow();
+    }
+
+    void close() {
+        if (!lease_) return;
+        if (flow_monitor_) {
+            if (!flow_monitor_path_.empty()) {
+                flow_monitor_->GetMonitor()->SerializeToXmlFile(flow_monitor_path_, false, false);
+            }
+            flow_monitor_.reset();
+        }
+        for (auto& flow : flows_) flow->release();
+        if (dumbbell_) dumbbell_->release();
+        monitor_.release();
+        lease_.reset();
+    }
+
+    Time now_ = 0;
+    std::vector<std::unique_ptr<SimulatedFlow>> flows_;
+    const Time trace_interval_;
+    BottleneckMonitor monitor_;
+    std::vector<std::vector<TraceSample>> traces_;
+    std::vector<QueueSample> queue_trace_;
+    std::vector<Delivery> deliveries_;
+
+private:
+    void build(const Scenario& scenario, std::uint64_t seed) {
+        dumbbell_.emplace(scenario, seed, monitor_);
+        std::vector<Delivery>* deliveries = scenario.record_deliveries ? &deliveries_ : nullptr;
+        for (std::size_t i = 0; i < scenario.flows.size(); ++i) {
+            const auto& sender = dumbbell_->sender(i);
+            const auto& receiver = dumbbell_->receiver(i);
+            if (scenario.flows[i].transport == Transport::tcp) {
+                flows_.push_back(std::make_unique<TcpFlow>(scenario, i, seed, sender, receiver));
+            } else {
+                flows_.push_back(
+                    std::make_unique<QuicFlow>(scenario, i, seed, sender, receiver, deliveries, failure_));
+            }
+        }
+        if (!scenario.pcap_prefix.empty()) dumbbell_->enable_pcap(scenario.pcap_prefix);
+        if (!flow_monitor_path_.empty()) {
+            flow_monitor_.emplace();
+            // Its own start event would come after what the nodes do at time 0.
+            flow_monitor_->InstallAll()->StartRightNow();
+        }
+        if (trace_interval_ > 0) schedule_sample();
+    }
+
+    void schedule_sample() {
+        ns3::Simulator::ScheduleWithContext(kSampleContext, to_ns3(trace_interval_), [this] {
+            const Time time = ns3_host::now();
+            for (std::size_t i = 0; i < flows_.size(); ++i) {
+                if (flows_[i]->start() <= time) traces_[i].push_back(flows_[i]->sample(time));
+            }
+            queue_trace_.push_back(monitor_.sample(time));
+            schedule_sample();
+        });
+    }
+
+    std::string flow_monitor_path_;
+    Failure failure_;
+    std::optional<SimulatorLease> lease_;
+    std::optional<Dumbbell> dumbbell_;
+    std::optional<ns3::FlowMonitorHelper> flow_monitor_;
+};
+
+Ns3Simulation::Ns3Simulation(const Scenario& scenario, std::uint64_t seed)
+    : state_(std::make_unique<State>(scenario, seed)) {}
+
+Ns3Simulation::~Ns3Simulation() = default;
+
+Time Ns3Simulation::now() const {
+    return state_->now_;
+}
+
+void Ns3Simulation::run_until(Time until) {
+    state_->require_open();
+    state_->run_until(until);
+}
+
+std::size_t Ns3Simulation::flow_count() const {
+    return state_->flows_.size();
+}
+
+FlowStatistics Ns3Simulation::statistics(std::size_t flow) const {
+    FlowStatistics statistics;
+    state_->flows_.at(flow)->add_statistics(statistics);
+    state_->monitor_.add_statistics(flow, statistics);
+    return statistics;
+}
+
+ControllerSnapshot Ns3Simulation::snapshot(std::size_t flow) const {
+    return state_->flows_.at(flow)->snapshot();
+}
+
+ParameterValues Ns3Simulation::parameters(std::size_t flow) const {
+    return state_->flows_.at(flow)->parameters();
+}
+
+void Ns3Simulation::set_parameters(std::size_t flow, const ParameterValues& values) {
+    state_->require_open();
+    state_->flows_.at(flow)->set_parameters(values);
+}
+
+const std::vector<TraceSample>& Ns3Simulation::trace(std::size_t flow) const {
+    return state_->traces_.at(flow);
+}
+
+const std::vector<QueueSample>& Ns3Simulation::queue_trace() const {
+    return state_->queue_trace_;
+}
+
+std::vector<Delivery> Ns3Simulation::deliveries() const {
+    return state_->deliveries_;
+}
+
+void Ns3Simulation::close() {
+    state_->close();
+}
+
+Time ns3_transmission_time(std::uint64_t bytes, std::uint64_t rate_bits_per_second) {
+    if (rate_bits_per_second == 0) throw std::invalid_argument("transmission time: the rate must be above 0");
+    if (bytes > UINT32_MAX) throw std::invalid_argument("transmission time: more bytes than ns-3 counts");
+    return ns3::DataRate(rate_bits_per_second)
+        .CalculateBytesTxTime(static_cast<std::uint32_t>(bytes))
+        .GetTimeStep();
+}
+
+}  // namespace quicgym::ns3_host

@@ -1,0 +1,26 @@
+// What the bottleneck's statistics need to know of a packet: read in place, nothing is taken off.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+namespace ns3 {
+class Packet;
+class QueueDiscItem;
+}  // namespace ns3
+
+namespace quicgym::ns3_host {
+
+struct PacketView {
+    std::uint32_t flow;
+    bool carries_data;  // a UDP datagram, or a TCP segment with payload
+};
+
+// Both return none for what no flow's data sender sent.
+// On the wire and in a device's queue: PPP header, IPv4 header, payload.
+std::optional<PacketView> view_of_framed_packet(const ns3::Packet& packet, std::size_t flow_count);
+// In a queue disc: the IPv4 header is kept beside the packet.
+std::optional<PacketView> view_of_item(const ns3::QueueDiscItem& item, std::size_t flow_count);
+
+}  // namespace quicgym::ns3_host

@@ -1,0 +1,92 @@
+#include "sim/ns3/queue_discipline.hpp"
+
+#include <ns3/boolean.h>
+#include <ns3/data-rate.h>
+#include <ns3/double.h>
+#include <ns3/node.h>
+#include <ns3/nstime.h>
+#include <ns3/object-factory.h>
+#include <ns3/traffic-control-layer.h>
+#include <ns3/uinteger.h>
+
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+
+#include "sim/ns3/time.hpp"
+
+namespace quicgym::ns3_host {
+
+namespace {
+
+struct Discipline {
+    const char* name;
+    const char* type;
+    bool marks;
+    bool counts_bytes;
+};
+
+constexpr Discipline kDisciplines[] = {
+    {"fifo", "ns3::FifoQueueDisc", false, true},        {"codel", "ns3::CoDelQueueDisc", true, true},
+    {"fq-codel", "ns3::FqCoDelQueueDisc", true, false},  // its sub-queues share one limit in packets
+    {"pie", "ns3::PieQueueDisc", true, true},           {"red", "ns3::RedQueueDisc", true, true},
+};
+
+const Discipline* find(const std::string& name) {
+    const auto found = std::find_if(std::begin(kDisciplines), std::end(kDisciplines),
+                                    [&](const Discipline& discipline) { return name == discipline.name; });
+    return found == std::end(kDisciplines) ? nullptr : found;
+}
+
+}  // namespace
+
+void check_queue_discipline(const Link& link, const std::string& where) {
+    if (link.queue_limit == 0 || link.queue_limit > std::numeric_limits<std::uint32_t>::max()) {
+        throw std::invalid_argument(where + ": ns-3 needs a queue limit of 1 to 2^32 - 1, not " +
+                                    std::to_string(link.queue_limit));
+    }
+    const Discipline* discipline = find(link.queue_discipline);
+    if (discipline == nullptr && link.queue_discipline != kDropTail) {
+        throw std::invalid_argument(where + ": unknown queue discipline \"" + link.queue_discipline +
+                                    "\"; there are drop-tail, fifo, codel, fq-codel, pie and red");
+    }
+    if (link.ecn_marking && (discipline == nullptr || !discipline->marks)) {
+        throw std::invalid_argument(where + ": the queue discipline " + link.queue_discipline +
+                                    " cannot mark; codel, fq-codel, pie and red can");
+    }
+    if (discipline != nullptr && !discipline->counts_bytes && link.queue_unit == QueueUnit::bytes) {
+        throw std::invalid_argument(where + ": ns-3's " + link.queue_discipline +
+                                    " takes its limit in packets only");
+    }
+}
+
+ns3::QueueSize queue_size(const Link& link) {
+    return {link.queue_unit == QueueUnit::packets ? ns3::QueueSizeUnit::PACKETS : ns3::QueueSizeUnit::BYTES,
+            static_cast<std::uint32_t>(link.queue_limit)};
+}
+
+ns3::Ptr<ns3::QueueDisc> install_queue_disc(const ns3::Ptr<ns3::PointToPointNetDevice>& device,
+                                            const Link& link, const Scenario& scenario) {
+    const Discipline* discipline = find(link.queue_discipline);
+    if (discipline == nullptr) return nullptr;
+    ns3::ObjectFactory factory;
+    factory.SetTypeId(discipline->type);
+    factory.Set("MaxSize", ns3::QueueSizeValue(queue_size(link)));
+    if (discipline->marks) factory.Set("UseEcn", ns3::BooleanValue(link.ecn_marking));
+    if (link.queue_discipline == "red") {
+        std::uint64_t largest_datagram = 0;
+        for (const Flow& flow : scenario.flows)
+            largest_datagram = std::max(largest_datagram, flow.max_datagram_bytes);
+        // Thresholds of zero: RED derives them from the rate and its target delay, in the limit's unit.
+        factory.Set("MinTh", ns3::DoubleValue(0.0));
+        factory.Set("MaxTh", ns3::DoubleValue(0.0));
+        factory.Set("LinkBandwidth", ns3::DataRateValue(ns3::DataRate(link.rate_bits_per_second)));
+        factory.Set("LinkDelay", ns3::TimeValue(to_ns3(link.delay)));
+        factory.Set("MeanPktSize", ns3::UintegerValue(largest_datagram + kUdpIpBytes));
+    }
+    auto disc = factory.Create<ns3::QueueDisc>();
+    device->GetNode()->GetObject<ns3::TrafficControlLayer>()->SetRootQueueDiscOnDevice(device, disc);
+    return disc;
+}
+
+}  // namespace quicgym::ns3_host

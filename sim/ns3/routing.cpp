@@ -1,0 +1,79 @@
+#include "sim/ns3/routing.hpp"
+
+#include <ns3/ipv4-route.h>
+#include <ns3/net-device.h>
+#include <ns3/node.h>
+
+namespace quicgym::ns3_host {
+
+namespace {
+
+ns3::Ptr<ns3::Ipv4Route> make_route(ns3::Ptr<ns3::NetDevice> device, ns3::Ipv4Address source,
+                                    ns3::Ipv4Address gateway) {
+    auto route = ns3::Create<ns3::Ipv4Route>();
+    route->SetSource(source);
+    route->SetGateway(gateway);
+    route->SetOutputDevice(device);
+    return route;
+}
+
+}  // namespace
+
+NS_OBJECT_ENSURE_REGISTERED(DumbbellRouting);
+
+ns3::TypeId DumbbellRouting::GetTypeId() {
+    static const ns3::TypeId id = ns3::TypeId("quicgym::DumbbellRouting")
+                                      .SetParent<ns3::Ipv4RoutingProtocol>()
+                                      .SetGroupName("Internet")
+                                      .AddConstructor<DumbbellRouting>();
+    return id;
+}
+
+void DumbbellRouting::set_default_route(ns3::Ptr<ns3::NetDevice> device, ns3::Ipv4Address source,
+                                        ns3::Ipv4Address gateway) {
+    default_route_ = make_route(device, source, gateway);
+}
+
+void DumbbellRouting::add_client_route(ns3::Ptr<ns3::NetDevice> device, ns3::Ipv4Address source,
+                                       ns3::Ipv4Address client) {
+    client_routes_.push_back(make_route(device, source, client));
+}
+
+const ns3::Ptr<ns3::Ipv4Route>& DumbbellRouting::route_to(ns3::Ipv4Address destination) const {
+    const std::uint32_t client = (destination.Get() - networks_) / 4;  // wraps to a large number below them
+    return client < client_routes_.size() ? client_routes_[client] : default_route_;
+}
+
+ns3::Ptr<ns3::Ipv4Route> DumbbellRouting::RouteOutput(ns3::Ptr<ns3::Packet>, const ns3::Ipv4Header& header,
+                                                      ns3::Ptr<ns3::NetDevice>,
+                                                      ns3::Socket::SocketErrno& error) {
+    error = ns3::Socket::ERROR_NOTERROR;
+    return route_to(header.GetDestination());
+}
+
+bool DumbbellRouting::RouteInput(ns3::Ptr<const ns3::Packet> packet, const ns3::Ipv4Header& header,
+                                 ns3::Ptr<const ns3::NetDevice> device, const UnicastForwardCallback& forward,
+                                 const MulticastForwardCallback&, const LocalDeliverCallback& deliver,
+                                 const ErrorCallback&) {
+    if (header.GetDestination() == own_) {
+        deliver(packet, header, static_cast<std::uint32_t>(ipv4_->GetInterfaceForDevice(device)));
+    } else {
+        forward(route_to(header.GetDestination()), packet, header);
+    }
+    return true;
+}
+
+void DumbbellRouting::PrintRoutingTable(ns3::Ptr<ns3::OutputStreamWrapper> stream, ns3::Time::Unit) const {
+    std::ostream& out = *stream->GetStream();
+    for (const auto& route : client_routes_) out << *route << '\n';
+    out << "default " << *default_route_ << '\n';
+}
+
+void DumbbellRouting::DoDispose() {
+    ipv4_ = nullptr;
+    default_route_ = nullptr;
+    client_routes_.clear();
+    ns3::Ipv4RoutingProtocol::DoDispose();
+}
+
+}  // namespace quicgym::ns3_host

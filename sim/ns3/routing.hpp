@@ -1,0 +1,53 @@
+// IPv4 routing by arithmetic: the dumbbell's addresses say where a packet goes.
+#pragma once
+
+#include <ns3/ipv4-routing-protocol.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace quicgym::ns3_host {
+
+// ns-3's static routing walks a list and makes a new route object for every packet; a router of
+// many flows has long lists. Here a route is made once and found by index.
+class DumbbellRouting : public ns3::Ipv4RoutingProtocol {
+public:
+    static ns3::TypeId GetTypeId();
+
+    // What is for `own` is delivered here (hosts only; routers have no traffic of their own).
+    void set_own_address(ns3::Ipv4Address own) { own_ = own; }
+    // Everything that no client route covers.
+    void set_default_route(ns3::Ptr<ns3::NetDevice> device, ns3::Ipv4Address source,
+                           ns3::Ipv4Address gateway);
+    // Client i is the end host of the i-th network from `networks` on.
+    void set_client_networks(std::uint32_t networks) { networks_ = networks; }
+    void add_client_route(ns3::Ptr<ns3::NetDevice> device, ns3::Ipv4Address source, ns3::Ipv4Address client);
+
+    ns3::Ptr<ns3::Ipv4Route> RouteOutput(ns3::Ptr<ns3::Packet> packet, const ns3::Ipv4Header& header,
+                                         ns3::Ptr<ns3::NetDevice> device,
+                                         ns3::Socket::SocketErrno& error) override;
+    bool RouteInput(ns3::Ptr<const ns3::Packet> packet, const ns3::Ipv4Header& header,
+                    ns3::Ptr<const ns3::NetDevice> device, const UnicastForwardCallback& forward,
+                    const MulticastForwardCallback& forward_multicast, const LocalDeliverCallback& deliver,
+                    const ErrorCallback& fail) override;
+    void NotifyInterfaceUp(std::uint32_t) override {}
+    void NotifyInterfaceDown(std::uint32_t) override {}
+    void NotifyAddAddress(std::uint32_t, ns3::Ipv4InterfaceAddress) override {}
+    void NotifyRemoveAddress(std::uint32_t, ns3::Ipv4InterfaceAddress) override {}
+    void SetIpv4(ns3::Ptr<ns3::Ipv4> ipv4) override { ipv4_ = ns3::PeekPointer(ipv4); }
+    void PrintRoutingTable(ns3::Ptr<ns3::OutputStreamWrapper> stream, ns3::Time::Unit unit) const override;
+
+protected:
+    void DoDispose() override;
+
+private:
+    const ns3::Ptr<ns3::Ipv4Route>& route_to(ns3::Ipv4Address destination) const;
+
+    ns3::Ipv4* ipv4_ = nullptr;  // owns this object
+    ns3::Ipv4Address own_;
+    ns3::Ptr<ns3::Ipv4Route> default_route_;
+    std::uint32_t networks_ = 0;
+    std::vector<ns3::Ptr<ns3::Ipv4Route>> client_routes_;
+};
+
+}  // namespace quicgym::ns3_host

@@ -1,0 +1,71 @@
+#include "sim/ns3/scenario_check.hpp"
+
+#include <fstream>
+#include <stdexcept>
+#include <string>
+
+#include "sim/ns3/addresses.hpp"
+#include "sim/ns3/dumbbell.hpp"
+#include "sim/ns3/queue_discipline.hpp"
+#include "sim/ns3/tcp_flow.hpp"
+
+namespace quicgym::ns3_host {
+
+namespace {
+
+constexpr std::uint64_t kMtuBytes = 1500;
+
+[[noreturn]] void refuse(const std::string& what) {
+    throw std::invalid_argument(what);
+}
+
+void check_link(const Link& link, const std::string& where) {
+    if (!link.delivery_opportunities_ms.empty()) {
+        refuse(where + ": mahimahi traces run on the native engine only; ns-3's links have a rate");
+    }
+    if (link.rate_bits_per_second == 0) refuse(where + ": the rate must be above 0");
+    if (link.delay < 0) refuse(where + ": the delay must not be negative");
+    Time previous = 0;
+    for (const RateStep& step : link.rate_schedule) {
+        if (step.at < previous) refuse(where + ": the rate schedule's times must ascend from 0");
+        if (step.rate_bits_per_second == 0) refuse(where + ": ns-3 cannot transmit at a rate of 0");
+        previous = step.at;
+    }
+    check_queue_discipline(link, where);
+}
+
+void check_flow(const Flow& flow) {
+    const std::string where = "flow \"" + flow.name + "\"";
+    if (flow.access_rate_bits_per_second == 0) refuse(where + ": the access rate must be above 0");
+    if (flow.access_delay < 0 || flow.extra_delay < 0) refuse(where + ": delays must not be negative");
+    if (flow.start < 0 || flow.start_jitter < 0) refuse(where + ": the start must not be negative");
+    if (flow.max_datagram_bytes > kMtuBytes - kUdpIpBytes) {
+        refuse(where + ": a datagram of " + std::to_string(flow.max_datagram_bytes) +
+               " bytes exceeds the MTU of " + std::to_string(kMtuBytes) + " less " +
+               std::to_string(kUdpIpBytes) + " for IPv4 and UDP");
+    }
+    if (flow.transport == Transport::tcp) check_tcp_flow(flow);
+}
+
+void check_writable(const std::string& path) {
+    if (!std::ofstream(path, std::ios::binary | std::ios::app)) refuse("cannot write to " + path);
+}
+
+}  // namespace
+
+void check_scenario(const Scenario& scenario) {
+    if (scenario.flows.empty() || scenario.flows.size() > kMaxFlows) {
+        refuse("ns-3 runs 1 to " + std::to_string(kMaxFlows) + " flows, not " +
+               std::to_string(scenario.flows.size()));
+    }
+    if (scenario.trace_interval < 0) refuse("the trace interval must not be negative");
+    check_link(scenario.bottleneck, "bottleneck");
+    check_link(scenario.reverse, "reverse");
+    for (const Flow& flow : scenario.flows) check_flow(flow);
+    if (!scenario.pcap_prefix.empty()) {
+        for (const char* end : kPcapFileEnds) check_writable(scenario.pcap_prefix + end);
+    }
+    if (!scenario.flow_monitor_path.empty()) check_writable(scenario.flow_monitor_path);
+}
+
+}  // namespace quicgym::ns3_host

@@ -1,0 +1,38 @@
+// The sending application: how many stream bytes it has written by when.
+#pragma once
+
+#include <cstdint>
+
+#include "sim/scenario.hpp"
+#include "sim/time.hpp"
+
+namespace quicgym::quic {
+
+// Timed applications write messages of one datagram each; bulk and transfer write all at once.
+class ApplicationSource {
+public:
+    ApplicationSource(const Application& application, std::uint64_t message_bytes, Time start);
+
+    // Stream bytes written up to and at `now`; time never goes back.
+    std::uint64_t written_bytes(Time now) {
+        while (next_write_ <= now) write();
+        return written_;
+    }
+    Time next_write() const { return next_write_; }  // kNever: no more
+    bool finite() const { return finite_; }
+    std::uint64_t total_bytes() const { return written_; }  // of a finite application
+
+private:
+    void write();
+    std::uint64_t rate_at(Time time) const;
+    Time next_rate_change(Time time) const;
+
+    Application application_;
+    Time start_;
+    std::uint64_t message_bytes_;
+    std::uint64_t written_ = 0;
+    Time next_write_ = kNever;
+    bool finite_ = false;
+};
+
+}  // namespace quicgym::quic

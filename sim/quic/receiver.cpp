@@ -1,0 +1,185 @@
+#include "sim/quic/receiver.hpp"
+
+#include <algorithm>
+
+namespace quicgym::quic {
+
+namespace {
+
+constexpr std::uint64_t kServerHelloBytes = 900;  // without certificates: there is no cryptography
+constexpr std::uint32_t kMaxProbeBackoff = 20;
+constexpr std::size_t kControlRoom = 1 + 8 + 1 + 1 + 8 + 1;  // MAX_DATA, MAX_STREAM_DATA, HANDSHAKE_DONE
+
+}  // namespace
+
+Receiver::Receiver(const Flow& flow)
+    : window_bytes_(flow.flow_control_window_bytes), limit_(flow.flow_control_window_bytes) {}
+
+struct Receiver::Handler : FrameHandler {
+    Receiver& receiver;
+    Time now;
+
+    Handler(Receiver& r, Time t) : receiver(r), now(t) {}
+
+    void on_ack(const AckFrame& ack) { receiver.on_ack(now, ack); }
+    void on_stream(const StreamFrame& frame) { receiver.on_stream(now, frame); }
+    void on_connection_close(std::uint64_t) { receiver.phase_ = Phase::closed; }
+};
+
+std::optional<std::uint64_t> Receiver::on_datagram(Time now, const DatagramView& datagram) {
+    ++received_packets_;
+    received_bytes_ += datagram.size_bytes;
+    if (phase_ == Phase::closed) return std::nullopt;
+    last_error_ = ParseError::truncated;
+    if (datagram.size_bytes < kTagBytes) return std::nullopt;
+    Reader reader(datagram, datagram.size_bytes - kTagBytes);
+    PacketHeader header;
+    last_error_ = read_header(reader, header);
+    if (last_error_ != ParseError::none) return std::nullopt;
+
+    Handler handler(*this, now);
+    bool ack_eliciting = false;
+    if (header.type == PacketType::initial) {
+        FrameHandler nothing;
+        last_error_ = read_frames(reader, header.type, nothing, ack_scratch_, ack_eliciting);
+        if (last_error_ == ParseError::none) on_initial(now, header.truncated_packet_number);
+        return std::nullopt;
+    }
+    if (phase_ == Phase::listening) return std::nullopt;
+    const std::uint64_t number = decode_packet_number(
+        acks_.expected_packet_number(), header.truncated_packet_number, header.packet_number_bytes);
+    if (!acks_.is_new(number)) return std::nullopt;
+    last_error_ = read_frames(reader, header.type, handler, ack_scratch_, ack_eliciting);
+    if (last_error_ != ParseError::none) return std::nullopt;
+    if (phase_ == Phase::accepting) {  // the client has our Initial: the handshake is complete
+        phase_ = Phase::connected;
+        send_handshake_done_ = true;
+        initial_deadline_ = kNever;
+        probe_count_ = 0;
+    }
+    acks_.on_packet(number, now, ack_eliciting, datagram.ecn);
+    return number;
+}
+
+void Receiver::on_initial(Time now, std::uint64_t number) {
+    if (phase_ != Phase::listening && phase_ != Phase::accepting) return;
+    phase_ = Phase::accepting;
+    client_initial_ = number;
+    send_initial_ = true;
+    initial_deadline_ = now;
+}
+
+void Receiver::on_stream(Time now, const StreamFrame& frame) {
+    const std::uint64_t end = frame.offset + frame.length;
+    if (frame.stream_id != kStreamId || end > limit_) return;  // beyond flow control: dropped
+    goodput_bytes_ += received_stream_.insert(frame.offset, end);
+    if (frame.fin) fin_offset_ = end;
+
+    // The application reads whatever is in order at once.
+    const auto& ranges = received_stream_.ranges();
+    const std::uint64_t consumed = !ranges.empty() && ranges.front().begin == 0 ? ranges.front().end : 0;
+    if (consumed + window_bytes_ / 2 > limit_) {
+        limit_ = consumed + window_bytes_;
+        send_limits_ = true;
+    }
+    if (fin_offset_ == consumed && completion_ == kNever) completion_ = now;
+}
+
+void Receiver::on_ack(Time now, const AckFrame& ack) {
+    const std::uint64_t largest = ack.ranges[0].largest;
+    if (largest >= next_number_) return;
+    if (largest_acked_ == kNoPacket || largest > largest_acked_) largest_acked_ = largest;
+    if (control_number_ == kNoPacket) return;
+    for (std::size_t i = 0; i < ack.range_count; ++i) {
+        if (control_number_ < ack.ranges[i].smallest || control_number_ > ack.ranges[i].largest) continue;
+        rtt_.update(now - control_sent_time_, 0);
+        if (control_has_handshake_done_) handshake_done_acked_ = true;
+        control_number_ = kNoPacket;
+        probe_count_ = 0;
+        return;
+    }
+}
+
+void Receiver::on_timeout(Time now) {
+    if (phase_ == Phase::closed) return;
+    if (phase_ == Phase::accepting && initial_deadline_ <= now) {
+        send_initial_ = true;
+        probe_count_ = std::min(probe_count_ + 1, kMaxProbeBackoff);
+    }
+    if (control_number_ != kNoPacket &&
+        control_sent_time_ + (rtt_.probe_timeout(kMaxAckDelay) << probe_count_) <= now) {
+        control_number_ = kNoPacket;
+        probe_count_ = std::min(probe_count_ + 1, kMaxProbeBackoff);
+        send_limits_ = true;
+        send_handshake_done_ = !handshake_done_acked_;
+    }
+}
+
+bool Receiver::poll_datagram(Time now, Datagram& out) {
+    if (phase_ == Phase::accepting && send_initial_) return poll_initial(now, out);
+    if (phase_ == Phase::connected && (send_limits_ || send_handshake_done_ || acks_.deadline() <= now)) {
+        send_packet(now, out);
+        return true;
+    }
+    Time timeout = kNever;
+    if (phase_ == Phase::accepting) timeout = initial_deadline_;
+    if (phase_ == Phase::connected) {
+        timeout = acks_.deadline();
+        if (control_number_ != kNoPacket) {
+            timeout =
+                std::min(timeout, control_sent_time_ + (rtt_.probe_timeout(kMaxAckDelay) << probe_count_));
+        }
+    }
+    next_timeout_ = std::max(timeout, now);
+    return false;
+}
+
+bool Receiver::poll_initial(Time now, Datagram& out) {
+    send_initial_ = false;
+    write_initial(out, kClientConnectionId, kServerConnectionId, initial_number_++, client_initial_,
+                  kServerHelloBytes);
+    initial_deadline_ = now + (rtt_.probe_timeout(0) << probe_count_);
+    return true;
+}
+
+void Receiver::send_packet(Time now, Datagram& out) {
+    Writer writer(out);
+    const std::uint64_t number = next_number_++;
+    const std::size_t number_bytes =
+        packet_number_bytes(largest_acked_ == kNoPacket ? number + 1 : number - largest_acked_);
+    write_short_header(writer, kClientConnectionId, number, number_bytes);
+    const bool control = send_limits_ || send_handshake_done_;
+    // A packet with newer control frames supersedes the outstanding one, so it repeats a HANDSHAKE_DONE
+    // that is not acknowledged yet.
+    const bool handshake_done = control && !handshake_done_acked_;
+    if (acks_.pending()) acks_.write(writer, now, control ? kControlRoom : 0);
+    if (handshake_done) writer.byte(frame_type::handshake_done);
+    if (send_limits_) {
+        writer.byte(frame_type::max_data);
+        writer.varint(limit_);
+        writer.byte(frame_type::max_stream_data);
+        writer.varint(kStreamId);
+        writer.varint(limit_);
+    }
+    if (control) {
+        control_has_handshake_done_ = handshake_done;
+        control_number_ = number;
+        control_sent_time_ = now;
+        send_limits_ = false;
+        send_handshake_done_ = false;
+    }
+    // RFC 9001 5.4.2: at least four bytes of packet number and payload.
+    const std::size_t size = std::max(writer.position(), 1 + kConnectionIdBytes + number_bytes + 4);
+    out.prefix_bytes = static_cast<std::uint8_t>(writer.position());
+    out.size_bytes = static_cast<std::uint16_t>(size + kTagBytes);
+    out.ecn = Ecn::not_ect;
+}
+
+void Receiver::add_statistics(FlowStatistics& statistics) const {
+    statistics.completion = completion_;
+    statistics.received_packets = received_packets_;
+    statistics.received_bytes = received_bytes_;
+    statistics.goodput_bytes = goodput_bytes_;
+}
+
+}  // namespace quicgym::quic

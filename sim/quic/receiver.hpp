@@ -1,0 +1,78 @@
+// The receiving endpoint of a QUIC connection: acknowledgements, reassembly, flow control.
+//
+// Sans I/O, driven exactly like the sender.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "sim/quic/ack_tracker.hpp"
+#include "sim/quic/datagram.hpp"
+#include "sim/quic/frames.hpp"
+#include "sim/quic/range_set.hpp"
+#include "sim/quic/rtt_estimator.hpp"
+#include "sim/scenario.hpp"
+#include "sim/simulation.hpp"
+
+namespace quicgym::quic {
+
+class Receiver {
+public:
+    explicit Receiver(const Flow& flow);
+
+    // Returns the packet number when the datagram held a new, well-formed application-data packet.
+    std::optional<std::uint64_t> on_datagram(Time now, const DatagramView& datagram);
+    void on_timeout(Time now);
+    bool poll_datagram(Time now, Datagram& out);
+    Time next_timeout() const { return next_timeout_; }
+
+    std::uint64_t received_bytes() const { return received_bytes_; }  // UDP payload, duplicates included
+    ParseError last_error() const { return last_error_; }
+    void add_statistics(FlowStatistics& statistics) const;
+
+private:
+    enum class Phase : std::uint8_t { listening, accepting, connected, closed };
+    struct Handler;
+
+    void on_initial(Time now, std::uint64_t number);
+    void on_stream(Time now, const StreamFrame& frame);
+    void on_ack(Time now, const AckFrame& ack);
+    bool poll_initial(Time now, Datagram& out);
+    void send_packet(Time now, Datagram& out);
+
+    AckTracker acks_;
+    RangeSet received_stream_;
+    std::uint64_t window_bytes_;
+    std::uint64_t limit_;  // what MAX_DATA and MAX_STREAM_DATA have granted
+    std::uint64_t next_number_ = 0;
+    std::uint64_t largest_acked_ = kNoPacket;
+    Time next_timeout_ = kNever;
+    Phase phase_ = Phase::listening;
+    ParseError last_error_ = ParseError::none;
+
+    // Control frames are few and each supersedes the one before it, so that one outstanding packet is
+    // all that there is to recover: whatever it carried is sent again, up to date, after a timeout.
+    bool send_limits_ = false;
+    bool send_handshake_done_ = false;
+    bool handshake_done_acked_ = false;
+    std::uint64_t control_number_ = kNoPacket;  // the latest packet that holds control frames
+    bool control_has_handshake_done_ = false;
+    Time control_sent_time_ = 0;
+    std::uint32_t probe_count_ = 0;
+    RttEstimator rtt_;
+    AckFrame ack_scratch_;
+
+    // Handshake.
+    bool send_initial_ = false;
+    std::uint64_t client_initial_ = 0;
+    std::uint64_t initial_number_ = 0;
+    Time initial_deadline_ = kNever;
+
+    std::uint64_t fin_offset_ = kNoPacket;
+    Time completion_ = kNever;
+    std::uint64_t received_packets_ = 0;
+    std::uint64_t received_bytes_ = 0;
+    std::uint64_t goodput_bytes_ = 0;
+};
+
+}  // namespace quicgym::quic

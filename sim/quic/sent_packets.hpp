@@ -1,0 +1,60 @@
+// Sent packets that are neither acknowledged nor lost yet: a ring indexed by packet number.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/time.hpp"
+
+namespace quicgym::quic {
+
+enum class PacketState : std::uint8_t { outstanding, acknowledged, lost, not_ack_eliciting };
+
+// What is kept of a packet until it is acknowledged or lost. The delivery-rate fields are those of
+// draft-cheng-iccrg-delivery-rate-estimation-02, section 3.2.
+struct SentPacket {
+    Time sent_time;
+    Time first_sent_time;           // of the flight that this packet belongs to
+    Time delivered_time;            // when delivered_bytes was reached
+    std::uint64_t delivered_bytes;  // when this packet was sent
+    std::uint64_t stream_offset;
+    std::uint16_t size_bytes;
+    std::uint16_t stream_bytes;  // 0: no STREAM frame
+    PacketState state;
+    bool app_limited;
+};
+
+class SentPackets {
+public:
+    std::uint64_t next() const { return next_; }      // the number that the next packet gets
+    std::uint64_t oldest() const { return oldest_; }  // the oldest that is not resolved
+    bool empty() const { return oldest_ == next_; }
+
+    SentPacket& operator[](std::uint64_t packet_number) { return ring_[packet_number & mask_]; }
+
+    SentPacket& push() {
+        if (next_ - oldest_ > mask_) grow();
+        return ring_[next_++ & mask_];
+    }
+
+    void pop_oldest() { ++oldest_; }
+
+private:
+    void grow() {
+        std::vector<SentPacket> larger(ring_.size() * 2);
+        const std::uint64_t larger_mask = larger.size() - 1;
+        for (std::uint64_t number = oldest_; number != next_; ++number)
+            larger[number & larger_mask] = ring_[number & mask_];
+        ring_ = std::move(larger);
+        mask_ = larger_mask;
+    }
+
+    static constexpr std::size_t kInitialCapacity = 64;
+
+    std::vector<SentPacket> ring_ = std::vector<SentPacket>(kInitialCapacity);
+    std::uint64_t mask_ = kInitialCapacity - 1;
+    std::uint64_t oldest_ = 0;
+    std::uint64_t next_ = 0;
+};
+
+}  // namespace quicgym::quic

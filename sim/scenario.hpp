@@ -1,0 +1,106 @@
+// What to simulate, as plain data: both engines read the same structures.
+// The Python models in envs/scenario.py validate and fill them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "controllers/controller.hpp"
+#include "sim/time.hpp"
+
+namespace quicgym {
+
+// Wire bytes around a QUIC datagram: UDP 8, IPv4 20, PPP 2, as ns-3's point-to-point device sends.
+inline constexpr std::uint64_t kUdpIpBytes = 28;
+inline constexpr std::uint64_t kLinkBytes = kUdpIpBytes + 2;
+
+enum class QueueUnit : std::uint8_t { packets, bytes };
+
+enum class LossKind : std::uint8_t { none, bernoulli, gilbert_elliott };
+
+// Loss on the wire, after the queue. Gilbert–Elliott moves between a good and a bad state with
+// the given probabilities per packet and then loses the packet with that state's probability.
+struct LossModel {
+    LossKind kind = LossKind::none;
+    double probability = 0.0;  // bernoulli
+    double good_to_bad = 0.0;
+    double bad_to_good = 0.0;
+    double loss_in_good = 0.0;
+    double loss_in_bad = 0.0;
+};
+
+struct RateStep {
+    Time at = 0;
+    std::uint64_t rate_bits_per_second = 0;
+};
+
+// One direction of the bottleneck.
+struct Link {
+    std::uint64_t rate_bits_per_second = 0;
+    Time delay = 0;
+    std::uint64_t queue_limit = 0;  // waiting packets or bytes; the one on the wire not counted
+    QueueUnit queue_unit = QueueUnit::packets;
+    std::string queue_discipline =
+        "drop-tail";           // others: "fifo", "codel", "fq-codel", "pie", "red"; ns-3 only
+    bool ecn_marking = false;  // the queue discipline marks instead of dropping; ns-3 only
+    LossModel loss;
+    std::vector<RateStep>
+        rate_schedule;  // ascending; each rate holds for transmissions that start from `at` on
+    std::vector<std::uint32_t> delivery_opportunities_ms;  // mahimahi trace; replaces the rate; native only
+};
+
+enum class ApplicationKind : std::uint8_t { bulk, transfer, constant_rate, bursts, on_off };
+
+// What the sending application writes. Rates are stream bytes on the application's side.
+struct Application {
+    ApplicationKind kind = ApplicationKind::bulk;
+    std::uint64_t size_bytes = 0;                  // transfer
+    std::uint64_t rate_bits_per_second = 0;        // constant_rate, bursts (base rate), on_off (rate when on)
+    std::uint64_t burst_rate_bits_per_second = 0;  // bursts: added to the base rate during a burst
+    Time burst_duration = 0;
+    Time burst_period = 0;  // from start of burst to start of burst
+    std::uint64_t burst_count = 0;
+    Time on_duration = 0;  // on_off
+    Time off_duration = 0;
+};
+
+enum class Transport : std::uint8_t { quic, tcp };
+
+struct Flow {
+    std::string name;
+    Transport transport = Transport::quic;
+    std::string controller;  // quic: a catalogue name; tcp: "newreno", "cubic", "bbr", "vegas" of ns-3
+    ParameterValues parameters;
+    Application application;
+    Time start = 0;         // the first handshake packet leaves then
+    Time start_jitter = 0;  // uniform in [0, start_jitter), drawn from the seed, is added to start
+    Time stop = kNever;
+    std::uint64_t access_rate_bits_per_second = 0;  // both ends, both directions
+    Time access_delay = 0;                          // each end, one way
+    Time extra_delay = 0;                           // added to the sender's access link in each direction
+    std::uint64_t max_datagram_bytes = 1200;
+    std::uint64_t flow_control_window_bytes = 0;  // connection and stream alike
+    bool ecn = false;
+};
+
+struct Scenario {
+    Link bottleneck;  // sender side to receiver side
+    Link reverse;     // receiver side to sender side
+    std::vector<Flow> flows;
+    Time trace_interval = 0;         // 0: no time series
+    bool record_deliveries = false;  // keep (flow, packet number, time) of every delivered packet
+    // ns-3 only; empty: none.
+    std::string pcap_prefix;
+    std::string flow_monitor_path;
+};
+
+// The moment at which a flow starts: its start plus its jitter, drawn from the seed.
+inline Time flow_start(const Scenario& scenario, std::size_t flow, std::uint64_t seed) {
+    const Flow& chosen = scenario.flows[flow];
+    if (chosen.start_jitter == 0) return chosen.start;
+    Random random(seed, RandomPurpose::flow_start, flow);
+    return chosen.start + static_cast<Time>(random.below(static_cast<std::uint64_t>(chosen.start_jitter)));
+}
+
+}  // namespace quicgym

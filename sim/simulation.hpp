@@ -1,0 +1,86 @@
+// What every host of the endpoints offers: the native engine and the ns-3 host implement it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "controllers/controller.hpp"
+#include "sim/scenario.hpp"
+#include "sim/time.hpp"
+
+namespace quicgym {
+
+// Totals of one flow since its start. Datagram bytes are UDP payloads.
+struct FlowStatistics {
+    Time start = 0;                  // with jitter
+    Time completion = kNever;        // when the receiver had every byte of a sized transfer
+    std::uint64_t sent_packets = 0;  // everything the data sender put on the wire
+    std::uint64_t sent_bytes = 0;
+    std::uint64_t received_packets = 0;  // of those, what reached the receiver
+    std::uint64_t received_bytes = 0;
+    std::uint64_t dropped_packets = 0;        // of those, what the network lost: queue drops and random loss
+    std::uint64_t goodput_bytes = 0;          // stream bytes received for the first time
+    std::uint64_t declared_lost_packets = 0;  // RFC 9002 6.1
+    std::uint64_t congestion_events = 0;      // ACKs that revealed loss
+    std::uint64_t persistent_congestion_events = 0;
+    std::uint64_t probe_timeouts = 0;  // RFC 9002 6.2
+    std::uint64_t blocked_events = 0;  // DATA_BLOCKED frames sent
+    std::uint64_t ecn_marks = 0;       // ECN-CE reported by the peer
+    std::uint64_t rtt_samples = 0;     // without the peer's ACK delay taken off
+    double rtt_sum_seconds = 0.0;
+    double rtt_p95_seconds = 0.0;  // from a histogram with under 1% relative error
+    Time min_rtt = 0;
+    std::uint64_t queue_samples = 0;  // packets that left the bottleneck queue
+    double queue_delay_sum_seconds = 0.0;
+};
+
+// One row of a flow's time series.
+struct TraceSample {
+    Time time;
+    std::uint64_t window_bytes;
+    double pacing_rate;  // bytes per second
+    Time rtt;            // latest sample
+    Time smoothed_rtt;
+    std::uint64_t in_flight_bytes;
+    std::uint64_t sent_bytes;       // totals so far
+    std::uint64_t delivered_bytes;  // acknowledged
+    std::uint64_t lost_bytes;       // declared lost
+    std::uint64_t received_bytes;   // at the receiver
+    ControllerMode mode;
+};
+
+struct QueueSample {
+    Time time;
+    std::uint64_t packets;  // waiting in the bottleneck's queue
+    std::uint64_t bytes;
+};
+
+struct Delivery {
+    std::uint64_t flow;           // as wide as the rest: no padding of unknown content
+    std::uint64_t packet_number;  // application data space
+    Time time;                    // arrival at the receiver
+};
+
+class Simulation {
+public:
+    Simulation() = default;
+    Simulation(const Simulation&) = delete;
+    Simulation& operator=(const Simulation&) = delete;
+    virtual ~Simulation() = default;
+
+    virtual Time now() const = 0;
+    // Processes every event up to and at `until`. Earlier than now() throws std::invalid_argument.
+    virtual void run_until(Time until) = 0;
+    virtual std::size_t flow_count() const = 0;
+    virtual FlowStatistics statistics(std::size_t flow) const = 0;
+    virtual ControllerSnapshot snapshot(std::size_t flow) const = 0;
+    virtual ParameterValues parameters(std::size_t flow) const = 0;
+    virtual void set_parameters(std::size_t flow, const ParameterValues& values) = 0;
+    virtual const std::vector<TraceSample>& trace(std::size_t flow) const = 0;
+    virtual const std::vector<QueueSample>& queue_trace() const = 0;
+    // In order of time, then flow.
+    virtual std::vector<Delivery> deliveries() const = 0;
+};
+
+}  // namespace quicgym

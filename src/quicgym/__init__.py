@@ -1,0 +1,32 @@
+"""quicgym: QUIC congestion control in simulation, over ns-3 and over a fast packet engine."""
+
+from importlib.metadata import version as _version
+
+from quicgym import controllers
+from quicgym.envs import (
+    FlowResult,
+    Ns3MissingError,
+    Result,
+    Scenario,
+    ScenarioError,
+    Simulation,
+    load_scenario,
+    run,
+    scenario_names,
+)
+
+__version__ = _version("quicgym")
+
+__all__ = [
+    "FlowResult",
+    "Ns3MissingError",
+    "Result",
+    "Scenario",
+    "ScenarioError",
+    "Simulation",
+    "__version__",
+    "controllers",
+    "load_scenario",
+    "run",
+    "scenario_names",
+]

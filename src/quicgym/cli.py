@@ -1,0 +1,209 @@
+"""The command `quicgym`."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shlex
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from quicgym import Ns3MissingError, ScenarioError, __version__, _core, controllers
+from quicgym.configs import SCENARIOS
+from quicgym.console import wide_console
+from quicgym.envs import load_scenario, scenario_names
+from quicgym.envs.simulation import ns3_version
+
+app = typer.Typer(
+    help="QUIC congestion control in simulation: the papers' baselines, parity and speed.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+class ResultFormat(StrEnum):
+    """How results are printed."""
+
+    table = "table"
+    json = "json"
+    csv = "csv"
+
+
+class SpeedFormat(StrEnum):
+    """How speed is printed."""
+
+    table = "table"
+    json = "json"
+
+
+ScenarioOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME", help="A name from `quicgym scenarios` or a YAML's path; repeatable."
+    ),
+]
+ControllerOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME", help="A name from `quicgym controllers`; repeatable."),
+]
+
+
+def _version(show: bool) -> None:
+    if show:
+        print(f"quicgym {__version__}")
+        print(f"commit {_core.commit}")
+        print(f"ns-3 {ns3_version() or 'not installed'}")
+        print(f"Python {platform.python_version()}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            callback=_version,
+            is_eager=True,
+            help="Version, git commit, ns-3's and Python's version.",
+        ),
+    ] = False,
+) -> None:
+    pass
+
+
+def _epilog(*examples: str) -> str:
+    return "Examples:\n\n\b\n" + "\n".join(f"  {example}" for example in examples)
+
+
+@app.command(
+    epilog=_epilog(
+        "quicgym baselines",
+        "quicgym baselines --scenario ebcc-single --controller bbr --controller ebcc",
+        "quicgym baselines --scenario my-network.yaml --seeds 20 --out results/mine",
+        "quicgym baselines --engine ns3 --format json > results.json",
+    )
+)
+def baselines(
+    scenario: ScenarioOption = None,
+    controller: ControllerOption = None,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            metavar="native|ns3",
+            help="Default: native, and one ns-3 row per table when all scenarios run.",
+        ),
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Runs the seeds 0 to N-1.", metavar="N")] = 5,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Processes. Default: all cores.")
+    ] = None,
+    format: Annotated[
+        ResultFormat, typer.Option(help="What is printed on standard output.")
+    ] = ResultFormat.table,
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="Where results and figures are written.")
+    ] = Path("results/baselines"),
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Skip the runs that DIR already holds.")
+    ] = False,
+) -> None:
+    """Run the papers' experiments; print their tables with our values beside the printed ones.
+
+    Each experiment runs with NewReno, CUBIC, BBR and eBCC unless --controller says otherwise.
+    Results (runs.jsonl, results.json, results.parquet), the time series of seed 0 and the figures
+    go to DIR; results of an earlier run are moved to DIR/previous-<time>.
+    """
+    from quicgym.benchmarks.baselines import Request, run_baselines
+
+    request = Request(
+        scenarios=scenario or (),
+        controllers=controller or (),
+        engine=engine,
+        seeds=seeds,
+        jobs=jobs or os.cpu_count() or 1,
+        format=format.value,
+        directory=out,
+        resume=resume,
+        command=shlex.join(["quicgym", *sys.argv[1:]]),
+    )
+    raise typer.Exit(run_baselines(request))
+
+
+@app.command(
+    epilog=_epilog("quicgym parity", "quicgym parity --scenario ebcc-delay-10 --controller ebcc")
+)
+def parity(scenario: ScenarioOption = None, controller: ControllerOption = None) -> None:
+    """Compare the native engine with ns-3: every delivery must be equal to the nanosecond.
+
+    Default: 1, 3 and 5 flows with NewReno, CUBIC, BBR and eBCC. Exit status 1 and the first
+    difference where the engines differ.
+    """
+    from quicgym.benchmarks.parity import run_parity
+
+    raise typer.Exit(run_parity(scenario or (), controller or ()))
+
+
+@app.command(epilog=_epilog("quicgym speed", "quicgym speed --format json"))
+def speed(
+    format: Annotated[
+        SpeedFormat, typer.Option(help="What is printed on standard output.")
+    ] = SpeedFormat.table,
+) -> None:
+    """Measure CPU nanoseconds per delivered packet of both engines and of a bare event loop."""
+    from quicgym.benchmarks.speed import run_speed
+
+    raise typer.Exit(run_speed(format.value))
+
+
+@app.command()
+def scenarios() -> None:
+    """List the scenarios that quicgym brings."""
+    output = Table(box=None, pad_edge=False)
+    output.add_column("scenario", no_wrap=True)
+    output.add_column("flows", justify="right")
+    output.add_column("what it is")
+    output.add_column("source")
+    for name in scenario_names():
+        scenario = load_scenario(name)
+        flows = len(list(scenario.single_flows()))
+        output.add_row(name, str(flows), scenario.description, scenario.source)
+    wide_console().print(output)
+    print(f"\nTo change one, copy its file from {SCENARIOS} and pass the copy's path.")
+
+
+@app.command(name="controllers")
+def controllers_command() -> None:
+    """List the controllers and their parameters."""
+    output = Table(box=None, pad_edge=False)
+    for heading in ("controller, parameter", "default", "range", "unit", "what it is"):
+        output.add_column(heading, no_wrap=heading != "what it is")
+    for entry in controllers.catalogue():
+        output.add_row(entry.name, "", "", "", f"{entry.description} ({entry.source})")
+        for parameter in entry.parameters:
+            default = ", ".join(f"{number:g}" for number in parameter.default)
+            limits = f"{parameter.minimum:g} to {parameter.maximum:g}"
+            text = f"{parameter.description} ({parameter.source})"
+            output.add_row(f"  {parameter.name}", default, limits, parameter.unit, text)
+    wide_console().print(output)
+
+
+def main() -> None:
+    """Runs the command; bad input ends with exit status 2 and a message, without a traceback."""
+    try:
+        app(prog_name="quicgym")
+    except (ScenarioError, Ns3MissingError) as error:
+        print(f"quicgym: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,37 @@
+"""What several test files share."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from quicgym.envs.simulation import ns3_version
+
+Command = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if ns3_version() is None:
+        for item in items:
+            if item.get_closest_marker("ns3"):
+                item.add_marker(pytest.mark.skip(reason="built without ns-3"))
+
+
+@pytest.fixture
+def quicgym(tmp_path: Path) -> Command:
+    """Runs the command as a user does, in a folder of its own."""
+
+    def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "quicgym.cli", *map(str, arguments)],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+
+    return run

@@ -1,0 +1,400 @@
+"""The ns-3 host: what ns-3 adds, what it refuses, and that it leaves nothing behind."""
+
+from __future__ import annotations
+
+import random
+import struct
+import threading
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from quicgym import Scenario, Simulation, _core
+
+_ns3: Any = pytest.importorskip("quicgym._ns3", exc_type=ImportError)
+
+pytestmark = pytest.mark.ns3
+
+QUEUE_PACKETS = 40
+DATAGRAM_BYTES = 1200
+LINK_BYTES = 30
+
+
+def dumbbell(flows: list[dict[str, Any]], **queue: Any) -> Scenario:
+    """10 Mbps, 40 ms of round trip."""
+    return Scenario.model_validate(
+        {
+            "name": "ns3-host",
+            "duration_s": 20,
+            "max_datagram_bytes": DATAGRAM_BYTES,
+            "bottleneck": {
+                "rate_mbps": 10,
+                "delay_ms": 15,
+                "queue": {"limit": QUEUE_PACKETS, **queue},
+            },
+            "access": {"rate_mbps": 100, "delay_ms": 2.5},
+            "flows": flows,
+        }
+    )
+
+
+def quic(controller: str = "newreno", **fields: Any) -> dict[str, Any]:
+    return {"name": f"quic-{controller}", "controller": controller, **fields}
+
+
+def tcp(controller: str, **fields: Any) -> dict[str, Any]:
+    return {"name": f"tcp-{controller}", "transport": "tcp", "controller": controller, **fields}
+
+
+def rows(simulation: Simulation) -> list[Any]:
+    """Everything that a run records, without the padding between a row's fields."""
+    arrays = [simulation.trace(flow.index) for flow in simulation.flows]
+    return [array.tolist() for array in [*arrays, simulation.queue_trace()]]
+
+
+def test_drop_tail_has_no_queue_disc_before_the_device() -> None:
+    with Simulation(dumbbell([quic()]), "ns3", trace_interval_ms=1) as simulation:
+        simulation.run()
+        queue = simulation.queue_trace()
+        statistics = simulation.flows[0].statistics
+    # ns-3's helpers would put a queue disc of 1000 packets or more in front: nothing would drop.
+    assert statistics["dropped_packets"] > 0
+    assert queue["packets"].max() == QUEUE_PACKETS
+    assert queue["bytes"].max() <= QUEUE_PACKETS * (DATAGRAM_BYTES + LINK_BYTES)
+
+
+def test_deliveries_equal_those_of_the_native_engine() -> None:
+    """Equal delays and rates, so that much happens at one instant, and changed parameters."""
+    scenario = dumbbell([quic("cubic"), quic("newreno"), quic("bbr")], limit=4)
+    deliveries = []
+    for engine in ("native", "ns3"):
+        with Simulation(scenario, engine, record_deliveries=True) as simulation:
+            simulation.run_until(2)
+            simulation.flows[2].set_parameters(gain_cycle=[1.5, 0.5])
+            simulation.run_until(4)
+            deliveries.append((simulation.deliveries().tolist(), rows(simulation)))
+    assert len(deliveries[0][0]) > 2000
+    assert deliveries[0] == deliveries[1]
+
+
+def test_links_transmit_as_the_native_engine_computes() -> None:
+    generator = random.Random(1)
+    for _ in range(20_000):
+        any_rate = generator.randrange(1_000, 10**11)
+        rate = generator.choice([any_rate, any_rate // 10**6 * 10**6 + 10**6])
+        wire_bytes = generator.randrange(1, 1503)
+        expected = _core.transmission_time_ns(wire_bytes, rate)
+        assert _ns3.transmission_time_ns(wire_bytes, rate) == expected, (wire_bytes, rate)
+
+
+def test_a_second_simulation_is_refused_until_the_first_is_closed() -> None:
+    first = Simulation(dumbbell([quic()]), "ns3")
+    first.run_until(1)
+    with pytest.raises(RuntimeError, match=r"close\(\).*another process"):
+        Simulation(dumbbell([quic()]), "ns3")
+    first.run_until(2)
+    before = first.flows[0].statistics
+    first.close()
+    first.close()
+    assert first.flows[0].statistics == before
+    with pytest.raises(RuntimeError, match="closed"):
+        first.run_until(3)
+    with pytest.raises(RuntimeError, match="closed"):
+        first.flows[0].set_parameters()
+    with Simulation(dumbbell([quic()]), "ns3") as second:
+        second.run_until(1)
+
+
+def test_a_refused_scenario_leaves_ns3_free() -> None:
+    core = _core.Scenario()
+    with pytest.raises(ValueError, match="flows"):
+        _ns3.Ns3Simulation(core, 1)
+    core = valid_core()
+    core.flows = [with_fields(core.flows[0], controller="no-such-controller")]
+    with pytest.raises(ValueError, match="no-such-controller"):
+        _ns3.Ns3Simulation(core, 1)
+    _ns3.Ns3Simulation(valid_core(), 1).close()
+
+
+def test_time_does_not_go_back() -> None:
+    simulation = _ns3.Ns3Simulation(valid_core(), 1)
+    simulation.run_until(1_500_000_001)
+    assert simulation.now == 1_500_000_001
+    with pytest.raises(ValueError, match="before the current time"):
+        simulation.run_until(1_500_000_000)
+    simulation.close()
+
+
+def test_any_thread_may_drive() -> None:
+    """ns-3 ends the process when another thread than its own schedules an event."""
+    simulation = _ns3.Ns3Simulation(valid_core(), 1)
+
+    def drive() -> None:
+        simulation.run_until(10**9)
+        simulation.set_parameters(0, {})
+        simulation.run_until(2 * 10**9)
+
+    thread = threading.Thread(target=drive)
+    thread.start()
+    thread.join()
+    simulation.run_until(3 * 10**9)
+    elsewhere = simulation.statistics(0)
+    simulation.close()
+    simulation = _ns3.Ns3Simulation(valid_core(), 1)
+    simulation.run_until(3 * 10**9)
+    assert simulation.statistics(0) == elsewhere
+    simulation.close()
+
+
+def valid_core() -> Any:
+    link = _core.Link()
+    link.rate_bits_per_second = 10_000_000
+    link.delay = 15_000_000
+    link.queue_limit = QUEUE_PACKETS
+    flow = _core.Flow()
+    flow.name = "flow"
+    flow.controller = "newreno"
+    flow.access_rate_bits_per_second = 100_000_000
+    flow.access_delay = 2_500_000
+    flow.max_datagram_bytes = DATAGRAM_BYTES
+    flow.flow_control_window_bytes = 1 << 24
+    core = _core.Scenario()
+    core.bottleneck = link
+    core.reverse = link
+    core.flows = [flow]
+    return core
+
+
+def with_fields(target: Any, **fields: Any) -> Any:
+    for name, value in fields.items():
+        setattr(target, name, value)
+    return target
+
+
+TCP = _core.Transport.tcp
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"delivery_opportunities_ms": [1, 2]}, "native engine"),
+        ({"queue_limit": 0}, "queue limit"),
+        ({"queue_limit": 2**32}, "queue limit"),
+        ({"queue_discipline": "choke"}, 'unknown queue discipline "choke"'),
+        ({"ecn_marking": True}, "cannot mark"),
+        ({"queue_discipline": "fifo", "ecn_marking": True}, "cannot mark"),
+        ({"queue_discipline": "fq-codel", "queue_unit": _core.QueueUnit.bytes}, "in packets only"),
+        ({"rate_bits_per_second": 0}, "rate must be above 0"),
+        ({"delay": -1}, "delay must not be negative"),
+    ],
+)
+@pytest.mark.parametrize("direction", ["bottleneck", "reverse"])
+def test_a_link_that_ns3_cannot_do(direction: str, fields: dict[str, Any], expected: str) -> None:
+    core = valid_core()
+    setattr(core, direction, with_fields(getattr(core, direction), **fields))
+    with pytest.raises(ValueError, match=f"{direction}: .*{expected}"):
+        _ns3.Ns3Simulation(core, 1)
+
+
+def test_a_rate_of_zero() -> None:
+    core = valid_core()
+    step = with_fields(_core.RateStep(), at=5, rate_bits_per_second=0)
+    core.bottleneck = with_fields(core.bottleneck, rate_schedule=[step])
+    with pytest.raises(ValueError, match="rate of 0"):
+        _ns3.Ns3Simulation(core, 1)
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"max_datagram_bytes": 1473}, "MTU"),
+        ({"access_rate_bits_per_second": 0}, "access rate"),
+        ({"transport": TCP, "controller": "ebcc"}, "there are newreno"),
+        ({"transport": TCP, "parameters": {"beta": [0.5]}}, "no quicgym parameters"),
+    ],
+)
+def test_a_flow_that_ns3_cannot_do(fields: dict[str, Any], expected: str) -> None:
+    core = valid_core()
+    core.flows = [with_fields(core.flows[0], **fields)]
+    with pytest.raises(ValueError, match=expected):
+        _ns3.Ns3Simulation(core, 1)
+
+
+@pytest.mark.parametrize("unit", ["packets", "bytes"])
+@pytest.mark.parametrize("discipline", ["fifo", "codel", "fq-codel", "pie", "red"])
+def test_queue_disc(discipline: str, unit: str) -> None:
+    if (discipline, unit) == ("fq-codel", "bytes"):
+        pytest.skip("ns-3's FqCoDel counts packets only")
+    limit = QUEUE_PACKETS if unit == "packets" else QUEUE_PACKETS * (DATAGRAM_BYTES + 28)
+    flows = [quic("cubic"), quic("newreno")]
+    scenario = dumbbell(flows, limit=limit, unit=unit, discipline=discipline)
+    with Simulation(scenario, "ns3") as simulation:
+        simulation.run()
+        queue = simulation.queue_trace()
+        statistics = [flow.statistics for flow in simulation.flows]
+    assert sum(total["goodput_bytes"] for total in statistics) * 8 / 20 > 8.5e6
+    for total in statistics:
+        assert total["dropped_packets"] > 0
+        assert total["sent_packets"] - total["received_packets"] - total["dropped_packets"] < 60
+        # Whatever left the queue arrived, but for the few packets between it and the receiver.
+        assert 0 <= total["queue_samples"] - total["received_packets"] < 25
+    delay_s = sum(total["queue_delay_sum_seconds"] for total in statistics)
+    mean_delay_s = delay_s / sum(total["queue_samples"] for total in statistics)
+    # The disc's limit and the one packet that the device keeps ready.
+    assert queue["packets"].max() <= QUEUE_PACKETS + 1
+    if discipline == "fifo":
+        assert queue["packets"].max() == QUEUE_PACKETS + 1
+        assert mean_delay_s > 0.02
+    else:
+        assert mean_delay_s < 0.02
+
+
+@pytest.mark.parametrize("discipline", ["codel", "fq-codel", "pie", "red"])
+def test_queue_disc_marks(discipline: str) -> None:
+    scenario = dumbbell([quic("cubic", ecn=True)], discipline=discipline, ecn_marking=True)
+    with Simulation(scenario, "ns3") as simulation:
+        simulation.run()
+        marked = simulation.flows[0].statistics
+    with Simulation(dumbbell([quic("cubic")], discipline=discipline), "ns3") as simulation:
+        simulation.run()
+        dropped = simulation.flows[0].statistics
+    assert marked["ecn_marks"] > 0
+    assert marked["dropped_packets"] < dropped["dropped_packets"]
+
+
+@pytest.mark.parametrize("controller", ["newreno", "cubic", "bbr", "vegas"])
+def test_tcp_flow(controller: str) -> None:
+    with Simulation(dumbbell([tcp(controller)]), "ns3", trace_interval_ms=100) as simulation:
+        simulation.run()
+        flow = simulation.flows[0]
+        total = flow.statistics
+        trace = simulation.trace(0)
+        assert flow.parameters == {}
+        assert flow.snapshot["window_bytes"] == trace["window_bytes"][-1] > 0
+        with pytest.raises(ValueError, match="no quicgym parameters"):
+            flow.set_parameters(beta=0.5)
+    # ns-3's Vegas stays below the capacity: it judges by the smoothed RTT, ACK delays included.
+    assert total["goodput_bytes"] * 8 / 20 > (3e6 if controller == "vegas" else 8e6)
+    assert total["received_bytes"] == total["received_packets"] * DATAGRAM_BYTES
+    assert 0 <= total["sent_packets"] - total["received_packets"] - total["dropped_packets"] < 100
+    assert 40e6 < total["min_rtt"] < 45e6
+    assert 0.04 < total["rtt_sum_seconds"] / total["rtt_samples"] < 0.09
+    assert trace["delivered_bytes"][-1] <= total["goodput_bytes"]
+    assert (np.diff(trace["sent_bytes"].astype(np.int64)) >= 0).all()
+
+
+def test_tcp_beside_quic() -> None:
+    scenario = dumbbell([quic("cubic"), tcp("cubic")])
+    with Simulation(scenario, "ns3") as simulation:
+        simulation.run()
+        rates = [flow.statistics["goodput_bytes"] * 8 / 20 for flow in simulation.flows]
+    assert min(rates) > 1e6
+    assert sum(rates) > 8.5e6
+
+
+@pytest.mark.parametrize(
+    ("application", "expected_bytes"),
+    [
+        ({"kind": "transfer", "size_bytes": 3_000_000}, 3_000_000),
+        ({"kind": "constant-rate", "rate_mbps": 2}, 20 * 250_000),
+        ({"kind": "on-off", "rate_mbps": 4, "on_s": 1, "off_s": 1}, 10 * 500_000),
+        (
+            {
+                "kind": "bursts",
+                "rate_mbps": 1,
+                "burst_rate_mbps": 4,
+                "burst_duration_s": 1,
+                "burst_period_s": 4,
+                "burst_count": 5,
+            },
+            20 * 125_000 + 5 * 500_000,
+        ),
+    ],
+)
+def test_tcp_application(application: dict[str, Any], expected_bytes: int) -> None:
+    with Simulation(dumbbell([tcp("cubic", application=application)]), "ns3") as simulation:
+        simulation.run()
+        total = simulation.flows[0].statistics
+    assert total["goodput_bytes"] == pytest.approx(expected_bytes, rel=0.02)
+    if application["kind"] == "transfer":
+        assert total["goodput_bytes"] == expected_bytes
+        assert total["completion"] is not None
+
+
+def test_tcp_stops() -> None:
+    with Simulation(dumbbell([tcp("cubic", stop_s=5)]), "ns3") as simulation:
+        simulation.run_until(6)
+        sent = simulation.flows[0].statistics["sent_packets"]
+        simulation.run()
+        assert simulation.flows[0].statistics["sent_packets"] == sent > 3000
+
+
+def test_output_files(tmp_path: Path) -> None:
+    monitor = tmp_path / "monitor.xml"
+    prefix = tmp_path / "capture"
+    with Simulation(
+        dumbbell([quic()]), "ns3", pcap_prefix=str(prefix), flow_monitor_path=monitor
+    ) as simulation:
+        simulation.run_until(3)
+        total = simulation.flows[0].statistics
+    flows = ElementTree.parse(monitor).getroot().findall("./FlowStats/Flow")
+    assert int(flows[0].attrib["txPackets"]) == total["sent_packets"]
+    assert int(flows[0].attrib["rxPackets"]) == total["received_packets"]
+    assert len(flows) == 2
+    for router in (1, 2):
+        capture = Path(f"{prefix}-router-{router}.pcap").read_bytes()
+        magic, link_type = struct.unpack("=I16xI", capture[:24])
+        assert magic in (0xA1B2C3D4, 0xA1B23C4D)
+        assert link_type == 9  # PPP
+        assert len(capture) > total["received_packets"] * DATAGRAM_BYTES
+
+
+@pytest.mark.parametrize("option", ["pcap_prefix", "flow_monitor_path"])
+def test_output_file_that_cannot_be_written(tmp_path: Path, option: str) -> None:
+    with pytest.raises(ValueError, match="cannot write"):
+        Simulation(dumbbell([quic()]), "ns3", **{option: str(tmp_path / "no-such-folder" / "x")})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("flows", "queue"),
+    [
+        ([quic("bbr"), quic("cubic")], {}),
+        ([quic("cubic")], {"discipline": "red"}),
+        ([quic("cubic")], {"discipline": "pie"}),
+        ([tcp("bbr")], {}),
+    ],
+)
+def test_equal_seeds_equal_traces(flows: list[dict[str, Any]], queue: dict[str, Any]) -> None:
+    """In one process, where ns-3's own random streams would go on from simulation to simulation."""
+    jittered = [{**flow, "start_jitter_ms": 20} for flow in flows]
+    results = []
+    for seed in (5, 5, 6):
+        with Simulation(dumbbell(jittered, **queue), "ns3", seed) as simulation:
+            simulation.run_until(5)
+            results.append(rows(simulation))
+    assert results[0] == results[1]
+    assert results[0] != results[2]
+
+
+def resident_bytes() -> int:
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * 4096
+
+
+def test_episodes_leave_no_memory_behind() -> None:
+    scenario = dumbbell([quic("bbr"), quic("cubic"), tcp("cubic")], discipline="fq-codel")
+
+    def episode(seed: int) -> None:
+        with Simulation(scenario, "ns3", seed) as simulation:
+            simulation.run_until(0.5)
+
+    for seed in range(10):
+        episode(seed)
+    before = resident_bytes()
+    for seed in range(50):
+        episode(seed)
+    # A leaked node with its stack would be about 20 kB, of which an episode has eight.
+    assert resident_bytes() - before < 1_000_000

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from conftest import Command
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from quicgym import Scenario, load_scenario
+from quicgym.benchmarks.parity import compare, first_difference
+from quicgym.envs.simulation import DELIVERY_DTYPE, ns3_version
+
+
+def deliveries(*rows: tuple[int, int, int]) -> np.ndarray:
+    return np.array(list(rows), DELIVERY_DTYPE)
+
+
+def test_the_first_difference_is_named() -> None:
+    ours = deliveries((0, 1, 100), (1, 1, 100), (0, 2, 200))
+    assert first_difference(ours, ours.copy()) is None
+    assert first_difference(ours, deliveries((0, 1, 100), (1, 1, 101), (0, 3, 200))) == (
+        "delivery 1: native flow 1 packet 1 at 100 ns, ns-3 flow 1 packet 1 at 101 ns"
+    )
+    assert first_difference(ours, ours[:2]) == (
+        "delivery 2: native flow 0 packet 2 at 200 ns, ns-3 has no more"
+    )
+
+
+@pytest.mark.ns3
+def test_all_controllers_with_1_3_and_5_flows(quicgym: Command) -> None:
+    done = quicgym("parity")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "12 of 12 equal" in done.stdout
+
+
+@pytest.mark.ns3
+def test_a_scenario_that_one_engine_cannot_run_is_refused(quicgym: Command, tmp_path: Path) -> None:
+    data = load_scenario("ebcc-single").model_dump(exclude_none=True)
+    data["bottleneck"]["queue"]["discipline"] = "codel"
+    path = tmp_path / "codel.yaml"
+    path.write_text(yaml.safe_dump(data))
+    done = quicgym("parity", "--scenario", path)
+    assert done.returncode == 2
+    assert "codel" in done.stderr and "use the engine ns3" in done.stderr
+
+
+def test_bad_input(quicgym: Command) -> None:
+    done = quicgym("parity", "--scenario", "nonsense", "--controller", "bbr")
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    if ns3_version() is None:
+        assert "pip install ns3" in done.stderr
+    else:
+        assert "unknown scenario 'nonsense'" in done.stderr
+
+
+flows = st.fixed_dictionaries(
+    {
+        "controller": st.sampled_from(["newreno", "cubic", "bbr", "ebcc"]),
+        "start_s": st.floats(0, 0.5),
+        "start_jitter_ms": st.floats(0, 50),
+        "extra_delay_ms": st.sampled_from([0.0, 1.0, 13.7]),
+        "application": st.one_of(
+            st.just({"kind": "bulk"}),
+            st.fixed_dictionaries(
+                {"kind": st.just("transfer"), "size_bytes": st.integers(1, 2_000_000)}
+            ),
+            st.fixed_dictionaries(
+                {"kind": st.just("constant-rate"), "rate_mbps": st.floats(0.1, 20)}
+            ),
+        ),
+    }
+)
+wired = st.fixed_dictionaries(
+    {
+        "name": st.just("random"),
+        "duration_s": st.just(2.0),
+        "bottleneck": st.fixed_dictionaries(
+            {
+                "rate_mbps": st.floats(0.5, 50),
+                "delay_ms": st.floats(0.01, 100),
+                "queue": st.one_of(
+                    st.fixed_dictionaries({"limit": st.integers(1, 200)}),
+                    st.fixed_dictionaries(
+                        {"limit": st.integers(1502, 300_000), "unit": st.just("bytes")}
+                    ),
+                ),
+                "loss": st.none()
+                | st.fixed_dictionaries(
+                    {"kind": st.just("bernoulli"), "probability": st.floats(0, 0.05)}
+                ),
+            }
+        ),
+        "access": st.fixed_dictionaries(
+            {"rate_mbps": st.floats(5, 200), "delay_ms": st.floats(0.01, 50)}
+        ),
+        "flows": st.lists(flows, min_size=1, max_size=5),
+        "max_datagram_bytes": st.integers(1200, 1472),
+    }
+)
+
+
+@pytest.mark.ns3
+@settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+@given(description=wired, seed=st.integers(0, 2**32))
+def test_random_wired_scenarios(description: dict[str, object], seed: int) -> None:
+    comparison = compare(Scenario.model_validate(description), None, seed)
+    assert comparison.difference is None

@@ -1,0 +1,224 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import quicgym
+from quicgym import Ns3MissingError, Scenario, ScenarioError, Simulation, load_scenario
+from quicgym.envs import simulation as simulation_module
+from quicgym.envs.simulation import MODES
+
+ENGINES = ["native", pytest.param("ns3", marks=pytest.mark.ns3)]
+
+
+def test_importing_quicgym_is_light() -> None:
+    import subprocess
+    import sys
+
+    code = "import quicgym, sys; sys.exit(any(m in sys.modules for m in ('pandas', 'matplotlib')))"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_step_by_step(engine: str) -> None:
+    with Simulation("ebcc-flows-3", engine, seed=1, controllers="ebcc") as simulation:
+        assert simulation.time == 0
+        assert [flow.name for flow in simulation.flows] == ["flow-1", "flow-2", "flow-3"]
+        simulation.run_until(2.5)
+        assert simulation.time == 2.5
+        first = simulation.flows[0]
+        sent = first.statistics["sent_packets"]
+        assert sent > 0
+        assert first.snapshot["mode"] in MODES
+        assert first.parameters["gamma"] == 30
+        assert isinstance(first.parameters["gain_cycle"], list)
+        first.set_parameters(gamma=20, gain_cycle=[1.1, 0.9, 1])
+        assert first.parameters["gamma"] == 20
+        assert first.parameters["gain_cycle"] == [1.1, 0.9, 1]
+        assert simulation.flows[1].parameters["gamma"] == 30
+        simulation.run_until(4)
+        assert first.statistics["sent_packets"] > sent
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_traces(engine: str) -> None:
+    with Simulation("ebcc-single", engine, controllers="bbr", trace_interval_ms=50) as simulation:
+        simulation.run_until(5)
+        trace = simulation.trace("flow-1")
+        queue = simulation.queue_trace()
+        total = simulation.flows[0].statistics
+    assert np.array_equal(np.unique(np.diff(trace["time"])), [50_000_000])
+    assert trace["time"][-1] == 5_000_000_000
+    for name in ("sent_bytes", "delivered_bytes", "lost_bytes", "received_bytes"):
+        assert (np.diff(trace[name].astype(np.int64)) >= 0).all()
+    last = trace[-1]
+    assert last["sent_bytes"] == total["sent_bytes"]
+    assert last["received_bytes"] == total["received_bytes"]
+    assert last["delivered_bytes"] <= last["received_bytes"] <= last["sent_bytes"]
+    assert 100e6 <= last["rtt"] <= 250e6
+    assert 10 * 1400 <= last["window_bytes"] <= 1_000_000
+    assert 0.1e6 < last["pacing_rate"] < 10e6
+    assert set(trace["mode"]) <= set(range(len(MODES)))
+    assert queue["packets"].max() <= 100
+    assert (queue["bytes"] <= queue["packets"] * 1430).all()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_same_seed_same_packets_and_stepping_changes_nothing(engine: str) -> None:
+    results = []
+    for steps in ([3.0], [0.5, 1.7, 3.0]):
+        with Simulation("ebcc-flows-3", engine, 7, "bbr", record_deliveries=True) as simulation:
+            for step in steps:
+                simulation.run_until(step)
+            results.append((simulation.deliveries().tolist(), simulation.trace(2).tolist()))
+    assert results[0] == results[1]
+    with Simulation("ebcc-flows-3", engine, 8, "bbr", record_deliveries=True) as simulation:
+        simulation.run_until(3)
+        assert simulation.deliveries().tolist() != results[0][0]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_deliveries(engine: str) -> None:
+    with Simulation(
+        "ebcc-flows-3", engine, 0, ["bbr", "cubic", "newreno"], record_deliveries=True
+    ) as simulation:
+        simulation.run_until(2)
+        deliveries = simulation.deliveries()
+    assert set(deliveries["flow"]) == {0, 1, 2}
+    assert (np.diff(deliveries["time"]) >= 0).all()
+    assert deliveries["time"].min() > 1_000_000_000
+    with Simulation("ebcc-single", engine, 0, "bbr", trace_interval_ms=None) as simulation:
+        simulation.run_until(2)
+        assert len(simulation.deliveries()) == 0
+        assert len(simulation.trace(0)) == 0
+
+
+def test_many_native_simulations_at_a_time() -> None:
+    simulations = [Simulation("ebcc-single", seed=seed, controllers="bbr") for seed in range(8)]
+    for simulation in simulations:
+        simulation.run_until(1.5)
+    assert all(entry.flows[0].statistics["sent_packets"] > 0 for entry in simulations)
+
+
+@pytest.mark.ns3
+def test_one_ns3_simulation_at_a_time() -> None:
+    with Simulation("ebcc-single", "ns3", controllers="bbr") as first:
+        first.run_until(1.2)
+        with pytest.raises(RuntimeError, match="close"):
+            Simulation("ebcc-single", "ns3", controllers="bbr")
+        first.run_until(1.4)
+    with Simulation("ebcc-single", "ns3", controllers="bbr") as second:
+        second.run_until(1.2)
+
+
+@pytest.mark.ns3
+def test_ns3_writes_captures_and_its_flow_monitor(tmp_path: Path) -> None:
+    monitor = tmp_path / "monitor.xml"
+    with Simulation(
+        "ebcc-single",
+        "ns3",
+        controllers="bbr",
+        pcap_prefix=str(tmp_path / "capture"),
+        flow_monitor_path=monitor,
+    ) as simulation:
+        simulation.run_until(1.5)
+    assert "FlowMonitor" in monitor.read_text()
+    captures = list(tmp_path.glob("capture*.pcap"))
+    assert captures
+    assert any(capture.stat().st_size > 1400 for capture in captures)
+
+
+def test_bad_calls_are_refused() -> None:
+    with pytest.raises(ScenarioError, match="unknown engine 'nativ'; did you mean native"):
+        Simulation("ebcc-single", "nativ", controllers="bbr")
+    with pytest.raises(ScenarioError, match="did you mean cubic"):
+        Simulation("ebcc-single", controllers="cubik")
+    with pytest.raises(ScenarioError, match="1 of its flows name no controller .*0 are given"):
+        Simulation("ebcc-single")
+    with pytest.raises(ScenarioError, match="3 of its flows .*2 are given"):
+        Simulation("ebcc-flows-3", controllers=["bbr", "bbr"])
+    with pytest.raises(ScenarioError, match="trace_interval_ms = -1"):
+        Simulation("ebcc-single", controllers="bbr", trace_interval_ms=-1)
+    with pytest.raises(ScenarioError, match="need the engine ns3"):
+        Simulation("ebcc-single", controllers="bbr", pcap_prefix="x")
+    simulation = Simulation("ebcc-single", controllers="ebcc")
+    simulation.run_until(2)
+    with pytest.raises(ValueError):
+        simulation.run_until(1)
+    with pytest.raises(ValueError, match="no flow 'flow-2'"):
+        simulation.trace("flow-2")
+    with pytest.raises(ValueError, match="no flow 1"):
+        simulation.trace(1)
+    with pytest.raises(ValueError, match="gamma"):
+        simulation.flows[0].set_parameters(gama=1)
+    with pytest.raises(ValueError, match="gamma"):
+        simulation.flows[0].set_parameters(gamma=-1)
+    assert simulation.flows[0].parameters["gamma"] == 30
+
+
+def test_without_ns3_the_error_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simulation_module, "find_spec", lambda name: None)
+    assert simulation_module.ns3_version() is None
+    with pytest.raises(Ns3MissingError, match="pip install ns3==3.44.post0"):
+        Simulation("ebcc-single", "ns3", controllers="bbr")
+
+
+def test_a_flow_keeps_its_own_controller_and_parameters() -> None:
+    scenario = Scenario.model_validate(
+        {
+            **load_scenario("ebcc-single").model_dump(),
+            "flows": [
+                {"name": "a", "controller": "ebcc", "parameters": {"gamma": 12.5}},
+                {"name": "b"},
+            ],
+        }
+    )
+    simulation = Simulation(scenario, controllers="newreno")
+    assert [flow.controller for flow in simulation.flows] == ["ebcc", "newreno"]
+    assert simulation.flows[0].parameters["gamma"] == 12.5
+
+
+def test_the_rate_schedule_and_the_mahimahi_trace_set_the_rate(tmp_path: Path) -> None:
+    base = load_scenario("ebcc-single").model_dump()
+    slow = Scenario.model_validate(
+        {
+            **base,
+            "bottleneck": {
+                **base["bottleneck"],
+                "rate_schedule": [{"at_s": 10, "rate_mbps": 3}],
+            },
+        }
+    )
+    trace = quicgym.run(slow, "bbr").trace(0).set_index("time_s")["received_bytes"]
+    trace.index = trace.index.round(3)
+    first, second = (trace.loc[end] - trace.loc[end - 5] for end in (9.5, 20.0))
+    assert first * 8 / 5 / 1e6 == pytest.approx(14.5, rel=0.1)
+    assert second * 8 / 5 / 1e6 == pytest.approx(2.9, rel=0.1)
+
+    # One 1500-byte packet each 2 ms: 6 Mbps.
+    (tmp_path / "six.trace").write_text("".join(f"{2 * i}\n" for i in range(1, 501)))
+    traced = Scenario.model_validate(
+        {
+            **base,
+            "bottleneck": {"delay_ms": 10, "trace": tmp_path / "six.trace"},
+            "reverse": {"delay_ms": 10, "rate_mbps": 15},
+        }
+    )
+    rate = quicgym.run(traced, "bbr").metrics["receive_rate_mbps"]
+    assert rate == pytest.approx(6 * 1400 / 1500, rel=0.1)
+
+
+def test_random_loss_is_lost() -> None:
+    base = load_scenario("ebcc-single").model_dump()
+    lossy = Scenario.model_validate(
+        {
+            **base,
+            "bottleneck": {
+                **base["bottleneck"],
+                "loss": {"kind": "bernoulli", "probability": 0.02},
+            },
+        }
+    )
+    assert quicgym.run(lossy, "newreno").metrics["loss_percent"] == pytest.approx(2, abs=0.6)

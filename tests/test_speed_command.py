@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import json
+
+from conftest import Command
+
+from quicgym.envs.simulation import ns3_version
+
+
+def test_speed_measures_everything(quicgym: Command) -> None:
+    done = quicgym("speed", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert set(document) == {"measurements"}
+    measured = {entry["name"]: entry for entry in document["measurements"]}
+    expected = {
+        "bare-loop",
+        *(
+            f"native-{controller}-{load}"
+            for controller in ("newreno", "bbr")
+            for load in ("1x15mbps", "10x100mbps", "100x1gbps")
+        ),
+        "native-bbr-1x15mbps-400s",
+    }
+    if ns3_version() is not None:
+        expected.add("ns3-bbr-1x15mbps")
+    assert set(measured) == expected
+    for entry in measured.values():
+        assert set(entry) == {"name", "cpu_ns_per_packet", "packets"}
+        assert entry["cpu_ns_per_packet"] > 0
+        assert entry["packets"] > 10_000
+    # Loose, for a machine with other work: the targets are measured by hand.
+    short, long = (
+        measured[name]["cpu_ns_per_packet"]
+        for name in ("native-bbr-1x15mbps", "native-bbr-1x15mbps-400s")
+    )
+    assert long < 1.5 * short
+
+
+def test_bad_input(quicgym: Command) -> None:
+    done = quicgym("speed", "--format", "csv")
+    assert done.returncode == 2
+    assert "'table', 'json'" in done.stderr
