@@ -27,7 +27,7 @@ from quicgym import controllers
 
 EngineName = Literal["native", "ns3"]
 ENGINES: tuple[EngineName, ...] = get_args(EngineName)
-TCP_CONTROLLERS = ("newreno", "cubic", "bbr", "vegas")
+TCP_CONTROLLERS = ("newreno", "linux-reno", "cubic", "bbr", "vegas")
 
 LINK_HEADER_BYTES = 30
 """UDP 8, IPv4 20 and PPP 2: what a datagram's size on the wire has on top."""
@@ -268,7 +268,10 @@ class Flow(_Model):
     parameters: dict[str, ParameterNumber | tuple[ParameterNumber, ...]] = Field(
         default={}, description="a number, or a list of numbers where the catalogue says so"
     )
-    """Of the controller; what is left out keeps the catalogue's default."""
+    """Of the controller; what is left out keeps the catalogue's default.
+
+    For tcp: attributes of ns-3's congestion control or of its TcpSocketBase, as numbers.
+    """
     transport: Literal["quic", "tcp"] = "quic"
     """tcp is ns-3's own TCP and needs the engine ns3."""
     start_s: MomentS = 0.0
@@ -310,11 +313,7 @@ class Flow(_Model):
                     "controller", controller, "ns-3's TCP has no such controller",
                     closest(controller, TCP_CONTROLLERS),
                 )  # fmt: skip
-            if self.parameters:
-                raise _problem(
-                    "parameters", dict(self.parameters), "ns-3's TCP takes none", "leave them out"
-                )
-            return
+            return  # ns-3 knows its attributes; the engine checks them
         known = {entry.name: entry for entry in controllers.catalogue()}
         if controller not in known:
             raise _problem(

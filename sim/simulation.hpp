@@ -48,6 +48,7 @@ struct TraceSample {
     std::uint64_t lost_bytes;       // declared lost
     std::uint64_t received_bytes;   // at the receiver
     ControllerMode mode;
+    std::uint8_t unused[7];  // written, so that equal runs give equal bytes
 };
 
 struct QueueSample {

@@ -213,7 +213,9 @@ def test_a_rate_of_zero() -> None:
         ({"max_datagram_bytes": 1473}, "MTU"),
         ({"access_rate_bits_per_second": 0}, "access rate"),
         ({"transport": TCP, "controller": "ebcc"}, "there are newreno"),
-        ({"transport": TCP, "parameters": {"beta": [0.5]}}, "no quicgym parameters"),
+        ({"transport": TCP, "parameters": {"beta": [0.5]}}, "has an attribute 'beta'"),
+        ({"transport": TCP, "parameters": {"DelAckCount": [1, 2]}}, "DelAckCount takes one value"),
+        ({"transport": TCP, "parameters": {"DelAckCount": [0.5]}}, "DelAckCount takes one value"),
     ],
 )
 def test_a_flow_that_ns3_cannot_do(fields: dict[str, Any], expected: str) -> None:
@@ -265,7 +267,7 @@ def test_queue_disc_marks(discipline: str) -> None:
     assert marked["dropped_packets"] < dropped["dropped_packets"]
 
 
-@pytest.mark.parametrize("controller", ["newreno", "cubic", "bbr", "vegas"])
+@pytest.mark.parametrize("controller", ["newreno", "linux-reno", "cubic", "bbr", "vegas"])
 def test_tcp_flow(controller: str) -> None:
     with Simulation(dumbbell([tcp(controller)]), "ns3", trace_interval_ms=100) as simulation:
         simulation.run()
@@ -274,7 +276,7 @@ def test_tcp_flow(controller: str) -> None:
         trace = simulation.trace(0)
         assert flow.parameters == {}
         assert flow.snapshot["window_bytes"] == trace["window_bytes"][-1] > 0
-        with pytest.raises(ValueError, match="no quicgym parameters"):
+        with pytest.raises(ValueError, match="before it starts"):
             flow.set_parameters(beta=0.5)
     # ns-3's Vegas stays below the capacity: it judges by the smoothed RTT, ACK delays included.
     assert total["goodput_bytes"] * 8 / 20 > (3e6 if controller == "vegas" else 8e6)

@@ -212,7 +212,7 @@ def test_the_printed_tables_refer_to_scenarios_and_keep_their_digits() -> None:
         ),
         (
             {"flows": [{"transport": "tcp", "controller": "ebcc"}]},
-            ["flows.0.controller = 'ebcc'", "newreno, cubic, bbr, vegas"],
+            ["flows.0.controller = 'ebcc'", "newreno, linux-reno, cubic, bbr, vegas"],
         ),
         (
             {

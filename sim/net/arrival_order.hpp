@@ -42,7 +42,7 @@ public:
             last = std::max(last, arrival.transit.arrival);
         }
         const std::size_t buckets = std::bit_ceil(2 * count);
-        const int range_bits = std::bit_width(static_cast<std::uint64_t>(last - first));
+        const auto range_bits = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(last - first)));
         const int shift = std::max(0, range_bits - std::countr_zero(buckets));
         const auto bucket_of = [=](const Arrival& arrival) {
             return static_cast<std::size_t>((arrival.transit.arrival - first) >> shift);
@@ -60,7 +60,7 @@ public:
 
         std::uint32_t begin = 0;
         for (const std::uint32_t end : ends_) {
-            if (end - begin > 1) std::sort(ordered_.begin() + begin, ordered_.begin() + end);
+            if (end - begin > 1) std::sort(ordered_.data() + begin, ordered_.data() + end);
             begin = end;
         }
         return ordered_;

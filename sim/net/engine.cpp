@@ -105,9 +105,10 @@ void NativeSimulation::run_until(Time until) {
 // Passes every packet that reaches the link before `end` on to its receiver's access link, in order of
 // arrival across flows.
 void NativeSimulation::serve(BottleneckLink& link, std::vector<Path>& paths, Time end) {
-    const auto serve_next = [&link](Path& path) {
+    const auto serve_next = [&](std::size_t flow) {
+        Path& path = paths[flow];
         Packet& packet = path.packets.at_bottleneck();
-        const auto outcome = link.offer(packet.transit, packet.wire_bytes);
+        const auto outcome = link.offer(packet.transit, packet.wire_bytes, static_cast<std::uint32_t>(flow));
         packet.dropped = outcome.dropped || outcome.lost;
         path.dropped_packets += packet.dropped;
         if (!outcome.dropped) {
@@ -118,7 +119,7 @@ void NativeSimulation::serve(BottleneckLink& link, std::vector<Path>& paths, Tim
         path.packets.pass_bottleneck();
     };
     if (paths.size() == 1) {
-        while (paths[0].packets.next_at_bottleneck().arrival < end) serve_next(paths[0]);
+        while (paths[0].packets.next_at_bottleneck().arrival < end) serve_next(0);
         return;
     }
     order_.clear();
@@ -129,7 +130,7 @@ void NativeSimulation::serve(BottleneckLink& link, std::vector<Path>& paths, Tim
             return true;
         });
     }
-    for (const Arrival& arrival : order_.sort()) serve_next(paths[arrival.flow]);
+    for (const Arrival& arrival : order_.sort()) serve_next(arrival.flow);
 }
 
 // Runs one endpoint up to `end`. A timer that is due comes before a datagram of the same instant.
@@ -184,8 +185,15 @@ FlowStatistics NativeSimulation::statistics(std::size_t flow) const {
     hosts_.at(flow)->sender.add_statistics(statistics);
     hosts_[flow]->receiver.add_statistics(statistics);
     statistics.dropped_packets = forward_[flow].dropped_packets;
-    statistics.queue_samples = forward_[flow].queue_samples;
-    statistics.queue_delay_sum_seconds = to_seconds(forward_[flow].queue_delay_sum);
+    // What still waits has not left the queue, though its departure is settled.
+    std::uint64_t waiting = 0;
+    Time waiting_delay = 0;
+    bottleneck_.for_each_waiting(now_, [&](std::uint32_t owner, Time delay) {
+        waiting += owner == flow;
+        waiting_delay += owner == flow ? delay : 0;
+    });
+    statistics.queue_samples = forward_[flow].queue_samples - waiting;
+    statistics.queue_delay_sum_seconds = to_seconds(forward_[flow].queue_delay_sum - waiting_delay);
     return statistics;
 }
 

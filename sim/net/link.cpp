@@ -59,23 +59,24 @@ void BottleneckLink::push_waiting(const Waiting& waiting) {
     waiting_bytes_ += waiting.wire_bytes;
 }
 
-BottleneckLink::Outcome BottleneckLink::offer(const Transit& arriving, std::uint64_t wire_bytes) {
+BottleneckLink::Outcome BottleneckLink::offer(const Transit& arriving, std::uint64_t wire_bytes,
+                                              std::uint32_t flow) {
     leave_before(arriving);
     const std::uint64_t limited = limit_in_packets_ ? tail_ - head_ + 1 : waiting_bytes_ + wire_bytes;
     if (limited > queue_limit_) return {true, false, 0, {}};
 
     Time start = arriving.arrival;
     Time finish = 0;
+    const auto wait_until = [&](Time departure) {
+        start = departure;
+        push_waiting({start, last_start_, arriving.arrival, static_cast<std::uint32_t>(wire_bytes), flow});
+    };
     if (!opportunities_ms_.empty()) {
         finish = finish_by_trace(start, wire_bytes);
-        start = finish;
-        if (start > arriving.arrival) push_waiting({start, last_start_, wire_bytes});
+        if (finish > start) wait_until(finish);
     } else {
         const bool idle = free_at_ < start || (free_at_ == start && last_start_ < arriving.scheduled);
-        if (!idle) {
-            start = free_at_;
-            push_waiting({start, last_start_, wire_bytes});
-        }
+        if (!idle) wait_until(free_at_);
         finish = finish_transmission(start, wire_bytes);
     }
     last_start_ = start;

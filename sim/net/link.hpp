@@ -87,12 +87,21 @@ public:
     };
 
     // Packets must be offered in the order in which they arrive.
-    Outcome offer(const Transit& arriving, std::uint64_t wire_bytes);
+    Outcome offer(const Transit& arriving, std::uint64_t wire_bytes, std::uint32_t flow);
 
     // Waiting packets after every event up to and at `now`; the one being transmitted not counted.
     void forget_started(Time now);
     std::uint64_t waiting_packets() const { return tail_ - head_; }
     std::uint64_t waiting_bytes() const { return waiting_bytes_; }
+
+    // Calls `visit(flow, queue delay)` with every packet that still waits after all events at `now`.
+    template <class Visit>
+    void for_each_waiting(Time now, Visit visit) const {
+        for (std::uint64_t i = head_; i != tail_; ++i) {
+            const Waiting& packet = waiting_[i & (waiting_.size() - 1)];
+            if (packet.start > now) visit(packet.flow, packet.start - packet.arrival);
+        }
+    }
 
 private:
     // A packet in the queue. When its transmission starts because the one before it ended, ns-3 decided
@@ -100,7 +109,9 @@ private:
     struct Waiting {
         Time start;
         Time trigger;
-        std::uint64_t wire_bytes;
+        Time arrival;
+        std::uint32_t wire_bytes;
+        std::uint32_t flow;
     };
 
     Time finish_transmission(Time start, std::uint64_t wire_bytes);

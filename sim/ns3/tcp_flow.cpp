@@ -3,14 +3,20 @@
 #include <ns3/boolean.h>
 #include <ns3/enum.h>
 #include <ns3/inet-socket-address.h>
+#include <ns3/object-factory.h>
+#include <ns3/string.h>
 #include <ns3/tcp-bbr.h>
 #include <ns3/tcp-congestion-ops.h>
 #include <ns3/tcp-cubic.h>
 #include <ns3/tcp-l4-protocol.h>
+#include <ns3/tcp-linux-reno.h>
+#include <ns3/tcp-socket-base.h>
 #include <ns3/tcp-vegas.h>
 #include <ns3/uinteger.h>
 
 #include <algorithm>
+#include <cmath>
+#include <sstream>
 #include <stdexcept>
 
 #include "sim/ns3/addresses.hpp"
@@ -29,11 +35,49 @@ constexpr std::uint32_t kAckEvery = 2;
 
 ns3::TypeId congestion_control(const std::string& name) {
     if (name == "newreno") return ns3::TcpNewReno::GetTypeId();
+    if (name == "linux-reno") return ns3::TcpLinuxReno::GetTypeId();
     if (name == "cubic") return ns3::TcpCubic::GetTypeId();
     if (name == "bbr") return ns3::TcpBbr::GetTypeId();
     if (name == "vegas") return ns3::TcpVegas::GetTypeId();
     throw std::invalid_argument("ns-3's TCP has no congestion control \"" + name +
-                                "\" here; there are newreno, cubic, bbr and vegas");
+                                "\" here; there are newreno, linux-reno, cubic, bbr and vegas");
+}
+
+// The number as a value of the attribute, or null when the type has no attribute of that name. Checked here
+// because ns-3 ends the process over a wrong one.
+ns3::Ptr<ns3::AttributeValue> attribute_value(ns3::TypeId type, const std::string& name,
+                                              const std::vector<double>& numbers) {
+    ns3::TypeId::AttributeInformation information;
+    if (!type.LookupAttributeByName(name, &information)) return nullptr;
+    std::ostringstream text;
+    for (std::size_t i = 0; i < numbers.size(); ++i) text << (i > 0 ? ", " : "") << numbers[i];
+    // ns-3 reads as much of a text as it can and would take 2.5 for 2.
+    const std::string kind = information.checker->GetValueTypeName();
+    const bool integer = kind == "ns3::UintegerValue" || kind == "ns3::IntegerValue";
+    const bool fits = numbers.size() == 1 && (!integer || numbers.front() == std::floor(numbers.front()));
+    auto value = fits ? information.checker->CreateValidValue(ns3::StringValue(text.str())) : nullptr;
+    if (!value) {
+        throw std::invalid_argument("parameter '" + name + "' of ns-3's TCP is '" + text.str() + "', but " +
+                                    type.GetName() + "::" + name + " takes one value of type " +
+                                    information.checker->GetUnderlyingTypeInformation());
+    }
+    return value;
+}
+
+// A TCP flow's parameters are attributes of ns-3's congestion control or of its socket.
+ns3::Ptr<ns3::TcpCongestionOps> create_congestion_control(const Flow& flow) {
+    ns3::ObjectFactory factory;
+    const ns3::TypeId type = congestion_control(flow.controller);
+    factory.SetTypeId(type);
+    for (const auto& [name, numbers] : flow.parameters) {
+        if (const auto value = attribute_value(type, name, numbers)) {
+            factory.Set(name, *value);
+        } else if (!attribute_value(ns3::TcpSocketBase::GetTypeId(), name, numbers)) {
+            throw std::invalid_argument("neither " + type.GetName() +
+                                        " nor ns3::TcpSocketBase has an attribute '" + name + "'");
+        }
+    }
+    return factory.Create<ns3::TcpCongestionOps>();
 }
 
 ns3::Ptr<ns3::Socket> create_socket(const ns3::Ptr<ns3::Node>& node, const Flow& flow,
@@ -43,15 +87,20 @@ ns3::Ptr<ns3::Socket> create_socket(const ns3::Ptr<ns3::Node>& node, const Flow&
         tcp = ns3::CreateObject<ns3::TcpL4Protocol>();
         node->AggregateObject(tcp);
     }
-    auto socket = tcp->CreateSocket(congestion_control(flow.controller));
+    auto socket = ns3::DynamicCast<ns3::TcpSocketBase>(tcp->CreateSocket());
+    socket->SetCongestionControlAlgorithm(create_congestion_control(flow));
     socket->SetAttribute("SegmentSize", ns3::UintegerValue(segment_bytes));
     socket->SetAttribute("InitialCwnd", ns3::UintegerValue(kInitialWindowSegments));
     socket->SetAttribute("DelAckCount", ns3::UintegerValue(kAckEvery));
     socket->SetAttribute("SndBufSize", ns3::UintegerValue(kBufferBytes));
     socket->SetAttribute("RcvBufSize", ns3::UintegerValue(kBufferBytes));
     socket->SetAttribute("Sack", ns3::BooleanValue(true));
-    ns3::DynamicCast<ns3::TcpSocketBase>(socket)->SetUseEcn(flow.ecn ? ns3::TcpSocketState::On
-                                                                     : ns3::TcpSocketState::Off);
+    socket->SetUseEcn(flow.ecn ? ns3::TcpSocketState::On : ns3::TcpSocketState::Off);
+    for (const auto& [name, numbers] : flow.parameters) {
+        if (const auto value = attribute_value(ns3::TcpSocketBase::GetTypeId(), name, numbers)) {
+            socket->SetAttribute(name, *value);
+        }
+    }
     return socket;
 }
 
@@ -62,8 +111,7 @@ std::uint64_t datagram_bytes(const ns3::Packet& payload, const ns3::TcpHeader& h
 }  // namespace
 
 void check_tcp_flow(const Flow& flow) {
-    congestion_control(flow.controller);
-    if (!flow.parameters.empty()) throw std::invalid_argument("ns-3's TCP has no quicgym parameters");
+    create_congestion_control(flow);
 }
 
 TcpFlow::TcpFlow(const Scenario& scenario, std::size_t index, std::uint64_t seed,
@@ -276,7 +324,7 @@ ControllerSnapshot TcpFlow::snapshot() const {
 }
 
 void TcpFlow::set_parameters(const ParameterValues&) {
-    throw std::invalid_argument("ns-3's TCP has no quicgym parameters");
+    throw std::invalid_argument("ns-3's TCP takes its parameters before it starts, not while it runs");
 }
 
 void TcpFlow::release() {
