@@ -22,7 +22,7 @@ from quicgym.benchmarks.runner import Job, read_finished, run_jobs
 from quicgym.envs.result import FLOW_METRICS, METRICS
 from quicgym.envs.simulation import ns3_version
 
-SHORT = ("--scenario", "ebcc-flows-3", "--scenario", "ebcc-single", "--seeds", "2")
+SHORT = ("--scenario", "ebcc-flows-3", "ebcc-single", "--seeds", "2")
 
 
 def own_scenario(folder: Path, **changes: Any) -> Path:

@@ -6,6 +6,7 @@ import os
 import platform
 import shlex
 import sys
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -47,12 +48,12 @@ class SpeedFormat(StrEnum):
 ScenarioOption = Annotated[
     list[str] | None,
     typer.Option(
-        metavar="NAME", help="A name from `quicgym scenarios` or a YAML's path; repeatable."
+        metavar="NAME", help="A name from `quicgym scenarios` or a YAML's path; one or more."
     ),
 ]
 ControllerOption = Annotated[
     list[str] | None,
-    typer.Option(metavar="NAME", help="A name from `quicgym controllers`; repeatable."),
+    typer.Option(metavar="NAME", help="A name from `quicgym controllers`; one or more."),
 ]
 
 
@@ -87,7 +88,7 @@ def _epilog(*examples: str) -> str:
 @app.command(
     epilog=_epilog(
         "quicgym baselines",
-        "quicgym baselines --scenario ebcc-single --controller bbr --controller ebcc",
+        "quicgym baselines --scenario ebcc-single --controller bbr ebcc",
         "quicgym baselines --scenario my-network.yaml --seeds 20 --out results/mine",
         "quicgym baselines --engine ns3 --format json > results.json",
     )
@@ -196,10 +197,23 @@ def controllers_command() -> None:
     wide_console().print(output)
 
 
+def spread(arguments: Sequence[str]) -> list[str]:
+    """Returns the arguments with `--scenario a b` written as `--scenario a --scenario b`."""
+    result: list[str] = []
+    option = ""
+    for argument in arguments:
+        if argument.startswith("-"):
+            option = argument if argument in ("--scenario", "--controller") else ""
+        elif option and result[-1] != option:
+            result.append(option)
+        result.append(argument)
+    return result
+
+
 def main() -> None:
     """Runs the command; bad input ends with exit status 2 and a message, without a traceback."""
     try:
-        app(prog_name="quicgym")
+        app(spread(sys.argv[1:]), prog_name="quicgym")
     except (ScenarioError, Ns3MissingError) as error:
         print(f"quicgym: {error}", file=sys.stderr)
         sys.exit(2)
