@@ -85,8 +85,8 @@ def run_baselines(request: Request) -> int:
         files = figures.draw_all(jobs, runs, paper, engine, request.directory / "figures")
         _print(request, runs, paper, engine)
         _say(
-            f"{len(runs)} runs and {len(files)} figures are in {request.directory} "
-            "(results.json, results.parquet, figures)"
+            f"{len(runs)} runs (results.json, results.parquet) and {len(files)} pictures (figures) "
+            f"are in {request.directory}"
         )
     return 1 if outcome.failures else 0
 
@@ -172,8 +172,9 @@ def _print(
     console.print(f"mean±standard deviation over {request.seeds} seeds\n", highlight=False)
     for table in tables.measurement_tables(runs, paper.controllers):
         console.print(table, "")
-    console.print(f"{paper.paper}\n", highlight=False)
-    for printed in paper.tables:
-        shown = tables.paper_table(printed, paper, runs, engine)
+    papers_tables = [tables.paper_table(table, paper, runs, engine) for table in paper.tables]
+    if any(papers_tables):
+        console.print(f"{paper.paper}\n", highlight=False)
+    for shown in papers_tables:
         if shown is not None:
             console.print(shown, "")

@@ -133,12 +133,31 @@ def measurement_tables(runs: Sequence[Run], names: Mapping[str, str]) -> Iterato
     """
     for scenario, engine in dict.fromkeys((run["scenario"], run["engine"]) for run in runs):
         here = [run for run in runs if (run["scenario"], run["engine"]) == (scenario, engine)]
-        controllers = list(dict.fromkeys(run["controller"] for run in here))
         output = _table(f"{scenario} ({'ns-3' if engine == 'ns3' else engine})")
         output.add_column("mean of the flows" if len(here[0]["flows"]) > 1 else "", min_width=24)
-        for controller in controllers:
-            output.add_column(names.get(controller, controller), justify="right", min_width=10)
+        columns = list(_columns(here, names))
+        for heading, _ in columns:
+            output.add_column(heading, justify="right", min_width=10)
         for metric in METRICS:
-            cells = (values(here, scenario, name, engine, metric) for name in controllers)
+            cells = (
+                [entry[metric] for entry in entries if entry.get(metric) is not None]
+                for _, entries in columns
+            )
             output.add_row(ROW_LABELS[metric], *(_cell(numbers, metric) for numbers in cells))
         yield output
+
+
+def _columns(
+    runs: Sequence[Run], names: Mapping[str, str]
+) -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
+    """Yields heading and one entry per seed: a controller's runs; mixed flows one by one, too."""
+    for controller in dict.fromkeys(run["controller"] for run in runs):
+        seeds = [run for run in runs if run["controller"] == controller]
+        flows = seeds[0]["flows"]
+        if len({flow["controller"] for flow in flows}) == 1:
+            yield names.get(controller, controller), list(seeds)
+            continue
+        yield "all", list(seeds)
+        for index, flow in enumerate(flows):
+            entries = [run["flows"][index] for run in seeds]
+            yield f"{flow['name']}\n{flow['controller']}", entries
