@@ -46,8 +46,8 @@ struct NativeSimulation::Hosts {
 };
 
 NativeSimulation::NativeSimulation(const Scenario& scenario, std::uint64_t seed)
-    : bottleneck_(scenario.bottleneck, Random(seed, RandomPurpose::forward_loss, 0)),
-      reverse_(scenario.reverse, Random(seed, RandomPurpose::reverse_loss, 0)),
+    : forward_{.link = BottleneckLink(scenario.bottleneck, Random(seed, RandomPurpose::forward_loss, 0))},
+      backward_{.link = BottleneckLink(scenario.reverse, Random(seed, RandomPurpose::reverse_loss, 0))},
       lookahead_(kNever),
       trace_interval_(scenario.trace_interval),
       record_deliveries_(scenario.record_deliveries) {
@@ -57,27 +57,28 @@ NativeSimulation::NativeSimulation(const Scenario& scenario, std::uint64_t seed)
         hosts_.push_back(std::make_unique<Hosts>(flow, i, seed, flow_start(scenario, i, seed)));
         const AccessLink at_sender(flow.access_rate_bits_per_second, flow.access_delay + flow.extra_delay);
         const AccessLink at_receiver(flow.access_rate_bits_per_second, flow.access_delay);
-        forward_.push_back({.packets = {}, .entry = at_sender, .exit = at_receiver});
-        backward_.push_back({.packets = {}, .entry = at_receiver, .exit = at_sender});
-        lookahead_ = std::min({lookahead_, forward_[i].entry.shortest_transit(kSmallestWireBytes),
-                               backward_[i].entry.shortest_transit(kSmallestWireBytes)});
+        forward_.paths.push_back({.packets = {}, .entry = at_sender, .exit = at_receiver});
+        backward_.paths.push_back({.packets = {}, .entry = at_receiver, .exit = at_sender});
+        lookahead_ = std::min({lookahead_, forward_.paths[i].entry.shortest_transit(kSmallestWireBytes),
+                               backward_.paths[i].entry.shortest_transit(kSmallestWireBytes)});
     }
+    for (std::vector<Time>* next : {&next_host_event_, &forward_.next_arrival, &backward_.next_arrival}) {
+        next->resize(hosts_.size());
+    }
+    for (std::size_t flow = 0; flow < hosts_.size(); ++flow) find_next_events(flow);
     if (trace_interval_ > 0) next_sample_ = trace_interval_;
 }
 
 NativeSimulation::~NativeSimulation() = default;
 
-Time NativeSimulation::next_event() {
-    Time next = kNever;
-    for (const auto& hosts : hosts_) {
-        next = std::min({next, hosts->sender.next_timeout(), hosts->receiver.next_timeout()});
-    }
-    for (auto* paths : {&forward_, &backward_}) {
-        for (Path& path : *paths) {
-            next = std::min({next, path.packets.next_at_bottleneck().arrival, path.packets.next_arrival()});
-        }
-    }
-    return next;
+void NativeSimulation::find_next_events(std::size_t flow) {
+    PacketRing& forward = forward_.paths[flow].packets;
+    PacketRing& backward = backward_.paths[flow].packets;
+    forward_.next_arrival[flow] = forward.next_at_bottleneck().arrival;
+    backward_.next_arrival[flow] = backward.next_at_bottleneck().arrival;
+    next_host_event_[flow] =
+        std::min({hosts_[flow]->sender.next_timeout(), hosts_[flow]->receiver.next_timeout(),
+                  forward.next_arrival(), backward.next_arrival()});
 }
 
 void NativeSimulation::run_until(Time until) {
@@ -85,16 +86,22 @@ void NativeSimulation::run_until(Time until) {
         throw std::invalid_argument("run_until: " + std::to_string(until) +
                                     " ns lies before the current time, " + std::to_string(now_) + " ns");
     }
+    // Not std::min_element: which time is the earliest is unpredictable, and its branch would be, too.
+    const auto earliest = [](const std::vector<Time>& times) {
+        Time earliest_time = kNever;
+        for (const Time time : times) earliest_time = std::min(earliest_time, time);
+        return earliest_time;
+    };
     for (;;) {
-        const Time begin = std::min(next_event(), next_sample_);
+        const Time begin = std::min({earliest(next_host_event_), earliest(forward_.next_arrival),
+                                     earliest(backward_.next_arrival), next_sample_});
         if (begin > until) break;
         Time end = until - begin < lookahead_ ? until + 1 : begin + lookahead_;
         if (next_sample_ < end) end = next_sample_ + 1;
-        serve(bottleneck_, forward_, end);
-        serve(reverse_, backward_, end);
+        serve(forward_, end);
+        serve(backward_, end);
         for (std::size_t flow = 0; flow < hosts_.size(); ++flow) {
-            run_receiver(flow, end);
-            run_sender(flow, end);
+            if (next_host_event_[flow] < end) run_hosts(flow, end);
         }
         now_ = end - 1;
         if (next_sample_ < end) take_samples();
@@ -104,27 +111,33 @@ void NativeSimulation::run_until(Time until) {
 
 // Passes every packet that reaches the link before `end` on to its receiver's access link, in order of
 // arrival across flows.
-void NativeSimulation::serve(BottleneckLink& link, std::vector<Path>& paths, Time end) {
+void NativeSimulation::serve(Direction& direction, Time end) {
     const auto serve_next = [&](std::size_t flow) {
-        Path& path = paths[flow];
+        Path& path = direction.paths[flow];
         Packet& packet = path.packets.at_bottleneck();
-        const auto outcome = link.offer(packet.transit, packet.wire_bytes, static_cast<std::uint32_t>(flow));
+        const auto outcome =
+            direction.link.offer(packet.transit, packet.wire_bytes, static_cast<std::uint32_t>(flow));
         packet.dropped = outcome.dropped || outcome.lost;
         path.dropped_packets += packet.dropped;
         if (!outcome.dropped) {
             ++path.queue_samples;
             path.queue_delay_sum += outcome.queue_delay;
-            if (!outcome.lost) packet.transit = path.exit.send(outcome.transit.arrival, packet.wire_bytes);
+            if (!outcome.lost) {
+                packet.transit = path.exit.send(outcome.transit.arrival, packet.wire_bytes);
+                next_host_event_[flow] = std::min(next_host_event_[flow], packet.transit.arrival);
+            }
         }
         path.packets.pass_bottleneck();
+        direction.next_arrival[flow] = path.packets.next_at_bottleneck().arrival;
     };
-    if (paths.size() == 1) {
-        while (paths[0].packets.next_at_bottleneck().arrival < end) serve_next(0);
+    if (hosts_.size() == 1) {
+        while (direction.next_arrival[0] < end) serve_next(0);
         return;
     }
     order_.clear();
-    for (std::size_t flow = 0; flow < paths.size(); ++flow) {
-        paths[flow].packets.for_each_at_bottleneck([&](const Packet& packet) {
+    for (std::size_t flow = 0; flow < hosts_.size(); ++flow) {
+        if (direction.next_arrival[flow] >= end) continue;
+        direction.paths[flow].packets.for_each_at_bottleneck([&](const Packet& packet) {
             if (packet.transit.arrival >= end) return false;
             order_.add(packet.transit, flow);
             return true;
@@ -152,25 +165,26 @@ static void run_endpoint(Endpoint& endpoint, PacketRing& inbound, PacketRing& ou
     }
 }
 
-void NativeSimulation::run_receiver(std::size_t flow, Time end) {
+void NativeSimulation::run_hosts(std::size_t flow, Time end) {
     Hosts& hosts = *hosts_[flow];
-    run_endpoint(hosts.receiver, forward_[flow].packets, backward_[flow].packets, backward_[flow].entry, end,
+    Path& forward = forward_.paths[flow];
+    Path& backward = backward_.paths[flow];
+    run_endpoint(hosts.receiver, forward.packets, backward.packets, backward.entry, end,
                  [&](Time now, const quic::Datagram& datagram) {
                      const auto number = hosts.receiver.on_datagram(now, quic::view(datagram));
                      if (record_deliveries_ && number) hosts.deliveries.push_back({flow, *number, now});
                  });
-}
-
-void NativeSimulation::run_sender(std::size_t flow, Time end) {
-    quic::Sender& sender = hosts_[flow]->sender;
-    run_endpoint(
-        sender, backward_[flow].packets, forward_[flow].packets, forward_[flow].entry, end,
-        [&](Time now, const quic::Datagram& datagram) { sender.on_datagram(now, quic::view(datagram)); });
+    run_endpoint(hosts.sender, backward.packets, forward.packets, forward.entry, end,
+                 [&](Time now, const quic::Datagram& datagram) {
+                     hosts.sender.on_datagram(now, quic::view(datagram));
+                 });
+    find_next_events(flow);
 }
 
 void NativeSimulation::take_samples() {
-    bottleneck_.forget_started(now_);
-    queue_trace_.push_back({now_, bottleneck_.waiting_packets(), bottleneck_.waiting_bytes()});
+    BottleneckLink& link = forward_.link;
+    link.forget_started(now_);
+    queue_trace_.push_back({now_, link.waiting_packets(), link.waiting_bytes()});
     for (auto& flow : hosts_) {
         if (now_ < flow->start) continue;
         TraceSample sample = flow->sender.sample(now_);
@@ -184,16 +198,16 @@ FlowStatistics NativeSimulation::statistics(std::size_t flow) const {
     FlowStatistics statistics;
     hosts_.at(flow)->sender.add_statistics(statistics);
     hosts_[flow]->receiver.add_statistics(statistics);
-    statistics.dropped_packets = forward_[flow].dropped_packets;
+    statistics.dropped_packets = forward_.paths.at(flow).dropped_packets;
     // What still waits has not left the queue, though its departure is settled.
     std::uint64_t waiting = 0;
     Time waiting_delay = 0;
-    bottleneck_.for_each_waiting(now_, [&](std::uint32_t owner, Time delay) {
+    forward_.link.for_each_waiting(now_, [&](std::uint32_t owner, Time delay) {
         waiting += owner == flow;
         waiting_delay += owner == flow ? delay : 0;
     });
-    statistics.queue_samples = forward_[flow].queue_samples - waiting;
-    statistics.queue_delay_sum_seconds = to_seconds(forward_[flow].queue_delay_sum - waiting_delay);
+    statistics.queue_samples = forward_.paths[flow].queue_samples - waiting;
+    statistics.queue_delay_sum_seconds = to_seconds(forward_.paths[flow].queue_delay_sum - waiting_delay);
     return statistics;
 }
 
@@ -207,6 +221,7 @@ ParameterValues NativeSimulation::parameters(std::size_t flow) const {
 
 void NativeSimulation::set_parameters(std::size_t flow, const ParameterValues& values) {
     hosts_.at(flow)->sender.set_parameters(now_, values);
+    find_next_events(flow);
 }
 
 const std::vector<TraceSample>& NativeSimulation::trace(std::size_t flow) const {

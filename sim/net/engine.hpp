@@ -40,7 +40,7 @@ public:
 private:
     struct Hosts;
 
-    // One direction of a flow. Paths stand side by side because the bottleneck visits them in turn.
+    // One flow's way in one direction.
     struct Path {
         PacketRing packets;
         AccessLink entry;  // into the network
@@ -50,17 +50,22 @@ private:
         Time queue_delay_sum = 0;
     };
 
-    Time next_event();
-    void serve(BottleneckLink& link, std::vector<Path>& paths, Time end);
-    void run_receiver(std::size_t flow, Time end);
-    void run_sender(std::size_t flow, Time end);
+    // One direction of the dumbbell.
+    struct Direction {
+        BottleneckLink link;
+        std::vector<Path> paths{};
+        std::vector<Time> next_arrival{};  // per path: of its next packet at the bottleneck
+    };
+
+    void serve(Direction& direction, Time end);
+    void run_hosts(std::size_t flow, Time end);
+    void find_next_events(std::size_t flow);
     void take_samples();
 
     std::vector<std::unique_ptr<Hosts>> hosts_;
-    std::vector<Path> forward_;
-    std::vector<Path> backward_;
-    BottleneckLink bottleneck_;
-    BottleneckLink reverse_;
+    std::vector<Time> next_host_event_;  // per flow
+    Direction forward_;
+    Direction backward_;
     ArrivalOrder order_;
     Time lookahead_;
     Time now_ = 0;

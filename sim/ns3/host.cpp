@@ -30,21 +30,19 @@ public:
     explicit SimulatorLease(std::uint64_t seed) {
         if (taken_.exchange(true)) {
             throw std::runtime_error(
-                "this process already has an ns-3 simulation, and ns-3 allows one at a time: close() the "
-                "first "
-                "one, or run this one in another process");
+                "this process already has an ns-3 simulation, and ns-3 allows one at a time: "
+                "close() the first one, or run this one in another process");
         }
         if (ns3::NodeList::GetNNodes() > 0) {
             taken_ = false;
             throw std::runtime_error(
-                "other code in this process is using ns-3, which allows one simulation at a time: run this "
-                "one in "
-                "another process");
+                "other code in this process is using ns-3, which allows one simulation at a time: "
+                "run this one in another process");
         }
         ns3::RngSeedManager::SetSeed(1);
         ns3::RngSeedManager::SetRun(seed);
-        ns3::RngSeedManager::ResetNextStreamIndex();  // streams are numbered through a process's life
-                                                      // otherwise
+        // Otherwise streams are numbered through a process's life.
+        ns3::RngSeedManager::ResetNextStreamIndex();
         ns3::ObjectFactory scheduler;
         scheduler.SetTypeId(NodeOrderScheduler::GetTypeId());
         ns3::Simulator::SetScheduler(scheduler);
