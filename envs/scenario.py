@@ -74,11 +74,11 @@ class ScenarioError(ValueError):
 
 
 def closest(name: str, known: Iterable[str]) -> str:
-    """Returns "did you mean …? Known: …" for a name that is not among `known`."""
+    """Returns "did you mean …? there are: …" for a name that is not among `known`."""
     known = list(known)
     similar = difflib.get_close_matches(name, known, n=1)
     hint = f"did you mean {similar[0]}? " if similar else ""
-    return f"{hint}There is: {', '.join(known)}"
+    return f"{hint}there are: {', '.join(known)}"
 
 
 def _problem(field: str, value: Any, problem: str, remedy: str) -> PydanticCustomError:

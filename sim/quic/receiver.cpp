@@ -6,8 +6,7 @@ namespace quicgym::quic {
 
 namespace {
 
-constexpr std::uint64_t kServerHelloBytes = 900;  // without certificates: there is no cryptography
-constexpr std::uint32_t kMaxProbeBackoff = 20;
+constexpr std::uint64_t kServerHelloBytes = 900;             // without certificates: there is no cryptography
 constexpr std::size_t kControlRoom = 1 + 8 + 1 + 1 + 8 + 1;  // MAX_DATA, MAX_STREAM_DATA, HANDSHAKE_DONE
 
 }  // namespace
@@ -104,12 +103,12 @@ void Receiver::on_timeout(Time now) {
     if (phase_ == Phase::closed) return;
     if (phase_ == Phase::accepting && initial_deadline_ <= now) {
         send_initial_ = true;
-        probe_count_ = std::min(probe_count_ + 1, kMaxProbeBackoff);
+        ++probe_count_;
     }
     if (control_number_ != kNoPacket &&
-        control_sent_time_ + (rtt_.probe_timeout(kMaxAckDelay) << probe_count_) <= now) {
+        control_sent_time_ + rtt_.probe_timeout(kMaxAckDelay, probe_count_) <= now) {
         control_number_ = kNoPacket;
-        probe_count_ = std::min(probe_count_ + 1, kMaxProbeBackoff);
+        ++probe_count_;
         send_limits_ = true;
         send_handshake_done_ = !handshake_done_acked_;
     }
@@ -126,8 +125,7 @@ bool Receiver::poll_datagram(Time now, Datagram& out) {
     if (phase_ == Phase::connected) {
         timeout = acks_.deadline();
         if (control_number_ != kNoPacket) {
-            timeout =
-                std::min(timeout, control_sent_time_ + (rtt_.probe_timeout(kMaxAckDelay) << probe_count_));
+            timeout = std::min(timeout, control_sent_time_ + rtt_.probe_timeout(kMaxAckDelay, probe_count_));
         }
     }
     next_timeout_ = std::max(timeout, now);
@@ -138,7 +136,7 @@ bool Receiver::poll_initial(Time now, Datagram& out) {
     send_initial_ = false;
     write_initial(out, kClientConnectionId, kServerConnectionId, initial_number_++, client_initial_,
                   kServerHelloBytes);
-    initial_deadline_ = now + (rtt_.probe_timeout(0) << probe_count_);
+    initial_deadline_ = now + rtt_.probe_timeout(0, probe_count_);
     return true;
 }
 

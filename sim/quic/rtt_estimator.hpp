@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 
 #include "controllers/controller.hpp"
 #include "sim/time.hpp"
@@ -40,18 +41,21 @@ public:
     Time smoothed() const { return smoothed_; }
     Time minimum() const { return min_; }
 
-    // RFC 9002 6.2.1, without back-off. The handshake's acknowledgements are not delayed.
-    Time probe_timeout(Time max_ack_delay) const {
-        return smoothed_ + std::max(4 * variation_, kGranularity) + max_ack_delay;
+    // RFC 9002 6.2.1, doubled with every timeout in a row. The handshake's acknowledgements are not delayed.
+    Time probe_timeout(Time max_ack_delay, std::uint32_t timeouts) const {
+        return (smoothed_ + std::max(4 * variation_, kGranularity) + max_ack_delay)
+               << std::min(timeouts, kMaxBackoff);
     }
 
     // RFC 9002 6.1.2.
     Time loss_delay() const { return std::max(std::max(smoothed_, latest_) / 8 * 9, kGranularity); }
 
     // RFC 9002 7.6.1, threshold 3.
-    Time persistent_congestion_duration() const { return 3 * probe_timeout(kMaxAckDelay); }
+    Time persistent_congestion_duration() const { return 3 * probe_timeout(kMaxAckDelay, 0); }
 
 private:
+    static constexpr std::uint32_t kMaxBackoff = 20;  // days: beyond any simulation, short of overflow
+
     bool has_sample_ = false;
     Time latest_ = 0;
     Time min_ = 0;

@@ -10,12 +10,12 @@ namespace quicgym::quic {
 namespace {
 
 constexpr std::uint64_t kClientHelloBytes = 280;
-constexpr std::uint32_t kMaxProbeBackoff = 20;  // beyond any simulated time
 constexpr std::uint32_t kProbesPerTimeout = 2;  // RFC 9002 6.2.4
 
 // Everything around a stream chunk at its largest: short header, STREAM type, id and offset, tag.
 constexpr std::uint64_t kLargestOverheadBytes = 1 + kConnectionIdBytes + 4 + 1 + 1 + 8 + kTagBytes;
-constexpr std::size_t kStreamHeaderRoom = 1 + 1 + 8;
+// What an ACK frame leaves free for the frame behind it: the header of a STREAM frame is the longest.
+constexpr std::size_t kFrameRoom = 1 + 1 + 8;
 // RFC 9001 5.4.2: header protection samples four bytes after the packet number's start.
 constexpr std::size_t kSmallestPayload = 4;
 
@@ -83,26 +83,22 @@ void Sender::on_timeout(Time now) {
         return;
     }
     if (phase_ == Phase::idle && now >= start_) {
-        start_connecting();
+        phase_ = Phase::connecting;
+        send_initial_ = true;
     } else if (phase_ == Phase::connecting && now >= initial_deadline_) {
         send_initial_ = true;
-        probe_count_ = std::min(probe_count_ + 1, kMaxProbeBackoff);
+        ++probe_count_;
         ++probe_timeouts_;
     } else if (phase_ == Phase::connected) {
         if (loss_time_ <= now) {
             detect_losses(now);
             resolve_oldest(now);
         } else if (loss_time_ == kNever && in_flight_ > 0 && probe_deadline() <= now) {
-            probe_count_ = std::min(probe_count_ + 1, kMaxProbeBackoff);
+            ++probe_count_;
             ++probe_timeouts_;
             probes_to_send_ = kProbesPerTimeout;
         }
     }
-}
-
-void Sender::start_connecting() {
-    phase_ = Phase::connecting;
-    send_initial_ = true;
 }
 
 void Sender::on_handshake_reply(Time now, const AckFrame& ack) {
@@ -130,12 +126,12 @@ void Sender::on_handshake_reply(Time now, const AckFrame& ack) {
 bool Sender::poll_handshake(Time now, Datagram& out) {
     if (phase_ == Phase::closing) {
         Writer writer(out);
-        begin_packet(writer, now, 0);
+        begin_packet(writer, now, kFrameRoom);
         writer.byte(frame_type::connection_close);
         writer.varint(0);  // NO_ERROR
         writer.varint(0);  // caused by no frame
         writer.varint(0);  // no reason phrase
-        finish_packet(now, out, writer.position(), {}, false);
+        finish_packet(now, writer, out, writer.position(), {}, false);
         phase_ = Phase::closed;
         return true;
     }
@@ -146,7 +142,7 @@ bool Sender::poll_handshake(Time now, Datagram& out) {
         sent_bytes_ += out.size_bytes;
         send_initial_ = false;
         initial_sent_time_ = now;
-        initial_deadline_ = now + (rtt_.probe_timeout(0) << probe_count_);
+        initial_deadline_ = now + rtt_.probe_timeout(0, probe_count_);
         return true;
     }
     switch (phase_) {
@@ -219,7 +215,7 @@ std::size_t Sender::begin_packet(Writer& writer, Time now, std::size_t reserve) 
 
 void Sender::send_stream_data(Time now, Datagram& out) {
     Writer writer(out);
-    begin_packet(writer, now, kStreamHeaderRoom);
+    begin_packet(writer, now, kFrameRoom);
     const std::uint64_t offset = stream_.next_chunk_offset();
     const std::size_t stream_header = 1 + 1 + (offset > 0 ? varint_bytes(offset) : 0);
     const std::uint64_t room = max_datagram_bytes_ - kTagBytes - writer.position() - stream_header;
@@ -231,14 +227,13 @@ void Sender::send_stream_data(Time now, Datagram& out) {
                                           (fin ? frame_type::stream_fin : 0)));
     writer.varint(kStreamId);
     if (offset > 0) writer.varint(offset);
-    out.prefix_bytes = static_cast<std::uint8_t>(writer.position());
-    finish_packet(now, out, writer.position() + chunk.length, chunk, true);
+    finish_packet(now, writer, out, writer.position() + chunk.length, chunk, true);
 }
 
 // A packet without stream data: DATA_BLOCKED when blocked, PING as a probe, or an ACK alone.
 void Sender::send_control(Time now, Datagram& out, bool ack_eliciting) {
     Writer writer(out);
-    const std::size_t number_bytes = begin_packet(writer, now, kStreamHeaderRoom);
+    const std::size_t number_bytes = begin_packet(writer, now, kFrameRoom);
     if (ack_eliciting && stream_.blocked(application_.written_bytes(now))) {
         writer.byte(frame_type::data_blocked);
         writer.varint(stream_.limit());
@@ -246,13 +241,14 @@ void Sender::send_control(Time now, Datagram& out, bool ack_eliciting) {
         writer.byte(frame_type::ping);
     }
     const std::size_t smallest = 1 + kConnectionIdBytes + number_bytes + kSmallestPayload;
-    finish_packet(now, out, std::max(writer.position(), smallest), {}, ack_eliciting);
-    out.prefix_bytes = static_cast<std::uint8_t>(writer.position());
+    finish_packet(now, writer, out, std::max(writer.position(), smallest), {}, ack_eliciting);
 }
 
-void Sender::finish_packet(Time now, Datagram& out, std::size_t size, StreamChunk chunk, bool ack_eliciting) {
+// Accounts for the packet that `writer` has begun and that takes `size` bytes without the tag.
+void Sender::finish_packet(Time now, const Writer& writer, Datagram& out, std::size_t size, StreamChunk chunk,
+                           bool ack_eliciting) {
     const std::uint64_t datagram_bytes = size + kTagBytes;
-    if (chunk.length == 0) out.prefix_bytes = static_cast<std::uint8_t>(size);
+    out.prefix_bytes = static_cast<std::uint8_t>(writer.position());
     out.size_bytes = static_cast<std::uint16_t>(datagram_bytes);
     out.ecn = ecn_ ? Ecn::ect_0 : Ecn::not_ect;
     ++sent_packets_;
@@ -304,7 +300,7 @@ void Sender::mark_application_limited() {
 }
 
 Time Sender::probe_deadline() const {
-    return last_ack_eliciting_sent_ + (rtt_.probe_timeout(kMaxAckDelay) << probe_count_);
+    return last_ack_eliciting_sent_ + rtt_.probe_timeout(kMaxAckDelay, probe_count_);
 }
 
 void Sender::arm_timer(Time now) {

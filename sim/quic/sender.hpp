@@ -49,11 +49,11 @@ private:
     struct Handler;
 
     // sender.cpp: connection, sending
-    void start_connecting();
     void on_handshake_reply(Time now, const AckFrame& ack);
     bool poll_handshake(Time now, Datagram& out);
     std::size_t begin_packet(Writer& writer, Time now, std::size_t reserve);
-    void finish_packet(Time now, Datagram& out, std::size_t size, StreamChunk chunk, bool ack_eliciting);
+    void finish_packet(Time now, const Writer& writer, Datagram& out, std::size_t size, StreamChunk chunk,
+                       bool ack_eliciting);
     void send_stream_data(Time now, Datagram& out);
     void send_control(Time now, Datagram& out, bool ack_eliciting);
     void prepare_probe();

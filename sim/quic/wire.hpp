@@ -49,6 +49,7 @@ public:
     explicit Writer(Datagram& datagram) : prefix_(datagram.prefix) {}
 
     std::size_t position() const { return position_; }
+    // Bytes that may follow; every number is stored as eight bytes, which must fit behind the last one.
     std::size_t room() const { return kMaxPrefixBytes - kStoreBytes - position_; }
 
     void byte(std::uint8_t value) { prefix_[position_++] = value; }
