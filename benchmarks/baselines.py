@@ -169,7 +169,8 @@ def _print(
         print(pd.DataFrame(runs).drop(columns="flows").to_csv(index=False), end="")
         return
     console = wide_console()
-    console.print(f"mean±standard deviation over {request.seeds} seeds\n", highlight=False)
+    seeds = f"mean±standard deviation over {request.seeds} seeds" if request.seeds > 1 else "seed 0"
+    console.print(f"{seeds}\n", highlight=False)
     for table in tables.measurement_tables(runs, paper.controllers):
         console.print(table, "")
     papers_tables = [tables.paper_table(table, paper, runs, engine) for table in paper.tables]
