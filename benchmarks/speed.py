@@ -17,7 +17,7 @@ from typing import Literal
 from rich.console import Console
 from rich.table import Table
 
-from quicgym import _core
+from quicgym import _core, controllers
 from quicgym.console import wide_console
 from quicgym.envs import Scenario, Simulation
 from quicgym.envs.scenario import Access, EngineName, Flow, Link, Queue
@@ -66,12 +66,11 @@ def _bare_loop() -> tuple[float, int]:
 def measure() -> list[Measurement]:
     """Measures everything; ns-3 only where this build has it."""
     tasks: dict[str, Callable[[], tuple[float, int]]] = {"bare-loop": _bare_loop}
+    single = speed_scenario(1, 15, 20)
+    for entry in controllers.catalogue():
+        tasks[f"native-{entry.name}-1x15mbps"] = partial(_simulate, single, entry.name, "native")
     for controller in ("newreno", "bbr"):
-        for flows, rate, label in (
-            (1, 15.0, "1x15mbps"),
-            (10, 100.0, "10x100mbps"),
-            (100, 1000.0, "100x1gbps"),
-        ):
+        for flows, rate, label in ((10, 100.0, "10x100mbps"), (100, 1000.0, "100x1gbps")):
             scenario = speed_scenario(flows, rate, 20)
             tasks[f"native-{controller}-{label}"] = partial(
                 _simulate, scenario, controller, "native"

@@ -40,7 +40,7 @@ void Bbr::on_ack(const AckEvent& event) {
     update_cycle_phase(event);
     check_full_pipe(event);
     check_drain(event);
-    const bool expired = rtprop_.expired(event.now, derived_.rtprop_window);
+    const bool expired = rtprop_.expired(event.now, derived_.rtprop_window) && probe_rtt_rule_.rtprop_expires;
     update_round_trip(event, expired);
     // Before ProbeRTT may end: on long paths its one round is all that row 4 has.
     if (derived_.window_rule) decide(event);
@@ -135,7 +135,8 @@ void Bbr::update_round_trip(const AckEvent& event, bool expired) {
 // Draft 4.3.5, BBRCheckProbeRTT.
 void Bbr::check_probe_rtt(const AckEvent& event, bool expired) {
     const bool draining = mode_ == ControllerMode::probe_rtt && !probe_rtt_because_of_loss_;
-    if (expired && !idle_restart_ && !draining) enter_probe_rtt(event.now, false);
+    const bool due = (expired && !idle_restart_ && probe_rtt_rule_.may_begin) || probe_rtt_rule_.begins_now;
+    if (due && !draining) enter_probe_rtt(event.now, false);
     if (mode_ == ControllerMode::probe_rtt) handle_probe_rtt(event);
     idle_restart_ = false;
 }
@@ -163,7 +164,9 @@ void Bbr::handle_probe_rtt(const AckEvent& event) {
         return;
     }
     probe_rtt_round_done_ = probe_rtt_round_done_ || event.largest_acked_sent_time > probe_rtt_round_start_;
-    if (probe_rtt_round_done_ && event.now > probe_rtt_done_time_) leave_probe_rtt(event);
+    if (probe_rtt_round_done_ && event.now > probe_rtt_done_time_ + probe_rtt_rule_.extension) {
+        leave_probe_rtt(event);
+    }
 }
 
 void Bbr::leave_probe_rtt(const AckEvent& event) {
@@ -181,6 +184,19 @@ void Bbr::enter_startup() {
     mode_ = ControllerMode::startup;
     pacing_gain_ = parameters_.startup_gain;
     cwnd_gain_ = parameters_.startup_gain;
+}
+
+void Bbr::restart(Time now) {
+    filled_pipe_ = false;
+    full_pipe_bandwidth_ = 0.0;
+    full_pipe_rounds_ = 0;
+    rtprop_.renew(now);
+    enter_startup();
+    restore_window();
+}
+
+void Bbr::restart_gain_cycle(Time now) {
+    set_phase(0, now);
 }
 
 // Draft 4.3.4.2: a random phase, but none that would begin by giving bandwidth away.
@@ -346,8 +362,8 @@ void Bbr::apply_parameters(BbrParameters&& parameters) {
     derived_.quanta_bytes = kQuantaInFlight * parameters_.send_quantum_packets * datagram;
     derived_.rtprop_window = static_cast<Time>(parameters_.rtprop_window_s * 1e9);
     derived_.probe_rtt_duration = static_cast<Time>(parameters_.probe_rtt_duration_ms * 1e6);
-    derived_.any_phase_may_begin =
-        std::none_of(cycle.begin(), cycle.end(), [](double gain) { return gain >= 1.0; });
+    derived_.any_phase_may_begin = std::none_of(
+        cycle.begin(), cycle.end(), [this](double gain) { return gain >= parameters_.entry_gain_minimum; });
     derived_.entry_phases = static_cast<std::size_t>(
         std::count_if(cycle.begin(), cycle.end(), [this](double gain) { return may_begin_in(gain); }));
     derived_.window_rule = parameters_.gamma < kInfinity;
@@ -397,24 +413,53 @@ ControllerSnapshot Bbr::snapshot() const {
     return result;
 }
 
-ControllerSpecification bbr_specification() {
+namespace {
+
+// The name is an argument of the template because the catalogue keeps plain function pointers.
+template <const char* Name>
+ControllerSpecification preset(const char* description, const char* source, const BbrParameters& defaults) {
     return {
-        "bbr", "BBR version 1: a model of bottleneck bandwidth and propagation delay sets rate and window",
-        "draft-cardwell-iccrg-bbr-congestion-control-00; Linux tcp_bbr",
-        specifications(bbr_parameter_table(), BbrParameters()),
+        Name, description, source, specifications(bbr_parameter_table(), defaults),
         [](const ParameterValues& values, std::uint64_t max_datagram_bytes) -> std::unique_ptr<Controller> {
-            return std::make_unique<Bbr>("bbr", values, max_datagram_bytes);
+            return std::make_unique<Bbr>(Name, values, max_datagram_bytes);
         }};
 }
 
+constexpr char kBbr[] = "bbr";
+constexpr char kBbrSmooth[] = "bbr-smooth";
+constexpr char kBbrExtended[] = "bbr-extended";
+constexpr char kBbrCombined[] = "bbr-combined";
+constexpr char kEbcc[] = "ebcc";
+
+}  // namespace
+
+ControllerSpecification bbr_specification() {
+    return preset<kBbr>(
+        "BBR version 1: a model of bottleneck bandwidth and propagation delay sets rate and window",
+        "draft-cardwell-iccrg-bbr-congestion-control-00; Linux tcp_bbr", BbrParameters());
+}
+
+ControllerSpecification bbr_smooth_specification() {
+    return preset<kBbrSmooth>("BBR with an average of the RTT in place of its minimum in the BDP",
+                              "BBR for high-latency networks report, technical approach 1",
+                              bbr_smooth_parameters());
+}
+
+ControllerSpecification bbr_extended_specification() {
+    return preset<kBbrExtended>(
+        "BBR with plateaus between the probing and the draining phase of its gain cycle",
+        "BBR for high-latency networks report, technical approach 2", bbr_extended_parameters());
+}
+
+ControllerSpecification bbr_combined_specification() {
+    return preset<kBbrCombined>("BBR with the averaged RTT and the extended gain cycle",
+                                "BBR for high-latency networks report, both approaches",
+                                bbr_combined_parameters());
+}
+
 ControllerSpecification ebcc_specification() {
-    return {
-        "ebcc", "eBCC: BBR whose window follows loss and the length of its own queue",
-        "Enhanced BBR congestion control for QUIC, section 3.3",
-        specifications(bbr_parameter_table(), ebcc_parameters()),
-        [](const ParameterValues& values, std::uint64_t max_datagram_bytes) -> std::unique_ptr<Controller> {
-            return std::make_unique<Bbr>("ebcc", values, max_datagram_bytes);
-        }};
+    return preset<kEbcc>("eBCC: BBR whose window follows loss and the length of its own queue",
+                         "Enhanced BBR congestion control for QUIC, section 3.3", ebcc_parameters());
 }
 
 }  // namespace quicgym

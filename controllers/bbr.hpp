@@ -10,7 +10,7 @@
 
 namespace quicgym {
 
-class Bbr final : public Controller {
+class Bbr : public Controller {
 public:
     // `name` is the preset's, for error messages; it must outlive the controller.
     Bbr(const char* name, const ParameterValues& values, std::uint64_t max_datagram_bytes);
@@ -24,6 +24,27 @@ public:
     ParameterValues parameters() const override;
     ControllerSnapshot snapshot() const override;
 
+protected:
+    // What an algorithm built on BBR decides about ProbeRTT before it passes an ACK on; BBR's own
+    // answers are the defaults.
+    struct ProbeRttRule {
+        bool may_begin = true;       // when RTprop is older than its window
+        bool begins_now = false;     // whatever its age
+        bool rtprop_expires = true;  // an old RTprop gives way to the latest sample
+        Time extension = 0;          // on top of ProbeRTT's own duration
+    };
+
+    // From ProbeRTT into a new Startup; model and window are what they would be at its end.
+    void restart(Time now);
+    // In ProbeBW: the gain cycle again from its first phase.
+    void restart_gain_cycle(Time now);
+
+    const char* name() const { return name_; }
+    ControllerMode mode() const { return mode_; }
+    Time probe_rtt_duration() const { return derived_.probe_rtt_duration; }
+
+    ProbeRttRule probe_rtt_rule_;
+
 private:
     // What the parameters come to in the units of the hot path.
     struct Derived {
@@ -34,7 +55,7 @@ private:
         Time rtprop_window = 0;
         Time probe_rtt_duration = 0;
         std::size_t entry_phases = 0;      // phases of the gain cycle in which ProbeBW may begin
-        bool any_phase_may_begin = false;  // every gain is below 1
+        bool any_phase_may_begin = false;  // no gain is large enough
         bool window_rule = false;          // eBCC: gamma is finite
         bool rtprop_follows = true;        // RTprop takes lower samples
     };
@@ -61,7 +82,9 @@ private:
     void apply_parameters(BbrParameters&& parameters);
 
     bool sample_is_limited(const AckEvent& event) const;
-    bool may_begin_in(double gain) const { return gain >= 1.0 || derived_.any_phase_may_begin; }
+    bool may_begin_in(double gain) const {
+        return gain >= parameters_.entry_gain_minimum || derived_.any_phase_may_begin;
+    }
     double in_flight_target(double gain) const;
     double queue_packets() const;
     std::uint64_t bounded_window(double bytes) const;
@@ -108,6 +131,9 @@ private:
 };
 
 ControllerSpecification bbr_specification();
+ControllerSpecification bbr_smooth_specification();
+ControllerSpecification bbr_extended_specification();
+ControllerSpecification bbr_combined_specification();
 ControllerSpecification ebcc_specification();
 
 }  // namespace quicgym

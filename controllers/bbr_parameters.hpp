@@ -12,6 +12,7 @@ struct BbrParameters {
     double gamma = std::numeric_limits<double>::infinity();
     double beta = 0.0;
     std::vector<double> gain_cycle = {1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0};
+    double entry_gain_minimum = 1.0;
     double alpha = 0.0;
     double startup_gain = 2.885;  // 2 / ln 2 as Linux rounds it
     double cwnd_gain = 2.0;
@@ -39,6 +40,10 @@ inline const ParameterTable<BbrParameters>& bbr_parameter_table() {
         list<P, &P::gain_cycle>("gain_cycle", 0.1, 10.0, "",
                                 "Pacing gains of ProbeBW, one for each phase; any length from 1",
                                 "BBR draft-00 4.3.4.2"),
+        number<P, &P::entry_gain_minimum>(
+            "entry_gain_minimum", 0.0, 10.0, "",
+            "ProbeBW may begin in the phases with this gain or more; if there are none, in any",
+            "BBR draft-00 4.3.4.2; extended gain cycle: any phase"),
         number<P, &P::alpha>(
             "alpha", 0.0, 0.999, "",
             "Weight of history in the RTT average that replaces RTprop in the BDP; 0: plain RTprop",
@@ -90,6 +95,29 @@ inline BbrParameters ebcc_parameters() {
     BbrParameters parameters;
     parameters.gamma = 30.0;
     parameters.beta = 0.5;
+    return parameters;
+}
+
+// "Improving BBR for High-Latency, Low-Bandwidth Networks", technical approach 1.
+inline BbrParameters bbr_smooth_parameters() {
+    BbrParameters parameters;
+    parameters.alpha = 0.9;
+    parameters.smoothing_updates_rtprop = 0.0;
+    return parameters;
+}
+
+// Technical approach 2.
+inline BbrParameters bbr_extended_parameters() {
+    BbrParameters parameters;
+    parameters.gain_cycle = {1.25, 1.0, 1.0, 0.75, 1.0, 1.0};
+    parameters.entry_gain_minimum = 0.0;
+    return parameters;
+}
+
+// Both; this variant keeps measuring RTprop.
+inline BbrParameters bbr_combined_parameters() {
+    BbrParameters parameters = bbr_extended_parameters();
+    parameters.alpha = 0.9;
     return parameters;
 }
 

@@ -5,8 +5,11 @@
 
 #include "controllers/bbr.hpp"
 #include "controllers/cubic.hpp"
+#include "controllers/delayed_update.hpp"
+#include "controllers/ibcca.hpp"
 #include "controllers/newreno.hpp"
 #include "controllers/parameters.hpp"
+#include "controllers/vegas.hpp"
 
 namespace quicgym {
 
@@ -53,10 +56,10 @@ void throw_unknown_parameter(const std::string& controller, const std::string& n
 
 const std::vector<ControllerSpecification>& catalogue() {
     static const std::vector<ControllerSpecification> controllers = {
-        newreno_specification(),
-        cubic_specification(),
-        bbr_specification(),
-        ebcc_specification(),
+        newreno_specification(),      cubic_specification(),      vegas_specification(),
+        bbr_specification(),          bbr_smooth_specification(), bbr_extended_specification(),
+        bbr_combined_specification(), ebcc_specification(),       ibcca_specification(),
+        newreno_plus_specification(), cubic_plus_specification(),
     };
     return controllers;
 }

@@ -37,6 +37,7 @@ struct AckEvent {
     std::uint64_t newly_lost_bytes = 0;
     std::uint64_t prior_in_flight_bytes = 0;  // before this ACK frame
     std::uint64_t in_flight_bytes = 0;        // after it
+    std::uint64_t blocked_events = 0;         // so far: send buffer full, or DATA_BLOCKED sent (RFC 9000 4.1)
     RateSample sample;
     bool app_limited = false;  // the sender, not the window, limits sending now (RFC 9002 7.8)
     bool round_start = false;  // this ACK begins a new packet-timed round

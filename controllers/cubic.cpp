@@ -67,7 +67,7 @@ void HyStart::on_ack(Time rtt, bool round_start) {
 }
 
 Cubic::Cubic(const ParameterValues& values, std::uint64_t max_datagram_bytes)
-    : Controller(max_datagram_bytes),
+    : LossBasedController(max_datagram_bytes),
       segments_per_byte_(1.0 / static_cast<double>(max_datagram_bytes)),
       window_(static_cast<double>(initial_window_bytes(max_datagram_bytes)) * segments_per_byte_) {
     apply_parameters(with_values(table(), "cubic", CubicParameters(), values));
@@ -171,6 +171,15 @@ void Cubic::on_persistent_congestion(Time) {
     w_max_ = 0.0;
     epoch_start_ = kNever;
     recovery_.reset();
+    publish();
+}
+
+// A new epoch begins from the smaller window; the old one would lead it back within a round.
+void Cubic::scale_window(double factor, bool ends_slow_start) {
+    const bool slow_start = in_slow_start() && !ends_slow_start;
+    window_ = std::max(window_ * factor, static_cast<double>(kMinimumWindowDatagrams));
+    if (!slow_start) slow_start_threshold_ = std::min(slow_start_threshold_, window_);
+    epoch_start_ = kNever;
     publish();
 }
 

@@ -42,7 +42,7 @@ private:
     bool conservative_ = false;
 };
 
-class Cubic final : public Controller {
+class Cubic final : public LossBasedController {
 public:
     Cubic(const ParameterValues& values, std::uint64_t max_datagram_bytes);
 
@@ -53,6 +53,7 @@ public:
     void set_parameters(const ParameterValues& values) override;
     ParameterValues parameters() const override;
     ControllerSnapshot snapshot() const override;
+    void scale_window(double factor, bool ends_slow_start) override;
 
 private:
     bool in_slow_start() const { return window_ < slow_start_threshold_; }

@@ -27,7 +27,7 @@ const ParameterTable<NewRenoParameters>& table() {
 }  // namespace
 
 NewReno::NewReno(const ParameterValues& values, std::uint64_t max_datagram_bytes)
-    : Controller(max_datagram_bytes),
+    : LossBasedController(max_datagram_bytes),
       parameters_(with_values(table(), "newreno", NewRenoParameters(), values)),
       slow_start_threshold_(std::numeric_limits<std::uint64_t>::max()) {
     window_bytes_ = initial_window_bytes(max_datagram_bytes);
@@ -78,6 +78,14 @@ void NewReno::on_persistent_congestion(Time) {
     window_bytes_ = kMinimumWindowDatagrams * max_datagram_bytes_;
     acked_bytes_ = 0;
     recovery_.reset();
+    update_pacing_rate();
+}
+
+void NewReno::scale_window(double factor, bool ends_slow_start) {
+    const bool slow_start = in_slow_start() && !ends_slow_start;
+    const auto scaled = static_cast<std::uint64_t>(static_cast<double>(window_bytes_) * factor);
+    window_bytes_ = std::max(scaled, kMinimumWindowDatagrams * max_datagram_bytes_);
+    if (!slow_start) slow_start_threshold_ = std::min(slow_start_threshold_, window_bytes_);
     update_pacing_rate();
 }
 

@@ -13,7 +13,7 @@ struct NewRenoParameters {
     double slow_start_pacing_gain = 2.0;
 };
 
-class NewReno final : public Controller {
+class NewReno final : public LossBasedController {
 public:
     NewReno(const ParameterValues& values, std::uint64_t max_datagram_bytes);
 
@@ -24,6 +24,7 @@ public:
     void set_parameters(const ParameterValues& values) override;
     ParameterValues parameters() const override;
     ControllerSnapshot snapshot() const override;
+    void scale_window(double factor, bool ends_slow_start) override;
 
 private:
     bool in_slow_start() const { return window_bytes_ < slow_start_threshold_; }

@@ -2,6 +2,7 @@
 // are written once, and a preset's defaults are simply another value of the structure.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -83,6 +84,19 @@ Parameters with_values(const ParameterTable<Parameters>& table, const std::strin
         found->write(parameters, numbers);
     }
     return parameters;
+}
+
+// Of `values`, those that the table has, or those that it does not have: for a controller that adds
+// parameters of its own to another's.
+template <typename Parameters>
+ParameterValues select(const ParameterTable<Parameters>& table, const ParameterValues& values,
+                       bool in_table) {
+    ParameterValues result;
+    for (const auto& [name, numbers] : values) {
+        const auto is_named = [&name = name](const auto& row) { return row.specification.name == name; };
+        if (std::any_of(table.begin(), table.end(), is_named) == in_table) result[name] = numbers;
+    }
+    return result;
 }
 
 }  // namespace quicgym

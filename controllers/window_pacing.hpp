@@ -41,4 +41,16 @@ private:
 // RFC 9002 7.2: kMinimumWindow.
 inline constexpr std::uint64_t kMinimumWindowDatagrams = 2;
 
+// A controller whose window grows with ACKs and shrinks with congestion events. On an ACK with
+// app_limited set the window does not grow (RFC 9002 7.8), and nothing that would make it grow
+// faster later moves on either; so whoever hands the ACKs on can hold the window.
+class LossBasedController : public Controller {
+public:
+    using Controller::Controller;
+
+    // Multiplies the window by a factor of at most 1 outside of any congestion event; the minimum
+    // window holds. Congestion avoidance stays what it is; slow start may end here.
+    virtual void scale_window(double factor, bool ends_slow_start) = 0;
+};
+
 }  // namespace quicgym

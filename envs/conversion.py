@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from quicgym import _core
-from quicgym.controllers import catalogue
+from quicgym.controllers import Controller, ControllerInfo, describe, find, names
 from quicgym.envs.scenario import (
     TCP_CONTROLLERS,
     Application,
@@ -23,6 +23,9 @@ from quicgym.envs.scenario import (
     read_mahimahi,
 )
 
+ControllerChoice = str | type[Controller]
+"""A controller's name, or a class of a user's."""
+
 
 def nanoseconds(seconds: float) -> int:
     """Returns a time in s as whole ns."""
@@ -33,12 +36,12 @@ def _bits_per_second(mbps: float) -> int:
     return round(mbps * 1e6)
 
 
-def to_core(scenario: Scenario, controllers: Sequence[str]) -> _core.Scenario:
+def to_core(scenario: Scenario, controllers: Sequence[ControllerInfo]) -> _core.Scenario:
     """Fills the C++ structures.
 
     Args:
         scenario: Checked by its model.
-        controllers: One name per single flow, as `resolve_controllers` returns them.
+        controllers: One per single flow, as `resolve_controllers` returns them.
     """
     core = _core.Scenario()
     core.bottleneck = _link(scenario.bottleneck)
@@ -51,28 +54,29 @@ def to_core(scenario: Scenario, controllers: Sequence[str]) -> _core.Scenario:
 
 
 def resolve_controllers(
-    scenario: Scenario, controllers: str | Sequence[str] | None
-) -> tuple[str, ...]:
+    scenario: Scenario, controllers: ControllerChoice | Sequence[ControllerChoice] | None
+) -> tuple[ControllerInfo, ...]:
     """Returns the controller of every single flow.
 
     Args:
         scenario: Flows that name their own controller keep it.
-        controllers: One name for all the other flows, or a list of one name for each of them.
+        controllers: A name or class for all the other flows, or a list of one for each of them.
 
     Raises:
-        ScenarioError: Unknown name, a wrong number of names, or a flow without a controller.
+        ScenarioError: Unknown name, a controller that cannot be loaded, a wrong number of them, or
+            a flow without a controller.
     """
     flows = list(scenario.single_flows())
     open_flows = [name for name, flow in flows if flow.controller is None]
     if controllers is None:
         controllers = []
-    elif isinstance(controllers, str):
+    elif isinstance(controllers, str | type):
         controllers = [controllers] * len(open_flows)
     if len(controllers) != len(open_flows):
         raise ScenarioError(
             f"{scenario.name}: {len(open_flows)} of its flows name no controller "
             f"({', '.join(open_flows)}), and {len(controllers)} are given; "
-            "give one name for all of them, or a list of one for each"
+            "give one for all of them, or a list of one for each"
         )
     given = iter(controllers)
     return tuple(
@@ -80,12 +84,19 @@ def resolve_controllers(
     )
 
 
-def _known(controller: str, tcp: bool) -> str:
-    known = TCP_CONTROLLERS if tcp else [entry.name for entry in catalogue()]
-    if controller not in known:
-        kind = "controller of ns-3's TCP" if tcp else "controller"
-        raise ScenarioError(f"unknown {kind} {controller!r}; {closest(controller, known)}")
-    return controller
+def _known(controller: ControllerChoice, tcp: bool) -> ControllerInfo:
+    if tcp:
+        if controller not in TCP_CONTROLLERS:
+            known = closest(str(controller), TCP_CONTROLLERS)
+            raise ScenarioError(f"unknown controller of ns-3's TCP {controller!r}; {known}")
+        return ControllerInfo(str(controller), "", "ns-3", ())
+    try:
+        return find(controller) if isinstance(controller, str) else describe(controller)
+    except KeyError:
+        known = closest(str(controller), names())
+        raise ScenarioError(f"unknown controller {controller!r}; {known}") from None
+    except (ImportError, TypeError, ValueError) as error:
+        raise ScenarioError(str(error)) from error
 
 
 def _link(link: Link) -> _core.Link:
@@ -124,11 +135,13 @@ def _loss(loss: BernoulliLoss | GilbertElliottLoss | None) -> _core.LossModel:
     return core
 
 
-def _flow(scenario: Scenario, name: str, flow: Flow, controller: str) -> _core.Flow:
+def _flow(scenario: Scenario, name: str, flow: Flow, controller: ControllerInfo) -> _core.Flow:
     core = _core.Flow()
     core.name = name
     core.transport = getattr(_core.Transport, flow.transport)
-    core.controller = controller
+    core.controller = controller.name
+    if controller.python_class is not None:
+        core.set_python_controller(controller)
     core.parameters = {
         key: list(value) if isinstance(value, tuple) else [value]
         for key, value in flow.parameters.items()
@@ -144,6 +157,7 @@ def _flow(scenario: Scenario, name: str, flow: Flow, controller: str) -> _core.F
     core.extra_delay = nanoseconds(flow.extra_delay_ms / 1e3)
     core.max_datagram_bytes = flow.max_datagram_bytes or scenario.max_datagram_bytes
     core.flow_control_window_bytes = flow.flow_control_window_bytes
+    core.send_buffer_bytes = flow.send_buffer_bytes
     core.ecn = flow.ecn
     return core
 

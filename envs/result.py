@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from quicgym.envs.conversion import nanoseconds
+from quicgym.envs.conversion import ControllerChoice, nanoseconds
 from quicgym.envs.scenario import Scenario
 from quicgym.envs.simulation import MODES, SimulatedFlow, Simulation, flow_index
 
@@ -195,7 +195,7 @@ class Result:
 
 def run(
     scenario: Scenario | str | Path,
-    controller: str | Sequence[str] | None = None,
+    controller: ControllerChoice | Sequence[ControllerChoice] | None = None,
     engine: str = "native",
     seed: int = 0,
     *,
@@ -205,13 +205,15 @@ def run(
 
     Args:
         scenario: A Scenario, a name from `scenario_names()` or the path of a YAML.
-        controller: For the flows that name none: one name for all, or a list of one for each.
+        controller: For the flows that name none: a name or a subclass of quicgym.Controller for
+            all, or a list of one for each.
         engine: "native" or "ns3".
         seed: Every random draw comes from it.
         trace_interval_ms: Between two rows of the traces; None: no traces.
 
     Raises:
         ScenarioError: The scenario, the engine for it or the controller is not valid.
+        ControllerError: A controller in Python failed.
         Ns3MissingError: This build has no ns-3.
 
     Example:

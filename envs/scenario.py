@@ -287,6 +287,8 @@ class Flow(_Model):
     """Null: the scenario's."""
     flow_control_window_bytes: PositiveInteger = 64 * 2**20
     """Of the connection and the stream alike; the default is out of the way."""
+    send_buffer_bytes: PositiveInteger = 2**20
+    """Unsent data that the transport takes; with more, controllers are told that it is blocked."""
     ecn: StrictBool = False
 
     @model_validator(mode="after")
@@ -314,12 +316,18 @@ class Flow(_Model):
                     closest(controller, TCP_CONTROLLERS),
                 )  # fmt: skip
             return  # ns-3 knows its attributes; the engine checks them
-        known = {entry.name: entry for entry in controllers.catalogue()}
-        if controller not in known:
+        try:
+            info = controllers.find(controller)
+        except KeyError:
             raise _problem(
-                "controller", controller, "no such controller", closest(controller, known)
-            )
-        specifications = {entry.name: entry for entry in known[controller].parameters}
+                "controller", controller, "no such controller",
+                closest(controller, controllers.names()),
+            ) from None  # fmt: skip
+        except ImportError as error:
+            raise _problem(
+                "controller", controller, str(error), "mend that package, or choose another one"
+            ) from error
+        specifications = {entry.name: entry for entry in info.parameters}
         for name, value in self.parameters.items():
             if name not in specifications:
                 raise _problem(

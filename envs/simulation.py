@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from quicgym import _core
-from quicgym.controllers import find
-from quicgym.envs.conversion import nanoseconds, resolve_controllers, to_core
+from quicgym.controllers import ControllerInfo
+from quicgym.envs.conversion import ControllerChoice, nanoseconds, resolve_controllers, to_core
 from quicgym.envs.scenario import ENGINES, EngineName, Scenario, ScenarioError, closest
 from quicgym.envs.scenario_files import load_scenario
 
@@ -115,17 +115,16 @@ class SimulatedFlow:
     Attributes:
         index: Its place in the scenario, from 0.
         name: Its name in the scenario.
-        controller: Its controller's name in the catalogue.
+        controller: Its controller's name.
     """
 
-    def __init__(self, host: Any, index: int, name: str, controller: str, tcp: bool) -> None:
+    def __init__(self, host: Any, index: int, name: str, controller: ControllerInfo) -> None:
         """Made by Simulation."""
         self._host = host
         self.index = index
         self.name = name
-        self.controller = controller
-        specifications = () if tcp else find(controller).parameters
-        self._lists = {entry.name for entry in specifications if entry.is_list}
+        self.controller = controller.name
+        self._lists = {entry.name for entry in controller.parameters if entry.is_list}
 
     @property
     def statistics(self) -> dict[str, Any]:
@@ -153,6 +152,7 @@ class SimulatedFlow:
 
         Raises:
             ValueError: Unknown name or value out of range; nothing is changed then.
+            ControllerError: A controller in Python failed to take them.
         """
         self._host.set_parameters(
             self.index,
@@ -180,7 +180,8 @@ class Simulation:
         engine: "native" or "ns3".
         seed: Every random draw of the simulation comes from it. Same scenario, seed, engine and
             build: the same packets.
-        controllers: For the flows that name none: one name for all, or one for each.
+        controllers: For the flows that name none: a name or a subclass of quicgym.Controller for
+            all, or a list of one for each.
         trace_interval_ms: Between two rows of the traces; None: no traces.
         record_deliveries: Keep (flow, packet number, time) of every packet delivered.
         pcap_prefix: Write packet captures to files whose paths begin so. Engine ns3 only.
@@ -189,6 +190,7 @@ class Simulation:
     Raises:
         ScenarioError: The scenario, or the engine for it, is not valid.
         Ns3MissingError: This build has no ns-3.
+        ControllerError: A controller in Python failed to start.
         RuntimeError: Another ns-3 simulation is open in this process.
 
     Example:
@@ -204,7 +206,7 @@ class Simulation:
         scenario: Scenario | str | Path,
         engine: str = "native",
         seed: int = 0,
-        controllers: str | Sequence[str] | None = None,
+        controllers: ControllerChoice | Sequence[ControllerChoice] | None = None,
         *,
         trace_interval_ms: float | None = 10.0,
         record_deliveries: bool = False,
@@ -235,8 +237,8 @@ class Simulation:
         else:
             self._host = _ns3_module().Ns3Simulation(core, seed)
         self.flows = tuple(
-            SimulatedFlow(self._host, index, name, controller, flow.transport == "tcp")
-            for index, ((name, flow), controller) in enumerate(
+            SimulatedFlow(self._host, index, name, controller)
+            for index, ((name, _), controller) in enumerate(
                 zip(scenario.single_flows(), chosen, strict=True)
             )
         )
@@ -251,6 +253,8 @@ class Simulation:
 
         Raises:
             ValueError: The time has passed already.
+            ControllerError: A controller in Python failed. The simulation has ended then: what it
+                measured can be read, and running on raises RuntimeError.
         """
         self._host.run_until(nanoseconds(time_s))
 

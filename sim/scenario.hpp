@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -67,11 +69,16 @@ struct Application {
 
 enum class Transport : std::uint8_t { quic, tcp };
 
+// Makes a controller from its parameters and the size of a full datagram.
+using ControllerFactory = std::function<std::unique_ptr<Controller>(const ParameterValues& values,
+                                                                    std::uint64_t max_datagram_bytes)>;
+
 struct Flow {
     std::string name;
     Transport transport = Transport::quic;
     std::string controller;  // quic: a catalogue name; tcp: "newreno", "cubic", "bbr", "vegas" of ns-3
     ParameterValues parameters;
+    ControllerFactory controller_factory;  // quic: where there is one, in place of the catalogue's
     Application application;
     Time start = 0;         // the first handshake packet leaves then
     Time start_jitter = 0;  // uniform in [0, start_jitter), drawn from the seed, is added to start
@@ -81,6 +88,7 @@ struct Flow {
     Time extra_delay = 0;                           // added to the sender's access link in each direction
     std::uint64_t max_datagram_bytes = 1200;
     std::uint64_t flow_control_window_bytes = 0;  // connection and stream alike
+    std::uint64_t send_buffer_bytes = 1U << 20;   // unsent data that the transport takes
     bool ecn = false;
 };
 

@@ -24,10 +24,11 @@ struct FlowStatistics {
     std::uint64_t declared_lost_packets = 0;  // RFC 9002 6.1
     std::uint64_t congestion_events = 0;      // ACKs that revealed loss
     std::uint64_t persistent_congestion_events = 0;
-    std::uint64_t probe_timeouts = 0;  // RFC 9002 6.2
-    std::uint64_t blocked_events = 0;  // DATA_BLOCKED frames sent
-    std::uint64_t ecn_marks = 0;       // ECN-CE reported by the peer
-    std::uint64_t rtt_samples = 0;     // without the peer's ACK delay taken off
+    std::uint64_t probe_timeouts = 0;      // RFC 9002 6.2
+    std::uint64_t blocked_events = 0;      // DATA_BLOCKED frames sent
+    std::uint64_t send_buffer_events = 0;  // how often the send buffer became full
+    std::uint64_t ecn_marks = 0;           // ECN-CE reported by the peer
+    std::uint64_t rtt_samples = 0;         // without the peer's ACK delay taken off
     double rtt_sum_seconds = 0.0;
     double rtt_p95_seconds = 0.0;  // from a histogram with under 1% relative error
     Time min_rtt = 0;
@@ -71,7 +72,8 @@ public:
     virtual ~Simulation() = default;
 
     virtual Time now() const = 0;
-    // Processes every event up to and at `until`. Earlier than now() throws std::invalid_argument.
+    // Processes every event up to and at `until`. Earlier than now() throws std::invalid_argument. What a
+    // controller throws ends the simulation: a later call throws std::runtime_error.
     virtual void run_until(Time until) = 0;
     virtual std::size_t flow_count() const = 0;
     virtual FlowStatistics statistics(std::size_t flow) const = 0;

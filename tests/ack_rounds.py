@@ -28,6 +28,7 @@ class Driver:
         self.rtt = rtt
         self.now = SECOND
         self.delivered = 0
+        self.blocked = 0
 
     def ack(
         self,
@@ -35,6 +36,7 @@ class Driver:
         *,
         after: int = 0,
         rtt: int | None = None,
+        min_rtt: int | None = None,
         rate: float = 0.0,
         rate_limited: bool = False,
         sent_time: int | None = None,
@@ -43,6 +45,7 @@ class Driver:
         lost: int = 0,
         app_limited: bool = False,
         round_start: bool = False,
+        blocked: int = 0,
     ) -> None:
         """One ACK frame, `after` ns later than the event before it."""
         self.now += after
@@ -50,7 +53,8 @@ class Driver:
         rtt = self.rtt if rtt is None else rtt
         event = _core.AckEvent()
         event.now = self.now
-        event.rtt = event.smoothed_rtt = event.min_rtt = rtt
+        event.rtt = event.smoothed_rtt = rtt
+        event.min_rtt = rtt if min_rtt is None else min_rtt
         event.largest_acked_sent_time = self.now - rtt if sent_time is None else sent_time
         event.delivered_bytes = self.delivered
         event.newly_acked_bytes = acked
@@ -64,6 +68,8 @@ class Driver:
         event.sample.app_limited = rate_limited
         event.app_limited = app_limited
         event.round_start = round_start
+        self.blocked += blocked
+        event.blocked_events = self.blocked
         event.random = self.random
         self.controller.on_ack(event)
 

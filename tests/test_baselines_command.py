@@ -227,7 +227,7 @@ def test_a_failing_run_is_named_and_the_others_go_on(tmp_path: Path) -> None:
     [
         (["--scenario", "ebcc-singel"], ["'ebcc-singel'", "did you mean ebcc-single?"]),
         (["--scenario", "no/such.yaml"], ["no/such.yaml", "No such file"]),
-        (["--controller", "bbbr"], ["'bbbr'", "newreno, cubic, bbr, ebcc"]),
+        (["--controller", "bbbr"], ["'bbbr'", "newreno, cubic, vegas, bbr"]),
         (["--engine", "ns2"], ["'ns2'", "native, ns3"]),
         (["--seeds", "0"], ["--seeds", "greater"]),
         (["--seeds", "many"], ["--seeds", "integer"]),

@@ -14,10 +14,12 @@ NAMES = [controller.name for controller in CATALOGUE]
 every_controller = pytest.mark.parametrize("controller", CATALOGUE, ids=NAMES)
 
 
-def test_names_are_unique_and_begin_with_the_loss_baselines():
-    assert len(set(NAMES)) == len(NAMES)
-    assert NAMES[:2] == ["newreno", "cubic"]
-    assert {"bbr", "ebcc"} <= set(NAMES)
+def test_the_names_and_their_order():
+    assert NAMES == [
+        *("newreno", "cubic", "vegas"),
+        *("bbr", "bbr-smooth", "bbr-extended", "bbr-combined", "ebcc", "ibcca"),
+        *("newreno+", "cubic+"),
+    ]
 
 
 @every_controller
@@ -58,14 +60,18 @@ def test_both_ends_of_every_range_are_allowed_and_nothing_beyond(controller):
 
 
 def test_unknown_names_are_answered_with_the_known_ones():
-    with pytest.raises(ValueError, match="'reno'.*newreno, cubic, bbr, ebcc"):
+    with pytest.raises(ValueError, match="'reno'.*newreno, cubic, vegas, bbr"):
         _core.make_controller("reno")
-    with pytest.raises(KeyError, match="'reno'.*newreno, cubic, bbr, ebcc"):
+    with pytest.raises(KeyError, match="'reno'.*newreno, cubic, vegas, bbr"):
         controllers.find("reno")
     with pytest.raises(ValueError, match="'ebcc'.*'gama'.*gamma, beta"):
         _core.complete_parameters("ebcc", {"gama": 1})
     with pytest.raises(ValueError, match="'bbr'.*'gama'.*gamma, beta"):
         _core.make_controller("bbr").set_parameters({"gama": 1})
+    with pytest.raises(ValueError, match=r"'cubic\+'.*'gama'.*period_ms.*fast_convergence"):
+        _core.make_controller("cubic+").set_parameters({"gama": 1})
+    with pytest.raises(ValueError, match="'ibcca'.*'gama'.*derate_tests.*gamma, beta"):
+        _core.make_controller("ibcca").set_parameters({"gama": 1})
     with pytest.raises(KeyError, match="'gama'.*gamma, beta"):
         controllers.find("bbr").parameter("gama")
 
@@ -90,11 +96,21 @@ def test_a_number_does_not_take_a_list():
         _core.make_controller("bbr", {"beta": [0.1, 0.2]})
 
 
-def test_rejected_parameters_change_nothing():
-    controller = _core.make_controller("bbr")
+@pytest.mark.parametrize(
+    "name, values",
+    [
+        ("bbr", {"alpha": 0.5, "beta": 7}),
+        ("ibcca", {"alpha": 0.5, "test_rounds": 0}),
+        ("ibcca", {"derate_tests": 5, "beta": 7}),
+        ("cubic+", {"beta": 0.5, "theta": 7}),
+        ("cubic+", {"theta": 0.5, "beta": 7}),
+    ],
+)
+def test_rejected_parameters_change_nothing(name, values):
+    controller = _core.make_controller(name)
     before = controller.parameters
     with pytest.raises(ValueError):
-        controller.set_parameters({"alpha": 0.5, "beta": 7})
+        controller.set_parameters(values)
     assert controller.parameters == before
 
 

@@ -9,7 +9,7 @@ from conftest import Command
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from quicgym import Scenario, load_scenario
+from quicgym import Scenario, controllers, load_scenario
 from quicgym.benchmarks.parity import compare, first_difference
 from quicgym.envs.simulation import DELIVERY_DTYPE, ns3_version
 
@@ -34,6 +34,31 @@ def test_all_controllers_with_1_3_and_5_flows(quicgym: Command) -> None:
     done = quicgym("parity")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "12 of 12 equal" in done.stdout
+
+
+@pytest.mark.ns3
+@pytest.mark.parametrize("scenario", ["ebcc-single", "ebcc-flows-3"])
+@pytest.mark.parametrize(
+    "controller",
+    [
+        *("vegas", "bbr-smooth", "bbr-extended", "bbr-combined"),
+        *("ibcca", "newreno+", "cubic+"),
+    ],
+)
+def test_controllers_beside_the_four_of_the_command(scenario: str, controller: str) -> None:
+    comparison = compare(load_scenario(scenario), controller)
+    assert comparison.deliveries > 20_000
+    assert comparison.difference is None
+
+
+@pytest.mark.ns3
+def test_a_blocked_sender() -> None:
+    description = load_scenario("ebcc-flows-3").model_dump(exclude_none=True)
+    application = {"kind": "on-off", "rate_mbps": 20.0, "on_s": 1.0, "off_s": 1.0}
+    flow = description["flows"][0] | {"application": application, "send_buffer_bytes": 50_000}
+    description["flows"] = [flow]
+    comparison = compare(Scenario.model_validate(description), "ibcca")
+    assert comparison.difference is None
 
 
 @pytest.mark.ns3
@@ -97,7 +122,8 @@ applications = st.one_of(
 )
 flows = st.fixed_dictionaries(
     {
-        "controller": st.sampled_from(["newreno", "cubic", "bbr", "ebcc"]),
+        "controller": st.sampled_from([entry.name for entry in controllers.catalogue()]),
+        "send_buffer_bytes": st.sampled_from([10_000, 2**20]),
         "start_s": st.sampled_from([0.0, 0.5]) | st.floats(0, 0.5),
         "start_jitter_ms": st.just(0.0) | st.floats(0, 50),
         "extra_delay_ms": st.sampled_from([0.0, 1.0, 13.7]),

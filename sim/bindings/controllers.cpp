@@ -83,6 +83,7 @@ void bind_events(nb::module_& m) {
         .def_rw("newly_lost_bytes", &AckEvent::newly_lost_bytes)
         .def_rw("prior_in_flight_bytes", &AckEvent::prior_in_flight_bytes)
         .def_rw("in_flight_bytes", &AckEvent::in_flight_bytes)
+        .def_rw("blocked_events", &AckEvent::blocked_events)
         .def_rw("sample", &AckEvent::sample)
         .def_rw("app_limited", &AckEvent::app_limited)
         .def_rw("round_start", &AckEvent::round_start)

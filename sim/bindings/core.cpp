@@ -6,6 +6,7 @@
 
 #include "sim/bindings/controllers.hpp"
 #include "sim/bindings/modules.hpp"
+#include "sim/bindings/python_controller.hpp"
 #include "sim/bindings/simulation.hpp"
 #include "sim/net/engine.hpp"
 
@@ -18,6 +19,7 @@ NB_MODULE(_core, module) {
     module.attr("commit") = QUICGYM_COMMIT;
     bindings::bind_scenario(module);
     bind_controllers(module);
+    bindings::bind_python_controllers(module);
     bindings::bind_wire(module);
     bindings::bind_simulation<net::NativeSimulation>(module, "NativeSimulation");
     module.def("transmission_time_ns", &net::transmission_time, nb::arg("wire_bytes"),

@@ -7,6 +7,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "sim/bindings/modules.hpp"
+#include "sim/bindings/python_controller.hpp"
 
 namespace quicgym::bindings {
 
@@ -68,6 +69,12 @@ void bind_scenario(nb::module_& module) {
         .def_rw("transport", &Flow::transport)
         .def_rw("controller", &Flow::controller)
         .def_rw("parameters", &Flow::parameters)
+        .def(
+            "set_python_controller",
+            [](Flow& flow, const nb::object& info) {
+                flow.controller_factory = python_controller_factory(info);
+            },
+            nb::arg("info"), "Takes the controller from ControllerInfo.python_class, not from the catalogue.")
         .def_rw("application", &Flow::application)
         .def_rw("start", &Flow::start)
         .def_rw("start_jitter", &Flow::start_jitter)
@@ -77,6 +84,7 @@ void bind_scenario(nb::module_& module) {
         .def_rw("extra_delay", &Flow::extra_delay)
         .def_rw("max_datagram_bytes", &Flow::max_datagram_bytes)
         .def_rw("flow_control_window_bytes", &Flow::flow_control_window_bytes)
+        .def_rw("send_buffer_bytes", &Flow::send_buffer_bytes)
         .def_rw("ecn", &Flow::ecn);
     nb::class_<Scenario>(module, "Scenario")
         .def(nb::init<>())

@@ -43,6 +43,7 @@ inline nb::dict as_dict(const FlowStatistics& statistics) {
     result["persistent_congestion_events"] = statistics.persistent_congestion_events;
     result["probe_timeouts"] = statistics.probe_timeouts;
     result["blocked_events"] = statistics.blocked_events;
+    result["send_buffer_events"] = statistics.send_buffer_events;
     result["ecn_marks"] = statistics.ecn_marks;
     result["rtt_samples"] = statistics.rtt_samples;
     result["rtt_sum_seconds"] = statistics.rtt_sum_seconds;

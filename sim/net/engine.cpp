@@ -86,6 +86,8 @@ void NativeSimulation::run_until(Time until) {
         throw std::invalid_argument("run_until: " + std::to_string(until) +
                                     " ns lies before the current time, " + std::to_string(now_) + " ns");
     }
+    if (failed_) throw std::runtime_error("this simulation ended with an error; make a new one");
+    failed_ = true;  // until its end is reached: a controller may throw halfway through a host's step
     // Not std::min_element: which time is the earliest is unpredictable, and its branch would be, too.
     const auto earliest = [](const std::vector<Time>& times) {
         Time earliest_time = kNever;
@@ -107,6 +109,7 @@ void NativeSimulation::run_until(Time until) {
         if (next_sample_ < end) take_samples();
     }
     now_ = until;
+    failed_ = false;
 }
 
 // Passes every packet that reaches the link before `end` on to its receiver's access link, in order of

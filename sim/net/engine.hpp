@@ -72,6 +72,7 @@ private:
     Time trace_interval_;
     Time next_sample_ = kNever;
     bool record_deliveries_;
+    bool failed_ = false;  // run_until was left by an exception
     std::vector<QueueSample> queue_trace_;
 };
 

@@ -101,6 +101,7 @@ public:
             throw std::invalid_argument("run_until: " + std::to_string(until) +
                                         " ns lies before the current time, " + std::to_string(now_) + " ns");
         }
+        if (failed_) throw std::runtime_error("this simulation ended with an error; make a new one");
         // With a context of its own, so that any thread may call and everything at `until` comes first.
         ns3::Simulator::ScheduleWithContext(kStopContext, to_ns3(until - now_),
                                             [] { ns3::Simulator::Stop(); });
@@ -108,6 +109,7 @@ public:
             ns3::Simulator::Run();
             now_ = ns3_host::now();
         } while (now_ < until && !failure_.captured());
+        failed_ = failure_.captured();
         failure_.rethrow();
     }
 
@@ -169,6 +171,7 @@ private:
 
     std::string flow_monitor_path_;
     Failure failure_;
+    bool failed_ = false;  // a run ended with it
     std::optional<SimulatorLease> lease_;
     std::optional<Dumbbell> dumbbell_;
     std::optional<ns3::FlowMonitorHelper> flow_monitor_;

@@ -76,9 +76,25 @@ void Sender::on_ack(Time now, const AckFrame& ack) {
     event.newly_acked_bytes = acked_bytes;
     event.prior_in_flight_bytes = prior_in_flight;
     event.in_flight_bytes = in_flight_;
+    watch_send_buffer(now);
+    event.blocked_events = blocked_events_ + send_buffer_events_;
     event.app_limited = app_limited_until_ != 0;
     event.random = &random_;
     controller_->on_ack(event);
+}
+
+// Between two ACKs the backlog cannot fall far, so looking once per ACK misses nothing. Once full,
+// the buffer counts as full until a third of it is free, which is when Linux wakes a writer: without
+// the gap every packet at the limit would be an event. An application that is always ahead of the
+// network, such as a bulk transfer, fills the buffer once.
+void Sender::watch_send_buffer(Time now) {
+    const std::uint64_t unsent = application_.written_bytes(now) - stream_.next_offset();
+    if (unsent > send_buffer_bytes_) {
+        send_buffer_events_ += send_buffer_full_ ? 0 : 1;
+        send_buffer_full_ = true;
+    } else if (unsent <= send_buffer_bytes_ / 3 * 2) {
+        send_buffer_full_ = false;
+    }
 }
 
 // draft-cheng-iccrg-delivery-rate-estimation-02, section 3.3.

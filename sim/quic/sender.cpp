@@ -22,12 +22,15 @@ constexpr std::size_t kSmallestPayload = 4;
 }  // namespace
 
 Sender::Sender(const Flow& flow, std::size_t flow_index, std::uint64_t seed, Time start)
-    : controller_(make_controller(flow.controller, flow.parameters, flow.max_datagram_bytes)),
+    : controller_(flow.controller_factory
+                      ? flow.controller_factory(flow.parameters, flow.max_datagram_bytes)
+                      : make_controller(flow.controller, flow.parameters, flow.max_datagram_bytes)),
       stream_(flow.flow_control_window_bytes),
       max_datagram_bytes_(flow.max_datagram_bytes),
       next_timeout_(start),
       ecn_(flow.ecn),
       application_(flow.application, flow.max_datagram_bytes - kLargestOverheadBytes, start),
+      send_buffer_bytes_(flow.send_buffer_bytes),
       random_(seed, RandomPurpose::controller, flow_index),
       start_(start),
       stop_(flow.stop) {}
@@ -351,6 +354,7 @@ void Sender::add_statistics(FlowStatistics& statistics) const {
     statistics.persistent_congestion_events = persistent_congestion_events_;
     statistics.probe_timeouts = probe_timeouts_;
     statistics.blocked_events = blocked_events_;
+    statistics.send_buffer_events = send_buffer_events_;
     statistics.ecn_marks = ecn_ce_count_;
     statistics.rtt_samples = rtt_histogram_.count();
     statistics.rtt_sum_seconds = rtt_histogram_.sum_seconds();

@@ -67,6 +67,7 @@ private:
     std::uint64_t detect_losses(Time now);
     void resolve_oldest(Time now);
     RateSample take_rate_sample(Time now, const SentPacket& newest);
+    void watch_send_buffer(Time now);
 
     // Read or written for every packet.
     std::unique_ptr<Controller> controller_;
@@ -102,6 +103,9 @@ private:
 
     AckTracker acks_;
     ApplicationSource application_;
+    std::uint64_t send_buffer_bytes_;
+    std::uint64_t send_buffer_events_ = 0;  // how often it became full
+    bool send_buffer_full_ = false;
     Random random_;
     Time start_;
     Time stop_;

@@ -3,6 +3,7 @@
 from importlib.metadata import version as _version
 
 from quicgym import controllers
+from quicgym.controllers import Controller, ControllerError
 from quicgym.envs import (
     FlowResult,
     Ns3MissingError,
@@ -18,6 +19,8 @@ from quicgym.envs import (
 __version__ = _version("quicgym")
 
 __all__ = [
+    "Controller",
+    "ControllerError",
     "FlowResult",
     "Ns3MissingError",
     "Result",

@@ -1,0 +1,120 @@
+"""What describes a controller: its name, parameters, ranges, units and sources."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from quicgym import _core
+
+if TYPE_CHECKING:
+    from quicgym.controllers.python_controller import Controller
+
+
+@dataclass(frozen=True, init=False)
+class Parameter:
+    """One parameter of a controller.
+
+    Attributes:
+        name: The key in a mapping of parameters.
+        default: The default; one number, or as many as the list has.
+        minimum: Smallest allowed value of each number.
+        maximum: Largest allowed value of each number; may be infinity.
+        is_list: Whether the parameter is a list of numbers.
+        unit: "packets", "ms", "rounds" and so on; empty for a plain ratio.
+        description: What it does.
+        source: RFC section, draft section or paper equation.
+    """
+
+    name: str
+    default: tuple[float, ...]
+    minimum: float
+    maximum: float
+    is_list: bool
+    unit: str
+    description: str
+    source: str
+
+    def __init__(
+        self,
+        name: str,
+        default: float | Sequence[float],
+        minimum: float = -math.inf,
+        maximum: float = math.inf,
+        *,
+        unit: str = "",
+        description: str = "",
+        source: str = "",
+    ) -> None:
+        """Describes a parameter; it is a list where `default` is one.
+
+        Raises:
+            ValueError: The name is not an identifier, or the default is empty or out of range.
+        """
+        if not name.isidentifier():
+            raise ValueError(f"parameter {name!r}: the name must be a Python identifier")
+        is_list = isinstance(default, Sequence)
+        numbers = tuple(map(float, default if isinstance(default, Sequence) else [default]))
+        if not numbers or not all(minimum <= number <= maximum for number in numbers):
+            raise ValueError(
+                f"parameter {name!r}: the default {default!r} is empty or "
+                f"outside the range [{minimum:g}, {maximum:g}]"
+            )
+        fields = {
+            "name": name,
+            "default": numbers,
+            "minimum": minimum,
+            "maximum": maximum,
+            "is_list": is_list,
+            "unit": unit,
+            "description": description,
+            "source": source,
+        }
+        for field, value in fields.items():  # as dataclasses do it where they are frozen
+            object.__setattr__(self, field, value)
+
+
+@dataclass(frozen=True)
+class ControllerInfo:
+    """One controller.
+
+    Attributes:
+        name: The name by which scenarios ask for it, and under which results show it.
+        description: What it is.
+        source: RFC, draft or paper; of one in Python, its module and class.
+        parameters: Its parameters, with this controller's own defaults.
+        python_class: Its class, where it is written in Python; None: it is C++.
+    """
+
+    name: str
+    description: str
+    source: str
+    parameters: tuple[Parameter, ...]
+    python_class: type[Controller] | None = None
+
+    def parameter(self, name: str) -> Parameter:
+        """Returns the parameter of that name.
+
+        Raises:
+            KeyError: If there is none; the message lists those that exist.
+        """
+        for parameter in self.parameters:
+            if parameter.name == name:
+                return parameter
+        known = ", ".join(parameter.name for parameter in self.parameters)
+        raise KeyError(f"controller '{self.name}' has no parameter '{name}'; it has: {known}")
+
+    def complete(self, values: dict[str, Any] | None = None) -> dict[str, list[float]]:
+        """Returns every parameter: the defaults, overridden by `values`.
+
+        Args:
+            values: Numbers or lists of numbers by parameter name.
+
+        Raises:
+            ValueError: If a name is unknown or a value out of range.
+        """
+        if self.python_class is None:
+            return _core.complete_parameters(self.name, values or {})
+        return _core.complete_parameters(self, values or {})

@@ -1,0 +1,153 @@
+#include "controllers/ibcca.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "controllers/parameters.hpp"
+
+namespace quicgym {
+
+namespace {
+
+constexpr char kName[] = "ibcca";
+constexpr double kSmallestExtensionMs = 1e-6;  // a product that reached 0 would never grow again
+
+const ParameterTable<IbccaParameters>& table() {
+    using P = IbccaParameters;
+    static const ParameterTable<P> rows = {
+        number<P, &P::test_rounds>("test_rounds", 1.0, 1000.0, "rounds",
+                                   "Length of a test, whose delay is its lowest RTT, in packet-timed rounds",
+                                   "IBCCA III.B leaves it open"),
+        number<P, &P::derate_tests>("derate_tests", 1.0, 16.0, "tests",
+                                    "Number of differences between successive tests that derate sums up",
+                                    "IBCCA equation 3"),
+        number<P, &P::first_extension_ms>("first_extension_ms", 0.001, 10000.0, "ms",
+                                          "tin when ProbeRTT begins, before its first extension",
+                                          "IBCCA equation 2; printed as 0, which can never grow"),
+        number<P, &P::restart_after_s>("restart_after_s", 0.1, 10000.0, "s",
+                                       "A ProbeRTT that is to last longer ends at once in Startup",
+                                       "IBCCA III.B, the longest waiting time set by BBR"),
+        number<P, &P::expired_rtprop_follows>(
+            "expired_rtprop_follows", 0.0, 1.0, "",
+            "While ProbeBW outlasts RTprop's window, 0: RTprop stays; 1: the latest sample replaces it",
+            "IBCCA III.B leaves it open"),
+        number<P, &P::rise_restarts_cycle>(
+            "rise_restarts_cycle", 0.0, 1.0, "",
+            "1: a test with a higher delay than the one before begins the gain cycle anew; 0: it goes on",
+            "IBCCA Algorithm 1, lines 6 and 7"),
+    };
+    return rows;
+}
+
+BbrParameters bbr_defaults() {
+    BbrParameters parameters;
+    parameters.gain_cycle = {0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.25};  // Algorithm 1, line 7
+    return parameters;
+}
+
+bool is_on(double value) {
+    return value >= 0.5;
+}
+
+// By squaring: std::pow differs between C libraries and processors.
+double power(double base, std::uint64_t exponent) {
+    double result = 1.0;
+    for (; exponent > 0; exponent /= 2, base *= base) {
+        if (exponent % 2 == 1) result *= base;
+    }
+    return result;
+}
+
+}  // namespace
+
+Ibcca::Ibcca(const ParameterValues& values, std::uint64_t max_datagram_bytes)
+    : Bbr(kName, select(table(), values, false), max_datagram_bytes),
+      parameters_(with_values(table(), kName, IbccaParameters(), select(table(), values, true))) {}
+
+// Algorithm 1. Its answers are set before BBR handles the ACK.
+void Ibcca::on_ack(const AckEvent& event) {
+    const ControllerMode before = mode();
+    const bool tested = finish_test(event);
+    const std::uint64_t blocked = event.blocked_events - blocked_before_;  // BCount
+    const bool congested = blocked > 0 && derate() < 0;
+    const bool in_probe_bw = before == ControllerMode::probe_bw;
+    // Lines 4 and 5, 9 and 10.
+    probe_rtt_rule_.may_begin = !in_probe_bw;
+    probe_rtt_rule_.begins_now = in_probe_bw && congested;
+    probe_rtt_rule_.rtprop_expires = !in_probe_bw || congested || is_on(parameters_.expired_rtprop_follows);
+    // Lines 6 and 7.
+    if (in_probe_bw && tested && is_on(parameters_.rise_restarts_cycle) && tests_ > 1 &&
+        delays_[0] > delays_[1]) {
+        restart_gain_cycle(event.now);
+    }
+    // Lines 11 to 13.
+    if (before == ControllerMode::probe_rtt && tested && congested) extend_probe_rtt(event.now, blocked);
+    Bbr::on_ack(event);
+    if (mode() == before) return;
+    if (mode() == ControllerMode::probe_bw) {
+        blocked_before_ = event.blocked_events;
+    } else if (mode() == ControllerMode::probe_rtt) {
+        extension_ms_ = parameters_.first_extension_ms;
+        probe_rtt_rule_.extension = 0;
+    }
+}
+
+// True when this ACK ends a test and its delay is known.
+bool Ibcca::finish_test(const AckEvent& event) {
+    bool finished = false;
+    if (event.round_start && ++rounds_in_test_ >= static_cast<std::uint64_t>(parameters_.test_rounds)) {
+        rounds_in_test_ = 0;
+        finished = test_minimum_ != kNever;
+        if (finished) {
+            std::copy_backward(delays_.begin(), delays_.end() - 1, delays_.end());
+            delays_[0] = std::exchange(test_minimum_, kNever);
+            tests_ = std::min(tests_ + 1, delays_.size());
+        }
+    }
+    if (event.rtt > 0) test_minimum_ = std::min(test_minimum_, event.rtt);
+    return finished;
+}
+
+// Equation 3. The sum of successive differences is the difference of its two ends.
+Time Ibcca::derate() const {
+    const auto count = static_cast<std::size_t>(parameters_.derate_tests);
+    return tests_ > count ? delays_[count] - delays_[0] : 0;
+}
+
+// Equation 2, and the restart that follows it in the text.
+void Ibcca::extend_probe_rtt(Time now, std::uint64_t blocked) {
+    const double ratio = static_cast<double>(delays_[0]) / static_cast<double>(delays_[1]);
+    const double longest_ms = parameters_.restart_after_s * 1e3;
+    extension_ms_ = std::clamp(extension_ms_ * power(ratio, blocked), kSmallestExtensionMs, longest_ms);
+    probe_rtt_rule_.extension += static_cast<Time>(extension_ms_ * 1e6);
+    const Time longest = static_cast<Time>(longest_ms * 1e6);
+    if (probe_rtt_duration() + probe_rtt_rule_.extension > longest) restart(now);
+}
+
+// Everything is checked before anything changes, and errors list the parameters of both tables.
+void Ibcca::set_parameters(const ParameterValues& values) {
+    complete_parameters(find_controller(kName), values);
+    parameters_ = with_values(table(), kName, parameters_, select(table(), values, true));
+    Bbr::set_parameters(select(table(), values, false));
+}
+
+ParameterValues Ibcca::parameters() const {
+    ParameterValues values = Bbr::parameters();
+    values.merge(to_values(table(), parameters_));
+    return values;
+}
+
+ControllerSpecification ibcca_specification() {
+    ControllerSpecification specification = {
+        kName, "IBCCA: BBR that drains the queue when delay rises and its sender is blocked",
+        "Improved BBR congestion control algorithm in wireless LAN, section III.B",
+        specifications(table(), IbccaParameters()),
+        [](const ParameterValues& values, std::uint64_t max_datagram_bytes) -> std::unique_ptr<Controller> {
+            return std::make_unique<Ibcca>(values, max_datagram_bytes);
+        }};
+    const auto inherited = specifications(bbr_parameter_table(), bbr_defaults());
+    specification.parameters.insert(specification.parameters.end(), inherited.begin(), inherited.end());
+    return specification;
+}
+
+}  // namespace quicgym

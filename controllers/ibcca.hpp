@@ -1,0 +1,48 @@
+// IBCCA: BBR whose ProbeRTT follows congestion. Zuo et al., "Performance Study of Improved BBR
+// Congestion Control Algorithm using QUIC in Wireless LAN", section III.B ("the paper" below).
+#pragma once
+
+#include <array>
+
+#include "controllers/bbr.hpp"
+#include "controllers/catalogue.hpp"
+
+namespace quicgym {
+
+struct IbccaParameters {
+    double test_rounds = 1.0;
+    double derate_tests = 3.0;
+    double first_extension_ms = 1.0;
+    double restart_after_s = 10.0;
+    double expired_rtprop_follows = 0.0;  // 0 or 1
+    double rise_restarts_cycle = 1.0;     // 0 or 1
+};
+
+// BBR with its own answer to when ProbeRTT begins and how long it lasts. Everything else is BBR's.
+class Ibcca final : public Bbr {
+public:
+    Ibcca(const ParameterValues& values, std::uint64_t max_datagram_bytes);
+
+    void on_ack(const AckEvent& event) override;
+    void set_parameters(const ParameterValues& values) override;
+    ParameterValues parameters() const override;
+
+private:
+    static constexpr std::size_t kMostTests = 16;
+
+    bool finish_test(const AckEvent& event);
+    Time derate() const;
+    void extend_probe_rtt(Time now, std::uint64_t blocked);
+
+    IbccaParameters parameters_;
+    std::array<Time, kMostTests + 1> delays_{};  // of the tests, the latest first
+    std::size_t tests_ = 0;                      // how many of them are filled
+    std::uint64_t rounds_in_test_ = 0;
+    Time test_minimum_ = kNever;
+    double extension_ms_ = 0.0;         // the paper's tin
+    std::uint64_t blocked_before_ = 0;  // events before ProbeBW was last entered
+};
+
+ControllerSpecification ibcca_specification();
+
+}  // namespace quicgym

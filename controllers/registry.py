@@ -1,0 +1,97 @@
+"""Controllers by name: quicgym's own, and those that packages register by entry point."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+from quicgym import _core
+from quicgym.controllers.description import ControllerInfo, Parameter
+from quicgym.controllers.python_controller import describe
+
+ENTRY_POINT_GROUP = "quicgym.controllers"
+
+
+@cache
+def catalogue() -> tuple[ControllerInfo, ...]:
+    """Returns quicgym's own controllers, in the order in which tables show them."""
+    return tuple(
+        ControllerInfo(
+            name=entry["name"],
+            description=entry["description"],
+            source=entry["source"],
+            parameters=tuple(_parameter(**parameter) for parameter in entry["parameters"]),
+        )
+        for entry in _core.catalogue()
+    )
+
+
+def _parameter(default: list[float], is_list: bool, **fields: Any) -> Parameter:
+    return Parameter(default=default if is_list else default[0], **fields)
+
+
+@cache
+def registered() -> dict[str, tuple[EntryPoint, ...]]:
+    """Returns the entry points of installed packages by name, without importing any.
+
+    A name that a controller of quicgym has keeps its meaning: that entry point is left out with a
+    RuntimeWarning.
+    """
+    own = {controller.name for controller in catalogue()}
+    found: dict[str, tuple[EntryPoint, ...]] = {}
+    for entry in entry_points(group=ENTRY_POINT_GROUP):
+        if entry.name in own:
+            warnings.warn(
+                f"{_title(entry)} is refused: quicgym has a controller of this name; "
+                "register it under another one",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        else:
+            found[entry.name] = (*found.get(entry.name, ()), entry)
+    return dict(sorted(found.items()))
+
+
+def names() -> list[str]:
+    """Returns the names of all controllers: quicgym's own, then the registered ones."""
+    return [*(controller.name for controller in catalogue()), *registered()]
+
+
+def find(name: str) -> ControllerInfo:
+    """Returns the controller of that name; imports it where it is a registered one.
+
+    Raises:
+        KeyError: If there is none; the message lists those that exist.
+        ImportError: If a registered one cannot be used; the message names the entry point and the
+            reason.
+    """
+    for controller in catalogue():
+        if controller.name == name:
+            return controller
+    if name in registered():
+        return _load(name)
+    raise KeyError(f"no controller is named '{name}'; there are: {', '.join(names())}")
+
+
+@cache
+def _load(name: str) -> ControllerInfo:
+    entry, *others = registered()[name]
+    if others:
+        packages = " and ".join(_package(other) for other in (entry, *others))
+        raise ImportError(f"controller '{name}' is registered by {packages}; keep one of them")
+    try:
+        return replace(describe(entry.load()), name=name)
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise ImportError(f"{_title(entry)} cannot be loaded: {reason}") from error
+
+
+def _title(entry: EntryPoint) -> str:
+    return f"controller '{entry.name}' (entry point {entry.value} of {_package(entry)})"
+
+
+def _package(entry: EntryPoint) -> str:
+    return entry.dist.name if entry.dist else "an unknown package"
