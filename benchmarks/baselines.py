@@ -11,14 +11,15 @@ import platform
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
 import pandas as pd
 
 from quicgym import __version__, _core
-from quicgym.benchmarks import figures, tables
+from quicgym.benchmarks import drawings, figures, tables
+from quicgym.benchmarks.measurements import Measurements
+from quicgym.benchmarks.results_folder import prepare
 from quicgym.benchmarks.runner import (
     RUNS_FILE,
     TRACES_FOLDER,
@@ -27,8 +28,8 @@ from quicgym.benchmarks.runner import (
     report_failures,
     run_jobs,
 )
-from quicgym.configs import PaperTables, load_tables
-from quicgym.console import wide_console
+from quicgym.configs import Paper, TableRow, load_paper
+from quicgym.console import say, wide_console
 from quicgym.envs import Scenario, ScenarioError, load_scenario, scenario_names
 from quicgym.envs.scenario import EngineName
 from quicgym.envs.simulation import NS3_REMEDY, check_engine, ns3_version
@@ -58,13 +59,13 @@ class Request:
 
 def run_baselines(request: Request) -> int:
     """Runs, writes and prints everything; returns the exit status."""
-    paper = load_tables("ebcc")
+    paper = load_paper("ebcc")
     engine = check_engine(request.engine or "native")
     jobs = _jobs(request, engine, paper)
     try:
-        _prepare(request)
+        prepare(request.directory, RESULTS, resume=request.resume)
     except OSError as error:
-        _say(
+        say(
             f"quicgym: {request.directory}: cannot be written to ({error.strerror}); "
             "give another folder with --out"
         )
@@ -82,24 +83,21 @@ def run_baselines(request: Request) -> int:
     runs = [outcome.finished[job.key] for job in jobs if job.key in outcome.finished]
     if runs:
         _write(request, runs)
-        files = figures.draw_all(jobs, runs, paper, engine, request.directory / "figures")
-        _print(request, runs, paper, engine)
-        _say(
+        measured = Measurements(jobs, outcome.finished)
+        files = _draw(jobs, measured, paper, engine, request.directory / "figures")
+        _print(request, runs, measured, paper, engine)
+        say(
             f"{len(runs)} runs (results.json, results.parquet) and {len(files)} pictures (figures) "
             f"are in {request.directory}"
         )
     return 1 if outcome.failures else 0
 
 
-def _say(text: str) -> None:
-    print(text, file=sys.stderr)
-
-
-def _jobs(request: Request, engine: EngineName, paper: PaperTables) -> list[Job]:
+def _jobs(request: Request, engine: EngineName, paper: Paper) -> list[Job]:
     names = request.scenarios or scenario_names()
     scenarios = [load_scenario(name) for name in dict.fromkeys(names)]
     _check_names(scenarios)
-    chosen = list(dict.fromkeys(request.controllers)) or list(paper.controllers)
+    chosen = list(dict.fromkeys(request.controllers)) or list(paper.algorithms)
     traces = request.directory / TRACES_FOLDER
     jobs = make_jobs(scenarios, chosen, engine, request.seeds, traces)
     if request.engine is None and not request.scenarios:
@@ -116,30 +114,16 @@ def _check_names(scenarios: Sequence[Scenario]) -> None:
             )
 
 
-def _cross_check(request: Request, chosen: Sequence[str], paper: PaperTables) -> list[Job]:
+def _cross_check(request: Request, chosen: Sequence[str], paper: Paper) -> list[Job]:
     """One row of each table on ns-3, with the same seeds: it should equal ours."""
     if ns3_version() is None:
-        _say(
+        say(
             "note: this quicgym was built without the ns-3 host, so the tables' ns-3 cross-check "
             f"rows are left out; to have them, {NS3_REMEDY}"
         )
         return []
-    names = dict.fromkeys(table.cross_check for table in paper.tables)
+    names = dict.fromkeys(table.cross_check for table in paper.tables if table.cross_check)
     return make_jobs([load_scenario(name) for name in names], chosen, "ns3", request.seeds)
-
-
-def _prepare(request: Request) -> None:
-    """Moves results of an earlier run into previous-<time>/, unless they are to be resumed."""
-    directory = request.directory
-    directory.mkdir(parents=True, exist_ok=True)
-    there = [directory / name for name in RESULTS if (directory / name).exists()]
-    if request.resume or not there:
-        return
-    previous = directory / datetime.now().strftime("previous-%Y%m%d-%H%M%S-%f")
-    previous.mkdir()
-    for path in there:
-        path.rename(previous / path.name)
-    _say(f"earlier results are now in {previous}")
 
 
 def _write(request: Request, runs: Sequence[dict[str, Any]]) -> None:
@@ -158,8 +142,24 @@ def _write(request: Request, runs: Sequence[dict[str, Any]]) -> None:
     frame.to_parquet(request.directory / "results.parquet")
 
 
+def _draw(
+    jobs: Sequence[Job], measured: Measurements, paper: Paper, engine: str, folder: Path
+) -> list[Path]:
+    traced = drawings.with_traces(jobs, lambda _: engine)
+    found = [drawings.scenario_drawing(of_scenario, paper) for of_scenario in traced.values()]
+    for figure in paper.figures:
+        drawing = drawings.figure_drawing(figure, paper, measured, traced, lambda _: engine)
+        if drawing is not None:
+            found.append(drawing)
+    return figures.draw_all(found, folder)
+
+
 def _print(
-    request: Request, runs: Sequence[dict[str, Any]], paper: PaperTables, engine: str
+    request: Request,
+    runs: Sequence[dict[str, Any]],
+    measured: Measurements,
+    paper: Paper,
+    engine: str,
 ) -> None:
     if request.format == "json":
         document = {"version": __version__, "command": request.command, "runs": runs}
@@ -171,11 +171,18 @@ def _print(
     console = wide_console()
     seeds = f"mean±standard deviation over {request.seeds} seeds" if request.seeds > 1 else "seed 0"
     console.print(f"{seeds}\n", highlight=False)
-    for table in tables.measurement_tables(runs, paper.controllers):
+    for table in tables.measurement_tables(runs, paper.algorithms):
         console.print(table, "")
-    papers_tables = [tables.paper_table(table, paper, runs, engine) for table in paper.tables]
+    papers_tables = []
+    for printed in paper.tables:
+
+        def engines(row: TableRow, cross_check: str | None = printed.cross_check) -> list[str]:
+            checked = engine == "native" and row.scenario == cross_check
+            return [engine, "ns3"] if checked else [engine]
+
+        papers_tables.append(tables.paper_table(printed, paper, measured, engines))
     if any(papers_tables):
-        console.print(f"{paper.paper}\n", highlight=False)
+        console.print(f"{paper.title}\n", highlight=False)
     for shown in papers_tables:
         if shown is not None:
             console.print(shown, "")

@@ -9,7 +9,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from quicgym.configs import load_tables
+from quicgym.configs import load_paper
 from quicgym.console import wide_console
 from quicgym.envs import Scenario, Simulation, load_scenario
 from quicgym.envs.conversion import resolve_controllers
@@ -117,7 +117,7 @@ def _combinations(
         scenario.check_engine("native")
         scenario.check_engine("ns3")
         has_open_flow = any(flow.controller is None for flow in scenario.flows)
-        names = list(dict.fromkeys(controllers)) or list(load_tables("ebcc").controllers)
+        names = list(dict.fromkeys(controllers)) or list(load_paper("ebcc").algorithms)
         for controller in names if has_open_flow else [None]:
             resolve_controllers(scenario, controller)
             yield scenario, controller

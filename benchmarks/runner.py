@@ -151,7 +151,12 @@ def _end_torn_line(path: Path) -> None:
 
 
 def run_jobs(
-    jobs: Sequence[Job], directory: Path, workers: int, *, resume: bool = False
+    jobs: Sequence[Job],
+    directory: Path,
+    workers: int,
+    *,
+    resume: bool = False,
+    title: str = "simulations",
 ) -> Outcome:
     """Runs the jobs in worker processes, with a progress bar on standard error.
 
@@ -178,7 +183,7 @@ def run_jobs(
         disable=not console.is_terminal,
     )
     with (directory / RUNS_FILE).open("a", encoding="utf-8") as file, progress:
-        task = progress.add_task("simulations", total=len(jobs), completed=len(outcome.finished))
+        task = progress.add_task(title, total=len(jobs), completed=len(outcome.finished))
 
         def finish(job: Job, future: Future[dict[str, Any]]) -> None:
             try:

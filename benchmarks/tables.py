@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 from rich import box
 from rich.table import Table
 
-from quicgym.configs import PaperTables, PrintedTable, TableRow
+from quicgym.benchmarks.measurements import Measurements, Run, mean_and_deviation, split
+from quicgym.configs import Paper, PrintedTable, TableRow
 from quicgym.envs.result import METRICS
-
-Run = dict[str, Any]
 
 ROW_LABELS = {
     "send_rate_mbps": "sending rate (Mbps)",
@@ -24,30 +22,16 @@ ROW_LABELS = {
     "mean_queue_delay_ms": "queueing delay (ms)",
     "jain": "Jain's index",
 }
-
-
-def values(
-    runs: Iterable[Run], scenario: str, controller: str, engine: str, metric: str
-) -> list[float]:
-    """Returns a metric of all seeds that have it."""
-    wanted = (scenario, controller, engine)
-    return [
-        run[metric]
-        for run in runs
-        if (run["scenario"], run["controller"], run["engine"]) == wanted and run[metric] is not None
-    ]
-
-
-def mean_and_deviation(numbers: Sequence[float]) -> tuple[float, float]:
-    """Returns mean and sample standard deviation; the deviation of a single number is 0."""
-    return float(np.mean(numbers)), float(np.std(numbers, ddof=1)) if len(numbers) > 1 else 0.0
+SOURCES = {"native": "ours", "ns3": "ns-3"}
 
 
 def _cell(numbers: Sequence[float], metric: str) -> str:
     if not numbers:
         return "–"
-    digits = 3 if metric == "jain" else 2
     mean, deviation = mean_and_deviation(numbers)
+    digits = 3 if metric == "jain" else 2
+    if 0 < abs(mean) < 0.1:
+        digits = 4  # of a loss of 0.0284% two decimals would say nothing
     if len(numbers) == 1:
         return f"{mean:.{digits}f}"
     return f"{mean:.{digits}f}±{deviation:.{digits}f}"
@@ -65,38 +49,45 @@ def _table(title: str) -> Table:
 
 
 def paper_table(
-    table: PrintedTable, paper: PaperTables, runs: Sequence[Run], engine: str
+    table: PrintedTable,
+    paper: Paper,
+    measured: Measurements,
+    engines: Callable[[TableRow], Sequence[str]],
+    *,
+    ratio: bool = False,
 ) -> Table | None:
-    """Returns one table of a paper: ours, the paper's and ns-3's values under one another.
+    """Returns one table of a paper: our values and the paper's under one another.
 
     Args:
         table: The printed table.
         paper: The paper that it is in.
-        runs: Everything measured.
-        engine: The engine of the rows called "ours"; ns-3's row is added where there are runs.
+        measured: Everything measured.
+        engines: The engines whose values a row shows, each in a line of its own.
+        ratio: Add a line with ours divided by the printed value.
 
     Returns:
         None where no run belongs to the table.
     """
-    shown = [name for name in paper.controllers if any(run["controller"] == name for run in runs)]
-    rows = [
-        row
-        for row in table.rows
-        if any(run["scenario"] == row.scenario and run["controller"] in shown for run in runs)
-    ]
-    if not rows or not shown:
+    columns = table.algorithms or tuple(paper.algorithms)
+
+    def there(row: TableRow, name: str) -> bool:
+        return any(measured.runs(row.scenario, name, engine) for engine in engines(row))
+
+    shown = [name for name in columns if any(there(row, name) for row in table.rows)]
+    rows = [row for row in table.rows if any(there(row, name) for name in shown)]
+    if not rows:
         return None
-    output = _table(f"Table {table.number}: {table.caption}")
+    output = _table(f"{title_of(table.number)}: {table.caption}")
     several = len(table.metrics) > 1  # of a single one the caption says what it is
     output.add_column(table.row_header.replace(" (", "\n("))
     for _ in ("quantity", "source") if several else ("source",):
         output.add_column("")
     for name in shown:
-        output.add_column(paper.controllers[name], justify="right")
+        output.add_column(paper.algorithms.get(name, name), justify="right")
     for row in rows:
         label_lines = row.label.replace(", ", ",\n").splitlines()
         for word, metric in table.metrics.items():
-            for source, cells in _sources(table, row, metric, shown, runs, engine):
+            for source, cells in _sources(table, row, metric, shown, measured, engines(row), ratio):
                 label = label_lines.pop(0) if label_lines else ""
                 output.add_row(label, *([word] if several else []), source, *cells)
                 word = ""
@@ -104,24 +95,42 @@ def paper_table(
     return output
 
 
+def title_of(number: str) -> str:
+    """Returns "Table 2"; what is not printed as a table has its own word, such as "Figure 7"."""
+    return number if " " in number else f"Table {number}"
+
+
 def _sources(
     table: PrintedTable,
     row: TableRow,
     metric: str,
     shown: Sequence[str],
-    runs: Sequence[Run],
-    engine: str,
+    measured: Measurements,
+    engines: Sequence[str],
+    ratio: bool,
 ) -> Iterable[tuple[str, list[str]]]:
-    def cells(of_engine: str) -> list[str]:
-        return [
-            _cell(values(runs, row.scenario, name, of_engine, metric), metric) for name in shown
-        ]
-
-    yield ("ours" if engine == "native" else "ns-3"), cells(engine)
-    cross_check = engine == "native" and row.scenario == table.cross_check
-    if cross_check and any(run["engine"] == "ns3" for run in runs):
-        yield "ns-3", cells("ns3")
-    yield "paper", [table.printed(row, name, metric) or "–" for name in shown]
+    for engine in engines:
+        cells = [measured.values(row.scenario, name, engine, metric) for name in shown]
+        if any(cells):
+            yield SOURCES[engine], [_cell(numbers, split(metric)[0]) for numbers in cells]
+    printed = [table.printed(row, name, metric) for name in shown]
+    if not any(printed):
+        return
+    yield "paper", [number or "–" for number in printed]
+    if ratio:
+        yield (
+            "ratio",
+            [
+                f"{mean_and_deviation(numbers)[0] / float(number):.2f}"
+                if number and float(number) != 0 and numbers
+                else "–"
+                for number, numbers in zip(
+                    printed,
+                    (measured.values(row.scenario, name, engines[0], metric) for name in shown),
+                    strict=True,
+                )
+            ],
+        )
 
 
 def measurement_tables(runs: Sequence[Run], names: Mapping[str, str]) -> Iterator[Table]:

@@ -63,11 +63,11 @@ def test_json_is_one_document_and_files_are_written(quicgym: Command, tmp_path: 
     assert frame.attrs["command"] == document["command"]
     figures = {path.name for path in (tmp_path / "here/figures").iterdir()}
     assert figures >= {
-        "figure-2-window.png",
-        "figure-3-rtt.png",
-        "figure-4-throughput.png",
-        "figure-8-flows.png",
-        "figure-9-throughput.png",
+        "ebcc-figure-2-window.png",
+        "ebcc-figure-3-rtt.png",
+        "ebcc-figure-4-throughput.png",
+        "ebcc-figure-8-flows.png",
+        "ebcc-figure-9-mean-throughput.png",
         "ebcc-single.png",
     }
 

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from quicgym.configs import load_tables
+from quicgym.configs import load_paper
 from quicgym.envs import Scenario, ScenarioError, load_scenario, scenario_names
 from quicgym.envs.scenario import (
     Access,
@@ -90,12 +90,12 @@ def test_the_ebcc_experiments_are_the_papers(
 
 
 def test_the_printed_tables_refer_to_scenarios_and_keep_their_digits() -> None:
-    paper = load_tables("ebcc")
-    assert [table.number for table in paper.tables] == [2, 3, 4, 5, 6, 7, 8]
+    paper = load_paper("ebcc")
+    assert [table.number for table in paper.tables] == list("2345678")
     for table in paper.tables:
         for row in table.rows:
             assert row.scenario in scenario_names()
-            assert set(row.values) == set(paper.controllers)
+            assert set(row.values) == set(paper.algorithms)
     first = paper.tables[0]
     assert first.printed(first.rows[1], "ebcc", "receive_rate_mbps") == "9.2662"
     assert first.printed(first.rows[0], "newreno", "send_rate_mbps") == "4.220"

@@ -15,7 +15,7 @@ import typer
 from rich.table import Table
 
 from quicgym import Ns3MissingError, ScenarioError, __version__, _core, controllers
-from quicgym.configs import SCENARIOS
+from quicgym.configs import SCENARIOS, PaperError, paper_names
 from quicgym.console import wide_console
 from quicgym.envs import load_scenario, scenario_names
 from quicgym.envs.simulation import ns3_version
@@ -43,6 +43,14 @@ class SpeedFormat(StrEnum):
 
     table = "table"
     json = "json"
+
+
+class PapersFormat(StrEnum):
+    """How the papers' results are shown."""
+
+    table = "table"
+    json = "json"
+    html = "html"
 
 
 ScenarioOption = Annotated[
@@ -140,6 +148,63 @@ def baselines(
 
 
 @app.command(
+    epilog=_epilog(
+        "quicgym papers",
+        "quicgym papers --paper ebcc --format html --out results/ebcc",
+        "quicgym papers --without-ns3 --seeds 10",
+        "quicgym papers --paper my-paper.yaml",
+    )
+)
+def papers(
+    paper: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help=f"{', '.join(paper_names())}, or a YAML of that form; one or more. Default: all.",
+        ),
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Runs the seeds 0 to N-1.", metavar="N")] = 5,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Processes. Default: all cores.")
+    ] = None,
+    format: Annotated[
+        PapersFormat,
+        typer.Option(help="What is printed; html writes DIR/papers.html, one file for a browser."),
+    ] = PapersFormat.table,
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="Where results and figures are written.")
+    ] = Path("results/papers"),
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Skip the runs that DIR already holds.")
+    ] = False,
+    without_ns3: Annotated[
+        bool,
+        typer.Option(
+            "--without-ns3", help="Leave out what only ns-3 can run: wireless LAN, TCP; hours."
+        ),
+    ] = False,
+) -> None:
+    """Run every table, figure and claim of the papers; a verdict on each claim.
+
+    Our value, the printed one and their ratio stand under one another. A claim's verdict (holds,
+    holds in part, does not hold) is computed from our runs. Says beforehand how long it will take.
+    """
+    from quicgym.benchmarks.papers import Request, run_papers
+
+    request = Request(
+        papers=list(dict.fromkeys(paper or ())),
+        seeds=seeds,
+        jobs=jobs or os.cpu_count() or 1,
+        format=format.value,
+        directory=out,
+        resume=resume,
+        without_ns3=without_ns3,
+        command=shlex.join(["quicgym", *sys.argv[1:]]),
+    )
+    raise typer.Exit(run_papers(request))
+
+
+@app.command(
     epilog=_epilog("quicgym parity", "quicgym parity --scenario ebcc-delay-10 --controller ebcc")
 )
 def parity(scenario: ScenarioOption = None, controller: ControllerOption = None) -> None:
@@ -215,7 +280,7 @@ def spread(arguments: Sequence[str]) -> list[str]:
     option = ""
     for argument in arguments:
         if argument.startswith("-"):
-            option = argument if argument in ("--scenario", "--controller") else ""
+            option = argument if argument in ("--scenario", "--controller", "--paper") else ""
         elif option and result[-1] != option:
             result.append(option)
         result.append(argument)
@@ -226,7 +291,7 @@ def main() -> None:
     """Runs the command; bad input ends with exit status 2 and a message, without a traceback."""
     try:
         app(spread(sys.argv[1:]), prog_name="quicgym")
-    except (ScenarioError, Ns3MissingError) as error:
+    except (ScenarioError, PaperError, Ns3MissingError) as error:
         print(f"quicgym: {error}", file=sys.stderr)
         sys.exit(2)
 

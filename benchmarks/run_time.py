@@ -1,0 +1,62 @@
+"""How long simulations will take, from what they carry and from a short measurement."""
+
+from __future__ import annotations
+
+import time
+from functools import cached_property
+
+from quicgym import Simulation
+from quicgym.benchmarks.runner import Job
+from quicgym.envs import Scenario
+from quicgym.envs.scenario import read_mahimahi
+
+# CPU time per packet as multiples of the native engine's, measured with `quicgym speed` and, for
+# the wireless LAN, with ibcca-single: 802.11 handles each packet, ACK and beacon one by one.
+NS3_MULTIPLE = 130.0
+WIRELESS_MULTIPLE = 600.0
+
+NATIVE, NS3, WIRELESS = "native engine", "ns-3, wired", "ns-3, wireless LAN"
+
+
+def kind_of(job: Job) -> str:
+    """Returns the kind of a job, by which run times differ."""
+    if job.engine == "native":
+        return NATIVE
+    return NS3
+
+
+def _mean_rate_mbps(scenario: Scenario) -> float:
+    """The bottleneck's, as if its rate never changed."""
+    link = scenario.bottleneck
+    if link.rate_mbps is not None:
+        return link.rate_mbps
+    times = read_mahimahi(link.trace) if link.trace else [1]
+    return len(times) * 1500 * 8e-3 / times[-1]
+
+
+class Estimate:
+    """CPU times to expect on this machine."""
+
+    @cached_property
+    def _native_s_per_packet(self) -> float:
+        with Simulation("ebcc-flows-3", "native", 0, "bbr", trace_interval_ms=None) as simulation:
+            begin = time.process_time()
+            simulation.run()
+            spent = time.process_time() - begin
+            return spent / sum(flow.statistics["received_packets"] for flow in simulation.flows)
+
+    def cpu_s(self, job: Job) -> float:
+        """Returns about how many seconds of CPU time a job takes: a full link all the time."""
+        scenario = job.scenario
+        packets = (
+            _mean_rate_mbps(scenario) * 1e6 / 8 * scenario.duration_s / scenario.max_datagram_bytes
+        )
+        multiple = {NATIVE: 1.0, NS3: NS3_MULTIPLE, WIRELESS: WIRELESS_MULTIPLE}[kind_of(job)]
+        return packets * multiple * self._native_s_per_packet
+
+
+def in_words(seconds: float) -> str:
+    """Returns a time as people say it: 40 s, 12 min, 2.5 h."""
+    if seconds < 90:
+        return f"{max(seconds, 1):.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

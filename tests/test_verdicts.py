@@ -1,0 +1,83 @@
+"""Verdicts are computed from measurements, and from nothing else."""
+
+from typing import Any
+
+import pytest
+
+from quicgym.benchmarks.verdicts import MissingMeasurement, judge
+from quicgym.configs import Claim, Paper
+
+PAPER = Paper(name="p", title="p", algorithms={"a": "A", "b": "B"})
+
+
+class Measured:
+    """Numbers by algorithm, the same in every scenario."""
+
+    def __init__(self, **numbers: list[float]) -> None:
+        self.numbers = numbers
+
+    def values(self, scenario: str, algorithm: str, engine: str, metric: str) -> list[float]:
+        return self.numbers.get(algorithm, [])
+
+
+def verdict(numbers: dict[str, list[float]], *checks: dict[str, Any]) -> tuple[str, list[str]]:
+    defaults = {"metric": "jain", "of": "a", "in": "s"}
+    claim = Claim.model_validate(
+        {"id": "c", "statement": "", "source": "", "checks": [defaults | entry for entry in checks]}
+    )
+    result = judge(claim, PAPER, Measured(**numbers), lambda _: "native")  # type: ignore[arg-type]
+    return result.verdict, [entry.outcome for entry in result.comparisons]
+
+
+STEADY = {"a": [2.0] * 5, "b": [1.0] * 5}
+NOISY = {"a": [2.0, 0.1, 3.0, 1.0, 2.2], "b": [1.0, 2.5, 0.3, 1.9, 0.9]}
+
+
+@pytest.mark.parametrize(
+    ("numbers", "check", "outcome"),
+    [
+        (STEADY, {"to": "b", "above": 1}, "yes"),
+        (STEADY, {"to": "b", "above": 1.9}, "yes"),
+        (STEADY, {"to": "b", "above": 2.1}, "no"),
+        (STEADY, {"to": "b", "below": 1}, "no"),
+        (STEADY, {"to": "b", "below": 2.1}, "yes"),
+        (STEADY, {"to": "b", "between": [1.5, 2.5]}, "yes"),
+        (STEADY, {"to": "b", "between": [2.5, 3.5]}, "no"),
+        (STEADY, {"above": 1.5}, "yes"),
+        (STEADY, {"below": 1.5}, "no"),
+        (STEADY, {"to": "b", "above": 2}, "open"),  # equal
+        ({"a": [1.004] * 5, "b": [1.0] * 5}, {"to": "b", "above": 1}, "open"),  # nearly equal
+        ({"a": [1.006] * 5, "b": [1.0] * 5}, {"to": "b", "above": 1}, "yes"),
+        (NOISY, {"to": "b", "above": 1}, "open"),
+        (NOISY, {"to": "b", "above": 0.01}, "yes"),
+        (NOISY, {"to": "b", "between": [0.5, 2]}, "open"),
+        ({"a": [0.0] * 5, "b": [0.0] * 5}, {"to": "b", "below": 1}, "open"),
+        ({"a": [0.0] * 5, "b": [3.0] * 5}, {"to": "b", "below": 1}, "yes"),
+        ({"a": [0.0] * 5}, {"below": 0.001}, "yes"),
+        ({"a": [2.0], "b": [1.0]}, {"to": "b", "above": 1}, "yes"),  # one seed
+    ],
+)
+def test_outcomes(numbers: dict[str, list[float]], check: dict[str, Any], outcome: str) -> None:
+    assert verdict(numbers, check)[1] == [outcome]
+
+
+def test_a_claim_holds_with_all_comparisons_fails_with_none_and_holds_in_part_otherwise() -> None:
+    yes, no = {"to": "b", "above": 1}, {"to": "b", "below": 1}
+    equal = {"to": "b", "above": 2}
+    assert verdict(STEADY, yes, yes)[0] == "holds"
+    assert verdict(STEADY, yes, no)[0] == "partly"
+    assert verdict(STEADY, yes, equal)[0] == "partly"
+    assert verdict(STEADY, no, equal)[0] == "fails"
+    assert verdict(STEADY, equal)[0] == "fails"
+
+
+def test_a_check_stands_for_every_combination_but_the_one_with_itself() -> None:
+    check = {"of": ["a", "b"], "to": ["a", "b"], "in": ["s", "t"], "above": 1}
+    assert verdict(STEADY, check)[1] == ["yes", "no"] * 2
+    across = {"of": "a", "to": "a", "in": ["s", "t"], "to_in": ["t", "u"], "between": [0.9, 1.1]}
+    assert verdict(STEADY, across)[1] == ["yes", "yes"]
+
+
+def test_a_claim_without_its_measurement_is_not_decided() -> None:
+    with pytest.raises(MissingMeasurement, match="jain of c in s on native"):
+        verdict(STEADY, {"to": "c", "above": 1})
