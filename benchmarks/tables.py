@@ -20,7 +20,15 @@ ROW_LABELS = {
     "mean_rtt_ms": "mean RTT (ms)",
     "p95_rtt_ms": "95th percentile RTT (ms)",
     "mean_queue_delay_ms": "queueing delay (ms)",
+    "mean_one_way_delay_ms": "one-way delay (ms)",
+    "completion_time_s": "completion time (s)",
+    "mean_window_packets": "mean window (packets)",
+    "max_window_packets": "largest window (packets)",
+    "send_rate_variance_mbps2": "variance of the sending rate (Mbps²)",
+    "receive_rate_variance_mbps2": "variance of the receiving rate (Mbps²)",
     "jain": "Jain's index",
+    "buffer_use_percent": "buffer use (%)",
+    "efficiency_index_mbps": "efficiency index (Mbps)",
 }
 SOURCES = {"native": "ours", "ns3": "ns-3"}
 

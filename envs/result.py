@@ -9,12 +9,29 @@
 | mean_rtt_ms | mean of the sender's RTT samples, the peer's ACK delay included | ms |
 | p95_rtt_ms | their 95th percentile, from a histogram with under 1% error | ms |
 | mean_queue_delay_ms | mean time in the bottleneck's queue of the packets that left it | ms |
+| mean_one_way_delay_ms | mean of receiving − sending time of what reached the receiver | ms |
+| completion_time_s | of a sized transfer: the receiver has every byte − the flow's start | s |
+| mean_window_packets | ∫ window dt / time / size of a full packet | packets |
+| max_window_packets | largest window / size of a full packet | packets |
+| send_rate_variance_mbps2 | variance of the sent bytes · 8 / 10^6 per second | Mbps² |
+| receive_rate_variance_mbps2 | the same of the bytes that reached the receiver | Mbps² |
 | jain | (Σ x)² / (n · Σ x²) over the flows' receiving rates | 0 to 1 |
+| buffer_use_percent | 100 · ∫ queue dt / time / the queue's limit, in the limit's unit | % |
+| efficiency_index_mbps | sum of the flows' receiving rates | Mbps |
 
 Bytes are UDP payloads, so headers and retransmissions count in the first two and not in goodput.
 The active time of a flow goes from its start (jitter included) to its stop, its completion or the
-end of the run, whichever comes first. A run's value is the mean over its flows; Jain's index
-belongs to the run. A value without any sample is None.
+end of the run, whichever comes first. A run's value is the mean over its flows; the last three
+belong to the run. A value without any sample is None.
+
+Windows and queues are integrated over every change, not sampled. A sender's time, for its window
+and the variance of its rate, goes from the flow's start to its stop, to the acknowledgement of all
+that a sized transfer has, or to the end of the run; a receiver's is the active time. Variances are
+those of a population: the whole seconds of that time, counted from the flow's start, the first one
+included. The queue's time goes from the first flow's start to the end of the run. The packet on the
+wire is not in the queue; with one of ns-3's queue discs, the packet that its device keeps ready is.
+Of ns-3's TCP, only segments with payload count, windows are in segments, and the sender's time ends
+with the receiver's.
 """
 
 from __future__ import annotations
@@ -27,7 +44,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from quicgym.envs.conversion import ControllerChoice, nanoseconds
-from quicgym.envs.scenario import Scenario
+from quicgym.envs.scenario import Scenario, closest
 from quicgym.envs.simulation import MODES, SimulatedFlow, Simulation, flow_index
 
 if TYPE_CHECKING:
@@ -47,6 +64,12 @@ class FlowResult:
     mean_rtt_ms: float | None
     p95_rtt_ms: float | None
     mean_queue_delay_ms: float | None
+    mean_one_way_delay_ms: float | None
+    completion_time_s: float | None
+    mean_window_packets: float | None
+    max_window_packets: float | None
+    send_rate_variance_mbps2: float | None
+    receive_rate_variance_mbps2: float | None
 
 
 FLOW_METRICS = (
@@ -57,8 +80,15 @@ FLOW_METRICS = (
     "mean_rtt_ms",
     "p95_rtt_ms",
     "mean_queue_delay_ms",
+    "mean_one_way_delay_ms",
+    "completion_time_s",
+    "mean_window_packets",
+    "max_window_packets",
+    "send_rate_variance_mbps2",
+    "receive_rate_variance_mbps2",
 )
-METRICS = (*FLOW_METRICS, "jain")
+RUN_METRICS = ("jain", "buffer_use_percent", "efficiency_index_mbps")
+METRICS = (*FLOW_METRICS, *RUN_METRICS)
 
 
 def jain(values: Iterable[float]) -> float | None:
@@ -73,16 +103,23 @@ def _mean(values: Iterable[float | None]) -> float | None:
     return float(np.mean(there)) if there else None
 
 
-def _measure(flow: SimulatedFlow, stop_s: float | None, end: int) -> FlowResult:
-    total = flow.statistics
+def _measure(
+    flow: SimulatedFlow, total: dict[str, Any], stop_s: float | None, end: int
+) -> FlowResult:
     ends = [end, total["completion"], None if stop_s is None else nanoseconds(stop_s)]
     active_s = (min(moment for moment in ends if moment is not None) - total["start"]) * 1e-9
 
     def mbps(count: int) -> float:
         return count * 8 / active_s / 1e6 if active_s > 0 else 0.0
 
-    def ratio(numerator: float, denominator: int) -> float | None:
+    def ratio(numerator: float, denominator: float) -> float | None:
         return numerator / denominator if denominator else None
+
+    def variance_mbps2(side: str) -> float | None:
+        return total[f"{side}_rate_variance"] * 8e-6**2 if total[f"{side}_rate_bins"] else None
+
+    completion = total["completion"]
+    window_s = total["window_seconds"]
 
     return FlowResult(
         name=flow.name,
@@ -94,6 +131,14 @@ def _measure(flow: SimulatedFlow, stop_s: float | None, end: int) -> FlowResult:
         mean_rtt_ms=ratio(1e3 * total["rtt_sum_seconds"], total["rtt_samples"]),
         p95_rtt_ms=1e3 * total["rtt_p95_seconds"] if total["rtt_samples"] else None,
         mean_queue_delay_ms=ratio(1e3 * total["queue_delay_sum_seconds"], total["queue_samples"]),
+        mean_one_way_delay_ms=ratio(
+            1e3 * total["one_way_delay_sum_seconds"], total["received_packets"]
+        ),
+        completion_time_s=None if completion is None else (completion - total["start"]) * 1e-9,
+        mean_window_packets=ratio(total["window_packet_seconds"], window_s),
+        max_window_packets=total["max_window_packets"] if window_s else None,
+        send_rate_variance_mbps2=variance_mbps2("send"),
+        receive_rate_variance_mbps2=variance_mbps2("receive"),
     )
 
 
@@ -113,20 +158,58 @@ class Result:
         self.engine = simulation.engine
         self.seed = simulation.seed
         end = nanoseconds(simulation.time)
+        totals = [flow.statistics for flow in simulation.flows]
         self.flows = tuple(
-            _measure(flow, model.stop_s, end)
-            for flow, (_, model) in zip(
-                simulation.flows, simulation.scenario.single_flows(), strict=True
+            _measure(flow, total, model.stop_s, end)
+            for flow, total, (_, model) in zip(
+                simulation.flows, totals, simulation.scenario.single_flows(), strict=True
             )
+        )
+        busy_s = (end - min(total["start"] for total in totals)) * 1e-9
+        full = simulation.scenario.bottleneck.queue.limit * busy_s
+        self._buffer_use_percent = (
+            100 * simulation.queue_occupancy_seconds / full if busy_s > 0 else None
         )
         self._traces = [simulation.trace(flow.index) for flow in simulation.flows]
         self._queue_trace = simulation.queue_trace()
 
     @property
     def metrics(self) -> dict[str, float | None]:
-        """The run's metrics: means over the flows, and Jain's index."""
+        """The run's metrics: means over the flows, and what belongs to the run."""
         means = {name: _mean(getattr(flow, name) for flow in self.flows) for name in FLOW_METRICS}
-        return {**means, "jain": jain(flow.receive_rate_mbps for flow in self.flows)}
+        return {
+            **means,
+            "jain": self.jain(),
+            "buffer_use_percent": self._buffer_use_percent,
+            "efficiency_index_mbps": sum(flow.receive_rate_mbps for flow in self.flows),
+        }
+
+    def jain(
+        self, flows: Iterable[int | str] | None = None, metric: str = "receive_rate_mbps"
+    ) -> float | None:
+        """Returns Jain's index over some flows.
+
+        Args:
+            flows: Names or indices; None: all flows.
+            metric: One of FLOW_METRICS that every one of these flows has.
+
+        Raises:
+            ValueError: No such flow or metric, no flow at all, or a flow without a value.
+        """
+        if metric not in FLOW_METRICS:
+            raise ValueError(f"no metric {metric!r} of a flow; {closest(metric, FLOW_METRICS)}")
+        names = [flow.name for flow in self.flows]
+        chosen = [
+            self.flows[flow_index(flow, names)] for flow in (names if flows is None else flows)
+        ]
+        lacking = [flow.name for flow in chosen if getattr(flow, metric) is None]
+        if not chosen or lacking:
+            raise ValueError(
+                f"{metric} of {', '.join(lacking)} has no value; leave such flows out"
+                if lacking
+                else "Jain's index of no flow; name at least one"
+            )
+        return jain(getattr(flow, metric) for flow in chosen)
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the run as JSON takes it: scenario, engine, seed, metrics and flows."""
@@ -140,14 +223,15 @@ class Result:
         }
 
     def to_pandas(self) -> pd.DataFrame:
-        """Returns one row per flow: the run's names, the flow's metrics and the run's Jain."""
+        """Returns one row per flow: the run's names, the flow's and the run's own metrics."""
         import pandas as pd
 
         frame = pd.DataFrame([asdict(flow) for flow in self.flows])
         frame.insert(0, "scenario", self.scenario.name)
         frame.insert(1, "engine", self.engine)
         frame.insert(2, "seed", self.seed)
-        frame["jain"] = self.metrics["jain"]
+        for name in RUN_METRICS:
+            frame[name] = self.metrics[name]
         return frame
 
     def trace(self, flow: int | str = 0) -> pd.DataFrame:

@@ -275,6 +275,11 @@ class Simulation:
         """Returns what waits before the bottleneck: `time` in ns, `packets`, `bytes`."""
         return np.frombuffer(self._host.queue_trace(), QUEUE_DTYPE)
 
+    @property
+    def queue_occupancy_seconds(self) -> float:
+        """∫ of the bottleneck's queue dt: packets · s, or bytes · s where bytes limit it."""
+        return float(self._host.queue_occupancy_seconds)
+
     def deliveries(self) -> np.ndarray:
         """Returns every delivery in order: `flow` (index), `packet_number`, `time` in ns.
 

@@ -34,6 +34,16 @@ struct FlowStatistics {
     Time min_rtt = 0;
     std::uint64_t queue_samples = 0;  // packets that left the bottleneck queue
     double queue_delay_sum_seconds = 0.0;
+    double one_way_delay_sum_seconds = 0.0;  // of the packets received, from sending to receiving
+    double window_seconds = 0.0;             // from the start until the sender stops sending for good
+    double window_packet_seconds = 0.0;      // the integral of the controller's window over that time
+    double max_window_packets = 0.0;
+    // Whole seconds counted from the start, until the sender (receiver) is done; the variance of the rates
+    // in them is that of a population, in (bytes per second)^2.
+    std::uint64_t send_rate_bins = 0;
+    double send_rate_variance = 0.0;
+    std::uint64_t receive_rate_bins = 0;
+    double receive_rate_variance = 0.0;
 };
 
 // One row of a flow's time series.
@@ -82,6 +92,8 @@ public:
     virtual void set_parameters(std::size_t flow, const ParameterValues& values) = 0;
     virtual const std::vector<TraceSample>& trace(std::size_t flow) const = 0;
     virtual const std::vector<QueueSample>& queue_trace() const = 0;
+    // The integral over time of what waits before the bottleneck, in the unit of the queue's limit.
+    virtual double queue_occupancy_seconds() const = 0;
     // In order of time, then flow.
     virtual std::vector<Delivery> deliveries() const = 0;
 };

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import quicgym
 from quicgym import Scenario, Simulation, load_scenario
-from quicgym.envs.result import FLOW_METRICS, METRICS, Result, jain
+from quicgym.envs.result import FLOW_METRICS, METRICS, RUN_METRICS, Result, jain
 
 
 def test_jain_of_known_shares() -> None:
@@ -66,7 +66,10 @@ def test_the_run_is_the_mean_of_its_flows(three_flows: Result) -> None:
     assert tuple(metrics) == METRICS
     for name in FLOW_METRICS:
         values = [getattr(flow, name) for flow in three_flows.flows]
-        assert metrics[name] == pytest.approx(sum(values) / 3)
+        if name == "completion_time_s":
+            assert metrics[name] is None and values == [None] * 3
+        else:
+            assert metrics[name] == pytest.approx(sum(values) / 3)
     assert metrics["jain"] == jain(flow.receive_rate_mbps for flow in three_flows.flows)
 
 
@@ -74,7 +77,8 @@ def test_pandas_view(three_flows: Result) -> None:
     frame = three_flows.to_pandas()
     assert len(frame) == 3
     assert list(frame.columns[:5]) == ["scenario", "engine", "seed", "name", "controller"]
-    assert (frame["jain"] == three_flows.metrics["jain"]).all()
+    for name in RUN_METRICS:
+        assert (frame[name] == three_flows.metrics[name]).all()
     trace = three_flows.trace("flow-2")
     assert trace["time_s"].iloc[-1] == pytest.approx(20)
     assert set(trace["mode"]) <= {"slow_start", "congestion_avoidance", "recovery"}
@@ -115,5 +119,8 @@ def test_a_flow_that_has_not_begun_has_no_rtt() -> None:
     result = Result(simulation)
     assert result.flows[0].mean_rtt_ms is None
     assert result.flows[0].send_rate_mbps == 0
+    assert result.flows[0].mean_window_packets is result.flows[0].max_window_packets is None
+    assert result.flows[0].mean_one_way_delay_ms is None
     assert result.metrics["jain"] is None
+    assert result.metrics["buffer_use_percent"] is None
     json.dumps(result.to_dict(), allow_nan=False)

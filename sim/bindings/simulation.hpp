@@ -51,6 +51,14 @@ inline nb::dict as_dict(const FlowStatistics& statistics) {
     result["min_rtt"] = statistics.min_rtt;
     result["queue_samples"] = statistics.queue_samples;
     result["queue_delay_sum_seconds"] = statistics.queue_delay_sum_seconds;
+    result["one_way_delay_sum_seconds"] = statistics.one_way_delay_sum_seconds;
+    result["window_seconds"] = statistics.window_seconds;
+    result["window_packet_seconds"] = statistics.window_packet_seconds;
+    result["max_window_packets"] = statistics.max_window_packets;
+    result["send_rate_bins"] = statistics.send_rate_bins;
+    result["send_rate_variance"] = statistics.send_rate_variance;
+    result["receive_rate_bins"] = statistics.receive_rate_bins;
+    result["receive_rate_variance"] = statistics.receive_rate_variance;
     return result;
 }
 
@@ -103,6 +111,7 @@ nb::class_<Host> bind_simulation(nb::module_& module, const char* name) {
                  check_flow(host, flow);
                  return as_bytes(host.trace(flow));
              })
+        .def_prop_ro("queue_occupancy_seconds", &Host::queue_occupancy_seconds)
         .def("queue_trace", [](const Host& host) { return as_bytes(host.queue_trace()); })
         .def("deliveries", [](const Host& host) { return as_bytes(host.deliveries()); });
 }

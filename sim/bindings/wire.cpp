@@ -90,9 +90,9 @@ nb::object poll_datagram(Endpoint& endpoint, Time now) {
 }
 
 template <class Endpoint>
-nb::dict statistics_of(const Endpoint& endpoint) {
+nb::dict statistics_of(const Endpoint& endpoint, Time now) {
     FlowStatistics statistics;
-    endpoint.add_statistics(statistics);
+    endpoint.add_statistics(now, statistics);
     return as_dict(statistics);
 }
 
@@ -102,7 +102,7 @@ nb::class_<Endpoint> bind_endpoint(nb::module_& module, const char* name) {
         .def("on_timeout", &Endpoint::on_timeout, nb::arg("now"))
         .def("poll_datagram", &poll_datagram<Endpoint>, nb::arg("now"))
         .def_prop_ro("next_timeout", &Endpoint::next_timeout)
-        .def("statistics", &statistics_of<Endpoint>);
+        .def("statistics", &statistics_of<Endpoint>, nb::arg("now") = 0);
 }
 
 }  // namespace
@@ -130,7 +130,7 @@ void bind_wire(nb::module_& module) {
         .def_prop_ro("smoothed_rtt",
                      [](const quic::Sender& sender) { return sender.sample(0).smoothed_rtt; });
     bind_endpoint<quic::Receiver>(module, "Receiver")
-        .def(nb::init<const Flow&>(), nb::arg("flow"))
+        .def(nb::init<const Flow&, Time>(), nb::arg("flow"), nb::arg("start") = 0)
         .def("on_datagram", [](quic::Receiver& receiver, Time now, const nb::bytes& prefix,
                                std::size_t size_bytes, int ecn) {
             receiver.on_datagram(now, view_of(prefix, size_bytes, ecn));

@@ -33,7 +33,7 @@ void refuse_what_needs_ns3(const Scenario& scenario) {
 // The two hosts of a flow.
 struct NativeSimulation::Hosts {
     Hosts(const Flow& flow, std::size_t index, std::uint64_t seed, Time start_time)
-        : start(start_time), sender(flow, index, seed, start_time), receiver(flow) {
+        : start(start_time), sender(flow, index, seed, start_time), receiver(flow, start_time) {
         quic::Datagram none;
         sender.poll_datagram(0, none);  // arms the first timer
     }
@@ -174,6 +174,7 @@ void NativeSimulation::run_hosts(std::size_t flow, Time end) {
     Path& backward = backward_.paths[flow];
     run_endpoint(hosts.receiver, forward.packets, backward.packets, backward.entry, end,
                  [&](Time now, const quic::Datagram& datagram) {
+                     forward.one_way_delay_sum += now - forward.packets.next_sent();
                      const auto number = hosts.receiver.on_datagram(now, quic::view(datagram));
                      if (record_deliveries_ && number) hosts.deliveries.push_back({flow, *number, now});
                  });
@@ -199,8 +200,8 @@ void NativeSimulation::take_samples() {
 
 FlowStatistics NativeSimulation::statistics(std::size_t flow) const {
     FlowStatistics statistics;
-    hosts_.at(flow)->sender.add_statistics(statistics);
-    hosts_[flow]->receiver.add_statistics(statistics);
+    hosts_.at(flow)->sender.add_statistics(now_, statistics);
+    hosts_[flow]->receiver.add_statistics(now_, statistics);
     statistics.dropped_packets = forward_.paths.at(flow).dropped_packets;
     // What still waits has not left the queue, though its departure is settled.
     std::uint64_t waiting = 0;
@@ -211,6 +212,7 @@ FlowStatistics NativeSimulation::statistics(std::size_t flow) const {
     });
     statistics.queue_samples = forward_.paths[flow].queue_samples - waiting;
     statistics.queue_delay_sum_seconds = to_seconds(forward_.paths[flow].queue_delay_sum - waiting_delay);
+    statistics.one_way_delay_sum_seconds = to_seconds(forward_.paths[flow].one_way_delay_sum);
     return statistics;
 }
 

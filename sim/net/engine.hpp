@@ -35,6 +35,7 @@ public:
     void set_parameters(std::size_t flow, const ParameterValues& values) override;
     const std::vector<TraceSample>& trace(std::size_t flow) const override;
     const std::vector<QueueSample>& queue_trace() const override { return queue_trace_; }
+    double queue_occupancy_seconds() const override { return forward_.link.occupancy_seconds(now_); }
     std::vector<Delivery> deliveries() const override;
 
 private:
@@ -48,6 +49,7 @@ private:
         std::uint64_t dropped_packets = 0;
         std::uint64_t queue_samples = 0;
         Time queue_delay_sum = 0;
+        Time one_way_delay_sum = 0;  // of the packets that their receiver got
     };
 
     // One direction of the dumbbell.

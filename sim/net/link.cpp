@@ -69,6 +69,8 @@ BottleneckLink::Outcome BottleneckLink::offer(const Transit& arriving, std::uint
     Time finish = 0;
     const auto wait_until = [&](Time departure) {
         start = departure;
+        occupancy_sum_ += static_cast<unsigned __int128>(amount(wire_bytes)) *
+                          static_cast<std::uint64_t>(start - arriving.arrival);
         push_waiting({start, last_start_, arriving.arrival, static_cast<std::uint32_t>(wire_bytes), flow});
     };
     if (!opportunities_ms_.empty()) {
@@ -83,6 +85,17 @@ BottleneckLink::Outcome BottleneckLink::offer(const Transit& arriving, std::uint
     free_at_ = finish;
     const bool lost = loss_.active() && loss_.lose_next();
     return {false, lost, start - arriving.arrival, {finish + delay_, start}};
+}
+
+double BottleneckLink::occupancy_seconds(Time now) const {
+    unsigned __int128 ahead = 0;  // the part of the waits that is still to come
+    for (std::uint64_t i = head_; i != tail_; ++i) {
+        const Waiting& packet = waiting_[i & (waiting_.size() - 1)];
+        if (packet.start <= now) continue;
+        ahead += static_cast<unsigned __int128>(amount(packet.wire_bytes)) *
+                 static_cast<std::uint64_t>(packet.start - now);
+    }
+    return static_cast<double>(occupancy_sum_ - ahead) * 1e-9;
 }
 
 Time BottleneckLink::finish_transmission(Time start, std::uint64_t wire_bytes) {

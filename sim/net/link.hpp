@@ -94,6 +94,9 @@ public:
     std::uint64_t waiting_packets() const { return tail_ - head_; }
     std::uint64_t waiting_bytes() const { return waiting_bytes_; }
 
+    // The integral over time, up to `now`, of what waits, in the unit of the queue's limit.
+    double occupancy_seconds(Time now) const;
+
     // Calls `visit(flow, queue delay)` with every packet that still waits after all events at `now`.
     template <class Visit>
     void for_each_waiting(Time now, Visit visit) const {
@@ -117,6 +120,7 @@ private:
     Time finish_transmission(Time start, std::uint64_t wire_bytes);
     Time finish_by_trace(Time arrival, std::uint64_t wire_bytes);
     void leave_before(const Transit& arriving);
+    std::uint64_t amount(std::uint64_t wire_bytes) const { return limit_in_packets_ ? 1 : wire_bytes; }
     void push_waiting(const Waiting& waiting);
 
     TransmissionTimes times_;
@@ -140,6 +144,7 @@ private:
     std::uint64_t head_ = 0;
     std::uint64_t tail_ = 0;
     std::uint64_t waiting_bytes_ = 0;
+    unsigned __int128 occupancy_sum_ = 0;  // amount times ns, of every packet's whole wait
 };
 
 }  // namespace quicgym::net

@@ -13,6 +13,7 @@ namespace quicgym::net {
 // What the network needs of a packet. Kept apart from the bytes, which only the endpoints touch.
 struct Packet {
     Transit transit;  // to the bottleneck first, to the receiver once the bottleneck served it
+    Time sent;
     std::uint32_t wire_bytes;
     bool dropped;  // at the bottleneck
 };
@@ -31,6 +32,7 @@ public:
         packet.wire_bytes =
             datagrams_[tail_ & mask()].datagram.size_bytes + static_cast<std::uint32_t>(kLinkBytes);
         packet.transit = link.send(now, packet.wire_bytes);
+        packet.sent = now;
         ++tail_;
     }
 
@@ -57,6 +59,7 @@ public:
         }
         return kNever;
     }
+    Time next_sent() const { return packets_[head_ & mask()].sent; }
     const quic::Datagram& next_datagram() const { return datagrams_[head_ & mask()].datagram; }
     void pop() { ++head_; }
 

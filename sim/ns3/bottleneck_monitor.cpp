@@ -9,14 +9,19 @@
 
 namespace quicgym::ns3_host {
 
-void BottleneckMonitor::watch(ns3::Ptr<ns3::Queue<ns3::Packet>> device_queue, ns3::Ptr<ns3::QueueDisc> disc) {
+void BottleneckMonitor::watch(ns3::Ptr<ns3::Queue<ns3::Packet>> device_queue, ns3::Ptr<ns3::QueueDisc> disc,
+                              QueueUnit unit) {
     device_queue_ = device_queue;
     disc_ = disc;
+    const char* const level = unit == QueueUnit::packets ? "PacketsInQueue" : "BytesInQueue";
+    device_queue->TraceConnectWithoutContext(level,
+                                             ns3::MakeCallback(&BottleneckMonitor::on_occupancy, this));
     device_queue->TraceConnectWithoutContext("Dequeue",
                                              ns3::MakeCallback(&BottleneckMonitor::on_device_dequeue, this));
     device_queue->TraceConnectWithoutContext("Drop",
                                              ns3::MakeCallback(&BottleneckMonitor::on_device_drop, this));
     if (disc) {
+        disc->TraceConnectWithoutContext(level, ns3::MakeCallback(&BottleneckMonitor::on_occupancy, this));
         disc->TraceConnectWithoutContext("Dequeue",
                                          ns3::MakeCallback(&BottleneckMonitor::on_disc_dequeue, this));
         disc->TraceConnectWithoutContext("Drop", ns3::MakeCallback(&BottleneckMonitor::on_disc_drop, this));
@@ -26,6 +31,11 @@ void BottleneckMonitor::watch(ns3::Ptr<ns3::Queue<ns3::Packet>> device_queue, ns
         device_queue->TraceConnectWithoutContext(
             "Enqueue", ns3::MakeCallback(&BottleneckMonitor::on_device_enqueue, this));
     }
+}
+
+// Of the device's queue or the disc's: ns-3 tells before it takes the new value over.
+void BottleneckMonitor::on_occupancy(std::uint32_t before, std::uint32_t after) {
+    occupancy_.set(now(), occupancy_.level() + after - before);
 }
 
 void BottleneckMonitor::on_device_enqueue(ns3::Ptr<const ns3::Packet> packet) {

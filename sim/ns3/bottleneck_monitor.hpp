@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "sim/simulation.hpp"
+#include "sim/time_integral.hpp"
 
 namespace quicgym::ns3_host {
 
@@ -22,13 +23,16 @@ public:
     BottleneckMonitor(const BottleneckMonitor&) = delete;
     BottleneckMonitor& operator=(const BottleneckMonitor&) = delete;
 
-    // The second is null where there is no disc. Before the simulation starts.
-    void watch(ns3::Ptr<ns3::Queue<ns3::Packet>> device_queue, ns3::Ptr<ns3::QueueDisc> disc);
+    // The second is null where there is no disc; `unit` is that of the queue's limit. Before the simulation
+    // starts.
+    void watch(ns3::Ptr<ns3::Queue<ns3::Packet>> device_queue, ns3::Ptr<ns3::QueueDisc> disc, QueueUnit unit);
     // The network dropped this packet, which starts with an IPv4 header (after a PPP header or not).
     void on_packet_lost(ns3::Ptr<const ns3::Packet> packet);
 
     void add_statistics(std::size_t flow, FlowStatistics& statistics) const;
     QueueSample sample(Time now) const;
+    // The integral over time of what waits, in the unit of the limit.
+    double occupancy_seconds(Time now) const { return occupancy_.until(now); }
     void release();
 
 private:
@@ -44,6 +48,7 @@ private:
     };
     static constexpr std::uint32_t kNoFlow = 0xffff'ffff;
 
+    void on_occupancy(std::uint32_t before, std::uint32_t after);
     void on_device_enqueue(ns3::Ptr<const ns3::Packet> packet);
     void on_device_dequeue(ns3::Ptr<const ns3::Packet> packet);
     void on_device_drop(ns3::Ptr<const ns3::Packet> packet);
@@ -53,6 +58,7 @@ private:
 
     ns3::Ptr<ns3::Queue<ns3::Packet>> device_queue_;
     ns3::Ptr<ns3::QueueDisc> disc_;
+    TimeIntegral occupancy_;
     // Without a disc: the device's queue. With one: what left the disc and waits in the device.
     std::deque<Waiting> waiting_;
     std::vector<FlowCounters> flows_;

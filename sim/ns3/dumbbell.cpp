@@ -164,7 +164,7 @@ void Dumbbell::connect_bottleneck(const Scenario& scenario, std::uint64_t seed, 
 
     const auto forward_disc = install_queue_disc(forward_device_, scenario.bottleneck, scenario);
     install_queue_disc(reverse_device_, scenario.reverse, scenario);
-    monitor.watch(forward_device_->GetQueue(), forward_disc);
+    monitor.watch(forward_device_->GetQueue(), forward_disc, scenario.bottleneck.queue_unit);
 
     if (scenario.bottleneck.loss.kind != LossKind::none) {
         reverse_device_->SetReceiveErrorModel(ns3::CreateObject<LossErrorModel>(

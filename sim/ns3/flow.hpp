@@ -12,7 +12,7 @@ public:
     virtual ~SimulatedFlow() = default;
 
     virtual Time start() const = 0;
-    virtual void add_statistics(FlowStatistics& statistics) const = 0;
+    virtual void add_statistics(Time now, FlowStatistics& statistics) const = 0;
     virtual TraceSample sample(Time now) const = 0;
     virtual ControllerSnapshot snapshot() const = 0;
     virtual ParameterValues parameters() const = 0;

@@ -197,7 +197,7 @@ std::size_t Ns3Simulation::flow_count() const {
 
 FlowStatistics Ns3Simulation::statistics(std::size_t flow) const {
     FlowStatistics statistics;
-    state_->flows_.at(flow)->add_statistics(statistics);
+    state_->flows_.at(flow)->add_statistics(state_->now_, statistics);
     state_->monitor_.add_statistics(flow, statistics);
     return statistics;
 }
@@ -221,6 +221,10 @@ const std::vector<TraceSample>& Ns3Simulation::trace(std::size_t flow) const {
 
 const std::vector<QueueSample>& Ns3Simulation::queue_trace() const {
     return state_->queue_trace_;
+}
+
+double Ns3Simulation::queue_occupancy_seconds() const {
+    return state_->monitor_.occupancy_seconds(state_->now_);
 }
 
 std::vector<Delivery> Ns3Simulation::deliveries() const {

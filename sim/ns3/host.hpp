@@ -26,6 +26,7 @@ public:
     void set_parameters(std::size_t flow, const ParameterValues& values) override;
     const std::vector<TraceSample>& trace(std::size_t flow) const override;
     const std::vector<QueueSample>& queue_trace() const override;
+    double queue_occupancy_seconds() const override;
     std::vector<Delivery> deliveries() const override;
 
     // Writes what is left of pcap and FlowMonitor files and frees ns-3 for the next simulation. The

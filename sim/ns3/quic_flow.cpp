@@ -4,7 +4,9 @@
 #include <ns3/header.h>
 #include <ns3/inet-socket-address.h>
 #include <ns3/packet.h>
+#include <ns3/simulator.h>
 #include <ns3/socket.h>
+#include <ns3/timestamp-tag.h>
 #include <ns3/udp-l4-protocol.h>
 
 #include <algorithm>
@@ -76,6 +78,8 @@ public:
         timer_.arm(now());
     }
 
+    Time one_way_delay_sum() const { return one_way_delay_sum_; }
+
     void release() {
         socket_->SetRecvCallback(ns3::MakeNullCallback<void, ns3::Ptr<ns3::Socket>>());
         socket_ = nullptr;
@@ -128,6 +132,9 @@ private:
             if (packet.PeekPacketTag(tag)) view.ecn = static_cast<quic::Ecn>(tag.GetTos() & 3);
         }
         if constexpr (std::is_same_v<Endpoint, quic::Receiver>) {
+            ns3::TimestampTag sent;
+            packet.PeekPacketTag(sent);
+            one_way_delay_sum_ += time - sent.GetTimestamp().GetTimeStep();
             const auto packet_number = endpoint_.on_datagram(time, view);
             if (packet_number && deliveries_ != nullptr)
                 deliveries_->push_back({flow_, *packet_number, time});
@@ -141,6 +148,9 @@ private:
             auto packet =
                 ns3::Create<ns3::Packet>(std::uint32_t{scratch_.size_bytes} - scratch_.prefix_bytes);
             packet->AddHeader(PrefixHeader(scratch_));
+            if constexpr (std::is_same_v<Endpoint, quic::Sender>) {
+                packet->AddPacketTag(ns3::TimestampTag(ns3::Simulator::Now()));
+            }
             if (scratch_.ecn != last_ecn_) {
                 last_ecn_ = scratch_.ecn;
                 socket_->SetIpTos(static_cast<std::uint8_t>(last_ecn_));
@@ -163,6 +173,7 @@ private:
     quic::Datagram scratch_;
     quic::Ecn last_ecn_ = quic::Ecn::not_ect;
     bool poll_due_ = false;
+    Time one_way_delay_sum_ = 0;  // of the datagrams that a receiver got
 };
 
 QuicFlow::QuicFlow(const Scenario& scenario, std::size_t index, std::uint64_t seed,
@@ -170,7 +181,7 @@ QuicFlow::QuicFlow(const Scenario& scenario, std::size_t index, std::uint64_t se
                    std::vector<Delivery>* deliveries, Failure& failure)
     : start_(flow_start(scenario, index, seed)),
       sender_(scenario.flows[index], index, seed, start_),
-      receiver_(scenario.flows[index]) {
+      receiver_(scenario.flows[index], start_) {
     const bool ecn = scenario.flows[index].ecn;
     const auto number = static_cast<std::uint32_t>(index);
     sender_driver_ = std::make_unique<EndpointDriver<quic::Sender>>(
@@ -182,9 +193,10 @@ QuicFlow::QuicFlow(const Scenario& scenario, std::size_t index, std::uint64_t se
 
 QuicFlow::~QuicFlow() = default;
 
-void QuicFlow::add_statistics(FlowStatistics& statistics) const {
-    sender_.add_statistics(statistics);
-    receiver_.add_statistics(statistics);
+void QuicFlow::add_statistics(Time time, FlowStatistics& statistics) const {
+    sender_.add_statistics(time, statistics);
+    receiver_.add_statistics(time, statistics);
+    statistics.one_way_delay_sum_seconds = to_seconds(receiver_driver_->one_way_delay_sum());
 }
 
 TraceSample QuicFlow::sample(Time time) const {

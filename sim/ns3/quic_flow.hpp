@@ -22,7 +22,7 @@ public:
     ~QuicFlow() override;
 
     Time start() const override { return start_; }
-    void add_statistics(FlowStatistics& statistics) const override;
+    void add_statistics(Time now, FlowStatistics& statistics) const override;
     TraceSample sample(Time now) const override;
     ControllerSnapshot snapshot() const override;
     ParameterValues parameters() const override;

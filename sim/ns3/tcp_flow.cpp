@@ -4,6 +4,7 @@
 #include <ns3/enum.h>
 #include <ns3/inet-socket-address.h>
 #include <ns3/object-factory.h>
+#include <ns3/simulator.h>
 #include <ns3/string.h>
 #include <ns3/tcp-bbr.h>
 #include <ns3/tcp-congestion-ops.h>
@@ -12,6 +13,7 @@
 #include <ns3/tcp-linux-reno.h>
 #include <ns3/tcp-socket-base.h>
 #include <ns3/tcp-vegas.h>
+#include <ns3/timestamp-tag.h>
 #include <ns3/uinteger.h>
 
 #include <algorithm>
@@ -124,7 +126,10 @@ TcpFlow::TcpFlow(const Scenario& scenario, std::size_t index, std::uint64_t seed
       listener_(create_socket(receiver_node, scenario.flows[index], segment_bytes_)),
       peer_(receiver_address(index)),
       timer_(sender_node->GetId(), [this] { on_timer(); }),
-      window_(kInitialWindowSegments * segment_bytes_) {
+      window_(kInitialWindowSegments * segment_bytes_),
+      window_integral_(start_, window_),
+      sent_bins_(start_, stop_),
+      received_bins_(start_, stop_) {
     socket_->Bind(ns3::InetSocketAddress(sender_address(index), kPort));
     socket_->SetDataSentCallback(ns3::MakeCallback(&TcpFlow::on_room, this));
     socket_->TraceConnectWithoutContext("Tx", ns3::MakeCallback(&TcpFlow::on_sent, this));
@@ -195,6 +200,8 @@ void TcpFlow::on_readable(ns3::Ptr<ns3::Socket> socket) {
     }
     if (application_.finite() && completion_ == kNever && goodput_bytes_ == application_.total_bytes()) {
         completion_ = now();
+        sent_bins_.finish(completion_, sent_bytes_);
+        received_bins_.finish(completion_, received_bytes_);
     }
 }
 
@@ -206,6 +213,8 @@ void TcpFlow::on_sent(ns3::Ptr<const ns3::Packet> payload, const ns3::TcpHeader&
                       ns3::Ptr<const ns3::TcpSocketBase>) {
     const std::uint32_t bytes = payload->GetSize();
     if (bytes == 0) return;
+    payload->AddPacketTag(ns3::TimestampTag(ns3::Simulator::Now()));
+    sent_bins_.advance(now(), sent_bytes_);
     ++sent_packets_;
     sent_bytes_ += datagram_bytes(*payload, header);
     const ns3::SequenceNumber32 first = header.GetSequenceNumber();
@@ -251,12 +260,17 @@ void TcpFlow::on_acknowledged(ns3::Ptr<const ns3::Packet>, const ns3::TcpHeader&
 void TcpFlow::on_received(ns3::Ptr<const ns3::Packet> payload, const ns3::TcpHeader& header,
                           ns3::Ptr<const ns3::TcpSocketBase>) {
     if (payload->GetSize() == 0) return;
+    ns3::TimestampTag sent;
+    payload->PeekPacketTag(sent);
+    one_way_delay_sum_ += now() - sent.GetTimestamp().GetTimeStep();
+    received_bins_.advance(now(), received_bytes_);
     ++received_packets_;
     received_bytes_ += datagram_bytes(*payload, header);
 }
 
 void TcpFlow::on_window(std::uint32_t, std::uint32_t after) {
     window_ = after;
+    if (now() <= end()) window_integral_.set(now(), after);
 }
 
 void TcpFlow::on_in_flight(std::uint32_t, std::uint32_t after) {
@@ -284,7 +298,7 @@ void TcpFlow::on_ecn_state(ns3::TcpSocketState::EcnState_t, ns3::TcpSocketState:
     if (after == ns3::TcpSocketState::ECN_ECE_RCVD) ++ecn_marks_;
 }
 
-void TcpFlow::add_statistics(FlowStatistics& statistics) const {
+void TcpFlow::add_statistics(Time time, FlowStatistics& statistics) const {
     statistics.start = start_;
     statistics.completion = completion_;
     statistics.sent_packets += sent_packets_;
@@ -300,6 +314,19 @@ void TcpFlow::add_statistics(FlowStatistics& statistics) const {
     statistics.rtt_sum_seconds += rtt_.sum_seconds();
     statistics.rtt_p95_seconds = rtt_.quantile_seconds(0.95);
     statistics.min_rtt = min_rtt_;
+    statistics.one_way_delay_sum_seconds = to_seconds(one_way_delay_sum_);
+
+    const Time until = std::max(start_, std::min(time, end()));
+    const auto packet_bytes = static_cast<double>(segment_bytes_);
+    statistics.window_seconds = to_seconds(until - start_);
+    statistics.window_packet_seconds = window_integral_.until(until) / packet_bytes;
+    statistics.max_window_packets = static_cast<double>(window_integral_.maximum()) / packet_bytes;
+    const RateBins sent = sent_bins_.at(time, sent_bytes_);
+    statistics.send_rate_bins = sent.count();
+    statistics.send_rate_variance = sent.variance();
+    const RateBins received = received_bins_.at(time, received_bytes_);
+    statistics.receive_rate_bins = received.count();
+    statistics.receive_rate_variance = received.variance();
 }
 
 TraceSample TcpFlow::sample(Time time) const {

@@ -9,12 +9,15 @@
 #include <ns3/tcp-header.h>
 #include <ns3/tcp-socket-base.h>
 
+#include <algorithm>
 #include <deque>
 
 #include "sim/ns3/flow.hpp"
 #include "sim/ns3/timer.hpp"
 #include "sim/quic/application.hpp"
 #include "sim/quic/rtt_histogram.hpp"
+#include "sim/rate_bins.hpp"
+#include "sim/time_integral.hpp"
 
 namespace quicgym::ns3_host {
 
@@ -33,7 +36,7 @@ public:
             const ns3::Ptr<ns3::Node>& sender_node, const ns3::Ptr<ns3::Node>& receiver_node);
 
     Time start() const override { return start_; }
-    void add_statistics(FlowStatistics& statistics) const override;
+    void add_statistics(Time now, FlowStatistics& statistics) const override;
     TraceSample sample(Time now) const override;
     ControllerSnapshot snapshot() const override;
     ParameterValues parameters() const override { return {}; }
@@ -48,6 +51,7 @@ private:
         bool retransmitted;
     };
 
+    Time end() const { return std::min(stop_, completion_); }
     void on_timer();
     void write();
     void on_accepted(ns3::Ptr<ns3::Socket> socket, const ns3::Address& from);
@@ -87,6 +91,7 @@ private:
     std::deque<SentSegment> sent_segments_;
 
     std::uint64_t window_ = 0;
+    TimeIntegral window_integral_;
     std::uint64_t in_flight_ = 0;
     double pacing_rate_ = 0.0;
     Time latest_rtt_ = 0;
@@ -106,6 +111,9 @@ private:
     std::uint64_t timeouts_ = 0;
     std::uint64_t ecn_marks_ = 0;
     Time completion_ = kNever;
+    Time one_way_delay_sum_ = 0;
+    RateBins sent_bins_;
+    RateBins received_bins_;
 };
 
 }  // namespace quicgym::ns3_host

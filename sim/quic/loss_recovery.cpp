@@ -81,6 +81,7 @@ void Sender::on_ack(Time now, const AckFrame& ack) {
     event.app_limited = app_limited_until_ != 0;
     event.random = &random_;
     controller_->on_ack(event);
+    watch_window(now);
 }
 
 // Between two ACKs the backlog cannot fall far, so looking once per ACK misses nothing. Once full,

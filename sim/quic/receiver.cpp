@@ -11,8 +11,10 @@ constexpr std::size_t kControlRoom = 1 + 8 + 1 + 1 + 8 + 1;  // MAX_DATA, MAX_ST
 
 }  // namespace
 
-Receiver::Receiver(const Flow& flow)
-    : window_bytes_(flow.flow_control_window_bytes), limit_(flow.flow_control_window_bytes) {}
+Receiver::Receiver(const Flow& flow, Time start)
+    : window_bytes_(flow.flow_control_window_bytes),
+      limit_(flow.flow_control_window_bytes),
+      received_bins_(start, flow.stop) {}
 
 struct Receiver::Handler : FrameHandler {
     Receiver& receiver;
@@ -26,6 +28,7 @@ struct Receiver::Handler : FrameHandler {
 };
 
 std::optional<std::uint64_t> Receiver::on_datagram(Time now, const DatagramView& datagram) {
+    received_bins_.advance(now, received_bytes_);
     ++received_packets_;
     received_bytes_ += datagram.size_bytes;
     if (phase_ == Phase::closed) return std::nullopt;
@@ -81,7 +84,10 @@ void Receiver::on_stream(Time now, const StreamFrame& frame) {
         limit_ = consumed + window_bytes_;
         send_limits_ = true;
     }
-    if (fin_offset_ == consumed && completion_ == kNever) completion_ = now;
+    if (fin_offset_ == consumed && completion_ == kNever) {
+        completion_ = now;
+        received_bins_.finish(now, received_bytes_);
+    }
 }
 
 void Receiver::on_ack(Time now, const AckFrame& ack) {
@@ -173,11 +179,14 @@ void Receiver::send_packet(Time now, Datagram& out) {
     out.ecn = Ecn::not_ect;
 }
 
-void Receiver::add_statistics(FlowStatistics& statistics) const {
+void Receiver::add_statistics(Time now, FlowStatistics& statistics) const {
     statistics.completion = completion_;
     statistics.received_packets = received_packets_;
     statistics.received_bytes = received_bytes_;
     statistics.goodput_bytes = goodput_bytes_;
+    const RateBins bins = received_bins_.at(now, received_bytes_);
+    statistics.receive_rate_bins = bins.count();
+    statistics.receive_rate_variance = bins.variance();
 }
 
 }  // namespace quicgym::quic

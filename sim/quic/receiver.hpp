@@ -11,6 +11,7 @@
 #include "sim/quic/frames.hpp"
 #include "sim/quic/range_set.hpp"
 #include "sim/quic/rtt_estimator.hpp"
+#include "sim/rate_bins.hpp"
 #include "sim/scenario.hpp"
 #include "sim/simulation.hpp"
 
@@ -18,7 +19,8 @@ namespace quicgym::quic {
 
 class Receiver {
 public:
-    explicit Receiver(const Flow& flow);
+    // `start` is the flow's, with jitter.
+    Receiver(const Flow& flow, Time start);
 
     // Returns the packet number when the datagram held a new, well-formed application-data packet.
     std::optional<std::uint64_t> on_datagram(Time now, const DatagramView& datagram);
@@ -28,7 +30,7 @@ public:
 
     std::uint64_t received_bytes() const { return received_bytes_; }  // UDP payload, duplicates included
     ParseError last_error() const { return last_error_; }
-    void add_statistics(FlowStatistics& statistics) const;
+    void add_statistics(Time now, FlowStatistics& statistics) const;
 
 private:
     enum class Phase : std::uint8_t { listening, accepting, connected, closed };
@@ -73,6 +75,7 @@ private:
     std::uint64_t received_packets_ = 0;
     std::uint64_t received_bytes_ = 0;
     std::uint64_t goodput_bytes_ = 0;
+    RateBins received_bins_;
 };
 
 }  // namespace quicgym::quic

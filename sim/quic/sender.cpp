@@ -33,7 +33,9 @@ Sender::Sender(const Flow& flow, std::size_t flow_index, std::uint64_t seed, Tim
       send_buffer_bytes_(flow.send_buffer_bytes),
       random_(seed, RandomPurpose::controller, flow_index),
       start_(start),
-      stop_(flow.stop) {}
+      stop_(flow.stop),
+      window_(start, controller_->window_bytes()),
+      sent_bins_(start, flow.stop) {}
 
 // ---- connection ----------------------------------------------------------------------------
 
@@ -55,7 +57,7 @@ struct Sender::Handler : FrameHandler {
     void on_max_stream_data(std::uint64_t stream_id, std::uint64_t limit) {
         if (stream_id == kStreamId) sender.stream_.raise_stream_limit(limit);
     }
-    void on_connection_close(std::uint64_t) { sender.phase_ = Phase::closed; }
+    void on_connection_close(std::uint64_t) { sender.close(now); }
 };
 
 ParseError Sender::on_datagram(Time now, const DatagramView& datagram) {
@@ -82,7 +84,11 @@ ParseError Sender::on_datagram(Time now, const DatagramView& datagram) {
 void Sender::on_timeout(Time now) {
     if (phase_ == Phase::closed) return;
     if (now >= stop_) {
-        phase_ = phase_ == Phase::idle ? Phase::closed : Phase::closing;
+        if (phase_ == Phase::idle) {
+            close(now);
+        } else {
+            phase_ = Phase::closing;
+        }
         return;
     }
     if (phase_ == Phase::idle && now >= start_) {
@@ -96,12 +102,19 @@ void Sender::on_timeout(Time now) {
         if (loss_time_ <= now) {
             detect_losses(now);
             resolve_oldest(now);
+            watch_window(now);
         } else if (loss_time_ == kNever && in_flight_ > 0 && probe_deadline() <= now) {
             ++probe_count_;
             ++probe_timeouts_;
             probes_to_send_ = kProbesPerTimeout;
         }
     }
+}
+
+void Sender::close(Time now) {
+    phase_ = Phase::closed;
+    closed_time_ = now;
+    sent_bins_.finish(now, sent_bytes_);
 }
 
 void Sender::on_handshake_reply(Time now, const AckFrame& ack) {
@@ -124,6 +137,7 @@ void Sender::on_handshake_reply(Time now, const AckFrame& ack) {
     event.largest_acked_sent_time = initial_sent_time_;
     event.random = &random_;
     controller_->on_ack(event);
+    watch_window(now);
 }
 
 bool Sender::poll_handshake(Time now, Datagram& out) {
@@ -135,12 +149,13 @@ bool Sender::poll_handshake(Time now, Datagram& out) {
         writer.varint(0);  // caused by no frame
         writer.varint(0);  // no reason phrase
         finish_packet(now, writer, out, writer.position(), {}, false);
-        phase_ = Phase::closed;
+        close(now);
         return true;
     }
     if (phase_ == Phase::connecting && send_initial_) {
         write_initial(out, kServerConnectionId, kClientConnectionId, initial_number_++, kNoPacket,
                       kClientHelloBytes);
+        sent_bins_.advance(now, sent_bytes_);
         ++sent_packets_;
         sent_bytes_ += out.size_bytes;
         send_initial_ = false;
@@ -254,6 +269,7 @@ void Sender::finish_packet(Time now, const Writer& writer, Datagram& out, std::s
     out.prefix_bytes = static_cast<std::uint8_t>(writer.position());
     out.size_bytes = static_cast<std::uint16_t>(datagram_bytes);
     out.ecn = ecn_ ? Ecn::ect_0 : Ecn::not_ect;
+    sent_bins_.advance(now, sent_bytes_);
     ++sent_packets_;
     sent_bytes_ += datagram_bytes;
 
@@ -283,6 +299,7 @@ void Sender::finish_packet(Time now, const Writer& writer, Datagram& out, std::s
     next_send_ = std::max(next_send_, now) +
                  static_cast<Time>(static_cast<double>(datagram_bytes) * pacing_ns_per_byte_ + 0.5);
     controller_->on_packet_sent(now, datagram_bytes, in_flight_);
+    watch_window(now);
 }
 
 // RFC 9002 6.2.4: with nothing new to send, a probe carries the oldest unacknowledged data.
@@ -323,6 +340,7 @@ void Sender::arm_timer(Time now) {
 
 void Sender::set_parameters(Time now, const ParameterValues& values) {
     controller_->set_parameters(values);
+    if (phase_ != Phase::closed) watch_window(now);
     // An idle endpoint keeps its start: nothing that it does depends on the controller yet.
     if (phase_ == Phase::connected) next_timeout_ = now;
 }
@@ -345,7 +363,7 @@ TraceSample Sender::sample(Time now) const {
     return sample;
 }
 
-void Sender::add_statistics(FlowStatistics& statistics) const {
+void Sender::add_statistics(Time now, FlowStatistics& statistics) const {
     statistics.start = start_;
     statistics.sent_packets = sent_packets_;
     statistics.sent_bytes = sent_bytes_;
@@ -360,6 +378,15 @@ void Sender::add_statistics(FlowStatistics& statistics) const {
     statistics.rtt_sum_seconds = rtt_histogram_.sum_seconds();
     statistics.rtt_p95_seconds = rtt_histogram_.quantile_seconds(0.95);
     statistics.min_rtt = rtt_.minimum();
+
+    const Time end = std::max(start_, std::min(now, closed_time_));
+    const auto packet_bytes = static_cast<double>(max_datagram_bytes_);
+    statistics.window_seconds = to_seconds(end - start_);
+    statistics.window_packet_seconds = window_.until(end) / packet_bytes;
+    statistics.max_window_packets = static_cast<double>(window_.maximum()) / packet_bytes;
+    const RateBins bins = sent_bins_.at(now, sent_bytes_);
+    statistics.send_rate_bins = bins.count();
+    statistics.send_rate_variance = bins.variance();
 }
 
 }  // namespace quicgym::quic

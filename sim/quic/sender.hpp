@@ -17,8 +17,10 @@
 #include "sim/quic/send_stream.hpp"
 #include "sim/quic/sent_packets.hpp"
 #include "sim/random.hpp"
+#include "sim/rate_bins.hpp"
 #include "sim/scenario.hpp"
 #include "sim/simulation.hpp"
+#include "sim/time_integral.hpp"
 
 namespace quicgym::quic {
 
@@ -42,7 +44,7 @@ public:
     const Controller& controller() const { return *controller_; }
 
     TraceSample sample(Time now) const;  // received_bytes is the host's to fill in
-    void add_statistics(FlowStatistics& statistics) const;
+    void add_statistics(Time now, FlowStatistics& statistics) const;
 
 private:
     enum class Phase : std::uint8_t { idle, connecting, connected, closing, closed };
@@ -50,6 +52,8 @@ private:
 
     // sender.cpp: connection, sending
     void on_handshake_reply(Time now, const AckFrame& ack);
+    void close(Time now);
+    void watch_window(Time now) { window_.set(now, controller_->window_bytes()); }
     bool poll_handshake(Time now, Datagram& out);
     std::size_t begin_packet(Writer& writer, Time now, std::size_t reserve);
     void finish_packet(Time now, const Writer& writer, Datagram& out, std::size_t size, StreamChunk chunk,
@@ -126,6 +130,9 @@ private:
     std::uint64_t persistent_congestion_events_ = 0;
     std::uint64_t probe_timeouts_ = 0;
     std::uint64_t blocked_events_ = 0;
+    Time closed_time_ = kNever;
+    TimeIntegral window_;
+    RateBins sent_bins_;
     RttHistogram rtt_histogram_;
 };
 
