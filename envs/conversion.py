@@ -142,9 +142,12 @@ def _flow(scenario: Scenario, name: str, flow: Flow, controller: ControllerInfo)
     core.controller = controller.name
     if controller.python_class is not None:
         core.set_python_controller(controller)
+    parameters = flow.parameters
+    if flow.controller is None and flow.transport == "quic":
+        parameters = scenario.controller_parameters.get(controller.name, {})
     core.parameters = {
         key: list(value) if isinstance(value, tuple) else [value]
-        for key, value in flow.parameters.items()
+        for key, value in parameters.items()
     }
     core.application = _application(flow.application)
     core.start = nanoseconds(flow.start_s)

@@ -67,6 +67,7 @@ Name = Annotated[
     ),
 ]
 ParameterNumber = Annotated[float, Field(strict=True, allow_inf_nan=True)]
+Parameters = dict[str, ParameterNumber | tuple[ParameterNumber, ...]]
 
 
 class ScenarioError(ValueError):
@@ -91,6 +92,48 @@ def _problem(field: str, value: Any, problem: str, remedy: str) -> PydanticCusto
 
 class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+def _check_parameters(controller: str, parameters: Parameters, named_in: str, where: str) -> None:
+    """Raises a validation error for an unknown controller or a parameter that it does not take.
+
+    Args:
+        controller: A name of the catalogue, or a registered one.
+        parameters: Its parameters.
+        named_in: The field that names the controller.
+        where: The field that holds the parameters.
+    """
+    try:
+        info = controllers.find(controller)
+    except KeyError:
+        raise _problem(
+            named_in, controller, "no such controller",
+            closest(controller, controllers.names()),
+        ) from None  # fmt: skip
+    except ImportError as error:
+        raise _problem(
+            named_in, controller, str(error), "mend that package, or choose another one"
+        ) from error
+    specifications = {entry.name: entry for entry in info.parameters}
+    for name, value in parameters.items():
+        if name not in specifications:
+            raise _problem(
+                f"{where}.{name}", value, f"{controller} has no such parameter",
+                closest(name, specifications),
+            )  # fmt: skip
+        specification = specifications[name]
+        if isinstance(value, tuple) != specification.is_list or value == ():
+            raise _problem(
+                f"{where}.{name}", value, "wrong type",
+                "give a list of numbers" if specification.is_list else "give one number",
+            )  # fmt: skip
+        for number in value if isinstance(value, tuple) else (value,):
+            if not specification.minimum <= number <= specification.maximum:
+                raise _problem(
+                    f"{where}.{name}", value, "out of range",
+                    f"give {specification.minimum:g} to {specification.maximum:g}"
+                    f" {specification.unit}".rstrip(),
+                )  # fmt: skip
 
 
 class Queue(_Model):
@@ -265,7 +308,7 @@ class Flow(_Model):
     count: PositiveInteger = 1
     controller: str | None = None
     """Null: chosen by whoever runs the scenario."""
-    parameters: dict[str, ParameterNumber | tuple[ParameterNumber, ...]] = Field(
+    parameters: Parameters = Field(
         default={}, description="a number, or a list of numbers where the catalogue says so"
     )
     """Of the controller; what is left out keeps the catalogue's default.
@@ -316,37 +359,7 @@ class Flow(_Model):
                     closest(controller, TCP_CONTROLLERS),
                 )  # fmt: skip
             return  # ns-3 knows its attributes; the engine checks them
-        try:
-            info = controllers.find(controller)
-        except KeyError:
-            raise _problem(
-                "controller", controller, "no such controller",
-                closest(controller, controllers.names()),
-            ) from None  # fmt: skip
-        except ImportError as error:
-            raise _problem(
-                "controller", controller, str(error), "mend that package, or choose another one"
-            ) from error
-        specifications = {entry.name: entry for entry in info.parameters}
-        for name, value in self.parameters.items():
-            if name not in specifications:
-                raise _problem(
-                    f"parameters.{name}", value, f"{controller} has no such parameter",
-                    closest(name, specifications),
-                )  # fmt: skip
-            specification = specifications[name]
-            if isinstance(value, tuple) != specification.is_list or value == ():
-                raise _problem(
-                    f"parameters.{name}", value, "wrong type",
-                    "give a list of numbers" if specification.is_list else "give one number",
-                )  # fmt: skip
-            for number in value if isinstance(value, tuple) else (value,):
-                if not specification.minimum <= number <= specification.maximum:
-                    raise _problem(
-                        f"parameters.{name}", value, "out of range",
-                        f"give {specification.minimum:g} to {specification.maximum:g}"
-                        f" {specification.unit}".rstrip(),
-                    )  # fmt: skip
+        _check_parameters(controller, self.parameters, "controller", "parameters")
 
 
 class Scenario(_Model):
@@ -365,6 +378,12 @@ class Scenario(_Model):
     """From the receivers to the senders. Null: as the bottleneck, drop-tail and without loss."""
     access: Access
     flows: tuple[Flow, ...] = Field(min_length=1, description="a list of at least one flow")
+    controller_parameters: dict[str, Parameters] = Field(
+        default={},
+        description="a mapping of controllers, each with a mapping of parameters: a number, or a "
+        "list of numbers where the catalogue says so",
+    )
+    """By controller's name, for the QUIC flows that name no controller and are given this one."""
     max_datagram_bytes: DatagramBytes = 1200
     """UDP payload of a full packet."""
 
@@ -420,6 +439,9 @@ class Scenario(_Model):
             )  # fmt: skip
         for index, flow in enumerate(self.flows):
             self._check_times(index, flow)
+        for controller, parameters in self.controller_parameters.items():
+            field = "controller_parameters"
+            _check_parameters(controller, parameters, field, f"{field}.{controller}")
         names = [name for name, _ in self.single_flows()]
         for name in names:
             if names.count(name) > 1:

@@ -152,10 +152,16 @@ def _locate(location: tuple[int | str, ...]) -> tuple[type[BaseModel], str]:
             model, inner = inner[0], []
         if isinstance(step, str) and step in model.model_fields:
             inner = list(_models_in(model.model_fields[step].annotation))
-        elif path[:1] == ["flows"] and "parameters" in path[:-1]:
+        elif _is_parameter(path):
             continue  # a member of the union "a number or a list"
         path.append(str(step))
     return model, ".".join(path)
+
+
+def _is_parameter(path: list[str]) -> bool:
+    if path[:1] == ["controller_parameters"]:
+        return len(path) == 3
+    return path[:1] == ["flows"] and "parameters" in path[:-1]
 
 
 def _kind(model: type[BaseModel]) -> str | None:

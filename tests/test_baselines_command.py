@@ -196,6 +196,9 @@ def test_resume_runs_again_what_has_changed(quicgym: Command, tmp_path: Path) ->
     own_scenario(tmp_path, duration_s=3)
     assert quicgym(*arguments).returncode == 0
     assert len(read_finished(tmp_path / "results/baselines")) == 2
+    own_scenario(tmp_path, duration_s=3, controller_parameters={"bbr": {"gamma": 20}})
+    assert quicgym(*arguments).returncode == 0
+    assert len(read_finished(tmp_path / "results/baselines")) == 3
 
 
 def test_a_failing_run_is_named_and_the_others_go_on(tmp_path: Path) -> None:

@@ -211,6 +211,34 @@ def test_the_printed_tables_refer_to_scenarios_and_keep_their_digits() -> None:
             ["flows.0.parameters", "name the flow's controller"],
         ),
         (
+            {"controller_parameters": {"cubic*": {"theta": 0.5}}},
+            ["controller_parameters = 'cubic*'", "no such controller", "did you mean cubic"],
+        ),
+        (
+            {"controller_parameters": {"cubic+": {"period": 200}}},
+            [
+                "controller_parameters.cubic+.period = 200",
+                "cubic+ has no such parameter",
+                "period_ms",
+            ],
+        ),
+        (
+            {"controller_parameters": {"cubic+": {"theta": 2}}},
+            ["controller_parameters.cubic+.theta = 2", "out of range"],
+        ),
+        (
+            {"controller_parameters": {"cubic+": {"theta": "half"}}},
+            ["controller_parameters.cubic+.theta = 'half'", "valid number", "a number, or a list"],
+        ),
+        (
+            {"controller_parameters": {"bbr": {"gain_cycle": 1}}},
+            ["controller_parameters.bbr.gain_cycle = 1", "give a list"],
+        ),
+        (
+            {"controller_parameters": {"cubic+": 0.5}},
+            ["controller_parameters.cubic+ = 0.5", "a mapping of controllers"],
+        ),
+        (
             {"flows": [{"transport": "tcp", "controller": "ebcc"}]},
             ["flows.0.controller = 'ebcc'", "newreno, linux-reno, cubic, bbr, vegas"],
         ),
@@ -441,6 +469,13 @@ scenarios = st.builds(
     reverse=st.none() | links,
     access=accesses,
     flows=st.lists(flows, min_size=1, max_size=4).map(tuple),
+    controller_parameters=st.dictionaries(
+        st.sampled_from(["bbr", "ebcc"]),
+        st.dictionaries(
+            st.sampled_from(["gamma", "probe_rtt_duration_ms"]), st.floats(1, 100), max_size=2
+        ),
+        max_size=2,
+    ),
     max_datagram_bytes=st.integers(1200, 1472),
 )
 

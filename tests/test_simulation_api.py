@@ -180,6 +180,41 @@ def test_a_flow_keeps_its_own_controller_and_parameters() -> None:
     assert simulation.flows[0].parameters["gamma"] == 12.5
 
 
+def test_controller_parameters_are_for_flows_that_are_given_the_controller() -> None:
+    scenario = Scenario.model_validate(
+        {
+            **load_scenario("ebcc-single").model_dump(),
+            "controller_parameters": {
+                "ebcc": {"gamma": 12.5, "gain_cycle": [1.5, 0.5]},
+                "cubic": {"beta": 0.6},
+            },
+            "flows": [{"name": "named", "controller": "ebcc"}, {"count": 2}],
+        }
+    )
+    simulation = Simulation(scenario, controllers=["ebcc", "newreno"])
+    named, given, other = simulation.flows
+    assert named.parameters["gamma"] == 30
+    assert given.parameters["gamma"] == 12.5
+    assert given.parameters["gain_cycle"] == [1.5, 0.5]
+    assert given.parameters["beta"] == named.parameters["beta"]
+    assert other.controller == "newreno"
+    assert Simulation(scenario, controllers="cubic").flows[1].parameters["beta"] == 0.6
+
+
+@pytest.mark.ns3
+def test_controller_parameters_are_not_for_tcp() -> None:
+    scenario = Scenario.model_validate(
+        {
+            **load_scenario("ebcc-single").model_dump(),
+            "controller_parameters": {"cubic": {"beta": 0.6}},
+            "flows": [{"transport": "tcp"}, {}],
+        }
+    )
+    with Simulation(scenario, "ns3", controllers="cubic") as simulation:
+        assert simulation.flows[0].parameters == {}
+        assert simulation.flows[1].parameters["beta"] == 0.6
+
+
 def test_the_rate_schedule_and_the_mahimahi_trace_set_the_rate(tmp_path: Path) -> None:
     base = load_scenario("ebcc-single").model_dump()
     slow = Scenario.model_validate(
