@@ -21,6 +21,11 @@ def needs(paper: Paper) -> Iterator[tuple[str, str]]:
     for figure in paper.figures:
         for scenario in (*figure.scenarios, *(row.scenario for row in figure.rows)):
             yield from ((scenario, name) for name in figure.algorithms or everyone)
+    yield from claim_needs(paper)
+
+
+def claim_needs(paper: Paper) -> Iterator[tuple[str, str]]:
+    """Yields scenario and algorithm of every run that the claims need."""
     for claim in paper.claims:
         for check in claim.checks:
             yield from ((scenario, name) for scenario in check.within for name in check.of)

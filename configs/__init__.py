@@ -13,6 +13,7 @@ from quicgym.configs.paper import (
     PaperError,
     PrintedTable,
     TableRow,
+    Variation,
     load_paper,
     paper_names,
 )
@@ -28,6 +29,7 @@ __all__ = [
     "PaperError",
     "PrintedTable",
     "TableRow",
+    "Variation",
     "load_paper",
     "paper_names",
 ]

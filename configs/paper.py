@@ -165,6 +165,23 @@ class Claim(_Model):
     checks: tuple[Check, ...]
 
 
+class Variation(_Model):
+    """One value of something that the paper leaves open, other than the scenarios have it."""
+
+    name: str
+    fields: dict[str, Any] = {}
+    """Field of a scenario, dotted, such as bottleneck.queue.limit -> its value."""
+    controller_parameters: dict[str, dict[str, float | tuple[float, ...]]] = {}
+
+
+class Watched(_Model):
+    """A quantity that is shown beside the verdicts of each variation."""
+
+    scenario: str
+    algorithm: str
+    metric: str
+
+
 class Paper(_Model):
     """Everything of one paper that can be reproduced."""
 
@@ -175,6 +192,9 @@ class Paper(_Model):
     tables: tuple[PrintedTable, ...] = ()
     figures: tuple[Figure, ...] = ()
     claims: tuple[Claim, ...] = ()
+    variations: tuple[Variation, ...] = ()
+    """For benchmarks/reproduction.py: under each of them the claims are judged again."""
+    watched: tuple[Watched, ...] = ()
 
     @model_validator(mode="after")
     def _references_exist(self) -> Paper:
