@@ -19,6 +19,7 @@ import pandas as pd
 from quicgym import __version__, _core
 from quicgym.benchmarks import drawings, figures, tables
 from quicgym.benchmarks.measurements import Measurements
+from quicgym.benchmarks.paper_needs import scenarios_of
 from quicgym.benchmarks.results_folder import prepare
 from quicgym.benchmarks.runner import (
     RUNS_FILE,
@@ -30,7 +31,7 @@ from quicgym.benchmarks.runner import (
 )
 from quicgym.configs import Paper, TableRow, load_paper
 from quicgym.console import say, wide_console
-from quicgym.envs import Scenario, ScenarioError, load_scenario, scenario_names
+from quicgym.envs import Scenario, ScenarioError, load_scenario
 from quicgym.envs.scenario import EngineName
 from quicgym.envs.simulation import NS3_REMEDY, check_engine, ns3_version
 
@@ -43,7 +44,7 @@ class Request:
     """What the user asked for."""
 
     scenarios: Sequence[str]
-    """Names or paths; empty: all that quicgym brings."""
+    """Names or paths; empty: the eBCC paper's."""
     controllers: Sequence[str]
     """Empty: those of the paper's tables."""
     engine: str | None
@@ -94,7 +95,7 @@ def run_baselines(request: Request) -> int:
 
 
 def _jobs(request: Request, engine: EngineName, paper: Paper) -> list[Job]:
-    names = request.scenarios or scenario_names()
+    names = request.scenarios or list(scenarios_of(paper))
     scenarios = [load_scenario(name) for name in dict.fromkeys(names)]
     _check_names(scenarios)
     chosen = list(dict.fromkeys(request.controllers)) or list(paper.algorithms)

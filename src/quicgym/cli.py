@@ -108,7 +108,7 @@ def baselines(
         str | None,
         typer.Option(
             metavar="native|ns3",
-            help="Default: native, and one ns-3 row per table when all scenarios run.",
+            help="Default: native, and one ns-3 row per table when no scenario is named.",
         ),
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Runs the seeds 0 to N-1.", metavar="N")] = 5,
@@ -127,9 +127,10 @@ def baselines(
 ) -> None:
     """Run the papers' experiments; print their tables with our values beside the printed ones.
 
-    Each experiment runs with NewReno, CUBIC, BBR and eBCC unless --controller says otherwise.
-    Results (runs.jsonl, results.json, results.parquet), the time series of seed 0 and the figures
-    go to DIR; results of an earlier run are moved to DIR/previous-<time>.
+    Without --scenario these are the eBCC paper's. Each runs with NewReno, CUBIC, BBR and eBCC
+    unless --controller says otherwise. Results (runs.jsonl, results.json, results.parquet), the
+    time series of seed 0 and the figures go to DIR; results of an earlier run are moved to
+    DIR/previous-<time>.
     """
     from quicgym.benchmarks.baselines import Request, run_baselines
 
