@@ -31,7 +31,8 @@ those of a population: the whole seconds of that time, counted from the flow's s
 included. The queue's time goes from the first flow's start to the end of the run. The packet on the
 wire is not in the queue; with one of ns-3's queue discs, the packet that its device keeps ready is.
 Of ns-3's TCP, only segments with payload count, windows are in segments, and the sender's time ends
-with the receiver's.
+with the receiver's; a segment that arrives and brings nothing new counts as sent only, because ns-3
+does not tell of it.
 """
 
 from __future__ import annotations
