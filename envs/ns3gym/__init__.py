@@ -1,5 +1,7 @@
-"""ns3-gym's protocol over ZeroMQ."""
+"""ns3-gym's protocol over ZeroMQ: the simulation's end and the agent's."""
 
+from quicgym.envs.ns3gym.client import Ns3GymEnv
 from quicgym.envs.ns3gym.errors import MessageError, Ns3GymError, PeerError, PeerGoneError
+from quicgym.envs.ns3gym.server import serve
 
-__all__ = ["MessageError", "Ns3GymError", "PeerError", "PeerGoneError"]
+__all__ = ["MessageError", "Ns3GymEnv", "Ns3GymError", "PeerError", "PeerGoneError", "serve"]
