@@ -7,7 +7,13 @@ Controller.
 from quicgym._core import AckEvent, EcnEvent, LossEvent, Random, RateSample
 from quicgym.controllers.description import ControllerInfo, Parameter
 from quicgym.controllers.python_controller import Controller, ControllerError, describe
-from quicgym.controllers.registry import catalogue, find, names, registered
+from quicgym.controllers.registry import (
+    catalogue,
+    find,
+    names,
+    registered,
+    switching_members,
+)
 
 __all__ = [
     "AckEvent",
@@ -24,4 +30,5 @@ __all__ = [
     "find",
     "names",
     "registered",
+    "switching_members",
 ]

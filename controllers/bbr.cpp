@@ -336,6 +336,30 @@ void Bbr::on_persistent_congestion(Time now) {
     window_bytes_ = derived_.min_window_bytes;
 }
 
+// The model goes on. An old RTprop stays, so that ProbeRTT measures anew when this controller is
+// active again; a ProbeRTT that it had to leave is over, since nobody keeps the queue empty for it.
+void Bbr::on_ack_standing_by(const AckEvent& event) {
+    round_count_ += event.round_start ? 1 : 0;
+    update_bandwidth(event);
+    update_round_trip(event, false);
+    if (mode_ == ControllerMode::probe_rtt) leave_probe_rtt(event);
+}
+
+// What the path holds without a queue; in ProbeRTT the window says nothing about it.
+std::uint64_t Bbr::window_to_hand_over() const {
+    const std::uint64_t target = bounded_window(in_flight_target(1.0));
+    return mode_ == ControllerMode::probe_rtt ? target : std::min(window_bytes_, target);
+}
+
+// The window moves to targetCwnd from there. A Startup that never was comes now, whatever others
+// have found: their windows may have kept the path from being full.
+void Bbr::take_over(std::uint64_t window_bytes, bool) {
+    in_recovery_ = packet_conservation_ = lost_since_decision_ = idle_restart_ = false;
+    window_bytes_ = std::max(window_bytes, derived_.min_window_bytes);
+    prior_window_bytes_ = window_bytes_;
+    update_pacing_rate();
+}
+
 // BBR version 1 does not react to ECN.
 void Bbr::on_ecn(const EcnEvent&) {}
 

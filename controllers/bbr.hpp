@@ -23,6 +23,9 @@ public:
     void set_parameters(const ParameterValues& values) override;
     ParameterValues parameters() const override;
     ControllerSnapshot snapshot() const override;
+    void on_ack_standing_by(const AckEvent& event) override;
+    std::uint64_t window_to_hand_over() const override;
+    void take_over(std::uint64_t window_bytes, bool slow_start) override;
 
 protected:
     // What an algorithm built on BBR decides about ProbeRTT before it passes an ACK on; BBR's own

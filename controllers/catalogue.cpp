@@ -7,8 +7,10 @@
 #include "controllers/cubic.hpp"
 #include "controllers/delayed_update.hpp"
 #include "controllers/ibcca.hpp"
+#include "controllers/ibcca_cubic.hpp"
 #include "controllers/newreno.hpp"
 #include "controllers/parameters.hpp"
+#include "controllers/switching.hpp"
 #include "controllers/vegas.hpp"
 
 namespace quicgym {
@@ -59,7 +61,8 @@ const std::vector<ControllerSpecification>& catalogue() {
         newreno_specification(),      cubic_specification(),      vegas_specification(),
         bbr_specification(),          bbr_smooth_specification(), bbr_extended_specification(),
         bbr_combined_specification(), ebcc_specification(),       ibcca_specification(),
-        newreno_plus_specification(), cubic_plus_specification(),
+        newreno_plus_specification(), cubic_plus_specification(), ibcca_cubic_specification(),
+        switching_specification(),
     };
     return controllers;
 }

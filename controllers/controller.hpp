@@ -38,6 +38,7 @@ struct AckEvent {
     std::uint64_t prior_in_flight_bytes = 0;  // before this ACK frame
     std::uint64_t in_flight_bytes = 0;        // after it
     std::uint64_t blocked_events = 0;         // so far: send buffer full, or DATA_BLOCKED sent (RFC 9000 4.1)
+    std::uint64_t unsent_bytes = 0;           // written by the application, not yet sent a first time
     RateSample sample;
     bool app_limited = false;  // the sender, not the window, limits sending now (RFC 9002 7.8)
     bool round_start = false;  // this ACK begins a new packet-timed round
@@ -95,6 +96,20 @@ public:
     virtual void on_loss(const LossEvent& event) = 0;
     virtual void on_persistent_congestion(Time now) = 0;
     virtual void on_ecn(const EcnEvent& event) = 0;
+
+    // ---- Several controllers on one connection, of which one is active (switching.hpp) ----
+
+    // In place of on_ack while another controller is active. What is known of the path stays
+    // current; window and state stand still. RFC 9002 7.8 says what that takes: app_limited is set,
+    // and so it is in the rate sample, because another one's window sets the rate.
+    virtual void on_ack_standing_by(const AckEvent& event) { on_ack(event); }
+    // The window with which a successor keeps the path as full as it is.
+    virtual std::uint64_t window_to_hand_over() const { return window_bytes_; }
+    // Becomes active and begins with this window. `slow_start`: nobody has filled the path yet. A
+    // controller that does not care begins with its own window.
+    virtual void take_over(std::uint64_t window_bytes, bool slow_start) {
+        (void)window_bytes, (void)slow_start;
+    }
 
     // Replaces the named parameters and keeps the state. Throws std::invalid_argument, naming the
     // parameter, value and range, and changes nothing in that case.

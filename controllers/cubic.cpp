@@ -183,6 +183,16 @@ void Cubic::scale_window(double factor, bool ends_slow_start) {
     publish();
 }
 
+// RFC 9438 4.10: congestion avoidance that no loss began has its plateau at the window itself.
+void Cubic::take_over(std::uint64_t window_bytes, bool slow_start) {
+    window_ = std::max(static_cast<double>(window_bytes) * segments_per_byte_,
+                       static_cast<double>(kMinimumWindowDatagrams));
+    if (!slow_start) slow_start_threshold_ = window_;
+    w_max_ = 0.0;
+    epoch_start_ = kNever;
+    publish();
+}
+
 void Cubic::apply_parameters(const CubicParameters& parameters) {
     parameters_ = parameters;
     alpha_ = 3.0 * (1.0 - parameters.beta) / (1.0 + parameters.beta);

@@ -147,6 +147,11 @@ void DelayedUpdate::on_persistent_congestion(Time now) {
     start_over(now);
 }
 
+void DelayedUpdate::take_over(std::uint64_t window_bytes, bool slow_start) {
+    controller_->take_over(window_bytes, slow_start);
+    publish();
+}
+
 void DelayedUpdate::apply_parameters(const DelayedUpdateParameters& parameters) {
     parameters_ = parameters;
     period_ = static_cast<Time>(parameters.period_ms * 1e6);

@@ -92,6 +92,13 @@ void Ibcca::on_ack(const AckEvent& event) {
     }
 }
 
+// Tests go on; blocked events count from the moment at which this controller is active again.
+void Ibcca::on_ack_standing_by(const AckEvent& event) {
+    finish_test(event);
+    blocked_before_ = event.blocked_events;
+    Bbr::on_ack_standing_by(event);
+}
+
 // True when this ACK ends a test and its delay is known.
 bool Ibcca::finish_test(const AckEvent& event) {
     bool finished = false;

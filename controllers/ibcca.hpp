@@ -24,6 +24,7 @@ public:
     Ibcca(const ParameterValues& values, std::uint64_t max_datagram_bytes);
 
     void on_ack(const AckEvent& event) override;
+    void on_ack_standing_by(const AckEvent& event) override;
     void set_parameters(const ParameterValues& values) override;
     ParameterValues parameters() const override;
 

@@ -89,6 +89,13 @@ void NewReno::scale_window(double factor, bool ends_slow_start) {
     update_pacing_rate();
 }
 
+void NewReno::take_over(std::uint64_t window_bytes, bool slow_start) {
+    window_bytes_ = std::max(window_bytes, kMinimumWindowDatagrams * max_datagram_bytes_);
+    if (!slow_start) slow_start_threshold_ = window_bytes_;
+    acked_bytes_ = 0;
+    update_pacing_rate();
+}
+
 void NewReno::update_pacing_rate() {
     const double gain = in_slow_start() ? parameters_.slow_start_pacing_gain : parameters_.pacing_gain;
     pacing_rate_ = pacing_.rate(gain, static_cast<double>(window_bytes_));

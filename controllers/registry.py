@@ -29,6 +29,15 @@ def catalogue() -> tuple[ControllerInfo, ...]:
     )
 
 
+@cache
+def switching_members() -> tuple[str, ...]:
+    """Returns the controllers among which `switching` chooses.
+
+    The index of a name is the value of the parameter `active` that puts that controller in force.
+    """
+    return tuple(_core.switching_members())
+
+
 def _parameter(default: list[float], is_list: bool, **fields: Any) -> Parameter:
     return Parameter(default=default if is_list else default[0], **fields)
 

@@ -113,6 +113,13 @@ void Vegas::on_persistent_congestion(Time) {
     publish();
 }
 
+void Vegas::take_over(std::uint64_t window_bytes, bool slow_start) {
+    window_ = std::max(static_cast<double>(window_bytes) * packets_per_byte_, kMinimumWindow);
+    if (!slow_start) slow_start_threshold_ = window_;
+    round_min_rtt_ = kNever;  // measured under another window
+    publish();
+}
+
 void Vegas::publish() {
     const double bytes = window_ * static_cast<double>(max_datagram_bytes_);
     window_bytes_ = static_cast<std::uint64_t>(static_cast<std::int64_t>(bytes + 0.5));

@@ -46,6 +46,7 @@ class Driver:
         app_limited: bool = False,
         round_start: bool = False,
         blocked: int = 0,
+        unsent: int = 0,
     ) -> None:
         """One ACK frame, `after` ns later than the event before it."""
         self.now += after
@@ -70,6 +71,7 @@ class Driver:
         event.round_start = round_start
         self.blocked += blocked
         event.blocked_events = self.blocked
+        event.unsent_bytes = unsent
         event.random = self.random
         self.controller.on_ack(event)
 

@@ -9,8 +9,9 @@ from conftest import Command
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from quicgym import Scenario, controllers, load_scenario
+from quicgym import Scenario, Simulation, controllers, load_scenario
 from quicgym.benchmarks.parity import compare, first_difference
+from quicgym.envs.scenario import EngineName
 from quicgym.envs.simulation import DELIVERY_DTYPE, ns3_version
 
 
@@ -42,7 +43,7 @@ def test_all_controllers_with_1_3_and_5_flows(quicgym: Command) -> None:
     "controller",
     [
         *("vegas", "bbr-smooth", "bbr-extended", "bbr-combined"),
-        *("ibcca", "newreno+", "cubic+"),
+        *("ibcca", "newreno+", "cubic+", "ibcca-cubic", "switching"),
     ],
 )
 def test_controllers_beside_the_four_of_the_command(scenario: str, controller: str) -> None:
@@ -59,6 +60,37 @@ def test_a_blocked_sender() -> None:
     description["flows"] = [flow]
     comparison = compare(Scenario.model_validate(description), "ibcca")
     assert comparison.difference is None
+
+
+@pytest.mark.ns3
+def test_a_controller_that_is_switched_every_100_ms() -> None:
+    def deliveries(engine: EngineName) -> np.ndarray:
+        with Simulation(
+            "ebcc-flows-3", engine, 1, "switching", trace_interval_ms=None, record_deliveries=True
+        ) as simulation:
+            for tenth in range(1, 200):
+                simulation.run_until(tenth / 10)
+                for index, flow in enumerate(simulation.flows):
+                    members = len(controllers.switching_members())
+                    flow.set_parameters(active=7 * (tenth + index) % members)
+            simulation.run()
+            return simulation.deliveries()
+
+    native = deliveries("native")
+    assert len(native) > 20_000
+    assert first_difference(native, deliveries("ns3")) is None
+
+
+@pytest.mark.ns3
+def test_a_sender_that_switches_by_itself() -> None:
+    description = load_scenario("ebcc-single").model_dump(exclude_none=True)
+    bursts = {
+        **{"kind": "bursts", "rate_mbps": 10.0, "burst_rate_mbps": 20.0},
+        **{"burst_duration_s": 1.0, "burst_period_s": 5.0, "burst_count": 3},
+    }
+    description["flows"] = [description["flows"][0] | {"application": bursts}]
+    scenario = Scenario.model_validate(description)
+    assert compare(scenario, "ibcca-cubic").difference is None
 
 
 @pytest.mark.ns3

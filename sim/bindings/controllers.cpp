@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "controllers/catalogue.hpp"
+#include "controllers/switching.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -84,6 +85,7 @@ void bind_events(nb::module_& m) {
         .def_rw("prior_in_flight_bytes", &AckEvent::prior_in_flight_bytes)
         .def_rw("in_flight_bytes", &AckEvent::in_flight_bytes)
         .def_rw("blocked_events", &AckEvent::blocked_events)
+        .def_rw("unsent_bytes", &AckEvent::unsent_bytes)
         .def_rw("sample", &AckEvent::sample)
         .def_rw("app_limited", &AckEvent::app_limited)
         .def_rw("round_start", &AckEvent::round_start)
@@ -175,6 +177,8 @@ void bind_controllers(nb::module_& m) {
         },
         "name"_a, "parameters"_a = nb::dict(), "max_datagram_bytes"_a = 1200,
         "A controller of the catalogue, with its defaults overridden by `parameters`.");
+    m.def("switching_members", &switching_members,
+          "The controllers among which `switching` chooses, in the order of its parameter `active`.");
     m.def("catalogue", &describe_catalogue, "Every controller and its parameters, as a list of dicts.");
     m.def(
         "complete_parameters",

@@ -76,7 +76,7 @@ void Sender::on_ack(Time now, const AckFrame& ack) {
     event.newly_acked_bytes = acked_bytes;
     event.prior_in_flight_bytes = prior_in_flight;
     event.in_flight_bytes = in_flight_;
-    watch_send_buffer(now);
+    event.unsent_bytes = watch_send_buffer(now);
     event.blocked_events = blocked_events_ + send_buffer_events_;
     event.app_limited = app_limited_until_ != 0;
     event.random = &random_;
@@ -87,8 +87,8 @@ void Sender::on_ack(Time now, const AckFrame& ack) {
 // Between two ACKs the backlog cannot fall far, so looking once per ACK misses nothing. Once full,
 // the buffer counts as full until a third of it is free, which is when Linux wakes a writer: without
 // the gap every packet at the limit would be an event. An application that is always ahead of the
-// network, such as a bulk transfer, fills the buffer once.
-void Sender::watch_send_buffer(Time now) {
+// network, such as a bulk transfer, fills the buffer once. Returns the unsent bytes.
+std::uint64_t Sender::watch_send_buffer(Time now) {
     const std::uint64_t unsent = application_.written_bytes(now) - stream_.next_offset();
     if (unsent > send_buffer_bytes_) {
         send_buffer_events_ += send_buffer_full_ ? 0 : 1;
@@ -96,6 +96,7 @@ void Sender::watch_send_buffer(Time now) {
     } else if (unsent <= send_buffer_bytes_ / 3 * 2) {
         send_buffer_full_ = false;
     }
+    return unsent;
 }
 
 // draft-cheng-iccrg-delivery-rate-estimation-02, section 3.3.

@@ -135,6 +135,7 @@ void Sender::on_handshake_reply(Time now, const AckFrame& ack) {
     event.smoothed_rtt = rtt_.smoothed();
     event.min_rtt = rtt_.minimum();
     event.largest_acked_sent_time = initial_sent_time_;
+    event.unsent_bytes = application_.written_bytes(now);
     event.random = &random_;
     controller_->on_ack(event);
     watch_window(now);

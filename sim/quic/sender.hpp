@@ -71,7 +71,7 @@ private:
     std::uint64_t detect_losses(Time now);
     void resolve_oldest(Time now);
     RateSample take_rate_sample(Time now, const SentPacket& newest);
-    void watch_send_buffer(Time now);
+    std::uint64_t watch_send_buffer(Time now);
 
     // Read or written for every packet.
     std::unique_ptr<Controller> controller_;

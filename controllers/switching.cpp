@@ -1,0 +1,140 @@
+#include "controllers/switching.hpp"
+
+#include "controllers/parameters.hpp"
+
+namespace quicgym {
+
+Switching::Switching(const std::vector<std::string>& members, std::uint64_t max_datagram_bytes)
+    : Controller(max_datagram_bytes) {
+    for (const auto& member : members) members_.push_back(make_controller(member, {}, max_datagram_bytes));
+    publish();
+}
+
+// Of no use to the others: it tells the active one how to pace after silence.
+void Switching::on_packet_sent(Time now, std::uint64_t bytes, std::uint64_t in_flight_bytes) {
+    if (sending_since_ == kNever) sending_since_ = now;
+    members_[active_]->on_packet_sent(now, bytes, in_flight_bytes);
+    publish();
+}
+
+void Switching::on_ack(const AckEvent& event) {
+    // From a copy, so that the active one draws what it would draw alone.
+    Random random = *event.random;
+    AckEvent standing_by = event;
+    standing_by.app_limited = standing_by.sample.app_limited = true;
+    standing_by.random = &random;
+    for (std::size_t i = 0; i < members_.size(); ++i) {
+        if (i != active_) members_[i]->on_ack_standing_by(standing_by);
+    }
+    AckEvent own = event;
+    // Packets from before the switch left at another one's rate.
+    own.sample.app_limited |= event.largest_acked_sent_time < sending_since_;
+    members_[active_]->on_ack(own);
+    publish();
+}
+
+void Switching::on_loss(const LossEvent& event) {
+    for (const auto& member : members_) member->on_loss(event);
+    publish();
+}
+
+void Switching::on_persistent_congestion(Time now) {
+    for (const auto& member : members_) member->on_persistent_congestion(now);
+    publish();
+}
+
+void Switching::on_ecn(const EcnEvent& event) {
+    for (const auto& member : members_) member->on_ecn(event);
+    publish();
+}
+
+ControllerSnapshot Switching::snapshot() const {
+    return members_[active_]->snapshot();
+}
+
+void Switching::begin_with(std::size_t member) {
+    active_ = member;
+    publish();
+}
+
+void Switching::activate(std::size_t member) {
+    if (member == active_) return;
+    const Controller& former = *members_[active_];
+    const ControllerMode mode = former.snapshot().mode;
+    const bool slow_start = mode == ControllerMode::slow_start || mode == ControllerMode::startup;
+    members_[member]->take_over(former.window_to_hand_over(), slow_start);
+    active_ = member;
+    sending_since_ = kNever;
+    publish();
+}
+
+void Switching::publish() {
+    window_bytes_ = members_[active_]->window_bytes();
+    pacing_rate_ = members_[active_]->pacing_rate();
+}
+
+namespace {
+
+constexpr char kName[] = "switching";
+
+struct SwitchingParameters {
+    double active = 0.0;
+};
+
+const ParameterTable<SwitchingParameters>& table() {
+    using P = SwitchingParameters;
+    static const std::string description = [] {
+        std::string text = "The controller in force, rounded to a whole number:";
+        for (std::size_t i = 0; i < switching_members().size(); ++i) {
+            text += (i == 0 ? " " : ", ") + std::to_string(i) + " " + switching_members()[i];
+        }
+        return text;
+    }();
+    static const ParameterTable<P> rows = {
+        number<P, &P::active>("active", 0.0, static_cast<double>(switching_members().size() - 1), "",
+                              description.c_str(), "IBCCA V, which recommends it for two of them"),
+    };
+    return rows;
+}
+
+// The choice is a parameter, and so anybody's who can set one while the connection runs.
+class SwitchingByParameter final : public Switching {
+public:
+    SwitchingByParameter(const ParameterValues& values, std::uint64_t max_datagram_bytes)
+        : Switching(switching_members(), max_datagram_bytes),
+          parameters_(with_values(table(), kName, SwitchingParameters(), values)) {
+        begin_with(chosen());
+    }
+
+    void set_parameters(const ParameterValues& values) override {
+        parameters_ = with_values(table(), kName, parameters_, values);
+        activate(chosen());
+    }
+    ParameterValues parameters() const override { return to_values(table(), parameters_); }
+
+private:
+    std::size_t chosen() const { return static_cast<std::size_t>(parameters_.active + 0.5); }
+
+    SwitchingParameters parameters_;
+};
+
+}  // namespace
+
+const std::vector<std::string>& switching_members() {
+    static const std::vector<std::string> names = {"newreno",    "cubic",        "vegas",        "bbr",
+                                                   "bbr-smooth", "bbr-extended", "bbr-combined", "ebcc",
+                                                   "ibcca",      "newreno+",     "cubic+"};
+    return names;
+}
+
+ControllerSpecification switching_specification() {
+    return {
+        kName, "Any of the other controllers, chosen while the connection runs",
+        "IBCCA, section V, recommends it and has not tried it",
+        specifications(table(), SwitchingParameters()),
+        [](const ParameterValues& values, std::uint64_t max_datagram_bytes) -> std::unique_ptr<Controller> {
+            return std::make_unique<SwitchingByParameter>(values, max_datagram_bytes);
+        }};
+}
+
+}  // namespace quicgym

@@ -1,0 +1,49 @@
+// Several controllers on one connection, of which one is active, and which one may change at any
+// time: what the IBCCA paper recommends for two of them, and what an agent needs that chooses.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "controllers/catalogue.hpp"
+#include "controllers/controller.hpp"
+
+namespace quicgym {
+
+// All members hear of ACKs, losses and ECN marks, so that what they know of the path is current;
+// only the active one's window and pacing rate are in force. Who is active, and by what rule, is
+// the subclass's to say. Members have the catalogue's parameters.
+class Switching : public Controller {
+public:
+    // `members` are names of the catalogue; the first one is active.
+    Switching(const std::vector<std::string>& members, std::uint64_t max_datagram_bytes);
+
+    void on_packet_sent(Time now, std::uint64_t bytes, std::uint64_t in_flight_bytes) override;
+    void on_ack(const AckEvent& event) override;
+    void on_loss(const LossEvent& event) override;
+    void on_persistent_congestion(Time now) override;
+    void on_ecn(const EcnEvent& event) override;
+    ControllerSnapshot snapshot() const override;
+
+protected:
+    std::size_t active() const { return active_; }
+    // The connection begins with this member: nothing is handed over.
+    void begin_with(std::size_t member);
+    // Hands the connection over; without effect when it is active already.
+    void activate(std::size_t member);
+
+private:
+    void publish();
+
+    std::vector<std::unique_ptr<Controller>> members_;
+    std::size_t active_ = 0;
+    Time sending_since_ = 0;  // the active one's first packet; kNever: there is none yet
+};
+
+// The members of the controller `switching` in the order of its parameter `active`.
+const std::vector<std::string>& switching_members();
+
+ControllerSpecification switching_specification();
+
+}  // namespace quicgym
