@@ -474,8 +474,9 @@ class Scenario(_Model):
 def read_mahimahi(path: Path) -> list[int]:
     """Reads a mahimahi trace: the times in ms at which one packet may go, in ascending order.
 
-    A time may repeat; its packets then leave in the same millisecond. Raises a validation error
-    that names the file where it is missing, empty, not of numbers or not ascending.
+    A time may repeat; its packets then leave in the same millisecond. Blank lines and lines that
+    begin with # are skipped, and any line ends will do. Raises a validation error that names the
+    file where it is missing, empty, not of numbers or not ascending.
     """
     try:
         lines = path.read_text(encoding="ascii").splitlines()
@@ -486,18 +487,23 @@ def read_mahimahi(path: Path) -> list[int]:
             "give the path of a mahimahi trace, absolute or from the YAML's folder",
         ) from None  # fmt: skip
     times: list[int] = []
+    latest = 0
     for number, line in enumerate(lines, start=1):
-        if not line.strip():
+        text = line.strip()
+        if not text or text.startswith("#"):
             continue
-        where = f"{path}:{number}"
-        if not line.strip().isdecimal() or int(line) >= 2**32:
-            raise _problem("", where, f"{line!r} is not a time", "give whole milliseconds per line")
-        times.append(int(line))
-        if len(times) > 1 and times[-1] < times[-2]:
+        if not text.isdecimal() or (time := int(text)) >= 2**32:
             raise _problem(
-                "", where, f"{times[-1]} ms comes after {times[-2]} ms",
+                "", f"{path}:{number}", f"{line!r} is not a time",
+                "give whole milliseconds per line",
+            )  # fmt: skip
+        if time < latest:
+            raise _problem(
+                "", f"{path}:{number}", f"{time} ms comes after {latest} ms",
                 "sort the trace in ascending order",
             )  # fmt: skip
+        times.append(time)
+        latest = time
     if not times or times[-1] == 0:
         raise _problem(
             "", str(path), "the trace is empty",

@@ -49,7 +49,8 @@ def load_scenario(name_or_path: str | Path) -> Scenario:
         raise ScenarioError(
             f"unknown scenario {text!r}; {closest(text, scenario_names())}; or give a YAML's path"
         )
-    return _parse((SCENARIOS / f"{text}.yaml").read_text(encoding="utf-8"), f"{text}.yaml", Path())
+    file = SCENARIOS / f"{text}.yaml"
+    return _parse(file.read_text(encoding="utf-8"), file.name, Path(str(SCENARIOS)))
 
 
 def _read(path: Path) -> Scenario:

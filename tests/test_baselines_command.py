@@ -100,9 +100,11 @@ def test_csv(quicgym: Command) -> None:
 
 
 @pytest.mark.long
-def test_everything_runs_with_a_cross_check_row_per_table(quicgym: Command) -> None:
+def test_everything_runs_with_a_cross_check_row_per_table(quicgym: Command, tmp_path: Path) -> None:
     done = quicgym("baselines", "--seeds", "2", "--out", "all")
     assert done.returncode == 0, done.stderr
+    runs = json.loads((tmp_path / "all/results.json").read_text())["runs"]
+    assert all(run["scenario"].startswith("ebcc-") for run in runs)
     for number in range(2, 9):
         assert f"Table {number}:" in done.stdout
     if ns3_version() is None:

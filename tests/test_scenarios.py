@@ -24,6 +24,7 @@ from quicgym.envs.scenario import (
     Queue,
     RateStep,
     Transfer,
+    read_mahimahi,
 )
 
 GOOD: dict[str, Any] = {
@@ -60,6 +61,52 @@ def test_every_packaged_scenario_loads() -> None:
         scenario = load_scenario(name)
         assert scenario.name == name
         assert scenario.source
+
+
+def test_what_the_papers_left_for_later_says_so() -> None:
+    beyond = [name for name in scenario_names() if name.startswith("beyond-")]
+    assert set(beyond) == {
+        *(f"beyond-ebcc-mixed-{other}" for other in ("newreno", "cubic", "bbr", "all")),
+        *("beyond-ebcc-rtt-2", "beyond-ebcc-rtt-3", "beyond-ebcc-cellular"),
+        *(f"beyond-high-latency-loss-{percent}" for percent in ("0.01", "0.1", "1", "5")),
+        *(f"beyond-high-latency-burst-{percent}" for percent in ("0.1", "1", "5")),
+    }
+    for name in beyond:
+        scenario = load_scenario(name)
+        assert scenario.description
+        assert "what it left for later" in scenario.source
+        assert None in [flow.controller for _, flow in scenario.single_flows()]
+        scenario.check_engine("native")
+
+
+def test_the_lossy_links_lose_what_their_names_say() -> None:
+    for name in scenario_names():
+        kind, _, percent = name.removeprefix("beyond-high-latency-").partition("-")
+        if not name.startswith("beyond-high-latency-"):
+            continue
+        loss = load_scenario(name).bottleneck.loss
+        if isinstance(loss, GilbertElliottLoss):
+            assert kind == "burst"
+            assert 1 / loss.bad_to_good == pytest.approx(5)
+            share = loss.good_to_bad / (loss.good_to_bad + loss.bad_to_good)
+        else:
+            assert isinstance(loss, BernoulliLoss) and kind == "loss"
+            share = loss.probability
+        assert 100 * share == pytest.approx(float(percent), rel=1e-4)
+
+
+def test_the_shipped_trace_is_found_from_any_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    trace = load_scenario("beyond-ebcc-cellular").bottleneck.trace
+    assert trace is not None
+    times = read_mahimahi(trace)
+    assert times[-1] == 60_000
+    assert trace.stat().st_size < 200_000
+    assert "lte.trace --model lte --mean-mbps 6 --duration-s 60 --seed 0" in (
+        trace.parent / "README.md"
+    ).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -340,6 +387,23 @@ def test_bad_traces(tmp_path: Path, content: str | None, expected: list[str]) ->
     message = error_of(path)
     for text in [str(path), "bottleneck.trace", "rates.trace", *expected]:
         assert text in message
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"1\n1\n4\n", b"1\r\n1\r\n4\r\n", b"# Mbps\n\n1\n  1 \n\t# more\n4", b"1\r1\r4\r"],
+)
+def test_line_ends_comments_and_blank_lines_of_traces(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "rates.trace"
+    path.write_bytes(content)
+    assert read_mahimahi(path) == [1, 1, 4]
+
+
+def test_a_trace_of_an_hour(tmp_path: Path) -> None:
+    path = tmp_path / "hour.trace"
+    path.write_text("".join(f"{time}\n" for time in range(1, 3_600_001)))
+    times = read_mahimahi(path)
+    assert len(times) == times[-1] == 3_600_000
 
 
 def test_a_trace_is_found_beside_its_yaml_and_runs_on_native_only(tmp_path: Path) -> None:
