@@ -27,7 +27,6 @@ public:
     ControllerSnapshot snapshot() const override;
 
 protected:
-    std::size_t active() const { return active_; }
     // The connection begins with this member: nothing is handed over.
     void begin_with(std::size_t member);
     // Hands the connection over; without effect when it is active already.

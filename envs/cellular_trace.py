@@ -2,7 +2,7 @@
 
 After the model of a cellular link that Sprout infers with (Winstein, Sivaraman and Balakrishnan,
 "Stochastic Forecasts Achieve High Throughput and Low Delay over Cellular Networks", NSDI 2013,
-section 3.1): packets may go in a Poisson process whose rate is a Brownian motion, and outages have
+section 3): packets may go in a Poisson process whose rate is a Brownian motion, and outages have
 exponential lengths. What we had to add, so that a trace has a mean and can be as long as one likes:
 
 - The rate is reflected at 0 and at its peak, and so uniform between them at every moment.
