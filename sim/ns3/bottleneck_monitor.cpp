@@ -39,7 +39,7 @@ void BottleneckMonitor::on_occupancy(std::uint32_t before, std::uint32_t after) 
 }
 
 void BottleneckMonitor::on_device_enqueue(ns3::Ptr<const ns3::Packet> packet) {
-    const auto view = view_of_framed_packet(*packet, flows_.size());
+    const auto view = view_of_framed_packet(*packet, kPppBytes, counters_.flow_count());
     waiting_.push_back({nullptr, now(), view ? view->flow : kNoFlow});
 }
 
@@ -47,14 +47,12 @@ void BottleneckMonitor::on_device_dequeue(ns3::Ptr<const ns3::Packet>) {
     const Waiting packet = waiting_.front();
     waiting_.pop_front();
     if (packet.flow == kNoFlow) return;
-    FlowCounters& counters = flows_[packet.flow];
-    ++counters.queue_samples;
-    counters.queue_delay_sum += now() - packet.arrival;
+    counters_.count_queue_delay(packet.flow, now() - packet.arrival);
 }
 
 void BottleneckMonitor::on_device_drop(ns3::Ptr<const ns3::Packet> packet) {
-    const auto view = view_of_framed_packet(*packet, flows_.size());
-    if (view && view->carries_data) ++flows_[view->flow].dropped_packets;
+    const auto view = view_of_framed_packet(*packet, kPppBytes, counters_.flow_count());
+    if (view && view->carries_data) counters_.count_drop(view->flow);
 }
 
 void BottleneckMonitor::on_packet_lost(ns3::Ptr<const ns3::Packet> packet) {
@@ -62,14 +60,14 @@ void BottleneckMonitor::on_packet_lost(ns3::Ptr<const ns3::Packet> packet) {
 }
 
 void BottleneckMonitor::on_disc_dequeue(ns3::Ptr<const ns3::QueueDiscItem> item) {
-    const auto view = view_of_item(*item, flows_.size());
+    const auto view = view_of_item(*item, counters_.flow_count());
     waiting_.push_back(
         {ns3::PeekPointer(item), item->GetTimeStamp().GetTimeStep(), view ? view->flow : kNoFlow});
 }
 
 void BottleneckMonitor::on_disc_drop(ns3::Ptr<const ns3::QueueDiscItem> item) {
-    const auto view = view_of_item(*item, flows_.size());
-    if (view && view->carries_data) ++flows_[view->flow].dropped_packets;
+    const auto view = view_of_item(*item, counters_.flow_count());
+    if (view && view->carries_data) counters_.count_drop(view->flow);
 }
 
 void BottleneckMonitor::on_disc_drop_after_dequeue(ns3::Ptr<const ns3::QueueDiscItem> item, const char*) {
@@ -78,13 +76,6 @@ void BottleneckMonitor::on_disc_drop_after_dequeue(ns3::Ptr<const ns3::QueueDisc
         return waiting.item == ns3::PeekPointer(item);
     });
     if (found != waiting_.rend()) waiting_.erase(std::next(found).base());
-}
-
-void BottleneckMonitor::add_statistics(std::size_t flow, FlowStatistics& statistics) const {
-    const FlowCounters& counters = flows_[flow];
-    statistics.dropped_packets += counters.dropped_packets;
-    statistics.queue_samples += counters.queue_samples;
-    statistics.queue_delay_sum_seconds += to_seconds(counters.queue_delay_sum);
 }
 
 QueueSample BottleneckMonitor::sample(Time time) const {

@@ -8,8 +8,8 @@
 
 #include <cstdint>
 #include <deque>
-#include <vector>
 
+#include "sim/ns3/flow_counters.hpp"
 #include "sim/simulation.hpp"
 #include "sim/time_integral.hpp"
 
@@ -19,7 +19,7 @@ namespace quicgym::ns3_host {
 // device's own) until the device takes it out to transmit it.
 class BottleneckMonitor {
 public:
-    explicit BottleneckMonitor(std::size_t flow_count) : flows_(flow_count) {}
+    explicit BottleneckMonitor(std::size_t flow_count) : counters_(flow_count) {}
     BottleneckMonitor(const BottleneckMonitor&) = delete;
     BottleneckMonitor& operator=(const BottleneckMonitor&) = delete;
 
@@ -29,18 +29,15 @@ public:
     // The network dropped this packet, which starts with an IPv4 header (after a PPP header or not).
     void on_packet_lost(ns3::Ptr<const ns3::Packet> packet);
 
-    void add_statistics(std::size_t flow, FlowStatistics& statistics) const;
+    void add_statistics(std::size_t flow, FlowStatistics& statistics) const {
+        counters_.add_statistics(flow, statistics);
+    }
     QueueSample sample(Time now) const;
     // The integral over time of what waits, in the unit of the limit.
     double occupancy_seconds(Time now) const { return occupancy_.until(now); }
     void release();
 
 private:
-    struct FlowCounters {
-        std::uint64_t dropped_packets = 0;
-        std::uint64_t queue_samples = 0;
-        Time queue_delay_sum = 0;
-    };
     struct Waiting {
         const ns3::QueueItem* item;  // identity only; null without a queue disc
         Time arrival;
@@ -61,7 +58,7 @@ private:
     TimeIntegral occupancy_;
     // Without a disc: the device's queue. With one: what left the disc and waits in the device.
     std::deque<Waiting> waiting_;
-    std::vector<FlowCounters> flows_;
+    FlowCounters counters_;
 };
 
 }  // namespace quicgym::ns3_host

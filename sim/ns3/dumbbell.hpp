@@ -1,7 +1,6 @@
 // The topology: sender i – router 1 – router 2 – receiver i, of ns-3's nodes and devices.
 #pragma once
 
-#include <ns3/node.h>
 #include <ns3/point-to-point-net-device.h>
 #include <ns3/ptr.h>
 
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "sim/ns3/bottleneck_monitor.hpp"
+#include "sim/ns3/network.hpp"
 #include "sim/scenario.hpp"
 
 namespace quicgym::ns3_host {
@@ -20,25 +20,28 @@ inline constexpr const char* kPcapFileEnds[] = {"-router-1.pcap", "-router-2.pca
 
 // Nodes are numbered senders first, then receivers, then the routers: simultaneous events happen
 // in this order (see NodeOrderScheduler). Access links never drop: their queues are unbounded.
-class Dumbbell {
+class Dumbbell final : public Network {
 public:
-    Dumbbell(const Scenario& scenario, std::uint64_t seed, BottleneckMonitor& monitor);
-    ~Dumbbell();
-    Dumbbell(const Dumbbell&) = delete;
-    Dumbbell& operator=(const Dumbbell&) = delete;
+    Dumbbell(const Scenario& scenario, std::uint64_t seed);
+    ~Dumbbell() override;
 
-    const ns3::Ptr<ns3::Node>& sender(std::size_t flow) const { return senders_[flow]; }
-    const ns3::Ptr<ns3::Node>& receiver(std::size_t flow) const { return receivers_[flow]; }
-    void enable_pcap(const std::string& prefix);
-    // Lets go of every ns-3 object; before Simulator::Destroy.
-    void release();
+    const ns3::Ptr<ns3::Node>& sender(std::size_t flow) const override { return senders_[flow]; }
+    const ns3::Ptr<ns3::Node>& receiver(std::size_t flow) const override { return receivers_[flow]; }
+    void enable_pcap(const std::string& prefix) override;
+    void add_statistics(std::size_t flow, FlowStatistics& statistics) const override {
+        monitor_.add_statistics(flow, statistics);
+    }
+    double queue_occupancy_seconds(Time now) const override { return monitor_.occupancy_seconds(now); }
+    QueueSample sample_queue(Time now) const override { return monitor_.sample(now); }
+    void release() override;
 
 private:
     class RateSchedule;
 
     void connect_access_links(const Scenario& scenario);
-    void connect_bottleneck(const Scenario& scenario, std::uint64_t seed, BottleneckMonitor& monitor);
+    void connect_bottleneck(const Scenario& scenario, std::uint64_t seed);
 
+    BottleneckMonitor monitor_;
     std::vector<ns3::Ptr<ns3::Node>> senders_;
     std::vector<ns3::Ptr<ns3::Node>> receivers_;
     ns3::Ptr<ns3::Node> sender_router_;

@@ -12,8 +12,8 @@
 #include <string>
 #include <utility>
 
-#include "sim/ns3/bottleneck_monitor.hpp"
 #include "sim/ns3/dumbbell.hpp"
+#include "sim/ns3/network.hpp"
 #include "sim/ns3/quic_flow.hpp"
 #include "sim/ns3/scenario_check.hpp"
 #include "sim/ns3/scheduler.hpp"
@@ -74,7 +74,6 @@ class Ns3Simulation::State {
 public:
     State(const Scenario& scenario, std::uint64_t seed)
         : trace_interval_(scenario.trace_interval),
-          monitor_(scenario.flows.size()),
           traces_(scenario.flows.size()),
           flow_monitor_path_(scenario.flow_monitor_path) {
         check_scenario(scenario);
@@ -122,26 +121,25 @@ public:
             flow_monitor_.reset();
         }
         for (auto& flow : flows_) flow->release();
-        if (dumbbell_) dumbbell_->release();
-        monitor_.release();
+        if (network_) network_->release();
         lease_.reset();
     }
 
     Time now_ = 0;
     std::vector<std::unique_ptr<SimulatedFlow>> flows_;
     const Time trace_interval_;
-    BottleneckMonitor monitor_;
+    std::unique_ptr<Network> network_;
     std::vector<std::vector<TraceSample>> traces_;
     std::vector<QueueSample> queue_trace_;
     std::vector<Delivery> deliveries_;
 
 private:
     void build(const Scenario& scenario, std::uint64_t seed) {
-        dumbbell_.emplace(scenario, seed, monitor_);
+        network_ = std::make_unique<Dumbbell>(scenario, seed);
         std::vector<Delivery>* deliveries = scenario.record_deliveries ? &deliveries_ : nullptr;
         for (std::size_t i = 0; i < scenario.flows.size(); ++i) {
-            const auto& sender = dumbbell_->sender(i);
-            const auto& receiver = dumbbell_->receiver(i);
+            const auto& sender = network_->sender(i);
+            const auto& receiver = network_->receiver(i);
             if (scenario.flows[i].transport == Transport::tcp) {
                 flows_.push_back(std::make_unique<TcpFlow>(scenario, i, seed, sender, receiver));
             } else {
@@ -149,7 +147,7 @@ private:
                     std::make_unique<QuicFlow>(scenario, i, seed, sender, receiver, deliveries, failure_));
             }
         }
-        if (!scenario.pcap_prefix.empty()) dumbbell_->enable_pcap(scenario.pcap_prefix);
+        if (!scenario.pcap_prefix.empty()) network_->enable_pcap(scenario.pcap_prefix);
         if (!flow_monitor_path_.empty()) {
             flow_monitor_.emplace();
             // Its own start event would come after what the nodes do at time 0.
@@ -164,7 +162,7 @@ private:
             for (std::size_t i = 0; i < flows_.size(); ++i) {
                 if (flows_[i]->start() <= time) traces_[i].push_back(flows_[i]->sample(time));
             }
-            queue_trace_.push_back(monitor_.sample(time));
+            queue_trace_.push_back(network_->sample_queue(time));
             schedule_sample();
         });
     }
@@ -173,7 +171,6 @@ private:
     Failure failure_;
     bool failed_ = false;  // a run ended with it
     std::optional<SimulatorLease> lease_;
-    std::optional<Dumbbell> dumbbell_;
     std::optional<ns3::FlowMonitorHelper> flow_monitor_;
 };
 
@@ -198,7 +195,7 @@ std::size_t Ns3Simulation::flow_count() const {
 FlowStatistics Ns3Simulation::statistics(std::size_t flow) const {
     FlowStatistics statistics;
     state_->flows_.at(flow)->add_statistics(state_->now_, statistics);
-    state_->monitor_.add_statistics(flow, statistics);
+    state_->network_->add_statistics(flow, statistics);
     return statistics;
 }
 
@@ -224,7 +221,7 @@ const std::vector<QueueSample>& Ns3Simulation::queue_trace() const {
 }
 
 double Ns3Simulation::queue_occupancy_seconds() const {
-    return state_->monitor_.occupancy_seconds(state_->now_);
+    return state_->network_->queue_occupancy_seconds(state_->now_);
 }
 
 std::vector<Delivery> Ns3Simulation::deliveries() const {

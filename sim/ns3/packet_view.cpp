@@ -11,7 +11,6 @@ namespace quicgym::ns3_host {
 
 namespace {
 
-constexpr std::uint32_t kPppBytes = 2;
 constexpr std::uint32_t kIpBytes = 20;  // ns-3 writes no IPv4 options
 constexpr std::uint32_t kTcpDataOffset = 12;
 
@@ -23,10 +22,12 @@ std::uint32_t big_endian(const std::uint8_t* bytes, int count) {
 
 }  // namespace
 
-std::optional<PacketView> view_of_framed_packet(const ns3::Packet& packet, std::size_t flow_count) {
-    std::uint8_t bytes[kPppBytes + kIpBytes + kTcpDataOffset + 1];
-    if (packet.CopyData(bytes, sizeof bytes) < kPppBytes + kIpBytes) return std::nullopt;
-    const std::uint8_t* ip = bytes + kPppBytes;
+std::optional<PacketView> view_of_framed_packet(const ns3::Packet& packet, std::uint32_t link_header_bytes,
+                                                std::size_t flow_count) {
+    std::uint8_t bytes[kLlcSnapBytes + kIpBytes + kTcpDataOffset + 1];  // the longest link header
+    const std::uint32_t wanted = link_header_bytes + kIpBytes + kTcpDataOffset + 1;
+    if (packet.CopyData(bytes, wanted) < link_header_bytes + kIpBytes) return std::nullopt;
+    const std::uint8_t* ip = bytes + link_header_bytes;
     const std::optional<std::uint32_t> flow = flow_of_sender(big_endian(ip + 12, 4), flow_count);
     if (!flow) return std::nullopt;
     if (ip[9] != ns3::TcpL4Protocol::PROT_NUMBER) return PacketView{*flow, true};

@@ -17,9 +17,14 @@ struct PacketView {
     bool carries_data;  // a UDP datagram, or a TCP segment with payload
 };
 
+// The link's header before the IPv4 header.
+inline constexpr std::uint32_t kPppBytes = 2;
+inline constexpr std::uint32_t kLlcSnapBytes = 8;
+
 // Both return none for what no flow's data sender sent.
-// On the wire and in a device's queue: PPP header, IPv4 header, payload.
-std::optional<PacketView> view_of_framed_packet(const ns3::Packet& packet, std::size_t flow_count);
+// On the wire and in a device's queue: the link's header of that size, IPv4 header, payload.
+std::optional<PacketView> view_of_framed_packet(const ns3::Packet& packet, std::uint32_t link_header_bytes,
+                                                std::size_t flow_count);
 // In a queue disc: the IPv4 header is kept beside the packet.
 std::optional<PacketView> view_of_item(const ns3::QueueDiscItem& item, std::size_t flow_count);
 
