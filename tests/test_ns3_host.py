@@ -245,6 +245,7 @@ def test_a_rate_of_zero() -> None:
         ({"transport": TCP, "parameters": {"beta": [0.5]}}, "has an attribute 'beta'"),
         ({"transport": TCP, "parameters": {"DelAckCount": [1, 2]}}, "DelAckCount takes one value"),
         ({"transport": TCP, "parameters": {"DelAckCount": [0.5]}}, "DelAckCount takes one value"),
+        ({"transport": TCP, "parameters": {"Sack": [2]}}, "Sack takes 0 or 1"),
     ],
 )
 def test_a_flow_that_ns3_cannot_do(fields: dict[str, Any], expected: str) -> None:
@@ -315,6 +316,41 @@ def test_tcp_flow(controller: str) -> None:
     assert 0.04 < total["rtt_sum_seconds"] / total["rtt_samples"] < 0.09
     assert trace["delivered_bytes"][-1] <= total["goodput_bytes"]
     assert (np.diff(trace["sent_bytes"].astype(np.int64)) >= 0).all()
+
+
+def tcp_option_kinds(capture: bytes) -> set[int]:
+    """The kinds of TCP options in a pcap file of packets with PPP and IPv4 headers."""
+    kinds = set()
+    position = 24
+    while position < len(capture):
+        captured = struct.unpack_from("=I", capture, position + 8)[0]
+        tcp_header = capture[position + 16 + 22 : position + 16 + captured]
+        options = tcp_header[20 : (tcp_header[12] >> 4) * 4]
+        while options:
+            kinds.add(options[0])
+            options = options[1 if options[0] <= 1 else options[1] :]  # end and padding: one byte
+        position += 16 + captured
+    return kinds
+
+
+def test_tcp_with_and_without_sack(tmp_path: Path) -> None:
+    """RFC 2018: option 4 allows selective acknowledgements, option 5 holds them."""
+    totals = []
+    for sack in (0, 1):
+        prefix = tmp_path / f"sack-{sack}"
+        scenario = dumbbell([tcp("newreno", parameters={"Sack": sack})])
+        with Simulation(scenario, "ns3", pcap_prefix=str(prefix)) as simulation:
+            simulation.run()
+            total = simulation.flows[0].statistics
+        kinds = tcp_option_kinds(Path(f"{prefix}-router-1.pcap").read_bytes())
+        assert (4 in kinds, 5 in kinds) == (bool(sack), bool(sack))
+        assert 8 in kinds  # timestamps, in both
+        assert total["dropped_packets"] > 0
+        totals.append(total)
+    without, with_sack = totals
+    # Without SACK a recovery repairs one segment per round trip, and more waits for a timeout.
+    assert without["goodput_bytes"] < 0.95 * with_sack["goodput_bytes"]
+    assert without["declared_lost_packets"] > 2 * with_sack["declared_lost_packets"]
 
 
 def test_tcp_beside_quic() -> None:

@@ -59,9 +59,12 @@ ns3::Ptr<ns3::AttributeValue> attribute_value(ns3::TypeId type, const std::strin
     const bool fits = numbers.size() == 1 && (!integer || numbers.front() == std::floor(numbers.front()));
     auto value = fits ? information.checker->CreateValidValue(ns3::StringValue(text.str())) : nullptr;
     if (!value) {
-        throw std::invalid_argument("parameter '" + name + "' of ns-3's TCP is '" + text.str() + "', but " +
-                                    type.GetName() + "::" + name + " takes one value of type " +
-                                    information.checker->GetUnderlyingTypeInformation());
+        throw std::invalid_argument(
+            "parameter '" + name + "' of ns-3's TCP is '" + text.str() + "', but " + type.GetName() +
+            "::" + name + " takes " +
+            (kind == "ns3::BooleanValue"
+                 ? "0 or 1"
+                 : "one value of type " + information.checker->GetUnderlyingTypeInformation()));
     }
     return value;
 }
