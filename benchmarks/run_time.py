@@ -14,6 +14,7 @@ from quicgym.envs.scenario import read_mahimahi
 # the wireless LAN, with ibcca-single: 802.11 handles each packet, ACK and beacon one by one.
 NS3_MULTIPLE = 130.0
 WIRELESS_MULTIPLE = 600.0
+WIRELESS_RATE_MBPS = 100.0  # what the wireless LAN of ibcca-single carries
 
 NATIVE, NS3, WIRELESS = "native engine", "ns-3, wired", "ns-3, wireless LAN"
 
@@ -22,12 +23,14 @@ def kind_of(job: Job) -> str:
     """Returns the kind of a job, by which run times differ."""
     if job.engine == "native":
         return NATIVE
-    return NS3
+    return NS3 if job.scenario.wifi is None else WIRELESS
 
 
 def _mean_rate_mbps(scenario: Scenario) -> float:
     """The bottleneck's, as if its rate never changed."""
     link = scenario.bottleneck
+    if link is None:
+        return WIRELESS_RATE_MBPS
     if link.rate_mbps is not None:
         return link.rate_mbps
     times = read_mahimahi(link.trace) if link.trace else [1]

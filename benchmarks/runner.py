@@ -55,7 +55,7 @@ class Job:
         """What identifies the run for --resume: equal keys give equal results."""
         traces = [
             read_mahimahi(link.trace)
-            for link in (self.scenario.bottleneck, self.scenario.reverse_link)
+            for link in self.scenario.links.values()
             if link.trace is not None
         ]
         parts = [

@@ -93,7 +93,7 @@ def lasting(scenario: str, duration_s: float = DURATION_S) -> Scenario:
 def with_random_loss(percent: float) -> Scenario:
     """A single flow whose losses are random and, with this long a queue, hardly ever its own."""
     scenario = lasting("ebcc-single")
-    link = scenario.bottleneck
+    link = scenario.links["bottleneck"]
     queue = link.queue.model_copy(update={"limit": LOSS_QUEUE_PACKETS})
     change = {"queue": queue, "loss": BernoulliLoss(probability=percent / 100)}
     name = f"random loss {percent:g}%"

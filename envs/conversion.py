@@ -19,6 +19,7 @@ from quicgym.envs.scenario import (
     Scenario,
     ScenarioError,
     Transfer,
+    Wifi,
     closest,
     read_mahimahi,
 )
@@ -44,8 +45,10 @@ def to_core(scenario: Scenario, controllers: Sequence[ControllerInfo]) -> _core.
         controllers: One per single flow, as `resolve_controllers` returns them.
     """
     core = _core.Scenario()
-    core.bottleneck = _link(scenario.bottleneck)
-    core.reverse = _link(scenario.reverse_link)
+    for field, link in scenario.links.items():
+        setattr(core, field, _link(link))
+    if scenario.wifi is not None:
+        core.wifi = _wifi(scenario.wifi)
     core.flows = [
         _flow(scenario, name, flow, controller)
         for (name, flow), controller in zip(scenario.single_flows(), controllers, strict=True)
@@ -118,6 +121,24 @@ def _link(link: Link) -> _core.Link:
         steps.append(core_step)
     core.rate_schedule = steps
     core.loss = _loss(link.loss)
+    return core
+
+
+def _wifi(wifi: Wifi) -> _core.Wifi:
+    core = _core.Wifi()
+    core.channel_width_mhz = wifi.channel_width_mhz
+    core.mcs = wifi.mcs
+    core.short_guard_interval = wifi.short_guard_interval
+    core.max_ampdu_bytes = wifi.max_ampdu_bytes
+    core.distance_metres = wifi.distance_m
+    core.path_loss_exponent = wifi.path_loss_exponent
+    core.queue_packets = wifi.queue.limit_packets
+    core.queue_max_delay = nanoseconds(wifi.queue.max_delay_ms / 1e3)
+    wired = _core.Link()
+    wired.rate_bits_per_second = _bits_per_second(wifi.wired.rate_mbps)
+    wired.delay = nanoseconds(wifi.wired.delay_ms / 1e3)
+    wired.queue_limit = wifi.wired.queue_packets
+    core.wired = wired
     return core
 
 

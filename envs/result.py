@@ -30,6 +30,8 @@ that a sized transfer has, or to the end of the run; a receiver's is the active 
 those of a population: the whole seconds of that time, counted from the flow's start, the first one
 included. The queue's time goes from the first flow's start to the end of the run. The packet on the
 wire is not in the queue; with one of ns-3's queue discs, the packet that its device keeps ready is.
+In a wireless LAN the queue is that of the access point, and what is on the air is in it until it is
+acknowledged.
 Of ns-3's TCP, only segments with payload count, windows are in segments, and the sender's time ends
 with the receiver's; a segment that arrives and brings nothing new counts as sent only, because ns-3
 does not tell of it.
@@ -167,7 +169,7 @@ class Result:
             )
         )
         busy_s = (end - min(total["start"] for total in totals)) * 1e-9
-        full = simulation.scenario.bottleneck.queue.limit * busy_s
+        full = simulation.scenario.queue_limit * busy_s
         self._buffer_use_percent = (
             100 * simulation.queue_occupancy_seconds / full if busy_s > 0 else None
         )

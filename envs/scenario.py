@@ -1,4 +1,4 @@
-"""What to simulate: a dumbbell network and its flows, with the unit in every field's name.
+"""What to simulate: a dumbbell or a wireless LAN and its flows; the unit is in every field's name.
 
 The models mirror sim/scenario.hpp; conversion.py fills the C++ structures from them. They are
 frozen: change a scenario with `scenario.model_copy(update=...)` or edit its YAML.
@@ -65,6 +65,9 @@ Name = Annotated[
         max_length=80,
         description="letters, digits and . _ + - without spaces",
     ),
+]
+QueuePackets = Annotated[
+    int, Field(strict=True, ge=1, le=2**32 - 1, description="a whole number of packets, 1 or more")
 ]
 ParameterNumber = Annotated[float, Field(strict=True, allow_inf_nan=True)]
 Parameters = dict[str, ParameterNumber | tuple[ParameterNumber, ...]]
@@ -231,8 +234,65 @@ class Link(_Model):
         return self
 
 
+class WifiQueue(_Model):
+    """The queue of a Wi-Fi device; it counts a frame until that is acknowledged."""
+
+    limit_packets: QueuePackets
+    max_delay_ms: Annotated[
+        float,
+        Field(strict=True, gt=0, le=60_000, description="milliseconds above 0, at most 60000"),
+    ]
+    """What waits longer is dropped."""
+
+
+class WiredLink(_Model):
+    """The link from the senders' side to the access point, the same in both directions."""
+
+    rate_mbps: RateMbps
+    delay_ms: DelayMs
+    """One way."""
+    queue_packets: QueuePackets
+    """Drop-tail; the packet on the wire does not count."""
+
+
+class Wifi(_Model):
+    """A wireless LAN in place of the bottleneck: an access point and one station per flow.
+
+    The stations are the receivers. Engine ns3 only. Nothing has a default: a wireless LAN's rate is
+    what all of these make of it.
+    """
+
+    standard: Literal["802.11n"]
+    """With one spatial stream."""
+    band_ghz: Literal[5]
+    channel_width_mhz: Literal[20, 40]
+    mcs: Annotated[
+        int, Field(strict=True, ge=0, le=7, description="a whole number, 0 to 7, for HtMcs0 to 7")
+    ]
+    """Modulation and coding scheme of every data frame."""
+    short_guard_interval: StrictBool
+    max_ampdu_bytes: Annotated[
+        int, Field(strict=True, ge=0, le=65_535, description="a whole number, 0 to 65535")
+    ]
+    """Of the frames that go out as one aggregate; 0: no aggregation."""
+    distance_m: Annotated[
+        float, Field(strict=True, gt=0, le=1e6, description="metres above 0, at most 1000000")
+    ]
+    """From the access point to every station."""
+    path_loss_exponent: Annotated[
+        float, Field(strict=True, gt=0, le=10, description="a number above 0, at most 10")
+    ]
+    """Of the log-distance path loss, 46.68 dB at 1 m."""
+    queue: WifiQueue
+    """Of the access point's device, and of each station's."""
+    wired: WiredLink
+
+
 class Access(_Model):
-    """The links between a host and the bottleneck: the same at both ends, in both directions."""
+    """The links between a host and the bottleneck: the same at both ends, in both directions.
+
+    With `wifi` the sender's only.
+    """
 
     rate_mbps: RateMbps
     delay_ms: DelayMs
@@ -365,6 +425,8 @@ class Flow(_Model):
 class Scenario(_Model):
     """A dumbbell: senders, their access links, one bottleneck, access links, receivers.
 
+    Or a wireless LAN: senders, their access links, a wired link, an access point, stations.
+
     Times are counted from the start of the simulation.
     """
 
@@ -373,9 +435,12 @@ class Scenario(_Model):
     source: str = ""
     """The paper's experiment that it reproduces."""
     duration_s: DurationS
-    bottleneck: Link
+    bottleneck: Link | None = None
+    """Null: there is `wifi`."""
     reverse: Link | None = None
     """From the receivers to the senders. Null: as the bottleneck, drop-tail and without loss."""
+    wifi: Wifi | None = None
+    """In place of the bottleneck."""
     access: Access
     flows: tuple[Flow, ...] = Field(min_length=1, description="a list of at least one flow")
     controller_parameters: dict[str, Parameters] = Field(
@@ -388,9 +453,9 @@ class Scenario(_Model):
     """UDP payload of a full packet."""
 
     @property
-    def reverse_link(self) -> Link:
-        """The reverse direction with its default filled in."""
-        if self.reverse is not None:
+    def reverse_link(self) -> Link | None:
+        """The reverse direction with its default filled in; None with `wifi`."""
+        if self.reverse is not None or self.bottleneck is None:
             return self.reverse
         queue = self.bottleneck.queue
         return Link(
@@ -398,6 +463,19 @@ class Scenario(_Model):
             delay_ms=self.bottleneck.delay_ms,
             queue=Queue(limit=queue.limit, unit=queue.unit),
         )
+
+    @property
+    def links(self) -> dict[str, Link]:
+        """The two directions of the bottleneck by field; none with `wifi`."""
+        links = {"bottleneck": self.bottleneck, "reverse": self.reverse_link}
+        return {field: link for field, link in links.items() if link is not None}
+
+    @property
+    def queue_limit(self) -> int:
+        """What may wait before the bottleneck, in its unit; with `wifi` in the access point."""
+        if self.wifi is not None:
+            return self.wifi.queue.limit_packets
+        return self.links["bottleneck"].queue.limit
 
     def single_flows(self) -> Iterator[tuple[str, Flow]]:
         """Yields every flow with its name, `count` written out."""
@@ -412,17 +490,18 @@ class Scenario(_Model):
 
     def check_engine(self, engine: EngineName) -> None:
         """Raises ScenarioError when the engine lacks something that the scenario has."""
-        links = {"bottleneck": self.bottleneck, "reverse": self.reverse_link}
         lacking = []
         if engine == "native":
-            for field, link in links.items():
+            if self.wifi is not None:
+                lacking.append("wifi")
+            for field, link in self.links.items():
                 if link.queue.discipline != "drop-tail":
                     lacking.append(f"{field}.queue.discipline = {link.queue.discipline}")
             for index, flow in enumerate(self.flows):
                 if flow.transport == "tcp":
                     lacking.append(f"flows.{index}.transport = tcp")
         else:
-            lacking += [f"{field}.trace" for field, link in links.items() if link.trace is not None]
+            lacking += [f"{field}.trace" for field, link in self.links.items() if link.trace]
         if lacking:
             other = "ns3" if engine == "native" else "native"
             raise ScenarioError(
@@ -432,7 +511,8 @@ class Scenario(_Model):
 
     @model_validator(mode="after")
     def _consistent(self) -> Scenario:
-        if self.bottleneck.trace is not None and self.reverse is None:
+        self._check_network()
+        if self.bottleneck and self.bottleneck.trace is not None and self.reverse is None:
             raise _problem(
                 "reverse", None, "is missing, and a trace gives it no default",
                 "describe the reverse link with rate_mbps and delay_ms",
@@ -455,6 +535,19 @@ class Scenario(_Model):
                     f"no packet fits: one takes {packet} bytes", f"give at least {packet}",
                 )  # fmt: skip
         return self
+
+    def _check_network(self) -> None:
+        if self.wifi is None and self.bottleneck is None:
+            raise _problem(
+                "bottleneck", None, "is missing", "give a link's rate_mbps and delay_ms, or wifi"
+            )
+        for field in ("bottleneck", "reverse"):
+            link = getattr(self, field)
+            if self.wifi is not None and link is not None:
+                raise _problem(
+                    field, link.model_dump(exclude_unset=True), "wifi takes its place",
+                    f"leave out wifi or {field}",
+                )  # fmt: skip
 
     def _check_times(self, index: int, flow: Flow) -> None:
         if flow.start_s + flow.start_jitter_ms / 1e3 >= self.duration_s:

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -92,9 +93,24 @@ struct Flow {
     bool ecn = false;
 };
 
+// A wireless LAN of 802.11n at 5 GHz with one spatial stream, in place of the bottleneck; ns-3 only. Each
+// flow's receiver is a station of its own.
+struct Wifi {
+    std::uint32_t channel_width_mhz = 0;  // 20 or 40
+    std::uint32_t mcs = 0;                // 0 to 7: modulation and coding of every data frame
+    bool short_guard_interval = false;
+    std::uint64_t max_ampdu_bytes = 0;  // 0: no aggregation
+    double distance_metres = 0.0;       // from the access point to every station
+    double path_loss_exponent = 0.0;
+    std::uint64_t queue_packets = 0;  // of the access point and of each station
+    Time queue_max_delay = 0;         // what waits longer is dropped
+    Link wired;  // from the senders' side to the access point, and back; rate, delay and queue only
+};
+
 struct Scenario {
-    Link bottleneck;  // sender side to receiver side
-    Link reverse;     // receiver side to sender side
+    Link bottleneck;           // sender side to receiver side
+    Link reverse;              // receiver side to sender side
+    std::optional<Wifi> wifi;  // there: in place of both links and the receivers' access links
     std::vector<Flow> flows;
     Time trace_interval = 0;         // 0: no time series
     bool record_deliveries = false;  // keep (flow, packet number, time) of every delivered packet

@@ -82,8 +82,9 @@ class Plain(quicgym.Controller):
 def lossy() -> quicgym.Scenario:
     """A small network where packets get lost soon."""
     scenario = load_scenario("ebcc-single")
-    queue = scenario.bottleneck.queue.model_copy(update={"limit": 20})
-    link = scenario.bottleneck.model_copy(update={"queue": queue})
+    bottleneck = scenario.links["bottleneck"]
+    queue = bottleneck.queue.model_copy(update={"limit": 20})
+    link = bottleneck.model_copy(update={"queue": queue})
     return scenario.model_copy(update={"bottleneck": link, "duration_s": 8.0})
 
 

@@ -3,6 +3,7 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
@@ -86,10 +87,22 @@ void bind_scenario(nb::module_& module) {
         .def_rw("flow_control_window_bytes", &Flow::flow_control_window_bytes)
         .def_rw("send_buffer_bytes", &Flow::send_buffer_bytes)
         .def_rw("ecn", &Flow::ecn);
+    nb::class_<Wifi>(module, "Wifi")
+        .def(nb::init<>())
+        .def_rw("channel_width_mhz", &Wifi::channel_width_mhz)
+        .def_rw("mcs", &Wifi::mcs)
+        .def_rw("short_guard_interval", &Wifi::short_guard_interval)
+        .def_rw("max_ampdu_bytes", &Wifi::max_ampdu_bytes)
+        .def_rw("distance_metres", &Wifi::distance_metres)
+        .def_rw("path_loss_exponent", &Wifi::path_loss_exponent)
+        .def_rw("queue_packets", &Wifi::queue_packets)
+        .def_rw("queue_max_delay", &Wifi::queue_max_delay)
+        .def_rw("wired", &Wifi::wired);
     nb::class_<Scenario>(module, "Scenario")
         .def(nb::init<>())
         .def_rw("bottleneck", &Scenario::bottleneck)
         .def_rw("reverse", &Scenario::reverse)
+        .def_rw("wifi", &Scenario::wifi)
         .def_rw("flows", &Scenario::flows)
         .def_rw("trace_interval", &Scenario::trace_interval)
         .def_rw("record_deliveries", &Scenario::record_deliveries)

@@ -16,6 +16,7 @@ void refuse_what_needs_ns3(const Scenario& scenario) {
     const auto refuse = [](const std::string& what) {
         throw std::invalid_argument(what + " runs on the ns3 engine only; the native engine cannot do it");
     };
+    if (scenario.wifi) refuse("a wireless LAN");
     for (const Link* link : {&scenario.bottleneck, &scenario.reverse}) {
         if (link->queue_discipline != "drop-tail")
             refuse("queue discipline '" + link->queue_discipline + "'");

@@ -19,6 +19,7 @@
 #include "sim/ns3/scheduler.hpp"
 #include "sim/ns3/tcp_flow.hpp"
 #include "sim/ns3/time.hpp"
+#include "sim/ns3/wifi_lan.hpp"
 
 namespace quicgym::ns3_host {
 
@@ -135,7 +136,11 @@ public:
 
 private:
     void build(const Scenario& scenario, std::uint64_t seed) {
-        network_ = std::make_unique<Dumbbell>(scenario, seed);
+        if (scenario.wifi) {
+            network_ = std::make_unique<WifiLan>(scenario);
+        } else {
+            network_ = std::make_unique<Dumbbell>(scenario, seed);
+        }
         std::vector<Delivery>* deliveries = scenario.record_deliveries ? &deliveries_ : nullptr;
         for (std::size_t i = 0; i < scenario.flows.size(); ++i) {
             const auto& sender = network_->sender(i);

@@ -1,5 +1,5 @@
 // The ns-3 host: the same scenarios and endpoints as the native engine, over ns-3's UDP/IPv4 stack
-// and point-to-point links, and beyond it ns-3's queue discs, its TCP, FlowMonitor and pcap.
+// and point-to-point links, and beyond it ns-3's Wi-Fi, queue discs, its TCP, FlowMonitor and pcap.
 #pragma once
 
 #include <cstdint>

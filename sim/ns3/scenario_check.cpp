@@ -1,6 +1,7 @@
 #include "sim/ns3/scenario_check.hpp"
 
 #include <fstream>
+#include <limits>
 #include <stdexcept>
 #include <string>
 
@@ -8,12 +9,15 @@
 #include "sim/ns3/dumbbell.hpp"
 #include "sim/ns3/queue_discipline.hpp"
 #include "sim/ns3/tcp_flow.hpp"
+#include "sim/ns3/wifi_lan.hpp"
 
 namespace quicgym::ns3_host {
 
 namespace {
 
 constexpr std::uint64_t kMtuBytes = 1500;
+constexpr std::uint32_t kMaxMcs = 7;
+constexpr std::uint64_t kMaxAmpduBytes = 65535;
 
 [[noreturn]] void refuse(const std::string& what) {
     throw std::invalid_argument(what);
@@ -32,6 +36,36 @@ void check_link(const Link& link, const std::string& where) {
         previous = step.at;
     }
     check_queue_discipline(link, where);
+}
+
+void check_wifi(const Wifi& wifi, std::size_t flow_count) {
+    if (flow_count > kMaxStations) {
+        refuse("wifi: an access point has at most " + std::to_string(kMaxStations) +
+               " stations, one per flow, not " + std::to_string(flow_count));
+    }
+    if (wifi.channel_width_mhz != 20 && wifi.channel_width_mhz != 40) {
+        refuse("wifi: 802.11n has channels of 20 and 40 MHz, not of " +
+               std::to_string(wifi.channel_width_mhz));
+    }
+    if (wifi.mcs > kMaxMcs) {
+        refuse("wifi: one spatial stream has the MCS 0 to " + std::to_string(kMaxMcs) + ", not " +
+               std::to_string(wifi.mcs));
+    }
+    if (wifi.max_ampdu_bytes > kMaxAmpduBytes) {
+        refuse("wifi: an A-MPDU of 802.11n has at most " + std::to_string(kMaxAmpduBytes) + " bytes, not " +
+               std::to_string(wifi.max_ampdu_bytes));
+    }
+    if (!(wifi.distance_metres > 0.0)) refuse("wifi: the distance must be above 0");
+    if (!(wifi.path_loss_exponent > 0.0)) refuse("wifi: the path loss exponent must be above 0");
+    if (wifi.queue_max_delay <= 0) refuse("wifi: the queue's longest delay must be above 0");
+    if (wifi.queue_packets == 0 || wifi.queue_packets > std::numeric_limits<std::uint32_t>::max()) {
+        refuse("wifi: ns-3 needs a queue limit of 1 to 2^32 - 1, not " + std::to_string(wifi.queue_packets));
+    }
+    check_link(wifi.wired, "wifi.wired");
+    if (wifi.wired.queue_discipline != kDropTail || wifi.wired.loss.kind != LossKind::none ||
+        !wifi.wired.rate_schedule.empty()) {
+        refuse("wifi.wired: this link has a rate, a delay and a drop-tail queue only");
+    }
 }
 
 void check_flow(const Flow& flow) {
@@ -59,11 +93,17 @@ void check_scenario(const Scenario& scenario) {
                std::to_string(scenario.flows.size()));
     }
     if (scenario.trace_interval < 0) refuse("the trace interval must not be negative");
-    check_link(scenario.bottleneck, "bottleneck");
-    check_link(scenario.reverse, "reverse");
+    if (scenario.wifi) {
+        check_wifi(*scenario.wifi, scenario.flows.size());
+    } else {
+        check_link(scenario.bottleneck, "bottleneck");
+        check_link(scenario.reverse, "reverse");
+    }
     for (const Flow& flow : scenario.flows) check_flow(flow);
     if (!scenario.pcap_prefix.empty()) {
-        for (const char* end : kPcapFileEnds) check_writable(scenario.pcap_prefix + end);
+        for (const char* end : scenario.wifi ? kWifiPcapFileEnds : kPcapFileEnds) {
+            check_writable(scenario.pcap_prefix + end);
+        }
     }
     if (!scenario.flow_monitor_path.empty()) check_writable(scenario.flow_monitor_path);
 }
