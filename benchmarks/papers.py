@@ -182,8 +182,9 @@ def _run(jobs: Sequence[Job], request: Request) -> Outcome:
         say(f"  {kind}: {len(new)} to run of {len(of_kind)}, about {length}")
     outcome = Outcome()
     for kind, of_kind in kinds.items():
-        # The longest first, so that no core is left with one at the end.
-        ordered = sorted(of_kind, key=estimate.cpu_s, reverse=True)
+        # Seed by seed, so that what an interrupted run leaves covers everything; the longest first,
+        # so that no core is left with one at the end.
+        ordered = sorted(of_kind, key=lambda job: (job.seed, -estimate.cpu_s(job)))
         part = run_jobs(ordered, request.directory, request.jobs, resume=True, title=kind)
         outcome.finished |= part.finished
         outcome.failures += part.failures
