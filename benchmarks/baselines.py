@@ -148,8 +148,9 @@ def _draw(
 ) -> list[Path]:
     traced = drawings.with_traces(jobs, lambda _: engine)
     found = [drawings.scenario_drawing(of_scenario, paper) for of_scenario in traced.values()]
+    chosen = list(dict.fromkeys(job.controller for job in jobs if job.controller))
     for figure in paper.figures:
-        drawing = drawings.figure_drawing(figure, paper, measured, traced, lambda _: engine)
+        drawing = drawings.figure_drawing(figure, paper, measured, traced, lambda _: engine, chosen)
         if drawing is not None:
             found.append(drawing)
     return figures.draw_all(found, folder)

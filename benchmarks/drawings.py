@@ -117,6 +117,7 @@ def figure_drawing(
     measured: Measurements,
     traced: dict[str, list[Job]],
     engine_of: Callable[[str], str],
+    algorithms: Sequence[str] = (),
 ) -> Drawing | None:
     """Returns a figure of a paper; None where there is no data for it.
 
@@ -126,23 +127,22 @@ def figure_drawing(
         measured: All metrics, for bars.
         traced: By scenario, the jobs that kept their time series.
         engine_of: The engine whose values are drawn, by scenario.
+        algorithms: What is drawn; empty: what the paper draws.
     """
-    algorithms = figure.algorithms or tuple(paper.algorithms)
+    algorithms = algorithms or figure.algorithms or tuple(paper.algorithms)
     if figure.over_time:
-        panels = [
-            _time_panel(
-                [job for job in traced[name] if job.controller in (None, *algorithms)],
-                SERIES[figure.over_time],
-                paper,
-                mean=figure.mean_of_flows,
-                title=traced[name][0].scenario.description if len(figure.scenarios) > 1 else "",
-            )
-            for name in figure.scenarios
-            if name in traced
-        ]
+        panels = []
+        for name in figure.scenarios:
+            jobs = [job for job in traced.get(name, ()) if job.controller in (None, *algorithms)]
+            if jobs:
+                title = jobs[0].scenario.description if len(figure.scenarios) > 1 else ""
+                series = SERIES[figure.over_time]
+                panels.append(
+                    _time_panel(jobs, series, paper, mean=figure.mean_of_flows, title=title)
+                )
     else:
         panels = [
-            _bar_panel(figure, label, metric, paper, measured, engine_of)
+            _bar_panel(figure, label, metric, algorithms, paper, measured, engine_of)
             for label, metric in figure.bars.items()
         ]
         if not any(panel.bars for panel in panels):
@@ -238,11 +238,11 @@ def _bar_panel(
     figure: Figure,
     label: str,
     metric: str,
+    algorithms: Sequence[str],
     paper: Paper,
     measured: Measurements,
     engine_of: Callable[[str], str],
 ) -> Panel:
-    algorithms = figure.algorithms or tuple(paper.algorithms)
     bars = []
     for name in algorithms:
         numbers = [

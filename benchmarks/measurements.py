@@ -38,10 +38,6 @@ class Measurements:
         found = (value_of(run, quantity) for run in self.runs(scenario, controller, engine))
         return [value for value in found if value is not None]
 
-    def controllers(self, engine: str) -> set[str | None]:
-        """Returns the controllers that were measured on an engine."""
-        return {controller for _, controller, of_engine in self._runs if of_engine == engine}
-
 
 def split(quantity: str) -> tuple[str, str]:
     """Returns metric and scope of "metric@scope"; the scope of a plain metric is empty."""

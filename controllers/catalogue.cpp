@@ -1,6 +1,5 @@
 #include "controllers/catalogue.hpp"
 
-#include <sstream>
 #include <stdexcept>
 
 #include "controllers/bbr.hpp"
@@ -14,47 +13,6 @@
 #include "controllers/vegas.hpp"
 
 namespace quicgym {
-
-namespace {
-
-std::string join(const std::vector<std::string>& names) {
-    std::string text;
-    for (const auto& name : names) text += (text.empty() ? "" : ", ") + name;
-    return text;
-}
-
-std::string range_text(const ParameterSpecification& specification) {
-    std::ostringstream text;
-    text << "[" << specification.minimum << ", " << specification.maximum << "]";
-    if (!specification.unit.empty()) text << " " << specification.unit;
-    return text.str();
-}
-
-}  // namespace
-
-void check_parameter(const std::string& controller, const ParameterSpecification& specification,
-                     const std::vector<double>& values) {
-    std::ostringstream subject;
-    subject << "parameter '" << specification.name << "' of controller '" << controller << "' ";
-    if (values.empty() || (!specification.is_list && values.size() != 1)) {
-        subject << "takes " << (specification.is_list ? "a list of at least one number" : "one number")
-                << ", not " << values.size() << "; the range is " << range_text(specification);
-        throw std::invalid_argument(subject.str());
-    }
-    for (const double value : values) {
-        // Written so that NaN fails too.
-        if (!(value >= specification.minimum && value <= specification.maximum)) {
-            subject << "is " << value << ", outside the range " << range_text(specification);
-            throw std::invalid_argument(subject.str());
-        }
-    }
-}
-
-void throw_unknown_parameter(const std::string& controller, const std::string& name,
-                             const std::vector<std::string>& known) {
-    throw std::invalid_argument("controller '" + controller + "' has no parameter '" + name +
-                                "'; it has: " + join(known));
-}
 
 const std::vector<ControllerSpecification>& catalogue() {
     static const std::vector<ControllerSpecification> controllers = {
@@ -73,7 +31,7 @@ const ControllerSpecification& find_controller(const std::string& name) {
         if (specification.name == name) return specification;
         known.push_back(specification.name);
     }
-    throw std::invalid_argument("no controller is named '" + name + "'; there are: " + join(known));
+    throw std::invalid_argument("no controller is named '" + name + "'; there are: " + join_names(known));
 }
 
 ParameterValues complete_parameters(const ControllerSpecification& specification,

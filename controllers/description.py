@@ -86,6 +86,7 @@ class ControllerInfo:
         source: RFC, draft or paper; of one in Python, its module and class.
         parameters: Its parameters, with this controller's own defaults.
         python_class: Its class, where it is written in Python; None: it is C++.
+        plugin: What another package's extension module holds it in; None: it is not from one.
     """
 
     name: str
@@ -93,6 +94,7 @@ class ControllerInfo:
     source: str
     parameters: tuple[Parameter, ...]
     python_class: type[Controller] | None = None
+    plugin: Any = None
 
     def parameter(self, name: str) -> Parameter:
         """Returns the parameter of that name.
@@ -115,6 +117,6 @@ class ControllerInfo:
         Raises:
             ValueError: If a name is unknown or a value out of range.
         """
-        if self.python_class is None:
+        if self.python_class is None and self.plugin is None:
             return _core.complete_parameters(self.name, values or {})
         return _core.complete_parameters(self, values or {})

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <algorithm>
+#include <sstream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -40,13 +42,40 @@ ParameterRow<Parameters> list(const char* name, double minimum, double maximum, 
             [](Parameters& parameters, const std::vector<double>& values) { parameters.*Member = values; }};
 }
 
+inline std::string join_names(const std::vector<std::string>& names) {
+    std::string text;
+    for (const auto& name : names) text += (text.empty() ? "" : ", ") + name;
+    return text;
+}
+
 // Throws std::invalid_argument that names controller, parameter, value and range.
-void check_parameter(const std::string& controller, const ParameterSpecification& specification,
-                     const std::vector<double>& values);
+inline void check_parameter(const std::string& controller, const ParameterSpecification& specification,
+                            const std::vector<double>& values) {
+    std::ostringstream range;
+    range << "[" << specification.minimum << ", " << specification.maximum << "]";
+    if (!specification.unit.empty()) range << " " << specification.unit;
+    std::ostringstream text;
+    text << "parameter '" << specification.name << "' of controller '" << controller << "' ";
+    if (values.empty() || (!specification.is_list && values.size() != 1)) {
+        text << "takes " << (specification.is_list ? "a list of at least one number" : "one number")
+             << ", not " << values.size() << "; the range is " << range.str();
+        throw std::invalid_argument(text.str());
+    }
+    for (const double value : values) {
+        // Written so that NaN fails too.
+        if (!(value >= specification.minimum && value <= specification.maximum)) {
+            text << "is " << value << ", outside the range " << range.str();
+            throw std::invalid_argument(text.str());
+        }
+    }
+}
 
 // Throws std::invalid_argument that names what is unknown and lists what exists.
-[[noreturn]] void throw_unknown_parameter(const std::string& controller, const std::string& name,
-                                          const std::vector<std::string>& known);
+[[noreturn]] inline void throw_unknown_parameter(const std::string& controller, const std::string& name,
+                                                 const std::vector<std::string>& known) {
+    throw std::invalid_argument("controller '" + controller + "' has no parameter '" + name +
+                                "'; it has: " + join_names(known));
+}
 
 template <typename Parameters>
 std::vector<ParameterSpecification> specifications(const ParameterTable<Parameters>& table,

@@ -18,15 +18,12 @@ ENTRY_POINT_GROUP = "quicgym.controllers"
 @cache
 def catalogue() -> tuple[ControllerInfo, ...]:
     """Returns quicgym's own controllers, in the order in which tables show them."""
-    return tuple(
-        ControllerInfo(
-            name=entry["name"],
-            description=entry["description"],
-            source=entry["source"],
-            parameters=tuple(_parameter(**parameter) for parameter in entry["parameters"]),
-        )
-        for entry in _core.catalogue()
-    )
+    return tuple(_info(entry) for entry in _core.catalogue())
+
+
+def _info(entry: dict[str, Any]) -> ControllerInfo:
+    parameters = tuple(_parameter(**parameter) for parameter in entry["parameters"])
+    return ControllerInfo(**{**entry, "parameters": parameters})
 
 
 @cache
@@ -92,7 +89,10 @@ def _load(name: str) -> ControllerInfo:
         packages = " and ".join(_package(other) for other in (entry, *others))
         raise ImportError(f"controller '{name}' is registered by {packages}; keep one of them")
     try:
-        return replace(describe(entry.load()), name=name)
+        loaded = entry.load()
+        if type(loaded).__name__ == "PyCapsule":  # the type has no name in Python
+            return replace(_info(_core.describe_plugin(loaded)), name=name, plugin=loaded)
+        return replace(describe(loaded), name=name)
     except Exception as error:
         reason = f"{type(error).__name__}: {error}"
         raise ImportError(f"{_title(entry)} cannot be loaded: {reason}") from error

@@ -163,6 +163,8 @@ def _flow(scenario: Scenario, name: str, flow: Flow, controller: ControllerInfo)
     core.controller = controller.name
     if controller.python_class is not None:
         core.set_python_controller(controller)
+    elif controller.plugin is not None:
+        core.set_plugin_controller(controller.plugin)
     parameters = flow.parameters
     if flow.controller is None and flow.transport == "quic":
         parameters = scenario.controller_parameters.get(controller.name, {})

@@ -24,7 +24,7 @@ void on_ack(Controller& controller, const AckEvent& event) {
     controller.on_ack(event);
 }
 
-nb::dict describe(const ParameterSpecification& parameter) {
+nb::dict describe_parameter(const ParameterSpecification& parameter) {
     nb::dict result;
     result["name"] = parameter.name;
     result["default"] = parameter.default_value;
@@ -39,16 +39,7 @@ nb::dict describe(const ParameterSpecification& parameter) {
 
 nb::list describe_catalogue() {
     nb::list result;
-    for (const auto& controller : catalogue()) {
-        nb::list parameters;
-        for (const auto& parameter : controller.parameters) parameters.append(describe(parameter));
-        nb::dict entry;
-        entry["name"] = controller.name;
-        entry["description"] = controller.description;
-        entry["source"] = controller.source;
-        entry["parameters"] = parameters;
-        result.append(entry);
-    }
+    for (const auto& controller : catalogue()) result.append(describe(controller));
     return result;
 }
 
@@ -149,6 +140,17 @@ void bind_controller(nb::module_& m) {
 }
 
 }  // namespace
+
+nb::dict describe(const ControllerSpecification& specification) {
+    nb::list parameters;
+    for (const auto& parameter : specification.parameters) parameters.append(describe_parameter(parameter));
+    nb::dict result;
+    result["name"] = specification.name;
+    result["description"] = specification.description;
+    result["source"] = specification.source;
+    result["parameters"] = parameters;
+    return result;
+}
 
 ParameterValues to_parameter_values(const nb::dict& values) {
     ParameterValues result;

@@ -6,6 +6,7 @@
 
 #include "sim/bindings/controllers.hpp"
 #include "sim/bindings/modules.hpp"
+#include "sim/bindings/plugin_controller.hpp"
 #include "sim/bindings/python_controller.hpp"
 #include "sim/bindings/simulation.hpp"
 #include "sim/net/engine.hpp"
@@ -20,6 +21,7 @@ NB_MODULE(_core, module) {
     bindings::bind_scenario(module);
     bind_controllers(module);
     bindings::bind_python_controllers(module);
+    bindings::bind_plugin_controllers(module);
     bindings::bind_wire(module);
     bindings::bind_simulation<net::NativeSimulation>(module, "NativeSimulation");
     module.def("transmission_time_ns", &net::transmission_time, nb::arg("wire_bytes"),

@@ -8,6 +8,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "sim/bindings/modules.hpp"
+#include "sim/bindings/plugin_controller.hpp"
 #include "sim/bindings/python_controller.hpp"
 
 namespace quicgym::bindings {
@@ -76,6 +77,12 @@ void bind_scenario(nb::module_& module) {
                 flow.controller_factory = python_controller_factory(info);
             },
             nb::arg("info"), "Takes the controller from ControllerInfo.python_class, not from the catalogue.")
+        .def(
+            "set_plugin_controller",
+            [](Flow& flow, const nb::capsule& capsule) {
+                flow.controller_factory = plugin_controller_factory(capsule);
+            },
+            nb::arg("capsule"), "Takes the controller from ControllerInfo.plugin, not from the catalogue.")
         .def_rw("application", &Flow::application)
         .def_rw("start", &Flow::start)
         .def_rw("start_jitter", &Flow::start_jitter)

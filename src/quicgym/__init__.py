@@ -1,6 +1,7 @@
 """quicgym: QUIC congestion control in simulation, over ns-3 and over a fast packet engine."""
 
 from importlib.metadata import version as _version
+from pathlib import Path as _Path
 
 from quicgym import controllers
 from quicgym.controllers import Controller, ControllerError
@@ -18,6 +19,12 @@ from quicgym.envs import (
 
 __version__ = _version("quicgym")
 
+
+def get_include() -> str:
+    """Returns the folder of the C++ headers for controllers in other packages."""
+    return str(_Path(__file__).parent / "include")
+
+
 __all__ = [
     "Controller",
     "ControllerError",
@@ -29,6 +36,7 @@ __all__ = [
     "Simulation",
     "__version__",
     "controllers",
+    "get_include",
     "load_scenario",
     "run",
     "scenario_names",

@@ -1,0 +1,42 @@
+#include "sim/bindings/plugin_controller.hpp"
+
+#include <string>
+
+#include "controllers/plugin.hpp"
+#include "sim/bindings/controllers.hpp"
+
+namespace quicgym::bindings {
+
+namespace nb = nanobind;
+
+namespace {
+
+const ControllerSpecification& specification_in(const nb::capsule& capsule) {
+    const char* name = PyCapsule_GetName(capsule.ptr());
+    if (name == nullptr || std::string(name) != kControllerCapsule) {
+        throw nb::type_error(("it was built for " + std::string(name ? name : "something else") +
+                              ", this quicgym takes " + kControllerCapsule +
+                              "; build it again against quicgym.get_include()")
+                                 .c_str());
+    }
+    return *static_cast<const ControllerSpecification*>(PyCapsule_GetPointer(capsule.ptr(), name));
+}
+
+}  // namespace
+
+void bind_plugin_controllers(nb::module_& module) {
+    module.def(
+        "describe_plugin", [](const nb::capsule& capsule) { return describe(specification_in(capsule)); },
+        nb::arg("capsule"),
+        "A controller of another package's extension module, as the catalogue describes its own.");
+}
+
+ControllerFactory plugin_controller_factory(const nb::capsule& capsule) {
+    // Extension modules are never unloaded, and the specification is a static object of its module.
+    const ControllerSpecification* specification = &specification_in(capsule);
+    return [specification](const ParameterValues& values, std::uint64_t max_datagram_bytes) {
+        return specification->make(complete_parameters(*specification, values), max_datagram_bytes);
+    };
+}
+
+}  // namespace quicgym::bindings
