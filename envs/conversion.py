@@ -83,16 +83,26 @@ def resolve_controllers(
         )
     given = iter(controllers)
     return tuple(
-        _known(flow.controller or next(given), flow.transport == "tcp") for _, flow in flows
+        _tcp_controller(flow.controller or next(given))
+        if flow.transport == "tcp"
+        else find_controller(flow.controller or next(given))
+        for _, flow in flows
     )
 
 
-def _known(controller: ControllerChoice, tcp: bool) -> ControllerInfo:
-    if tcp:
-        if controller not in TCP_CONTROLLERS:
-            known = closest(str(controller), TCP_CONTROLLERS)
-            raise ScenarioError(f"unknown controller of ns-3's TCP {controller!r}; {known}")
-        return ControllerInfo(str(controller), "", "ns-3", ())
+def _tcp_controller(controller: ControllerChoice) -> ControllerInfo:
+    if controller not in TCP_CONTROLLERS:
+        known = closest(str(controller), TCP_CONTROLLERS)
+        raise ScenarioError(f"unknown controller of ns-3's TCP {controller!r}; {known}")
+    return ControllerInfo(str(controller), "", "ns-3", ())
+
+
+def find_controller(controller: ControllerChoice) -> ControllerInfo:
+    """Returns what describes a controller that is given by name or class.
+
+    Raises:
+        ScenarioError: There is none of this name, or it cannot be loaded.
+    """
     try:
         return find(controller) if isinstance(controller, str) else describe(controller)
     except KeyError:

@@ -64,7 +64,8 @@ class Ns3MissingError(RuntimeError):
         super().__init__(f"{reason}; {NS3_REMEDY}")
 
 
-def _ns3_module() -> Any:
+def ns3_module() -> Any:
+    """Returns the extension module of the ns-3 host; Ns3MissingError where there is none."""
     # Without ns-3 in the build there is no such module; with it, its libraries may still be gone.
     if find_spec("quicgym._ns3") is None:
         raise Ns3MissingError
@@ -77,7 +78,7 @@ def _ns3_module() -> Any:
 def ns3_version() -> str | None:
     """Returns the version of ns-3 that quicgym was built with; None where it has none."""
     try:
-        version: str = _ns3_module().ns3_version
+        version: str = ns3_module().ns3_version
     except Ns3MissingError:
         return None
     return version
@@ -93,7 +94,7 @@ def check_engine(engine: str) -> EngineName:
     for known in ENGINES:
         if engine == known:
             if known == "ns3":
-                _ns3_module()
+                ns3_module()
             return known
     raise ScenarioError(f"unknown engine {engine!r}; {closest(engine, ENGINES)}")
 
@@ -235,7 +236,7 @@ class Simulation:
         if self.engine == "native":
             self._host: Any = _core.NativeSimulation(core, seed)
         else:
-            self._host = _ns3_module().Ns3Simulation(core, seed)
+            self._host = ns3_module().Ns3Simulation(core, seed)
         self.flows = tuple(
             SimulatedFlow(self._host, index, name, controller)
             for index, ((name, _), controller) in enumerate(

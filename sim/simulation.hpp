@@ -62,6 +62,18 @@ struct TraceSample {
     std::uint8_t unused[7];  // written, so that equal runs give equal bytes
 };
 
+// What an environment reads of a flow after every decision: cheap, unlike FlowStatistics.
+struct FlowState {
+    Time start = 0;            // with jitter
+    Time completion = kNever;  // as in FlowStatistics, like the counters below
+    TraceSample sample{};
+    std::uint64_t received_packets = 0;
+    std::uint64_t dropped_packets = 0;
+    std::uint64_t rtt_samples = 0;
+    double rtt_sum_seconds = 0.0;
+    Time min_rtt = 0;  // 0: no sample yet
+};
+
 struct QueueSample {
     Time time;
     std::uint64_t packets;  // waiting in the bottleneck's queue
@@ -87,6 +99,8 @@ public:
     virtual void run_until(Time until) = 0;
     virtual std::size_t flow_count() const = 0;
     virtual FlowStatistics statistics(std::size_t flow) const = 0;
+    virtual FlowState state(std::size_t flow) const = 0;
+    virtual QueueSample queue() const = 0;  // before the bottleneck, now
     virtual ControllerSnapshot snapshot(std::size_t flow) const = 0;
     virtual ParameterValues parameters(std::size_t flow) const = 0;
     virtual void set_parameters(std::size_t flow, const ParameterValues& values) = 0;

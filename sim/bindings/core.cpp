@@ -5,6 +5,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "sim/bindings/controllers.hpp"
+#include "sim/bindings/environment.hpp"
 #include "sim/bindings/modules.hpp"
 #include "sim/bindings/plugin_controller.hpp"
 #include "sim/bindings/python_controller.hpp"
@@ -24,6 +25,8 @@ NB_MODULE(_core, module) {
     bindings::bind_plugin_controllers(module);
     bindings::bind_wire(module);
     bindings::bind_simulation<net::NativeSimulation>(module, "NativeSimulation");
+    bindings::bind_environment(module);
+    bindings::bind_batch_over<net::NativeSimulation>(module, "native_batch");
     module.def("transmission_time_ns", &net::transmission_time, nb::arg("wire_bytes"),
                nb::arg("rate_bits_per_second"),
                "Nanoseconds that so many bytes take on a link of the native engine.");

@@ -1,6 +1,7 @@
 // quicgym._ns3: the ns-3 host. The types of its arguments and results are bound by quicgym._core.
 #include <nanobind/nanobind.h>
 
+#include "sim/bindings/environment.hpp"
 #include "sim/bindings/simulation.hpp"
 #include "sim/ns3/host.hpp"
 
@@ -13,6 +14,7 @@ NB_MODULE(_ns3, module) {
     bindings::bind_simulation<ns3_host::Ns3Simulation>(module, "Ns3Simulation")
         .def("close", &ns3_host::Ns3Simulation::close,
              "Writes what is left of output files and lets the next ns-3 simulation of this process begin.");
+    bindings::bind_batch_over<ns3_host::Ns3Simulation>(module, "ns3_batch");
     module.def("transmission_time_ns", &ns3_host::ns3_transmission_time, nb::arg("bytes"),
                nb::arg("bits_per_second"), "Nanoseconds that so many bytes take by ns-3's DataRate.");
 }

@@ -123,6 +123,7 @@ void NativeSimulation::serve(Direction& direction, Time end) {
             direction.link.offer(packet.transit, packet.wire_bytes, static_cast<std::uint32_t>(flow));
         packet.dropped = outcome.dropped || outcome.lost;
         path.dropped_packets += packet.dropped;
+        if (outcome.lost) path.pending_losses.add(outcome.transit.arrival, packet.transit.arrival);
         if (!outcome.dropped) {
             ++path.queue_samples;
             path.queue_delay_sum += outcome.queue_delay;
@@ -187,9 +188,7 @@ void NativeSimulation::run_hosts(std::size_t flow, Time end) {
 }
 
 void NativeSimulation::take_samples() {
-    BottleneckLink& link = forward_.link;
-    link.forget_started(now_);
-    queue_trace_.push_back({now_, link.waiting_packets(), link.waiting_bytes()});
+    queue_trace_.push_back(queue());
     for (auto& flow : hosts_) {
         if (now_ < flow->start) continue;
         TraceSample sample = flow->sender.sample(now_);
@@ -203,7 +202,7 @@ FlowStatistics NativeSimulation::statistics(std::size_t flow) const {
     FlowStatistics statistics;
     hosts_.at(flow)->sender.add_statistics(now_, statistics);
     hosts_[flow]->receiver.add_statistics(now_, statistics);
-    statistics.dropped_packets = forward_.paths.at(flow).dropped_packets;
+    statistics.dropped_packets = dropped_packets(flow);
     // What still waits has not left the queue, though its departure is settled.
     std::uint64_t waiting = 0;
     Time waiting_delay = 0;
@@ -215,6 +214,19 @@ FlowStatistics NativeSimulation::statistics(std::size_t flow) const {
     statistics.queue_delay_sum_seconds = to_seconds(forward_.paths[flow].queue_delay_sum - waiting_delay);
     statistics.one_way_delay_sum_seconds = to_seconds(forward_.paths[flow].one_way_delay_sum);
     return statistics;
+}
+
+FlowState NativeSimulation::state(std::size_t flow) const {
+    FlowState state;
+    hosts_.at(flow)->sender.add_state(now_, state);
+    hosts_[flow]->receiver.add_state(state);
+    state.dropped_packets = dropped_packets(flow);
+    return state;
+}
+
+std::uint64_t NativeSimulation::dropped_packets(std::size_t flow) const {
+    const Path& path = forward_.paths[flow];
+    return path.dropped_packets - path.pending_losses.count(now_);
 }
 
 ControllerSnapshot NativeSimulation::snapshot(std::size_t flow) const {

@@ -30,6 +30,8 @@ public:
     void run_until(Time until) override;
     std::size_t flow_count() const override { return hosts_.size(); }
     FlowStatistics statistics(std::size_t flow) const override;
+    FlowState state(std::size_t flow) const override;
+    QueueSample queue() const override { return forward_.link.waiting_at(now_); }
     ControllerSnapshot snapshot(std::size_t flow) const override;
     ParameterValues parameters(std::size_t flow) const override;
     void set_parameters(std::size_t flow, const ParameterValues& values) override;
@@ -44,9 +46,10 @@ private:
     // One flow's way in one direction.
     struct Path {
         PacketRing packets;
-        AccessLink entry;  // into the network
-        AccessLink exit;   // from the bottleneck to the receiving host
-        std::uint64_t dropped_packets = 0;
+        AccessLink entry;                   // into the network
+        AccessLink exit;                    // from the bottleneck to the receiving host
+        std::uint64_t dropped_packets = 0;  // those whose loss is pending included
+        PendingLosses pending_losses{};
         std::uint64_t queue_samples = 0;
         Time queue_delay_sum = 0;
         Time one_way_delay_sum = 0;  // of the packets that their receiver got
@@ -62,6 +65,7 @@ private:
     void serve(Direction& direction, Time end);
     void run_hosts(std::size_t flow, Time end);
     void find_next_events(std::size_t flow);
+    std::uint64_t dropped_packets(std::size_t flow) const;
     void take_samples();
 
     std::vector<std::unique_ptr<Hosts>> hosts_;

@@ -44,8 +44,15 @@ void BottleneckLink::leave_before(const Transit& arriving) {
     }
 }
 
-void BottleneckLink::forget_started(Time now) {
-    leave_before({now + 1, 0});
+QueueSample BottleneckLink::waiting_at(Time now) const {
+    QueueSample sample{now, tail_ - head_, waiting_bytes_};
+    for (std::uint64_t i = head_; i != tail_; ++i) {
+        const Waiting& packet = waiting_[i & (waiting_.size() - 1)];
+        if (packet.start > now) break;
+        --sample.packets;
+        sample.bytes -= packet.wire_bytes;
+    }
+    return sample;
 }
 
 void BottleneckLink::push_waiting(const Waiting& waiting) {

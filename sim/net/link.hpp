@@ -9,6 +9,7 @@
 
 #include "sim/net/loss.hpp"
 #include "sim/scenario.hpp"
+#include "sim/simulation.hpp"
 #include "sim/time.hpp"
 
 namespace quicgym::net {
@@ -89,10 +90,8 @@ public:
     // Packets must be offered in the order in which they arrive.
     Outcome offer(const Transit& arriving, std::uint64_t wire_bytes, std::uint32_t flow);
 
-    // Waiting packets after every event up to and at `now`; the one being transmitted not counted.
-    void forget_started(Time now);
-    std::uint64_t waiting_packets() const { return tail_ - head_; }
-    std::uint64_t waiting_bytes() const { return waiting_bytes_; }
+    // What waits after every event up to and at `now`; the packet being transmitted not counted.
+    QueueSample waiting_at(Time now) const;
 
     // The integral over time, up to `now`, of what waits, in the unit of the queue's limit.
     double occupancy_seconds(Time now) const;

@@ -1,8 +1,13 @@
 // Random loss on a wire, decided packet by packet in the order of transmission.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
 #include "sim/random.hpp"
 #include "sim/scenario.hpp"
+#include "sim/time.hpp"
 
 namespace quicgym::net {
 
@@ -36,6 +41,25 @@ private:
     LossModel model_;
     Random random_;
     bool bad_ = false;
+};
+
+// Losses that are decided and lie in the future: a packet is lost where the wire ends. In order of time.
+class PendingLosses {
+public:
+    void add(Time loss, Time now) {
+        if (losses_.size() == losses_.capacity()) losses_.erase(losses_.begin(), first_after(now));
+        losses_.push_back(loss);
+    }
+    std::uint64_t count(Time now) const {
+        return static_cast<std::uint64_t>(losses_.end() - first_after(now));
+    }
+
+private:
+    std::vector<Time>::const_iterator first_after(Time now) const {
+        return std::upper_bound(losses_.begin(), losses_.end(), now);
+    }
+
+    std::vector<Time> losses_;
 };
 
 }  // namespace quicgym::net

@@ -204,6 +204,24 @@ FlowStatistics Ns3Simulation::statistics(std::size_t flow) const {
     return statistics;
 }
 
+FlowState Ns3Simulation::state(std::size_t flow) const {
+    const FlowStatistics totals = statistics(flow);
+    FlowState state;
+    state.start = totals.start;
+    state.completion = totals.completion;
+    state.sample = state_->flows_[flow]->sample(state_->now_);
+    state.received_packets = totals.received_packets;
+    state.dropped_packets = totals.dropped_packets;
+    state.rtt_samples = totals.rtt_samples;
+    state.rtt_sum_seconds = totals.rtt_sum_seconds;
+    state.min_rtt = totals.min_rtt;
+    return state;
+}
+
+QueueSample Ns3Simulation::queue() const {
+    return state_->network_->sample_queue(state_->now_);
+}
+
 ControllerSnapshot Ns3Simulation::snapshot(std::size_t flow) const {
     return state_->flows_.at(flow)->snapshot();
 }

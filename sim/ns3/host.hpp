@@ -21,6 +21,8 @@ public:
     void run_until(Time until) override;
     std::size_t flow_count() const override;
     FlowStatistics statistics(std::size_t flow) const override;
+    FlowState state(std::size_t flow) const override;
+    QueueSample queue() const override;
     ControllerSnapshot snapshot(std::size_t flow) const override;
     ParameterValues parameters(std::size_t flow) const override;
     void set_parameters(std::size_t flow, const ParameterValues& values) override;

@@ -189,4 +189,10 @@ void Receiver::add_statistics(Time now, FlowStatistics& statistics) const {
     statistics.receive_rate_variance = bins.variance();
 }
 
+void Receiver::add_state(FlowState& state) const {
+    state.completion = completion_;
+    state.received_packets = received_packets_;
+    state.sample.received_bytes = received_bytes_;
+}
+
 }  // namespace quicgym::quic

@@ -31,6 +31,7 @@ public:
     std::uint64_t received_bytes() const { return received_bytes_; }  // UDP payload, duplicates included
     ParseError last_error() const { return last_error_; }
     void add_statistics(Time now, FlowStatistics& statistics) const;
+    void add_state(FlowState& state) const;
 
 private:
     enum class Phase : std::uint8_t { listening, accepting, connected, closed };

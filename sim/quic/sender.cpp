@@ -390,4 +390,12 @@ void Sender::add_statistics(Time now, FlowStatistics& statistics) const {
     statistics.send_rate_variance = bins.variance();
 }
 
+void Sender::add_state(Time now, FlowState& state) const {
+    state.start = start_;
+    state.sample = sample(now);
+    state.rtt_samples = rtt_histogram_.count();
+    state.rtt_sum_seconds = rtt_histogram_.sum_seconds();
+    state.min_rtt = rtt_.minimum();
+}
+
 }  // namespace quicgym::quic

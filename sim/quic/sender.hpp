@@ -45,6 +45,7 @@ public:
 
     TraceSample sample(Time now) const;  // received_bytes is the host's to fill in
     void add_statistics(Time now, FlowStatistics& statistics) const;
+    void add_state(Time now, FlowState& state) const;
 
 private:
     enum class Phase : std::uint8_t { idle, connecting, connected, closing, closed };

@@ -1,0 +1,191 @@
+"""Episodes side by side in C++, with what Python adds: scenarios, seeds, reward functions.
+
+The single environment, the vector environments and the parallel one are views of this class, so
+all of them see, do and earn the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from gymnasium.spaces import Box
+
+from quicgym import _core
+from quicgym.envs.actions import RATE_COORDINATES, TUNING_COORDINATES
+from quicgym.envs.conversion import nanoseconds
+from quicgym.envs.episodes import Episode, EpisodeSource
+from quicgym.envs.observations import observation_space
+from quicgym.envs.rewards import Reward, RewardFunction
+from quicgym.envs.simulation import DELIVERY_DTYPE, ns3_module
+
+INFO_COLUMNS: tuple[str, ...] = tuple(name for name, _ in _core.INFO_COLUMNS)
+"""The keys of `info`; docs/environments.md says what they mean."""
+
+
+class EpisodeBatch:
+    """A fixed number of episodes; arrays have a row per agent, in the order of the simulations.
+
+    Attributes:
+        source: Draws the episodes.
+        episodes: The current one of each simulation; None before its first.
+        action_space: Of one agent.
+        observation_space: Of one agent.
+        actions: To be filled before `step`; float32, shape (rows, coordinates).
+        observations: After `begin` and `step`; float32, shape (rows, features).
+        rewards: float64, shape (rows,).
+        info: float64, shape (rows, len(INFO_COLUMNS)).
+        selected: Which simulations `step` moves on; bool, shape (simulations,).
+        terminations: bool, shape (simulations,).
+        truncations: bool, shape (simulations,).
+    """
+
+    COORDINATES: ClassVar[dict[str, tuple[str, ...]]] = {
+        "tuning": TUNING_COORDINATES,
+        "rate": RATE_COORDINATES,
+    }
+
+    def __init__(
+        self,
+        kind: str,
+        source: EpisodeSource,
+        simulations: int,
+        threads: int,
+        *,
+        decision_interval_ms: float,
+        decision_interval_rtts: float | None,
+        history_length: int,
+        reward: str | Reward | RewardFunction,
+        reward_per_flow: bool = False,
+    ) -> None:
+        """Allocates everything; no episode has begun."""
+        _check_range("decision_interval_ms", decision_interval_ms, 1, 60_000)
+        if decision_interval_rtts is not None:
+            _check_range("decision_interval_rtts", decision_interval_rtts, 0.1, 1000)
+        _check_range("history_length", history_length, 1, 1000)
+        self._reward_function = reward if callable(reward) else None
+        settings = _core.EnvironmentSettings()
+        settings.action = getattr(_core.ActionKind, kind)
+        settings.history_length = history_length
+        settings.decision_interval = nanoseconds(decision_interval_ms / 1e3)
+        settings.decision_interval_rtts = decision_interval_rtts or 0.0
+        settings.reward_per_flow = reward_per_flow
+        if isinstance(reward, str | Reward):
+            named = reward if isinstance(reward, Reward) else Reward(reward)
+            settings.reward = named.to_core()
+        self.source = source
+        make = _core.native_batch if source.engine == "native" else ns3_module().ns3_batch
+        self._batch = make(settings, simulations, source.agent_count, threads)
+        self.agent_count = source.agent_count
+        self.episodes: list[Episode | None] = [None] * simulations
+        self.actions: np.ndarray = self._batch.actions
+        self.observations: np.ndarray = self._batch.observations
+        self.rewards: np.ndarray = self._batch.rewards
+        self.info: np.ndarray = self._batch.info
+        self.selected: np.ndarray = self._batch.selected
+        self.terminations: np.ndarray = self._batch.terminations
+        self.truncations: np.ndarray = self._batch.truncations
+        coordinates = self.COORDINATES[kind]
+        self.action_space = Box(-1.0, 1.0, (len(coordinates),), np.float32)
+        self.observation_space = observation_space(history_length, coordinates)
+
+    def begin(
+        self,
+        simulations: Sequence[int],
+        generators: Sequence[np.random.Generator],
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        """Begins new episodes and writes their observations, rewards (0) and info.
+
+        Args:
+            simulations: Which, by index.
+            generators: One for each of them.
+            options: Of EpisodeSource.draw.
+        """
+        drawn = [self.source.draw(generator, options) for generator in generators]
+        for simulation, episode in zip(simulations, drawn, strict=True):
+            self.episodes[simulation] = episode
+        try:
+            self._batch.reset(
+                list(simulations),
+                [episode.core for episode in drawn],
+                [episode.plan for episode in drawn],
+            )
+        except Exception as error:
+            self._say_which(error)
+            raise
+
+    def step(self) -> None:
+        """Moves the selected simulations on by one decision, with `actions`.
+
+        Raises:
+            ValueError: An action is not a number from -1 to 1; nothing has moved.
+            RuntimeError: A simulation has no running episode; nothing has moved.
+            ControllerError: A controller in Python failed. That episode is over; the others have
+                moved on.
+        """
+        try:
+            self._batch.step()
+        except Exception as error:
+            self._say_which(error)
+            raise
+        if self._reward_function is not None:
+            self._apply_reward_function(self._reward_function)
+
+    def set_actions(self, actions: np.ndarray) -> None:
+        """Copies actions of shape (rows, coordinates), or (coordinates,) for one row.
+
+        Raises:
+            ValueError: Another shape, or not numbers.
+        """
+        try:
+            array = np.asarray(actions, dtype=np.float32)
+        except (TypeError, ValueError):
+            raise ValueError(f"actions = {actions!r}: give an array of numbers") from None
+        if array.shape != self.actions.shape and (1, *array.shape) != self.actions.shape:
+            wanted = self.actions.shape if len(self.actions) > 1 else self.actions.shape[1:]
+            raise ValueError(f"actions have the shape {array.shape}; give {wanted}")
+        self.actions[...] = array
+
+    def columns(self) -> dict[str, np.ndarray]:
+        """Returns a copy of `info` by column, each of shape (rows,)."""
+        return dict(zip(INFO_COLUMNS, np.ascontiguousarray(self.info.T), strict=True))
+
+    def statistics(self, simulation: int, flow: int) -> dict[str, Any]:
+        """Returns a flow's totals, as SimulatedFlow.statistics has them."""
+        return dict(self._batch.statistics(simulation, flow))
+
+    def deliveries(self, simulation: int) -> np.ndarray:
+        """Returns every delivery so far, as Simulation.deliveries has them."""
+        return np.frombuffer(self._batch.deliveries(simulation), DELIVERY_DTYPE)
+
+    def close(self) -> None:
+        """Frees every simulation; on ns3, the next one may begin in this process."""
+        for simulation in range(len(self.episodes)):
+            self._batch.close(simulation)
+            self.episodes[simulation] = None
+
+    def _apply_reward_function(self, function: RewardFunction) -> None:
+        rewards = np.asarray(function(self.columns()), dtype=np.float64)
+        if rewards.shape != self.rewards.shape or not np.all(np.isfinite(rewards)):
+            raise ValueError(
+                f"the reward function returned {rewards!r}; "
+                f"give finite numbers of the shape {self.rewards.shape}"
+            )
+        moved = np.repeat(self.selected, self.agent_count)
+        self.rewards[moved] = rewards[moved]
+
+    def _say_which(self, error: Exception) -> None:
+        failed = self._batch.failed
+        episode = None if failed is None else self.episodes[failed]
+        if episode is not None:
+            error.add_note(
+                f"environment {failed}: scenario {episode.scenario.name}, "
+                f"seed {episode.plan.seed}, engine {self.source.engine}"
+            )
+
+
+def _check_range(name: str, value: float, smallest: float, largest: float) -> None:
+    if not smallest <= value <= largest:
+        raise ValueError(f"{name} = {value}: give a number from {smallest:g} to {largest:g}")

@@ -1,0 +1,208 @@
+"""Where episodes come from: a scenario or a distribution of them, and who controls which flow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from quicgym import _core
+from quicgym.envs.conversion import (
+    ControllerChoice,
+    find_controller,
+    nanoseconds,
+    resolve_controllers,
+    to_core,
+)
+from quicgym.envs.scenario import EngineName, Scenario, ScenarioError, closest
+from quicgym.envs.scenario_files import load_scenario
+from quicgym.envs.simulation import check_engine, flow_index
+
+RESET_OPTIONS = ("controller", "scenario")
+
+
+@runtime_checkable
+class ScenarioDistribution(Protocol):
+    """Anything that draws scenarios."""
+
+    def sample(self, random: np.random.Generator) -> Scenario:
+        """Returns a scenario; the generator is all that it may depend on."""
+
+
+ScenarioChoice = Scenario | str | Path | ScenarioDistribution
+"""A scenario, its name or path, or a distribution."""
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """A scenario as the engines take it."""
+
+    scenario: Scenario
+    core: _core.Scenario
+    agents: tuple[int, ...]
+    end: int
+
+
+@dataclass(frozen=True)
+class Episode:
+    """What a batch needs to begin an episode."""
+
+    scenario: Scenario
+    core: _core.Scenario
+    plan: _core.EpisodePlan
+
+
+class EpisodeSource:
+    """Draws episodes; the same generator state gives the same episode.
+
+    Args:
+        scenario: A scenario, its name or path, or a distribution of scenarios.
+        engine: "native" or "ns3".
+        controller: What the agents' flows run while agents act.
+        flow: The agent's flow by name or index; None: the first that names no controller.
+        every_flow: Each flow that names no controller has an agent.
+        other_controllers: For flows without a controller and without an agent.
+        episode_s: Length of an episode from the start of the first agent's flow; None: to the end
+            of the scenario.
+        record_deliveries: Keep every delivery.
+
+    Raises:
+        ScenarioError: The scenario, the engine for it or an argument is not valid.
+        Ns3MissingError: This build has no ns-3.
+    """
+
+    def __init__(
+        self,
+        scenario: ScenarioChoice,
+        engine: str,
+        controller: str,
+        *,
+        flow: str | int | None = None,
+        every_flow: bool = False,
+        other_controllers: ControllerChoice = "cubic",
+        episode_s: float | None = None,
+        record_deliveries: bool = False,
+    ) -> None:
+        """Loads a scenario that is given by name or path, and checks what can be checked."""
+        self.engine: EngineName = check_engine(engine)
+        self.scenario = scenario if isinstance(scenario, ScenarioDistribution) else _load(scenario)
+        if episode_s is not None and not 0 < episode_s < 1e6:
+            raise ScenarioError(f"episode_s = {episode_s}: give seconds above 0, or None")
+        self._controller = controller
+        self._flow = flow
+        self._every_flow = every_flow
+        self._other_controllers = other_controllers
+        self._episode_s = episode_s
+        self._record_deliveries = record_deliveries
+        self._prepared: dict[ControllerChoice, _Prepared] = {}
+        if isinstance(self.scenario, Scenario):
+            self._prepare(self.scenario, controller)
+
+    @property
+    def agent_count(self) -> int:
+        """How many agents an episode has."""
+        if not self._every_flow:
+            return 1
+        if not isinstance(self.scenario, Scenario):
+            raise ScenarioError(
+                "a row per flow needs the same number of flows in every episode: "
+                "give a scenario, not a distribution"
+            )
+        return len(self._prepared[self._controller].agents)
+
+    def draw(self, random: np.random.Generator, options: Mapping[str, Any] | None) -> Episode:
+        """Returns the next episode: its scenario is drawn first, then its seed.
+
+        Args:
+            random: The environment's generator.
+            options: "controller": any controller in place of the agents, whose actions are then
+                ignored. "scenario": a scenario in place of the environment's.
+
+        Raises:
+            ScenarioError: What was drawn, or an option, is not valid.
+        """
+        options = options or {}
+        for name in options:
+            if name not in RESET_OPTIONS:
+                raise ScenarioError(
+                    f"unknown reset option {name!r}; {closest(name, RESET_OPTIONS)}"
+                )
+        source = options.get("scenario", self.scenario)
+        if isinstance(source, ScenarioDistribution):
+            source = source.sample(random)
+        scenario = _load(source)
+        controller = options.get("controller") or self._controller
+        prepared = self._prepare(scenario, controller)
+        plan = _core.EpisodePlan()
+        plan.seed = int(random.integers(2**63))
+        plan.agents = list(prepared.agents)
+        plan.ignores_actions = bool(options.get("controller"))
+        plan.end = prepared.end
+        if self._episode_s is not None:
+            plan.length = nanoseconds(self._episode_s)
+        return Episode(scenario, prepared.core, plan)
+
+    def _prepare(self, scenario: Scenario, controller: ControllerChoice) -> _Prepared:
+        known = self._prepared.get(controller)
+        if known is not None and known.scenario is scenario:
+            return known
+        scenario.check_engine(self.engine)
+        agents = self._agents(scenario)
+        if self._episode_s is not None and self._episode_s > scenario.duration_s:
+            raise ScenarioError(
+                f"episode_s = {self._episode_s}: {scenario.name} lasts {scenario.duration_s:g} s; "
+                "make episode_s shorter or the scenario's duration_s longer"
+            )
+        models = [flow for _, flow in scenario.single_flows()]
+        controllers = resolve_controllers(
+            scenario, [self._other_controllers] * sum(flow.controller is None for flow in models)
+        )
+        core = to_core(
+            scenario,
+            [
+                find_controller(controller) if index in agents else info
+                for index, info in enumerate(controllers)
+            ],
+        )
+        flows = core.flows
+        for agent in agents:
+            if models[agent].controller is not None:  # whose parameters are not the agent's
+                flows[agent].parameters = {}
+        core.flows = flows
+        core.record_deliveries = self._record_deliveries
+        prepared = _Prepared(scenario, core, agents, nanoseconds(scenario.duration_s))
+        if scenario is self.scenario:
+            self._prepared[controller] = prepared
+        return prepared
+
+    def _agents(self, scenario: Scenario) -> tuple[int, ...]:
+        flows = list(scenario.single_flows())
+        if self._flow is not None:
+            try:
+                chosen = [flow_index(self._flow, [name for name, _ in flows])]
+            except ValueError as error:
+                raise ScenarioError(f"{scenario.name}: {error}") from None
+        else:
+            chosen = [index for index, (_, flow) in enumerate(flows) if flow.controller is None]
+            if not self._every_flow:
+                chosen = chosen[:1]
+        if not chosen:
+            raise ScenarioError(
+                f"{scenario.name}: every flow names its controller, so none is left for an agent; "
+                "name the agent's flow with flow=, or leave out a flow's controller"
+            )
+        for index in chosen:
+            name, flow = flows[index]
+            if flow.transport == "tcp":
+                raise ScenarioError(
+                    f"{scenario.name}: flow {name} is ns-3's TCP, which no agent can control; "
+                    "name a QUIC flow with flow="
+                )
+        return tuple(chosen)
+
+
+def _load(scenario: Scenario | str | Path) -> Scenario:
+    return scenario if isinstance(scenario, Scenario) else load_scenario(scenario)

@@ -1,0 +1,132 @@
+"""quicgym/Tuning-v0."""
+
+from __future__ import annotations
+
+from quicgym.envs.environment import CongestionControlEnv
+
+
+class TuningEnv(CongestionControlEnv):
+    r"""The agent tunes BBR: γ, β, α and the gain cycle of its flow, while the connection runs.
+
+    ## Description
+
+    A flow controlled by `bbr` shares a network with any number of others. At every decision the
+    agent sets the parameters in which BBR, eBCC and the variants for high-latency paths differ, so
+    that each of them is one constant action, and a policy moves among them. The network is
+    simulated packet by packet, on the native engine or on ns-3; both give the same episode.
+
+    The decision process is partially observed: an agent sees what a QUIC sender can measure.
+
+    ## Action Space
+
+    `Box(-1, 1, (14,), float32)`. With a the coordinate:
+
+    | Num  | Coordinate               | Parameter of `bbr`                   | at -1 | at 0  | at 1 |
+    |------|--------------------------|--------------------------------------|-------|-------|------|
+    | 0    | gamma                    | 30 (1 + a) / (1 - a) packets         | 0     | 30    | ∞    |
+    | 1    | beta                     | (1 + a) / 2                          | 0     | 0.5   | 1    |
+    | 2    | alpha                    | 1 - 10^(-1.5 (1 + a)), to 3 decimals | 0     | 0.968 | 0.999 |
+    | 3    | smoothing_updates_rtprop | (1 + a) / 2; on from 0.5             | off   | on    | on   |
+    | 4    | cycle_length             | 1 + 3.5 (1 + a) phases, rounded      | 1     | 5     | 8    |
+    | 5    | entry_gain_minimum       | 1 + a                                | 0     | 1     | 2    |
+    | 6–13 | gain_1 … gain_8          | 1 + a / 2                            | 0.5   | 1     | 1.5  |
+
+    γ is the threshold on the flow's own queue above which eBCC's rule acts (infinity: never), β the
+    share of the window that a loss costs, α the weight of history in the RTT average that replaces
+    RTprop (0: RTprop). The mapping can be inverted: `preset_action("bbr")`, `"bbr-smooth"`,
+    `"bbr-extended"`, `"bbr-combined"` and `"ebcc"` are points of the space and give, packet by
+    packet, the trace of the controller of that name. Parameters that do not change are not set
+    again. Gains beyond the cycle's length are not used.
+
+    ## Observation Space
+
+    `Box` of float32 with the shape `(8 history_length + 23,)`. First `history_length` frames, the
+    oldest first; a frame sums up one decision interval, and those before the episode are 0:
+
+    | Feature          | Meaning                                                      | Min | Max |
+    |------------------|--------------------------------------------------------------|-----|-----|
+    | delivery_rate    | bytes acknowledged per second / highest rate                 | 0   | 1   |
+    | send_rate        | bytes sent per second / highest rate                         | 0   | 4   |
+    | pacing_rate      | pacing rate / highest rate                                   | 0   | 4   |
+    | rtt              | mean RTT / minimum RTT                                       | 0   | 10  |
+    | loss             | bytes declared lost / (bytes declared lost + acknowledged)   | 0   | 1   |
+    | in_flight        | bytes in flight / BDP                                        | 0   | 10  |
+    | window           | window / BDP                                                 | 0   | 10  |
+    | queue_over_gamma | eBCC's diff / γ; 0 while γ is infinite                       | 0   | 10  |
+
+    The highest rate is that of all delivery rates of an interval so far, BDP is this times the
+    minimum RTT. Then the state:
+
+    | Feature          | Meaning                                                      | Min | Max |
+    |------------------|--------------------------------------------------------------|-----|-----|
+    | bdp              | log10(1 + BDP in datagrams) / 6                              | 0   | 1   |
+    | min_rtt          | log10(1 + minimum RTT in ms) / 5                             | 0   | 1   |
+    | the seven modes  | 1 in this one, else 0: slow_start, congestion_avoidance, recovery, startup, drain, probe_bw, probe_rtt | 0 | 1 |
+    | action_…         | the 14 coordinates in force                                  | -1  | 1   |
+
+    What is not known yet is 0; what is larger than its maximum is the maximum. What only the
+    network knows, its capacity and its queue, is in `info` with the terms of the reward;
+    docs/environments.md lists the keys.
+
+    ## Rewards
+
+    Over all flows of the network, since the last decision:
+
+    throughput share - 5 · loss rate - 1 · (1 - Jain)
+
+    Throughput share is what reached the receivers over what the bottleneck could have sent, the
+    loss rate what the network dropped over what it dropped or delivered, Jain's index that of the
+    throughputs of the flows that were running. `reward` takes other names, other weights and
+    functions; see `quicgym.envs.rewards`.
+
+    ## Starting State
+
+    The agent's flow is about to open its connection: BBR in Startup with its own parameters,
+    nothing measured. The scenario, where it is drawn, and the seed of the simulation come from the
+    environment's generator.
+
+    ## Episode End
+
+    1. Termination: the agent's flow has ended, by its `stop_s` or because its transfer is complete.
+    2. Truncation: the scenario's `duration_s`, or `episode_s` after the start.
+
+    ## Arguments
+
+    | Parameter                | Default             | Description                                  |
+    |--------------------------|---------------------|----------------------------------------------|
+    | `scenario`               | `"ebcc-single"`     | a Scenario, a name, a path, or a distribution |
+    | `engine`                 | `"native"`          | or `"ns3"`                                   |
+    | `flow`                   | None                | the agent's, by name or index; None: the first that names no controller |
+    | `other_controllers`      | `"cubic"`           | of the other flows that name none            |
+    | `decision_interval_ms`   | 100                 | 1 to 60000                                   |
+    | `decision_interval_rtts` | None                | in place of it: so many smoothed RTTs (333 ms before the first), 1 ms at least |
+    | `history_length`         | 4                   | frames in an observation                     |
+    | `reward`                 | `"fair-throughput"` | a name, a `Reward`, or a function of the columns of `info` |
+    | `episode_s`              | None                | None: to the end of the scenario             |
+    | `record_deliveries`      | False               | keep what `deliveries()` returns             |
+    | `render_mode`            | None                | `"rgb_array"` or `"human"`                   |
+
+    `reset(options={"controller": "cubic"})` runs any controller of `quicgym controllers`, or a
+    subclass of `quicgym.Controller`, in the agent's place: actions are checked and ignored, and it
+    earns the same reward. `options={"scenario": …}` runs another scenario for one episode.
+
+    ```python
+    >>> import gymnasium, quicgym
+    >>> env = gymnasium.make("quicgym/Tuning-v0", scenario="ebcc-single")
+    >>> observation, info = env.reset(seed=1)
+    >>> observation, reward, terminated, truncated, info = env.step(quicgym.preset_action("ebcc"))
+
+    ```
+
+    ## Vectorized environment
+
+    `gymnasium.make_vec("quicgym/Tuning-v0", num_envs=1024)`, or `quicgym.make_vec`, runs all
+    simulations in this process over a pool of threads; see `quicgym.envs.vector`.
+
+    ## Version History
+
+    * v0: Initial version.
+    """  # noqa: E501
+
+    kind = "tuning"
+    controller = "bbr"

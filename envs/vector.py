@@ -1,0 +1,290 @@
+"""The native vector environment: any number of simulations in one process, over a pool of threads.
+
+A step runs every simulation in C++ without the interpreter's lock: the threads take simulations
+from a queue and write into arrays that are allocated once. One simulation is a row; with
+`per_flow` each flow that names no controller is one, for a policy that all flows share.
+
+**Seeds.** Every simulation has a generator of its own, and draws each episode's scenario and seed
+from it, as the single environment does: row i is, bit for bit, the single environment that was
+reset with row i's seed, through all its episodes. `reset(seed=s)` gives simulation i the seed
+`row_seed(s, i)`, spawned by numpy's SeedSequence; a list gives them one by one;
+`np_random_seed` shows them.
+
+**Autoreset.** `NEXT_STEP` (the default): the step after an episode's end ignores the action of that
+row, begins the next episode and returns its first observation with reward 0. `SAME_STEP`: the step
+that ends an episode begins the next one as well; `info["final_obs"]` and `info["final_info"]` have
+what the last one ended with. Options of `reset` hold for the episodes that follow, until the next
+`reset`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.utils import seeding
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+
+from quicgym.envs.batch import EpisodeBatch
+from quicgym.envs.conversion import ControllerChoice
+from quicgym.envs.environment import CongestionControlEnv
+from quicgym.envs.episodes import EpisodeSource, ScenarioChoice
+from quicgym.envs.rate import RateEnv
+from quicgym.envs.rewards import Reward, RewardFunction
+from quicgym.envs.tuning import TuningEnv
+
+
+def row_seed(seed: int, row: int) -> int:
+    """Returns the seed of a simulation of a vector environment that is reset with `seed`."""
+    return int(np.random.SeedSequence(seed, spawn_key=(row,)).generate_state(1, np.uint64)[0])
+
+
+class NativeVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
+    """Many environments of one kind, in C++.
+
+    Args:
+        environment: The single environment that a row equals; its page describes the spaces.
+        num_envs: The number of simulations.
+        num_threads: None: as many as this process may use, at most one per simulation.
+        autoreset_mode: "NextStep" or "SameStep", or Gymnasium's enum.
+        per_flow: Each flow that names no controller is a row: row = simulation · flows + flow.
+        reward_per_flow: Each row earns what its own flow achieves; see quicgym.envs.rewards.
+
+    The other arguments are those of the single environment.
+
+    Attributes:
+        num_envs: The number of rows.
+        simulations: The number of simulations.
+    """
+
+    def __init__(
+        self,
+        environment: type[CongestionControlEnv],
+        num_envs: int = 1,
+        *,
+        num_threads: int | None = None,
+        autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
+        per_flow: bool = False,
+        reward_per_flow: bool = False,
+        scenario: ScenarioChoice = "ebcc-single",
+        flow: str | int | None = None,
+        other_controllers: ControllerChoice = "cubic",
+        decision_interval_ms: float = 100.0,
+        decision_interval_rtts: float | None = None,
+        history_length: int = 4,
+        reward: str | Reward | RewardFunction = "fair-throughput",
+        episode_s: float | None = None,
+        record_deliveries: bool = False,
+    ) -> None:
+        """Allocates the arrays and starts the threads; episodes begin with `reset`."""
+        self.autoreset_mode = AutoresetMode(autoreset_mode)
+        if self.autoreset_mode is AutoresetMode.DISABLED:
+            raise ValueError(
+                f"autoreset_mode = {autoreset_mode}: give NEXT_STEP or SAME_STEP; "
+                "without autoreset, step single environments"
+            )
+        if num_envs < 1:
+            raise ValueError(f"num_envs = {num_envs}: give a whole number above 0")
+        if num_threads is not None and num_threads < 1:
+            raise ValueError(f"num_threads = {num_threads}: give a whole number above 0, or None")
+        if flow is not None and per_flow:
+            raise ValueError(
+                f"flow = {flow!r}: with per_flow every open flow is a row; leave it out"
+            )
+        threads = min(num_threads or len(os.sched_getaffinity(0)), num_envs)
+        source = EpisodeSource(
+            scenario,
+            "native",
+            environment.controller,
+            flow=flow,
+            every_flow=per_flow,
+            other_controllers=other_controllers,
+            episode_s=episode_s,
+            record_deliveries=record_deliveries,
+        )
+        self._batch = EpisodeBatch(
+            environment.kind,
+            source,
+            simulations=num_envs,
+            threads=threads,
+            decision_interval_ms=decision_interval_ms,
+            decision_interval_rtts=decision_interval_rtts,
+            history_length=history_length,
+            reward=reward,
+            reward_per_flow=reward_per_flow,
+        )
+        self.simulations = num_envs
+        self.num_envs = num_envs * self._batch.agent_count
+        self.metadata = {**environment.metadata, "autoreset_mode": self.autoreset_mode}
+        self.render_mode = None
+        self.single_action_space = self._batch.action_space
+        self.single_observation_space = self._batch.observation_space
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self._seeds: list[int] = [-1] * num_envs
+        self._generators: list[np.random.Generator] = []
+        self._options: dict[str, Any] | None = None
+        self._done = np.zeros(num_envs, dtype=np.bool_)
+        self._everywhere = np.ones(self.num_envs, dtype=np.bool_)
+        self._everywhere.flags.writeable = False
+
+    @property
+    def np_random_seed(self) -> tuple[int, ...]:
+        """The seed of each simulation's generator; -1 before the first reset."""
+        return tuple(self._seeds)
+
+    def reset(  # type: ignore[override]
+        self,
+        *,
+        seed: int | Sequence[int | None] | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        """Begins an episode in every simulation.
+
+        Args:
+            seed: One for all (see this module's text), or a list with one for each simulation;
+                None: the generators go on.
+            options: Of the single environment; they hold until the next call.
+        """
+        self._seed(seed)
+        self._options = dict(options) if options else None
+        self._batch.begin(range(self.simulations), self._generators, self._options)
+        self._done[:] = False
+        return self._batch.observations.copy(), self._info(self._batch.columns(), self._everywhere)
+
+    def step(
+        self, actions: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
+        """Moves every simulation on by one decision.
+
+        Args:
+            actions: Shape (num_envs, coordinates), from -1 to 1.
+
+        Returns:
+            Observations (float32), rewards (float64), terminations, truncations (bool) and info, a
+            row for each environment.
+
+        Raises:
+            ValueError: An action that names its row; nothing has moved.
+            RuntimeError: `reset` has not been called.
+        """
+        batch = self._batch
+        batch.set_actions(actions)
+        if self.autoreset_mode is AutoresetMode.NEXT_STEP:
+            np.logical_not(self._done, out=batch.selected)
+            if batch.selected.any():
+                batch.step()
+            if self._done.any():
+                self._begin(self._done)
+            terminations, truncations = batch.terminations.copy(), batch.truncations.copy()
+            np.logical_or(terminations, truncations, out=self._done)
+            rewards = batch.rewards.copy()
+            info = self._info(batch.columns(), self._everywhere)
+        else:
+            batch.step()
+            terminations, truncations = batch.terminations.copy(), batch.truncations.copy()
+            rewards = batch.rewards.copy()
+            done = terminations | truncations
+            final = self._final(done) if done.any() else {}
+            if final:
+                self._begin(done)
+            info = {**self._info(batch.columns(), self._everywhere), **final}
+        return (
+            batch.observations.copy(),
+            rewards,
+            self._by_row(terminations),
+            self._by_row(truncations),
+            info,
+        )
+
+    def episode_seeds(self) -> tuple[int | None, ...]:
+        """Returns the seed of each simulation's current episode."""
+        return tuple(
+            None if episode is None else int(episode.plan.seed) for episode in self._batch.episodes
+        )
+
+    def deliveries(self, simulation: int) -> np.ndarray:
+        """Returns every delivery of a simulation's episode; empty without `record_deliveries`."""
+        return self._batch.deliveries(simulation)
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Frees every simulation."""
+        self._batch.close()
+
+    def _seed(self, seed: int | Sequence[int | None] | None) -> None:
+        seeds: Sequence[int | None]
+        if seed is None:
+            seeds = [None] * self.simulations
+        elif isinstance(seed, int | np.integer):
+            seeds = [row_seed(int(seed), row) for row in range(self.simulations)]
+        else:
+            seeds = seed
+        if len(seeds) != self.simulations:
+            raise ValueError(
+                f"{len(seeds)} seeds for {self.simulations} simulations; give one for each, or one"
+            )
+        known = bool(self._generators)
+        generators = []
+        for row, value in enumerate(seeds):
+            if value is None and known:
+                generators.append(self._generators[row])
+                continue
+            generator, self._seeds[row] = seeding.np_random(value)
+            generators.append(generator)
+        self._generators = generators
+
+    def _begin(self, which: np.ndarray) -> None:
+        simulations = np.flatnonzero(which).tolist()
+        self._batch.begin(simulations, [self._generators[i] for i in simulations], self._options)
+
+    def _by_row(self, flags: np.ndarray) -> np.ndarray:
+        return flags if self._batch.agent_count == 1 else np.repeat(flags, self._batch.agent_count)
+
+    def _info(self, columns: dict[str, np.ndarray], mask: np.ndarray) -> dict[str, Any]:
+        info: dict[str, Any] = {}
+        for name, column in columns.items():
+            info[name] = column
+            info[f"_{name}"] = mask
+        return info
+
+    def _final(self, done: np.ndarray) -> dict[str, Any]:
+        rows = self._by_row(done)
+        observations = np.full(self.num_envs, None, dtype=object)
+        for row in np.flatnonzero(rows):
+            observations[row] = self._batch.observations[row].copy()
+        columns = {
+            name: np.where(rows, column, 0.0) for name, column in self._batch.columns().items()
+        }
+        return {
+            "final_obs": observations,
+            "_final_obs": rows,
+            "final_info": self._info(columns, rows),
+            "_final_info": rows,
+        }
+
+
+def tuning_vector_env(num_envs: int = 1, **arguments: Any) -> VectorEnv:
+    """Makes the vector environment of quicgym/Tuning-v0."""
+    return NativeVectorEnv(TuningEnv, num_envs, **arguments)
+
+
+def rate_vector_env(num_envs: int = 1, **arguments: Any) -> VectorEnv:
+    """Makes the vector environment of quicgym/Rate-v0."""
+    return NativeVectorEnv(RateEnv, num_envs, **arguments)
+
+
+def make_vec(id: str, num_envs: int = 1, **arguments: Any) -> VectorEnv:
+    """Makes a vector environment of quicgym, as gymnasium.make_vec does.
+
+    Args:
+        id: Such as "quicgym/Tuning-v0".
+        num_envs: The number of simulations.
+        **arguments: Of NativeVectorEnv.
+    """
+    return gymnasium.make_vec(
+        id, num_envs=num_envs, vectorization_mode="vector_entry_point", **arguments
+    )

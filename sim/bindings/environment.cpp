@@ -1,0 +1,156 @@
+// sim/environment for Python: settings, tables of names, and the batch with its arrays.
+#include "sim/bindings/environment.hpp"
+
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
+
+#include <stdexcept>
+#include <string>
+
+#include "sim/bindings/modules.hpp"
+#include "sim/bindings/simulation.hpp"
+
+namespace quicgym::bindings {
+
+namespace {
+
+using namespace environment;
+
+// A view of one of the batch's buffers, which lives as long as the batch.
+template <class Element>
+using Array = nb::ndarray<nb::numpy, Element, nb::c_contig>;
+
+template <class Element>
+Array<Element> rows(std::vector<Element>& buffer, std::size_t columns) {
+    return Array<Element>(buffer.data(), {buffer.size() / columns, columns});
+}
+
+Array<bool> flags(std::vector<std::uint8_t>& buffer) {
+    static_assert(sizeof(bool) == sizeof(std::uint8_t));
+    return Array<bool>(buffer.data(), {buffer.size()});
+}
+
+template <class Feature>
+nb::list as_features(const Feature& features) {
+    nb::list result;
+    for (const auto& feature : features) {
+        result.append(nb::make_tuple(feature.name, feature.maximum, feature.description));
+    }
+    return result;
+}
+
+void bind_tables(nb::module_& module) {
+    module.attr("FRAME_FEATURES") = as_features(kFrameFeatures);
+    module.attr("STATE_FEATURES") = as_features(kStateFeatures);
+    nb::list columns;
+    for (const InfoColumn& column : kInfoColumns) {
+        columns.append(nb::make_tuple(column.name, column.description));
+    }
+    module.attr("INFO_COLUMNS") = columns;
+    nb::dict rewards;
+    for (const RewardName& reward : kRewardNames) {
+        rewards[nb::cast(reward.name)] = nb::cast(reward.kind);
+    }
+    module.attr("REWARDS") = rewards;
+    module.def(
+        "action_coordinates",
+        [](ActionKind kind) {
+            nb::list result;
+            for (std::size_t i = 0; i < action_size(kind); ++i) result.append(coordinate_name(kind, i));
+            return result;
+        },
+        nb::arg("kind"), "The names of an action's coordinates.");
+    module.def(
+        "decode_tuning",
+        [](const std::vector<float>& coordinates) {
+            if (coordinates.size() != kTuningCoordinates.size()) {
+                throw std::invalid_argument("an action has " + std::to_string(kTuningCoordinates.size()) +
+                                            " coordinates, not " + std::to_string(coordinates.size()));
+            }
+            ParameterValues values;
+            decode_tuning(coordinates.data(), values);
+            return values;
+        },
+        nb::arg("coordinates"), "The parameters of BBR for an action.");
+    module.def("encode_tuning", &encode_tuning, nb::arg("values"),
+               "The action for these parameters of BBR; None where the space does not have them.");
+}
+
+void bind_settings(nb::module_& module) {
+    nb::enum_<ActionKind>(module, "ActionKind")
+        .value("tuning", ActionKind::tuning)
+        .value("rate", ActionKind::rate);
+    nb::enum_<RewardKind>(module, "RewardKind")
+        .value("fair_throughput", RewardKind::fair_throughput)
+        .value("delay", RewardKind::delay)
+        .value("power", RewardKind::power)
+        .value("aurora", RewardKind::aurora)
+        .value("orca", RewardKind::orca);
+    nb::class_<RewardSettings>(module, "RewardSettings")
+        .def(nb::init<>())
+        .def_rw("kind", &RewardSettings::kind)
+        .def_rw("loss_weight", &RewardSettings::loss_weight)
+        .def_rw("fairness_weight", &RewardSettings::fairness_weight)
+        .def_rw("delay_weight", &RewardSettings::delay_weight);
+    nb::class_<Settings>(module, "EnvironmentSettings")
+        .def(nb::init<>())
+        .def_rw("action", &Settings::action)
+        .def_rw("history_length", &Settings::history_length)
+        .def_rw("decision_interval", &Settings::decision_interval)
+        .def_rw("decision_interval_rtts", &Settings::decision_interval_rtts)
+        .def_rw("reward", &Settings::reward)
+        .def_rw("reward_per_flow", &Settings::reward_per_flow);
+    nb::class_<Plan>(module, "EpisodePlan")
+        .def(nb::init<>())
+        .def_rw("seed", &Plan::seed)
+        .def_rw("agents", &Plan::agents)
+        .def_rw("ignores_actions", &Plan::ignores_actions)
+        .def_rw("end", &Plan::end)
+        .def_rw("length", &Plan::length);
+}
+
+}  // namespace
+
+void bind_environment(nb::module_& module) {
+    bind_settings(module);
+    bind_tables(module);
+    const auto simulation = [](const Batch& batch, std::size_t index) -> const Simulation& {
+        return batch.episode(index).simulation();
+    };
+    nb::class_<Batch>(module, "Batch",
+                      "Episodes side by side; arrays have a row per agent, flags one per simulation.")
+        .def_prop_ro("actions",
+                     [](Batch& batch) { return rows(batch.buffers().actions, batch.action_size()); })
+        .def_prop_ro(
+            "observations",
+            [](Batch& batch) { return rows(batch.buffers().observations, batch.observation_size()); })
+        .def_prop_ro("info", [](Batch& batch) { return rows(batch.buffers().info, kInfoColumns.size()); })
+        .def_prop_ro("rewards",
+                     [](Batch& batch) {
+                         auto& rewards = batch.buffers().rewards;
+                         return Array<double>(rewards.data(), {rewards.size()});
+                     })
+        .def_prop_ro("selected", [](Batch& batch) { return flags(batch.buffers().selected); })
+        .def_prop_ro("terminations", [](Batch& batch) { return flags(batch.buffers().terminations); })
+        .def_prop_ro("truncations", [](Batch& batch) { return flags(batch.buffers().truncations); })
+        .def("reset", &Batch::reset, nb::arg("indices"), nb::arg("scenarios"), nb::arg("plans"),
+             nb::call_guard<nb::gil_scoped_release>())
+        .def("step", &Batch::step, nb::call_guard<nb::gil_scoped_release>())
+        .def("close", &Batch::close, nb::arg("simulation"))
+        .def_prop_ro("failed", &Batch::failed, "The first simulation that failed in the last call, or None.")
+        .def("statistics",
+             [=](const Batch& batch, std::size_t index, std::size_t flow) {
+                 return as_dict(simulation(batch, index).statistics(flow));
+             })
+        .def("parameters", [=](const Batch& batch, std::size_t index,
+                               std::size_t flow) { return simulation(batch, index).parameters(flow); })
+        .def("deliveries", [=](const Batch& batch, std::size_t index) {
+            return as_bytes(simulation(batch, index).deliveries());
+        });
+}
+
+}  // namespace quicgym::bindings

@@ -1,0 +1,34 @@
+// Batches of episodes for Python, over any host of the endpoints.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/unique_ptr.h>
+
+#include <memory>
+
+#include "sim/environment/batch.hpp"
+
+namespace quicgym::bindings {
+
+void bind_environment(nanobind::module_& module);
+
+// `module.name(settings, simulations, agents_per_simulation, threads)` makes a batch over the host.
+template <class Host>
+void bind_batch_over(nanobind::module_& module, const char* name) {
+    namespace nb = nanobind;
+    module.def(
+        name,
+        [](const environment::Settings& settings, std::size_t simulations, std::size_t agents_per_simulation,
+           std::size_t threads) {
+            const auto factory = [](const Scenario& scenario,
+                                    std::uint64_t seed) -> std::unique_ptr<Simulation> {
+                return std::make_unique<Host>(scenario, seed);
+            };
+            return std::make_unique<environment::Batch>(factory, settings, simulations, agents_per_simulation,
+                                                        threads);
+        },
+        nb::arg("settings"), nb::arg("simulations"), nb::arg("agents_per_simulation"), nb::arg("threads"),
+        "A batch of episodes over this host.");
+}
+
+}  // namespace quicgym::bindings

@@ -1,0 +1,73 @@
+// From coordinates in [-1, 1] to what a controller is told, and back.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "sim/simulation.hpp"
+
+namespace quicgym::environment {
+
+enum class ActionKind : std::uint8_t { tuning, rate };
+
+// BBR's parameter space. With a in [-1, 1]:
+//   gamma                     30 (1 + a) / (1 - a) packets: 0 at -1, eBCC's 30 at 0, infinity at 1
+//   beta                      (1 + a) / 2
+//   alpha                     1 - 10^(-1.5 (1 + a)), to three decimals: 0 at -1, 0.9 at -1/3, 0.999 at 1
+//   smoothing_updates_rtprop  (1 + a) / 2; on from 0.5
+//   cycle_length              1 + 3.5 (1 + a) phases, rounded: 8 at 1
+//   entry_gain_minimum        1 + a
+//   gain_1 … gain_8           1 + a / 2; those beyond the cycle's length are not used
+inline constexpr std::size_t kMaxPhases = 8;
+inline constexpr std::array<std::string_view, 6 + kMaxPhases> kTuningCoordinates{
+    "gamma",        "beta",
+    "alpha",        "smoothing_updates_rtprop",
+    "cycle_length", "entry_gain_minimum",
+    "gain_1",       "gain_2",
+    "gain_3",       "gain_4",
+    "gain_5",       "gain_6",
+    "gain_7",       "gain_8",
+};
+
+// Window and pacing rate, each times 2^a.
+inline constexpr std::array<std::string_view, 2> kRateCoordinates{"window", "pacing_rate"};
+
+inline constexpr std::size_t action_size(ActionKind kind) {
+    return kind == ActionKind::tuning ? kTuningCoordinates.size() : kRateCoordinates.size();
+}
+std::string_view coordinate_name(ActionKind kind, std::size_t index);
+
+// Fills `values` with the parameters named above; no allocation once it has them.
+void decode_tuning(const float* coordinates, ParameterValues& values);
+
+// The coordinates of these parameters; empty when one is missing or outside the space.
+std::optional<std::vector<float>> encode_tuning(const ParameterValues& values);
+
+// Applies one agent's actions to its flow, and remembers the coordinates for the observation.
+class Actuator {
+public:
+    Actuator(ActionKind kind, std::size_t flow);
+
+    // Reads where the flow's controller stands; all 0 where that is not in the space.
+    void start(const Simulation& simulation);
+    // The coordinates are within [-1, 1]. Tuning parameters that have not changed are not set again.
+    void apply(Simulation& simulation, const float* coordinates);
+
+    const std::vector<float>& coordinates() const { return coordinates_; }
+    double gamma() const { return gamma_; }  // infinite where the controller has none
+
+private:
+    void apply_tuning(Simulation& simulation, const float* coordinates);
+    void apply_rate(Simulation& simulation, const float* coordinates);
+
+    ActionKind kind_;
+    std::size_t flow_;
+    std::vector<float> coordinates_;
+    ParameterValues values_;
+    double gamma_;
+};
+
+}  // namespace quicgym::environment

@@ -1,0 +1,130 @@
+#include "sim/environment/batch.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+namespace quicgym::environment {
+
+Buffers::Buffers(std::size_t simulations, std::size_t rows, std::size_t action_size,
+                 std::size_t observation_size)
+    : actions(rows * action_size),
+      observations(rows * observation_size),
+      rewards(rows),
+      info(rows * kInfoColumns.size()),
+      selected(simulations, 1),
+      terminations(simulations),
+      truncations(simulations) {}
+
+Batch::Batch(SimulationFactory factory, const Settings& settings, std::size_t simulations,
+             std::size_t agents_per_simulation, std::size_t threads)
+    : factory_(std::move(factory)),
+      settings_(settings),
+      agents_per_simulation_(agents_per_simulation),
+      episodes_(simulations),
+      errors_(simulations),
+      buffers_(simulations, simulations * agents_per_simulation, action_size(), observation_size()),
+      pool_(threads) {}
+
+template <class Task, class IndexOf>
+void Batch::run(std::size_t count, Task task, IndexOf index_of) {
+    failed_.reset();
+    pool_.run(count, [&](std::size_t i) {
+        try {
+            task(i);
+        } catch (...) {
+            errors_[index_of(i)] = std::current_exception();
+            episodes_[index_of(i)].reset();
+        }
+    });
+    std::exception_ptr first;
+    for (std::size_t simulation = 0; simulation < errors_.size(); ++simulation) {
+        if (!errors_[simulation]) continue;
+        if (!first) {
+            first = errors_[simulation];
+            failed_ = simulation;
+        }
+        errors_[simulation] = nullptr;
+    }
+    if (first) std::rethrow_exception(first);
+}
+
+void Batch::reset(const std::vector<std::size_t>& indices, const std::vector<const Scenario*>& scenarios,
+                  const std::vector<Plan>& plans) {
+    if (scenarios.size() != indices.size() || plans.size() != indices.size()) {
+        throw std::invalid_argument("reset: indices, scenarios and plans differ in length");
+    }
+    for (std::size_t i = 0; i < indices.size(); ++i) {
+        if (indices[i] >= episodes_.size() || plans[i].agents.size() != agents_per_simulation_) {
+            throw std::invalid_argument("reset: simulation " + std::to_string(indices[i]) + " with " +
+                                        std::to_string(plans[i].agents.size()) + " agents, in a batch of " +
+                                        std::to_string(episodes_.size()) + " with " +
+                                        std::to_string(agents_per_simulation_));
+        }
+    }
+    const auto index_of = [&](std::size_t i) { return indices[i]; };
+    const auto begin = [&](std::size_t i) {
+        // First, because ns-3 allows no two simulations at a time.
+        episodes_[indices[i]].reset();
+        episodes_[indices[i]] = std::make_unique<Episode>(factory_(*scenarios[i], plans[i].seed),
+                                                          *scenarios[i], settings_, plans[i]);
+        write_state(indices[i]);
+        std::fill_n(buffers_.rewards.data() + indices[i] * agents_per_simulation_, agents_per_simulation_,
+                    0.0);
+        buffers_.terminations[indices[i]] = buffers_.truncations[indices[i]] = 0;
+    };
+    run(indices.size(), begin, index_of);
+}
+
+void Batch::step() {
+    check_actions();
+    const auto move_on = [&](std::size_t simulation) {
+        if (buffers_.selected[simulation] == 0) return;
+        const std::size_t row = simulation * agents_per_simulation_;
+        const Status status = episodes_[simulation]->step(buffers_.actions.data() + row * action_size());
+        write_state(simulation);
+        episodes_[simulation]->write_rewards(buffers_.rewards.data() + row);
+        buffers_.terminations[simulation] = status.terminated;
+        buffers_.truncations[simulation] = status.truncated;
+    };
+    run(episodes_.size(), move_on, [](std::size_t simulation) { return simulation; });
+}
+
+void Batch::check_actions() const {
+    for (std::size_t simulation = 0; simulation < episodes_.size(); ++simulation) {
+        if (buffers_.selected[simulation] == 0) continue;
+        const bool over = buffers_.terminations[simulation] != 0 || buffers_.truncations[simulation] != 0;
+        if (!episodes_[simulation] || over) {
+            throw std::logic_error("environment " + std::to_string(simulation) + " has no running episode" +
+                                   (over ? ": the last one is over" : "") + "; reset it");
+        }
+    }
+    for (std::size_t i = 0; i < buffers_.actions.size(); ++i) {
+        const float value = buffers_.actions[i];
+        if (value >= -1.0F && value <= 1.0F) continue;  // NaN is not
+        const std::size_t row = i / action_size();
+        if (buffers_.selected[row / agents_per_simulation_] == 0) continue;
+        const std::size_t coordinate = i % action_size();
+        throw std::invalid_argument("action of row " + std::to_string(row) + ": [" +
+                                    std::to_string(coordinate) + "], " +
+                                    std::string(coordinate_name(settings_.action, coordinate)) + " = " +
+                                    std::to_string(value) + "; give a number from -1 to 1");
+    }
+}
+
+void Batch::write_state(std::size_t simulation) {
+    const std::size_t row = simulation * agents_per_simulation_;
+    episodes_[simulation]->write_observations(buffers_.observations.data() + row * observation_size());
+    episodes_[simulation]->write_info(buffers_.info.data() + row * kInfoColumns.size());
+}
+
+const Episode& Batch::episode(std::size_t simulation) const {
+    const auto& episode = episodes_.at(simulation);
+    if (!episode) {
+        throw std::logic_error("environment " + std::to_string(simulation) +
+                               " has no running episode; reset it");
+    }
+    return *episode;
+}
+
+}  // namespace quicgym::environment

@@ -1,0 +1,28 @@
+// What a link could have sent in a span of time, whatever was offered to it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/scenario.hpp"
+#include "sim/time.hpp"
+
+namespace quicgym::environment {
+
+class LinkCapacity {
+public:
+    explicit LinkCapacity(const Link& link);
+
+    // Bytes on the wire: the rate integrated over (from, to], or 1500 for each of a trace's opportunities
+    // in it.
+    double bytes_between(Time from, Time to) const;
+
+private:
+    double bytes_by_rate(Time from, Time to) const;
+    std::uint64_t opportunities_until(Time time) const;
+
+    std::vector<RateStep> rates_;  // from time 0 on
+    std::vector<std::uint32_t> opportunities_ms_;
+};
+
+}  // namespace quicgym::environment

@@ -1,0 +1,219 @@
+#include "sim/environment/episode.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace quicgym::environment {
+
+namespace {
+
+constexpr Time kShortestInterval = kMillisecond;
+
+double to_mbps(double bytes_per_second) {
+    return bytes_per_second * 8e-6;
+}
+
+// Jain, Chiu and Hawe, DEC-TR-301, 1984.
+class JainIndex {
+public:
+    void add(double value) {
+        sum_ += value;
+        squares_ += value * value;
+        ++count_;
+    }
+    double value() const {
+        return squares_ > 0.0 ? sum_ * sum_ / (static_cast<double>(count_) * squares_) : 1.0;
+    }
+
+private:
+    double sum_ = 0.0;
+    double squares_ = 0.0;
+    std::uint64_t count_ = 0;
+};
+
+}  // namespace
+
+Episode::Episode(std::unique_ptr<Simulation> simulation, const Scenario& scenario, const Settings& settings,
+                 const Plan& plan)
+    : simulation_(std::move(simulation)),
+      settings_(settings),
+      ignores_actions_(plan.ignores_actions),
+      capacity_(scenario.bottleneck) {
+    Time start = kNever;
+    for (const std::size_t flow : plan.agents) {
+        start = std::min(start, simulation_->state(flow).start);
+        agents_.push_back({flow, Actuator(settings.action, flow),
+                           Observer(settings.history_length, scenario.flows.at(flow).max_datagram_bytes)});
+    }
+    end_ = plan.length < plan.end - start ? start + plan.length : plan.end;
+    simulation_->run_until(start);
+    for (std::size_t i = 0; i < scenario.flows.size(); ++i) {
+        flows_.push_back({.stop = scenario.flows[i].stop, .state = simulation_->state(i), .outcome = {}});
+        flows_.back().was_active = active(flows_.back());
+    }
+    for (Agent& agent : agents_) {
+        agent.actuator.start(*simulation_);
+        agent.observer.start(flows_[agent.flow].state);
+    }
+}
+
+std::size_t Episode::observation_size(const Settings& settings) {
+    return environment::observation_size(settings.history_length) + action_size(settings.action);
+}
+
+bool Episode::active(const Follower& flow) const {
+    const Time now = simulation_->now();
+    return flow.state.start <= now && now < std::min(flow.stop, flow.state.completion);
+}
+
+// In RTTs: of the agent with the shortest smoothed one, so that none waits longer than it asked for.
+Time Episode::next_decision() const {
+    Time interval = settings_.decision_interval;
+    if (settings_.decision_interval_rtts > 0.0) {
+        Time shortest = kNever;
+        for (const Agent& agent : agents_) {
+            const Time smoothed = flows_[agent.flow].state.sample.smoothed_rtt;
+            if (smoothed > 0) shortest = std::min(shortest, smoothed);
+        }
+        const Time rtt = shortest == kNever ? kInitialRtt : shortest;
+        interval = std::max(
+            kShortestInterval,
+            static_cast<Time>(std::llround(settings_.decision_interval_rtts * static_cast<double>(rtt))));
+    }
+    const Time now = simulation_->now();
+    return interval < end_ - now ? now + interval : end_;
+}
+
+Status Episode::step(const float* actions) {
+    if (!ignores_actions_) {
+        for (Agent& agent : agents_) {
+            agent.actuator.apply(*simulation_, actions);
+            actions += action_size(settings_.action);
+        }
+    }
+    const Time from = simulation_->now();
+    simulation_->run_until(next_decision());
+    measure(from);
+    Status status{.terminated = true, .truncated = simulation_->now() >= end_};
+    for (Agent& agent : agents_) {
+        const Follower& flow = flows_[agent.flow];
+        agent.observer.update(flow.state, agent.actuator.gamma());
+        status.terminated =
+            status.terminated && simulation_->now() >= std::min(flow.stop, flow.state.completion);
+    }
+    // A flow that ends with the scenario has reached its own end first.
+    status.truncated = status.truncated && !status.terminated;
+    return status;
+}
+
+void Episode::measure_flow(Follower& flow, const FlowState& now, double seconds) {
+    const FlowState& before = flow.state;
+    const double packets = static_cast<double>(now.received_packets - before.received_packets);
+    const double payload = static_cast<double>(now.sample.received_bytes - before.sample.received_bytes);
+    const double drops = static_cast<double>(now.dropped_packets - before.dropped_packets);
+    Outcome& outcome = flow.outcome;
+    outcome.throughput = (payload + packets * static_cast<double>(kLinkBytes)) / seconds;
+    outcome.packets_per_second = packets / seconds;
+    outcome.drops_per_second = drops / seconds;
+    outcome.loss_rate = drops > 0.0 ? drops / (drops + packets) : 0.0;
+    if (const std::uint64_t samples = now.rtt_samples - before.rtt_samples; samples > 0) {
+        outcome.rtt_seconds = (now.rtt_sum_seconds - before.rtt_sum_seconds) / static_cast<double>(samples);
+        outcome.rtt_ratio = outcome.rtt_seconds / to_seconds(now.min_rtt);
+    }
+    outcome.max_packets_per_second = std::max(outcome.max_packets_per_second, outcome.packets_per_second);
+}
+
+void Episode::measure(Time from) {
+    const Time now = simulation_->now();
+    const double seconds = to_seconds(now - from);
+    capacity_rate_ = capacity_.bytes_between(from, now) / seconds;
+
+    Outcome total;
+    JainIndex jain;
+    double rtt_samples = 0.0;
+    double rtt_sum = 0.0;
+    double rtt_ratio_sum = 0.0;
+    active_flows_ = 0;
+    for (std::size_t i = 0; i < flows_.size(); ++i) {
+        Follower& flow = flows_[i];
+        const FlowState state = simulation_->state(i);
+        measure_flow(flow, state, seconds);
+        total.throughput += flow.outcome.throughput;
+        total.packets_per_second += flow.outcome.packets_per_second;
+        total.drops_per_second += flow.outcome.drops_per_second;
+        const auto samples = static_cast<double>(state.rtt_samples - flow.state.rtt_samples);
+        rtt_samples += samples;
+        rtt_sum += samples * flow.outcome.rtt_seconds;
+        rtt_ratio_sum += samples * flow.outcome.rtt_ratio;
+        if (flow.was_active) {
+            ++active_flows_;
+            jain.add(flow.outcome.throughput);
+        }
+        flow.state = state;
+        flow.was_active = active(flow);
+    }
+    const auto share = [this](double throughput) {
+        return capacity_rate_ > 0.0 ? throughput / capacity_rate_ : 0.0;
+    };
+    total.throughput_share = share(total.throughput);
+    const double packets = total.packets_per_second + total.drops_per_second;
+    total.loss_rate = packets > 0.0 ? total.drops_per_second / packets : 0.0;
+    total.jain = jain.value();
+    total.rtt_seconds = rtt_samples > 0.0 ? rtt_sum / rtt_samples : outcome_.rtt_seconds;
+    total.rtt_ratio = rtt_samples > 0.0 ? rtt_ratio_sum / rtt_samples : outcome_.rtt_ratio;
+    total.max_packets_per_second = std::max(outcome_.max_packets_per_second, total.packets_per_second);
+    outcome_ = total;
+
+    // A flow's own share is measured against an equal part of the link; then the mean over the flows is
+    // what they have in common.
+    for (Follower& flow : flows_) {
+        flow.outcome.throughput_share =
+            share(flow.outcome.throughput) * static_cast<double>(std::max<std::uint64_t>(1, active_flows_));
+        flow.outcome.jain = total.jain;
+    }
+}
+
+void Episode::write_observations(float* out) const {
+    for (const Agent& agent : agents_) {
+        agent.observer.write(out);
+        out += environment::observation_size(settings_.history_length);
+        const std::vector<float>& coordinates = agent.actuator.coordinates();
+        out = std::copy(coordinates.begin(), coordinates.end(), out);
+    }
+}
+
+void Episode::write_rewards(double* out) const {
+    for (const Agent& agent : agents_) {
+        *out++ = reward(settings_.reward, settings_.reward_per_flow ? flows_[agent.flow].outcome : outcome_);
+    }
+}
+
+void Episode::write_info(double* out) const {
+    const QueueSample queue = simulation_->queue();
+    for (const Agent& agent : agents_) {
+        const Follower& flow = flows_[agent.flow];
+        const double values[kInfoColumns.size()] = {
+            to_seconds(simulation_->now()),
+            to_mbps(outcome_.throughput),
+            to_mbps(capacity_rate_),
+            outcome_.throughput_share,
+            outcome_.loss_rate,
+            outcome_.jain,
+            outcome_.rtt_seconds * 1e3,
+            outcome_.rtt_ratio,
+            static_cast<double>(queue.packets),
+            static_cast<double>(queue.bytes),
+            static_cast<double>(active_flows_),
+            active(flow) ? 1.0 : 0.0,
+            to_mbps(flow.outcome.throughput),
+            flow.outcome.loss_rate,
+            flow.outcome.rtt_seconds * 1e3,
+            static_cast<double>(flow.state.sample.window_bytes),
+            to_mbps(flow.state.sample.pacing_rate),
+            static_cast<double>(flow.state.sample.in_flight_bytes),
+        };
+        out = std::copy(std::begin(values), std::end(values), out);
+    }
+}
+
+}  // namespace quicgym::environment

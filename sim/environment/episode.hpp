@@ -1,0 +1,121 @@
+// One simulation as a decision process: actions in, then a decision interval, then what came of it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "sim/environment/action.hpp"
+#include "sim/environment/capacity.hpp"
+#include "sim/environment/observation.hpp"
+#include "sim/environment/reward.hpp"
+#include "sim/simulation.hpp"
+
+namespace quicgym::environment {
+
+// What all episodes of a batch have in common.
+struct Settings {
+    ActionKind action = ActionKind::tuning;
+    std::size_t history_length = 4;
+    Time decision_interval = 100 * kMillisecond;
+    double decision_interval_rtts = 0.0;  // above 0: in place of decision_interval
+    RewardSettings reward;
+    bool reward_per_flow = false;  // each agent earns what its own flow achieves
+};
+
+// One episode.
+struct Plan {
+    std::uint64_t seed = 0;
+    std::vector<std::size_t> agents;  // their flows
+    bool ignores_actions = false;     // the flows' controllers are left alone
+    Time end = 0;                     // of the scenario
+    Time length = kNever;             // from the episode's beginning
+};
+
+// What is known beside the observation, the network's secrets included: one row of numbers per agent.
+struct InfoColumn {
+    std::string_view name;
+    std::string_view description;
+};
+
+inline constexpr std::array<InfoColumn, 18> kInfoColumns{{
+    {"time_s", "simulated time"},
+    {"throughput_mbps", "what reached the receivers in the interval, all flows, headers included"},
+    {"capacity_mbps", "what the bottleneck could have sent in it"},
+    {"throughput_share", "throughput / capacity"},
+    {"loss_rate", "drops / (drops + received) in the network, all flows"},
+    {"jain", "Jain's index over the active flows' throughputs"},
+    {"rtt_ms", "mean over the RTT samples of all flows"},
+    {"rtt_ratio", "mean of RTT sample / that flow's minimum"},
+    {"queue_packets", "waiting before the bottleneck now"},
+    {"queue_bytes", "waiting before the bottleneck now"},
+    {"active_flows", "flows that were running when the interval began"},
+    {"active", "1 while the agent's flow is running, else 0"},
+    {"flow_throughput_mbps", "of the agent's flow"},
+    {"flow_loss_rate", "of the agent's flow"},
+    {"flow_rtt_ms", "of the agent's flow"},
+    {"flow_window_bytes", "of the agent's flow now"},
+    {"flow_pacing_rate_mbps", "of the agent's flow now"},
+    {"flow_in_flight_bytes", "of the agent's flow now"},
+}};
+
+struct Status {
+    bool terminated = false;  // every agent's flow has ended
+    bool truncated = false;   // the time is up
+};
+
+class Episode {
+public:
+    // Runs up to the moment at which the first agent's flow starts. Takes a simulation of the scenario.
+    Episode(std::unique_ptr<Simulation> simulation, const Scenario& scenario, const Settings& settings,
+            const Plan& plan);
+
+    // One action per agent, action_size() numbers each, within [-1, 1]. Must not be called once the
+    // episode is over.
+    Status step(const float* actions);
+
+    // Per agent: size() numbers, one number, kInfoColumns.size() numbers.
+    void write_observations(float* out) const;
+    void write_rewards(double* out) const;
+    void write_info(double* out) const;
+
+    std::size_t agent_count() const { return agents_.size(); }
+    const Simulation& simulation() const { return *simulation_; }
+
+    static std::size_t observation_size(const Settings& settings);
+
+private:
+    struct Agent {
+        std::size_t flow;
+        Actuator actuator;
+        Observer observer;
+    };
+
+    // A flow, and what it did in the last interval.
+    struct Follower {
+        Time stop;
+        FlowState state;
+        bool was_active = false;  // when the interval began
+        Outcome outcome;
+    };
+
+    bool active(const Follower& flow) const;
+    Time next_decision() const;
+    void measure(Time from);
+    void measure_flow(Follower& flow, const FlowState& now, double seconds);
+
+    std::unique_ptr<Simulation> simulation_;
+    Settings settings_;
+    bool ignores_actions_;
+    LinkCapacity capacity_;
+    std::vector<Follower> flows_;
+    std::vector<Agent> agents_;
+    Time end_;
+    Outcome outcome_;             // of all flows
+    double capacity_rate_ = 0.0;  // bytes per second in the last interval
+    std::uint64_t active_flows_ = 0;
+};
+
+}  // namespace quicgym::environment

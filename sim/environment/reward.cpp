@@ -1,0 +1,46 @@
+#include "sim/environment/reward.hpp"
+
+namespace quicgym::environment {
+
+namespace {
+
+// Jay et al., "A Deep Reinforcement Learning Perspective on Internet Congestion Control", ICML 2019,
+// section 4.1: packets per second, seconds, share of packets.
+double aurora(const Outcome& outcome) {
+    return 10.0 * outcome.packets_per_second - 1000.0 * outcome.rtt_seconds - 2000.0 * outcome.loss_rate;
+}
+
+// Abbasloo et al., "Classic Meets Modern: a Pragmatic Learning-Based Congestion Control for the
+// Internet", SIGCOMM 2020, equations 1 and 2, normalised as there by the highest throughput so far over
+// the minimum delay. A delay up to beta times the minimum counts as the minimum.
+double orca(const Outcome& outcome) {
+    constexpr double kLossWeight = 5.0;    // zeta
+    constexpr double kDelayMargin = 1.25;  // beta
+    if (outcome.max_packets_per_second <= 0.0) return 0.0;
+    const double delay_ratio = outcome.rtt_ratio <= kDelayMargin ? 1.0 : outcome.rtt_ratio;
+    return (outcome.packets_per_second - kLossWeight * outcome.drops_per_second) /
+           (outcome.max_packets_per_second * delay_ratio);
+}
+
+}  // namespace
+
+double reward(const RewardSettings& settings, const Outcome& outcome) {
+    switch (settings.kind) {
+        case RewardKind::fair_throughput:
+            return outcome.throughput_share - settings.loss_weight * outcome.loss_rate -
+                   settings.fairness_weight * (1.0 - outcome.jain);
+        case RewardKind::delay:
+            return outcome.throughput_share - settings.loss_weight * outcome.loss_rate -
+                   settings.delay_weight * (outcome.rtt_ratio - 1.0);
+        case RewardKind::power:
+            // Kleinrock's power, throughput / delay, over its best value on this path.
+            return outcome.throughput_share / outcome.rtt_ratio;
+        case RewardKind::aurora:
+            return aurora(outcome);
+        case RewardKind::orca:
+            return orca(outcome);
+    }
+    return 0.0;
+}
+
+}  // namespace quicgym::environment

@@ -1,0 +1,47 @@
+// Rewards: what happened between two decisions over a set of flows, and the number that it is worth.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace quicgym::environment {
+
+// The terms. Rates count bytes on the wire, headers included, so that a busy link has a share of 1.
+struct Outcome {
+    double throughput = 0.0;              // bytes per second that reached the receivers
+    double packets_per_second = 0.0;      // the same in packets
+    double drops_per_second = 0.0;        // packets that the network lost
+    double throughput_share = 0.0;        // of the bottleneck's capacity
+    double loss_rate = 0.0;               // drops / (drops + received), 0 without any
+    double jain = 1.0;                    // over the flows' throughputs; 1 while all of them are 0
+    double rtt_seconds = 0.0;             // mean of the senders' samples; without new ones the last mean
+    double rtt_ratio = 1.0;               // mean of sample / that flow's minimum
+    double max_packets_per_second = 0.0;  // highest so far
+};
+
+enum class RewardKind : std::uint8_t { fair_throughput, delay, power, aurora, orca };
+
+struct RewardName {
+    std::string_view name;
+    RewardKind kind;
+};
+
+inline constexpr std::array<RewardName, 5> kRewardNames{{
+    {"fair-throughput", RewardKind::fair_throughput},
+    {"delay", RewardKind::delay},
+    {"power", RewardKind::power},
+    {"aurora", RewardKind::aurora},
+    {"orca", RewardKind::orca},
+}};
+
+struct RewardSettings {
+    RewardKind kind = RewardKind::fair_throughput;
+    double loss_weight = 5.0;
+    double fairness_weight = 1.0;
+    double delay_weight = 1.0;
+};
+
+double reward(const RewardSettings& settings, const Outcome& outcome);
+
+}  // namespace quicgym::environment

@@ -1,0 +1,146 @@
+"""The terms of the reward against the totals of a simulation, and the rewards against the terms."""
+
+import environments as helper
+import gymnasium
+import numpy as np
+import pytest
+
+from quicgym import Reward, Scenario, Simulation, preset_action
+from quicgym.envs.result import jain
+from quicgym.envs.scenario import Access, Flow, Link, Queue, RateStep
+
+
+def play(scenario, reward="fair-throughput", **arguments):
+    environment = gymnasium.make(
+        "quicgym/Tuning-v0", scenario=scenario, reward=reward, **arguments
+    ).unwrapped
+    return helper.play(environment, [preset_action("bbr")] * 100, 7), environment.episode_seed
+
+
+def test_the_terms_are_those_of_the_simulation():
+    scenario = helper.scenario(flows=3, duration_s=4, loss=0.01)
+    rows, seed = play(scenario)
+    infos = [row[4] for row in rows]
+    with Simulation(scenario, "native", seed, ["bbr", "cubic", "cubic"]) as simulation:
+
+        def totals(info):
+            simulation.run_until(info["time_s"])
+            return [flow.statistics for flow in simulation.flows]
+
+        before = totals(infos[0])
+        for earlier, info in zip(infos, infos[1:], strict=False):
+            after = totals(info)
+
+            def change(key, before=before, after=after):
+                return np.array([b[key] - a[key] for a, b in zip(before, after, strict=True)])
+
+            seconds = info["time_s"] - earlier["time_s"]
+            wire = change("received_bytes") + 30 * change("received_packets")
+            drops, received = change("dropped_packets"), change("received_packets")
+            running = [total["start"] * 1e-9 <= earlier["time_s"] for total in before]
+            assert info["throughput_mbps"] == pytest.approx(wire.sum() * 8e-6 / seconds)
+            assert info["flow_throughput_mbps"] == pytest.approx(wire[0] * 8e-6 / seconds)
+            assert info["throughput_share"] == pytest.approx(info["throughput_mbps"] / 8)
+            assert info["loss_rate"] == pytest.approx(
+                drops.sum() / max(1, drops.sum() + received.sum())
+            )
+            assert info["active_flows"] == sum(running)
+            assert info["jain"] == pytest.approx(jain(wire[running]) or 1.0)
+            samples = change("rtt_samples")
+            if samples.sum():
+                seconds = change("rtt_sum_seconds")
+                minimum = np.array([max(1, total["min_rtt"]) * 1e-9 for total in after])
+                assert info["rtt_ms"] == pytest.approx(1e3 * seconds.sum() / samples.sum())
+                assert info["rtt_ratio"] == pytest.approx((seconds / minimum).sum() / samples.sum())
+            before = after
+
+
+FORMULAS = {
+    "fair-throughput": lambda i: i["throughput_share"] - 5 * i["loss_rate"] - (1 - i["jain"]),
+    "delay": lambda i: i["throughput_share"] - 5 * i["loss_rate"] - (i["rtt_ratio"] - 1),
+    "power": lambda i: i["throughput_share"] / i["rtt_ratio"],
+}
+
+
+@pytest.mark.parametrize("name", FORMULAS)
+def test_named_rewards_are_their_formulas(name):
+    rows, _ = play(helper.scenario(flows=2), name)
+    assert len(rows) > 15
+    for _, reward, _, _, info in rows[1:]:
+        assert reward == pytest.approx(FORMULAS[name](info))
+
+
+def test_weights_are_taken():
+    reward = Reward("fair-throughput", loss_weight=2, fairness_weight=3)
+    for _, reward_, _, _, i in play(helper.scenario(flows=2), reward)[0][1:]:
+        expected = i["throughput_share"] - 2 * i["loss_rate"] - 3 * (1 - i["jain"])
+        assert reward_ == pytest.approx(expected)
+    with pytest.raises(ValueError, match="loss_weight = nan"):
+        Reward(loss_weight=float("nan"))
+
+
+def test_auroras_and_orcas_rewards_in_their_units():
+    # One flow, datagrams of 1200 bytes only: packets follow from throughput.
+    packets = lambda info: info["throughput_mbps"] * 1e6 / 8 / 1230  # noqa: E731
+    for _, reward, _, _, info in play(helper.scenario(), "aurora")[0][3:]:
+        expected = 10 * packets(info) - info["rtt_ms"] - 2000 * info["loss_rate"]
+        assert reward == pytest.approx(expected, rel=0.01, abs=1)
+    highest = 0.0
+    for _, reward, _, _, info in play(helper.scenario(), "orca")[0][1:]:
+        highest = max(highest, packets(info))
+        drops = packets(info) * info["loss_rate"] / (1 - info["loss_rate"])
+        delay = 1 if info["rtt_ratio"] <= 1.25 else info["rtt_ratio"]
+        if highest > 100:
+            expected = (packets(info) - 5 * drops) / highest / delay
+            assert reward == pytest.approx(expected, rel=0.02, abs=0.01)
+
+
+def test_a_function_of_the_terms_is_a_reward():
+    rows, _ = play(helper.scenario(), lambda info: info["throughput_mbps"] - info["queue_packets"])
+    for _, reward, _, _, info in rows[1:]:
+        assert reward == info["throughput_mbps"] - info["queue_packets"]
+    with pytest.raises(ValueError, match=r"give finite numbers of the shape \(1,\)"):
+        play(helper.scenario(), lambda info: np.nan * info["jain"])
+
+
+def test_hand_coded_and_learned_controllers_earn_the_same_for_the_same():
+    scenario = helper.scenario(flows=2)
+    environment = gymnasium.make("quicgym/Tuning-v0", scenario=scenario).unwrapped
+    by_action = helper.play(environment, [preset_action("ebcc")] * 50, 3)
+    by_name = helper.play(environment, [preset_action("bbr")] * 50, 3, {"controller": "ebcc"})
+    other = helper.play(environment, [preset_action("bbr")] * 50, 3, {"controller": "cubic"})
+    earned = [[row[1] for row in rows] for rows in (by_action, by_name, other)]
+    assert earned[0] == earned[1] != earned[2]
+
+
+def capacities(bottleneck, reverse=None):
+    scenario = Scenario(
+        name="capacity", duration_s=2, bottleneck=bottleneck, reverse=reverse,
+        access=Access(rate_mbps=50, delay_ms=5), flows=(Flow(start_s=0.05),),
+    )  # fmt: skip
+    rows, _ = play(scenario)
+    return [(row[4]["time_s"], row[4]["capacity_mbps"]) for row in rows[1:]]
+
+
+def test_capacity_follows_a_rate_schedule():
+    steps = (RateStep(at_s=0.5, rate_mbps=4.0), RateStep(at_s=0.97, rate_mbps=12.0))
+    link = Link(rate_mbps=8.0, delay_ms=10, queue=Queue(limit=35), rate_schedule=steps)
+    for time, capacity in capacities(link):
+        moments = np.linspace(time - 0.1, time, 10_001)[:-1]
+        if time > 1.99:
+            continue  # the last interval is shorter
+        rates = np.where(moments < 0.5, 8.0, np.where(moments < 0.97, 4.0, 12.0))
+        assert capacity == pytest.approx(rates.mean(), abs=0.01)
+
+
+def test_capacity_counts_the_opportunities_of_a_trace(tmp_path):
+    times = [3, 3, 10, 40, 41, 42, 120, 130]
+    trace = tmp_path / "link.trace"
+    trace.write_text("\n".join(map(str, times)), encoding="ascii")
+    reverse = Link(rate_mbps=8.0, delay_ms=10)
+    every = np.array([period * 130 + time for period in range(40) for time in times])
+    for time, capacity in capacities(Link(trace=trace, delay_ms=10), reverse):
+        if time > 1.99:
+            continue
+        inside = (every > round(time * 1e3) - 100) & (every <= round(time * 1e3))
+        assert capacity == pytest.approx(inside.sum() * 1500 * 8e-6 / 0.1)
