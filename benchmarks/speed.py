@@ -1,8 +1,9 @@
-"""Speed: CPU nanoseconds per delivered packet, everything in one process and one go.
+"""Speed: CPU time per delivered packet and per environment step, all in one process and one go.
 
 CPU time of the process (time.process_time) around the run alone; building the network is not in
-it. The rounds go over all measurements in turn, so that a slow spell of the machine does not hit
-one of them alone, and each reports its fastest round. The first round warms up.
+it, but where environments are stepped, the resets between episodes are. The rounds go over all
+measurements in turn, so that a slow spell of the machine does not hit one of them alone, and each
+reports its fastest round. The first round warms up.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Literal
 
+import gymnasium
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 
 from quicgym import _core, controllers
 from quicgym.console import wide_console
-from quicgym.envs import Scenario, Simulation
+from quicgym.envs import Scenario, Simulation, make_vec, preset_action
 from quicgym.envs.scenario import Access, EngineName, Flow, Link, Queue
 from quicgym.envs.simulation import ns3_version
 
@@ -27,13 +30,27 @@ ROUNDS = 6
 BARE_LOOP_PACKETS = 2_000_000
 
 
+VECTOR_ROWS = 32
+STEP_BUDGET = {"vec-native-tuning": 6400, "gym-native-tuning": 3800, "gym-ns3-tuning": 190}
+"""Steps per round: whole episodes, so that the same share of resets is in each."""
+
+
 @dataclass(frozen=True)
 class Measurement:
-    """One line of the report."""
+    """One line of the report on packets."""
 
     name: str
     cpu_ns_per_packet: float
     packets: int
+
+
+@dataclass(frozen=True)
+class StepMeasurement:
+    """One line of the report on environments: Tuning-v0 on ebcc-single, a decision per 100 ms."""
+
+    name: str
+    steps_per_cpu_second: float
+    steps: int
 
 
 def speed_scenario(flows: int, rate_mbps: float, duration_s: float) -> Scenario:
@@ -63,6 +80,48 @@ def _bare_loop() -> tuple[float, int]:
     return _core.bare_loop(BARE_LOOP_PACKETS), BARE_LOOP_PACKETS
 
 
+def _step_vector(steps: int) -> tuple[float, int]:
+    """One thread, the action of `bbr`, which keeps the link saturated."""
+    environments = make_vec("quicgym/Tuning-v0", num_envs=VECTOR_ROWS, num_threads=1)
+    environments.reset(seed=0)
+    actions = np.tile(preset_action("bbr"), (VECTOR_ROWS, 1))
+    calls = steps // VECTOR_ROWS
+    begin = time.process_time_ns()
+    for _ in range(calls):
+        environments.step(actions)
+    spent = time.process_time_ns() - begin
+    environments.close()
+    return spent / (calls * VECTOR_ROWS), calls * VECTOR_ROWS
+
+
+def _step_single(engine: EngineName, steps: int) -> tuple[float, int]:
+    """As gymnasium.make gives it, but for the checker that is there for development."""
+    environment = gymnasium.make("quicgym/Tuning-v0", engine=engine, disable_env_checker=True)
+    environment.reset(seed=0)
+    action = preset_action("bbr")
+    begin = time.process_time_ns()
+    for _ in range(steps):
+        _, _, terminated, truncated, _ = environment.step(action)
+        if terminated or truncated:
+            environment.reset()
+    spent = time.process_time_ns() - begin
+    environment.close()
+    return spent / steps, steps
+
+
+def measure_steps() -> list[StepMeasurement]:
+    """Measures the environments; ns-3 only where this build has it."""
+    tasks: dict[str, Callable[[], tuple[float, int]]] = {
+        "vec-native-tuning": partial(_step_vector, STEP_BUDGET["vec-native-tuning"]),
+        "gym-native-tuning": partial(_step_single, "native", STEP_BUDGET["gym-native-tuning"]),
+    }
+    if ns3_version() is not None:
+        tasks["gym-ns3-tuning"] = partial(_step_single, "ns3", STEP_BUDGET["gym-ns3-tuning"])
+    return [
+        StepMeasurement(name, 1e9 / cost, steps) for name, (cost, steps) in _best(tasks).items()
+    ]
+
+
 def measure() -> list[Measurement]:
     """Measures everything; ns-3 only where this build has it."""
     tasks: dict[str, Callable[[], tuple[float, int]]] = {"bare-loop": _bare_loop}
@@ -80,6 +139,11 @@ def measure() -> list[Measurement]:
     )
     if ns3_version() is not None:
         tasks["ns3-bbr-1x15mbps"] = partial(_simulate, speed_scenario(1, 15, 20), "bbr", "ns3")
+    return [Measurement(name, cost, packets) for name, (cost, packets) in _best(tasks).items()]
+
+
+def _best(tasks: dict[str, Callable[[], tuple[float, int]]]) -> dict[str, tuple[float, int]]:
+    """Runs every task in every round; the lowest cost of each, and what it counted."""
     best: dict[str, tuple[float, int]] = {}
     with Console(stderr=True).status("") as status:
         for number in range(ROUNDS):
@@ -88,14 +152,16 @@ def measure() -> list[Measurement]:
                 result = task()
                 if number > 0:
                     best[name] = min(best.get(name, result), result)
-    return [Measurement(name, cost, packets) for name, (cost, packets) in best.items()]
+    return best
 
 
 def run_speed(format: Literal["table", "json"]) -> int:
     """Measures and prints; returns the exit status."""
     measurements = measure()
+    steps = measure_steps()
     if format == "json":
-        print(json.dumps({"measurements": [asdict(entry) for entry in measurements]}, indent=1))
+        entries = [asdict(entry) for entry in (*measurements, *steps)]
+        print(json.dumps({"measurements": entries}, indent=1))
         return 0
     output = Table(title="CPU time per delivered packet", title_justify="left")
     output.add_column("measurement")
@@ -106,6 +172,13 @@ def run_speed(format: Literal["table", "json"]) -> int:
         output.add_row(
             entry.name, f"{entry.cpu_ns_per_packet:,.1f}", f"{ratio:,.1f}", f"{entry.packets:,}"
         )
+    wide_console().print(output)
+    output = Table(title="Environment steps of 100 ms, one thread", title_justify="left")
+    output.add_column("measurement")
+    for heading in ("steps per CPU second", "steps"):
+        output.add_column(heading, justify="right")
+    for line in steps:
+        output.add_row(line.name, f"{line.steps_per_cpu_second:,.0f}", f"{line.steps:,}")
     wide_console().print(output)
     costs = {entry.name: entry.cpu_ns_per_packet for entry in measurements}
     growth = costs["native-bbr-1x15mbps-400s"] / costs["native-bbr-1x15mbps"]

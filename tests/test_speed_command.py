@@ -24,13 +24,19 @@ def test_speed_measures_everything(quicgym: Command) -> None:
         ),
         "native-bbr-1x15mbps-400s",
     }
+    environments = {"vec-native-tuning", "gym-native-tuning"}
     if ns3_version() is not None:
         expected.add("ns3-bbr-1x15mbps")
-    assert set(measured) == expected
-    for entry in measured.values():
+        environments.add("gym-ns3-tuning")
+    assert set(measured) == expected | environments
+    for name in environments:
+        assert set(measured[name]) == {"name", "steps_per_cpu_second", "steps"}
+        assert measured[name]["steps_per_cpu_second"] > 10
+    for name in expected:
+        entry = measured[name]
         assert set(entry) == {"name", "cpu_ns_per_packet", "packets"}
         assert entry["cpu_ns_per_packet"] > 0
-        assert entry["packets"] > 10_000
+        assert entry["packets"] > 1_000
     # Loose, for a machine with other work: the targets are measured by hand.
     short, long = (
         measured[name]["cpu_ns_per_packet"]
