@@ -160,7 +160,7 @@ def run_speed(format: Literal["table", "json"]) -> int:
     measurements = measure()
     steps = measure_steps()
     if format == "json":
-        entries = [asdict(entry) for entry in (*measurements, *steps)]
+        entries = [*map(asdict, measurements), *map(asdict, steps)]
         print(json.dumps({"measurements": entries}, indent=1))
         return 0
     output = Table(title="CPU time per delivered packet", title_justify="left")
