@@ -18,8 +18,10 @@ import numpy as np
 from gymnasium.spaces import Space
 from gymnasium.vector.utils import batch_space
 
+from quicgym.controllers import switching_members
 from quicgym.envs.actions import preset_action
 from quicgym.envs.conversion import ControllerChoice
+from quicgym.envs.scenario import closest
 
 
 class Policy(Protocol):
@@ -80,6 +82,18 @@ class RandomPolicy:
 def preset_policy(controller: str, **parameters: Any) -> ConstantPolicy:
     """Returns a controller of the BBR family as a policy of Tuning-v0; see `preset_action`."""
     return ConstantPolicy(controller, preset_action(controller, **parameters))
+
+
+def switch_policy(controller: str) -> ConstantPolicy:
+    """Returns the policy of Switch-v0 that always chooses one controller.
+
+    Raises:
+        ValueError: It is not one of `quicgym.controllers.switching_members()`.
+    """
+    members = switching_members()
+    if controller not in members:
+        raise ValueError(f"no choice {controller!r}; {closest(controller, members)}")
+    return ConstantPolicy(controller, np.array(members.index(controller)))
 
 
 def controller_policy(controller: ControllerChoice, action_space: Space) -> ConstantPolicy:

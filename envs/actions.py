@@ -14,7 +14,8 @@ Every coordinate a is in [-1, 1]. In the space "tuning" they stand for parameter
 
 Gains beyond the cycle's length are not used. All presets of the BBR family are points of the space.
 
-In the space "rate" the window and the pacing rate of `external` are multiplied by 2^a.
+In the space "rate" the window and the pacing rate of `external` are multiplied by 2^a. In the space
+"switching" an action is the place of a controller in `quicgym.controllers.switching_members()`.
 """
 
 from __future__ import annotations
@@ -22,14 +23,28 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from gymnasium.spaces import Box, Discrete, Space
 
 from quicgym import _core
-from quicgym.controllers import find
+from quicgym.controllers import find, switching_members
 
 TUNING_COORDINATES: tuple[str, ...] = tuple(_core.action_coordinates(_core.ActionKind.tuning))
 RATE_COORDINATES: tuple[str, ...] = tuple(_core.action_coordinates(_core.ActionKind.rate))
+COORDINATES = {
+    "tuning": TUNING_COORDINATES,
+    "rate": RATE_COORDINATES,
+    "switching": tuple(_core.action_coordinates(_core.ActionKind.switching)),
+}
+"""Names by the kind of action."""
 PRESETS = ("bbr", "bbr-smooth", "bbr-extended", "bbr-combined", "ebcc")
 """The controllers that are points of the space "tuning"."""
+
+
+def action_space(kind: str) -> Space:
+    """Returns the space of one agent's actions."""
+    if kind == "switching":
+        return Discrete(len(switching_members()))
+    return Box(-1.0, 1.0, (len(COORDINATES[kind]),), np.float32)
 
 
 def action_parameters(action: np.ndarray) -> dict[str, list[float]]:

@@ -7,13 +7,12 @@ all of them see, do and earn the same.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-from gymnasium.spaces import Box
 
 from quicgym import _core
-from quicgym.envs.actions import RATE_COORDINATES, TUNING_COORDINATES
+from quicgym.envs.actions import action_space
 from quicgym.envs.conversion import nanoseconds
 from quicgym.envs.episodes import Episode, EpisodeSource
 from quicgym.envs.observations import observation_space
@@ -41,11 +40,6 @@ class EpisodeBatch:
         truncations: bool, shape (simulations,).
     """
 
-    COORDINATES: ClassVar[dict[str, tuple[str, ...]]] = {
-        "tuning": TUNING_COORDINATES,
-        "rate": RATE_COORDINATES,
-    }
-
     def __init__(
         self,
         kind: str,
@@ -58,8 +52,22 @@ class EpisodeBatch:
         history_length: int,
         reward: str | Reward | RewardFunction,
         reward_per_flow: bool = False,
+        one_row: bool = False,
     ) -> None:
-        """Allocates everything; no episode has begun."""
+        """Allocates everything; no episode has begun.
+
+        Args:
+            kind: Of the actions: "tuning", "rate" or "switching".
+            source: Draws the episodes.
+            simulations: Their number.
+            threads: That run them.
+            decision_interval_ms: Between two decisions, unless the next is given.
+            decision_interval_rtts: The same in smoothed RTTs.
+            history_length: Frames in an observation.
+            reward: A name, with weights or without, or a function.
+            reward_per_flow: Each agent earns what its own flow achieves.
+            one_row: Actions are those of one agent, without an axis for rows.
+        """
         _check_range("decision_interval_ms", decision_interval_ms, 1, 60_000)
         if decision_interval_rtts is not None:
             _check_range("decision_interval_rtts", decision_interval_rtts, 0.1, 1000)
@@ -86,9 +94,10 @@ class EpisodeBatch:
         self.selected: np.ndarray = self._batch.selected
         self.terminations: np.ndarray = self._batch.terminations
         self.truncations: np.ndarray = self._batch.truncations
-        coordinates = self.COORDINATES[kind]
-        self.action_space = Box(-1.0, 1.0, (len(coordinates),), np.float32)
-        self.observation_space = observation_space(history_length, coordinates)
+        self.action_space = action_space(kind)
+        self.observation_space = observation_space(history_length, kind)
+        single: tuple[int, ...] = self.action_space.shape or ()
+        self._actions_shape = single if one_row else (len(self.rewards), *single)
 
     def begin(
         self,
@@ -134,7 +143,7 @@ class EpisodeBatch:
             self._apply_reward_function(self._reward_function)
 
     def set_actions(self, actions: np.ndarray) -> None:
-        """Copies actions of shape (rows, coordinates), or (coordinates,) for one row.
+        """Copies actions: one of the space for a single environment, else a row for each agent.
 
         Raises:
             ValueError: Another shape, or not numbers.
@@ -143,10 +152,9 @@ class EpisodeBatch:
             array = np.asarray(actions, dtype=np.float32)
         except (TypeError, ValueError):
             raise ValueError(f"actions = {actions!r}: give an array of numbers") from None
-        if array.shape != self.actions.shape and (1, *array.shape) != self.actions.shape:
-            wanted = self.actions.shape if len(self.actions) > 1 else self.actions.shape[1:]
-            raise ValueError(f"actions have the shape {array.shape}; give {wanted}")
-        self.actions[...] = array
+        if array.shape != self._actions_shape:
+            raise ValueError(f"actions have the shape {array.shape}; give {self._actions_shape}")
+        self.actions.reshape(self._actions_shape)[...] = array
 
     def columns(self) -> dict[str, np.ndarray]:
         """Returns a copy of `info` by column, each of shape (rows,)."""

@@ -14,11 +14,11 @@ from quicgym.envs.rewards import Reward, RewardFunction
 from quicgym.envs.scenario import Scenario
 
 
-class CongestionControlEnv(gymnasium.Env[np.ndarray, np.ndarray]):
+class CongestionControlEnv(gymnasium.Env[np.ndarray, Any]):
     """What all environments share; a subclass is documented as a page of its own.
 
     Attributes:
-        kind: What an action is: a key of EpisodeBatch.COORDINATES.
+        kind: What an action is: "tuning", "rate" or "switching".
         controller: What the agent's flow runs.
     """
 
@@ -61,6 +61,7 @@ class CongestionControlEnv(gymnasium.Env[np.ndarray, np.ndarray]):
             decision_interval_rtts=decision_interval_rtts,
             history_length=history_length,
             reward=reward,
+            one_row=True,
         )
         self.action_space = self._batch.action_space
         self.observation_space = self._batch.observation_space
@@ -83,7 +84,7 @@ class CongestionControlEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         self._batch.begin([0], [self.np_random], options)
         return self._batch.observations[0].copy(), self._info()
 
-    def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+    def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         """Applies an action and runs the simulation to the next decision.
 
         Returns:

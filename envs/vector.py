@@ -35,6 +35,7 @@ from quicgym.envs.environment import CongestionControlEnv
 from quicgym.envs.episodes import EpisodeSource, ScenarioChoice
 from quicgym.envs.rate import RateEnv
 from quicgym.envs.rewards import Reward, RewardFunction
+from quicgym.envs.switch import SwitchEnv
 from quicgym.envs.tuning import TuningEnv
 
 
@@ -43,7 +44,7 @@ def row_seed(seed: int, row: int) -> int:
     return int(np.random.SeedSequence(seed, spawn_key=(row,)).generate_state(1, np.uint64)[0])
 
 
-class NativeVectorEnv(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
+class NativeVectorEnv(VectorEnv[np.ndarray, Any, np.ndarray]):
     """Many environments of one kind, in C++.
 
     Args:
@@ -275,6 +276,11 @@ def tuning_vector_env(num_envs: int = 1, **arguments: Any) -> VectorEnv:
 def rate_vector_env(num_envs: int = 1, **arguments: Any) -> VectorEnv:
     """Makes the vector environment of quicgym/Rate-v0."""
     return NativeVectorEnv(RateEnv, num_envs, **arguments)
+
+
+def switch_vector_env(num_envs: int = 1, **arguments: Any) -> VectorEnv:
+    """Makes the vector environment of quicgym/Switch-v0."""
+    return NativeVectorEnv(SwitchEnv, num_envs, **arguments)
 
 
 def make_vec(id: str, num_envs: int = 1, **arguments: Any) -> VectorEnv:

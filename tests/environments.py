@@ -31,6 +31,11 @@ def actions(space, count, seed=0):
     return [space.sample() for _ in range(count)]
 
 
+def rest(space):
+    """An action of the space, made of zeros."""
+    return np.zeros(space.shape, space.dtype)
+
+
 def play(environment, chosen, seed=None, options=None):
     """One episode, or as much of it as there are actions: (observation, reward, end, info) rows."""
     observation, info = environment.reset(seed=seed, options=options)

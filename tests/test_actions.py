@@ -118,3 +118,20 @@ def test_nothing_but_the_agent_moves_the_window():
     rows = helper.play(environment, [np.zeros(2, np.float32)] * 100, seed=1)
     assert {row[4]["flow_window_bytes"] for row in rows} == {12_000}
     assert environment.statistics(0)["congestion_events"] > 10
+
+
+@pytest.mark.parametrize("member", controllers.switching_members())
+def test_a_controller_that_is_chosen_once_is_that_controller(member):
+    scenario = helper.scenario(flows=2, duration_s=3)
+    environment = gymnasium.make(
+        "quicgym/Switch-v0", scenario=scenario, record_deliveries=True
+    ).unwrapped
+    place = controllers.switching_members().index(member)
+    rows = helper.play(environment, [place] * 100, seed=5)
+    shown = rows[-1][0][-len(controllers.switching_members()) :]
+    assert shown[place] == 1.0 == shown.sum()
+    with Simulation(
+        scenario, "native", environment.episode_seed, [member, "cubic"], record_deliveries=True
+    ) as simulation:
+        simulation.run()
+        assert np.array_equal(environment.deliveries(), simulation.deliveries())

@@ -81,7 +81,7 @@ def test_observations_stay_in_the_space_whatever_the_actions(name, make):
             assert np.isfinite(reward)
 
 
-@every_environment
+@pytest.mark.parametrize("name", ["quicgym/Tuning-v0", "quicgym/Rate-v0"])
 @every_engine
 @pytest.mark.parametrize(
     "bad, message",
@@ -100,6 +100,20 @@ def test_a_bad_action_is_an_error_and_harms_nothing(name, engine, bad, message, 
     rows = helper.play(environment, chosen[:4], seed=3)
     with pytest.raises(ValueError, match=message):
         environment.step(bad(environment.action_space.shape[0]))
+    rows += [environment.step(action) for action in chosen[4:]]
+    assert helper.same(untouched, rows)
+
+
+@pytest.mark.parametrize("bad", [11, -1, 0.5, np.nan])
+def test_a_choice_that_is_no_controller_is_an_error(bad, make):
+    environment = make("quicgym/Switch-v0", scenario=helper.scenario(), disable_env_checker=True)
+    chosen = helper.actions(environment.action_space, 10)
+    untouched = helper.play(environment, chosen, seed=3)
+    rows = helper.play(environment, chosen[:4], seed=3)
+    with pytest.raises(ValueError, match=r"row 0: \[0\], controller = .*whole number from 0 to 10"):
+        environment.step(bad)
+    with pytest.raises(ValueError, match=r"shape \(1,\); give \(\)"):
+        environment.step([3])
     rows += [environment.step(action) for action in chosen[4:]]
     assert helper.same(untouched, rows)
 
@@ -123,7 +137,7 @@ def test_stepping_without_an_episode_is_an_error(name, make):
 def test_a_finished_transfer_terminates_and_the_end_of_time_truncates(name, engine, make):
     flow = Flow(start_s=0.1, application=Transfer(size_bytes=60_000))
     environment = make(name, scenario=helper.scenario(flow_list=(flow,), loss=0), engine=engine)
-    rest = np.zeros(environment.action_space.shape, np.float32)
+    rest = helper.rest(environment.action_space)
     *_, terminated, truncated, info = helper.play(environment, [rest] * 50, seed=1)[-1]
     assert (terminated, truncated, info["active"]) == (True, False, 0.0)
     assert info["time_s"] < 2
@@ -138,7 +152,7 @@ def test_a_finished_transfer_terminates_and_the_end_of_time_truncates(name, engi
 @every_environment
 def test_200_resets_leave_nothing_behind(name, make):
     environment = make(name, scenario=helper.scenario(flows=3))
-    rest = np.zeros(environment.action_space.shape, np.float32)
+    rest = helper.rest(environment.action_space)
 
     def largest_kilobytes(resets):
         for _ in range(resets):

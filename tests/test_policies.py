@@ -11,6 +11,7 @@ from quicgym.agents.policies import (
     RandomPolicy,
     controller_policy,
     preset_policy,
+    switch_policy,
 )
 from quicgym.envs import ENVIRONMENTS
 from quicgym.envs.actions import PRESETS
@@ -56,3 +57,11 @@ def test_random_policies_follow_their_seed():
     first = earned(environment, RandomPolicy(space, seed=1))
     assert first == earned(environment, RandomPolicy(space, seed=1))
     assert first != earned(environment, RandomPolicy(space, seed=2))
+
+
+def test_a_choice_in_switch_earns_what_its_controller_earns():
+    environment = gymnasium.make("quicgym/Switch-v0", scenario=helper.scenario(flows=2))
+    by_options = controller_policy("vegas", environment.action_space)
+    assert earned(environment, switch_policy("vegas")) == earned(environment, by_options)
+    with pytest.raises(ValueError, match="'vega'; did you mean vegas"):
+        switch_policy("vega")

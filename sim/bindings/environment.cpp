@@ -60,7 +60,7 @@ void bind_tables(nb::module_& module) {
         "action_coordinates",
         [](ActionKind kind) {
             nb::list result;
-            for (std::size_t i = 0; i < action_size(kind); ++i) result.append(coordinate_name(kind, i));
+            for (const std::string_view name : coordinate_names(kind)) result.append(name);
             return result;
         },
         nb::arg("kind"), "The names of an action's coordinates.");
@@ -83,7 +83,8 @@ void bind_tables(nb::module_& module) {
 void bind_settings(nb::module_& module) {
     nb::enum_<ActionKind>(module, "ActionKind")
         .value("tuning", ActionKind::tuning)
-        .value("rate", ActionKind::rate);
+        .value("rate", ActionKind::rate)
+        .value("switching", ActionKind::switching);
     nb::enum_<RewardKind>(module, "RewardKind")
         .value("fair_throughput", RewardKind::fair_throughput)
         .value("delay", RewardKind::delay)

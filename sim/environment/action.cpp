@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "controllers/external.hpp"
+#include "controllers/switching.hpp"
 
 namespace quicgym::environment {
 
@@ -46,8 +47,32 @@ void set_number(ParameterValues& values, const char* name, double number) {
 
 }  // namespace
 
-std::string_view coordinate_name(ActionKind kind, std::size_t index) {
-    return kind == ActionKind::tuning ? kTuningCoordinates.at(index) : kRateCoordinates.at(index);
+std::span<const std::string_view> coordinate_names(ActionKind kind) {
+    switch (kind) {
+        case ActionKind::tuning:
+            return kTuningCoordinates;
+        case ActionKind::rate:
+            return kRateCoordinates;
+        case ActionKind::switching:
+            return kSwitchingCoordinates;
+    }
+    return {};
+}
+
+// Written so that NaN fails.
+bool is_valid_coordinate(ActionKind kind, float value) {
+    if (kind != ActionKind::switching) return value >= -1.0F && value <= 1.0F;
+    return value >= 0.0F && value < static_cast<float>(switching_members().size()) &&
+           value == std::floor(value);
+}
+
+std::string valid_coordinates(ActionKind kind) {
+    if (kind != ActionKind::switching) return "a number from -1 to 1";
+    return "a whole number from 0 to " + std::to_string(switching_members().size() - 1);
+}
+
+std::size_t shown_size(ActionKind kind) {
+    return kind == ActionKind::switching ? switching_members().size() : action_size(kind);
 }
 
 void decode_tuning(const float* coordinates, ParameterValues& values) {
@@ -96,23 +121,31 @@ std::optional<std::vector<float>> encode_tuning(const ParameterValues& values) {
 }
 
 Actuator::Actuator(ActionKind kind, std::size_t flow)
-    : kind_(kind), flow_(flow), coordinates_(action_size(kind)), gamma_(kInfinity) {}
+    : kind_(kind), flow_(flow), shown_(shown_size(kind)), gamma_(kInfinity) {}
 
 void Actuator::start(const Simulation& simulation) {
     const ParameterValues current = simulation.parameters(flow_);
     if (const auto found = current.find("gamma"); found != current.end()) gamma_ = found->second.front();
-    if (kind_ != ActionKind::tuning) return;
-    if (const auto encoded = encode_tuning(current)) coordinates_ = *encoded;
+    if (kind_ == ActionKind::tuning) {
+        if (const auto encoded = encode_tuning(current)) shown_ = *encoded;
+    } else if (kind_ == ActionKind::switching) {
+        const auto found = current.find("active");
+        if (found != current.end()) show_member(static_cast<std::size_t>(found->second.front()));
+    }
 }
 
 void Actuator::apply(Simulation& simulation, const float* coordinates) {
+    if (kind_ == ActionKind::switching) {
+        apply_switching(simulation, static_cast<std::size_t>(*coordinates));
+        return;
+    }
     if (kind_ == ActionKind::tuning) {
-        if (std::equal(coordinates_.begin(), coordinates_.end(), coordinates)) return;
+        if (std::equal(shown_.begin(), shown_.end(), coordinates)) return;
         apply_tuning(simulation, coordinates);
     } else {
         apply_rate(simulation, coordinates);
     }
-    std::copy_n(coordinates, coordinates_.size(), coordinates_.begin());
+    std::copy_n(coordinates, shown_.size(), shown_.begin());
 }
 
 void Actuator::apply_tuning(Simulation& simulation, const float* coordinates) {
@@ -132,6 +165,18 @@ void Actuator::apply_rate(Simulation& simulation, const float* coordinates) {
         set_number(values_, "pacing_rate", std::clamp(rate, kExternalSlowestRate, kExternalFastestRate));
     }
     simulation.set_parameters(flow_, values_);
+}
+
+void Actuator::apply_switching(Simulation& simulation, std::size_t member) {
+    if (shown_[member] == 1.0F) return;
+    set_number(values_, "active", static_cast<double>(member));
+    simulation.set_parameters(flow_, values_);
+    show_member(member);
+}
+
+void Actuator::show_member(std::size_t member) {
+    std::fill(shown_.begin(), shown_.end(), 0.0F);
+    shown_[member] = 1.0F;
 }
 
 }  // namespace quicgym::environment

@@ -4,6 +4,8 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -11,7 +13,7 @@
 
 namespace quicgym::environment {
 
-enum class ActionKind : std::uint8_t { tuning, rate };
+enum class ActionKind : std::uint8_t { tuning, rate, switching };
 
 // BBR's parameter space. With a in [-1, 1]:
 //   gamma                     30 (1 + a) / (1 - a) packets: 0 at -1, eBCC's 30 at 0, infinity at 1
@@ -35,10 +37,19 @@ inline constexpr std::array<std::string_view, 6 + kMaxPhases> kTuningCoordinates
 // Window and pacing rate, each times 2^a.
 inline constexpr std::array<std::string_view, 2> kRateCoordinates{"window", "pacing_rate"};
 
-inline constexpr std::size_t action_size(ActionKind kind) {
-    return kind == ActionKind::tuning ? kTuningCoordinates.size() : kRateCoordinates.size();
+// The place of a controller in switching_members().
+inline constexpr std::array<std::string_view, 1> kSwitchingCoordinates{"controller"};
+
+std::span<const std::string_view> coordinate_names(ActionKind kind);
+inline std::size_t action_size(ActionKind kind) {
+    return coordinate_names(kind).size();
 }
-std::string_view coordinate_name(ActionKind kind, std::size_t index);
+// Whether a coordinate may have this value: a number from -1 to 1, or of "controller" a place.
+bool is_valid_coordinate(ActionKind kind, float value);
+// In words, for an error.
+std::string valid_coordinates(ActionKind kind);
+// What an observation shows of the action in force: coordinates, or a 1 in the controller's place.
+std::size_t shown_size(ActionKind kind);
 
 // Fills `values` with the parameters named above; no allocation once it has them.
 void decode_tuning(const float* coordinates, ParameterValues& values);
@@ -46,26 +57,28 @@ void decode_tuning(const float* coordinates, ParameterValues& values);
 // The coordinates of these parameters; empty when one is missing or outside the space.
 std::optional<std::vector<float>> encode_tuning(const ParameterValues& values);
 
-// Applies one agent's actions to its flow, and remembers the coordinates for the observation.
+// Applies one agent's actions to its flow, and remembers what an observation shows of them.
 class Actuator {
 public:
     Actuator(ActionKind kind, std::size_t flow);
 
     // Reads where the flow's controller stands; all 0 where that is not in the space.
     void start(const Simulation& simulation);
-    // The coordinates are within [-1, 1]. Tuning parameters that have not changed are not set again.
+    // The coordinates are valid. Parameters that have not changed are not set again.
     void apply(Simulation& simulation, const float* coordinates);
 
-    const std::vector<float>& coordinates() const { return coordinates_; }
+    const std::vector<float>& shown() const { return shown_; }
     double gamma() const { return gamma_; }  // infinite where the controller has none
 
 private:
     void apply_tuning(Simulation& simulation, const float* coordinates);
     void apply_rate(Simulation& simulation, const float* coordinates);
+    void apply_switching(Simulation& simulation, std::size_t member);
+    void show_member(std::size_t member);
 
     ActionKind kind_;
     std::size_t flow_;
-    std::vector<float> coordinates_;
+    std::vector<float> shown_;
     ParameterValues values_;
     double gamma_;
 };

@@ -101,14 +101,14 @@ void Batch::check_actions() const {
     }
     for (std::size_t i = 0; i < buffers_.actions.size(); ++i) {
         const float value = buffers_.actions[i];
-        if (value >= -1.0F && value <= 1.0F) continue;  // NaN is not
+        if (is_valid_coordinate(settings_.action, value)) continue;
         const std::size_t row = i / action_size();
         if (buffers_.selected[row / agents_per_simulation_] == 0) continue;
         const std::size_t coordinate = i % action_size();
         throw std::invalid_argument("action of row " + std::to_string(row) + ": [" +
                                     std::to_string(coordinate) + "], " +
-                                    std::string(coordinate_name(settings_.action, coordinate)) + " = " +
-                                    std::to_string(value) + "; give a number from -1 to 1");
+                                    std::string(coordinate_names(settings_.action)[coordinate]) + " = " +
+                                    std::to_string(value) + "; give " + valid_coordinates(settings_.action));
     }
 }
 

@@ -42,7 +42,7 @@ public:
                const std::vector<Plan>& plans);
 
     // One decision interval for every selected simulation. Throws std::invalid_argument for an action that
-    // is not a number within [-1, 1], and std::logic_error for a simulation without a running episode;
+    // is not valid, and std::logic_error for a simulation without a running episode;
     // nothing has moved then. What a simulation throws ends its episode; the others finish the step.
     void step();
 

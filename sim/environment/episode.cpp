@@ -58,7 +58,7 @@ Episode::Episode(std::unique_ptr<Simulation> simulation, const Scenario& scenari
 }
 
 std::size_t Episode::observation_size(const Settings& settings) {
-    return environment::observation_size(settings.history_length) + action_size(settings.action);
+    return environment::observation_size(settings.history_length) + shown_size(settings.action);
 }
 
 bool Episode::active(const Follower& flow) const {
@@ -87,7 +87,7 @@ Time Episode::next_decision() const {
 Status Episode::step(const float* actions) {
     if (!ignores_actions_) {
         for (Agent& agent : agents_) {
-            agent.actuator.apply(*simulation_, actions);
+            if (active(flows_[agent.flow])) agent.actuator.apply(*simulation_, actions);
             actions += action_size(settings_.action);
         }
     }
@@ -177,8 +177,8 @@ void Episode::write_observations(float* out) const {
     for (const Agent& agent : agents_) {
         agent.observer.write(out);
         out += environment::observation_size(settings_.history_length);
-        const std::vector<float>& coordinates = agent.actuator.coordinates();
-        out = std::copy(coordinates.begin(), coordinates.end(), out);
+        const std::vector<float>& shown = agent.actuator.shown();
+        out = std::copy(shown.begin(), shown.end(), out);
     }
 }
 

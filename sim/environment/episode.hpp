@@ -72,8 +72,8 @@ public:
     Episode(std::unique_ptr<Simulation> simulation, const Scenario& scenario, const Settings& settings,
             const Plan& plan);
 
-    // One action per agent, action_size() numbers each, within [-1, 1]. Must not be called once the
-    // episode is over.
+    // One valid action per agent, action_size() numbers each; that of a flow that has not started or has
+    // ended is ignored. Must not be called once the episode is over.
     Status step(const float* actions);
 
     // Per agent: size() numbers, one number, kInfoColumns.size() numbers.
