@@ -113,6 +113,14 @@ class EpisodeSource:
             )
         return len(self._prepared[self._controller].agents)
 
+    @property
+    def agent_names(self) -> tuple[str, ...]:
+        """The flows that agents have, where the scenario is always the same."""
+        if not isinstance(self.scenario, Scenario):
+            raise ScenarioError("agents by name need a scenario, not a distribution")
+        names = [name for name, _ in self.scenario.single_flows()]
+        return tuple(names[index] for index in self._prepared[self._controller].agents)
+
     def draw(self, random: np.random.Generator, options: Mapping[str, Any] | None) -> Episode:
         """Returns the next episode: its scenario is drawn first, then its seed.
 

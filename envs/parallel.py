@@ -1,0 +1,205 @@
+"""Several agents in one network: each flow an agent, after PettingZoo's parallel API."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from typing import Any
+
+import numpy as np
+from gymnasium.spaces import Space
+from gymnasium.utils import seeding
+
+try:
+    from pettingzoo import ParallelEnv
+except ImportError as error:
+    raise ImportError(
+        "quicgym.envs.parallel needs PettingZoo; install quicgym with the extra `multi`: "
+        "pip install 'quicgym[multi]'"
+    ) from error
+
+from quicgym.envs.batch import INFO_COLUMNS, EpisodeBatch
+from quicgym.envs.conversion import ControllerChoice
+from quicgym.envs.environment import CongestionControlEnv
+from quicgym.envs.episodes import RESET_OPTIONS, EpisodeSource
+from quicgym.envs.rate import RateEnv
+from quicgym.envs.rewards import Reward, RewardFunction
+from quicgym.envs.scenario import Scenario, closest
+from quicgym.envs.switch import SwitchEnv
+from quicgym.envs.tuning import TuningEnv
+
+KINDS: dict[str, type[CongestionControlEnv]] = {
+    "tuning": TuningEnv,
+    "rate": RateEnv,
+    "switching": SwitchEnv,
+}
+
+
+class ParallelCongestionControlEnv(ParallelEnv[str, np.ndarray, Any]):
+    """Each flow of a scenario that names no controller is an agent, called by the flow's name.
+
+    Spaces, rewards and info are those of the single environment of this kind. All agents decide at
+    the same moments. An agent is in `agents` from the first decision at which its flow is running:
+    flows with a later `start_s` join. It leaves by termination when its flow ends, and by
+    truncation when the episode does. Until a flow that starts between two decisions gets its first
+    action, it runs the controller of its kind as it is.
+
+    Args:
+        kind: "tuning", "rate" or "switching".
+        scenario: A scenario, its name or its path.
+        engine: "native" or "ns3".
+        reward_per_flow: Each agent earns what its own flow achieves; otherwise all earn the same.
+
+    The other arguments are those of the single environment. `reset` takes its options; others are
+    ignored with a warning.
+    """
+
+    metadata = {"name": "quicgym_parallel_v0", "render_modes": []}
+
+    def __init__(
+        self,
+        kind: str = "tuning",
+        scenario: Scenario | str = "ebcc-flows-3",
+        *,
+        engine: str = "native",
+        other_controllers: ControllerChoice = "cubic",
+        decision_interval_ms: float = 100.0,
+        decision_interval_rtts: float | None = None,
+        history_length: int = 4,
+        reward: str | Reward | RewardFunction = "fair-throughput",
+        reward_per_flow: bool = False,
+        episode_s: float | None = None,
+        record_deliveries: bool = False,
+    ) -> None:
+        """Checks the arguments; the first episode begins with `reset`."""
+        if kind not in KINDS:
+            raise ValueError(f"unknown kind {kind!r}; {closest(kind, KINDS)}")
+        source = EpisodeSource(
+            scenario,
+            engine,
+            KINDS[kind].controller,
+            every_flow=True,
+            other_controllers=other_controllers,
+            episode_s=episode_s,
+            record_deliveries=record_deliveries,
+        )
+        self._batch = EpisodeBatch(
+            kind,
+            source,
+            simulations=1,
+            threads=1,
+            decision_interval_ms=decision_interval_ms,
+            decision_interval_rtts=decision_interval_rtts,
+            history_length=history_length,
+            reward=reward,
+            reward_per_flow=reward_per_flow,
+        )
+        self.render_mode = None
+        self.possible_agents = list(source.agent_names)
+        self.agents: list[str] = []
+        self._generator: np.random.Generator | None = None
+        # Each with a generator of its own.
+        self._action_spaces = {
+            name: copy.deepcopy(self._batch.action_space) for name in self.possible_agents
+        }
+        self._observation_spaces = {
+            name: copy.deepcopy(self._batch.observation_space) for name in self.possible_agents
+        }
+
+    def observation_space(self, agent: str) -> Space:
+        """Returns the agent's space, the same object every time."""
+        return self._observation_spaces[agent]
+
+    def action_space(self, agent: str) -> Space:
+        """Returns the agent's space, the same object every time."""
+        return self._action_spaces[agent]
+
+    def reset(
+        self, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, np.ndarray], dict[str, dict[str, Any]]]:
+        """Begins an episode, at the start of the first agent's flow.
+
+        Returns:
+            Observations and infos of the agents whose flows are running.
+        """
+        if self._generator is None or seed is not None:
+            self._generator, _ = seeding.np_random(seed)
+        for name in options or {}:
+            if name not in RESET_OPTIONS:
+                warnings.warn(
+                    f"reset option {name!r} is ignored; there are: {', '.join(RESET_OPTIONS)}",
+                    UserWarning,
+                    stacklevel=2,
+                )
+        known = {key: value for key, value in (options or {}).items() if key in RESET_OPTIONS}
+        self._batch.begin([0], [self._generator], known)
+        self.agents = self._running()
+        return self._observations(self.agents), self._infos(self.agents)
+
+    def step(
+        self, actions: dict[str, Any]
+    ) -> tuple[
+        dict[str, np.ndarray],
+        dict[str, float],
+        dict[str, bool],
+        dict[str, bool],
+        dict[str, dict[str, Any]],
+    ]:
+        """Moves the network on by one decision of all agents.
+
+        Args:
+            actions: One for each of `agents`.
+
+        Raises:
+            ValueError: An agent without an action, an action without an agent, or one that is not
+                of the space; nothing has happened then.
+        """
+        if not self.agents:
+            return {}, {}, {}, {}, {}
+        if actions.keys() != set(self.agents):
+            raise ValueError(f"actions for {sorted(actions)}; give one for each of {self.agents}")
+        batch = self._batch
+        rows = batch.actions * 0
+        for agent, action in actions.items():
+            numbers, shape = np.asarray(action), self._action_spaces[agent].shape
+            if numbers.shape != shape or not np.issubdtype(numbers.dtype, np.number):
+                raise ValueError(
+                    f"action of {agent} = {action!r}: give numbers of the shape {shape}"
+                )
+            rows[self.possible_agents.index(agent)] = numbers
+        batch.actions[...] = rows
+        batch.step()
+        running = self._running()
+        over = bool(batch.terminations[0] or batch.truncations[0])
+        present = [name for name in self.possible_agents if name in self.agents or name in running]
+        terminations = {agent: agent not in running for agent in present}
+        truncations = {agent: over and not terminations[agent] for agent in present}
+        rewards = {
+            agent: float(batch.rewards[self.possible_agents.index(agent)]) for agent in present
+        }
+        self.agents = [] if over else running
+        observations, infos = self._observations(present), self._infos(present)
+        return observations, rewards, terminations, truncations, infos
+
+    def deliveries(self) -> np.ndarray:
+        """Returns every delivery of this episode; empty without `record_deliveries`."""
+        return self._batch.deliveries(0)
+
+    def close(self) -> None:
+        """Frees the simulation; on ns3, the next one may begin in this process."""
+        self._batch.close()
+
+    def _running(self) -> list[str]:
+        active = self._batch.info[:, INFO_COLUMNS.index("active")]
+        return [name for name, flag in zip(self.possible_agents, active, strict=True) if flag]
+
+    def _observations(self, agents: list[str]) -> dict[str, np.ndarray]:
+        rows = self._batch.observations
+        return {agent: rows[self.possible_agents.index(agent)].copy() for agent in agents}
+
+    def _infos(self, agents: list[str]) -> dict[str, dict[str, Any]]:
+        rows = self._batch.info.tolist()
+        return {
+            agent: dict(zip(INFO_COLUMNS, rows[self.possible_agents.index(agent)], strict=True))
+            for agent in agents
+        }

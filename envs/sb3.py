@@ -1,0 +1,130 @@
+"""The native vector environment for Stable-Baselines3, which the extra `train` installs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+try:
+    from stable_baselines3.common.vec_env import VecEnv
+except ImportError as error:
+    raise ImportError(
+        "quicgym.envs.sb3 needs Stable-Baselines3; install quicgym with the extra `train`: "
+        "pip install 'quicgym[train]', or `make setup EXTRAS=dev,ns3,train` in a checkout"
+    ) from error
+
+from quicgym.envs.batch import INFO_COLUMNS
+from quicgym.envs.vector import NativeVectorEnv, make_vec
+
+
+class Sb3VecEnv(VecEnv):
+    """Rows of a native vector environment as Stable-Baselines3 expects them.
+
+    An episode that ends is followed by the next one in the same step: its last observation is
+    `terminal_observation` in that row's info, and `TimeLimit.truncated` says whether time was up.
+    Rewards are float32. What `seed` and `set_options` give holds from the next `reset`; the options
+    are one mapping for all rows.
+
+    Args:
+        environments: With autoreset in the same step.
+
+    Example:
+        environments = make_sb3("quicgym/Tuning-v0", num_envs=64)
+        PPO("MlpPolicy", environments).learn(100_000)
+    """
+
+    def __init__(self, environments: NativeVectorEnv) -> None:
+        """Takes the environments over; closing this closes them."""
+        self._environments = environments
+        self._actions: np.ndarray | None = None
+        self._next_seed: int | None = None
+        super().__init__(
+            environments.num_envs,
+            environments.single_observation_space,
+            environments.single_action_space,
+        )
+
+    def seed(self, seed: int | None = None) -> Sequence[int | None]:
+        """Seeds the next reset; returns what was given, once per row."""
+        self._next_seed = seed
+        return [seed] * self.num_envs
+
+    def reset(self) -> np.ndarray:
+        """Begins an episode in every row and returns the observations."""
+        first, *others = self._options
+        if any(other != first for other in others):
+            raise ValueError("set_options: the rows share their options; give one mapping")
+        observations, info = self._environments.reset(seed=self._next_seed, options=first or None)
+        self.reset_infos = _rows_of(info)
+        self._next_seed = None
+        self._reset_options()
+        return observations
+
+    def step_async(self, actions: np.ndarray) -> None:
+        """Keeps the actions for step_wait."""
+        self._actions = actions
+
+    def step_wait(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, list[dict[str, Any]]]:
+        """Moves every row on; returns observations, rewards, ends and infos."""
+        assert self._actions is not None, "step_async comes first"
+        observations, rewards, terminations, truncations, info = self._environments.step(
+            self._actions
+        )
+        infos = _rows_of(info)
+        done = terminations | truncations
+        if done.any():
+            final = _rows_of(info["final_info"])
+            for row in np.flatnonzero(done):
+                infos[row] = {
+                    **final[row],
+                    "terminal_observation": info["final_obs"][row],
+                    "TimeLimit.truncated": bool(truncations[row] and not terminations[row]),
+                }
+        return observations, rewards.astype(np.float32), done, infos
+
+    def close(self) -> None:
+        """Closes the environments."""
+        self._environments.close()
+
+    def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
+        """Returns an attribute of the vector environment, once per row."""
+        value = getattr(self._environments, attr_name)
+        return [value for _ in self._get_indices(indices)]
+
+    def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
+        """Rows have no attributes of their own."""
+        raise AttributeError(f"cannot set {attr_name}: the rows are one object in C++")
+
+    def env_method(
+        self, method_name: str, *method_args: Any, indices: Any = None, **method_kwargs: Any
+    ) -> list[Any]:
+        """Rows have no methods of their own."""
+        raise AttributeError(f"cannot call {method_name}: the rows are one object in C++")
+
+    def env_is_wrapped(self, wrapper_class: type, indices: Any = None) -> list[bool]:
+        """Rows have no wrappers."""
+        return [False for _ in self._get_indices(indices)]
+
+    def _get_indices(self, indices: Any) -> Iterable[int]:
+        rows: Iterable[int] = super()._get_indices(indices)
+        return rows
+
+
+def _rows_of(info: dict[str, Any]) -> list[dict[str, Any]]:
+    columns = zip(*(info[name].tolist() for name in INFO_COLUMNS), strict=True)
+    return [dict(zip(INFO_COLUMNS, row, strict=True)) for row in columns]
+
+
+def make_sb3(id: str, num_envs: int = 1, **arguments: Any) -> Sb3VecEnv:
+    """Makes the environments of `make_vec` for Stable-Baselines3.
+
+    Args:
+        id: Such as "quicgym/Tuning-v0".
+        num_envs: The number of simulations.
+        **arguments: Of NativeVectorEnv, but for autoreset_mode.
+    """
+    environments = make_vec(id, num_envs, autoreset_mode="SameStep", **arguments)
+    assert isinstance(environments, NativeVectorEnv)
+    return Sb3VecEnv(environments)

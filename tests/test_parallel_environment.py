@@ -1,0 +1,120 @@
+"""Each flow an agent: PettingZoo's own tests, and what they do not look at."""
+
+import warnings
+
+import environments as helper
+import numpy as np
+import pytest
+from pettingzoo.test import parallel_api_test, parallel_seed_test
+
+from quicgym import Simulation, preset_action
+from quicgym.envs.parallel import KINDS, ParallelCongestionControlEnv
+from quicgym.envs.scenario import Flow
+
+ENGINES = ["native", pytest.param("ns3", marks=pytest.mark.ns3)]
+every_kind = pytest.mark.parametrize("kind", KINDS)
+JOIN_AND_LEAVE = (
+    Flow(name="all-along", start_s=0.1),
+    Flow(name="theirs", controller="newreno", start_s=0.1),
+    Flow(name="early", start_s=0.1, stop_s=0.9),
+    Flow(name="late", start_s=0.75),
+)
+
+
+def rest(environment):
+    return {agent: helper.rest(environment.action_space(agent)) for agent in environment.agents}
+
+
+@every_kind
+@pytest.mark.parametrize("engine", ENGINES)
+def test_pettingzoos_own_tests_pass(kind, engine):
+    scenario = helper.scenario(flow_list=JOIN_AND_LEAVE)
+    environment = ParallelCongestionControlEnv(kind, scenario, engine=engine)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", message="reset option 'options' is ignored")
+        parallel_api_test(environment, num_cycles=60)
+    environment.close()
+    if engine == "native":  # it steps two at a time
+        parallel_seed_test(lambda: ParallelCongestionControlEnv(kind, scenario), num_cycles=60)
+
+
+def test_agents_join_and_leave_with_their_flows():
+    environment = ParallelCongestionControlEnv(
+        "tuning", helper.scenario(flow_list=JOIN_AND_LEAVE, loss=0)
+    )
+    assert environment.possible_agents == ["all-along", "early", "late"]
+    observations, infos = environment.reset(seed=1)
+    assert set(observations) == set(infos) == {"all-along", "early"}
+    seen = [set(environment.agents)]
+    ends = {}
+    while environment.agents:
+        observations, rewards, terminations, truncations, infos = environment.step(
+            rest(environment)
+        )
+        assert len({*rewards.values()}) == 1
+        for agent in observations:
+            if terminations[agent] or truncations[agent]:
+                ends[agent] = (terminations[agent], truncations[agent], infos[agent]["time_s"])
+        seen.append(set(environment.agents))
+    assert seen[0] == {"all-along", "early"}
+    assert {"all-along", "early", "late"} in seen and {"all-along", "late"} in seen
+    assert ends["early"][:2] == (True, False) and ends["early"][2] == pytest.approx(0.9, abs=0.11)
+    assert ends["all-along"] == ends["late"] == (False, True, 2.0)
+    assert environment.step({}) == ({}, {}, {}, {}, {})
+
+
+def test_all_as_ebcc_is_the_simulation_of_ebcc():
+    scenario = helper.scenario(flows=3)
+    environment = ParallelCongestionControlEnv("tuning", scenario, record_deliveries=True)
+    environment.reset(seed=4)
+    seed = environment._batch.episodes[0].plan.seed
+    with Simulation(scenario, "native", seed, "ebcc", record_deliveries=True) as simulation:
+        simulation.run()
+        expected = simulation.deliveries()
+    while environment.agents:
+        environment.step({agent: preset_action("ebcc") for agent in environment.agents})
+    # A flow that starts between two decisions is BBR until the next, still in its handshake.
+    assert np.array_equal(environment.deliveries(), expected)
+
+
+def test_one_reward_for_all_or_one_each():
+    scenario = helper.scenario(flows=3, loss=0)
+    environment = ParallelCongestionControlEnv("rate", scenario, reward_per_flow=True)
+    environment.reset(seed=1)
+    distinct = 0
+    while environment.agents:
+        _, rewards, *_ = environment.step(
+            {
+                agent: np.array([0.3 * number, 0], np.float32)
+                for number, agent in enumerate(environment.agents)
+            }
+        )
+        distinct = max(distinct, len(set(rewards.values())))
+    assert distinct == 3
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (lambda actions: actions.pop("flow-2"), r"actions for \['flow-1'\]; give one for each"),
+        (lambda actions: actions.update(other=0), "actions for .*other"),
+        (lambda actions: actions.update({"flow-2": np.zeros(3)}), r"action of flow-2.*\(14,\)"),
+        (lambda actions: actions.update({"flow-2": np.full(14, 2.0)}), "row 1.* = 2.0"),
+    ],
+)
+def test_bad_actions_are_errors_and_harm_nothing(change, message):
+    environment = ParallelCongestionControlEnv("tuning", helper.scenario(flows=2))
+    environment.reset(seed=1)
+    while len(environment.agents) < 2:
+        environment.step(rest(environment))
+    actions = rest(environment)
+    change(actions)
+    with pytest.raises(ValueError, match=message):
+        environment.step(actions)
+    environment.step(rest(environment))
+
+
+def test_an_unknown_kind_is_answered_with_the_known_ones():
+    with pytest.raises(ValueError, match="unknown kind 'tunning'; did you mean tuning"):
+        ParallelCongestionControlEnv("tunning")

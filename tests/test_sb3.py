@@ -1,0 +1,108 @@
+"""The adapter for Stable-Baselines3."""
+
+import importlib.util
+
+import environments as helper
+import numpy as np
+import pytest
+
+from quicgym.envs.scenario import Flow, Transfer
+
+pytestmark = [
+    pytest.mark.train,
+    pytest.mark.skipif(
+        importlib.util.find_spec("stable_baselines3") is None,
+        reason="Stable-Baselines3 is missing; `make setup EXTRAS=dev,ns3,train` installs it",
+    ),
+]
+SHORT = {"scenario": helper.scenario(flows=2, duration_s=0.8)}
+ENVIRONMENTS = ["quicgym/Tuning-v0", "quicgym/Rate-v0", "quicgym/Switch-v0"]
+
+
+def make(name="quicgym/Tuning-v0", num_envs=3, **arguments):
+    from quicgym.envs.sb3 import make_sb3
+
+    return make_sb3(name, num_envs, **{**SHORT, **arguments})
+
+
+def batches(environments, count):
+    environments.action_space.seed(0)
+    rows = range(environments.num_envs)
+    return [np.array([environments.action_space.sample() for _ in rows]) for _ in range(count)]
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_the_checker_of_sb3_accepts_the_single_environments(name):
+    import gymnasium
+    from stable_baselines3.common.env_checker import check_env
+
+    check_env(gymnasium.make(name, **SHORT), skip_render_check=True)
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_rows_are_those_of_the_vector_environment(name):
+    import quicgym
+
+    ours = make(name)
+    theirs = quicgym.make_vec(name, num_envs=3, autoreset_mode="SameStep", **SHORT)
+    ours.seed(7)
+    assert np.array_equal(ours.reset(), theirs.reset(seed=7)[0])
+    ends = 0
+    for batch in batches(ours, 20):
+        observations, rewards, done, infos = ours.step(batch)
+        expected, expected_rewards, terminations, truncations, info = theirs.step(batch)
+        assert np.array_equal(observations, expected) and observations.dtype == np.float32
+        assert np.array_equal(rewards, expected_rewards.astype(np.float32))
+        assert rewards.dtype == np.float32
+        assert np.array_equal(done, terminations | truncations)
+        for row in np.flatnonzero(done):
+            ends += 1
+            assert np.array_equal(infos[row]["terminal_observation"], info["final_obs"][row])
+            assert infos[row]["TimeLimit.truncated"] is True
+            assert infos[row]["jain"] == info["final_info"]["jain"][row]
+        for row in np.flatnonzero(~done):
+            assert "terminal_observation" not in infos[row]
+    assert ends >= 6
+
+
+def test_a_termination_is_not_a_truncation():
+    flow = Flow(start_s=0.1, application=Transfer(size_bytes=30_000))
+    environments = make(scenario=helper.scenario(flow_list=(flow,), loss=0))
+    environments.reset()
+    for batch in batches(environments, 20):
+        _, _, done, infos = environments.step(batch * 0)
+        if done.any():
+            break
+    assert done.any() and not infos[int(np.argmax(done))]["TimeLimit.truncated"]
+
+
+def test_seed_and_options_hold_for_the_next_reset():
+    environments = make()
+    environments.seed(7)
+    first = environments.reset()
+    states = [environments.step(batch)[0] for batch in batches(environments, 4)]
+    environments.seed(7)
+    assert np.array_equal(environments.reset(), first)
+    assert all(
+        np.array_equal(environments.step(batch)[0], state)
+        for batch, state in zip(batches(environments, 4), states, strict=True)
+    )
+    environments.seed(7)
+    environments.set_options({"controller": "cubic"})
+    environments.reset()
+    ignored = [environments.step(batch)[0] for batch in batches(environments, 4)]
+    assert not np.array_equal(ignored, states)
+    environments.set_options([{}, {"controller": "cubic"}, {}])
+    with pytest.raises(ValueError, match="share their options"):
+        environments.reset()
+
+
+def test_ppo_learns_without_nan_or_infinity():
+    from stable_baselines3 import PPO
+    from stable_baselines3.common.vec_env import VecCheckNan, VecMonitor
+
+    environments = VecMonitor(VecCheckNan(make(num_envs=4), raise_exception=True))
+    model = PPO("MlpPolicy", environments, n_steps=16, batch_size=32, n_epochs=1, seed=1)
+    model.learn(128)
+    assert model.num_timesteps == 128
+    assert environments.episode_count > 4
