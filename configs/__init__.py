@@ -1,4 +1,4 @@
-"""Data files: one YAML per scenario, and one per paper with what it prints and claims."""
+"""Data files: scenarios, distributions and suites of them, and what papers print and claim."""
 
 from __future__ import annotations
 
@@ -19,9 +19,13 @@ from quicgym.configs.paper import (
 )
 
 SCENARIOS: Traversable = files(__name__) / "scenarios"
+DISTRIBUTIONS: Traversable = files(__name__) / "distributions"
+SUITES: Traversable = files(__name__) / "suites"
 
 __all__ = [
+    "DISTRIBUTIONS",
     "SCENARIOS",
+    "SUITES",
     "Check",
     "Claim",
     "Figure",

@@ -1,6 +1,7 @@
 """Scenarios, simulations, their results, and the environments over them."""
 
 from quicgym.envs.actions import action_parameters, preset_action
+from quicgym.envs.distributions import Distribution, load_distribution, load_suite
 from quicgym.envs.registration import ENVIRONMENTS, register_environments
 from quicgym.envs.result import FlowResult, Result, run
 from quicgym.envs.rewards import Reward
@@ -11,6 +12,7 @@ from quicgym.envs.vector import make_vec
 
 __all__ = [
     "ENVIRONMENTS",
+    "Distribution",
     "FlowResult",
     "Ns3MissingError",
     "Result",
@@ -19,7 +21,9 @@ __all__ = [
     "ScenarioError",
     "Simulation",
     "action_parameters",
+    "load_distribution",
     "load_scenario",
+    "load_suite",
     "make_vec",
     "preset_action",
     "run",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import gymnasium
 import numpy as np
@@ -13,6 +13,9 @@ from quicgym.envs.episodes import EpisodeSource, ScenarioChoice
 from quicgym.envs.rewards import Reward, RewardFunction
 from quicgym.envs.scenario import Scenario
 
+if TYPE_CHECKING:
+    from quicgym.envs.render import EpisodePlot
+
 
 class CongestionControlEnv(gymnasium.Env[np.ndarray, Any]):
     """What all environments share; a subclass is documented as a page of its own.
@@ -22,7 +25,7 @@ class CongestionControlEnv(gymnasium.Env[np.ndarray, Any]):
         controller: What the agent's flow runs.
     """
 
-    metadata: dict[str, Any] = {"render_modes": [], "render_fps": 10}
+    metadata: dict[str, Any] = {"render_modes": ["rgb_array", "human"], "render_fps": 10}
     kind: ClassVar[str]
     controller: ClassVar[str]
 
@@ -43,6 +46,11 @@ class CongestionControlEnv(gymnasium.Env[np.ndarray, Any]):
     ) -> None:
         """Checks the arguments; the first episode begins with `reset`."""
         self.render_mode = render_mode
+        self._plot: EpisodePlot | None = None
+        if render_mode is not None:
+            from quicgym.envs import render  # and with it matplotlib, which takes its time
+
+            self._plot = render.EpisodePlot(render_mode)
         source = EpisodeSource(
             scenario,
             engine,
@@ -82,7 +90,12 @@ class CongestionControlEnv(gymnasium.Env[np.ndarray, Any]):
         """
         super().reset(seed=seed)
         self._batch.begin([0], [self.np_random], options)
-        return self._batch.observations[0].copy(), self._info()
+        info = self._info()
+        if self._plot is not None:
+            self._plot.begin(info)
+            if self.render_mode == "human":
+                self._plot.draw()
+        return self._batch.observations[0].copy(), info
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         """Applies an action and runs the simulation to the next decision.
@@ -98,13 +111,30 @@ class CongestionControlEnv(gymnasium.Env[np.ndarray, Any]):
         batch = self._batch
         batch.set_actions(action)
         batch.step()
+        info = self._info()
+        if self._plot is not None:
+            self._plot.add(info)
+            if self.render_mode == "human":
+                self._plot.draw()
         return (
             batch.observations[0].copy(),
             float(batch.rewards[0]),
             bool(batch.terminations[0]),
             bool(batch.truncations[0]),
-            self._info(),
+            info,
         )
+
+    def render(self) -> np.ndarray | None:
+        """Returns the episode so far as a picture, shape (height, width, 3) of uint8.
+
+        With render_mode "human" every step updates a window, and this returns None.
+        """
+        if self._plot is None:
+            gymnasium.logger.warn(
+                "render() without a render mode: make the environment with render_mode='rgb_array'"
+            )
+            return None
+        return None if self.render_mode == "human" else self._plot.draw()
 
     @property
     def scenario(self) -> Scenario | None:
@@ -128,8 +158,9 @@ class CongestionControlEnv(gymnasium.Env[np.ndarray, Any]):
 
     def close(self) -> None:
         """Frees the simulation; on ns3, the next one may begin in this process."""
-        if hasattr(self, "_batch"):
-            self._batch.close()
+        self._batch.close()
+        if self._plot is not None:
+            self._plot.close()
 
     def _info(self) -> dict[str, Any]:
         return dict(zip(INFO_COLUMNS, self._batch.info[0].tolist(), strict=True))

@@ -17,6 +17,7 @@ from quicgym.envs.conversion import (
     resolve_controllers,
     to_core,
 )
+from quicgym.envs.distributions import distribution_names, load_distribution
 from quicgym.envs.scenario import EngineName, Scenario, ScenarioError, closest
 from quicgym.envs.scenario_files import load_scenario
 from quicgym.envs.simulation import check_engine, flow_index
@@ -33,7 +34,7 @@ class ScenarioDistribution(Protocol):
 
 
 ScenarioChoice = Scenario | str | Path | ScenarioDistribution
-"""A scenario, its name or path, or a distribution."""
+"""A scenario, its name or path, or a distribution or its name."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ class EpisodeSource:
     ) -> None:
         """Loads a scenario that is given by name or path, and checks what can be checked."""
         self.engine: EngineName = check_engine(engine)
-        self.scenario = scenario if isinstance(scenario, ScenarioDistribution) else _load(scenario)
+        self.scenario = _load(scenario)
         if episode_s is not None and not 0 < episode_s < 1e6:
             raise ScenarioError(f"episode_s = {episode_s}: give seconds above 0, or None")
         self._controller = controller
@@ -138,10 +139,9 @@ class EpisodeSource:
                 raise ScenarioError(
                     f"unknown reset option {name!r}; {closest(name, RESET_OPTIONS)}"
                 )
-        source = options.get("scenario", self.scenario)
-        if isinstance(source, ScenarioDistribution):
-            source = source.sample(random)
-        scenario = _load(source)
+        scenario = _load(options.get("scenario", self.scenario))
+        if not isinstance(scenario, Scenario):
+            scenario = scenario.sample(random)
         controller = options.get("controller") or self._controller
         prepared = self._prepare(scenario, controller)
         plan = _core.EpisodePlan()
@@ -212,5 +212,7 @@ class EpisodeSource:
         return tuple(chosen)
 
 
-def _load(scenario: Scenario | str | Path) -> Scenario:
-    return scenario if isinstance(scenario, Scenario) else load_scenario(scenario)
+def _load(scenario: ScenarioChoice) -> Scenario | ScenarioDistribution:
+    if isinstance(scenario, str) and scenario in distribution_names():
+        return load_distribution(scenario)
+    return load_scenario(scenario) if isinstance(scenario, str | Path) else scenario

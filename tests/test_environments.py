@@ -263,3 +263,27 @@ def test_environments_are_found_without_importing_quicgym(tmp_path):
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True
     )
     assert done.stdout.strip() == "(55,)", done.stderr
+
+
+def test_pictures_show_the_episode_and_can_be_recorded(make, tmp_path):
+    environment = make("quicgym/Tuning-v0", scenario=helper.scenario(), render_mode="rgb_array")
+    environment.reset(seed=1)
+    first = environment.render()
+    environment.step(helper.rest(environment.action_space))
+    second = environment.render()
+    assert first.shape == second.shape and first.shape[2] == 3 and first.dtype == np.uint8
+    assert not np.array_equal(first, second)
+    environment.reset(seed=1)
+    assert np.array_equal(environment.render(), first)
+    collected = gymnasium.wrappers.RenderCollection(environment)
+    helper.play(collected, [helper.rest(environment.action_space)] * 3, seed=1)
+    frames = collected.render()
+    assert len(frames) == 4 and np.array_equal(frames[0], first)
+
+
+def test_render_modes_that_cannot_be_are_errors(make, monkeypatch):
+    with pytest.raises(ValueError, match="render_mode = 'ansi': give rgb_array, human, or None"):
+        make("quicgym/Tuning-v0", render_mode="ansi", disable_env_checker=True)
+    monkeypatch.setattr("matplotlib.get_backend", lambda: "agg")
+    with pytest.raises(RuntimeError, match="finds no display"):
+        make("quicgym/Tuning-v0", render_mode="human")

@@ -1,0 +1,139 @@
+"""Distributions of scenarios, and that training never meets the held-out suite."""
+
+import gymnasium
+import numpy as np
+import pytest
+
+import quicgym
+from quicgym.envs import ScenarioError, load_distribution, load_suite
+from quicgym.envs.distributions import distribution_names, is_held_out, suite_names
+
+
+def path(scenario):
+    """Rate in Mbps and RTT in ms."""
+    link = scenario.bottleneck
+    return link.rate_mbps, 2 * (link.delay_ms + 2 * scenario.access.delay_ms)
+
+
+def draws(name, count, seed=0):
+    random = np.random.default_rng(seed)
+    return [load_distribution(name).sample(random) for _ in range(count)]
+
+
+@pytest.mark.parametrize("name", distribution_names())
+def test_training_never_draws_a_held_out_path(name):
+    assert load_distribution(name).held_out
+    paths = [path(scenario) for scenario in draws(name, 1500)]
+    assert not any(is_held_out(*entry) for entry in paths)
+    # Nothing but those cells is left out: the ranges are used from end to end.
+    rates, rtts = zip(*paths, strict=True)
+    assert min(rates) < 1.1 and max(rates) > 180
+    assert min(rtts) < 11 and max(rtts) > 560
+
+
+def test_the_held_out_suite_is_64_held_out_paths_in_every_size():
+    suite = load_suite("heldout")
+    assert suite_names() == ["heldout"]
+    assert len({scenario.name for scenario in suite}) == len(suite) == 64
+    assert all(is_held_out(*path(scenario)) for scenario in suite)
+    rates, rtts = zip(*map(path, suite), strict=True)
+    for values, parts in ((rates, np.geomspace(1, 200, 9)), (rtts, np.geomspace(10, 600, 9))):
+        assert np.histogram(values, parts)[0].tolist() == [8] * 8
+    assert {len(scenario.flows) for scenario in suite} >= {1, 2, 4, 8}
+    assert any(scenario.bottleneck.loss for scenario in suite)
+    assert any(scenario.bottleneck.rate_schedule for scenario in suite)
+
+
+def test_one_cell_of_each_row_and_column_is_held_out():
+    rates, rtts = np.geomspace(1, 200, 17)[1::2], np.geomspace(10, 600, 17)[1::2]
+    cells = np.array([[is_held_out(rate, rtt) for rate in rates] for rtt in rtts])
+    assert cells.sum(axis=0).tolist() == cells.sum(axis=1).tolist() == [1] * 8
+
+
+def test_a_draw_depends_on_the_generator_alone():
+    assert draws("training", 20, seed=4) == draws("training", 20, seed=4)
+    assert draws("training", 20, seed=4) != draws("training", 20, seed=5)
+
+
+def test_training_has_what_it_promises():
+    scenarios = draws("training", 400)
+    assert {len(scenario.flows) for scenario in scenarios} == set(range(1, 9))
+    controllers = {flow.controller for scenario in scenarios for flow in scenario.flows}
+    assert controllers == {None, "newreno", "cubic", "bbr", "ebcc", "vegas"}
+    assert 0.4 < np.mean([bool(scenario.bottleneck.loss) for scenario in scenarios]) < 0.6
+    changing = [bool(scenario.bottleneck.rate_schedule) for scenario in scenarios]
+    assert 0.15 < np.mean(changing) < 0.35
+    for scenario in scenarios:
+        rate, rtt = path(scenario)
+        bdp = rate * rtt * 1e3 / 8 / 1230
+        assert 0.2 * bdp - 1 < scenario.bottleneck.queue.limit < max(2, 5 * bdp) + 1
+
+
+@pytest.mark.parametrize("name", ["quicgym/Tuning-v0", "quicgym/Rate-v0", "quicgym/Switch-v0"])
+def test_environments_draw_from_a_distribution_by_name(name):
+    environment = gymnasium.make(name, scenario="training", episode_s=0.3).unwrapped
+    seen = []
+    for seed in (1, None, 1, None):
+        observation, _ = environment.reset(seed=seed)
+        assert environment.observation_space.contains(observation)
+        environment.step(environment.action_space.sample())
+        seen.append((environment.scenario, environment.episode_seed))
+    assert seen[:2] == seen[2:] and seen[0] != seen[1]
+    vector = quicgym.make_vec(name, num_envs=3, scenario="training", episode_s=0.3)
+    vector.reset(seed=1)
+    assert len(set(vector.step(vector.action_space.sample())[4]["capacity_mbps"])) == 3
+
+
+DISTRIBUTION = """
+name: mine
+duration_s: 5
+rate_mbps: {minimum: 2, maximum: 4}
+rtt_ms: {minimum: 20, maximum: 30}
+queue_bdp: {minimum: 1, maximum: 1}
+"""
+
+
+def test_traces_take_the_place_of_rates(tmp_path):
+    (tmp_path / "link.trace").write_text("5\n10\n", encoding="ascii")
+    file = tmp_path / "mine.yaml"
+    file.write_text(DISTRIBUTION + "traces: {chance: 1, paths: [link.trace]}\n", encoding="utf-8")
+    scenario = load_distribution(file).sample(np.random.default_rng(1))
+    assert scenario.bottleneck.trace == tmp_path / "link.trace"
+    assert scenario.reverse.rate_mbps == pytest.approx(2.4)
+    gymnasium.make("quicgym/Tuning-v0", scenario=scenario).reset(seed=1)
+
+
+@pytest.mark.parametrize(
+    "line, message",
+    [
+        ("rtt_ms: {minimum: 30, maximum: 20}", "rtt_ms.*maximum 20 is below minimum 30"),
+        ("rate_mbps: {minimum: 0, maximum: 2, scale: log}", "rate_mbps.*minimum above 0"),
+        ("rates: 3", "rates = 3: Extra inputs"),
+        ("traces: {chance: 1, paths: [none.trace]}", "none.trace.*cannot read the trace"),
+        ("rtt_ms: {minimum: 1, maximum: 20}", "the access links alone have 4 ms"),
+    ],
+)
+def test_mistakes_name_file_and_field(line, message, tmp_path):
+    file = tmp_path / "mine.yaml"
+    file.write_text(DISTRIBUTION + line + "\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=message):
+        load_distribution(file)
+
+
+def test_unknown_names_are_answered_with_the_known_ones():
+    with pytest.raises(ScenarioError, match="'trainin'; did you mean training"):
+        load_distribution("trainin")
+    with pytest.raises(ScenarioError, match="'heldot'; did you mean heldout"):
+        load_suite("heldot")
+    with pytest.raises(ScenarioError, match="held-out cells; widen a range"):
+        narrow = load_distribution("single").model_copy(
+            update={
+                "rate_mbps": load_distribution("single").rate_mbps.model_copy(
+                    update={"minimum": 1.0, "maximum": 1.1}
+                ),
+                "rtt_ms": load_distribution("single").rtt_ms.model_copy(
+                    update={"minimum": 10.0, "maximum": 11.0}
+                ),
+            }
+        )
+        narrow.sample(np.random.default_rng(1))
