@@ -14,7 +14,7 @@ import numpy as np
 from quicgym import _core
 from quicgym.envs.actions import action_space
 from quicgym.envs.conversion import nanoseconds
-from quicgym.envs.episodes import Episode, EpisodeSource
+from quicgym.envs.episodes import EpisodeChoice, EpisodeSource
 from quicgym.envs.observations import observation_space
 from quicgym.envs.rewards import Reward, RewardFunction
 from quicgym.envs.simulation import DELIVERY_DTYPE, ns3_module
@@ -83,10 +83,9 @@ class EpisodeBatch:
             named = reward if isinstance(reward, Reward) else Reward(reward)
             settings.reward = named.to_core()
         self.source = source
-        make = _core.native_batch if source.engine == "native" else ns3_module().ns3_batch
-        self._batch = make(settings, simulations, source.agent_count, threads)
+        self._batch = self._make_batch(settings, simulations, threads)
         self.agent_count = source.agent_count
-        self.episodes: list[Episode | None] = [None] * simulations
+        self.episodes: list[EpisodeChoice | None] = [None] * simulations
         self.actions: np.ndarray = self._batch.actions
         self.observations: np.ndarray = self._batch.observations
         self.rewards: np.ndarray = self._batch.rewards
@@ -112,15 +111,16 @@ class EpisodeBatch:
             generators: One for each of them.
             options: Of EpisodeSource.draw.
         """
-        drawn = [self.source.draw(generator, options) for generator in generators]
-        for simulation, episode in zip(simulations, drawn, strict=True):
-            self.episodes[simulation] = episode
+        self.begin_chosen(
+            simulations, [self.source.draw(generator, options) for generator in generators]
+        )
+
+    def begin_chosen(self, simulations: Sequence[int], choices: Sequence[EpisodeChoice]) -> None:
+        """Begins episodes that were drawn already."""
+        for simulation, choice in zip(simulations, choices, strict=True):
+            self.episodes[simulation] = choice
         try:
-            self._batch.reset(
-                list(simulations),
-                [episode.core for episode in drawn],
-                [episode.plan for episode in drawn],
-            )
+            self._reset(simulations, choices)
         except Exception as error:
             self._say_which(error)
             raise
@@ -174,6 +174,18 @@ class EpisodeBatch:
             self._batch.close(simulation)
             self.episodes[simulation] = None
 
+    def _make_batch(self, settings: Any, simulations: int, threads: int) -> Any:
+        make = _core.native_batch if self.source.engine == "native" else ns3_module().ns3_batch
+        return make(settings, simulations, self.source.agent_count, threads)
+
+    def _reset(self, simulations: Sequence[int], choices: Sequence[EpisodeChoice]) -> None:
+        prepared = [self.source.prepare(choice) for choice in choices]
+        self._batch.reset(
+            list(simulations),
+            [scenario for scenario, _ in prepared],
+            [plan for _, plan in prepared],
+        )
+
     def _apply_reward_function(self, function: RewardFunction) -> None:
         rewards = np.asarray(function(self.columns()), dtype=np.float64)
         if rewards.shape != self.rewards.shape or not np.all(np.isfinite(rewards)):
@@ -190,7 +202,7 @@ class EpisodeBatch:
         if episode is not None:
             error.add_note(
                 f"environment {failed}: scenario {episode.scenario.name}, "
-                f"seed {episode.plan.seed}, engine {self.source.engine}"
+                f"seed {episode.seed}, engine {self.source.engine}"
             )
 
 

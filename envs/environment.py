@@ -146,7 +146,7 @@ class CongestionControlEnv(gymnasium.Env[np.ndarray, Any]):
     def episode_seed(self) -> int | None:
         """The seed of this episode's simulation."""
         episode = self._batch.episodes[0]
-        return None if episode is None else int(episode.plan.seed)
+        return None if episode is None else episode.seed
 
     def statistics(self, flow: int = 0) -> dict[str, Any]:
         """Returns a flow's totals, as SimulatedFlow.statistics has them."""

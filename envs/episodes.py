@@ -48,12 +48,18 @@ class _Prepared:
 
 
 @dataclass(frozen=True)
-class Episode:
-    """What a batch needs to begin an episode."""
+class EpisodeChoice:
+    """What was drawn for an episode.
+
+    Attributes:
+        scenario: To be simulated.
+        seed: Of the simulation.
+        controller: In the agents' place; None: agents act.
+    """
 
     scenario: Scenario
-    core: _core.Scenario
-    plan: _core.EpisodePlan
+    seed: int
+    controller: ControllerChoice | None
 
 
 class EpisodeSource:
@@ -102,6 +108,10 @@ class EpisodeSource:
         if isinstance(self.scenario, Scenario):
             self._prepare(self.scenario, controller)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leaves out the engines' structures, which are made again where they are needed."""
+        return {**self.__dict__, "_prepared": {}}
+
     @property
     def agent_count(self) -> int:
         """How many agents an episode has."""
@@ -112,7 +122,7 @@ class EpisodeSource:
                 "a row per flow needs the same number of flows in every episode: "
                 "give a scenario, not a distribution"
             )
-        return len(self._prepared[self._controller].agents)
+        return len(self._agents(self.scenario))
 
     @property
     def agent_names(self) -> tuple[str, ...]:
@@ -120,9 +130,9 @@ class EpisodeSource:
         if not isinstance(self.scenario, Scenario):
             raise ScenarioError("agents by name need a scenario, not a distribution")
         names = [name for name, _ in self.scenario.single_flows()]
-        return tuple(names[index] for index in self._prepared[self._controller].agents)
+        return tuple(names[index] for index in self._agents(self.scenario))
 
-    def draw(self, random: np.random.Generator, options: Mapping[str, Any] | None) -> Episode:
+    def draw(self, random: np.random.Generator, options: Mapping[str, Any] | None) -> EpisodeChoice:
         """Returns the next episode: its scenario is drawn first, then its seed.
 
         Args:
@@ -142,16 +152,19 @@ class EpisodeSource:
         scenario = _load(options.get("scenario", self.scenario))
         if not isinstance(scenario, Scenario):
             scenario = scenario.sample(random)
-        controller = options.get("controller") or self._controller
-        prepared = self._prepare(scenario, controller)
+        return EpisodeChoice(scenario, int(random.integers(2**63)), options.get("controller"))
+
+    def prepare(self, choice: EpisodeChoice) -> tuple[_core.Scenario, _core.EpisodePlan]:
+        """Returns an episode as the engines take it."""
+        prepared = self._prepare(choice.scenario, choice.controller or self._controller)
         plan = _core.EpisodePlan()
-        plan.seed = int(random.integers(2**63))
+        plan.seed = choice.seed
         plan.agents = list(prepared.agents)
-        plan.ignores_actions = bool(options.get("controller"))
+        plan.ignores_actions = choice.controller is not None
         plan.end = prepared.end
         if self._episode_s is not None:
             plan.length = nanoseconds(self._episode_s)
-        return Episode(scenario, prepared.core, plan)
+        return prepared.core, plan
 
     def _prepare(self, scenario: Scenario, controller: ControllerChoice) -> _Prepared:
         known = self._prepared.get(controller)

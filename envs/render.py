@@ -56,7 +56,7 @@ class EpisodePlot:
             for key, label in curves:
                 scale = 1e-3 if unit == "kB" else 1.0
                 self._lines.append((axes.plot([], [], label=label, linewidth=1)[0], key, scale))
-            axes.legend(loc="upper left", fontsize="small")
+            axes.legend(loc="lower right", fontsize="small")
         self._axes[-1].set_xlabel("time, s")
         self._figure.tight_layout()
         self._rows: list[dict[str, Any]] = []

@@ -1,4 +1,4 @@
-"""The native vector environment for Stable-Baselines3, which the extra `train` installs."""
+"""The vector environments for Stable-Baselines3, which the extra `train` installs."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ except ImportError as error:
     ) from error
 
 from quicgym.envs.batch import INFO_COLUMNS
-from quicgym.envs.vector import NativeVectorEnv, make_vec
+from quicgym.envs.vector import CongestionControlVectorEnv, make_vec
 
 
 class Sb3VecEnv(VecEnv):
-    """Rows of a native vector environment as Stable-Baselines3 expects them.
+    """Rows of a vector environment as Stable-Baselines3 expects them.
 
     An episode that ends is followed by the next one in the same step: its last observation is
     `terminal_observation` in that row's info, and `TimeLimit.truncated` says whether time was up.
@@ -35,7 +35,7 @@ class Sb3VecEnv(VecEnv):
         PPO("MlpPolicy", environments).learn(100_000)
     """
 
-    def __init__(self, environments: NativeVectorEnv) -> None:
+    def __init__(self, environments: CongestionControlVectorEnv) -> None:
         """Takes the environments over; closing this closes them."""
         self._environments = environments
         self._actions: np.ndarray | None = None
@@ -123,8 +123,8 @@ def make_sb3(id: str, num_envs: int = 1, **arguments: Any) -> Sb3VecEnv:
     Args:
         id: Such as "quicgym/Tuning-v0".
         num_envs: The number of simulations.
-        **arguments: Of NativeVectorEnv, but for autoreset_mode.
+        **arguments: Of CongestionControlVectorEnv, but for autoreset_mode.
     """
     environments = make_vec(id, num_envs, autoreset_mode="SameStep", **arguments)
-    assert isinstance(environments, NativeVectorEnv)
+    assert isinstance(environments, CongestionControlVectorEnv)
     return Sb3VecEnv(environments)

@@ -1,4 +1,4 @@
-"""The native vector environment: any number of simulations in one process, over a pool of threads.
+"""The vector environments: any number of simulations in one process, over a pool of threads.
 
 A step runs every simulation in C++ without the interpreter's lock: the threads take simulations
 from a queue and write into arrays that are allocated once. One simulation is a row; with
@@ -33,6 +33,7 @@ from quicgym.envs.batch import EpisodeBatch
 from quicgym.envs.conversion import ControllerChoice
 from quicgym.envs.environment import CongestionControlEnv
 from quicgym.envs.episodes import EpisodeSource, ScenarioChoice
+from quicgym.envs.ns3_workers import Ns3WorkerBatch, WorkerDeath
 from quicgym.envs.rate import RateEnv
 from quicgym.envs.rewards import Reward, RewardFunction
 from quicgym.envs.switch import SwitchEnv
@@ -44,14 +45,17 @@ def row_seed(seed: int, row: int) -> int:
     return int(np.random.SeedSequence(seed, spawn_key=(row,)).generate_state(1, np.uint64)[0])
 
 
-class NativeVectorEnv(VectorEnv[np.ndarray, Any, np.ndarray]):
-    """Many environments of one kind, in C++.
+class CongestionControlVectorEnv(VectorEnv[np.ndarray, Any, np.ndarray]):
+    """Many environments of one kind.
 
     Args:
         environment: The single environment that a row equals; its page describes the spaces.
         num_envs: The number of simulations.
         num_threads: None: as many as this process may use, at most one per simulation.
         autoreset_mode: "NextStep" or "SameStep", or Gymnasium's enum.
+        engine: "native", or "ns3": a worker process for each simulation.
+        on_worker_death: Of engine ns3. "raise" a WorkerDiedError, or "restart": the row is
+            truncated and goes on in a new process; see quicgym.envs.ns3_workers.
         per_flow: Each flow that names no controller is a row: row = simulation · flows + flow.
         reward_per_flow: Each row earns what its own flow achieves; see quicgym.envs.rewards.
 
@@ -72,6 +76,8 @@ class NativeVectorEnv(VectorEnv[np.ndarray, Any, np.ndarray]):
         per_flow: bool = False,
         reward_per_flow: bool = False,
         scenario: ScenarioChoice = "ebcc-single",
+        engine: str = "native",
+        on_worker_death: WorkerDeath = "raise",
         flow: str | int | None = None,
         other_controllers: ControllerChoice = "cubic",
         decision_interval_ms: float = 100.0,
@@ -96,10 +102,9 @@ class NativeVectorEnv(VectorEnv[np.ndarray, Any, np.ndarray]):
             raise ValueError(
                 f"flow = {flow!r}: with per_flow every open flow is a row; leave it out"
             )
-        threads = min(num_threads or len(os.sched_getaffinity(0)), num_envs)
         source = EpisodeSource(
             scenario,
-            "native",
+            engine,
             environment.controller,
             flow=flow,
             every_flow=per_flow,
@@ -107,17 +112,26 @@ class NativeVectorEnv(VectorEnv[np.ndarray, Any, np.ndarray]):
             episode_s=episode_s,
             record_deliveries=record_deliveries,
         )
-        self._batch = EpisodeBatch(
-            environment.kind,
-            source,
-            simulations=num_envs,
-            threads=threads,
-            decision_interval_ms=decision_interval_ms,
-            decision_interval_rtts=decision_interval_rtts,
-            history_length=history_length,
-            reward=reward,
-            reward_per_flow=reward_per_flow,
-        )
+        settings: dict[str, Any] = {
+            "decision_interval_ms": decision_interval_ms,
+            "decision_interval_rtts": decision_interval_rtts,
+            "history_length": history_length,
+            "reward": reward,
+            "reward_per_flow": reward_per_flow,
+        }
+        self._batch: EpisodeBatch
+        if source.engine == "ns3":
+            if num_threads is not None:
+                raise ValueError(
+                    f"num_threads = {num_threads}: ns-3 runs in a process for each simulation; "
+                    "leave it out"
+                )
+            self._batch = Ns3WorkerBatch(
+                environment.kind, source, num_envs, on_worker_death=on_worker_death, **settings
+            )
+        else:
+            threads = min(num_threads or len(os.sched_getaffinity(0)), num_envs)
+            self._batch = EpisodeBatch(environment.kind, source, num_envs, threads, **settings)
         self.simulations = num_envs
         self.num_envs = num_envs * self._batch.agent_count
         self.metadata = {**environment.metadata, "autoreset_mode": self.autoreset_mode}
@@ -204,9 +218,8 @@ class NativeVectorEnv(VectorEnv[np.ndarray, Any, np.ndarray]):
 
     def episode_seeds(self) -> tuple[int | None, ...]:
         """Returns the seed of each simulation's current episode."""
-        return tuple(
-            None if episode is None else int(episode.plan.seed) for episode in self._batch.episodes
-        )
+        episodes = self._batch.episodes
+        return tuple(None if episode is None else episode.seed for episode in episodes)
 
     def deliveries(self, simulation: int) -> np.ndarray:
         """Returns every delivery of a simulation's episode; empty without `record_deliveries`."""
@@ -270,17 +283,17 @@ class NativeVectorEnv(VectorEnv[np.ndarray, Any, np.ndarray]):
 
 def tuning_vector_env(num_envs: int = 1, **arguments: Any) -> VectorEnv:
     """Makes the vector environment of quicgym/Tuning-v0."""
-    return NativeVectorEnv(TuningEnv, num_envs, **arguments)
+    return CongestionControlVectorEnv(TuningEnv, num_envs, **arguments)
 
 
 def rate_vector_env(num_envs: int = 1, **arguments: Any) -> VectorEnv:
     """Makes the vector environment of quicgym/Rate-v0."""
-    return NativeVectorEnv(RateEnv, num_envs, **arguments)
+    return CongestionControlVectorEnv(RateEnv, num_envs, **arguments)
 
 
 def switch_vector_env(num_envs: int = 1, **arguments: Any) -> VectorEnv:
     """Makes the vector environment of quicgym/Switch-v0."""
-    return NativeVectorEnv(SwitchEnv, num_envs, **arguments)
+    return CongestionControlVectorEnv(SwitchEnv, num_envs, **arguments)
 
 
 def make_vec(id: str, num_envs: int = 1, **arguments: Any) -> VectorEnv:
@@ -289,7 +302,7 @@ def make_vec(id: str, num_envs: int = 1, **arguments: Any) -> VectorEnv:
     Args:
         id: Such as "quicgym/Tuning-v0".
         num_envs: The number of simulations.
-        **arguments: Of NativeVectorEnv.
+        **arguments: Of CongestionControlVectorEnv.
     """
     return gymnasium.make_vec(
         id, num_envs=num_envs, vectorization_mode="vector_entry_point", **arguments

@@ -65,6 +65,13 @@ void bind_tables(nb::module_& module) {
         },
         nb::arg("kind"), "The names of an action's coordinates.");
     module.def(
+        "check_action",
+        [](ActionKind kind, std::size_t row, const std::vector<float>& coordinates) {
+            check_action(kind, row, coordinates);
+        },
+        nb::arg("kind"), nb::arg("row"), nb::arg("coordinates"),
+        "Raises ValueError, naming the row, unless the action is one of the space.");
+    module.def(
         "decode_tuning",
         [](const std::vector<float>& coordinates) {
             if (coordinates.size() != kTuningCoordinates.size()) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <sstream>
+#include <stdexcept>
 
 #include "controllers/external.hpp"
 #include "controllers/switching.hpp"
@@ -59,16 +61,25 @@ std::span<const std::string_view> coordinate_names(ActionKind kind) {
     return {};
 }
 
-// Written so that NaN fails.
-bool is_valid_coordinate(ActionKind kind, float value) {
-    if (kind != ActionKind::switching) return value >= -1.0F && value <= 1.0F;
-    return value >= 0.0F && value < static_cast<float>(switching_members().size()) &&
-           value == std::floor(value);
-}
-
-std::string valid_coordinates(ActionKind kind) {
-    if (kind != ActionKind::switching) return "a number from -1 to 1";
-    return "a whole number from 0 to " + std::to_string(switching_members().size() - 1);
+void check_action(ActionKind kind, std::size_t row, std::span<const float> coordinates) {
+    const bool is_place = kind == ActionKind::switching;
+    const auto places = static_cast<float>(switching_members().size());
+    for (std::size_t i = 0; i < coordinates.size(); ++i) {
+        const float value = coordinates[i];
+        // Written so that NaN fails.
+        const bool valid = is_place ? value >= 0.0F && value < places && value == std::floor(value)
+                                    : value >= -1.0F && value <= 1.0F;
+        if (valid) continue;
+        std::ostringstream text;
+        text << "action of row " << row << ": [" << i << "], " << coordinate_names(kind)[i] << " = " << value
+             << "; give ";
+        if (is_place) {
+            text << "a whole number from 0 to " << places - 1.0F;
+        } else {
+            text << "a number from -1 to 1";
+        }
+        throw std::invalid_argument(text.str());
+    }
 }
 
 std::size_t shown_size(ActionKind kind) {

@@ -44,10 +44,9 @@ std::span<const std::string_view> coordinate_names(ActionKind kind);
 inline std::size_t action_size(ActionKind kind) {
     return coordinate_names(kind).size();
 }
-// Whether a coordinate may have this value: a number from -1 to 1, or of "controller" a place.
-bool is_valid_coordinate(ActionKind kind, float value);
-// In words, for an error.
-std::string valid_coordinates(ActionKind kind);
+// Throws std::invalid_argument, naming the row, unless all coordinates are numbers from -1 to 1, or a
+// place where the kind is switching.
+void check_action(ActionKind kind, std::size_t row, std::span<const float> coordinates);
 // What an observation shows of the action in force: coordinates, or a 1 in the controller's place.
 std::size_t shown_size(ActionKind kind);
 

@@ -99,16 +99,9 @@ void Batch::check_actions() const {
                                    (over ? ": the last one is over" : "") + "; reset it");
         }
     }
-    for (std::size_t i = 0; i < buffers_.actions.size(); ++i) {
-        const float value = buffers_.actions[i];
-        if (is_valid_coordinate(settings_.action, value)) continue;
-        const std::size_t row = i / action_size();
+    for (std::size_t row = 0; row < episodes_.size() * agents_per_simulation_; ++row) {
         if (buffers_.selected[row / agents_per_simulation_] == 0) continue;
-        const std::size_t coordinate = i % action_size();
-        throw std::invalid_argument("action of row " + std::to_string(row) + ": [" +
-                                    std::to_string(coordinate) + "], " +
-                                    std::string(coordinate_names(settings_.action)[coordinate]) + " = " +
-                                    std::to_string(value) + "; give " + valid_coordinates(settings_.action));
+        check_action(settings_.action, row, {buffers_.actions.data() + row * action_size(), action_size()});
     }
 }
 
