@@ -144,3 +144,15 @@ def test_capacity_counts_the_opportunities_of_a_trace(tmp_path):
             continue
         inside = (every > round(time * 1e3) - 100) & (every <= round(time * 1e3))
         assert capacity == pytest.approx(inside.sum() * 1500 * 8e-6 / 0.1)
+
+
+@pytest.mark.ns3
+def test_capacity_of_a_wireless_lan_is_the_rate_of_its_symbols():
+    environment = gymnasium.make(
+        "quicgym/Tuning-v0", scenario="ibcca-burst-28", engine="ns3", episode_s=0.5
+    ).unwrapped
+    rows = helper.play(environment, [preset_action("bbr")] * 5, 7)
+    environment.close()
+    # 40 MHz, MCS 7, long guard interval: 108 subcarriers of 5 bits in 4 microseconds.
+    assert [row[4]["capacity_mbps"] for row in rows[1:]] == pytest.approx([135] * 5)
+    assert 0.1 < rows[-1][4]["throughput_share"] < 1

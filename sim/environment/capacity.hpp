@@ -1,4 +1,4 @@
-// What a link could have sent in a span of time, whatever was offered to it.
+// What the bottleneck could have sent in a span of time, whatever was offered to it.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@
 
 namespace quicgym::environment {
 
-class LinkCapacity {
+class BottleneckCapacity {
 public:
-    explicit LinkCapacity(const Link& link);
+    explicit BottleneckCapacity(const Scenario& scenario);
 
     // Bytes on the wire: the rate integrated over (from, to], or 1500 for each of a trace's opportunities
-    // in it.
+    // in it. With Wi-Fi the rate is that of the data symbols, of which no transfer gets all.
     double bytes_between(Time from, Time to) const;
 
 private:

@@ -38,7 +38,7 @@ Episode::Episode(std::unique_ptr<Simulation> simulation, const Scenario& scenari
     : simulation_(std::move(simulation)),
       settings_(settings),
       ignores_actions_(plan.ignores_actions),
-      capacity_(scenario.bottleneck) {
+      capacity_(scenario) {
     Time start = kNever;
     for (const std::size_t flow : plan.agents) {
         start = std::min(start, simulation_->state(flow).start);

@@ -109,7 +109,7 @@ private:
     std::unique_ptr<Simulation> simulation_;
     Settings settings_;
     bool ignores_actions_;
-    LinkCapacity capacity_;
+    BottleneckCapacity capacity_;
     std::vector<Follower> flows_;
     std::vector<Agent> agents_;
     Time end_;
