@@ -281,6 +281,7 @@ def test_pictures_show_the_episode_and_can_be_recorded(make, tmp_path):
     assert len(frames) == 4 and np.array_equal(frames[0], first)
 
 
+@pytest.mark.filterwarnings("ignore:.*render_mode='ansi'")
 def test_render_modes_that_cannot_be_are_errors(make, monkeypatch):
     with pytest.raises(ValueError, match="render_mode = 'ansi': give rgb_array, human, or None"):
         make("quicgym/Tuning-v0", render_mode="ansi", disable_env_checker=True)
