@@ -164,6 +164,10 @@ class EpisodeBatch:
         """Returns a flow's totals, as SimulatedFlow.statistics has them."""
         return dict(self._batch.statistics(simulation, flow))
 
+    def parameters(self, simulation: int, flow: int) -> dict[str, list[float]]:
+        """Returns the parameters of a flow's controller, each as a list."""
+        return dict(self._batch.parameters(simulation, flow))
+
     def deliveries(self, simulation: int) -> np.ndarray:
         """Returns every delivery so far, as Simulation.deliveries has them."""
         return np.frombuffer(self._batch.deliveries(simulation), DELIVERY_DTYPE)

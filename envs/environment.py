@@ -152,6 +152,10 @@ class CongestionControlEnv(gymnasium.Env[np.ndarray, Any]):
         """Returns a flow's totals, as SimulatedFlow.statistics has them."""
         return self._batch.statistics(0, flow)
 
+    def parameters(self, flow: int = 0) -> dict[str, list[float]]:
+        """Returns the parameters of a flow's controller that are in force."""
+        return self._batch.parameters(0, flow)
+
     def deliveries(self) -> np.ndarray:
         """Returns every delivery of this episode; empty without `record_deliveries`."""
         return self._batch.deliveries(0)

@@ -148,6 +148,9 @@ class _Workers:
     def statistics(self, simulation: int, flow: int) -> Any:
         return self._ask(simulation, ("statistics", flow))
 
+    def parameters(self, simulation: int, flow: int) -> Any:
+        return self._ask(simulation, ("parameters", flow))
+
     def deliveries(self, simulation: int) -> Any:
         return self._ask(simulation, ("deliveries", None))
 
@@ -263,6 +266,8 @@ def serve(file_descriptor: int) -> None:
         try:
             if order == "statistics":
                 answer = batch.statistics(0, argument)
+            elif order == "parameters":
+                answer = batch.parameters(0, argument)
             elif order == "deliveries":
                 answer = batch.deliveries(0).tobytes()
             else:

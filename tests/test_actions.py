@@ -135,3 +135,15 @@ def test_a_controller_that_is_chosen_once_is_that_controller(member):
     ) as simulation:
         simulation.run()
         assert np.array_equal(environment.deliveries(), simulation.deliveries())
+
+
+def test_a_scenarios_own_parameters_outside_the_space_give_way_to_any_action():
+    scenario = helper.scenario(controller_parameters={"bbr": {"gain_cycle": (2.0, 0.5)}})
+    environment = gymnasium.make("quicgym/Tuning-v0", scenario=scenario).unwrapped
+    observation, _ = environment.reset(seed=1)
+    assert np.all(observation[-14:] == 0)
+    assert environment.parameters()["gain_cycle"] == [2.0, 0.5]
+    environment.step(np.zeros(14, np.float32))
+    in_force = environment.parameters()
+    expected = action_parameters(np.zeros(14))
+    assert {name: in_force[name] for name in expected} == expected

@@ -13,6 +13,7 @@ from gymnasium.utils.env_checker import check_env
 
 from quicgym import Simulation
 from quicgym.envs import ENVIRONMENTS, ScenarioError
+from quicgym.envs.observations import observation_names
 from quicgym.envs.scenario import Flow, Transfer
 
 ENGINES = ["native", pytest.param("ns3", marks=pytest.mark.ns3)]
@@ -65,6 +66,14 @@ def test_both_engines_give_the_same_trajectory(name, make):
         return rows
 
     assert helper.same(trajectory("native"), trajectory("ns3"))
+
+
+@every_environment
+def test_every_element_of_an_observation_has_a_name(name, make):
+    environment = make(name, history_length=2)
+    names = observation_names(2, environment.unwrapped.kind)
+    assert len(names) == len(set(names)) == environment.observation_space.shape[0]
+    assert names[:2] == ("delivery_rate[1]", "send_rate[1]")
 
 
 @every_environment

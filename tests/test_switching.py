@@ -49,9 +49,9 @@ def rounds_of(driver, count, **arguments):
         driver.ack(driver.window, after=RTT + 1, rate=RATE, round_start=True, **arguments)
 
 
-def test_the_members_are_all_controllers_that_do_not_switch():
+def test_the_members_are_all_controllers_that_decide_by_themselves():
     others = [entry.name for entry in controllers.catalogue()]
-    assert [*MEMBERS, "ibcca-cubic", "switching"] == others
+    assert [*MEMBERS, "ibcca-cubic", "switching", "external"] == others
     description = controllers.find("switching").parameter("active").description
     for index, name in enumerate(MEMBERS):
         assert f"{index} {name}" in description

@@ -138,7 +138,10 @@ void Actuator::start(const Simulation& simulation) {
     const ParameterValues current = simulation.parameters(flow_);
     if (const auto found = current.find("gamma"); found != current.end()) gamma_ = found->second.front();
     if (kind_ == ActionKind::tuning) {
-        if (const auto encoded = encode_tuning(current)) shown_ = *encoded;
+        if (const auto encoded = encode_tuning(current)) {
+            shown_ = *encoded;
+            in_force_ = true;
+        }
     } else if (kind_ == ActionKind::switching) {
         const auto found = current.find("active");
         if (found != current.end()) show_member(static_cast<std::size_t>(found->second.front()));
@@ -151,12 +154,13 @@ void Actuator::apply(Simulation& simulation, const float* coordinates) {
         return;
     }
     if (kind_ == ActionKind::tuning) {
-        if (std::equal(shown_.begin(), shown_.end(), coordinates)) return;
+        if (in_force_ && std::equal(shown_.begin(), shown_.end(), coordinates)) return;
         apply_tuning(simulation, coordinates);
     } else {
         apply_rate(simulation, coordinates);
     }
     std::copy_n(coordinates, shown_.size(), shown_.begin());
+    in_force_ = true;
 }
 
 void Actuator::apply_tuning(Simulation& simulation, const float* coordinates) {

@@ -78,6 +78,7 @@ private:
     ActionKind kind_;
     std::size_t flow_;
     std::vector<float> shown_;
+    bool in_force_ = false;  // what is shown is what the controller has
     ParameterValues values_;
     double gamma_;
 };

@@ -55,8 +55,6 @@ public:
     void close(std::size_t simulation) { episodes_.at(simulation).reset(); }
 
     Buffers& buffers() { return buffers_; }
-    std::size_t simulation_count() const { return episodes_.size(); }
-    std::size_t agents_per_simulation() const { return agents_per_simulation_; }
     std::size_t action_size() const { return environment::action_size(settings_.action); }
     std::size_t observation_size() const { return Episode::observation_size(settings_); }
 

@@ -81,7 +81,6 @@ public:
     void write_rewards(double* out) const;
     void write_info(double* out) const;
 
-    std::size_t agent_count() const { return agents_.size(); }
     const Simulation& simulation() const { return *simulation_; }
 
     static std::size_t observation_size(const Settings& settings);
