@@ -1,6 +1,6 @@
 """In which region a paper's claims hold: what the paper leaves open is varied, claims judged again.
 
-    python -m quicgym.benchmarks.reproduction PAPER [--seeds N] [--jobs N] [--out DIR]
+    python -m quicgym.benchmarks.reproduction PAPER [--seeds N] [--jobs N] [--with-ns3] [--out DIR]
 
 prints the tables of docs/reproduction.md. The variations are in the paper's file.
 """
@@ -51,7 +51,7 @@ def varied(scenario: Scenario, variation: Variation) -> Scenario:
 
 
 def judge_variation(
-    paper: Paper, variation: Variation, seeds: int, jobs: int, directory: Path
+    paper: Paper, variation: Variation, seeds: int, jobs: int, directory: Path, *, with_ns3: bool
 ) -> tuple[dict[str, str], list[str]]:
     """Runs what the claims need; returns claim -> verdict, and the watched quantities as text."""
     wanted: dict[str, dict[str, None]] = {}
@@ -59,12 +59,12 @@ def judge_variation(
     for name, algorithm in (*claim_needs(paper), *watched):
         wanted.setdefault(name, {})[algorithm] = None
     scenarios = {name: varied(load_scenario(name), variation) for name in wanted}
-    # What only ns-3 can run takes hours; a claim about it is shown as not judged.
-    native = {name: entry for name, entry in scenarios.items() if engine_of(entry) == "native"}
+    engines = {name: engine_of(scenario) for name, scenario in scenarios.items()}
     all_jobs = [
         job
-        for name, scenario in native.items()
-        for job in make_jobs([scenario], list(wanted[name]), "native", seeds)
+        for name, scenario in scenarios.items()
+        if with_ns3 or engines[name] == "native"
+        for job in make_jobs([scenario], list(wanted[name]), engines[name], seeds)
     ]
     outcome = run_jobs(all_jobs, directory, jobs, resume=True, title=variation.name)
     report_failures(outcome.failures)
@@ -74,14 +74,18 @@ def judge_variation(
     verdicts = {}
     for claim in paper.claims:
         try:
-            verdict = judge(claim, paper, measured, lambda _: "native").verdict
+            verdict = judge(claim, paper, measured, engines.__getitem__).verdict
             verdicts[claim.id] = SIGNS[verdict]
         except MissingMeasurement:
             verdicts[claim.id] = "–"
     quantities = []
     for entry in paper.watched:
-        numbers = measured.values(entry.scenario, entry.algorithm, "native", entry.metric)
-        mean, deviation = mean_and_deviation(numbers) if numbers else (float("nan"), 0.0)
+        engine = engines[entry.scenario]
+        numbers = measured.values(entry.scenario, entry.algorithm, engine, entry.metric)
+        if not numbers:
+            quantities.append("–")
+            continue
+        mean, deviation = mean_and_deviation(numbers)
         quantities.append(f"{mean:.4g}±{deviation:.2g}")
     return verdicts, quantities
 
@@ -98,6 +102,12 @@ def main(
     paper: Annotated[str, typer.Argument(help="A name from `quicgym papers --help` or a YAML.")],
     seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Seeds 0 to N-1.")] = 10,
     jobs: Annotated[int | None, typer.Option(min=1, metavar="N", help="Processes.")] = None,
+    with_ns3: Annotated[
+        bool,
+        typer.Option(
+            "--with-ns3", help="Judge what only ns-3 can run as well; without it, – stands there."
+        ),
+    ] = False,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Keeps the runs; going on is free.")] = (
         Path("results/reproduction")
     ),
@@ -108,7 +118,7 @@ def main(
         results = {}
         for variation in (AS_IT_IS, *described.variations):
             results[variation.name] = judge_variation(
-                described, variation, seeds, jobs or os.cpu_count() or 1, out
+                described, variation, seeds, jobs or os.cpu_count() or 1, out, with_ns3=with_ns3
             )
     except PaperError as error:
         say(f"quicgym: {error}")
