@@ -6,7 +6,8 @@ the seeds (Welch's t; deterministic runs have an interval of zero length):
 - yes: the measured value is on the claimed side by more than the interval, and by more than
   EQUAL_SHARE of the value itself;
 - no: it is on the other side by as much;
-- open: it is too close to tell.
+- open: it is too close to tell, or there is nothing to compare, such as the completion time of a
+  transfer that was not complete at the end.
 
 A claim holds where every outcome is yes, fails where none is, and holds in part otherwise.
 """
@@ -44,10 +45,16 @@ class Quantity:
     algorithm: str
     metric: str
     engine: str
-    mean: float
+    mean: float | None
+    """None: every run is without it."""
     deviation: float
     seeds: int
     printed: float | None
+
+    def in_words(self) -> str:
+        """Returns it as a piece of text."""
+        value = "none" if self.mean is None else f"{self.mean:.4g}±{self.deviation:.2g}"
+        return f"{self.algorithm} {self.metric} {value}"
 
 
 @dataclass(frozen=True)
@@ -64,16 +71,11 @@ class Comparison:
     def in_words(self) -> str:
         """Returns the comparison as a line of text."""
         first, second = self.quantity, self.against
-        text = f"{first.algorithm} {first.metric} {first.mean:.4g}±{first.deviation:.2g}"
         if second is None:
-            return f"{text} ({first.scenario}); claimed: {self.claimed}"
-        metric = "" if second.metric == first.metric else f" {second.metric}"
+            return f"{first.in_words()} ({first.scenario}); claimed: {self.claimed}"
         where = ", ".join(dict.fromkeys((first.scenario, second.scenario)))
         ratio = "" if self.ratio is None else f", ratio {self.ratio:.3g}"
-        return (
-            f"{text}, {second.algorithm}{metric} {second.mean:.4g}±{second.deviation:.2g} "
-            f"({where}){ratio}; claimed: {self.claimed}"
-        )
+        return f"{first.in_words()}, {second.in_words()} ({where}){ratio}; claimed: {self.claimed}"
 
 
 @dataclass(frozen=True)
@@ -130,13 +132,14 @@ def _compare(
 ) -> Iterator[Comparison]:
     def take(scenario: str, algorithm: str, metric: str) -> tuple[Quantity, list[float]]:
         engine = engine_of(scenario)
+        runs = measured.runs(scenario, algorithm, engine)
+        if not runs:
+            raise MissingMeasurement(f"run of {algorithm} in {scenario} on {engine}")
         numbers = measured.values(scenario, algorithm, engine, metric)
-        if not numbers:
-            raise MissingMeasurement(f"{metric} of {algorithm} in {scenario} on {engine}")
-        mean, deviation = mean_and_deviation(numbers)
+        mean, deviation = mean_and_deviation(numbers) if numbers else (None, 0.0)
         printed = paper.printed(scenario, algorithm, metric)
         quantity = Quantity(
-            scenario, algorithm, metric, engine, mean, deviation, len(numbers), printed
+            scenario, algorithm, metric, engine, mean, deviation, len(runs), printed
         )
         return quantity, numbers
 
@@ -149,7 +152,8 @@ def _compare(
                 if (other, to_scenario) == (algorithm, scenario) and check.to_metric is None:
                     continue
                 against, others = take(to_scenario, other, check.to_metric or check.metric)
-                ratio = quantity.mean / against.mean if against.mean else None
+                known = quantity.mean is not None and against.mean
+                ratio = quantity.mean / against.mean if known else None  # type: ignore[operator]
                 outcome = _outcome(check, numbers, others)
                 yield Comparison(quantity, against, ratio, _claimed(check), outcome)
 
@@ -164,6 +168,8 @@ def _outcome(
     check: Check, numbers: Sequence[float], others: Sequence[float] | None = None
 ) -> Outcome:
     """Each bound is a number, or with `others` a multiple of them."""
+    if not numbers or others == []:
+        return "open"
 
     def side(bound: float) -> int:
         reference = [bound] if others is None else [bound * number for number in others]

@@ -16,8 +16,11 @@ class Measured:
     def __init__(self, **numbers: list[float]) -> None:
         self.numbers = numbers
 
-    def values(self, scenario: str, algorithm: str, engine: str, metric: str) -> list[float]:
+    def runs(self, scenario: str, algorithm: str, engine: str) -> list[float]:
         return self.numbers.get(algorithm, [])
+
+    def values(self, scenario: str, algorithm: str, engine: str, metric: str) -> list[float]:
+        return [number for number in self.numbers.get(algorithm, []) if number is not None]
 
 
 def verdict(numbers: dict[str, list[float]], *checks: dict[str, Any]) -> tuple[str, list[str]]:
@@ -79,5 +82,12 @@ def test_a_check_stands_for_every_combination_but_the_one_with_itself() -> None:
 
 
 def test_a_claim_without_its_measurement_is_not_decided() -> None:
-    with pytest.raises(MissingMeasurement, match="jain of c in s on native"):
+    with pytest.raises(MissingMeasurement, match="run of c in s on native"):
         verdict(STEADY, {"to": "c", "above": 1})
+
+
+def test_what_no_run_has_is_open() -> None:
+    never = {"a": [None, None], "b": [1.0, 1.0]}
+    assert verdict(never, {"to": "b", "below": 1})[1] == ["open"]  # type: ignore[arg-type]
+    assert verdict(never, {"of": "b", "to": "a", "below": 1})[1] == ["open"]  # type: ignore[arg-type]
+    assert verdict(never, {"below": 1}) == ("fails", ["open"])  # type: ignore[arg-type]
