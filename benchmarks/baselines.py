@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import platform
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +26,7 @@ from quicgym.benchmarks.runner import (
     Job,
     make_jobs,
     report_failures,
+    report_interruption,
     run_jobs,
 )
 from quicgym.configs import Paper, TableRow, load_paper
@@ -63,22 +63,13 @@ def run_baselines(request: Request) -> int:
     paper = load_paper("ebcc")
     engine = check_engine(request.engine or "native")
     jobs = _jobs(request, engine, paper)
-    try:
-        prepare(request.directory, RESULTS, resume=request.resume)
-    except OSError as error:
-        say(
-            f"quicgym: {request.directory}: cannot be written to ({error.strerror}); "
-            "give another folder with --out"
-        )
+    if not prepare(request.directory, RESULTS, resume=request.resume):
         return 2
     outcome = run_jobs(jobs, request.directory, request.jobs, resume=request.resume)
     report_failures(outcome.failures)
     if outcome.interrupted:
-        again = request.command if request.resume else f"{request.command} --resume"
-        print(
-            f"interrupted: {len(outcome.finished)} of {len(jobs)} runs are kept in "
-            f"{request.directory}; continue with\n  {again}",
-            file=sys.stderr,
+        report_interruption(
+            outcome, jobs, request.directory, request.command, resumed=request.resume
         )
         return 130
     runs = [outcome.finished[job.key] for job in jobs if job.key in outcome.finished]

@@ -31,6 +31,7 @@ from quicgym.benchmarks.runner import (
     make_jobs,
     read_finished,
     report_failures,
+    report_interruption,
     run_jobs,
 )
 from quicgym.benchmarks.verdicts import Judgement, MissingMeasurement, judge
@@ -76,26 +77,19 @@ class Reproduction:
 
 def run_papers(request: Request) -> int:
     """Runs, judges, writes and prints everything; returns the exit status."""
-    papers = [load_paper(name) for name in request.papers or paper_names()]
+    names = request.papers or paper_names()
+    papers = [load_paper(name) for name in names]
     scenarios = {name: load_scenario(name) for paper in papers for name in scenarios_of(paper)}
-    for name, paper in zip(request.papers or paper_names(), papers, strict=True):
+    for name, paper in zip(names, papers, strict=True):
         check_names(name, paper, scenarios)
     jobs = _jobs(papers, scenarios, request)
-    try:
-        prepare(request.directory, RESULTS, resume=request.resume)
-    except OSError as error:
-        say(
-            f"quicgym: {request.directory}: cannot be written to ({error.strerror}); "
-            "give another folder with --out"
-        )
+    if not prepare(request.directory, RESULTS, resume=request.resume):
         return 2
     outcome = _run(jobs, request)
     report_failures(outcome.failures)
     if outcome.interrupted:
-        again = request.command if request.resume else f"{request.command} --resume"
-        say(
-            f"interrupted: {len(outcome.finished)} of {len(jobs)} runs are kept in "
-            f"{request.directory}; continue with\n  {again}"
+        report_interruption(
+            outcome, jobs, request.directory, request.command, resumed=request.resume
         )
         return 130
     measured = Measurements(jobs, outcome.finished)

@@ -9,7 +9,7 @@ from pathlib import Path
 from quicgym.console import say
 
 
-def prepare(directory: Path, names: Iterable[str], *, resume: bool) -> None:
+def prepare(directory: Path, names: Iterable[str], *, resume: bool) -> bool:
     """Makes the folder; moves an earlier run's results into previous-<time>/ unless resumed.
 
     Args:
@@ -17,9 +17,21 @@ def prepare(directory: Path, names: Iterable[str], *, resume: bool) -> None:
         names: What results are called in it; other files stay where they are.
         resume: Leave everything, because this run goes on with it.
 
-    Raises:
-        OSError: The folder cannot be written to.
+    Returns:
+        False where the folder cannot be written to; the user has been told then.
     """
+    try:
+        _move_aside(directory, names, resume)
+    except OSError as error:
+        say(
+            f"quicgym: {directory}: cannot be written to ({error.strerror}); "
+            "give another folder with --out"
+        )
+        return False
+    return True
+
+
+def _move_aside(directory: Path, names: Iterable[str], resume: bool) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     there = [directory / name for name in names if (directory / name).exists()]
     if resume or not there:

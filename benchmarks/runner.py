@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import multiprocessing
 import signal
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -23,6 +22,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from quicgym import __version__, _core, run
+from quicgym.console import say
 from quicgym.envs import Scenario
 from quicgym.envs.conversion import resolve_controllers
 from quicgym.envs.scenario import EngineName, read_mahimahi
@@ -244,4 +244,23 @@ def _run_pool(
 def report_failures(failures: Sequence[str]) -> None:
     """Prints the failed jobs to standard error."""
     for failure in failures:
-        print(f"failed: {failure}", file=sys.stderr)
+        say(f"failed: {failure}")
+
+
+def report_interruption(
+    outcome: Outcome, jobs: Sequence[Job], directory: Path, command: str, *, resumed: bool
+) -> None:
+    """Says on standard error what is kept, and the command that goes on with it.
+
+    Args:
+        outcome: What became of the jobs.
+        jobs: All of them.
+        directory: Where the finished runs are.
+        command: The command line that was interrupted.
+        resumed: It has --resume already.
+    """
+    again = command if resumed else f"{command} --resume"
+    say(
+        f"interrupted: {len(outcome.finished)} of {len(jobs)} runs are kept in "
+        f"{directory}; continue with\n  {again}"
+    )

@@ -67,6 +67,13 @@ ScenarioOption = Annotated[
         metavar="NAME", help="A name from `quicgym scenarios` or a YAML's path; one or more."
     ),
 ]
+SeedsOption = Annotated[int, typer.Option(min=1, help="Runs the seeds 0 to N-1.", metavar="N")]
+JobsOption = Annotated[
+    int | None, typer.Option(min=1, metavar="N", help="Processes. Default: all cores.")
+]
+ResumeOption = Annotated[
+    bool, typer.Option("--resume", help="Skip the runs that DIR already holds.")
+]
 ControllerOption = Annotated[
     list[str] | None,
     typer.Option(metavar="NAME", help="A name from `quicgym controllers`; one or more."),
@@ -119,19 +126,15 @@ def baselines(
             help="Default: native, and one ns-3 row per table when no scenario is named.",
         ),
     ] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Runs the seeds 0 to N-1.", metavar="N")] = 5,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Processes. Default: all cores.")
-    ] = None,
+    seeds: SeedsOption = 5,
+    jobs: JobsOption = None,
     format: Annotated[
         ResultFormat, typer.Option(help="What is printed on standard output.")
     ] = ResultFormat.table,
     out: Annotated[
         Path, typer.Option(metavar="DIR", help="Where results and figures are written.")
     ] = Path("results/baselines"),
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Skip the runs that DIR already holds.")
-    ] = False,
+    resume: ResumeOption = False,
 ) -> None:
     """Run the papers' experiments; print their tables with our values beside the printed ones.
 
@@ -172,10 +175,8 @@ def papers(
             help=f"{', '.join(paper_names())}, or a YAML of that form; one or more. Default: all.",
         ),
     ] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Runs the seeds 0 to N-1.", metavar="N")] = 5,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Processes. Default: all cores.")
-    ] = None,
+    seeds: SeedsOption = 5,
+    jobs: JobsOption = None,
     format: Annotated[
         PapersFormat,
         typer.Option(help="What is printed; html writes DIR/papers.html, one file for a browser."),
@@ -183,9 +184,7 @@ def papers(
     out: Annotated[
         Path, typer.Option(metavar="DIR", help="Where results and figures are written.")
     ] = Path("results/papers"),
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Skip the runs that DIR already holds.")
-    ] = False,
+    resume: ResumeOption = False,
     without_ns3: Annotated[
         bool,
         typer.Option(
