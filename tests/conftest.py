@@ -8,8 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from quicgym.envs.simulation import ns3_version
+
+# The same examples in every run, so that what passes once passes again;
+# `make test ARGS=--hypothesis-profile=default` looks for new ones.
+settings.register_profile("repeatable", derandomize=True)
+settings.load_profile("repeatable")
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 

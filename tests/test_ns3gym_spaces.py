@@ -42,7 +42,8 @@ def boxes(draw: st.DrawFn) -> spaces.Box:
     if issubclass(dtype, np.floating):
         width = 64 if dtype == np.float64 else 32
         finite = st.floats(-(2.0**100), 2.0**100, width=width)
-        low, high = sorted((draw(finite), draw(finite)))
+        # numpy refuses to sample between 0.0 and -0.0; adding 0.0 makes the latter the former.
+        low, high = sorted((draw(finite) + 0.0, draw(finite) + 0.0))
         low = draw(st.sampled_from([low, -np.inf]))
         high = draw(st.sampled_from([high, np.inf]))
     else:
