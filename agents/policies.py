@@ -18,18 +18,40 @@ import numpy as np
 from gymnasium.spaces import Space
 from gymnasium.vector.utils import batch_space
 
+from quicgym import controllers
 from quicgym.controllers import switching_members
-from quicgym.envs.actions import preset_action
+from quicgym.envs.actions import action_space, preset_action
 from quicgym.envs.conversion import ControllerChoice
-from quicgym.envs.scenario import closest
+from quicgym.envs.scenario import ScenarioError, closest
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """What a policy decides, how often, and on what: arguments of the environments.
+
+    Attributes:
+        kind: "tuning", "rate" or "switching".
+        decision_interval_ms: Between two decisions, unless the next is given.
+        decision_interval_rtts: The same in smoothed RTTs.
+        history_length: Frames in an observation.
+    """
+
+    kind: str = "tuning"
+    decision_interval_ms: float = 100.0
+    decision_interval_rtts: float | None = None
+    history_length: int = 4
 
 
 class Policy(Protocol):
-    """What evaluation and training ask of a policy."""
+    """What evaluation asks of a policy."""
 
     @property
     def name(self) -> str:
         """As tables show it."""
+
+    @property
+    def decisions(self) -> Decisions:
+        """In which environment it acts."""
 
     @property
     def options(self) -> dict[str, Any] | None:
@@ -46,6 +68,7 @@ class ConstantPolicy:
     name: str
     action: np.ndarray
     options: dict[str, Any] | None = None
+    decisions: Decisions = Decisions()
 
     def __call__(self, observations: np.ndarray) -> np.ndarray:
         """Returns the action, once per row."""
@@ -63,8 +86,11 @@ class RandomPolicy:
     name = "random"
     options: dict[str, Any] | None = None
 
-    def __init__(self, action_space: Space, seed: int = 0) -> None:
+    def __init__(
+        self, action_space: Space, seed: int = 0, decisions: Decisions = Decisions()
+    ) -> None:
         """Starts the stream of draws."""
+        self.decisions = decisions
         self._spaces: dict[int, Space] = {}
         self._action_space = action_space
         self._seed = seed
@@ -93,16 +119,77 @@ def switch_policy(controller: str) -> ConstantPolicy:
     members = switching_members()
     if controller not in members:
         raise ValueError(f"no choice {controller!r}; {closest(controller, members)}")
-    return ConstantPolicy(controller, np.array(members.index(controller)))
+    action = np.array(members.index(controller))
+    return ConstantPolicy(controller, action, decisions=Decisions("switching"))
 
 
-def controller_policy(controller: ControllerChoice, action_space: Space) -> ConstantPolicy:
+def controller_policy(
+    controller: ControllerChoice, space: Space, **parameters: Any
+) -> ConstantPolicy:
     """Returns any controller as a policy of any environment, by the options of reset.
 
     Args:
         controller: A name, or a subclass of quicgym.Controller.
-        action_space: Of the single environment; what its actions are does not matter.
+        space: Of the actions of a single environment; what its actions are does not matter.
+        **parameters: Others than the controller's own.
     """
     name = controller if isinstance(controller, str) else controller.__name__
-    rest = np.zeros(action_space.shape or (), dtype=action_space.dtype)
-    return ConstantPolicy(name, rest, {"controller": controller})
+    if parameters:
+        name += ":" + ",".join(f"{key}={_text(value)}" for key, value in parameters.items())
+    rest = np.zeros(space.shape or (), dtype=space.dtype)
+    options: dict[str, Any] = {"controller": controller}
+    if parameters:
+        options["parameters"] = parameters
+    return ConstantPolicy(name, rest, options)
+
+
+def _text(value: Any) -> str:
+    return "/".join(f"{number:g}" for number in value) if np.ndim(value) else f"{value:g}"
+
+
+def parse_parameters(text: str) -> dict[str, Any]:
+    """Returns the parameters in `gamma=60,gain_cycle=1.25/0.75/1`; lists are parted by slashes.
+
+    Raises:
+        ScenarioError: Something is not of the form name=number.
+    """
+    parameters: dict[str, Any] = {}
+    for part in text.split(","):
+        name, equals, value = part.partition("=")
+        try:
+            numbers = [float(number) for number in value.split("/")]
+        except ValueError:
+            numbers = []
+        if not name or not equals or not numbers:
+            raise ScenarioError(
+                f"{part!r} is no parameter: write name=number, or name=number/number/... for a list"
+            )
+        parameters[name.strip()] = numbers if len(numbers) > 1 else numbers[0]
+    return parameters
+
+
+def find_policy(choice: str) -> Policy:
+    """Returns the policy that a user names.
+
+    Args:
+        choice: A controller of the catalogue, such as "cubic"; one with parameters, such as
+            "ebcc:gamma=60,beta=0.7"; "random"; or what `load_policy` takes: the name of a published
+            policy, or the path of one's JSON description.
+
+    Raises:
+        ScenarioError: There is no such controller, parameter or policy.
+        PolicyError: The file is not what it should be.
+    """
+    controller, colon, parameters = choice.partition(":")
+    if choice == "random":
+        return RandomPolicy(action_space("tuning"))
+    if controller in controllers.names():
+        values = parse_parameters(parameters) if colon else {}
+        try:
+            controllers.find(controller).complete(values)
+        except ValueError as error:
+            raise ScenarioError(f"{choice}: {error}") from None
+        return controller_policy(controller, action_space("tuning"), **values)
+    from quicgym.agents.learned import load_policy  # which needs the extra `train`
+
+    return load_policy(choice)

@@ -19,21 +19,14 @@ from quicgym import __version__, _core
 from quicgym.benchmarks import drawings, figures, tables
 from quicgym.benchmarks.measurements import Measurements
 from quicgym.benchmarks.paper_needs import scenarios_of
-from quicgym.benchmarks.results_folder import prepare
-from quicgym.benchmarks.runner import (
-    RUNS_FILE,
-    TRACES_FOLDER,
-    Job,
-    make_jobs,
-    report_failures,
-    report_interruption,
-    run_jobs,
-)
+from quicgym.benchmarks.simulations import TRACES_FOLDER, Job, make_jobs
 from quicgym.configs import Paper, TableRow, load_paper
 from quicgym.console import say, wide_console
 from quicgym.envs import Scenario, ScenarioError, load_scenario
 from quicgym.envs.scenario import EngineName
 from quicgym.envs.simulation import NS3_REMEDY, check_engine, ns3_version
+from quicgym.jobs import RUNS_FILE, report_failures, report_interruption, run_jobs
+from quicgym.results_folder import prepare
 
 Format = Literal["table", "json", "csv"]
 RESULTS = (RUNS_FILE, "results.json", "results.parquet", TRACES_FOLDER, "figures")

@@ -14,7 +14,7 @@ import pandas as pd
 
 from quicgym import controllers
 from quicgym.benchmarks.measurements import Measurements, mean_and_deviation
-from quicgym.benchmarks.runner import Job
+from quicgym.benchmarks.simulations import Job
 from quicgym.configs import Figure, Paper
 
 # Okabe and Ito's palette, which colour-blind readers can tell apart too.

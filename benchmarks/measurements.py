@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from quicgym.benchmarks.runner import Job
+from quicgym.benchmarks.simulations import Job
 from quicgym.envs.result import FLOW_METRICS, METRICS
 
 Run = dict[str, Any]

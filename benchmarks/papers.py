@@ -22,24 +22,22 @@ from quicgym import __version__, _core
 from quicgym.benchmarks import drawings, figures, report, run_time, tables
 from quicgym.benchmarks.measurements import Measurements, mean_and_deviation
 from quicgym.benchmarks.paper_needs import check_names, needs, scenarios_of
-from quicgym.benchmarks.results_folder import prepare
-from quicgym.benchmarks.runner import (
-    RUNS_FILE,
-    TRACES_FOLDER,
-    Job,
-    Outcome,
-    make_jobs,
-    read_finished,
-    report_failures,
-    report_interruption,
-    run_jobs,
-)
+from quicgym.benchmarks.simulations import TRACES_FOLDER, Job, make_jobs
 from quicgym.benchmarks.verdicts import Judgement, MissingMeasurement, judge
 from quicgym.configs import Paper, load_paper, paper_names
 from quicgym.console import say, wide_console
 from quicgym.envs import Scenario, ScenarioError, load_scenario
 from quicgym.envs.scenario import EngineName
 from quicgym.envs.simulation import NS3_REMEDY, ns3_version
+from quicgym.jobs import (
+    RUNS_FILE,
+    Outcome,
+    read_finished,
+    report_failures,
+    report_interruption,
+    run_jobs,
+)
+from quicgym.results_folder import prepare
 
 Format = Literal["table", "json", "html"]
 RESULTS = (

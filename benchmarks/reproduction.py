@@ -18,11 +18,12 @@ from pydantic import ValidationError
 from quicgym.benchmarks.measurements import Measurements, mean_and_deviation
 from quicgym.benchmarks.paper_needs import claim_needs
 from quicgym.benchmarks.papers import engine_of
-from quicgym.benchmarks.runner import make_jobs, report_failures, run_jobs
+from quicgym.benchmarks.simulations import make_jobs
 from quicgym.benchmarks.verdicts import MissingMeasurement, judge
 from quicgym.configs import Paper, PaperError, Variation, load_paper
 from quicgym.console import say
 from quicgym.envs import Scenario, load_scenario
+from quicgym.jobs import report_failures, run_jobs
 
 AS_IT_IS = Variation(name="as the scenarios have it")
 SIGNS = {"holds": "holds", "partly": "in part", "fails": "no"}

@@ -6,7 +6,7 @@ import time
 from functools import cached_property
 
 from quicgym import Simulation
-from quicgym.benchmarks.runner import Job
+from quicgym.benchmarks.simulations import Job
 from quicgym.envs import Scenario
 from quicgym.envs.scenario import read_mahimahi
 

@@ -28,6 +28,8 @@ from gymnasium.spaces import Box, Discrete, Space
 from quicgym import _core
 from quicgym.controllers import find, switching_members
 
+ACTION_VERSION = 1
+"""Rises when a coordinate of an action changes its meaning, scale or place."""
 TUNING_COORDINATES: tuple[str, ...] = tuple(_core.action_coordinates(_core.ActionKind.tuning))
 RATE_COORDINATES: tuple[str, ...] = tuple(_core.action_coordinates(_core.ActionKind.rate))
 COORDINATES = {

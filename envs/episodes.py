@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -22,7 +23,7 @@ from quicgym.envs.scenario import EngineName, Scenario, ScenarioError, closest
 from quicgym.envs.scenario_files import load_scenario
 from quicgym.envs.simulation import check_engine, flow_index
 
-RESET_OPTIONS = ("controller", "scenario")
+RESET_OPTIONS = ("controller", "parameters", "scenario")
 
 
 @runtime_checkable
@@ -55,11 +56,13 @@ class EpisodeChoice:
         scenario: To be simulated.
         seed: Of the simulation.
         controller: In the agents' place; None: agents act.
+        parameters: Of that controller, others than its own or the scenario's.
     """
 
     scenario: Scenario
     seed: int
-    controller: ControllerChoice | None
+    controller: ControllerChoice | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
 
 
 class EpisodeSource:
@@ -138,7 +141,8 @@ class EpisodeSource:
         Args:
             random: The environment's generator.
             options: "controller": any controller in place of the agents, whose actions are then
-                ignored. "scenario": a scenario in place of the environment's.
+                ignored. "parameters": of that controller, by name. "scenario": a scenario in place
+                of the environment's.
 
         Raises:
             ScenarioError: What was drawn, or an option, is not valid.
@@ -152,11 +156,16 @@ class EpisodeSource:
         scenario = _load(options.get("scenario", self.scenario))
         if not isinstance(scenario, Scenario):
             scenario = scenario.sample(random)
-        return EpisodeChoice(scenario, int(random.integers(2**63)), options.get("controller"))
+        controller, parameters = options.get("controller"), options.get("parameters") or {}
+        if parameters and controller is None:
+            raise ScenarioError("reset option 'parameters': name their controller as well")
+        return EpisodeChoice(scenario, int(random.integers(2**63)), controller, parameters)
 
     def prepare(self, choice: EpisodeChoice) -> tuple[_core.Scenario, _core.EpisodePlan]:
         """Returns an episode as the engines take it."""
-        prepared = self._prepare(choice.scenario, choice.controller or self._controller)
+        prepared = self._prepare(
+            choice.scenario, choice.controller or self._controller, choice.parameters
+        )
         plan = _core.EpisodePlan()
         plan.seed = choice.seed
         plan.agents = list(prepared.agents)
@@ -166,8 +175,13 @@ class EpisodeSource:
             plan.length = nanoseconds(self._episode_s)
         return prepared.core, plan
 
-    def _prepare(self, scenario: Scenario, controller: ControllerChoice) -> _Prepared:
-        known = self._prepared.get(controller)
+    def _prepare(
+        self,
+        scenario: Scenario,
+        controller: ControllerChoice,
+        parameters: Mapping[str, Any] = MappingProxyType({}),
+    ) -> _Prepared:
+        known = None if parameters else self._prepared.get(controller)
         if known is not None and known.scenario is scenario:
             return known
         scenario.check_engine(self.engine)
@@ -181,10 +195,15 @@ class EpisodeSource:
         controllers = resolve_controllers(
             scenario, [self._other_controllers] * sum(flow.controller is None for flow in models)
         )
+        agents_controller = find_controller(controller)
+        try:
+            complete = agents_controller.complete(dict(parameters))
+        except ValueError as error:
+            raise ScenarioError(str(error)) from None
         core = to_core(
             scenario,
             [
-                find_controller(controller) if index in agents else info
+                agents_controller if index in agents else info
                 for index, info in enumerate(controllers)
             ],
         )
@@ -192,10 +211,13 @@ class EpisodeSource:
         for agent in agents:
             if models[agent].controller is not None:  # whose parameters are not the agent's
                 flows[agent].parameters = {}
+            if parameters:
+                changed = {name: complete[name] for name in parameters}
+                flows[agent].parameters = {**flows[agent].parameters, **changed}
         core.flows = flows
         core.record_deliveries = self._record_deliveries
         prepared = _Prepared(scenario, core, agents, nanoseconds(scenario.duration_s))
-        if scenario is self.scenario:
+        if scenario is self.scenario and not parameters:
             self._prepared[controller] = prepared
         return prepared
 

@@ -14,6 +14,8 @@ from quicgym import _core
 from quicgym.controllers import switching_members
 from quicgym.envs.actions import COORDINATES
 
+OBSERVATION_VERSION = 1
+"""Rises when an element of an observation changes its meaning, scale or place."""
 FRAME_FEATURES: tuple[tuple[str, float, str], ...] = tuple(_core.FRAME_FEATURES)
 """Name, maximum and meaning; the minimum is 0, which also stands for "not known yet"."""
 STATE_FEATURES: tuple[tuple[str, float, str], ...] = tuple(_core.STATE_FEATURES)

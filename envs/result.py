@@ -48,7 +48,7 @@ import numpy as np
 
 from quicgym.envs.conversion import ControllerChoice, nanoseconds
 from quicgym.envs.scenario import Scenario, closest
-from quicgym.envs.simulation import MODES, SimulatedFlow, Simulation, flow_index
+from quicgym.envs.simulation import MODES, Simulation, flow_index
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -101,14 +101,24 @@ def jain(values: Iterable[float]) -> float | None:
     return float(np.sum(array) ** 2) / (len(array) * squares) if squares > 0 else None
 
 
-def _mean(values: Iterable[float | None]) -> float | None:
+def mean_of(values: Iterable[float | None]) -> float | None:
+    """Returns the mean of the values that are there; None where none is."""
     there = [value for value in values if value is not None]
     return float(np.mean(there)) if there else None
 
 
-def _measure(
-    flow: SimulatedFlow, total: dict[str, Any], stop_s: float | None, end: int
+def measure_flow(
+    name: str, controller: str, total: dict[str, Any], stop_s: float | None, end: int
 ) -> FlowResult:
+    """Returns a flow's metrics.
+
+    Args:
+        name: Of the flow.
+        controller: Of the flow.
+        total: Its totals, as SimulatedFlow.statistics has them.
+        stop_s: When the scenario stops it.
+        end: When the run ended, in ns.
+    """
     ends = [end, total["completion"], None if stop_s is None else nanoseconds(stop_s)]
     active_s = (min(moment for moment in ends if moment is not None) - total["start"]) * 1e-9
 
@@ -125,8 +135,8 @@ def _measure(
     window_s = total["window_seconds"]
 
     return FlowResult(
-        name=flow.name,
-        controller=flow.controller,
+        name=name,
+        controller=controller,
         send_rate_mbps=mbps(total["sent_bytes"]),
         receive_rate_mbps=mbps(total["received_bytes"]),
         goodput_mbps=mbps(total["goodput_bytes"]),
@@ -163,7 +173,7 @@ class Result:
         end = nanoseconds(simulation.time)
         totals = [flow.statistics for flow in simulation.flows]
         self.flows = tuple(
-            _measure(flow, total, model.stop_s, end)
+            measure_flow(flow.name, flow.controller, total, model.stop_s, end)
             for flow, total, (_, model) in zip(
                 simulation.flows, totals, simulation.scenario.single_flows(), strict=True
             )
@@ -179,7 +189,7 @@ class Result:
     @property
     def metrics(self) -> dict[str, float | None]:
         """The run's metrics: means over the flows, and what belongs to the run."""
-        means = {name: _mean(getattr(flow, name) for flow in self.flows) for name in FLOW_METRICS}
+        means = {name: mean_of(getattr(flow, name) for flow in self.flows) for name in FLOW_METRICS}
         return {
             **means,
             "jain": self.jain(),

@@ -18,9 +18,10 @@ from conftest import Command
 
 import quicgym as package
 from quicgym import load_scenario
-from quicgym.benchmarks.runner import Job, read_finished, run_jobs
+from quicgym.benchmarks.simulations import Job
 from quicgym.envs.result import FLOW_METRICS, METRICS
 from quicgym.envs.simulation import ns3_version
+from quicgym.jobs import read_finished, run_jobs
 
 SHORT = ("--scenario", "ebcc-flows-3", "ebcc-single", "--seeds", "2")
 

@@ -10,10 +10,12 @@ from quicgym.agents.policies import (
     ConstantPolicy,
     RandomPolicy,
     controller_policy,
+    find_policy,
     preset_policy,
     switch_policy,
 )
-from quicgym.envs import ENVIRONMENTS
+from quicgym.agents.rollout import play
+from quicgym.envs import ENVIRONMENTS, ScenarioError, load_scenario
 from quicgym.envs.actions import PRESETS
 
 
@@ -65,3 +67,41 @@ def test_a_choice_in_switch_earns_what_its_controller_earns():
     assert earned(environment, switch_policy("vegas")) == earned(environment, by_options)
     with pytest.raises(ValueError, match="'vega'; did you mean vegas"):
         switch_policy("vega")
+
+
+def test_parameters_in_the_reset_options_are_the_controller_s():
+    scenario = load_scenario("ebcc-flows-3")
+    with_option = play(find_policy("ebcc:gamma=60,beta=0.7"), scenario, seed=3).metrics
+    changed = scenario.model_copy(
+        update={"controller_parameters": {"ebcc": {"gamma": 60.0, "beta": 0.7}}}
+    )
+    assert with_option == play(find_policy("ebcc"), changed, seed=3).metrics
+    assert with_option != play(find_policy("ebcc"), scenario, seed=3).metrics
+
+
+def test_an_episode_has_the_metrics_of_a_run():
+    scenario = load_scenario("ebcc-flows-3")
+    metrics = play(find_policy("cubic"), scenario, seed=1).metrics
+    expected = quicgym.run(scenario, "cubic", seed=1).metrics
+    for name in ("goodput_mbps", "loss_percent", "mean_rtt_ms", "mean_queue_delay_ms", "jain"):
+        assert metrics[name] == pytest.approx(expected[name]), name
+    assert metrics["agent_goodput_mbps"] == metrics["goodput_mbps"]
+
+
+@pytest.mark.parametrize(
+    ("choice", "words"),
+    [
+        ("ebcc:gama=60", "gama"),
+        ("ebcc:gamma", "name=number"),
+        ("ebcc:gamma=-1", "gamma"),
+    ],
+)
+def test_a_policy_s_wrong_parameters_are_named(choice, words):
+    with pytest.raises(ScenarioError, match=words):
+        find_policy(choice)
+
+
+def test_parameters_without_a_controller_are_refused():
+    environment = gymnasium.make("quicgym/Tuning-v0")
+    with pytest.raises(ScenarioError, match="name their controller"):
+        environment.reset(seed=0, options={"parameters": {"gamma": 60}})

@@ -1,7 +1,7 @@
-"""Runs many simulations over the cores; every finished one is on disk at once.
+"""Runs many jobs over the cores; every finished one is on disk at once.
 
-runs.jsonl holds one line per finished run: its key (scenario content, controller, engine, seed,
-version) and its metrics. A later call with `resume` skips what is there under the same key.
+runs.jsonl holds one line per finished job: its key and its result. A later call with `resume` skips
+what is there under the same key.
 """
 
 from __future__ import annotations
@@ -9,72 +9,36 @@ from __future__ import annotations
 import json
 import multiprocessing
 import signal
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
-from functools import cached_property
-from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from quicgym import __version__, _core, run
 from quicgym.console import say
-from quicgym.envs import Scenario
-from quicgym.envs.conversion import resolve_controllers
-from quicgym.envs.scenario import EngineName, read_mahimahi
 
 RUNS_FILE = "runs.jsonl"
-TRACES_FOLDER = "traces"
 
 
-@dataclass(frozen=True, eq=False)
-class Job:
-    """One simulation to run."""
+class Job(Protocol):
+    """What can be run here: it is pickled for another process, and JSON takes its result."""
 
-    scenario: Scenario
-    controller: str | None
-    """For the flows that name none; None where all of them do."""
-    engine: EngineName
-    seed: int
-    trace_folder: Path | None = None
-    """Where to keep the flows' time series; None: nowhere."""
+    @property
+    def key(self) -> str:
+        """What identifies the job: equal keys give equal results."""
 
     def __str__(self) -> str:
-        """Returns what identifies the run for a reader."""
-        return (
-            f"scenario {self.scenario.name}, controller {self.controller or 'of each flow'}, "
-            f"engine {self.engine}, seed {self.seed}"
-        )
+        """Returns what identifies the job for a reader."""
 
-    @cached_property
-    def key(self) -> str:
-        """What identifies the run for --resume: equal keys give equal results."""
-        traces = [
-            read_mahimahi(link.trace)
-            for link in self.scenario.links.values()
-            if link.trace is not None
-        ]
-        parts = [
-            self.scenario.model_dump(mode="python", exclude={"description", "source"}),
-            traces,
-            self.controller,
-            self.engine,
-            self.seed,
-            __version__,
-            _core.commit,
-        ]
-        return sha256(json.dumps(parts, default=str, sort_keys=True).encode()).hexdigest()[:32]
+    def run(self) -> dict[str, Any]:
+        """Does the work."""
 
-    def trace_path(self, flow: str) -> Path | None:
-        """Returns the file of a flow's time series."""
-        if self.trace_folder is None:
-            return None
-        name = f"{self.scenario.name}--{self.controller or 'own'}--{self.engine}--{self.seed}"
-        return self.trace_folder / f"{name}--{flow}.parquet"
+
+AnyJob = TypeVar("AnyJob", bound=Job)
 
 
 @dataclass
@@ -82,53 +46,10 @@ class Outcome:
     """What became of a list of jobs."""
 
     finished: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """Key -> the run's metrics."""
+    """Key -> the job's result."""
     failures: list[str] = field(default_factory=list)
     """One text per job that failed: which one, and why."""
     interrupted: bool = False
-
-
-def execute(job: Job) -> dict[str, Any]:
-    """Runs one job and returns its metrics; writes the time series where the job wants them."""
-    open_flows = any(flow.controller is None for flow in job.scenario.flows)
-    result = run(
-        job.scenario,
-        job.controller if open_flows else None,
-        job.engine,
-        job.seed,
-        trace_interval_ms=None if job.trace_folder is None else 10.0,
-    )
-    for flow in result.flows:
-        path = job.trace_path(flow.name)
-        if path is not None:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            result.trace(flow.name).to_parquet(path)
-    return result.to_dict()
-
-
-def make_jobs(
-    scenarios: Iterable[Scenario],
-    controllers: Sequence[str],
-    engine: EngineName,
-    seeds: int,
-    trace_folder: Path | None = None,
-) -> list[Job]:
-    """Returns every combination; only the first seed keeps its time series.
-
-    Raises:
-        ScenarioError: A scenario does not fit the engine, or a controller does not exist.
-    """
-    jobs = []
-    for scenario in scenarios:
-        scenario.check_engine(engine)
-        has_open_flow = any(flow.controller is None for flow in scenario.flows)
-        for controller in controllers if has_open_flow else [None]:
-            resolve_controllers(scenario, controller)
-            jobs += [
-                Job(scenario, controller, engine, seed, trace_folder if seed == 0 else None)
-                for seed in range(seeds)
-            ]
-    return jobs
 
 
 def read_finished(directory: Path) -> dict[str, dict[str, Any]]:
@@ -151,7 +72,7 @@ def _end_torn_line(path: Path) -> None:
 
 
 def run_jobs(
-    jobs: Sequence[Job],
+    jobs: Sequence[AnyJob],
     directory: Path,
     workers: int,
     *,
@@ -185,7 +106,7 @@ def run_jobs(
     with (directory / RUNS_FILE).open("a", encoding="utf-8") as file, progress:
         task = progress.add_task(title, total=len(jobs), completed=len(outcome.finished))
 
-        def finish(job: Job, future: Future[dict[str, Any]]) -> None:
+        def finish(job: AnyJob, future: Future[dict[str, Any]]) -> None:
             try:
                 run_metrics = future.result()
             except BrokenProcessPool:
@@ -211,8 +132,10 @@ def run_jobs(
 
 
 def _run_pool(
-    jobs: Sequence[Job], workers: int, finish: Callable[[Job, Future[dict[str, Any]]], None]
-) -> list[Job]:
+    jobs: Sequence[AnyJob],
+    workers: int,
+    finish: Callable[[AnyJob, Future[dict[str, Any]]], None],
+) -> list[AnyJob]:
     """Runs the jobs in a new pool; returns those that were lost when one of its workers died."""
     if not jobs:
         return []
@@ -224,7 +147,7 @@ def _run_pool(
         # Workers inherit that Ctrl-C is ignored; only this process reacts to it.
         handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
         try:
-            futures = {executor.submit(execute, job): job for job in jobs}
+            futures = {executor.submit(job.run): job for job in jobs}
         finally:
             signal.signal(signal.SIGINT, handler)
         for future in as_completed(futures):

@@ -1,0 +1,135 @@
+"""The networks of learned policies, in PyTorch: features of the history, then layers, then actions.
+
+The same modules are trained inside Stable-Baselines3 (quicgym.agents.sb3_policies) and run alone
+from published weights (quicgym.agents.learned).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import nn
+
+from quicgym.envs.observations import FRAME_FEATURES, observation_space
+
+Extractor = Literal["mlp", "gru"]
+Output = Literal["clip", "tanh", "argmax"]
+ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU}
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """What a policy's network is made of.
+
+    Attributes:
+        extractor: "mlp": the whole observation through dense layers; "gru": the frames, oldest
+            first, through a gated recurrent unit, whose last state goes on with the rest.
+        extractor_sizes: Outputs of the dense layers, or the one size of the unit's state.
+        hidden_sizes: Outputs of the dense layers from the features to the actions.
+        activation: Between layers: "tanh" or "relu".
+        output: "clip": to [-1, 1]; "tanh": into it; "argmax": the place of the largest.
+    """
+
+    extractor: Extractor = "mlp"
+    extractor_sizes: tuple[int, ...] = (64,)
+    hidden_sizes: tuple[int, ...] = (64,)
+    activation: str = "tanh"
+    output: Output = "clip"
+
+
+def dense(inputs: int, sizes: Sequence[int], activation: str) -> nn.Sequential:
+    """Returns dense layers, each followed by the activation."""
+    layers: list[nn.Module] = []
+    for size in sizes:
+        layers += [nn.Linear(inputs, size), ACTIVATIONS[activation]()]
+        inputs = size
+    return nn.Sequential(*layers)
+
+
+class MlpFeatures(nn.Module):
+    """The whole observation through dense layers.
+
+    Args:
+        observation_size: Elements of an observation.
+        architecture: Of the policy.
+    """
+
+    def __init__(self, observation_size: int, architecture: Architecture) -> None:
+        """Makes the layers."""
+        super().__init__()
+        self.layers = dense(observation_size, architecture.extractor_sizes, architecture.activation)
+        self.size = architecture.extractor_sizes[-1]
+
+    def forward(self, observations: torch.Tensor) -> torch.Tensor:
+        """Maps (rows, observation_size) to (rows, size)."""
+        features: torch.Tensor = self.layers(observations)
+        return features
+
+
+class GruFeatures(nn.Module):
+    """The frames of the history through a gated recurrent unit, beside the rest as it is.
+
+    Args:
+        observation_size: Elements of an observation.
+        history_length: Frames at its beginning.
+        architecture: Of the policy.
+    """
+
+    def __init__(
+        self, observation_size: int, history_length: int, architecture: Architecture
+    ) -> None:
+        """Makes the unit."""
+        super().__init__()
+        frame = len(FRAME_FEATURES)
+        self.frames = (history_length, frame)
+        self.unit = nn.GRU(frame, architecture.extractor_sizes[0], batch_first=True)
+        self.size = architecture.extractor_sizes[0] + observation_size - history_length * frame
+
+    def forward(self, observations: torch.Tensor) -> torch.Tensor:
+        """Maps (rows, observation_size) to (rows, size)."""
+        length, frame = self.frames
+        history = observations[:, : length * frame].reshape(-1, length, frame)
+        _, last = self.unit(history)
+        return torch.cat([last[0], observations[:, length * frame :]], dim=1)
+
+
+def make_features(
+    architecture: Architecture, observation_size: int, history_length: int
+) -> MlpFeatures | GruFeatures:
+    """Returns the feature extractor."""
+    if architecture.extractor == "gru":
+        return GruFeatures(observation_size, history_length, architecture)
+    return MlpFeatures(observation_size, architecture)
+
+
+class Actor(nn.Module):
+    """From observations to actions, without exploration.
+
+    Args:
+        architecture: Its shape.
+        kind: What an action is: "tuning", "rate" or "switching".
+        history_length: Frames in an observation.
+        actions: Coordinates of an action, or choices.
+    """
+
+    def __init__(
+        self, architecture: Architecture, kind: str, history_length: int, actions: int
+    ) -> None:
+        """Makes the layers; their weights are random."""
+        super().__init__()
+        size = observation_space(history_length, kind).shape[0]
+        self.features = make_features(architecture, size, history_length)
+        self.hidden = dense(self.features.size, architecture.hidden_sizes, architecture.activation)
+        width = (architecture.hidden_sizes or (self.features.size,))[-1]
+        self.action = nn.Linear(width, actions)
+        self.output = architecture.output
+
+    def forward(self, observations: torch.Tensor) -> torch.Tensor:
+        """Maps (rows, observation size) to (rows, actions), or to (rows,) choices."""
+        result: torch.Tensor = self.action(self.hidden(self.features(observations)))
+        if self.output == "argmax":
+            return result.argmax(dim=1)
+        return result.tanh() if self.output == "tanh" else result.clamp(-1.0, 1.0)

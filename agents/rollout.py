@@ -1,0 +1,140 @@
+"""One episode of a policy: what it earned, and what a network engineer would measure of it.
+
+Learned and hand-coded policies go through this one function, on either engine. Every flow of the
+scenario that names no controller has the policy, as every such flow has the controller in the
+papers' runs. The reward is that of all flows, at each decision of the first agent's flow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from quicgym.agents.policies import Policy
+from quicgym.envs.batch import INFO_COLUMNS, EpisodeBatch
+from quicgym.envs.conversion import nanoseconds
+from quicgym.envs.episodes import EpisodeChoice, EpisodeSource
+from quicgym.envs.result import FlowResult, jain, mean_of, measure_flow
+from quicgym.envs.rewards import Reward
+from quicgym.envs.scenario import Scenario
+
+REWARD_TERMS = ("throughput_share", "loss_rate", "jain_of_intervals")
+METRICS = (
+    "reward",
+    *REWARD_TERMS,
+    "goodput_mbps",
+    "agent_goodput_mbps",
+    "loss_percent",
+    "mean_rtt_ms",
+    "mean_queue_delay_ms",
+    "jain",
+)
+"""The keys of an episode's metrics.
+
+reward, throughput_share, loss_rate and jain_of_intervals are means over the decisions; the others
+are those of `quicgym.envs.result` over the whole episode, a mean over all flows but for
+agent_goodput_mbps, the mean over the flows that have the policy.
+"""
+
+
+@dataclass(frozen=True)
+class Episode:
+    """What came out of an episode.
+
+    Attributes:
+        metrics: By the names in METRICS; None where nothing was measured.
+        series: With `keep_series`, the reward and the columns of `info` at each decision.
+    """
+
+    metrics: Mapping[str, float | None]
+    series: Mapping[str, np.ndarray] | None = None
+
+
+def play(
+    policy: Policy,
+    scenario: Scenario,
+    engine: str = "native",
+    seed: int = 0,
+    *,
+    reward: Reward | None = None,
+    keep_series: bool = False,
+) -> Episode:
+    """Runs an episode to the scenario's end.
+
+    Args:
+        policy: Has every flow that names no controller.
+        scenario: To be run.
+        engine: "native" or "ns3".
+        seed: Of the simulation.
+        reward: What is earned; None: the default.
+        keep_series: Keep the time series.
+
+    Raises:
+        ScenarioError: The scenario does not fit the engine, or has no flow for the policy.
+    """
+    decisions, options = policy.decisions, policy.options or {}
+    batch = EpisodeBatch(
+        decisions.kind,
+        EpisodeSource(scenario, engine, "bbr", every_flow=True),
+        simulations=1,
+        threads=1,
+        decision_interval_ms=decisions.decision_interval_ms,
+        decision_interval_rtts=decisions.decision_interval_rtts,
+        history_length=decisions.history_length,
+        reward=reward or Reward(),
+    )
+    try:
+        choice = EpisodeChoice(
+            scenario, seed, options.get("controller"), options.get("parameters") or {}
+        )
+        batch.begin_chosen([0], [choice])
+        rewards, columns = [], []
+        while True:
+            batch.set_actions(policy(batch.observations))
+            batch.step()
+            rewards.append(batch.rewards[0])
+            columns.append(batch.info[0].copy())
+            if batch.terminations[0] or batch.truncations[0]:
+                break
+        return _episode(policy, scenario, batch, np.array(rewards), np.array(columns), keep_series)
+    finally:
+        batch.close()
+
+
+def _episode(
+    policy: Policy,
+    scenario: Scenario,
+    batch: EpisodeBatch,
+    rewards: np.ndarray,
+    columns: np.ndarray,
+    keep_series: bool,
+) -> Episode:
+    series = dict(zip(INFO_COLUMNS, columns.T, strict=True))
+    end = nanoseconds(float(series["time_s"][-1]))
+    flows, agents = [], []
+    for index, (name, model) in enumerate(scenario.single_flows()):
+        flow = measure_flow(
+            name, model.controller or policy.name, batch.statistics(0, index), model.stop_s, end
+        )
+        flows.append(flow)
+        if model.controller is None:
+            agents.append(flow)
+
+    def mean(metric: str, over: list[FlowResult]) -> float | None:
+        return mean_of(getattr(flow, metric) for flow in over)
+
+    metrics = {
+        "reward": float(rewards.mean()),
+        "throughput_share": float(series["throughput_share"].mean()),
+        "loss_rate": float(series["loss_rate"].mean()),
+        "jain_of_intervals": float(series["jain"].mean()),
+        "goodput_mbps": mean("goodput_mbps", flows),
+        "agent_goodput_mbps": mean("goodput_mbps", agents),
+        "loss_percent": mean("loss_percent", flows),
+        "mean_rtt_ms": mean("mean_rtt_ms", flows),
+        "mean_queue_delay_ms": mean("mean_queue_delay_ms", flows),
+        "jain": jain(flow.receive_rate_mbps for flow in flows),
+    }
+    return Episode(metrics, {"reward": rewards, **series} if keep_series else None)

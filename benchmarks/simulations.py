@@ -1,0 +1,106 @@
+"""The simulations that the papers' experiments ask for, as jobs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from quicgym import __version__, _core, run
+from quicgym.envs import Scenario
+from quicgym.envs.conversion import resolve_controllers
+from quicgym.envs.scenario import EngineName, read_mahimahi
+
+TRACES_FOLDER = "traces"
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """One simulation to run."""
+
+    scenario: Scenario
+    controller: str | None
+    """For the flows that name none; None where all of them do."""
+    engine: EngineName
+    seed: int
+    trace_folder: Path | None = None
+    """Where to keep the flows' time series; None: nowhere."""
+
+    def __str__(self) -> str:
+        """Returns what identifies the run for a reader."""
+        return (
+            f"scenario {self.scenario.name}, controller {self.controller or 'of each flow'}, "
+            f"engine {self.engine}, seed {self.seed}"
+        )
+
+    @cached_property
+    def key(self) -> str:
+        """What identifies the run for --resume: equal keys give equal results."""
+        traces = [
+            read_mahimahi(link.trace)
+            for link in self.scenario.links.values()
+            if link.trace is not None
+        ]
+        parts = [
+            self.scenario.model_dump(mode="python", exclude={"description", "source"}),
+            traces,
+            self.controller,
+            self.engine,
+            self.seed,
+            __version__,
+            _core.commit,
+        ]
+        return sha256(json.dumps(parts, default=str, sort_keys=True).encode()).hexdigest()[:32]
+
+    def trace_path(self, flow: str) -> Path | None:
+        """Returns the file of a flow's time series."""
+        if self.trace_folder is None:
+            return None
+        name = f"{self.scenario.name}--{self.controller or 'own'}--{self.engine}--{self.seed}"
+        return self.trace_folder / f"{name}--{flow}.parquet"
+
+    def run(self) -> dict[str, Any]:
+        """Returns the run's metrics; writes the time series where they are wanted."""
+        open_flows = any(flow.controller is None for flow in self.scenario.flows)
+        result = run(
+            self.scenario,
+            self.controller if open_flows else None,
+            self.engine,
+            self.seed,
+            trace_interval_ms=None if self.trace_folder is None else 10.0,
+        )
+        for flow in result.flows:
+            path = self.trace_path(flow.name)
+            if path is not None:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                result.trace(flow.name).to_parquet(path)
+        return result.to_dict()
+
+
+def make_jobs(
+    scenarios: Iterable[Scenario],
+    controllers: Sequence[str],
+    engine: EngineName,
+    seeds: int,
+    trace_folder: Path | None = None,
+) -> list[Job]:
+    """Returns every combination; only the first seed keeps its time series.
+
+    Raises:
+        ScenarioError: A scenario does not fit the engine, or a controller does not exist.
+    """
+    jobs = []
+    for scenario in scenarios:
+        scenario.check_engine(engine)
+        has_open_flow = any(flow.controller is None for flow in scenario.flows)
+        for controller in controllers if has_open_flow else [None]:
+            resolve_controllers(scenario, controller)
+            jobs += [
+                Job(scenario, controller, engine, seed, trace_folder if seed == 0 else None)
+                for seed in range(seeds)
+            ]
+    return jobs
