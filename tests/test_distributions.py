@@ -33,7 +33,7 @@ def test_training_never_draws_a_held_out_path(name):
 
 def test_the_held_out_suite_is_64_held_out_paths_in_every_size():
     suite = load_suite("heldout")
-    assert suite_names() == ["heldout"]
+    assert suite_names() == ["heldout", "validation"]
     assert len({scenario.name for scenario in suite}) == len(suite) == 64
     assert all(is_held_out(*path(scenario)) for scenario in suite)
     rates, rtts = zip(*map(path, suite), strict=True)
@@ -42,6 +42,21 @@ def test_the_held_out_suite_is_64_held_out_paths_in_every_size():
     assert {len(scenario.flows) for scenario in suite} >= {1, 2, 4, 8}
     assert any(scenario.bottleneck.loss for scenario in suite)
     assert any(scenario.bottleneck.rate_schedule for scenario in suite)
+
+
+def test_the_validation_suite_is_training_paths_and_none_held_out():
+    suite = load_suite("validation")
+    assert len({scenario.name for scenario in suite}) == len(suite) == 32
+    assert not any(is_held_out(*path(scenario)) for scenario in suite)
+    limits = load_distribution("training")
+    for rate, rtt in map(path, suite):
+        assert limits.rate_mbps.minimum <= rate <= limits.rate_mbps.maximum
+        assert limits.rtt_ms.minimum <= rtt <= limits.rtt_ms.maximum
+    assert {len(scenario.flows) for scenario in suite} >= {1, 2, 4}
+    assert 8 <= sum(bool(scenario.bottleneck.loss) for scenario in suite) <= 24
+    assert any(scenario.bottleneck.rate_schedule for scenario in suite)
+    heldout = {scenario.name for scenario in load_suite("heldout")}
+    assert not heldout & {scenario.name for scenario in suite}
 
 
 def test_one_cell_of_each_row_and_column_is_held_out():
