@@ -24,14 +24,13 @@ import numpy as np
 from gymnasium.spaces import Discrete
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from quicgym.errors import MissingExtraError, PolicyError
+
 try:
     import safetensors.torch
     import torch
 except ImportError as error:
-    raise ImportError(
-        "learned policies need PyTorch and safetensors; install quicgym with the extra `train`: "
-        "pip install 'quicgym[train]', or `make setup EXTRAS=dev,ns3,train` in a checkout"
-    ) from error
+    raise MissingExtraError("learned policies need PyTorch and safetensors") from error
 
 from quicgym.agents.networks import ACTIVATIONS, Actor, Architecture
 from quicgym.agents.policies import Decisions
@@ -46,10 +45,6 @@ ENVIRONMENT_KINDS = {
     "quicgym/Switch-v0": "switching",
 }
 _Size = Annotated[int, Field(ge=1, le=65_536)]
-
-
-class PolicyError(ValueError):
-    """A policy's files are not what they should be; the text says which, and why."""
 
 
 class _Model(BaseModel):

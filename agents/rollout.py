@@ -7,8 +7,10 @@ papers' runs. The reward is that of all flows, at each decision of the first age
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -16,10 +18,17 @@ from quicgym.agents.policies import Policy
 from quicgym.envs.batch import INFO_COLUMNS, EpisodeBatch
 from quicgym.envs.conversion import nanoseconds
 from quicgym.envs.episodes import EpisodeChoice, EpisodeSource
+from quicgym.envs.rate import RateEnv
 from quicgym.envs.result import FlowResult, jain, mean_of, measure_flow
 from quicgym.envs.rewards import Reward
 from quicgym.envs.scenario import Scenario
+from quicgym.envs.switch import SwitchEnv
+from quicgym.envs.tuning import TuningEnv
 
+CONTROLLERS = {
+    environment.kind: environment.controller for environment in (TuningEnv, RateEnv, SwitchEnv)
+}
+"""What an agent's flow runs, by the kind of its actions."""
 REWARD_TERMS = ("throughput_share", "loss_rate", "jain_of_intervals")
 METRICS = (
     "reward",
@@ -74,31 +83,81 @@ def play(
     Raises:
         ScenarioError: The scenario does not fit the engine, or has no flow for the policy.
     """
+    return _play(policy, [(scenario, seed)], engine, 1, reward, keep_series)[0]
+
+
+def play_all(
+    policy: Policy,
+    cells: Sequence[tuple[Scenario, int]],
+    *,
+    threads: int,
+    reward: Reward | None = None,
+) -> list[Episode]:
+    """Runs an episode for each scenario and seed, side by side on the native engine.
+
+    Args:
+        policy: Has every flow that names no controller.
+        cells: Scenario and seed of each episode.
+        threads: That run them.
+        reward: What is earned; None: the default.
+    """
+    by_agents: dict[int, list[int]] = {}
+    for index, (scenario, _) in enumerate(cells):
+        agents = sum(flow.controller is None for _, flow in scenario.single_flows())
+        by_agents.setdefault(agents, []).append(index)
+    episodes: dict[int, Episode] = {}
+    for indices in by_agents.values():
+        played = _play(policy, [cells[index] for index in indices], "native", threads, reward)
+        episodes.update(zip(indices, played, strict=True))
+    return [episodes[index] for index in range(len(cells))]
+
+
+def _play(
+    policy: Policy,
+    cells: Sequence[tuple[Scenario, int]],
+    engine: str,
+    threads: int,
+    reward: Reward | None,
+    keep_series: bool = False,
+) -> list[Episode]:
+    """Runs episodes that have the same number of agents."""
     decisions, options = policy.decisions, policy.options or {}
     batch = EpisodeBatch(
         decisions.kind,
-        EpisodeSource(scenario, engine, "bbr", every_flow=True),
-        simulations=1,
-        threads=1,
+        EpisodeSource(cells[0][0], engine, CONTROLLERS[decisions.kind], every_flow=True),
+        len(cells),
+        threads,
         decision_interval_ms=decisions.decision_interval_ms,
         decision_interval_rtts=decisions.decision_interval_rtts,
         history_length=decisions.history_length,
         reward=reward or Reward(),
     )
+    controller, parameters = options.get("controller"), options.get("parameters") or {}
+    choices = [EpisodeChoice(scenario, seed, controller, parameters) for scenario, seed in cells]
+    rewards: list[list[float]] = [[] for _ in cells]
+    columns: list[list[np.ndarray]] = [[] for _ in cells]
     try:
-        choice = EpisodeChoice(
-            scenario, seed, options.get("controller"), options.get("parameters") or {}
-        )
-        batch.begin_chosen([0], [choice])
-        rewards, columns = [], []
-        while True:
+        batch.begin_chosen(range(len(cells)), choices)
+        batch.selected[:] = True
+        while batch.selected.any():
             batch.set_actions(policy(batch.observations))
             batch.step()
-            rewards.append(batch.rewards[0])
-            columns.append(batch.info[0].copy())
-            if batch.terminations[0] or batch.truncations[0]:
-                break
-        return _episode(policy, scenario, batch, np.array(rewards), np.array(columns), keep_series)
+            for index in np.flatnonzero(batch.selected):
+                first = index * batch.agent_count
+                rewards[index].append(float(batch.rewards[first]))
+                columns[index].append(batch.info[first].copy())
+            batch.selected[:] &= ~(batch.terminations | batch.truncations)
+        return [
+            _episode(
+                policy,
+                scenario,
+                partial(batch.statistics, index),
+                np.array(rewards[index]),
+                np.array(columns[index]),
+                keep_series,
+            )
+            for index, (scenario, _) in enumerate(cells)
+        ]
     finally:
         batch.close()
 
@@ -106,7 +165,7 @@ def play(
 def _episode(
     policy: Policy,
     scenario: Scenario,
-    batch: EpisodeBatch,
+    statistics: Callable[[int], dict[str, Any]],
     rewards: np.ndarray,
     columns: np.ndarray,
     keep_series: bool,
@@ -116,7 +175,7 @@ def _episode(
     flows, agents = [], []
     for index, (name, model) in enumerate(scenario.single_flows()):
         flow = measure_flow(
-            name, model.controller or policy.name, batch.statistics(0, index), model.stop_s, end
+            name, model.controller or policy.name, statistics(index), model.stop_s, end
         )
         flows.append(flow)
         if model.controller is None:

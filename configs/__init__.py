@@ -21,11 +21,13 @@ from quicgym.configs.paper import (
 SCENARIOS: Traversable = files(__name__) / "scenarios"
 DISTRIBUTIONS: Traversable = files(__name__) / "distributions"
 SUITES: Traversable = files(__name__) / "suites"
+TRAINING: Traversable = files(__name__) / "training"
 
 __all__ = [
     "DISTRIBUTIONS",
     "SCENARIOS",
     "SUITES",
+    "TRAINING",
     "Check",
     "Claim",
     "Figure",

@@ -119,9 +119,10 @@ class Traces(_Model):
 class Distribution(_Model):
     """Ranges of dumbbells; see configs/distributions/training.yaml.
 
-    The agent has the first flow, which starts first; each of the others has a controller drawn from
-    `other_controllers`, a start drawn from the first `start_spread_s`, and the path's RTT times
-    1 + `extra_rtt`. A queue holds `queue_bdp` times rate · RTT, two packets at least; rates of
+    The agents have the first flows, of which the first starts at once; each of the others has a
+    controller drawn from `other_controllers`. All but the first have a start drawn from the first
+    `start_spread_s`, and the path's RTT times 1 + `extra_rtt`. A queue holds `queue_bdp` times
+    rate · RTT, two packets at least; rates of
     traces count with their mean.
     """
 
@@ -134,6 +135,8 @@ class Distribution(_Model):
     queue_bdp: Range
     loss: RandomLoss | None = None
     flows: WholeRange = WholeRange(minimum=1, maximum=1)
+    agents: int = Field(default=1, ge=1)
+    """Flows that name no controller; `flows` counts them."""
     other_controllers: tuple[str, ...] = ("cubic",)
     start_spread_s: float = Field(default=0.0, ge=0)
     extra_rtt: Range = Range(minimum=0, maximum=0)
@@ -146,6 +149,8 @@ class Distribution(_Model):
     def _possible(self) -> Distribution:
         if self.rtt_ms.minimum < 4 * _ACCESS_DELAY_MS:
             raise ValueError(f"rtt_ms: the access links alone have {4 * _ACCESS_DELAY_MS:g} ms")
+        if self.agents > self.flows.minimum:
+            raise ValueError(f"agents: there are only {self.flows.minimum} flows at times")
         if self.start_spread_s >= self.duration_s:
             raise ValueError("start_spread_s: make it shorter than duration_s")
         return self
@@ -213,20 +218,23 @@ class Distribution(_Model):
 
     def _flows(self, rtt_ms: float, random: np.random.Generator) -> tuple[Flow, ...]:
         others = self.flows.sample(random) - 1
-        return (
-            Flow(name="agent"),
-            *(
+        flows = [Flow(name="agent")]
+        for number in range(others):
+            controller = None
+            name = f"agent-{number + 2}"
+            if number + 1 >= self.agents:
+                name = f"other-{number + 2 - self.agents}"
+                choice = int(random.integers(len(self.other_controllers)))
+                controller = self.other_controllers[choice]
+            flows.append(
                 Flow(
-                    name=f"other-{number + 1}",
-                    controller=self.other_controllers[
-                        int(random.integers(len(self.other_controllers)))
-                    ],
+                    name=name,
+                    controller=controller,
                     start_s=float(random.uniform(0, self.start_spread_s)),
                     extra_delay_ms=self.extra_rtt.sample(random) * rtt_ms / 2,
                 )
-                for number in range(others)
-            ),
-        )
+            )
+        return tuple(flows)
 
 
 def is_held_out(rate_mbps: float, rtt_ms: float) -> bool:

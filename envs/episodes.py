@@ -120,12 +120,15 @@ class EpisodeSource:
         """How many agents an episode has."""
         if not self._every_flow:
             return 1
-        if not isinstance(self.scenario, Scenario):
+        if isinstance(self.scenario, Scenario):
+            return len(self._agents(self.scenario))
+        agents = getattr(self.scenario, "agents", None)
+        if agents is None:
             raise ScenarioError(
-                "a row per flow needs the same number of flows in every episode: "
-                "give a scenario, not a distribution"
+                "a row per flow needs the same number of agents in every episode: give a scenario, "
+                "or a distribution with the attribute `agents`"
             )
-        return len(self._agents(self.scenario))
+        return int(agents)
 
     @property
     def agent_names(self) -> tuple[str, ...]:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+
+from quicgym.errors import MissingExtraError
 
 try:
     from stable_baselines3.common.vec_env import VecEnv
 except ImportError as error:
-    raise ImportError(
-        "quicgym.envs.sb3 needs Stable-Baselines3; install quicgym with the extra `train`: "
-        "pip install 'quicgym[train]', or `make setup EXTRAS=dev,ns3,train` in a checkout"
-    ) from error
+    raise MissingExtraError("quicgym.envs.sb3 needs Stable-Baselines3") from error
 
 from quicgym.envs.batch import INFO_COLUMNS
 from quicgym.envs.vector import CongestionControlVectorEnv, make_vec
@@ -29,15 +28,20 @@ class Sb3VecEnv(VecEnv):
 
     Args:
         environments: With autoreset in the same step.
+        infos: "all": one for every row and step. "ends": only rows whose episode has just ended
+            have one, the others an empty one, which is all that training reads and much cheaper.
 
     Example:
         environments = make_sb3("quicgym/Tuning-v0", num_envs=64)
         PPO("MlpPolicy", environments).learn(100_000)
     """
 
-    def __init__(self, environments: CongestionControlVectorEnv) -> None:
+    def __init__(
+        self, environments: CongestionControlVectorEnv, infos: Literal["all", "ends"] = "all"
+    ) -> None:
         """Takes the environments over; closing this closes them."""
         self._environments = environments
+        self._every_info = infos == "all"
         self._actions: np.ndarray | None = None
         self._next_seed: int | None = None
         super().__init__(
@@ -57,7 +61,7 @@ class Sb3VecEnv(VecEnv):
         if any(other != first for other in others):
             raise ValueError("set_options: the rows share their options; give one mapping")
         observations, info = self._environments.reset(seed=self._next_seed, options=first or None)
-        self.reset_infos = _rows_of(info)
+        self.reset_infos = self._infos(info)
         self._next_seed = None
         self._reset_options()
         return observations
@@ -72,7 +76,7 @@ class Sb3VecEnv(VecEnv):
         observations, rewards, terminations, truncations, info = self._environments.step(
             self._actions
         )
-        infos = _rows_of(info)
+        infos = self._infos(info)
         done = terminations | truncations
         if done.any():
             final = _rows_of(info["final_info"])
@@ -107,6 +111,9 @@ class Sb3VecEnv(VecEnv):
         """Rows have no wrappers."""
         return [False for _ in self._get_indices(indices)]
 
+    def _infos(self, info: dict[str, Any]) -> list[dict[str, Any]]:
+        return _rows_of(info) if self._every_info else [{} for _ in range(self.num_envs)]
+
     def _get_indices(self, indices: Any) -> Iterable[int]:
         rows: Iterable[int] = super()._get_indices(indices)
         return rows
@@ -117,14 +124,17 @@ def _rows_of(info: dict[str, Any]) -> list[dict[str, Any]]:
     return [dict(zip(INFO_COLUMNS, row, strict=True)) for row in columns]
 
 
-def make_sb3(id: str, num_envs: int = 1, **arguments: Any) -> Sb3VecEnv:
+def make_sb3(
+    id: str, num_envs: int = 1, *, infos: Literal["all", "ends"] = "all", **arguments: Any
+) -> Sb3VecEnv:
     """Makes the environments of `make_vec` for Stable-Baselines3.
 
     Args:
         id: Such as "quicgym/Tuning-v0".
         num_envs: The number of simulations.
+        infos: Of Sb3VecEnv.
         **arguments: Of CongestionControlVectorEnv, but for autoreset_mode.
     """
     environments = make_vec(id, num_envs, autoreset_mode="SameStep", **arguments)
     assert isinstance(environments, CongestionControlVectorEnv)
-    return Sb3VecEnv(environments)
+    return Sb3VecEnv(environments, infos)

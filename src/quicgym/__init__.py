@@ -2,6 +2,7 @@
 
 from importlib.metadata import version as _version
 from pathlib import Path as _Path
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from quicgym import controllers
 from quicgym.controllers import Controller, ControllerError
@@ -19,8 +20,21 @@ from quicgym.envs import (
     run,
     scenario_names,
 )
+from quicgym.errors import PolicyError, UserError
+
+if _TYPE_CHECKING:
+    from quicgym.agents.learned import load_policy
 
 __version__ = _version("quicgym")
+
+
+def __getattr__(name: str) -> object:
+    # PyTorch takes its time, and is there with the extra `train` only.
+    if name == "load_policy":
+        from quicgym.agents.learned import load_policy
+
+        return load_policy
+    raise AttributeError(f"module 'quicgym' has no attribute {name!r}")
 
 
 def get_include() -> str:
@@ -33,14 +47,17 @@ __all__ = [
     "ControllerError",
     "FlowResult",
     "Ns3MissingError",
+    "PolicyError",
     "Result",
     "Reward",
     "Scenario",
     "ScenarioError",
     "Simulation",
+    "UserError",
     "__version__",
     "controllers",
     "get_include",
+    "load_policy",
     "load_scenario",
     "make_vec",
     "preset_action",

@@ -17,9 +17,10 @@ from rich.table import Table
 
 from quicgym import Ns3MissingError, ScenarioError, __version__, _core, controllers
 from quicgym.configs import SCENARIOS, PaperError, paper_names
-from quicgym.console import wide_console
+from quicgym.console import say, wide_console
 from quicgym.envs import load_scenario, scenario_names
 from quicgym.envs.simulation import ns3_version
+from quicgym.errors import TRAIN_PACKAGES, MissingExtraError, UserError
 
 app = typer.Typer(
     help="QUIC congestion control in simulation: the papers' baselines, parity and speed.",
@@ -294,6 +295,55 @@ def serve(
 
 @app.command(
     epilog=_epilog(
+        "quicgym train ppo",
+        "quicgym train ppo seed=1 steps=2e6 hyperparameters.learning_rate=3e-4",
+        "quicgym train my-config.yaml --out runs/mine",
+        "quicgym train ppo --out runs/tuning-ppo-seed0 --resume",
+    )
+)
+def train(
+    config: Annotated[
+        str, typer.Argument(metavar="CONFIG", help="A name from configs/training, or a YAML.")
+    ],
+    changes: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[KEY=VALUE]...", help="Fields to change, such as steps=1e6."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="The run's folder. Default: runs/NAME-seedSEED."),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on from the newest checkpoint in DIR.")
+    ] = False,
+    device: Annotated[
+        str | None, typer.Option(metavar="auto|cpu|cuda", help="Default: the configuration's.")
+    ] = None,
+) -> None:
+    """Train a policy with Stable-Baselines3; evaluate it on the way, and keep checkpoints.
+
+    A run that was interrupted or killed goes on with --resume, and ends with the very same weights
+    (on a CPU). The best policy is in DIR/policy, for `quicgym evaluate --policy DIR`; curves are in
+    DIR/tensorboard.
+    """
+    from quicgym.agents.training_config import load_training
+
+    settings = load_training(config, [*(changes or ()), *([f"device={device}"] if device else ())])
+    from quicgym.agents.train import train as train_policy
+
+    directory = out or Path("runs") / f"{settings.name}-seed{settings.seed}"
+    command = shlex.join(["quicgym", *sys.argv[1:]])
+    try:
+        reward = train_policy(settings, directory, command, resume=resume)
+    except KeyboardInterrupt:
+        again = command if resume else f"{command} --resume"
+        say(f"interrupted: the last checkpoint is kept in {directory}; continue with\n  {again}")
+        raise typer.Exit(130) from None
+    print(f"{directory}: reward {reward:.4f} on the suite {settings.evaluation.suite}")
+
+
+@app.command(
+    epilog=_epilog(
         "quicgym trace lte.trace",
         "quicgym trace slow.trace --model 3g --mean-mbps 0.5 --duration-s 300 --seed 7",
     )
@@ -406,8 +456,13 @@ def main() -> None:
     """Runs the command; bad input ends with exit status 2 and a message, without a traceback."""
     try:
         app(spread(sys.argv[1:]), prog_name="quicgym")
-    except (ScenarioError, PaperError, Ns3MissingError) as error:
+    except (ScenarioError, PaperError, Ns3MissingError, UserError) as error:
         print(f"quicgym: {error}", file=sys.stderr)
+        sys.exit(2)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in TRAIN_PACKAGES:
+            raise
+        print(f"quicgym: {MissingExtraError(f'there is no {error.name}')}", file=sys.stderr)
         sys.exit(2)
 
 

@@ -1,0 +1,107 @@
+"""Our networks inside Stable-Baselines3's algorithms, and out of them again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+import torch
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
+from torch import nn
+
+from quicgym.agents.learned import LearnedPolicy, action_count
+from quicgym.agents.networks import ACTIVATIONS, Actor, Architecture, make_features
+from quicgym.agents.policies import Decisions
+
+
+class Features(BaseFeaturesExtractor):
+    """quicgym.agents.networks.make_features, as Stable-Baselines3 takes it."""
+
+    def __init__(
+        self,
+        observation_space: gymnasium.spaces.Box,
+        architecture: Architecture,
+        history_length: int,
+    ) -> None:
+        """Makes the extractor."""
+        features = make_features(architecture, observation_space.shape[0], history_length)
+        super().__init__(observation_space, features_dim=features.size)
+        self.features = features
+
+    def forward(self, observations: torch.Tensor) -> torch.Tensor:
+        """Maps (rows, observation size) to (rows, features)."""
+        result: torch.Tensor = self.features(observations)
+        return result
+
+
+def policy_arguments(
+    algorithm: str, architecture: Architecture, history_length: int, initial_std: float | None
+) -> dict[str, Any]:
+    """Returns `policy_kwargs` that make Stable-Baselines3 train our network.
+
+    The critics have networks of the same shape; PPO's shares the features with the policy.
+    """
+    sizes = list(architecture.hidden_sizes)
+    arguments: dict[str, Any] = {
+        "features_extractor_class": Features,
+        "features_extractor_kwargs": {
+            "architecture": architecture,
+            "history_length": history_length,
+        },
+        "activation_fn": ACTIVATIONS[architecture.activation],
+        "net_arch": {"pi": sizes, ("vf" if algorithm == "ppo" else "qf"): sizes},
+    }
+    if initial_std is not None:
+        arguments["log_std_init"] = float(np.log(initial_std))
+    return arguments
+
+
+def output_of(algorithm: str, kind: str) -> Any:
+    """Returns what an algorithm's policy does to the last layer's values."""
+    if kind == "switching":
+        return "argmax"
+    return "clip" if algorithm == "ppo" else "tanh"
+
+
+def _parts(model: BaseAlgorithm) -> tuple[nn.Module, nn.Module, nn.Linear]:
+    """The features, the hidden layers and the last one of the policy in an algorithm."""
+    policy: Any = model.policy
+    if hasattr(policy, "action_net"):  # PPO
+        return (
+            policy.features_extractor.features,
+            policy.mlp_extractor.policy_net,
+            policy.action_net,
+        )
+    actor = policy.actor
+    if hasattr(actor, "latent_pi"):  # SAC
+        return actor.features_extractor.features, actor.latent_pi, actor.mu
+    layers = list(actor.mu)  # TD3: all layers in one, a Tanh at the end
+    return actor.features_extractor.features, nn.Sequential(*layers[:-2]), layers[-2]
+
+
+def begin_at(model: BaseAlgorithm, action: np.ndarray, algorithm: str) -> None:
+    """Makes an untrained policy take the given action, more or less, whatever it observes."""
+    _, _, last = _parts(model)
+    # Just inside the space: at its edge an output has no gradient, or infinite size.
+    inside = torch.as_tensor(action).clamp(-0.9, 0.9)
+    with torch.no_grad():
+        last.weight.mul_(0.01)
+        last.bias.copy_(inside if algorithm == "ppo" else inside.atanh())
+    policy: Any = model.policy
+    if hasattr(policy, "actor_target"):
+        policy.actor_target.load_state_dict(policy.actor.state_dict())
+
+
+def export_policy(
+    model: BaseAlgorithm, name: str, architecture: Architecture, decisions: Decisions
+) -> LearnedPolicy:
+    """Returns a copy of what the algorithm has learned, without exploration, on the CPU."""
+    actor = Actor(
+        architecture, decisions.kind, decisions.history_length, action_count(decisions.kind)
+    )
+    targets = (actor.features, actor.hidden, actor.action)
+    for target, source in zip(targets, _parts(model), strict=True):
+        target.load_state_dict({name: value.cpu() for name, value in source.state_dict().items()})
+    return LearnedPolicy(name, decisions, actor.eval())

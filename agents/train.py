@@ -1,0 +1,485 @@
+"""Training: Stable-Baselines3 over the native vector environment, one policy for every flow.
+
+At every evaluation a checkpoint is written, and all random generators and all simulations begin
+anew from a seed that comes from the run's seed and the number of steps so far. So a checkpoint
+needs no state of simulations, and a run that was killed and resumed ends with the very same weights
+as one that was not.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import os
+import platform
+import random
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from scipy.stats import trim_mean
+from stable_baselines3 import PPO, SAC, TD3
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.logger import KVWriter, Logger
+from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+
+from quicgym import __version__, _core
+from quicgym.agents.learned import (
+    ENVIRONMENT_KINDS,
+    LearnedPolicy,
+    save_policy,
+)
+from quicgym.agents.networks import Architecture
+from quicgym.agents.policies import Decisions
+from quicgym.agents.rollout import METRICS, play_all
+from quicgym.agents.run_folder import RunError, RunFolder
+from quicgym.agents.sb3_policies import begin_at, export_policy, output_of, policy_arguments
+from quicgym.agents.tensorboard import EvaluationWriter
+from quicgym.agents.training_config import ConfigError, TrainingConfig
+from quicgym.console import say
+from quicgym.envs.actions import preset_action
+from quicgym.envs.distributions import load_suite
+from quicgym.envs.rewards import Reward
+from quicgym.envs.sb3 import Sb3VecEnv, make_sb3
+from quicgym.envs.scenario import closest
+from quicgym.errors import UserError
+
+ALGORITHMS: dict[str, Any] = {"ppo": PPO, "sac": SAC, "td3": TD3}
+# What the configuration says in fields of its own, or what has no meaning here.
+_TAKEN = frozenset(
+    ("policy", "env", "policy_kwargs", "tensorboard_log", "verbose", "seed", "device")
+    + ("stats_window_size", "_init_setup_model", "self", "action_noise", "replay_buffer_class")
+    + ("replay_buffer_kwargs", "rollout_buffer_class", "rollout_buffer_kwargs")
+)
+
+
+class TrainingError(UserError):
+    """Training cannot go on; what was reached is kept. The text says where, and what to do."""
+
+
+def check_hyperparameters(config: TrainingConfig) -> None:
+    """Raises ConfigError for a hyperparameter that the algorithm does not have."""
+    known = [
+        name
+        for name in inspect.signature(ALGORITHMS[config.algorithm]).parameters
+        if name not in _TAKEN
+    ]
+    for name in config.hyperparameters:
+        if name not in known:
+            raise ConfigError(
+                f"hyperparameters.{name}: {config.algorithm} has no such parameter; "
+                f"{closest(name, known)}"
+            )
+
+
+def train(config: TrainingConfig, directory: Path, command: str, *, resume: bool = False) -> float:
+    """Trains a policy, with a progress bar on standard error.
+
+    Args:
+        config: What to train.
+        directory: Of the run.
+        command: The command line, to be kept with the run.
+        resume: Go on from the newest checkpoint in `directory`.
+
+    Returns:
+        The best policy's interquartile mean reward on the evaluation's suite.
+
+    Raises:
+        ConfigError: A hyperparameter does not exist, or is not valid.
+        RunError: The folder holds another run, or nothing to resume.
+        ScenarioError: The scenario or the suite is not valid.
+        TrainingError: The loss is no number, or a checkpoint cannot be written.
+    """
+    check_hyperparameters(config)
+    folder = RunFolder(directory)
+    suite = [
+        (scenario, seed)
+        for scenario in load_suite(config.evaluation.suite)
+        for seed in range(config.evaluation.seeds)
+    ]
+    environment = config.environment
+    environments = make_sb3(
+        environment.id,
+        environment.simulations,
+        infos="ends",
+        per_flow=True,
+        num_threads=environment.threads,
+        scenario=environment.scenario,
+        decision_interval_ms=environment.decision_interval_ms,
+        decision_interval_rtts=environment.decision_interval_rtts,
+        history_length=environment.history_length,
+        reward=environment.reward,
+        reward_per_flow=environment.reward_per_flow,
+    )
+    try:
+        state = _open(folder, config, command, resume)
+        model = _make_model(config, environments)
+        training = _Training(config, folder, environments, suite, command)
+        if state is not None:
+            training.restore(model, state)
+        _learn(model, config, training)
+        return training.best_reward
+    finally:
+        environments.close()
+
+
+def _open(
+    folder: RunFolder, config: TrainingConfig, command: str, resume: bool
+) -> dict[str, Any] | None:
+    """Prepares the folder; returns the checkpoint to go on from."""
+    fields = config.model_dump(mode="json")
+    if not resume:
+        if folder.directory.exists() and any(folder.directory.iterdir()):
+            raise RunError(
+                f"{folder.directory}: is not empty; go on with the run in it with --resume, or "
+                "give another folder with --out"
+            )
+        try:
+            folder.describe(
+                {
+                    "format": "quicgym-run-1",
+                    "kind": "training",
+                    "name": config.name,
+                    "command": command,
+                    "config": fields,
+                    "seed": config.seed,
+                    "version": __version__,
+                    "commit": _core.commit,
+                    "python": platform.python_version(),
+                    "torch": torch.__version__,
+                    "started": datetime.now(UTC).isoformat(timespec="seconds"),
+                }
+            )
+        except OSError as error:
+            raise RunError(
+                f"{folder.directory}: cannot be written to ({error.strerror}); "
+                "give another folder with --out"
+            ) from None
+        return None
+    stored = folder.description()["config"]
+    differing = [
+        f"{name} = {value!r}, there {stored.get(name)!r}"
+        for name, value in fields.items()
+        if stored.get(name) != value and name != "steps"
+    ]
+    if differing:
+        raise RunError(
+            f"{folder.directory}: holds another run ({'; '.join(differing)}); resume with its own "
+            "configuration, or give another folder with --out"
+        )
+    state = folder.load_checkpoint()
+    if state is None:
+        say(f"{folder.directory}: has no checkpoint yet; training begins at step 0")
+    return state
+
+
+def _make_model(config: TrainingConfig, environments: Sb3VecEnv) -> BaseAlgorithm:
+    try:
+        model: BaseAlgorithm = ALGORITHMS[config.algorithm](
+            "MlpPolicy",
+            environments,
+            policy_kwargs=policy_arguments(
+                config.algorithm,
+                architecture_of(config),
+                config.environment.history_length,
+                config.start.std,
+            ),
+            seed=config.seed,
+            device=config.device,
+            **config.hyperparameters,
+        )
+    except (TypeError, ValueError, AssertionError, RuntimeError) as error:
+        raise ConfigError(f"{config.algorithm} refuses its hyperparameters: {error}") from error
+    if config.start.preset is not None:
+        begin_at(model, preset_action(config.start.preset), config.algorithm)
+    return model
+
+
+def architecture_of(config: TrainingConfig) -> Architecture:
+    """Returns the network that a configuration trains."""
+    network = config.network
+    return Architecture(
+        network.extractor,
+        network.extractor_sizes,
+        network.hidden_sizes,
+        network.activation,
+        output_of(config.algorithm, ENVIRONMENT_KINDS[config.environment.id]),
+    )
+
+
+def _learn(model: BaseAlgorithm, config: TrainingConfig, training: _Training) -> None:
+    remaining = config.steps - model.num_timesteps
+    with training:
+        if remaining > 0:
+            try:
+                model.learn(remaining, callback=training, reset_num_timesteps=False)
+            except ValueError:
+                # PyTorch's distributions refuse what a network gives that is no longer finite.
+                training.check_finite()
+                raise
+        training.finish()
+
+
+@dataclass
+class _Best:
+    """The best policy so far."""
+
+    reward: float = -math.inf
+    step: int = 0
+    weights: dict[str, torch.Tensor] = field(default_factory=dict)
+
+
+class _Training(BaseCallback):
+    """Between rollouts: progress, evaluation, checkpoints, and a new start of all randomness."""
+
+    def __init__(
+        self,
+        config: TrainingConfig,
+        folder: RunFolder,
+        environments: Sb3VecEnv,
+        suite: list[tuple[Any, int]],
+        command: str,
+    ) -> None:
+        super().__init__()
+        self._config = config
+        self._folder = folder
+        self._environments = environments
+        self._suite = suite
+        self._command = command
+        self._best = _Best()
+        self._records: list[dict[str, Any]] = []
+        self._next_evaluation = 0
+        self._evaluated_at = -1
+        self._resumed_at: int | None = None
+        self._console = Console(stderr=True)
+        self._progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.completed:,} of {task.total:,} steps"),
+            TextColumn("{task.fields[rate]}"),
+            TimeRemainingColumn(),
+            console=self._console,
+            disable=not self._console.is_terminal,
+        )
+        self._task = self._progress.add_task(config.name, total=config.steps, rate="")
+
+    @property
+    def best_reward(self) -> float:
+        """Of the best policy on the suite."""
+        return self._best.reward
+
+    def __enter__(self) -> _Training:
+        self._begin_time, self._begin_step = time.monotonic(), self._resumed_at or 0
+        self._writer = EvaluationWriter(self._folder.tensorboard, purge_step=self._resumed_at)
+        self._progress.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._progress.stop()
+        self._writer.close()
+
+    def restore(self, model: BaseAlgorithm, state: Mapping[str, Any]) -> None:
+        """Puts a model where a checkpoint was taken."""
+        model.set_parameters(state["parameters"], exact_match=True, device=model.device)
+        model.num_timesteps = self._resumed_at = state["step"]
+        model._n_updates = state["updates"]
+        if isinstance(model, OffPolicyAlgorithm):
+            _restore_replay(model, state["replay"])
+        self._best = _Best(**state["best"])
+        self._records = [
+            record for record in self._folder.evaluations() if record["step"] <= state["step"]
+        ]
+        self._next_evaluation = self._evaluated_at = state["step"]
+        say(f"{self._folder.directory}: going on from step {state['step']:,}")
+
+    def _init_callback(self) -> None:
+        self.model.set_logger(Logger(folder=None, output_formats=[_ScalarWriter(self._writer)]))
+
+    def _on_rollout_start(self) -> None:
+        step = self.num_timesteps
+        self._progress.update(self._task, completed=step, rate=self._rate())
+        if step < self._next_evaluation:
+            return
+        if step > self._evaluated_at:
+            self._keep()
+        self._next_evaluation = step + self._config.evaluation.interval_steps
+        self._begin_anew(step)
+
+    def _on_rollout_end(self) -> None:
+        buffer = getattr(self.model, "rollout_buffer", None)
+        if buffer is not None:
+            self.logger.record("rollout/reward", float(buffer.rewards.mean()))
+        self.logger.record("time/steps_per_second", self._steps_per_second())
+
+    def _on_step(self) -> bool:
+        return True
+
+    def finish(self) -> None:
+        """Evaluates and keeps what the last rollouts have taught."""
+        if self.model is not None and self.num_timesteps > self._evaluated_at:
+            self._keep()
+        self._progress.update(self._task, completed=self._config.steps)
+        self._publish()
+
+    def check_finite(self) -> None:
+        """Raises TrainingError where the last update has left something that is no number."""
+        losses = {
+            name: value
+            for name, value in self.logger.name_to_value.items()
+            if name.startswith("train/") and "loss" in name
+        }
+        broken = [f"{name} is {value}" for name, value in losses.items() if not np.isfinite(value)]
+        if not all(torch.isfinite(weight).all() for weight in self.model.policy.parameters()):
+            broken.append("the network's weights are not finite")
+        if broken:
+            last = self._folder.checkpoints()
+            raise TrainingError(
+                f"step {self.model.num_timesteps:,}: {'; '.join(broken)}. Training stops; "
+                + (f"the last good checkpoint is {last[-1]}" if last else "no checkpoint was due")
+                + ". Lower hyperparameters.learning_rate"
+            )
+
+    def _keep(self) -> None:
+        """Evaluates, keeps the best policy, and writes a checkpoint."""
+        self.check_finite()
+        step = self.num_timesteps
+        policy = self._policy()
+        threads = self._config.environment.threads or len(os.sched_getaffinity(0))
+        reward = Reward(self._config.environment.reward)
+        episodes = play_all(policy, self._suite, threads=threads, reward=reward)
+        records = [
+            {
+                "step": step,
+                "scenario": scenario.name,
+                "seed": seed,
+                **{name: episode.metrics[name] for name in METRICS},
+            }
+            for (scenario, seed), episode in zip(self._suite, episodes, strict=True)
+        ]
+        self._records += records
+        result = float(trim_mean([record["reward"] for record in records], 0.25))
+        if result > self._best.reward:
+            self._best = _Best(result, step, policy.actor.state_dict())
+        self._writer.evaluation(step, records)
+        try:
+            self._folder.save_checkpoint(step, self._state())
+            self._folder.write_evaluations(self._records)
+            self._publish()
+        except OSError as error:
+            last = self._folder.checkpoints()
+            raise TrainingError(
+                f"step {step:,}: the checkpoint cannot be written ({error.strerror or error}). "
+                "Training stops; "
+                + (f"{last[-1]} is whole" if last else "there is none yet")
+                + ". Make room and go on with --resume"
+            ) from error
+        self._evaluated_at = step
+        self._console.print(
+            f"step {step:>12,}  reward {result:.4f} on {self._config.evaluation.suite} "
+            f"(best {self._best.reward:.4f})  {self._rate()}",
+            highlight=False,
+        )
+
+    def _state(self) -> dict[str, Any]:
+        state = {
+            "step": self.num_timesteps,
+            "updates": self.model._n_updates,
+            "parameters": self.model.get_parameters(),
+            "best": dict(self._best.__dict__),
+        }
+        if isinstance(self.model, OffPolicyAlgorithm):
+            state["replay"] = _replay(self.model)
+        return state
+
+    def _publish(self) -> None:
+        """Writes the best policy."""
+        policy = self._policy()
+        policy.actor.load_state_dict(self._best.weights)
+        save_policy(
+            self._folder.policy_path,
+            policy,
+            architecture_of(self._config),
+            {
+                "command": self._command,
+                "config": self._config.model_dump(mode="json"),
+                "seed": self._config.seed,
+                "step": self._best.step,
+                "reward": self._best.reward,
+                "version": __version__,
+                "commit": _core.commit,
+            },
+        )
+
+    def _policy(self) -> LearnedPolicy:
+        environment = self._config.environment
+        decisions = Decisions(
+            ENVIRONMENT_KINDS[environment.id],
+            environment.decision_interval_ms,
+            environment.decision_interval_rtts,
+            environment.history_length,
+        )
+        return export_policy(
+            self.model, self._config.name, architecture_of(self._config), decisions
+        )
+
+    def _begin_anew(self, step: int) -> None:
+        """Seeds everything random from the run's seed and the step."""
+        words = np.random.SeedSequence([self._config.seed, step]).generate_state(4)
+        seeds = [int(word) for word in words]
+        random.seed(seeds[0])
+        np.random.seed(seeds[1])
+        torch.manual_seed(seeds[2])
+        model: Any = self.model
+        model.action_space.seed(seeds[2])
+        self._environments.seed(seeds[3])
+        model._last_obs = self._environments.reset()
+        model._last_episode_starts = np.ones(self._environments.num_envs, dtype=bool)
+
+    def _steps_per_second(self) -> float:
+        elapsed = time.monotonic() - self._begin_time
+        return (self.num_timesteps - self._begin_step) / max(elapsed, 1e-9)
+
+    def _rate(self) -> str:
+        rate = self._steps_per_second()
+        return f"{rate:,.0f} steps/s" if rate > 0 else ""
+
+
+class _ScalarWriter(KVWriter):
+    """Stable-Baselines3's records into our event file."""
+
+    def __init__(self, writer: EvaluationWriter) -> None:
+        self._writer = writer
+
+    def write(self, key_values: dict[str, Any], key_excluded: Any, step: int = 0) -> None:
+        for name, value in key_values.items():
+            if not name.startswith("time/") or name == "time/steps_per_second":
+                self._writer.scalar(name, float(value), step)
+
+    def close(self) -> None:
+        pass
+
+
+_REPLAY = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")
+
+
+def _replay(model: OffPolicyAlgorithm) -> dict[str, Any]:
+    buffer: Any = model.replay_buffer
+    filled = buffer.buffer_size if buffer.full else buffer.pos
+    arrays = {name: torch.from_numpy(getattr(buffer, name)[:filled]) for name in _REPLAY}
+    return {**arrays, "position": buffer.pos, "full": buffer.full}
+
+
+def _restore_replay(model: OffPolicyAlgorithm, state: Mapping[str, Any]) -> None:
+    buffer: Any = model.replay_buffer
+    for name in _REPLAY:
+        array = state[name].numpy()
+        getattr(buffer, name)[: len(array)] = array
+    buffer.pos, buffer.full = state["position"], state["full"]

@@ -1,0 +1,250 @@
+"""What a training run is made of: YAML files, and changes to them on the command line.
+
+quicgym's own configurations are in configs/training, one per algorithm; `quicgym train ppo
+steps=1e6 hyperparameters.learning_rate=1e-4` changes two fields of one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from quicgym.configs import TRAINING
+from quicgym.envs.actions import PRESETS
+from quicgym.envs.rewards import REWARDS
+from quicgym.envs.scenario import closest
+from quicgym.errors import UserError
+
+Algorithm = Literal["ppo", "sac", "td3"]
+ENVIRONMENT_IDS = ("quicgym/Tuning-v0", "quicgym/Rate-v0", "quicgym/Switch-v0")
+
+
+class ConfigError(UserError, ValueError):
+    """A configuration is not valid; the text names file, field, value and remedy."""
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class EnvironmentConfig(_Model):
+    """The environments that training steps; arguments of quicgym.make_vec.
+
+    Attributes:
+        id: Such as "quicgym/Tuning-v0".
+        scenario: A scenario or a distribution of scenarios, by name or a YAML's path.
+        simulations: Their number; each flow that names no controller is a row for the policy.
+        threads: That run them; None: as many as there are cores.
+        decision_interval_ms: Between two decisions, unless the next is given.
+        decision_interval_rtts: The same in smoothed RTTs.
+        history_length: Frames in an observation.
+        reward: Its name.
+        reward_per_flow: Each flow earns its own.
+    """
+
+    id: Literal[ENVIRONMENT_IDS] = "quicgym/Tuning-v0"  # type: ignore[valid-type]
+    scenario: str = "training"
+    simulations: int = Field(default=128, ge=1, le=65_536)
+    threads: int | None = Field(default=None, ge=1)
+    decision_interval_ms: float = Field(default=100.0, ge=1, le=60_000)
+    decision_interval_rtts: float | None = Field(default=None, ge=0.1, le=1000)
+    history_length: int = Field(default=4, ge=1, le=1000)
+    reward: Literal[REWARDS] = "fair-throughput"  # type: ignore[valid-type]
+    reward_per_flow: bool = False
+
+
+class NetworkConfig(_Model):
+    """The policy's network; see quicgym.agents.networks.Architecture."""
+
+    extractor: Literal["mlp", "gru"] = "mlp"
+    extractor_sizes: tuple[int, ...] = Field(default=(64,), min_length=1)
+    hidden_sizes: tuple[int, ...] = (64,)
+    activation: Literal["tanh", "relu"] = "tanh"
+
+    @field_validator("extractor_sizes", "hidden_sizes")
+    @classmethod
+    def _positive(cls, sizes: tuple[int, ...]) -> tuple[int, ...]:
+        if any(size < 1 for size in sizes):
+            raise ValueError("sizes of layers are whole numbers above 0")
+        return sizes
+
+    @model_validator(mode="after")
+    def _one_unit(self) -> NetworkConfig:
+        if self.extractor == "gru" and len(self.extractor_sizes) != 1:
+            raise ValueError("extractor gru has one size, that of its state")
+        return self
+
+
+class StartConfig(_Model):
+    """Where the policy begins; None: where its random weights put it.
+
+    Attributes:
+        preset: Of Tuning-v0: a controller of the BBR family, whose action it takes at first.
+        std: Of PPO's exploration, in units of the action space.
+    """
+
+    preset: Literal[PRESETS] | None = None  # type: ignore[valid-type]
+    std: float | None = Field(default=None, gt=0)
+
+
+class EvaluationConfig(_Model):
+    """How the policy is measured while it is trained.
+
+    Attributes:
+        suite: Its scenarios; never those that results are reported on.
+        seeds: Of each scenario: 0 to seeds - 1.
+        interval_steps: After so many steps the policy is evaluated and a checkpoint is written.
+    """
+
+    suite: str = "validation"
+    seeds: int = Field(default=1, ge=1)
+    interval_steps: int = Field(default=500_000, ge=1)
+
+
+class TrainingConfig(_Model):
+    """A training run.
+
+    Attributes:
+        name: Of the run and of the policy.
+        algorithm: "ppo", "sac" or "td3", of Stable-Baselines3.
+        hyperparameters: Arguments of that algorithm, by its own names.
+        environment: What is stepped.
+        network: What is trained.
+        start: Where the policy begins.
+        steps: Of the environment, all rows together; the last rollout is finished.
+        seed: Everything random comes from it.
+        device: "auto" (a GPU where there is one), "cpu" or "cuda".
+        evaluation: How the policy is measured on the way.
+    """
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=80)
+    algorithm: Algorithm
+    hyperparameters: dict[str, Any] = {}
+    environment: EnvironmentConfig = EnvironmentConfig()
+    network: NetworkConfig = NetworkConfig()
+    start: StartConfig = StartConfig()
+    steps: int = Field(ge=1)
+    seed: int = Field(default=0, ge=0, lt=2**32)
+    device: str = Field(default="auto", pattern=r"^(auto|cpu|cuda(:\d+)?)$")
+    evaluation: EvaluationConfig = EvaluationConfig()
+
+    @model_validator(mode="after")
+    def _possible(self) -> TrainingConfig:
+        if self.start.preset is not None and self.environment.id != "quicgym/Tuning-v0":
+            raise ValueError(f"start.preset is for quicgym/Tuning-v0, not {self.environment.id}")
+        if self.start.std is not None and self.algorithm != "ppo":
+            raise ValueError(f"start.std is for ppo; {self.algorithm} explores in another way")
+        if self.environment.id == "quicgym/Switch-v0" and self.algorithm != "ppo":
+            raise ValueError(f"{self.algorithm} has no discrete actions; use ppo for Switch-v0")
+        return self
+
+
+def training_names() -> list[str]:
+    """Returns the names of the configurations that quicgym brings."""
+    return sorted(
+        entry.name.removesuffix(".yaml")
+        for entry in TRAINING.iterdir()
+        if entry.name.endswith(".yaml")
+    )
+
+
+def load_training(name_or_path: str, changes: Sequence[str] = ()) -> TrainingConfig:
+    """Loads a configuration.
+
+    Args:
+        name_or_path: One of `training_names()`, or a YAML's path.
+        changes: Such as "steps=1e6" or "hyperparameters.gamma=0.9"; values as in YAML.
+
+    Raises:
+        ConfigError: There is none, it is not valid, or a change is not.
+    """
+    data = read_yaml(name_or_path, training_names(), TRAINING, "training configuration")
+    return check(TrainingConfig, name_or_path, changed(data, changes))
+
+
+def read_yaml(name_or_path: str, names: Sequence[str], folder: Any, what: str) -> dict[str, Any]:
+    """Reads a configuration's mapping, by its name in a folder or from a path."""
+    if name_or_path.endswith((".yaml", ".yml")) or "/" in name_or_path:
+        source: Any = Path(name_or_path)
+    elif name_or_path in names:
+        source = folder / f"{name_or_path}.yaml"
+    else:
+        raise ConfigError(
+            f"unknown {what} {name_or_path!r}; {closest(name_or_path, names)}; "
+            "or give a YAML's path"
+        )
+    try:
+        data = yaml.safe_load(source.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{source}: {error}; give the path of a YAML file") from None
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{name_or_path}: not valid YAML: {error}") from None
+    if not isinstance(data, dict):
+        raise ConfigError(f"{name_or_path}: is no mapping of fields; see configs/")
+    return data
+
+
+def changed(data: Mapping[str, Any], changes: Sequence[str]) -> dict[str, Any]:
+    """Returns a configuration with changes such as "evaluation.seeds=3"."""
+    result = _copied(data)
+    for change in changes:
+        path, equals, text = change.partition("=")
+        if not equals or not path:
+            raise ConfigError(f"{change!r} changes nothing: write field=value, or a.b=value")
+        *parents, field = path.split(".")
+        inner = result
+        for parent in parents:
+            inner = inner.setdefault(parent, {})
+            if not isinstance(inner, dict):
+                raise ConfigError(f"{change}: {parent} has no fields inside")
+        inner[field] = value_of(text)
+    return result
+
+
+def value_of(text: str) -> Any:
+    """Returns a value as YAML has it; 1e6 is a number, which YAML 1.1 takes for a word."""
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError:
+        return text
+    if isinstance(value, str):
+        try:
+            number = float(value)
+        except ValueError:
+            return value
+        return int(number) if number.is_integer() else number
+    return value
+
+
+def check(model: type[Any], file: str, data: Mapping[str, Any]) -> Any:
+    """Returns the validated configuration; ConfigError names file, field, value and remedy."""
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        raise ConfigError(
+            "\n".join(_explain(model, file, entry) for entry in error.errors())
+        ) from None
+
+
+def _explain(model: type[Any], file: str, entry: Any) -> str:
+    path = [str(part) for part in entry["loc"]]
+    field = ".".join(path) or "the whole"
+    if entry["type"] != "extra_forbidden":
+        return f"{file}: {field} = {entry['input']!r}: {entry['msg']}"
+    owner: Any = model
+    for part in path[:-1]:
+        annotation = owner.model_fields[part].annotation if hasattr(owner, "model_fields") else None
+        owner = annotation
+    known = list(getattr(owner, "model_fields", {}))
+    remedy = closest(path[-1], known) if known else "leave it out"
+    return f"{file}: unknown field {field}; {remedy}"
+
+
+def _copied(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        key: _copied(value) if isinstance(value, dict) else value for key, value in data.items()
+    }

@@ -1,0 +1,23 @@
+"""Errors that a user can mend: their text is all that the command line shows of them."""
+
+TRAIN_PACKAGES = ("optuna", "ray", "safetensors", "stable_baselines3", "tensorboard", "torch")
+"""What the extra `train` installs."""
+
+
+class UserError(Exception):
+    """What was asked cannot be done; the text says why, and what to do."""
+
+
+class PolicyError(UserError, ValueError):
+    """A policy's files are not what they should be; the text says which, and why."""
+
+
+class MissingExtraError(UserError, ImportError):
+    """A part of quicgym that an extra installs is not there."""
+
+    def __init__(self, what: str) -> None:
+        """Says how to get it."""
+        super().__init__(
+            f"{what}; install quicgym with the extra `train`: pip install 'quicgym[train]', or "
+            "`make setup EXTRAS=dev,ns3,train` in a checkout"
+        )

@@ -1,0 +1,177 @@
+"""Published policies: what is trained is what is loaded, and what is wrong is refused."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from training import NEEDS_TRAIN
+
+import quicgym
+
+pytestmark = NEEDS_TRAIN
+
+CASES = [
+    ("ppo", "quicgym/Tuning-v0", "mlp"),
+    ("ppo", "quicgym/Tuning-v0", "gru"),
+    ("ppo", "quicgym/Switch-v0", "mlp"),
+    ("ppo", "quicgym/Rate-v0", "gru"),
+    ("sac", "quicgym/Rate-v0", "mlp"),
+    ("sac", "quicgym/Tuning-v0", "gru"),
+    ("td3", "quicgym/Tuning-v0", "mlp"),
+    ("td3", "quicgym/Rate-v0", "gru"),
+]
+
+
+def make(algorithm="ppo", environment="quicgym/Tuning-v0", extractor="mlp", hidden=(12,)):
+    """Returns an untrained model of Stable-Baselines3, and it as a policy of ours."""
+    from quicgym.agents.learned import ENVIRONMENT_KINDS
+    from quicgym.agents.networks import Architecture
+    from quicgym.agents.policies import Decisions
+    from quicgym.agents.sb3_policies import export_policy, output_of, policy_arguments
+    from quicgym.agents.train import ALGORITHMS
+    from quicgym.envs.sb3 import make_sb3
+
+    kind = ENVIRONMENT_KINDS[environment]
+    architecture = Architecture(extractor, (16,), hidden, "tanh", output_of(algorithm, kind))
+    model = ALGORITHMS[algorithm](
+        "MlpPolicy",
+        make_sb3(environment, 2),
+        policy_kwargs=policy_arguments(algorithm, architecture, 4, None),
+        seed=3,
+        device="cpu",
+    )
+    return model, export_policy(model, "test", architecture, Decisions(kind)), architecture
+
+
+@pytest.fixture
+def published(tmp_path):
+    from quicgym.agents.learned import save_policy
+
+    _, policy, architecture = make()
+    path = tmp_path / "test.json"
+    save_policy(path, policy, architecture, {"command": "quicgym train"})
+    return path
+
+
+def edit(path, **changes):
+    data = json.loads(path.read_text())
+    data.update(changes)
+    path.write_text(json.dumps(data))
+
+
+@pytest.mark.parametrize(("algorithm", "environment", "extractor"), CASES)
+def test_the_exported_network_acts_as_the_trained_one(algorithm, environment, extractor):
+    model, policy, _ = make(algorithm, environment, extractor)
+    model.observation_space.seed(1)
+    observations = np.array([model.observation_space.sample() for _ in range(20)])
+    expected, _ = model.predict(observations, deterministic=True)
+    actions = policy(observations)
+    assert np.allclose(actions, expected, atol=1e-6)
+    assert actions.shape == expected.shape
+    assert np.allclose(policy(observations[0]), expected[0], atol=1e-6)
+
+
+@pytest.mark.parametrize("algorithm", ["ppo", "sac", "td3"])
+@pytest.mark.parametrize("hidden", [(12,), ()])
+def test_training_can_begin_at_a_preset(algorithm, hidden):
+    from quicgym.agents.networks import Architecture
+    from quicgym.agents.policies import Decisions
+    from quicgym.agents.sb3_policies import begin_at, export_policy, output_of
+
+    model, _, _ = make(algorithm, hidden=hidden)
+    preset = quicgym.preset_action("ebcc")
+    begin_at(model, preset, algorithm)
+    architecture = Architecture("mlp", (16,), hidden, "tanh", output_of(algorithm, "tuning"))
+    policy = export_policy(model, "test", architecture, Decisions("tuning"))
+    action = policy(np.zeros((1, model.observation_space.shape[0]), np.float32))[0]
+    assert np.allclose(action, np.clip(preset, -0.9, 0.9), atol=0.05)
+
+
+def test_a_policy_is_loaded_as_it_was_saved(published):
+    _, policy, _ = make()
+    loaded = quicgym.load_policy(published)
+    observations = np.random.default_rng(0).random((5, 55), dtype=np.float32)
+    assert np.array_equal(loaded(observations), policy(observations))
+    assert loaded.decisions == policy.decisions and loaded.name == "test"
+
+
+def refused(path, *words):
+    with pytest.raises(quicgym.PolicyError) as caught:
+        quicgym.load_policy(path)
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_another_observation_version_is_refused(published):
+    edit(published, observation_version=99)
+    refused(published, "observation_version = 99", "train it again")
+
+
+def test_another_action_version_is_refused(published):
+    edit(published, action_version=0)
+    refused(published, "action_version = 0")
+
+
+def test_changed_weights_are_refused(published):
+    file = published.with_suffix(".safetensors")
+    data = bytearray(file.read_bytes())
+    data[-1] ^= 1
+    file.write_bytes(data)
+    refused(published, "SHA-256", "get both files again")
+
+
+def test_a_wrong_shape_is_refused(published):
+    data = json.loads(published.read_text())
+    data["architecture"]["hidden_sizes"] = [13]
+    edit(published, architecture=data["architecture"])
+    refused(published, "hidden.0", "(12, 16)", "(13, 16)")
+
+
+def test_a_missing_layer_is_refused(published):
+    data = json.loads(published.read_text())
+    data["architecture"]["hidden_sizes"] = [12, 12]
+    edit(published, architecture=data["architecture"])
+    refused(published, "has no tensor 'hidden.2")
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"format": "quicgym-policy-9"}, ("format", "quicgym-policy-1")),
+        ({"environment": "CartPole-v1"}, ("environment", "Tuning-v0")),
+        ({"colour": "red"}, ("colour", "red")),
+        ({"history_length": 0}, ("history_length = 0",)),
+    ],
+)
+def test_a_wrong_description_is_refused(published, changes, words):
+    edit(published, **changes)
+    refused(published, *words)
+
+
+def test_files_that_are_not_there_are_named(published, tmp_path):
+    published.with_suffix(".safetensors").unlink()
+    refused(published, "test.safetensors", "No such file")
+    refused(tmp_path / "none.json", "none.json", "No such file")
+    refused("tuning-pppo", "unknown policy")
+    published.write_text("{")
+    refused(published, "not valid JSON")
+
+
+def test_weights_that_are_no_safetensors_are_refused(published):
+    from hashlib import sha256
+
+    published.with_suffix(".safetensors").write_bytes(b"not a tensor")
+    edit(published, sha256=sha256(b"not a tensor").hexdigest())
+    refused(published, "is no safetensors file")
+
+
+def test_a_zip_of_stable_baselines3_needs_a_flag_and_warns(tmp_path):
+    model, policy, _ = make()
+    model.save(tmp_path / "model.zip")
+    refused(tmp_path / "model.zip", "runs code", "trust_zip")
+    with pytest.warns(UserWarning, match="runs code"):
+        loaded = quicgym.load_policy(tmp_path / "model.zip", trust_zip=True)
+    observations = np.random.default_rng(0).random((5, 55), dtype=np.float32)
+    assert np.allclose(loaded(observations), policy(observations), atol=1e-6)

@@ -1,0 +1,196 @@
+"""`quicgym train`, as a user runs it."""
+
+from __future__ import annotations
+
+import json
+import resource
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+import yaml
+from training import NEEDS_TRAIN, command, train, write_config
+
+import quicgym
+
+pytestmark = NEEDS_TRAIN
+
+
+def weights(run: Path) -> bytes:
+    return (run / "policy/policy.safetensors").read_bytes()
+
+
+def evaluations(run: Path) -> list[dict]:
+    return [json.loads(line) for line in (run / "evaluations.jsonl").read_text().splitlines()]
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A run of PPO to its end."""
+    folder = tmp_path_factory.mktemp("finished")
+    config = write_config(folder)
+    done = train(folder, config, "--out", "run")
+    assert done.returncode == 0, done.stderr
+    return folder, done
+
+
+def test_a_run_keeps_what_it_was(finished):
+    folder, done = finished
+    description = json.loads((folder / "run/run.json").read_text())
+    assert description["command"].startswith("quicgym train")
+    assert description["config"]["hyperparameters"]["n_steps"] == 10
+    assert description["config"]["environment"]["history_length"] == 4  # the defaults too
+    assert (description["seed"], description["version"]) == (0, quicgym.__version__)
+    assert "reward" in done.stdout and "run: " in done.stdout
+
+
+def test_the_policy_is_evaluated_on_the_way(finished):
+    folder, _ = finished
+    records = evaluations(folder / "run")
+    assert [record["step"] for record in records] == [0, 0, 160, 160, 320, 320, 480, 480]
+    assert {record["scenario"] for record in records} == {"short", "pair-again"}
+    assert all(record["reward"] is not None for record in records)
+    assert len({record["reward"] for record in records}) > 2  # it has learned something, anything
+
+
+def test_the_best_policy_is_published(finished):
+    folder, _ = finished
+    policy = quicgym.load_policy(folder / "run")
+    by_step = {}
+    for record in evaluations(folder / "run"):
+        by_step.setdefault(record["step"], []).append(record["reward"])
+    best = max(by_step, key=lambda step: sum(by_step[step]))
+    assert policy.description.training["step"] == best
+    assert policy.description.training["seed"] == 0
+    environment = quicgym.make_vec("quicgym/Tuning-v0", num_envs=3)
+    observations, _ = environment.reset(seed=0)
+    assert environment.action_space.contains(policy(observations))
+
+
+def test_curves_are_in_tensorboard_s_files(finished):
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    folder, _ = finished
+    events = EventAccumulator(str(folder / "run/tensorboard")).Reload()
+    steps = [event.step for event in events.Scalars("evaluation/reward")]
+    assert steps == [0, 160, 320, 480]
+    assert {"train/loss", "rollout/reward"} <= set(events.Tags()["scalars"])
+
+
+def test_the_seed_alone_decides_the_weights(finished, tmp_path):
+    folder, _ = finished
+    config = write_config(tmp_path)
+    for out, changes in (("same", ()), ("other", ("seed=1",))):
+        done = train(tmp_path, config, *changes, "--out", out)
+        assert done.returncode == 0, done.stderr
+    assert weights(tmp_path / "same") == weights(folder / "run")
+    assert weights(tmp_path / "other") != weights(folder / "run")
+
+
+@pytest.mark.parametrize("algorithm", ["ppo", "sac", "td3"])
+def test_a_killed_run_goes_on_to_the_same_weights(algorithm, tmp_path):
+    config = write_config(tmp_path, algorithm)
+    whole = train(tmp_path, config, "--out", "whole")
+    assert whole.returncode == 0, whole.stderr
+    killed = subprocess.Popen(
+        command(config, "--out", "killed"),
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    checkpoint = tmp_path / "killed/checkpoints/step-000000000160.pt"
+    while not checkpoint.exists() and killed.poll() is None:
+        time.sleep(0.01)
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    resumed = train(tmp_path, config, "--out", "killed", "--resume")
+    assert resumed.returncode == 0, resumed.stderr
+    assert "going on from step" in resumed.stderr
+    assert weights(tmp_path / "killed") == weights(tmp_path / "whole")
+    assert evaluations(tmp_path / "killed") == evaluations(tmp_path / "whole")
+
+
+def test_a_torn_checkpoint_gives_way_to_the_one_before(tmp_path):
+    config = write_config(tmp_path)
+    assert train(tmp_path, config, "--out", "run").returncode == 0
+    before = weights(tmp_path / "run")
+    newest = sorted((tmp_path / "run/checkpoints").glob("*.pt"))[-1]
+    newest.write_bytes(newest.read_bytes()[:1000])
+    resumed = train(tmp_path, config, "--out", "run", "--resume")
+    assert "going on from step 320" in resumed.stderr
+    assert weights(tmp_path / "run") == before
+
+
+def test_a_full_disk_leaves_the_last_checkpoint(tmp_path):
+    config = write_config(tmp_path)
+    # The second checkpoint has the optimizer's moments as well, and is about three times as large.
+    limit = 60_000
+
+    def small_files():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+    stopped = train(tmp_path, config, "--out", "run", preexec_fn=small_files)
+    assert stopped.returncode == 2, stopped.stderr
+    assert "cannot be written" in stopped.stderr and "--resume" in stopped.stderr
+    assert "Traceback" not in stopped.stderr
+    kept = [path.name for path in (tmp_path / "run/checkpoints").iterdir()]
+    assert kept == ["step-000000000000.pt"]
+    assert train(tmp_path, config, "--out", "run", "--resume").returncode == 0
+
+
+def test_a_loss_that_is_no_number_stops_and_keeps_the_checkpoint(tmp_path):
+    config = write_config(tmp_path)
+    stopped = train(tmp_path, config, "hyperparameters.learning_rate=1e38", "--out", "run")
+    assert stopped.returncode == 2, stopped.stderr
+    assert "step 40" in stopped.stderr and "learning_rate" in stopped.stderr
+    assert "step-000000000000.pt" in stopped.stderr
+    assert "Traceback" not in stopped.stderr
+
+
+def test_a_folder_with_another_run_is_refused(finished):
+    folder, _ = finished
+    before = weights(folder / "run")
+    again = train(folder, "tiny.yaml", "--out", "run")
+    assert again.returncode == 2 and "--resume" in again.stderr
+    other = train(folder, "tiny.yaml", "seed=5", "--out", "run", "--resume")
+    assert other.returncode == 2 and "seed = 5, there 0" in other.stderr
+    assert weights(folder / "run") == before
+
+
+def test_there_is_nothing_to_resume(tmp_path):
+    done = train(tmp_path, write_config(tmp_path), "--out", "nowhere", "--resume")
+    assert done.returncode == 2 and "nowhere/run.json" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("stepz=3", ("unknown field stepz", "did you mean steps?")),
+        ("evaluation.sweet=heldout", ("unknown field evaluation.sweet", "suite")),
+        ("steps=none", ("steps", "'none'")),
+        ("hyperparameters.learning_rat=1", ("learning_rat", "did you mean learning_rate?")),
+        ("hyperparameters.batch_size=many", ("ppo refuses",)),
+        ("environment.scenario=ebc-single", ("did you mean ebcc-single?",)),
+        ("evaluation.suite=held", ("did you mean heldout?",)),
+        ("algorithm=a2c", ("algorithm = 'a2c'",)),
+        ("seed", ("field=value",)),
+        ("start.preset=cubic", ("start.preset",)),
+        ("device=tpu", ("device = 'tpu'",)),
+    ],
+)
+def test_a_mistake_is_named_with_its_remedy(change, words, tmp_path):
+    done = train(tmp_path, write_config(tmp_path), change, "--out", "run")
+    assert done.returncode == 2, done.stderr
+    for word in words:
+        assert word in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_unknown_configuration_is_named(tmp_path):
+    done = train(tmp_path, "pppo")
+    assert done.returncode == 2 and "did you mean ppo?" in done.stderr
+    (tmp_path / "list.yaml").write_text(yaml.safe_dump([1, 2]))
+    assert "no mapping" in train(tmp_path, tmp_path / "list.yaml").stderr

@@ -1,0 +1,66 @@
+"""What the tests of training share: configurations that take seconds, and how they are run."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+NEEDS_TRAIN = [
+    pytest.mark.train,
+    pytest.mark.skipif(
+        importlib.util.find_spec("stable_baselines3") is None,
+        reason="Stable-Baselines3 is missing; `make setup EXTRAS=dev,ns3,train` installs it",
+    ),
+]
+
+HYPERPARAMETERS: dict[str, dict[str, Any]] = {
+    "ppo": {"n_steps": 10, "batch_size": 40, "n_epochs": 2},
+    "sac": {"learning_starts": 80, "batch_size": 32, "buffer_size": 1000, "train_freq": 2},
+    "td3": {"learning_starts": 80, "batch_size": 32, "buffer_size": 1000, "train_freq": 2},
+}
+
+
+def scenario(name: str, flows: int = 2, duration_s: float = 1.0) -> dict[str, Any]:
+    return {
+        "name": name,
+        "duration_s": duration_s,
+        "bottleneck": {"rate_mbps": 3, "delay_ms": 5, "queue": {"limit": 20}},
+        "access": {"rate_mbps": 50, "delay_ms": 1},
+        "flows": [{"name": f"flow-{number}"} for number in range(flows)],
+    }
+
+
+def write_config(folder: Path, algorithm: str = "ppo", **changes: Any) -> Path:
+    """Writes scenario, suite and configuration; returns the configuration's path."""
+    (folder / "pair.yaml").write_text(yaml.safe_dump(scenario("pair")))
+    suite = [scenario("short", 1, 0.5), scenario("pair-again")]
+    (folder / "suite.yaml").write_text(yaml.safe_dump(suite))
+    config = {
+        "name": "tiny",
+        "algorithm": algorithm,
+        "hyperparameters": HYPERPARAMETERS[algorithm],
+        "environment": {"scenario": "./pair.yaml", "simulations": 4, "threads": 1},
+        "network": {"extractor_sizes": [16], "hidden_sizes": [16]},
+        "steps": 480,
+        "evaluation": {"suite": "./suite.yaml", "interval_steps": 160},
+        **changes,
+    }
+    path = folder / "tiny.yaml"
+    path.write_text(yaml.safe_dump(config))
+    return path
+
+
+def command(*arguments: str | Path) -> list[str]:
+    return [sys.executable, "-m", "quicgym.cli", "train", *map(str, arguments)]
+
+
+def train(folder: Path, *arguments: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command(*arguments), cwd=folder, capture_output=True, text=True, timeout=300, **options
+    )
