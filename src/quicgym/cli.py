@@ -395,6 +395,39 @@ def trace(
     print(f"over 100 ms: {percentiles} Mbps; nothing in {summary.silent_percent:.1f}% of them")
 
 
+@app.command(
+    epilog=_epilog(
+        "quicgym compare results/train/tuning-ppo results/evaluate",
+        "quicgym compare results/train/* --logdir results/compare-algorithms",
+    )
+)
+def compare(
+    runs: Annotated[
+        list[Path],
+        typer.Argument(metavar="RUN...", help="Folders of `quicgym train` or `quicgym evaluate`."),
+    ],
+    logdir: Annotated[
+        Path, typer.Option(metavar="DIR", help="Where TensorBoard's files are written.")
+    ] = Path("results/compare"),
+    force: Annotated[
+        bool, typer.Option("--force", help="Move what is in DIR aside, whatever it is.")
+    ] = False,
+) -> None:
+    """Write agents and baselines for TensorBoard, under the same tags: their curves overlay.
+
+    Training runs have their curves over the environment steps, policies of an evaluation level
+    lines beside them. All must have been evaluated on one suite, for one reward.
+    docs/comparison.md has the tags.
+    """
+    try:
+        from quicgym.agents.compare import Request, run_compare
+    except ImportError as error:  # without the extra `train`
+        print(f"quicgym: {error}", file=sys.stderr)
+        raise typer.Exit(2) from None
+    request = Request(runs, logdir, force, shlex.join(["quicgym", *sys.argv[1:]]))
+    raise typer.Exit(run_compare(request))
+
+
 @app.command()
 def scenarios() -> None:
     """List the scenarios that quicgym brings."""
