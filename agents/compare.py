@@ -70,8 +70,7 @@ def run_compare(request: Request) -> int:
         say(f"interrupted: nothing was written to {request.directory}")
         return 130
     _print(runs)
-    print(f"\n{len(runs)} runs are in {request.directory}; look at them with")
-    print(f"  tensorboard --logdir {shlex.quote(str(request.directory))}")
+    print(f"\nto look at it:\n  tensorboard --logdir {shlex.quote(str(request.directory))}")
     return 0
 
 
@@ -165,7 +164,8 @@ def _write_and_rename(
 
 
 def _write(request: Request, runs: Mapping[str, Run], directory: Path) -> None:
-    steps = [int(run.results["step"].max()) for run in runs.values() if run.kind == "training"]
+    trainings = [run for run in runs.values() if run.kind == "training"]
+    steps = sorted({0, *(int(step) for run in trainings for step in run.results["step"])})
     settings = _settings(runs)
     console = Console(stderr=True)
     progress = Progress(
@@ -184,7 +184,7 @@ def _write(request: Request, runs: Mapping[str, Run], directory: Path) -> None:
             try:
                 writer.layout(run.scenarios, run.series)
                 writer.hparams(settings[name], list(settings.values()))
-                for step, rows in _curve(run, max(steps, default=0)):
+                for step, rows in _curve(run, steps):
                     writer.evaluation(step, rows)
                 progress.advance(task)
                 for scenario, path in run.series.items():
@@ -211,11 +211,15 @@ def _write(request: Request, runs: Mapping[str, Run], directory: Path) -> None:
     (directory / COMPARISON_FILE).write_text(text, encoding="utf-8")
 
 
-def _curve(run: Run, last_step: int) -> list[tuple[int, pd.DataFrame]]:
-    """Returns the evaluations of a run by step; one that did not train has a level line."""
+def _curve(run: Run, steps: Sequence[int]) -> list[tuple[int, pd.DataFrame]]:
+    """Returns the evaluations of a run by step; one that did not train has a level line.
+
+    The line has all the steps, not only its two ends: TensorBoard scales charts to where most
+    points are, and would leave it outside.
+    """
     if run.kind == "training":
         return [(int(str(step)), rows) for step, rows in run.results.groupby("step")]
-    return [(step, run.results) for step in sorted({0, last_step})]
+    return [(step, run.results) for step in steps]
 
 
 def _settings(runs: Mapping[str, Run]) -> dict[str, dict[str, Any]]:
@@ -237,6 +241,6 @@ def _print(runs: Mapping[str, Run]) -> None:
     for heading in ("run", "kind", "reward", "from"):
         table.add_column(heading, justify="right" if heading == "reward" else "left")
     for name, run in runs.items():
-        reward = evaluation_values(_curve(run, 0)[-1][1])["evaluation/reward"]
+        reward = evaluation_values(_curve(run, [0])[-1][1])["evaluation/reward"]
         table.add_row(name, run.kind, f"{reward:.4f}", str(run.folder))
     wide_console().print(table, highlight=False)

@@ -8,7 +8,7 @@ import os
 import resource
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +103,24 @@ def read(folder: Path) -> Any:
     return EventAccumulator(str(folder), size_guidance={"scalars": 0}).Reload()
 
 
+@pytest.fixture
+def compare(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., Any]:
+    """Runs the command in this process: a new one needs two seconds for its imports."""
+    from quicgym import cli
+
+    def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr(sys, "argv", ["quicgym", "compare", *map(str, arguments)])
+        with pytest.raises(SystemExit) as caught:
+            cli.main()
+        output = capsys.readouterr()
+        return subprocess.CompletedProcess(sys.argv, caught.value.code, output.out, output.err)
+
+    return run
+
+
 def points(run: Any, tag: str) -> dict[int, float]:
     return {event.step: event.value for event in run.Scalars(tag)}
 
@@ -136,11 +154,11 @@ def test_agents_and_baselines_have_the_same_tags_and_steps(
 
     # Of six numbers, the interquartile mean leaves out the smallest and the largest.
     for name, run in runs.items():
-        steps, seeds = (STEPS, 2) if name == "tuning-ppo" else ((STEPS[0], STEPS[-1]), 3)
+        seeds = 2 if name == "tuning-ppo" else 3
         for tag in tags:
             if not tag.startswith("episode/"):
-                assert tuple(points(run, tag)) == steps
-        for step in steps:
+                assert tuple(points(run, tag)) == STEPS
+        for step in STEPS:
             at = step if name == "tuning-ppo" else 0
             of = {
                 scenario: [metrics(name, scenario, seed, at) for seed in range(seeds)]
@@ -158,13 +176,15 @@ def test_agents_and_baselines_have_the_same_tags_and_steps(
         assert rtt == {100: 0.5, 200: 1.5, 300: 2.5, 400: 3.5, 500: 4.5}
 
 
-def test_custom_scalars_have_all_runs_in_a_chart(quicgym: Command, tmp_path: Path) -> None:
+def test_custom_scalars_have_a_chart_for_all_runs(
+    compare: Callable[..., Any], tmp_path: Path
+) -> None:
     import re
 
     from tensorboard.plugins.custom_scalar import layout_pb2
 
     write_evaluation(tmp_path / "evaluation", ["bbr", "cubic"])
-    assert quicgym("compare", "evaluation").returncode == 0
+    assert compare("evaluation").returncode == 0
     run = read(tmp_path / "results/compare/cubic")
     (event,) = run.Tensors("custom_scalars__config__")
     layout = layout_pb2.Layout.FromString(event.tensor_proto.string_val[0])
@@ -186,13 +206,13 @@ def test_custom_scalars_have_all_runs_in_a_chart(quicgym: Command, tmp_path: Pat
     assert {"evaluation/jain", "scenario/heldout-02.5/mean_queue_delay_ms"} <= set(shown)
 
 
-def test_hparams_have_what_differs(quicgym: Command, tmp_path: Path) -> None:
+def test_hparams_have_what_differs(compare: Callable[..., Any], tmp_path: Path) -> None:
     from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
 
     write_training(tmp_path / "a", seed=1, stop=None, steps=9, layers=[64, 64])
     write_training(tmp_path / "b", seed=2, stop=0.5, steps=9, layers=[256], quick=True)
     write_evaluation(tmp_path / "baselines", ["bbr"])
-    assert quicgym("compare", "b", "baselines", "a").returncode == 0
+    assert compare("b", "baselines", "a").returncode == 0
     rows = {}
     for name in ("tuning-ppo", "tuning-ppo-2", "bbr"):  # by the folders' names, not as given
         plugin = read(tmp_path / "results/compare" / name).PluginTagToContent("hparams")
@@ -217,9 +237,9 @@ def test_hparams_have_what_differs(quicgym: Command, tmp_path: Path) -> None:
     }
 
 
-def test_names_with_slashes_and_learned_policies(quicgym: Command, tmp_path: Path) -> None:
+def test_names_with_slashes_and_kinds(compare: Callable[..., Any], tmp_path: Path) -> None:
     write_evaluation(tmp_path / "a", ["ebcc:gain_cycle=1.25/0.75", "../mine"])
-    done = quicgym("compare", "a", "a", "--logdir", "logs")
+    done = compare("a", "a", "--logdir", "logs")
     assert done.returncode == 0, done.stderr
     runs = json.loads((tmp_path / "logs/comparison.json").read_text())["runs"]
     assert [(run["name"], run["kind"]) for run in runs] == [
@@ -232,7 +252,7 @@ def test_names_with_slashes_and_learned_policies(quicgym: Command, tmp_path: Pat
 
 
 def test_a_training_that_was_interrupted_or_is_not_finished(
-    quicgym: Command, tmp_path: Path
+    compare: Callable[..., Any], tmp_path: Path
 ) -> None:
     folder = write_training(tmp_path / "training")
     (folder / "evaluation").rename(tmp_path / "elsewhere")
@@ -242,7 +262,7 @@ def test_a_training_that_was_interrupted_or_is_not_finished(
     begun = {"step": 15_000, "scenario": SCENARIOS[0], "seed": 0}
     begun |= metrics("tuning-ppo", SCENARIOS[0], 0)
     path.write_text("\n".join([*lines[:8], *lines[4:], json.dumps(begun), '{"step": 15']))
-    done = quicgym("compare", "training", "--logdir", "logs")
+    done = compare("training", "--logdir", "logs")
     assert done.returncode == 0, done.stderr
     assert "evaluations.jsonl:18: the last line is torn" in done.stderr
     assert "step 15000 is not complete" in done.stderr
@@ -250,6 +270,19 @@ def test_a_training_that_was_interrupted_or_is_not_finished(
     run = read(tmp_path / "logs/tuning-ppo")
     assert [event.step for event in run.Scalars("evaluation/reward")] == list(STEPS)
     assert not any(tag.startswith("episode/") for tag in run.Tags()["scalars"])
+
+
+def test_a_resumed_run_forgets_what_came_after_its_checkpoint(tmp_path: Path) -> None:
+    from quicgym.agents.tensorboard import EvaluationWriter
+
+    for purge_step, values in ((None, {0: 1.0, 5: 2.0, 9: 3.0}), (5, {5: 4.0, 7: 5.0})):
+        writer = EvaluationWriter(tmp_path, purge_step)
+        for step, value in values.items():
+            writer.scalars(step, {"evaluation/reward": value, "evaluation/jain": float("nan")})
+        writer.close()
+    run = read(tmp_path)
+    assert points(run, "evaluation/reward") == {0: 1.0, 5: 4.0, 7: 5.0}
+    assert run.Tags()["scalars"] == ["evaluation/reward"]
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -261,32 +294,32 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def test_the_log_directory_of_others_is_refused_or_moved_aside(
-    quicgym: Command, tmp_path: Path
+    compare: Callable[..., Any], tmp_path: Path
 ) -> None:
     write_evaluation(tmp_path / "a", ["bbr"])
     write_evaluation(tmp_path / "b", ["cubic"])
     (tmp_path / "logs").mkdir()  # an empty one is nobody's
-    assert quicgym("compare", "a", "--logdir", "logs").returncode == 0
+    assert compare("a", "--logdir", "logs").returncode == 0
     first = contents(tmp_path / "logs")
 
-    again = quicgym("compare", "a", "--logdir", "logs")
+    again = compare("a", "--logdir", "logs")
     assert again.returncode == 0, again.stderr
     assert set(contents(tmp_path / "logs")) != set(first)
     assert len(list((tmp_path / "logs/bbr").iterdir())) == 1
     assert {path.name for path in tmp_path.iterdir()} == {"a", "b", "logs"}
 
     before = contents(tmp_path)
-    done = quicgym("compare", "b", "--logdir", "logs")
+    done = compare("b", "--logdir", "logs")
     assert done.returncode == 2 and done.stdout == ""
     assert "holds another comparison, of bbr" in done.stderr and "--force" in done.stderr
     (tmp_path / "logs/bbr/notes.txt").write_text("mine")
-    done = quicgym("compare", "a", "--logdir", "logs")
+    done = compare("a", "--logdir", "logs")
     assert done.returncode == 2
     assert "bbr/notes.txt" in done.stderr and "did not write" in done.stderr
     assert contents(tmp_path).items() >= before.items()
 
     before = contents(tmp_path / "logs")
-    done = quicgym("compare", "b", "--logdir", "logs", "--force")
+    done = compare("b", "--logdir", "logs", "--force")
     assert done.returncode == 0, done.stderr
     (previous,) = tmp_path.glob("logs-previous-*")
     assert previous.name in done.stderr
@@ -294,7 +327,7 @@ def test_the_log_directory_of_others_is_refused_or_moved_aside(
     assert {path.name for path in (tmp_path / "logs").iterdir()} == {"cubic", "comparison.json"}
 
     for folder, logs in (("a", "a"), (tmp_path / "a", ".")):
-        done = quicgym("compare", folder, "--logdir", logs, "--force")
+        done = compare(folder, "--logdir", logs, "--force")
         assert done.returncode == 2
         assert f"holds the run {tmp_path / 'a'}" in done.stderr
 
@@ -400,28 +433,20 @@ CASES: list[tuple[Any, tuple[str, ...], list[str]]] = [
 @pytest.mark.parametrize(("damage", "arguments", "expected"), CASES)
 def test_bad_input(
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    compare: Callable[..., Any],
     damage: Any,
     arguments: tuple[str, ...],
     expected: list[str],
 ) -> None:
-    from quicgym import cli
-
     write_training(tmp_path / "training")
     write_evaluation(tmp_path / "baselines", ["bbr"])
     (tmp_path / "file.txt").write_text("")
     if damage:
         damage(tmp_path)
     before = contents(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", ["quicgym", "compare", *arguments])
-    # In this process: a new one needs two seconds for its imports.
-    with pytest.raises(SystemExit) as caught:
-        cli.main()
-    output = capsys.readouterr()
-    assert caught.value.code == 2
-    assert output.out == ""
+    done = compare(*arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
     for text in expected:
-        assert text in output.err
+        assert text in done.stderr
     assert contents(tmp_path) == before
