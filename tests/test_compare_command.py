@@ -385,7 +385,7 @@ def write(name: str, text: str) -> Any:
 
 BOTH = ("training", "baselines")
 CASES: list[tuple[Any, tuple[str, ...], list[str]]] = [
-    (None, (), ["RUN..."]),
+    (None, (), ["Missing argument", "RUN"]),
     (None, ("nowhere",), ["nowhere: is no folder", "quicgym train", "quicgym evaluate"]),
     (None, (".",), ["has neither run.json nor evaluation.json"]),
     (None, ("training", "--logdir", "file.txt"), ["file.txt is a file"]),

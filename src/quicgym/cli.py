@@ -404,7 +404,7 @@ def trace(
 def compare(
     runs: Annotated[
         list[Path],
-        typer.Argument(metavar="RUN...", help="Folders of `quicgym train` or `quicgym evaluate`."),
+        typer.Argument(metavar="RUN", help="Folders of `quicgym train` or `quicgym evaluate`."),
     ],
     logdir: Annotated[
         Path, typer.Option(metavar="DIR", help="Where TensorBoard's files are written.")
