@@ -20,16 +20,13 @@ import pandas as pd
 from quicgym import controllers
 from quicgym.agents.rollout import METRICS
 from quicgym.console import say
+from quicgym.errors import RunError
 
 RUN_FORMAT = "quicgym-run-1"
 RUN_FILE = "run.json"
 EVALUATIONS_FILE = "evaluations.jsonl"
 EVALUATION_FILE = "evaluation.json"
 RESULTS_FILE = "results.parquet"
-
-
-class RunError(ValueError):
-    """A run's folder is not what it should be; the text says which, and why."""
 
 
 @dataclass(frozen=True)

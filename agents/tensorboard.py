@@ -26,6 +26,8 @@ import numpy as np
 import pandas as pd
 from scipy.stats import trim_mean
 
+from quicgym.errors import MissingExtraError
+
 try:
     from tensorboard.compat.proto.event_pb2 import Event, SessionLog
     from tensorboard.compat.proto.summary_pb2 import Summary
@@ -36,10 +38,7 @@ try:
     from tensorboard.plugins.hparams import summary_v2 as hparams
     from tensorboard.summary.writer.record_writer import RecordWriter
 except ImportError as error:
-    raise ImportError(
-        "event files need TensorBoard; install quicgym with the extra `train`: "
-        "pip install 'quicgym[train]', or `make setup EXTRAS=dev,ns3,train` in a checkout"
-    ) from error
+    raise MissingExtraError("event files need TensorBoard") from error
 
 from quicgym.agents.rollout import METRICS
 

@@ -30,6 +30,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import KVWriter, Logger
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+from stable_baselines3.common.utils import LinearSchedule
 
 from quicgym import __version__, _core
 from quicgym.agents.learned import (
@@ -40,17 +41,17 @@ from quicgym.agents.learned import (
 from quicgym.agents.networks import Architecture
 from quicgym.agents.policies import Decisions
 from quicgym.agents.rollout import METRICS, play_all
-from quicgym.agents.run_folder import RunError, RunFolder
 from quicgym.agents.sb3_policies import begin_at, export_policy, output_of, policy_arguments
 from quicgym.agents.tensorboard import EvaluationWriter
 from quicgym.agents.training_config import ConfigError, TrainingConfig
+from quicgym.agents.training_folder import RunFolder
 from quicgym.console import say
 from quicgym.envs.actions import preset_action
 from quicgym.envs.distributions import load_suite
 from quicgym.envs.rewards import Reward
 from quicgym.envs.sb3 import Sb3VecEnv, make_sb3
 from quicgym.envs.scenario import closest
-from quicgym.errors import UserError
+from quicgym.errors import RunError, UserError
 
 ALGORITHMS: dict[str, Any] = {"ppo": PPO, "sac": SAC, "td3": TD3}
 # What the configuration says in fields of its own, or what has no meaning here.
@@ -120,9 +121,10 @@ def train(config: TrainingConfig, directory: Path, command: str, *, resume: bool
         reward_per_flow=environment.reward_per_flow,
     )
     try:
-        state = _open(folder, config, command, resume)
         model = _make_model(config, environments)
+        state = _open(folder, config, command, resume)
         training = _Training(config, folder, environments, suite, command)
+        training.model = model
         if state is not None:
             training.restore(model, state)
         _learn(model, config, training)
@@ -194,13 +196,29 @@ def _make_model(config: TrainingConfig, environments: Sb3VecEnv) -> BaseAlgorith
             ),
             seed=config.seed,
             device=config.device,
-            **config.hyperparameters,
+            **_with_schedules(config.hyperparameters),
         )
     except (TypeError, ValueError, AssertionError, RuntimeError) as error:
         raise ConfigError(f"{config.algorithm} refuses its hyperparameters: {error}") from error
     if config.start.preset is not None:
         begin_at(model, preset_action(config.start.preset), config.algorithm)
     return model
+
+
+def _with_schedules(hyperparameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Makes `linear_X` a value that falls from X to 0 over the training's steps."""
+    values = dict(hyperparameters)
+    for name, value in values.items():
+        if isinstance(value, str) and value.startswith("linear_"):
+            try:
+                first = float(value.removeprefix("linear_"))
+            except ValueError:
+                raise ConfigError(
+                    f"hyperparameters.{name} = {value!r}: write linear_ and a number, such as "
+                    "linear_3e-4"
+                ) from None
+            values[name] = LinearSchedule(first, 0.0, 1.0)
+    return values
 
 
 def architecture_of(config: TrainingConfig) -> Architecture:
@@ -217,15 +235,19 @@ def architecture_of(config: TrainingConfig) -> Architecture:
 
 def _learn(model: BaseAlgorithm, config: TrainingConfig, training: _Training) -> None:
     remaining = config.steps - model.num_timesteps
-    with training:
-        if remaining > 0:
-            try:
+    try:
+        with training:
+            if remaining > 0:
                 model.learn(remaining, callback=training, reset_num_timesteps=False)
-            except ValueError:
-                # PyTorch's distributions refuse what a network gives that is no longer finite.
-                training.check_finite()
-                raise
-        training.finish()
+            training.finish()
+    except ValueError as error:
+        # PyTorch's distributions refuse what a network gives that is no longer finite.
+        if "Expected parameter" not in str(error):
+            raise
+        training.check_finite()
+        raise training.not_finite("the network's output is not finite") from error
+    except OSError as error:
+        raise training.not_written(error) from error
 
 
 @dataclass
@@ -289,6 +311,9 @@ class _Training(BaseCallback):
     def restore(self, model: BaseAlgorithm, state: Mapping[str, Any]) -> None:
         """Puts a model where a checkpoint was taken."""
         model.set_parameters(state["parameters"], exact_match=True, device=model.device)
+        with torch.no_grad():
+            for name, variable in _variables(model).items():
+                variable.copy_(state["variables"][name])
         model.num_timesteps = self._resumed_at = state["step"]
         model._n_updates = state["updates"]
         if isinstance(model, OffPolicyAlgorithm):
@@ -340,12 +365,28 @@ class _Training(BaseCallback):
         if not all(torch.isfinite(weight).all() for weight in self.model.policy.parameters()):
             broken.append("the network's weights are not finite")
         if broken:
-            last = self._folder.checkpoints()
-            raise TrainingError(
-                f"step {self.model.num_timesteps:,}: {'; '.join(broken)}. Training stops; "
-                + (f"the last good checkpoint is {last[-1]}" if last else "no checkpoint was due")
-                + ". Lower hyperparameters.learning_rate"
-            )
+            raise self.not_finite("; ".join(broken))
+
+    def not_finite(self, what: str) -> TrainingError:
+        """Returns the error for numbers that are none."""
+        return TrainingError(
+            f"step {self.model.num_timesteps:,}: {what}. Training stops; "
+            f"{self._last_checkpoint()}. Lower hyperparameters.learning_rate"
+        )
+
+    def not_written(self, error: OSError) -> TrainingError:
+        """Returns the error for a disk that is full, or worse."""
+        return TrainingError(
+            f"step {self.model.num_timesteps:,}: {self._folder.directory} cannot be written to "
+            f"({error.strerror or error}). Training stops; {self._last_checkpoint()}. "
+            "Make room and go on with --resume"
+        )
+
+    def _last_checkpoint(self) -> str:
+        checkpoints = self._folder.checkpoints()
+        return (
+            f"the last checkpoint is {checkpoints[-1]}" if checkpoints else "there is no checkpoint"
+        )
 
     def _keep(self) -> None:
         """Evaluates, keeps the best policy, and writes a checkpoint."""
@@ -369,18 +410,9 @@ class _Training(BaseCallback):
         if result > self._best.reward:
             self._best = _Best(result, step, policy.actor.state_dict())
         self._writer.evaluation(step, records)
-        try:
-            self._folder.save_checkpoint(step, self._state())
-            self._folder.write_evaluations(self._records)
-            self._publish()
-        except OSError as error:
-            last = self._folder.checkpoints()
-            raise TrainingError(
-                f"step {step:,}: the checkpoint cannot be written ({error.strerror or error}). "
-                "Training stops; "
-                + (f"{last[-1]} is whole" if last else "there is none yet")
-                + ". Make room and go on with --resume"
-            ) from error
+        self._folder.save_checkpoint(step, self._state())
+        self._folder.write_evaluations(self._records)
+        self._publish()
         self._evaluated_at = step
         self._console.print(
             f"step {step:>12,}  reward {result:.4f} on {self._config.evaluation.suite} "
@@ -393,6 +425,7 @@ class _Training(BaseCallback):
             "step": self.num_timesteps,
             "updates": self.model._n_updates,
             "parameters": self.model.get_parameters(),
+            "variables": {name: value.detach() for name, value in _variables(self.model).items()},
             "best": dict(self._best.__dict__),
         }
         if isinstance(self.model, OffPolicyAlgorithm):
@@ -459,12 +492,25 @@ class _ScalarWriter(KVWriter):
         self._writer = writer
 
     def write(self, key_values: dict[str, Any], key_excluded: Any, step: int = 0) -> None:
-        for name, value in key_values.items():
-            if not name.startswith("time/") or name == "time/steps_per_second":
-                self._writer.scalar(name, float(value), step)
+        values = {name: float(value) for name, value in key_values.items()}
+        ours = ("time/steps_per_second",)
+        self._writer.scalars(
+            step,
+            {
+                name: value
+                for name, value in values.items()
+                if name in ours or not name.startswith("time/")
+            },
+        )
 
     def close(self) -> None:
         pass
+
+
+def _variables(model: BaseAlgorithm) -> dict[str, torch.Tensor]:
+    """What is learned outside of networks: the logarithm of SAC's entropy coefficient."""
+    _, names = model._get_torch_save_params()
+    return {name: getattr(model, name) for name in names}
 
 
 _REPLAY = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")

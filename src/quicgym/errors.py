@@ -8,6 +8,10 @@ class UserError(Exception):
     """What was asked cannot be done; the text says why, and what to do."""
 
 
+class RunError(UserError, ValueError):
+    """A run's folder cannot be used as asked; the text says why, and what to do."""
+
+
 class PolicyError(UserError, ValueError):
     """A policy's files are not what they should be; the text says which, and why."""
 

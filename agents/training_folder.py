@@ -22,13 +22,9 @@ from typing import Any
 
 import torch
 
-from quicgym.errors import UserError
+from quicgym.errors import RunError
 
 KEPT_CHECKPOINTS = 2
-
-
-class RunError(UserError, ValueError):
-    """A run's folder cannot be used; the text says why, and what to do."""
 
 
 @dataclass(frozen=True)
