@@ -16,7 +16,6 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
-from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -33,12 +32,11 @@ except ImportError as error:
     raise MissingExtraError("learned policies need PyTorch and safetensors") from error
 
 from quicgym.agents.networks import ACTIVATIONS, Actor, Architecture
-from quicgym.agents.policies import Decisions
+from quicgym.agents.policies import PRETRAINED, Decisions, PolicyError, pretrained_names
 from quicgym.envs.actions import ACTION_VERSION, action_space
 from quicgym.envs.observations import OBSERVATION_VERSION, observation_space
 from quicgym.envs.scenario import closest
 
-PRETRAINED = Path(str(files("quicgym.agents") / "pretrained"))
 ENVIRONMENT_KINDS = {
     "quicgym/Tuning-v0": "tuning",
     "quicgym/Rate-v0": "rate",
@@ -132,11 +130,6 @@ def action_count(kind: str) -> int:
     """Returns how many outputs a network has: coordinates of an action, or choices."""
     space = action_space(kind)
     return int(space.n) if isinstance(space, Discrete) else (space.shape or (1,))[0]
-
-
-def pretrained_names() -> list[str]:
-    """Returns the names of the policies that quicgym brings."""
-    return sorted(path.stem for path in PRETRAINED.glob("*.json"))
 
 
 def load_policy(name_or_path: str | Path, *, trust_zip: bool = False) -> Any:

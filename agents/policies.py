@@ -12,7 +12,9 @@ their actions are ignored.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from gymnasium.spaces import Space
@@ -23,6 +25,17 @@ from quicgym.controllers import switching_members
 from quicgym.envs.actions import action_space, preset_action
 from quicgym.envs.conversion import ControllerChoice
 from quicgym.envs.scenario import ScenarioError, closest
+
+BASELINES = (
+    "newreno", "newreno+", "cubic", "cubic+", "vegas", "ibcca", "ibcca-cubic", "bbr", "bbr-smooth",
+    "bbr-extended", "bbr-combined", "ebcc",
+)  # fmt: skip
+"""The hand-coded controllers: all of the catalogue's but those that something else steers."""
+PRETRAINED = Path(str(files("quicgym.agents") / "pretrained"))
+
+
+class PolicyError(ValueError):
+    """A learned policy cannot be loaded; the text says which, and why."""
 
 
 @dataclass(frozen=True)
@@ -168,28 +181,58 @@ def parse_parameters(text: str) -> dict[str, Any]:
     return parameters
 
 
-def find_policy(choice: str) -> Policy:
+def pretrained_names() -> list[str]:
+    """Returns the names of the learned policies that quicgym brings."""
+    return sorted(path.stem for path in PRETRAINED.glob("*.json"))
+
+
+def kind_of(choice: str) -> Literal["baseline", "static", "random", "learned"]:
+    """Returns what sort of policy a user names.
+
+    A baseline is a controller as the catalogue has it, static one with parameters of the user's.
+    """
+    controller, colon, _ = choice.partition(":")
+    if choice == "random":
+        return "random"
+    if controller in controllers.names():
+        return "static" if colon else "baseline"
+    return "learned"
+
+
+def find_policy(choice: str, *, trust_zip: bool = False) -> Policy:
     """Returns the policy that a user names.
 
     Args:
         choice: A controller of the catalogue, such as "cubic"; one with parameters, such as
             "ebcc:gamma=60,beta=0.7"; "random"; or what `load_policy` takes: the name of a published
             policy, or the path of one's JSON description.
+        trust_zip: As `load_policy` has it.
 
     Raises:
         ScenarioError: There is no such controller, parameter or policy.
-        PolicyError: The file is not what it should be.
+        PolicyError: The file is not what it should be, or the extra `train` is missing.
     """
-    controller, colon, parameters = choice.partition(":")
-    if choice == "random":
+    kind = kind_of(choice)
+    if kind == "random":
         return RandomPolicy(action_space("tuning"))
-    if controller in controllers.names():
+    if kind != "learned":
+        controller, colon, parameters = choice.partition(":")
         values = parse_parameters(parameters) if colon else {}
         try:
             controllers.find(controller).complete(values)
         except ValueError as error:
             raise ScenarioError(f"{choice}: {error}") from None
         return controller_policy(controller, action_space("tuning"), **values)
-    from quicgym.agents.learned import load_policy  # which needs the extra `train`
-
-    return load_policy(choice)
+    is_path = choice.endswith((".json", ".zip")) or "/" in choice or Path(choice).is_dir()
+    if not is_path and choice not in pretrained_names():
+        known = [*controllers.names(), "random", *pretrained_names()]
+        raise ScenarioError(
+            f"unknown policy {choice!r}; {closest(choice.partition(':')[0], known)}; or give the "
+            "path of a description (.json), or a training run's folder"
+        )
+    try:
+        from quicgym.agents.learned import load_policy
+    except ImportError as error:
+        raise PolicyError(f"{choice}: {error}") from None
+    policy: Policy = load_policy(choice, trust_zip=trust_zip)
+    return policy

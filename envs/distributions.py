@@ -40,12 +40,17 @@ from quicgym.envs.scenario import (
     closest,
     read_mahimahi,
 )
+from quicgym.envs.scenario_files import load_scenario, scenario_names
 
 CELLS = 8
 _RATE_MBPS = (1.0, 200.0)
 _RTT_MS = (10.0, 600.0)
 _STRIDE = 3  # has no divisor in common with CELLS: one held-out cell per row and per column
 _ACCESS_DELAY_MS = 1.0
+
+
+class UnknownNameError(ScenarioError):
+    """No distribution or suite has this name."""
 
 
 class _Model(BaseModel):
@@ -287,18 +292,42 @@ def suite_names() -> list[str]:
 
 
 def load_suite(name_or_path: str | Path) -> tuple[Scenario, ...]:
-    """Loads a suite, a fixed list of scenarios, by its name or from a YAML file.
+    """Loads a suite, a fixed list of scenarios.
+
+    Args:
+        name_or_path: One of `suite_names()`; the name of a scenario, a suite of one; or the path of
+            a YAML file: a list of scenarios, each written out or given as `load_scenario` takes it
+            (paths start at the file's folder), or a single scenario.
 
     Raises:
         ScenarioError: There is none, or it is not valid; the text names file, field and value.
     """
-    data, file, folder = _read_yaml(name_or_path, suite_names(), "suite")
+    text = str(name_or_path)
+    if text in scenario_names():
+        return (load_scenario(text),)
+    try:
+        data, file, folder = _read_yaml(name_or_path, suite_names(), "suite")
+    except UnknownNameError as error:
+        raise ScenarioError(f"{error}, or the name of a scenario") from None
+    if isinstance(data, dict):
+        return (load_scenario(Path(file)),)
     if not isinstance(data, list) or not data:
         raise ScenarioError(f"{file}: is no list of scenarios; give at least one")
+    return tuple(
+        _suite_entry(entry, f"{file}: {number}", folder) for number, entry in enumerate(data)
+    )
+
+
+def _suite_entry(entry: Any, place: str, folder: Path) -> Scenario:
     try:
-        return tuple(Scenario.model_validate(entry, context={"folder": folder}) for entry in data)
+        if not isinstance(entry, str):
+            return Scenario.model_validate(entry, context={"folder": folder})
+        is_path = entry.endswith((".yaml", ".yml")) or "/" in entry
+        return load_scenario(folder / entry if is_path else entry)
     except ValidationError as error:
-        raise ScenarioError(_explain(file, error)) from None
+        raise ScenarioError(_explain(place, error)) from None
+    except ScenarioError as error:
+        raise ScenarioError(f"{place}: {error}") from None
 
 
 def _read_yaml(name_or_path: str | Path, names: list[str], what: str) -> tuple[Any, str, Path]:
@@ -315,7 +344,7 @@ def _read_yaml(name_or_path: str | Path, names: list[str], what: str) -> tuple[A
         source = (DISTRIBUTIONS if what == "distribution" else SUITES) / f"{text}.yaml"
         content = source.read_text(encoding="utf-8")
     else:
-        raise ScenarioError(
+        raise UnknownNameError(
             f"unknown {what} {text!r}; {closest(text, names)}; or give a YAML's path"
         )
     try:

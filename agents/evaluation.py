@@ -1,0 +1,255 @@
+"""Policies over a suite of scenarios and seeds, and what can be said of them.
+
+`evaluate` runs the episodes; into its folder go runs.jsonl (one line per episode), results.parquet
+(one row per episode), evaluation.json (the summary) and series/ (the time series of seed 0).
+docs/evaluation.md explains what the summary has.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from quicgym import __version__, _core
+from quicgym.agents.evaluation_jobs import EvaluationJob, make_jobs
+from quicgym.agents.policies import kind_of
+from quicgym.agents.rollout import METRICS
+from quicgym.agents.statistics import Bootstrap
+from quicgym.envs.distributions import load_suite
+from quicgym.envs.rewards import Reward
+from quicgym.envs.scenario import Scenario
+from quicgym.envs.simulation import ns3_version
+from quicgym.jobs import RUNS_FILE, Outcome, run_jobs
+from quicgym.results_folder import prepare
+
+RESULTS = (RUNS_FILE, "results.parquet", "evaluation.json", "series", "figures")
+LEVEL_MARGIN = 0.01
+"""Within this share of the best baseline's reward, a policy is level with it."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What came out of an evaluation.
+
+    Attributes:
+        jobs: The episodes that were asked for.
+        outcome: What became of them.
+        runs: One row per finished episode: policy, scenario, engine, seed and METRICS.
+        document: The content of evaluation.json; None where the evaluation was interrupted.
+    """
+
+    jobs: Sequence[EvaluationJob]
+    outcome: Outcome
+    runs: pd.DataFrame
+    document: dict[str, Any] | None
+
+
+def evaluate(
+    policies: Sequence[str],
+    suite: str | Path,
+    seeds: int,
+    directory: Path,
+    *,
+    engine: str = "native",
+    reward: Reward | None = None,
+    workers: int = 1,
+    resume: bool = False,
+    trust_zip: bool = False,
+    keep_series: bool = True,
+    command: str = "",
+) -> Evaluation | None:
+    """Runs every policy in every scenario with the seeds 0 to `seeds` - 1, and sums it up.
+
+    Args:
+        policies: As `find_policy` takes them.
+        suite: As `load_suite` takes it.
+        seeds: How many.
+        directory: Where results go; those of an earlier run are moved aside.
+        engine: "native" or "ns3".
+        reward: What is earned; None: the default.
+        workers: Processes.
+        resume: Go on with what the directory holds.
+        trust_zip: Accept models that Stable-Baselines3 saved; loading one runs code in it.
+        keep_series: Keep the time series of seed 0.
+        command: The command line, to be kept with the results.
+
+    Returns:
+        None where the directory cannot be written to; the user has been told then.
+
+    Raises:
+        ScenarioError, PolicyError, Ns3MissingError: As `make_jobs` and `load_suite`.
+    """
+    scenarios = load_suite(suite)
+    reward = reward or Reward()
+    jobs = make_jobs(
+        policies,
+        scenarios,
+        seeds,
+        engine=engine,
+        reward=reward,
+        trust_zip=trust_zip,
+        series_folder=directory / "series" if keep_series else None,
+    )
+    if not prepare(directory, RESULTS, resume=resume):
+        return None
+    outcome = run_jobs(jobs, directory, workers, resume=resume, title="episodes")
+    finished = [outcome.finished[job.key] for job in jobs if job.key in outcome.finished]
+    runs = pd.DataFrame(finished, columns=["policy", "scenario", "engine", "seed", *METRICS])
+    runs = runs.astype(dict.fromkeys(METRICS, float))
+    if outcome.interrupted:
+        return Evaluation(jobs, outcome, runs, None)
+    about = {
+        "suite": str(suite),
+        "engine": engine,
+        "seeds": list(range(seeds)),
+        "reward": asdict(reward),
+        "version": __version__,
+        "commit": _core.commit,
+        "ns3_version": ns3_version(),
+        "command": command,
+    }
+    document = about | summarize(runs, list(dict.fromkeys(policies)), scenarios, seeds)
+    text = json.dumps(document, indent=1, allow_nan=False)
+    (directory / "evaluation.json").write_text(text + "\n", encoding="utf-8")
+    runs.attrs.update(about)
+    runs.to_parquet(directory / "results.parquet")
+    return Evaluation(jobs, outcome, runs, document)
+
+
+def scores_of(
+    runs: pd.DataFrame, policies: Sequence[str], scenarios: Sequence[str], seeds: int
+) -> np.ndarray:
+    """Returns the rewards: policies x scenarios x seeds, nan where a run is missing."""
+    table = _table(runs, policies, scenarios, seeds)
+    shape = (len(policies), len(scenarios), seeds)
+    return table["reward"].to_numpy(dtype=float).reshape(shape)
+
+
+def summarize(
+    runs: pd.DataFrame, policies: Sequence[str], scenarios: Sequence[Scenario], seeds: int
+) -> dict[str, Any]:
+    """Returns the part of evaluation.json that is computed.
+
+    Args:
+        runs: One row per episode.
+        policies: Those that were asked for.
+        scenarios: Of the suite.
+        seeds: How many were asked for.
+
+    Returns:
+        "policies", best first; "differences" of each to all below it; "missing": the runs that
+        failed. A policy with a missing run has no aggregate and no difference, only what its other
+        runs say of each scenario.
+    """
+    names = [scenario.name for scenario in scenarios]
+    scores = scores_of(runs, policies, names, seeds)
+    complete = [index for index in range(len(policies)) if np.isfinite(scores[index]).all()]
+    bootstrap = Bootstrap(scores[complete]) if complete else None
+    places = {policies[index]: place for place, index in enumerate(complete)}
+    shares = _level_shares(scores, policies)
+    grouped = _table(runs, policies, names, seeds)[list(METRICS)].groupby(level=[0, 1], sort=False)
+    means: dict[tuple[str, str], dict[str, float]] = grouped.mean().to_dict("index")  # type: ignore[assignment]
+    counts = grouped.count()["reward"]
+    deviations = grouped["reward"].agg(_deviation)
+    entries: list[dict[str, Any]] = []
+    for policy in policies:
+        place = places.get(policy)
+        estimate = None
+        if bootstrap is not None and place is not None:
+            estimate = bootstrap.interquartile_mean(place)
+        entries.append(
+            {
+                "policy": policy,
+                "kind": kind_of(policy),
+                "iqm_reward": estimate.value if estimate else None,
+                "iqm_low": estimate.low if estimate else None,
+                "iqm_high": estimate.high if estimate else None,
+                "level_share": shares.get(policy),
+                "mean": _mean_over(means[policy, name] for name in names) if estimate else None,
+                "scenarios": [
+                    {
+                        "scenario": name,
+                        "seeds": int(counts[policy, name]),
+                        **{metric: _number(value) for metric, value in means[policy, name].items()},
+                        "reward_std": _number(deviations[policy, name]),
+                    }
+                    for name in names
+                ],
+            }
+        )
+    # Best first, in the order given where two are equal, those without an aggregate last.
+    entries.sort(key=lambda entry: (entry["iqm_reward"] is None, -(entry["iqm_reward"] or 0.0)))
+    ranked = [entry["policy"] for entry in entries if entry["policy"] in places]
+    differences = []
+    for index, first in enumerate(ranked):
+        for second in ranked[index + 1 :]:
+            assert bootstrap is not None
+            pair = places[first], places[second]
+            difference = bootstrap.difference(*pair)
+            probability = bootstrap.probability_of_improvement(*pair)
+            differences.append(
+                {
+                    "a": first,
+                    "b": second,
+                    "iqm_difference": difference.value,
+                    "low": difference.low,
+                    "high": difference.high,
+                    "probability_of_improvement": probability.value,
+                    "probability_low": probability.low,
+                    "probability_high": probability.high,
+                }
+            )
+    missing = [
+        {"policy": policies[p], "scenario": names[s], "seed": int(seed)}
+        for p, s, seed in np.argwhere(~np.isfinite(scores))
+    ]
+    return {"policies": entries, "differences": differences, "missing": missing}
+
+
+def _level_shares(scores: np.ndarray, policies: Sequence[str]) -> dict[str, float]:
+    """The share of scenarios in which a policy is at least level with the best baseline.
+
+    Empty without baselines, or where a baseline lacks runs: the best one is not known then.
+    """
+    baselines = [index for index, policy in enumerate(policies) if kind_of(policy) == "baseline"]
+    means = scores.mean(axis=2)
+    if not baselines or not np.isfinite(means[baselines]).all():
+        return {}
+    best = means[baselines].max(axis=0)
+    level = means >= best - LEVEL_MARGIN * np.abs(best)
+    return {
+        policy: float(level[index].mean())
+        for index, policy in enumerate(policies)
+        if np.isfinite(means[index]).all()
+    }
+
+
+def _table(
+    runs: pd.DataFrame, policies: Sequence[str], scenarios: Sequence[str], seeds: int
+) -> pd.DataFrame:
+    levels = {"policy": policies, "scenario": scenarios, "seed": range(seeds)}
+    index = pd.MultiIndex.from_product(list(levels.values()), names=list(levels))
+    return runs.set_index(list(levels)).reindex(index)
+
+
+def _deviation(values: pd.Series) -> float:
+    """The sample standard deviation; exactly 0 where all are equal, nan of fewer than two."""
+    there = values.dropna()
+    if len(there) > 1 and there.min() == there.max():
+        return 0.0
+    return float(there.std())
+
+
+def _mean_over(scenarios: Iterable[dict[str, float]]) -> dict[str, float | None]:
+    """The mean of each metric over the scenarios that have it."""
+    return {str(name): _number(value) for name, value in pd.DataFrame(scenarios).mean().items()}
+
+
+def _number(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None

@@ -1,0 +1,147 @@
+"""What scores over scenarios and seeds say of policies, and how sure that is.
+
+Scores are an array of policies x scenarios x seeds. After Agarwal, Schwarzer, Castro, Courville and
+Bellemare, "Deep Reinforcement Learning at the Edge of the Statistical Precipice" (NeurIPS 2021):
+
+- **Interquartile mean (IQM)**: the mean of the middle half of all scores of a policy (section 4.3).
+- **Intervals**: 95%, by the percentiles of a stratified bootstrap (section 4.1): each resample
+  draws as many seeds as there are, with replacement, within each scenario.
+- **Performance profile**: the share of a policy's scores above tau, for each tau (section 4.2).
+- **Probability of improvement**: P(X > Y) over all pairs of seeds of a scenario, a tie counts one
+  half, averaged over scenarios.
+
+Seed k is the same network for every policy, so a resample draws the same seeds for all of them:
+a difference has an interval of its own, narrower than those of its two sides suggest. All intervals
+are about seeds: what other seeds on the *same* scenarios would give. A scenario that draws nothing
+adds no width. What other scenarios would give is another question, which a suite chosen by hand
+cannot answer.
+
+numpy and SciPy have all that this needs, so the paper's library, rliable, is no dependency.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import trim_mean
+
+RESAMPLES = 2000
+LEVEL_PERCENT = 95.0
+_CHUNK = 50  # resamples at a time: memory is 50 times the scores of a policy
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number with its 95% interval.
+
+    Attributes:
+        value: From all scores.
+        low: The interval's lower end; None with a single seed, which tells nothing of others.
+        high: Its upper end.
+    """
+
+    value: float
+    low: float | None
+    high: float | None
+
+
+def interquartile_mean(scores: np.ndarray) -> np.ndarray:
+    """Returns the mean of the middle half of the scores along the last axis.
+
+    A quarter of them, rounded down to whole scores, is left out at either end.
+    """
+    return np.asarray(trim_mean(scores, 0.25, axis=-1))
+
+
+def performance_profiles(scores: np.ndarray, thresholds: np.ndarray) -> np.ndarray:
+    """Returns the share of each policy's scores above each threshold: policies x thresholds."""
+    flat = np.sort(_checked(scores).reshape(len(scores), -1), axis=1)
+    below = np.array([np.searchsorted(row, thresholds, side="right") for row in flat])
+    return 1 - below / flat.shape[1]
+
+
+class Bootstrap:
+    """The same resamples of the seeds, for everything that is asked of some scores.
+
+    Args:
+        scores: Policies x scenarios x seeds.
+        resamples: How many.
+        seed: Of the draws: the same scores give the same intervals.
+
+    Raises:
+        ValueError: The scores have another shape, or are not all finite.
+    """
+
+    def __init__(self, scores: np.ndarray, resamples: int = RESAMPLES, seed: int = 0) -> None:
+        """Computes each policy's interquartile mean in each resample."""
+        self._scores = _checked(scores)
+        self._resamples = resamples
+        self._seed = seed
+        self._values = interquartile_mean(self._scores.reshape(len(scores), -1))
+        scenarios = np.arange(self._scores.shape[1])[:, None]
+
+        def of_all(drawn: np.ndarray) -> np.ndarray:
+            return np.stack(
+                [
+                    interquartile_mean(policy[scenarios, drawn].reshape(len(drawn), -1))
+                    for policy in self._scores
+                ],
+                axis=1,
+            )
+
+        self._resampled = self._each_chunk(of_all)
+
+    def interquartile_mean(self, policy: int) -> Estimate:
+        """Returns a policy's interquartile mean."""
+        return self._estimate(self._values[policy], self._resampled[:, policy])
+
+    def difference(self, first: int, second: int) -> Estimate:
+        """Returns the first policy's interquartile mean minus the second's."""
+        return self._estimate(
+            self._values[first] - self._values[second],
+            self._resampled[:, first] - self._resampled[:, second],
+        )
+
+    def probability_of_improvement(self, first: int, second: int) -> Estimate:
+        """Returns the probability that a run of the first scores above one of the second."""
+        scores, others = self._scores[first, :, :, None], self._scores[second, :, None, :]
+        wins = np.where(scores > others, 1.0, np.where(scores == others, 0.5, 0.0))
+        scenarios, seeds = wins.shape[:2]
+
+        def mean_wins(drawn: np.ndarray) -> np.ndarray:
+            # How often each seed was drawn says all: no pair of seeds is compared again.
+            rows = np.arange(len(drawn) * scenarios).reshape(len(drawn), scenarios, 1)
+            counts = np.bincount((rows * seeds + drawn).ravel(), minlength=rows.size * seeds)
+            shares = (counts / seeds).reshape(len(drawn), scenarios, seeds).swapaxes(0, 1)
+            return np.asarray(np.mean(np.sum(shares @ wins * shares, axis=-1), axis=0))
+
+        return self._estimate(float(wins.mean()), self._each_chunk(mean_wins))
+
+    def _each_chunk(self, statistic: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        return np.concatenate([statistic(drawn) for drawn in self._draws()])
+
+    def _draws(self) -> Iterator[np.ndarray]:
+        """Yields the drawn seeds: resamples x scenarios x seeds, the same ones at each call."""
+        _, scenarios, seeds = self._scores.shape
+        random = np.random.default_rng(self._seed)
+        for begin in range(0, self._resamples, _CHUNK):
+            rows = min(_CHUNK, self._resamples - begin)
+            yield random.integers(seeds, size=(rows, scenarios, seeds))
+
+    def _estimate(self, value: float, resampled: np.ndarray) -> Estimate:
+        if self._scores.shape[2] < 2:
+            return Estimate(float(value), None, None)
+        tail = (100 - LEVEL_PERCENT) / 2
+        low, high = np.percentile(resampled, [tail, 100 - tail])
+        return Estimate(float(value), float(low), float(high))
+
+
+def _checked(scores: np.ndarray) -> np.ndarray:
+    array = np.asarray(scores, dtype=float)
+    if array.ndim != 3 or 0 in array.shape:
+        raise ValueError(f"scores of shape {array.shape}: give policies x scenarios x seeds")
+    if not np.isfinite(array).all():
+        raise ValueError("scores that are not finite: leave out policies with missing runs")
+    return array
