@@ -9,11 +9,12 @@ PACKAGES := agents benchmarks configs controllers envs src
 SOURCES := CMakeLists.txt pyproject.toml README.md LICENSE $(shell find sim $(PACKAGES) -type f -not -path '*/__pycache__/*')
 CPP := $(shell find sim controllers -name '*.cpp' -o -name '*.hpp')
 
-.PHONY: help setup baselines test test-long lint format speed parity sanitize clean
+.PHONY: help setup baselines leaderboard test test-long lint format speed parity sanitize clean
 
 help:
 	@echo "make setup      build and install quicgym into $(VENV)"
 	@echo "make baselines  print the papers' tables, ours beside the printed values"
+	@echo "make leaderboard  evaluate all policies on both engines; writes docs/leaderboard.md"
 	@echo "make test       run the tests          make test-long  those that take minutes"
 	@echo "make lint       ruff, mypy, clang-format          make format     rewrite"
 	@echo "make speed      CPU time per packet    make parity     native engine against ns-3"
@@ -36,6 +37,11 @@ setup: $(VENV)/installed
 
 baselines: setup
 	$(BIN)/quicgym baselines $(ARGS)
+
+# Learned policies need PyTorch.
+leaderboard:
+	$(MAKE) setup EXTRAS=dev,ns3,train
+	$(BIN)/python -m quicgym.benchmarks.leaderboard $(ARGS)
 
 test: setup
 	$(BIN)/pytest -n auto -m "not long" $(ARGS)

@@ -114,8 +114,9 @@ class Bootstrap:
             # How often each seed was drawn says all: no pair of seeds is compared again.
             rows = np.arange(len(drawn) * scenarios).reshape(len(drawn), scenarios, 1)
             counts = np.bincount((rows * seeds + drawn).ravel(), minlength=rows.size * seeds)
-            shares = (counts / seeds).reshape(len(drawn), scenarios, seeds).swapaxes(0, 1)
-            return np.asarray(np.mean(np.sum(shares @ wins * shares, axis=-1), axis=0))
+            drawn_times = counts.reshape(len(drawn), scenarios, seeds).swapaxes(0, 1).astype(float)
+            pairs_won = np.sum(drawn_times @ wins * drawn_times, axis=-1)
+            return np.asarray(np.mean(pairs_won / seeds**2, axis=0))
 
         return self._estimate(float(wins.mean()), self._each_chunk(mean_wins))
 

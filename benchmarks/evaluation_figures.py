@@ -15,6 +15,12 @@ from quicgym.benchmarks.drawings import PALETTE
 from quicgym.benchmarks.figures import STYLE
 
 DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.2)))
+COLOURS = {
+    "baseline": PALETTE[0],
+    "static": PALETTE[1],
+    "learned": PALETTE[3],
+    "random": PALETTE[6],
+}
 LONGEST_NAME = 36
 
 
@@ -59,16 +65,30 @@ def _title(document: dict[str, Any]) -> str:
 def _intervals(document: dict[str, Any], entries: Sequence[dict[str, Any]]) -> Figure:
     figure = Figure(figsize=(6.4, 1.3 + 0.3 * len(entries)))
     axes = figure.subplots()
+    kinds = list(dict.fromkeys(entry["kind"] for entry in entries))
     for place, entry in enumerate(entries):
         value, low, high = (entry[key] for key in ("iqm_reward", "iqm_low", "iqm_high"))
-        colour = PALETTE[0] if entry["kind"] == "baseline" else PALETTE[3]
+        colour = COLOURS[entry["kind"]]
         if low is not None:
             axes.plot([low, high], [place, place], color=colour, linewidth=6, alpha=0.35)
-        axes.plot(value, place, marker="|", markersize=11, markeredgewidth=2, color=colour)
+        first = entry["kind"] in kinds
+        axes.plot(
+            value,
+            place,
+            linestyle="none",
+            marker="|",
+            markersize=11,
+            markeredgewidth=2,
+            color=colour,
+            label=entry["kind"] if first else None,
+        )
+        if first:
+            kinds.remove(entry["kind"])
     axes.set_yticks(range(len(entries)), _names(entries))
     axes.set_ylim(len(entries) - 0.5, -0.5)
-    interval = " and its 95% interval over seeds" if len(document["seeds"]) > 1 else ""
-    axes.set_xlabel(f"interquartile mean of the reward ({document['reward']['name']}){interval}")
+    interval = ", 95% interval over seeds" if len(document["seeds"]) > 1 else ""
+    axes.set_xlabel(f"interquartile mean reward{interval}")
+    axes.legend()
     figure.suptitle(_title(document))
     return figure
 
@@ -95,7 +115,7 @@ def _profiles(
     axes.set_ylim(0, 1)
     axes.set_xlabel(f"τ: reward of a run ({document['reward']['name']})")
     axes.set_ylabel("share of runs with reward > τ")
-    figure.legend(loc="outside right upper")
+    figure.legend(loc="outside right center")
     figure.suptitle(_title(document))
     return figure
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from pathlib import Path
 
 from quicgym.configs.paper import (
     Check,
@@ -22,9 +23,11 @@ SCENARIOS: Traversable = files(__name__) / "scenarios"
 DISTRIBUTIONS: Traversable = files(__name__) / "distributions"
 SUITES: Traversable = files(__name__) / "suites"
 TRAINING: Traversable = files(__name__) / "training"
+LEADERBOARD = Path(str(files(__name__) / "leaderboard.yaml"))
 
 __all__ = [
     "DISTRIBUTIONS",
+    "LEADERBOARD",
     "SCENARIOS",
     "SUITES",
     "TRAINING",

@@ -3,9 +3,10 @@
 import gymnasium
 import numpy as np
 import pytest
+import yaml
 
 import quicgym
-from quicgym.envs import ScenarioError, load_distribution, load_suite
+from quicgym.envs import ScenarioError, load_distribution, load_scenario, load_suite
 from quicgym.envs.distributions import distribution_names, is_held_out, suite_names
 
 
@@ -33,7 +34,7 @@ def test_training_never_draws_a_held_out_path(name):
 
 def test_the_held_out_suite_is_64_held_out_paths_in_every_size():
     suite = load_suite("heldout")
-    assert suite_names() == ["heldout", "validation"]
+    assert suite_names() == ["heldout", "papers", "validation"]
     assert len({scenario.name for scenario in suite}) == len(suite) == 64
     assert all(is_held_out(*path(scenario)) for scenario in suite)
     rates, rtts = zip(*map(path, suite), strict=True)
@@ -57,6 +58,35 @@ def test_the_validation_suite_is_training_paths_and_none_held_out():
     assert any(scenario.bottleneck.rate_schedule for scenario in suite)
     heldout = {scenario.name for scenario in load_suite("heldout")}
     assert not heldout & {scenario.name for scenario in suite}
+
+
+def test_the_papers_suite_has_their_wired_scenarios_with_a_flow_for_a_policy():
+    suite = load_suite("papers")
+    assert len({scenario.name for scenario in suite}) == len(suite) == 21
+    for scenario in suite:
+        scenario.check_engine("native")
+        assert any(flow.controller is None for flow in scenario.flows)
+        assert scenario.bottleneck.rate_mbps * scenario.duration_s <= 600  # megabits
+
+
+def test_a_suite_may_name_its_scenarios(tmp_path):
+    (tmp_path / "own.yaml").write_text(
+        yaml.safe_dump(
+            {**load_scenario("ebcc-single").model_dump(exclude_none=True), "name": "own"}
+        ),
+        encoding="utf-8",
+    )
+    file = tmp_path / "suite.yaml"
+    file.write_text("- ebcc-flows-3\n- own.yaml\n", encoding="utf-8")
+    assert [scenario.name for scenario in load_suite(file)] == ["ebcc-flows-3", "own"]
+    assert load_suite(tmp_path / "own.yaml")[0].name == "own"
+    assert load_suite("ebcc-flows-3") == (load_scenario("ebcc-flows-3"),)
+    file.write_text("- ebcc-flows-3\n- ebcc-flows-33\n", encoding="utf-8")
+    with pytest.raises(ScenarioError, match="suite.yaml: 1: .*did you mean ebcc-flows-3?"):
+        load_suite(file)
+    file.write_text("- {name: own, duration_s: -1}\n", encoding="utf-8")
+    with pytest.raises(ScenarioError, match="suite.yaml: 0: duration_s = -1"):
+        load_suite(file)
 
 
 def test_one_cell_of_each_row_and_column_is_held_out():

@@ -1,0 +1,195 @@
+"""All baselines, static and learned policies on both engines, into docs/leaderboard.md.
+
+    python -m quicgym.benchmarks.leaderboard        # or: make leaderboard
+
+The policies are those of configs/leaderboard.yaml. Each suite and engine is an evaluation of its
+own with a folder in the results, so --resume goes on after an interruption.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import yaml
+from pydantic import TypeAdapter, ValidationError
+
+from quicgym import Ns3MissingError, ScenarioError
+from quicgym.agents.evaluation import evaluate
+from quicgym.agents.evaluation_jobs import EvaluationJob, make_jobs
+from quicgym.agents.policies import PolicyError, kind_of
+from quicgym.benchmarks.evaluate import report_missing
+from quicgym.benchmarks.leaderboard_page import ENGINES, Entry, evaluate_command, page
+from quicgym.benchmarks.run_time import Estimate, in_words
+from quicgym.benchmarks.simulations import Job
+from quicgym.configs import LEADERBOARD
+from quicgym.console import say
+from quicgym.envs.distributions import load_suite
+from quicgym.jobs import read_finished, report_failures, report_interruption
+
+SUITES = ("papers", "heldout")
+SEEDS, NS3_SEEDS = 10, 2
+DECISION_INTERVAL_S = 0.1
+DECISION_CPU_S = {"baseline": 1e-5, "static": 1e-5, "random": 1e-4, "learned": 2e-4}
+"""About what deciding costs, on top of the packets."""
+COMMAND = "python -m quicgym.benchmarks.leaderboard"
+
+
+class LeaderboardError(ValueError):
+    """The list of policies is not valid; the text says where."""
+
+
+def load_entries(path: Path) -> list[Entry]:
+    """Loads the list of policies.
+
+    Raises:
+        LeaderboardError: It is not valid; the text names file, field, value and remedy.
+    """
+    try:
+        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+        entries = TypeAdapter(list[Entry]).validate_python(data)
+    except OSError as error:
+        raise LeaderboardError(f"{path}: {error.strerror}; give the path of a YAML file") from None
+    except yaml.YAMLError as error:
+        raise LeaderboardError(f"{path}: not valid YAML: {error}") from None
+    except ValidationError as error:
+        raise LeaderboardError(
+            "\n".join(
+                f"{path}: {'.'.join(map(str, entry['loc']))} = {entry['input']!r}: {entry['msg']}"
+                for entry in error.errors()
+            )
+        ) from None
+    if not entries:
+        raise LeaderboardError(f"{path}: has no policy; list at least one")
+    for index, entry in enumerate(entries):
+        if kind_of(entry.policy) != entry.kind:
+            raise LeaderboardError(
+                f"{path}: {index}.kind = {entry.kind!r}: {entry.policy} is {kind_of(entry.policy)}"
+            )
+        for field in ("name", "policy"):
+            if sum(getattr(other, field) == getattr(entry, field) for other in entries) > 1:
+                raise LeaderboardError(
+                    f"{path}: {index}.{field} = {getattr(entry, field)!r}: is there twice; "
+                    "leave one out"
+                )
+    return entries
+
+
+def leaderboard(
+    suite: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="May be given again. Default: papers and heldout."),
+    ] = None,
+    engine: Annotated[
+        list[str] | None,
+        typer.Option(metavar="native|ns3", help="May be given again. Default: both."),
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=2, metavar="N", help="On the native engine.")] = SEEDS,
+    ns3_seeds: Annotated[
+        int, typer.Option(min=2, metavar="N", help="On ns-3, about 130 times as slow.")
+    ] = NS3_SEEDS,
+    policies: Annotated[
+        Path, typer.Option(metavar="YAML", help="The list of policies.")
+    ] = LEADERBOARD,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Processes. Default: all cores.")
+    ] = None,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The page.")] = Path(
+        "docs/leaderboard.md"
+    ),
+    results: Annotated[
+        Path, typer.Option(metavar="DIR", help="Where the evaluations are written.")
+    ] = Path("results/leaderboard"),
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Skip the runs that the results already hold.")
+    ] = False,
+) -> None:
+    """Evaluate the leaderboard's policies and write its page."""
+    entries = load_entries(policies)
+    choices = [entry.policy for entry in entries]
+    workers = jobs or os.cpu_count() or 1
+    sections = [
+        (name, known, ns3_seeds if known == "ns3" else seeds)
+        for known in dict.fromkeys(engine or ENGINES)
+        for name in dict.fromkeys(suite or SUITES)
+    ]
+    wanted = [
+        make_jobs(choices, load_suite(name), count, engine=known) for name, known, count in sections
+    ]
+    folders = [results / f"{Path(name).stem}-{known}" for name, known, _ in sections]
+    titles = [f"{name}, {ENGINES[known]}" for name, known, _ in sections]
+    _announce(dict(zip(titles, wanted, strict=True)), folders if resume else [], workers)
+    documents: list[dict[str, Any]] = []
+    for (name, known, count), folder, title in zip(sections, folders, titles, strict=True):
+        say(title)
+        evaluation = evaluate(
+            choices,
+            name,
+            count,
+            folder,
+            engine=known,
+            workers=workers,
+            resume=resume,
+            keep_series=False,
+            command=evaluate_command(name, known, count, entries),
+        )
+        if evaluation is None:
+            raise typer.Exit(2)
+        report_failures(evaluation.outcome.failures)
+        if evaluation.document is None:
+            report_interruption(
+                evaluation.outcome, evaluation.jobs, folder, _command(), resumed=resume
+            )
+            raise typer.Exit(130)
+        report_missing(evaluation.document)
+        documents.append(evaluation.document)
+    if any(document["missing"] for document in documents):
+        say(f"{out} is not written, because runs are missing")
+        raise typer.Exit(1)
+    changed = [f"--suite {name}" for name in suite or ()]
+    changed += [f"--engine {name}" for name in engine or ()]
+    changed += [f"--seeds {seeds}"] if seeds != SEEDS else []
+    changed += [f"--ns3-seeds {ns3_seeds}"] if ns3_seeds != NS3_SEEDS else []
+    changed += [f"--policies {policies}"] if policies != LEADERBOARD else []
+    command = " ".join([COMMAND, *changed]) if changed else "make leaderboard"
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        out.write_text(page(entries, documents, command), encoding="utf-8")
+    except OSError as error:
+        raise LeaderboardError(f"{out}: {error.strerror}; give another file with --out") from None
+    say(f"the leaderboard is {out}; its evaluations are in {results}")
+
+
+def _announce(wanted: dict[str, list[EvaluationJob]], kept_in: list[Path], workers: int) -> None:
+    """Says how long it will take."""
+    kept = {key for folder in kept_in for key in read_finished(folder)}
+    estimate = Estimate()
+    say(f"{sum(map(len, wanted.values()))} episodes with {workers} processes:")
+    for title, jobs in wanted.items():
+        new = [job for job in jobs if job.key not in kept]
+        seconds = sum(
+            estimate.cpu_s(Job(job.scenario, None, job.engine, job.seed))
+            + job.scenario.duration_s / DECISION_INTERVAL_S * DECISION_CPU_S[kind_of(job.policy)]
+            for job in new
+        )
+        say(f"  {title}: {len(new)} to run of {len(jobs)}, about {in_words(seconds / workers)}")
+
+
+def _command() -> str:
+    return " ".join([COMMAND, *sys.argv[1:]])
+
+
+def main() -> None:
+    """Runs the command; bad input ends with exit status 2 and a message, without a traceback."""
+    try:
+        typer.run(leaderboard)
+    except (LeaderboardError, ScenarioError, PolicyError, Ns3MissingError) as error:
+        print(f"quicgym: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

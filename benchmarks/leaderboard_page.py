@@ -1,0 +1,209 @@
+"""docs/leaderboard.md: what the evaluations of the leaderboard's policies say, as Markdown.
+
+It holds nothing that changes from run to run: the same policies, version and commit give the same
+bytes.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from quicgym.agents.evaluation import LEVEL_MARGIN
+from quicgym.benchmarks.evaluate import number
+
+ENGINES = {"native": "native engine", "ns3": "ns-3"}
+COLUMNS = {
+    "reward": ("mean", ".4f"),
+    "throughput_share": ("throughput share", ".3f"),
+    "loss_rate": ("loss rate", ".4f"),
+    "jain_of_intervals": ("Jain", ".3f"),
+    "goodput_mbps": ("goodput (Mbps)", ".2f"),
+    "agent_goodput_mbps": ("agent's goodput (Mbps)", ".2f"),
+    "loss_percent": ("loss (%)", ".2f"),
+    "mean_rtt_ms": ("RTT (ms)", ".1f"),
+    "mean_queue_delay_ms": ("queueing delay (ms)", ".1f"),
+}
+READING = """\
+IQM is the interquartile mean of the reward over all scenarios and seeds; brackets are 95% intervals
+over seeds ([evaluation.md](evaluation.md) has the formulas). All other columns are means over the
+scenarios. An episode's reward is the mean over its decisions of
+
+    throughput share − 5 · loss rate − 1 · (1 − Jain)
+
+and the three columns after it are these terms, so that it shows how a policy earns its reward.
+Goodput is the mean over all flows of a scenario, the agent's goodput that of the flows that have
+the policy: one that takes from others what it wins raises the second and not the first. "Level" is
+the share of the scenarios with a reward at most 1% below the best baseline's there.
+"""
+
+
+class Entry(BaseModel):
+    """A policy of configs/leaderboard.yaml."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str = Field(min_length=1)
+    """As tables show it."""
+    policy: str = Field(min_length=1)
+    """As `find_policy` takes it."""
+    kind: Literal["baseline", "static", "learned"]
+    group: str | None = None
+    """Learned policies of one group differ by their training seed alone."""
+    note: str = ""
+
+
+def page(entries: Sequence[Entry], documents: Sequence[dict[str, Any]], command: str) -> str:
+    """Returns the page.
+
+    Args:
+        entries: The policies, in the order of the file.
+        documents: The content of each evaluation.json, a section each.
+        command: What makes the page again.
+    """
+    first = documents[0]
+    ns3 = any(document["engine"] == "ns3" for document in documents)
+    version = f"quicgym {first['version']}, commit {first['commit']}"
+    if ns3:
+        version += f", ns-3 {first['ns3_version']}"
+    parts = [
+        "# Leaderboard",
+        f"Made by `{command}` with {version}; do not edit.",
+        READING.strip(),
+        "## Policies",
+        _table(
+            ["policy", "`--policy`", "kind", "what it is"],
+            [[entry.name, f"`{entry.policy}`", entry.kind, entry.note] for entry in entries],
+        ),
+    ]
+    for document in documents:
+        parts += _section(document, {entry.policy: entry for entry in entries})
+    return "\n\n".join(parts) + "\n"
+
+
+def evaluate_command(suite: str, engine: str, seeds: int, entries: Sequence[Entry]) -> str:
+    """Returns the command that does the same evaluation alone."""
+    policies = [entry.policy for entry in entries]
+    options = ["--suite", suite, "--engine", engine, "--seeds", str(seeds)]
+    return shlex.join(["quicgym", "evaluate", "--policy", *policies, *options])
+
+
+def _section(document: dict[str, Any], entries: Mapping[str, Entry]) -> Iterator[str]:
+    ranked = document["policies"]
+    scenarios, seeds = len(ranked[0]["scenarios"]), document["seeds"]
+    which = "seed 0" if len(seeds) == 1 else f"seeds 0 to {seeds[-1]}"
+    yield f"## Suite `{document['suite']}`, {ENGINES[document['engine']]}"
+    yield f"{scenarios} scenarios, {which}:"
+    yield f"    {document['command']}"
+    yield _table(
+        ["policy", "IQM", "95% interval", *(name for name, _ in COLUMNS.values()), "level (%)"],
+        [_row(entry, entries) for entry in ranked],
+        align="l" + "r" * (len(COLUMNS) + 3),
+    )
+    best = {
+        kind: next((row for row in ranked if entries[row["policy"]].kind == kind), None)
+        for kind in ("baseline", "static", "learned")
+    }
+    learned, baseline = best["learned"], best["baseline"]
+    if learned is None:
+        return
+    lines = []
+    for kind, other in (("baseline", baseline), ("static", best["static"])):
+        if other is not None:
+            what = "hand-coded baseline" if kind == "baseline" else "static parameters"
+            lines.append(_difference(document, learned, other, what, entries))
+    if baseline is not None:
+        lines.append(
+            _levels(
+                learned,
+                [row for row in ranked if entries[row["policy"]].kind == "baseline"],
+                entries,
+            )
+        )
+    yield "\n".join(f"- {line}" for line in lines)
+    yield from _spread(ranked, entries)
+
+
+def _row(row: dict[str, Any], entries: Mapping[str, Entry]) -> list[str]:
+    share = row["level_share"]
+    interval = "–" if row["iqm_low"] is None else f"[{row['iqm_low']:.4f}, {row['iqm_high']:.4f}]"
+    return [
+        entries[row["policy"]].name,
+        number(row["iqm_reward"], ".4f"),
+        interval,
+        *(number(row["mean"][metric], form) for metric, (_, form) in COLUMNS.items()),
+        number(None if share is None else 100 * share, ".0f"),
+    ]
+
+
+def _difference(
+    document: dict[str, Any],
+    learned: dict[str, Any],
+    other: dict[str, Any],
+    what: str,
+    entries: Mapping[str, Entry],
+) -> str:
+    """Learned minus other, whichever is ahead."""
+    pair = {learned["policy"], other["policy"]}
+    found = next(entry for entry in document["differences"] if {entry["a"], entry["b"]} == pair)
+    value, low, high = (found[key] for key in ("iqm_difference", "low", "high"))
+    chance = found["probability_of_improvement"]
+    if found["a"] != learned["policy"]:
+        value, chance = -value, 1 - chance
+        low, high = (None, None) if low is None else (-high, -low)
+    interval = "" if low is None else f", 95% interval [{low:.4f}, {high:.4f}]"
+    return (
+        f"best learned ({entries[learned['policy']].name}) − best {what} "
+        f"({entries[other['policy']].name}): {value:+.4f}{interval}; "
+        f"probability of improvement {chance:.2f}"
+    )
+
+
+def _levels(
+    learned: dict[str, Any], baselines: Sequence[dict[str, Any]], entries: Mapping[str, Entry]
+) -> str:
+    """In how many scenarios the best learned policy keeps up, and where it does not."""
+    behind = []
+    for place, cell in enumerate(learned["scenarios"]):
+        best = max(row["scenarios"][place]["reward"] for row in baselines)
+        if cell["reward"] < best - LEVEL_MARGIN * abs(best):
+            behind.append((cell["reward"] - best, cell["scenario"]))
+    total = len(learned["scenarios"])
+    text = (
+        f"{entries[learned['policy']].name} is at least level with the best baseline of the "
+        f"scenario in {total - len(behind)} of {total}"
+    )
+    if behind:
+        worst = ", ".join(f"{name} ({value:+.3f})" for value, name in sorted(behind)[:5])
+        text += f"; furthest behind in {worst}"
+    return text
+
+
+def _spread(ranked: Sequence[dict[str, Any]], entries: Mapping[str, Entry]) -> Iterator[str]:
+    groups: dict[str, list[float]] = {}
+    for row in ranked:
+        group = entries[row["policy"]].group
+        if group is not None:
+            groups.setdefault(group, []).append(row["iqm_reward"])
+    rows = [
+        [
+            group,
+            str(len(values)),
+            f"{sum(values) / len(values):.4f}",
+            f"{min(values):.4f}",
+            f"{max(values):.4f}",
+        ]
+        for group, values in groups.items()
+    ]
+    if rows:
+        yield "Over training seeds:"
+        yield _table(["group", "trained", "mean IQM", "lowest", "highest"], rows, align="lrrrr")
+
+
+def _table(headings: Sequence[str], rows: Sequence[Sequence[str]], align: str = "") -> str:
+    marks = ["--:" if mark == "r" else "---" for mark in align or "l" * len(headings)]
+    lines = [headings, marks, *([cell.replace("|", "\\|") for cell in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)

@@ -1,0 +1,374 @@
+"""`quicgym evaluate`, as a user runs it."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import io
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from conftest import Command
+
+from quicgym import controllers, load_scenario
+from quicgym.agents.evaluation import evaluate, summarize
+from quicgym.agents.evaluation_jobs import EvaluationJob, make_jobs, series_name
+from quicgym.agents.policies import BASELINES, PolicyError, find_policy
+from quicgym.agents.rollout import METRICS, play
+from quicgym.benchmarks.evaluate import notable_differences
+from quicgym.cli import main
+from quicgym.envs.rewards import Reward
+from quicgym.jobs import read_finished, run_jobs
+
+needs_train = pytest.mark.skipif(
+    any(importlib.util.find_spec(name) is None for name in ("torch", "stable_baselines3")),
+    reason="PyTorch is missing; `make setup EXTRAS=dev,ns3,train` installs it",
+)
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Path:
+    """Two short scenarios: one in which seeds differ, one in which nothing is random."""
+    entries = [
+        load_scenario(name).model_copy(update={"duration_s": 2.0}).model_dump(exclude_none=True)
+        for name in ("ebcc-flows-3", "ebcc-bandwidth-5")
+    ]
+    path = tmp_path / "short.yaml"
+    path.write_text(yaml.safe_dump(json.loads(json.dumps(entries, default=str))))
+    return path
+
+
+def runs_of(rewards: dict[str, list[list[float]]], names: list[str]) -> pd.DataFrame:
+    return pd.DataFrame(
+        [
+            {"policy": policy, "scenario": name, "seed": seed, **dict.fromkeys(METRICS, 1.0)}
+            | {"reward": reward}
+            for policy, rows in rewards.items()
+            for name, row in zip(names, rows, strict=True)
+            for seed, reward in enumerate(row)
+        ]
+    )
+
+
+def test_a_table_and_the_files(quicgym: Command, suite: Path, tmp_path: Path) -> None:
+    arguments = ("evaluate", "--policy", "bbr", "ebcc:gamma=60", "cubic", "--suite", suite)
+    done = quicgym(*arguments, "--seeds", "2", "--jobs", "2")
+    assert done.returncode == 0, done.stderr
+    assert "2 scenarios, 2 seeds, reward fair-throughput" in done.stdout
+    rows = {line.split()[0]: line.split() for line in done.stdout.splitlines() if line.strip()}
+    assert {"bbr", "ebcc:gamma=60", "cubic"} <= set(rows)
+    folder = tmp_path / "results/evaluation"
+    document = json.loads((folder / "evaluation.json").read_text())
+    ranked = [entry["policy"] for entry in document["policies"]]
+    assert [name for name in rows if name in ranked] == ranked
+    for entry in document["policies"]:
+        assert rows[entry["policy"]][1] == f"{entry['iqm_reward']:.4f}"
+        assert rows[entry["policy"]][2] == f"{entry['iqm_low']:.4f}"
+        assert float(rows[entry["policy"]][5]) == round(entry["mean"]["goodput_mbps"], 2)
+    assert f"IQM {ranked[0]} − {ranked[1]}: " in done.stdout
+    assert {path.name for path in (folder / "figures").iterdir()} == {
+        "iqm.png",
+        "profiles.png",
+        "scenarios.png",
+    }
+    assert {path.name for path in (folder / "series").iterdir()} == {
+        series_name(policy, scenario)
+        for policy in ranked
+        for scenario in ("ebcc-flows-3", "ebcc-bandwidth-5")
+    }
+    series = pd.read_parquet(folder / "series/bbr--ebcc-flows-3.parquet")
+    scenario = load_scenario("ebcc-flows-3").model_copy(update={"duration_s": 2.0})
+    metrics = play(find_policy("bbr"), scenario).metrics
+    assert series["reward"].mean() == pytest.approx(metrics["reward"])
+    frame = pd.read_parquet(folder / "results.parquet")
+    assert len(frame) == 12 and frame.attrs["seeds"] == [0, 1]
+    row = frame[(frame.policy == "bbr") & (frame.scenario == "ebcc-flows-3")].iloc[0]
+    assert row[list(METRICS)].to_dict() == metrics
+
+
+def test_json_is_the_document_and_earlier_results_are_kept(
+    quicgym: Command, suite: Path, tmp_path: Path
+) -> None:
+    arguments = ("evaluate", "--policy", "bbr", "cubic", "--suite", suite, "--seeds", "2")
+    arguments = (*arguments, "--jobs", "1")
+    done = quicgym(*arguments, "--format", "json", "--out", "here", "--reward", "delay")
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert document == json.loads((tmp_path / "here/evaluation.json").read_text())
+    assert document["suite"] == str(suite) and document["engine"] == "native"
+    assert document["seeds"] == [0, 1] and document["reward"]["name"] == "delay"
+    assert document["command"].startswith("quicgym evaluate --policy bbr")
+    assert document["missing"] == []
+    first, second = document["policies"]
+    assert first["iqm_low"] <= first["iqm_reward"] <= first["iqm_high"]
+    assert {cell["scenario"] for cell in first["scenarios"]} == {"ebcc-flows-3", "ebcc-bandwidth-5"}
+    for cell in first["scenarios"]:
+        assert set(METRICS) | {"scenario", "seeds", "reward_std"} == set(cell)
+    (difference,) = document["differences"]
+    assert (difference["a"], difference["b"]) == (first["policy"], second["policy"])
+    assert difference["iqm_difference"] == pytest.approx(first["iqm_reward"] - second["iqm_reward"])
+    assert difference["iqm_difference"] >= 0
+    assert {entry["level_share"] for entry in document["policies"]} <= {0.0, 0.5, 1.0}
+
+    again = quicgym(*arguments, "--format", "csv", "--out", "here")
+    assert again.returncode == 0, again.stderr
+    rows = list(csv.DictReader(io.StringIO(again.stdout)))
+    assert len(rows) == 8 and list(rows[0]) == ["policy", "scenario", "engine", "seed", *METRICS]
+    (previous,) = (tmp_path / "here").glob("previous-*")
+    assert json.loads((previous / "evaluation.json").read_text()) == document
+
+
+def test_resume_runs_what_is_missing_or_has_changed(suite: Path, tmp_path: Path) -> None:
+    def run(**changes):
+        arguments = {"seeds": 2, "resume": True, "directory": tmp_path / "out", **changes}
+        return evaluate(["cubic"], suite, **arguments)
+
+    first = run()
+    runs = tmp_path / "out/runs.jsonl"
+    lines = runs.read_text().splitlines(keepends=True)
+    runs.write_text("".join(lines[:-1]) + lines[-1][:30])  # killed in the middle of a line
+    second = run()
+    assert second.document == first.document
+    assert len(read_finished(tmp_path / "out")) == 4
+    run(reward=Reward(loss_weight=2))
+    assert len(read_finished(tmp_path / "out")) == 8
+    run(seeds=3)
+    assert len(read_finished(tmp_path / "out")) == 10
+    before = runs.read_text()
+    assert run(seeds=3).document["seeds"] == [0, 1, 2]
+    assert runs.read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--policy", "cubik"], ["'cubik'", "did you mean cubic?"]),
+        (["--policy", "ebcc:gama=60"], ["ebcc:gama=60", "no parameter 'gama'"]),
+        (["--policy", "ebcc:gamma"], ["name=number"]),
+        pytest.param(
+            ["--policy", "none.json"],
+            ["none.json", "No such file"],
+            marks=[pytest.mark.train, needs_train],
+        ),
+        pytest.param(
+            ["--policy", "model.zip"],
+            ["model.zip", "--trust-zip"],
+            marks=[pytest.mark.train, needs_train],
+        ),
+        (["--suite", "heldot"], ["'heldot'", "did you mean heldout?", "name of a scenario"]),
+        (["--suite", "no/such.yaml"], ["no/such.yaml", "No such file"]),
+        (["--suite", "ibcca-single"], ["wifi", "ns3"]),
+        (["--suite", "own.yaml"], ["own.yaml"]),
+        (["--suite", "controlled.yaml"], ["each flow names its controller"]),
+        (["--engine", "ns2"], ["'ns2'", "native, ns3"]),
+        (["--reward", "fair"], ["--reward", "'fair'", "fair-throughput"]),
+        (["--seeds", "0"], ["--seeds"]),
+        (["--out", "own.yaml"], ["own.yaml", "--out"]),
+    ],
+    ids=lambda value: " ".join(value),
+)
+def test_bad_input(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    expected: list[str],
+) -> None:
+    """In this process: a new one would import SciPy and pandas each time."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.yaml").write_text("3")
+    scenario = load_scenario("ebcc-single").model_dump(exclude_none=True)
+    (tmp_path / "controlled.yaml").write_text(
+        yaml.safe_dump({**scenario, "flows": [{"controller": "bbr"}]})
+    )
+    suite = [] if "--suite" in arguments else ["--suite", "ebcc-single"]
+    monkeypatch.setattr(sys, "argv", ["quicgym", "evaluate", *arguments, *suite])
+    with pytest.raises(SystemExit) as end:
+        main()
+    output, errors = capsys.readouterr()
+    assert end.value.code == 2, errors
+    assert output == ""
+    assert "Traceback" not in errors
+    for text in expected:
+        assert text in errors
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_failing_run_leaves_no_aggregate_over_what_is_missing(tmp_path: Path) -> None:
+    scenario = load_scenario("ebcc-single").model_copy(update={"duration_s": 1.0})
+    # Past the models' checks: the C++ core refuses it.
+    flow = scenario.flows[0].model_copy(update={"controller": "bbr", "parameters": {"x": 1.0}})
+    broken = scenario.model_copy(update={"name": "broken", "flows": (*scenario.flows, flow)})
+    jobs = [
+        EvaluationJob(policy, None, entry, "native", 0)
+        for policy, entry in (("bbr", scenario), ("cubic", scenario), ("cubic", broken))
+    ]
+    outcome = run_jobs(jobs, tmp_path, 1)
+    (failure,) = outcome.failures
+    assert "policy cubic, scenario broken, engine native, seed 0" in failure
+    runs = pd.DataFrame(list(outcome.finished.values()))
+    document = summarize(runs, ["bbr", "cubic"], [scenario, broken], 1)
+    assert {(cell["policy"], cell["scenario"]) for cell in document["missing"]} == {
+        ("bbr", "broken"),
+        ("cubic", "broken"),
+    }
+    assert document["differences"] == []
+    for entry in document["policies"]:
+        assert entry["iqm_reward"] is None and entry["mean"] is None
+        assert entry["level_share"] is None
+        there, missing = entry["scenarios"]
+        assert there["reward"] is not None and there["seeds"] == 1
+        assert missing["reward"] is None and missing["seeds"] == 0
+
+
+def test_aggregates_and_who_is_level() -> None:
+    names = ["ebcc-flows-3", "ebcc-single", "high-latency"]
+    scenarios = [load_scenario(name) for name in names]
+    rewards = {
+        "bbr": [[0.9, 1.1], [-1.0, -1.0], [0.5, 0.5]],
+        "cubic": [[0.5, 0.5], [-2.0, -2.0], [1.0, 1.0]],
+        "ebcc:gamma=60": [[0.99, 0.995], [-1.009, -1.009], [0.98, 0.98]],
+        "torn": [[1.0, 1.0], [1.0, np.nan], [1.0, 1.0]],
+    }
+    document = summarize(runs_of(rewards, names), list(rewards), scenarios, 2)
+    entries = {entry["policy"]: entry for entry in document["policies"]}
+    assert entries["bbr"]["iqm_reward"] == pytest.approx((0.5 + 0.5 + 0.9 - 1.0) / 4)
+    assert entries["bbr"]["level_share"] == pytest.approx(2 / 3)
+    assert entries["cubic"]["level_share"] == pytest.approx(1 / 3)
+    # Within 1% in the first two, also where rewards are negative; 2% short in the last.
+    assert entries["ebcc:gamma=60"]["level_share"] == pytest.approx(2 / 3)
+    assert entries["bbr"]["scenarios"][0]["reward_std"] == pytest.approx(np.sqrt(0.02))
+    assert entries["bbr"]["mean"]["reward"] == pytest.approx(0.5 / 3)
+    assert document["policies"][-1]["policy"] == "torn" and entries["torn"]["iqm_reward"] is None
+    assert document["missing"] == [{"policy": "torn", "scenario": "ebcc-single", "seed": 1}]
+    assert len(document["differences"]) == 3
+    # Torn is no controller, so it counts as learned; it has no aggregate, so the best two are shown.
+    shown = notable_differences(document)
+    assert [(entry["a"], entry["b"]) for entry in shown] == [
+        (document["policies"][0]["policy"], document["policies"][1]["policy"])
+    ]
+    without = summarize(runs_of({"random": rewards["bbr"]}, names), ["random"], scenarios, 2)
+    assert without["policies"][0]["level_share"] is None
+
+
+def test_the_best_learned_is_compared_with_the_best_baseline_and_the_best_static() -> None:
+    names = ["ebcc-single"]
+    rewards = {
+        "bbr": [[0.1, 0.1]],
+        "cubic": [[0.9, 0.9]],
+        "ebcc:gamma=60": [[0.5, 0.5]],
+        "mine.json": [[0.6, 0.6]],
+        "worse.json": [[0.2, 0.2]],
+    }
+    document = summarize(runs_of(rewards, names), list(rewards), [load_scenario(names[0])], 2)
+    assert [(entry["a"], entry["b"]) for entry in notable_differences(document)] == [
+        ("cubic", "mine.json"),
+        ("mine.json", "ebcc:gamma=60"),
+    ]
+
+
+def test_the_baselines_are_the_catalogue_but_for_what_something_else_steers() -> None:
+    own = {name for name in controllers.names() if controllers.find(name).plugin is None}
+    assert own == {*BASELINES, "switching", "external"}
+
+
+def test_random_draws_depend_on_the_seed_alone() -> None:
+    scenario = load_scenario("ebcc-flows-3").model_copy(update={"duration_s": 2.0})
+    first, other = make_jobs(["random"], [scenario], 2)
+    rewards = [job.run()["reward"] for job in (first, other, first)]
+    assert rewards[0] == rewards[2] != rewards[1]
+
+
+def test_names_of_series_are_names_of_files_and_distinct() -> None:
+    names = [series_name(policy, "a b/c") for policy in ("runs/x", "runs_x", "../x", "cubic+")]
+    assert len(set(names)) == 4
+    assert all("/" not in name and not name.startswith(".") for name in names)
+    assert names[3].startswith("cubic+--a_b_c-")
+
+
+@pytest.mark.ns3
+def test_ns3_gives_the_same_metrics(tmp_path: Path, suite: Path) -> None:
+    native, ns3 = (
+        evaluate(["ebcc"], suite, 1, tmp_path / engine, engine=engine).runs
+        for engine in ("native", "ns3")
+    )
+    assert list(ns3["engine"]) == ["ns3", "ns3"]
+    for metric in METRICS:
+        assert list(ns3[metric]) == pytest.approx(list(native[metric]), rel=1e-9), metric
+
+
+@pytest.fixture
+def learned(tmp_path: Path) -> Path:
+    """A policy that nobody trained, as training publishes it."""
+    pytest.importorskip("torch")
+    import torch
+
+    from quicgym.agents.learned import LearnedPolicy, action_count, save_policy
+    from quicgym.agents.networks import Actor, Architecture
+    from quicgym.agents.policies import Decisions
+
+    torch.manual_seed(0)
+    architecture, decisions = Architecture(), Decisions()
+    actor = Actor(architecture, "tuning", decisions.history_length, action_count("tuning"))
+    path = tmp_path / "mine.json"
+    save_policy(path, LearnedPolicy("mine", decisions, actor), architecture, {"seed": 0})
+    return path
+
+
+@pytest.mark.train
+@needs_train
+def test_a_learned_policy_s_weights_are_part_of_the_key(learned: Path) -> None:
+    scenario = load_scenario("ebcc-flows-3").model_copy(update={"duration_s": 2.0})
+    (job,) = make_jobs([str(learned)], [scenario], 1)
+    assert job.run()["reward"] == play(find_policy(str(learned)), scenario).metrics["reward"]
+    from dataclasses import replace
+
+    import torch
+
+    from quicgym.agents.learned import save_policy
+    from quicgym.agents.networks import Architecture
+
+    assert replace(job, fingerprint=None).key != job.key
+    policy = find_policy(str(learned))
+    with torch.no_grad():
+        next(policy.actor.parameters()).add_(0.1)
+    save_policy(learned, policy, Architecture(), {"seed": 0})
+    (changed,) = make_jobs([str(learned)], [scenario], 1)
+    assert changed.key != job.key
+
+
+@pytest.mark.train
+@needs_train
+def test_learned_policies_and_zips_on_the_command_line(
+    quicgym: Command, learned: Path, suite: Path, tmp_path: Path
+) -> None:
+    from stable_baselines3 import PPO
+
+    from quicgym.envs.sb3 import make_sb3
+
+    PPO("MlpPolicy", make_sb3("quicgym/Tuning-v0", 1), device="cpu").save(tmp_path / "ppo.zip")
+    arguments = ("evaluate", "--policy", "mine.json", "ppo.zip", "cubic", "--suite", suite)
+    done = quicgym(*arguments, "--trust-zip", "--seeds", "2", "--jobs", "1")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.count("runs code that is in the file") == 1
+    document = json.loads((tmp_path / "results/evaluation/evaluation.json").read_text())
+    assert {entry["policy"]: entry["kind"] for entry in document["policies"]} == {
+        "mine.json": "learned",
+        "ppo.zip": "learned",
+        "cubic": "baseline",
+    }
+    assert sum(" − " in line for line in done.stdout.splitlines()) == 1
+
+
+def test_without_the_extra_the_message_says_how_to_get_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.delitem(sys.modules, "quicgym.agents.learned", raising=False)
+    with pytest.raises(PolicyError, match=r"mine.json: .*quicgym\[train\]"):
+        find_policy("mine.json")
