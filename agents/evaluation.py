@@ -94,7 +94,7 @@ def evaluate(
         engine=engine,
         reward=reward,
         trust_zip=trust_zip,
-        series_folder=directory / "series" if keep_series else None,
+        series_in=directory if keep_series else None,
     )
     if not prepare(directory, RESULTS, resume=resume):
         return None

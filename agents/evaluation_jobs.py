@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import re
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache, cached_property
 from hashlib import sha256
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ class EvaluationJob:
     seed: int
     reward: Reward = field(default_factory=Reward)
     trust_zip: bool = False
-    series_folder: Path | None = None
+    series_file: Path | None = None
     """Where to keep the time series; None: nowhere."""
 
     def __str__(self) -> str:
@@ -73,14 +73,13 @@ class EvaluationJob:
             self.engine,
             self.seed,
             reward=self.reward,
-            keep_series=self.series_folder is not None,
+            keep_series=self.series_file is not None,
         )
-        if self.series_folder is not None and episode.series is not None:
+        if self.series_file is not None and episode.series is not None:
             import pandas as pd
 
-            self.series_folder.mkdir(parents=True, exist_ok=True)
-            path = self.series_folder / series_name(self.policy, self.scenario.name)
-            pd.DataFrame(dict(episode.series)).to_parquet(path)
+            self.series_file.parent.mkdir(parents=True, exist_ok=True)
+            pd.DataFrame(dict(episode.series)).to_parquet(self.series_file)
         return {
             "policy": self.policy,
             "scenario": self.scenario.name,
@@ -129,14 +128,24 @@ def make_jobs(
     engine: str = "native",
     reward: Reward | None = None,
     trust_zip: bool = False,
-    series_folder: Path | None = None,
+    series_in: Path | None = None,
 ) -> list[EvaluationJob]:
     """Returns every combination; only seed 0 keeps its time series.
+
+    Args:
+        policies: As `find_policy` takes them.
+        scenarios: To be run.
+        seeds: How many; from 0.
+        engine: "native" or "ns3".
+        reward: What is earned; None: the default.
+        trust_zip: As `load_policy` has it.
+        series_in: The evaluation's folder, if time series are to be kept.
 
     Raises:
         ScenarioError: A policy or the engine does not exist, or a scenario does not fit the engine
             or has no flow for a policy.
         PolicyError: A learned policy cannot be loaded.
+        MissingExtraError: It needs the extra `train`.
         Ns3MissingError: This build has no ns-3.
     """
     known = check_engine(engine)
@@ -153,6 +162,11 @@ def make_jobs(
             raise ScenarioError(
                 f"two of the scenarios have the name {scenario.name!r}; change `name` of one"
             )
+    fingerprints = {
+        choice: fingerprint_of(choice, find_policy(choice, trust_zip=trust_zip))
+        for choice in policies
+    }
+    files = _series_files(fingerprints, names, series_in) if series_in else {}
     return [
         EvaluationJob(
             choice,
@@ -162,21 +176,27 @@ def make_jobs(
             seed,
             reward or Reward(),
             trust_zip,
-            series_folder if seed == 0 else None,
+            files.get((choice, scenario.name)) if seed == 0 else None,
         )
-        for choice in dict.fromkeys(policies)
-        for fingerprint in [fingerprint_of(choice, find_policy(choice, trust_zip=trust_zip))]
+        for choice, fingerprint in fingerprints.items()
         for scenario in scenarios
         for seed in range(seeds)
     ]
 
 
-def series_name(policy: str, scenario: str) -> str:
-    """Returns the name of the file with the time series of a policy in a scenario."""
-    return f"{_file_name(policy)}--{_file_name(scenario)}.parquet"
+def _series_files(
+    policies: Iterable[str], scenarios: Sequence[str], folder: Path
+) -> dict[tuple[str, str], Path]:
+    from quicgym.agents.run_folders import series_path  # pandas: a worker need not wait for it
 
-
-def _file_name(text: str) -> str:
-    clean = re.sub(r"[^A-Za-z0-9.+=_-]+", "_", text).strip("._")[-80:]
-    # Two texts that look the same when cleaned still have two files.
-    return clean if clean == text else f"{clean}-{sha256(text.encode()).hexdigest()[:8]}"
+    files: dict[tuple[str, str], Path] = {}
+    owners: dict[Path, tuple[str, str]] = {}
+    for cell in product(policies, scenarios):
+        files[cell] = series_path(folder, *cell)
+        owner = owners.setdefault(files[cell], cell)
+        if owner != cell:
+            raise ScenarioError(
+                f"{owner[0]} in {owner[1]} and {cell[0]} in {cell[1]}: the time series of both "
+                f"would be {files[cell].name}; give one of them another name"
+            )
+    return files

@@ -32,7 +32,7 @@ except ImportError as error:
     raise MissingExtraError("learned policies need PyTorch and safetensors") from error
 
 from quicgym.agents.networks import ACTIVATIONS, Actor, Architecture
-from quicgym.agents.policies import PRETRAINED, Decisions, PolicyError, pretrained_names
+from quicgym.agents.policies import PRETRAINED, Decisions, pretrained_names
 from quicgym.envs.actions import ACTION_VERSION, action_space
 from quicgym.envs.observations import OBSERVATION_VERSION, observation_space
 from quicgym.envs.scenario import closest

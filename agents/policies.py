@@ -34,10 +34,6 @@ BASELINES = (
 PRETRAINED = Path(str(files("quicgym.agents") / "pretrained"))
 
 
-class PolicyError(ValueError):
-    """A learned policy cannot be loaded; the text says which, and why."""
-
-
 @dataclass(frozen=True)
 class Decisions:
     """What a policy decides, how often, and on what: arguments of the environments.
@@ -210,7 +206,8 @@ def find_policy(choice: str, *, trust_zip: bool = False) -> Policy:
 
     Raises:
         ScenarioError: There is no such controller, parameter or policy.
-        PolicyError: The file is not what it should be, or the extra `train` is missing.
+        PolicyError: The file is not what it should be.
+        MissingExtraError: It is a learned one, and the extra `train` is not installed.
     """
     kind = kind_of(choice)
     if kind == "random":
@@ -230,9 +227,7 @@ def find_policy(choice: str, *, trust_zip: bool = False) -> Policy:
             f"unknown policy {choice!r}; {closest(choice.partition(':')[0], known)}; or give the "
             "path of a description (.json), or a training run's folder"
         )
-    try:
-        from quicgym.agents.learned import load_policy
-    except ImportError as error:
-        raise PolicyError(f"{choice}: {error}") from None
+    from quicgym.agents.learned import load_policy  # which needs the extra `train`
+
     policy: Policy = load_policy(choice, trust_zip=trust_zip)
     return policy

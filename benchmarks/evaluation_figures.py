@@ -88,7 +88,8 @@ def _intervals(document: dict[str, Any], entries: Sequence[dict[str, Any]]) -> F
     axes.set_ylim(len(entries) - 0.5, -0.5)
     interval = ", 95% interval over seeds" if len(document["seeds"]) > 1 else ""
     axes.set_xlabel(f"interquartile mean reward{interval}")
-    axes.legend()
+    if len({entry["kind"] for entry in entries}) > 1:
+        figure.legend(loc="outside lower center", ncols=len(COLOURS))
     figure.suptitle(_title(document))
     return figure
 

@@ -20,7 +20,7 @@ from pydantic import TypeAdapter, ValidationError
 from quicgym import Ns3MissingError, ScenarioError
 from quicgym.agents.evaluation import evaluate
 from quicgym.agents.evaluation_jobs import EvaluationJob, make_jobs
-from quicgym.agents.policies import PolicyError, kind_of
+from quicgym.agents.policies import kind_of
 from quicgym.benchmarks.evaluate import report_missing
 from quicgym.benchmarks.leaderboard_page import ENGINES, Entry, evaluate_command, page
 from quicgym.benchmarks.run_time import Estimate, in_words
@@ -28,6 +28,7 @@ from quicgym.benchmarks.simulations import Job
 from quicgym.configs import LEADERBOARD
 from quicgym.console import say
 from quicgym.envs.distributions import load_suite
+from quicgym.errors import UserError
 from quicgym.jobs import read_finished, report_failures, report_interruption
 
 SUITES = ("papers", "heldout")
@@ -38,7 +39,7 @@ DECISION_CPU_S = {"baseline": 1e-5, "static": 1e-5, "random": 1e-4, "learned": 2
 COMMAND = "python -m quicgym.benchmarks.leaderboard"
 
 
-class LeaderboardError(ValueError):
+class LeaderboardError(UserError, ValueError):
     """The list of policies is not valid; the text says where."""
 
 
@@ -186,7 +187,7 @@ def main() -> None:
     """Runs the command; bad input ends with exit status 2 and a message, without a traceback."""
     try:
         typer.run(leaderboard)
-    except (LeaderboardError, ScenarioError, PolicyError, Ns3MissingError) as error:
+    except (ScenarioError, Ns3MissingError, UserError) as error:
         print(f"quicgym: {error}", file=sys.stderr)
         sys.exit(2)
 

@@ -16,14 +16,16 @@ import pytest
 import yaml
 from conftest import Command
 
-from quicgym import controllers, load_scenario
+from quicgym import ScenarioError, controllers, load_scenario
 from quicgym.agents.evaluation import evaluate, summarize
-from quicgym.agents.evaluation_jobs import EvaluationJob, make_jobs, series_name
-from quicgym.agents.policies import BASELINES, PolicyError, find_policy
+from quicgym.agents.evaluation_jobs import EvaluationJob, make_jobs
+from quicgym.agents.policies import BASELINES, find_policy
 from quicgym.agents.rollout import METRICS, play
+from quicgym.agents.run_folders import read_runs, read_series, series_path
 from quicgym.benchmarks.evaluate import notable_differences
 from quicgym.cli import main
 from quicgym.envs.rewards import Reward
+from quicgym.errors import MissingExtraError
 from quicgym.jobs import read_finished, run_jobs
 
 needs_train = pytest.mark.skipif(
@@ -96,12 +98,13 @@ def test_a_table_and_the_files(quicgym: Command, suite: Path, tmp_path: Path) ->
         "profiles.png",
         "scenarios.png",
     }
-    assert {path.name for path in (folder / "series").iterdir()} == {
-        series_name(policy, scenario)
+    assert set((folder / "series").iterdir()) == {
+        series_path(folder, policy, scenario)
         for policy in ranked
         for scenario in ("ebcc-flows-3", "ebcc-bandwidth-5")
     }
-    series = pd.read_parquet(folder / "series/bbr--ebcc-flows-3.parquet")
+    (bbr,) = (run for run in read_runs(folder) if run.name == "bbr")  # as compare reads it
+    series = read_series(bbr.series["ebcc-flows-3"])
     scenario = load_scenario("ebcc-flows-3").model_copy(update={"duration_s": 2.0})
     metrics = play(find_policy("bbr"), scenario).metrics
     assert series["reward"].mean() == pytest.approx(metrics["reward"])
@@ -295,11 +298,15 @@ def test_random_draws_depend_on_the_seed_alone() -> None:
     assert rewards[0] == rewards[2] != rewards[1]
 
 
-def test_names_of_series_are_names_of_files_and_distinct() -> None:
-    names = [series_name(policy, "a b/c") for policy in ("runs/x", "runs_x", "../x", "cubic+")]
-    assert len(set(names)) == 4
-    assert all("/" not in name and not name.startswith(".") for name in names)
-    assert names[3].startswith("cubic+--a_b_c-")
+def test_two_time_series_never_share_a_file(tmp_path: Path) -> None:
+    scenario = load_scenario("ebcc-single")
+    policies = ["ebcc:gain_cycle=1/1", "ebcc:gain_cycle=1/0.5"]
+    jobs = make_jobs(policies, [scenario], 2, series_in=tmp_path)
+    assert [job.series_file is not None for job in jobs] == [True, False] * 2
+    assert len({job.series_file for job in jobs}) == 3
+    names = [scenario.model_copy(update={"name": name}) for name in ("a/b", "a-b")]
+    with pytest.raises(ScenarioError, match="a/b and bbr in a-b.*give one of them another name"):
+        make_jobs(["bbr"], names, 1, series_in=tmp_path)
 
 
 @pytest.mark.ns3
@@ -382,5 +389,5 @@ def test_without_the_extra_the_message_says_how_to_get_it(
 ) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
     monkeypatch.delitem(sys.modules, "quicgym.agents.learned", raising=False)
-    with pytest.raises(PolicyError, match=r"mine.json: .*quicgym\[train\]"):
+    with pytest.raises(MissingExtraError, match=r"learned policies need .*quicgym\[train\]"):
         find_policy("mine.json")

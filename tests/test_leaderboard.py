@@ -39,11 +39,25 @@ def files(tmp_path: Path) -> list[str]:
     return ["--suite", "tiny.yaml", "--policies", "two.yaml", "--engine", "native", "--seeds", "2"]
 
 
-def test_a_second_run_writes_the_same_bytes(files: list[str], tmp_path: Path) -> None:
+def test_a_second_run_writes_the_same_bytes(
+    files: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     first = leaderboard(tmp_path, *files, "--jobs", "1", "--out", "a.md", "--results", "first")
     assert first.returncode == 0, first.stderr
-    second = leaderboard(tmp_path, *files, "--jobs", "2", "--out", "b.md", "--results", "other")
-    assert second.returncode == 0, second.stderr
+    monkeypatch.chdir(tmp_path)
+
+    def here(*more: str) -> str:
+        monkeypatch.setattr(sys, "argv", ["leaderboard", *files, *more])
+        with pytest.raises(SystemExit) as end:
+            main()
+        errors = capsys.readouterr().err
+        assert not end.value.code, errors
+        return errors
+
+    here("--jobs", "2", "--out", "b.md", "--results", "other")
     text = (tmp_path / "a.md").read_text()
     assert text == (tmp_path / "b.md").read_text()
     assert "4 episodes with 1 processes" in first.stderr and "about" in first.stderr
@@ -54,8 +68,7 @@ def test_a_second_run_writes_the_same_bytes(files: list[str], tmp_path: Path) ->
     for entry in document["policies"]:
         assert f"| {entry['iqm_reward']:.4f} |" in text
     assert str(tmp_path) not in text
-    resumed = leaderboard(tmp_path, *files, "--out", "c.md", "--results", "first", "--resume")
-    assert "0 to run of 4" in resumed.stderr
+    assert "0 to run of 4" in here("--out", "c.md", "--results", "first", "--resume")
     assert (tmp_path / "c.md").read_text() == text
 
 
