@@ -240,6 +240,26 @@ def test_a_failing_run_leaves_no_aggregate_over_what_is_missing(tmp_path: Path) 
         assert missing["reward"] is None and missing["seeds"] == 0
 
 
+def test_failed_runs_are_named_the_rest_is_kept_and_resume_mends(
+    here: Main, suite: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/series").write_text("")  # so that seed 0 cannot keep its time series
+    arguments = ("evaluate", "--policy", "bbr", "cubic", "--suite", suite, "--seeds", "2")
+    arguments = (*arguments, "--jobs", "1", "--out", "out", "--resume")
+    status, output, errors = here(*arguments)
+    assert status == 1 and "Traceback" not in errors
+    assert errors.count("failed: policy ") == 4
+    assert "bbr: no aggregate, because runs are missing: ebcc-flows-3 seed 0" in errors
+    assert "–" in output and len(read_finished(tmp_path / "out")) == 4
+    assert json.loads((tmp_path / "out/evaluation.json").read_text())["missing"]
+    (tmp_path / "out/series").unlink()
+    status, output, errors = here(*arguments, "--format", "json")
+    assert status == 0, errors
+    assert json.loads(output)["missing"] == []
+    assert len(read_finished(tmp_path / "out")) == 8
+
+
 def test_aggregates_and_who_is_level() -> None:
     names = ["ebcc-flows-3", "ebcc-single", "high-latency"]
     scenarios = [load_scenario(name) for name in names]
