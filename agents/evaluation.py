@@ -18,8 +18,9 @@ import pandas as pd
 
 from quicgym import __version__, _core
 from quicgym.agents.evaluation_jobs import EvaluationJob, make_jobs
-from quicgym.agents.policies import kind_of
-from quicgym.agents.rollout import METRICS
+from quicgym.agents.policies import Policy, kind_of
+from quicgym.agents.rollout import METRICS, play_all
+from quicgym.agents.run_folders import series_path
 from quicgym.agents.statistics import Bootstrap
 from quicgym.envs.distributions import load_suite
 from quicgym.envs.rewards import Reward
@@ -100,11 +101,59 @@ def evaluate(
         return None
     outcome = run_jobs(jobs, directory, workers, resume=resume, title="episodes")
     finished = [outcome.finished[job.key] for job in jobs if job.key in outcome.finished]
+    runs = _rows(finished)
+    document = None
+    if not outcome.interrupted:
+        about = _about(suite, seeds, engine, reward, command)
+        document = _write(directory, about, runs, list(dict.fromkeys(policies)), scenarios, seeds)
+    return Evaluation(jobs, outcome, runs, document)
+
+
+def evaluate_here(
+    policy: Policy,
+    suite: str,
+    seeds: int,
+    directory: Path,
+    *,
+    reward: Reward,
+    threads: int,
+    command: str,
+) -> None:
+    """Evaluates one policy in this process, into a folder as `evaluate` leaves it.
+
+    Args:
+        policy: As it is now, in a file or not.
+        suite: As `load_suite` takes it.
+        seeds: How many.
+        directory: Where results go, in place of those that are there.
+        reward: What is earned.
+        threads: That run the episodes.
+        command: The command line, to be kept with the results.
+    """
+    scenarios = load_suite(suite)
+    cells = [(scenario, seed) for scenario in scenarios for seed in range(seeds)]
+    episodes = play_all(policy, cells, threads=threads, reward=reward, keep_series=True)
+    finished = []
+    for (scenario, seed), episode in zip(cells, episodes, strict=True):
+        about = {"policy": policy.name, "scenario": scenario.name, "engine": "native"}
+        finished.append({**about, "seed": seed, **episode.metrics})
+        if seed == 0 and episode.series is not None:
+            path = series_path(directory, policy.name, scenario.name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            pd.DataFrame(dict(episode.series)).to_parquet(path)
+    about = _about(suite, seeds, "native", reward, command)
+    _write(directory, about, _rows(finished), [policy.name], scenarios, seeds)
+
+
+def _rows(finished: Sequence[dict[str, Any]]) -> pd.DataFrame:
     runs = pd.DataFrame(finished, columns=["policy", "scenario", "engine", "seed", *METRICS])
-    runs = runs.astype(dict.fromkeys(METRICS, float))
-    if outcome.interrupted:
-        return Evaluation(jobs, outcome, runs, None)
-    about = {
+    return runs.astype(dict.fromkeys(METRICS, float))
+
+
+def _about(
+    suite: str | Path, seeds: int, engine: str, reward: Reward, command: str
+) -> dict[str, Any]:
+    return {
         "suite": str(suite),
         "engine": engine,
         "seeds": list(range(seeds)),
@@ -114,12 +163,23 @@ def evaluate(
         "ns3_version": ns3_version(),
         "command": command,
     }
-    document = about | summarize(runs, list(dict.fromkeys(policies)), scenarios, seeds)
+
+
+def _write(
+    directory: Path,
+    about: dict[str, Any],
+    runs: pd.DataFrame,
+    policies: Sequence[str],
+    scenarios: Sequence[Scenario],
+    seeds: int,
+) -> dict[str, Any]:
+    """Writes evaluation.json and results.parquet; returns the former's content."""
+    document = about | summarize(runs, policies, scenarios, seeds)
     text = json.dumps(document, indent=1, allow_nan=False)
     (directory / "evaluation.json").write_text(text + "\n", encoding="utf-8")
     runs.attrs.update(about)
     runs.to_parquet(directory / "results.parquet")
-    return Evaluation(jobs, outcome, runs, document)
+    return document
 
 
 def scores_of(

@@ -92,6 +92,7 @@ def play_all(
     *,
     threads: int,
     reward: Reward | None = None,
+    keep_series: bool = False,
 ) -> list[Episode]:
     """Runs an episode for each scenario and seed, side by side on the native engine.
 
@@ -100,6 +101,7 @@ def play_all(
         cells: Scenario and seed of each episode.
         threads: That run them.
         reward: What is earned; None: the default.
+        keep_series: Keep the time series.
     """
     by_agents: dict[int, list[int]] = {}
     for index, (scenario, _) in enumerate(cells):
@@ -107,7 +109,8 @@ def play_all(
         by_agents.setdefault(agents, []).append(index)
     episodes: dict[int, Episode] = {}
     for indices in by_agents.values():
-        played = _play(policy, [cells[index] for index in indices], "native", threads, reward)
+        chosen = [cells[index] for index in indices]
+        played = _play(policy, chosen, "native", threads, reward, keep_series)
         episodes.update(zip(indices, played, strict=True))
     return [episodes[index] for index in range(len(cells))]
 
@@ -118,7 +121,7 @@ def _play(
     engine: str,
     threads: int,
     reward: Reward | None,
-    keep_series: bool = False,
+    keep_series: bool,
 ) -> list[Episode]:
     """Runs episodes that have the same number of agents."""
     decisions, options = policy.decisions, policy.options or {}

@@ -33,6 +33,7 @@ from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.utils import LinearSchedule
 
 from quicgym import __version__, _core
+from quicgym.agents.evaluation import evaluate_here
 from quicgym.agents.learned import (
     ENVIRONMENT_KINDS,
     LearnedPolicy,
@@ -352,7 +353,15 @@ class _Training(BaseCallback):
         if self.model is not None and self.num_timesteps > self._evaluated_at:
             self._keep()
         self._progress.update(self._task, completed=self._config.steps)
-        self._publish()
+        evaluate_here(
+            self._publish(),
+            self._config.evaluation.suite,
+            self._config.evaluation.seeds,
+            self._folder.evaluation,
+            reward=Reward(self._config.environment.reward),
+            threads=self._threads(),
+            command=self._command,
+        )
 
     def check_finite(self) -> None:
         """Raises TrainingError where the last update has left something that is no number."""
@@ -393,9 +402,8 @@ class _Training(BaseCallback):
         self.check_finite()
         step = self.num_timesteps
         policy = self._policy()
-        threads = self._config.environment.threads or len(os.sched_getaffinity(0))
         reward = Reward(self._config.environment.reward)
-        episodes = play_all(policy, self._suite, threads=threads, reward=reward)
+        episodes = play_all(policy, self._suite, threads=self._threads(), reward=reward)
         records = [
             {
                 "step": step,
@@ -410,9 +418,10 @@ class _Training(BaseCallback):
         if result > self._best.reward:
             self._best = _Best(result, step, policy.actor.state_dict())
         self._writer.evaluation(step, records)
-        self._folder.save_checkpoint(step, self._state())
         self._folder.write_evaluations(self._records)
         self._publish()
+        # Last, because what a checkpoint promises has to be there.
+        self._folder.save_checkpoint(step, self._state())
         self._evaluated_at = step
         self._console.print(
             f"step {step:>12,}  reward {result:.4f} on {self._config.evaluation.suite} "
@@ -432,8 +441,11 @@ class _Training(BaseCallback):
             state["replay"] = _replay(self.model)
         return state
 
-    def _publish(self) -> None:
-        """Writes the best policy."""
+    def _threads(self) -> int:
+        return self._config.environment.threads or len(os.sched_getaffinity(0))
+
+    def _publish(self) -> LearnedPolicy:
+        """Writes the best policy, and returns it."""
         policy = self._policy()
         policy.actor.load_state_dict(self._best.weights)
         save_policy(
@@ -450,6 +462,7 @@ class _Training(BaseCallback):
                 "commit": _core.commit,
             },
         )
+        return policy
 
     def _policy(self) -> LearnedPolicy:
         environment = self._config.environment

@@ -6,6 +6,7 @@
 | `checkpoints/step-*.pt` | everything that training goes on from; the newest two |
 | `evaluations.jsonl` | a line per evaluation and scenario: step, scenario, seed, metrics |
 | `policy/policy.json`, `.safetensors` | the best policy so far, as `quicgym.load_policy` takes it |
+| `evaluation/` | at the end: the best policy, as `quicgym evaluate` leaves it |
 | `tensorboard/` | curves of training and evaluation |
 
 A file is written beside its place and then renamed: it is there as a whole, or not at all.
@@ -47,6 +48,11 @@ class RunFolder:
     def policy_path(self) -> Path:
         """Of the policy's description."""
         return self.directory / "policy" / "policy.json"
+
+    @property
+    def evaluation(self) -> Path:
+        """The folder with the best policy's evaluation, when training is done."""
+        return self.directory / "evaluation"
 
     @property
     def tensorboard(self) -> Path:
