@@ -14,7 +14,7 @@ import os
 import platform
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -45,7 +45,7 @@ from quicgym.agents.rollout import METRICS, play_all
 from quicgym.agents.sb3_policies import begin_at, export_policy, output_of, policy_arguments
 from quicgym.agents.tensorboard import EvaluationWriter
 from quicgym.agents.training_config import ConfigError, TrainingConfig
-from quicgym.agents.training_folder import RunFolder
+from quicgym.agents.training_folder import RunFolder, read_checkpoint
 from quicgym.console import say
 from quicgym.envs.actions import preset_action
 from quicgym.envs.distributions import load_suite
@@ -82,7 +82,15 @@ def check_hyperparameters(config: TrainingConfig) -> None:
             )
 
 
-def train(config: TrainingConfig, directory: Path, command: str, *, resume: bool = False) -> float:
+def train(
+    config: TrainingConfig,
+    directory: Path,
+    command: str,
+    *,
+    resume: bool = False,
+    checkpoint: Path | None = None,
+    on_evaluation: Callable[[int, float, Path], None] | None = None,
+) -> float:
     """Trains a policy, with a progress bar on standard error.
 
     Args:
@@ -90,6 +98,9 @@ def train(config: TrainingConfig, directory: Path, command: str, *, resume: bool
         directory: Of the run.
         command: The command line, to be kept with the run.
         resume: Go on from the newest checkpoint in `directory`.
+        checkpoint: Of another run, with the same network: the new run begins there.
+        on_evaluation: Called after each evaluation with the step, the interquartile mean reward
+            and the checkpoint's path.
 
     Returns:
         The best policy's interquartile mean reward on the evaluation's suite.
@@ -124,7 +135,9 @@ def train(config: TrainingConfig, directory: Path, command: str, *, resume: bool
     try:
         model = _make_model(config, environments)
         state = _open(folder, config, command, resume)
-        training = _Training(config, folder, environments, suite, command)
+        if checkpoint is not None:
+            state = read_checkpoint(checkpoint)
+        training = _Training(config, folder, environments, suite, command, on_evaluation)
         training.model = model
         if state is not None:
             training.restore(model, state)
@@ -270,8 +283,10 @@ class _Training(BaseCallback):
         environments: Sb3VecEnv,
         suite: list[tuple[Any, int]],
         command: str,
+        on_evaluation: Callable[[int, float, Path], None] | None,
     ) -> None:
         super().__init__()
+        self._on_evaluation = on_evaluation
         self._config = config
         self._folder = folder
         self._environments = environments
@@ -421,13 +436,15 @@ class _Training(BaseCallback):
         self._folder.write_evaluations(self._records)
         self._publish()
         # Last, because what a checkpoint promises has to be there.
-        self._folder.save_checkpoint(step, self._state())
+        checkpoint = self._folder.save_checkpoint(step, self._state())
         self._evaluated_at = step
         self._console.print(
             f"step {step:>12,}  reward {result:.4f} on {self._config.evaluation.suite} "
             f"(best {self._best.reward:.4f})  {self._rate()}",
             highlight=False,
         )
+        if self._on_evaluation is not None:
+            self._on_evaluation(step, result, checkpoint)
 
     def _state(self) -> dict[str, Any]:
         state = {

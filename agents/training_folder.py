@@ -108,10 +108,9 @@ class RunFolder:
         """Returns the newest checkpoint that can be read; None where there is none."""
         for path in reversed(self.checkpoints()):
             try:
-                state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-            except (OSError, RuntimeError, ValueError, EOFError):
+                return read_checkpoint(path)
+            except RunError:
                 continue
-            return state
         return None
 
     def evaluations(self) -> list[dict[str, Any]]:
@@ -131,6 +130,15 @@ class RunFolder:
         """Writes evaluations.jsonl anew."""
         text = "".join(json.dumps(record) + "\n" for record in records)
         _write(self.evaluations_path, lambda path: path.write_text(text, encoding="utf-8"))
+
+
+def read_checkpoint(path: Path) -> dict[str, Any]:
+    """Returns what a checkpoint has; RunError where it cannot be read."""
+    try:
+        state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+    except (OSError, RuntimeError, ValueError, EOFError) as error:
+        raise RunError(f"{path}: is no checkpoint: {error}") from error
+    return state
 
 
 def _write(path: Path, write: Callable[[Path], object]) -> None:
