@@ -4,6 +4,8 @@ EXTRAS ?= dev,ns3
 VENV := .venv
 BIN := $(VENV)/bin
 REQUIREMENTS := $(VENV)/requirements-$(EXTRAS).txt
+# PyTorch and what goes with it, which only learned policies need.
+TRAIN := $(VENV)/requirements-train.txt
 
 PACKAGES := agents benchmarks configs controllers envs src
 SOURCES := CMakeLists.txt pyproject.toml README.md LICENSE $(shell find sim $(PACKAGES) -type f -not -path '*/__pycache__/*')
@@ -12,7 +14,7 @@ CPP := $(shell find sim controllers -name '*.cpp' -o -name '*.hpp')
 .PHONY: help setup baselines leaderboard test test-long lint format speed parity sanitize clean
 
 help:
-	@echo "make setup      build and install quicgym into $(VENV)"
+	@echo "make setup      build and install quicgym into $(VENV); EXTRAS=dev,ns3,train for PyTorch too"
 	@echo "make baselines  print the papers' tables, ours beside the printed values"
 	@echo "make leaderboard  evaluate all policies on both engines; writes docs/leaderboard.md"
 	@echo "make test       run the tests          make test-long  those that take minutes"
@@ -21,10 +23,10 @@ help:
 	@echo "make sanitize   tests of the parser and the engine under ASan and UBSan"
 	@echo "Options of a command go into ARGS, e.g. make baselines ARGS='--scenario ebcc-single'"
 
-$(REQUIREMENTS): pyproject.toml Makefile
+$(VENV)/requirements-%.txt: pyproject.toml Makefile
 	@$(PYTHON) -c 'import sys; sys.exit("quicgym needs Python 3.11 or newer; set PYTHON=" if sys.version_info < (3, 11) else 0)'
-	$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; print(*p["dependencies"], *(r for e in "$(EXTRAS)".split(",") for r in p["optional-dependencies"][e]), sep="\n")' > $@.new
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; print(*p["dependencies"], *(r for e in "$*".split(",") for r in p["optional-dependencies"][e]), sep="\n")' > $@.new
 	$(BIN)/pip install --quiet --disable-pip-version-check -r $@.new
 	@mv $@.new $@
 
@@ -38,18 +40,16 @@ setup: $(VENV)/installed
 baselines: setup
 	$(BIN)/quicgym baselines $(ARGS)
 
-# Learned policies need PyTorch.
-leaderboard:
-	$(MAKE) setup EXTRAS=dev,ns3,train
+leaderboard: setup $(TRAIN)
 	$(BIN)/python -m quicgym.benchmarks.leaderboard $(ARGS)
 
-test: setup
+test: setup $(TRAIN)
 	$(BIN)/pytest -n auto -m "not long" $(ARGS)
 
-test-long: setup
+test-long: setup $(TRAIN)
 	$(BIN)/pytest -n auto -m long $(ARGS)
 
-lint: setup
+lint: setup $(TRAIN)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/clang-format --dry-run --Werror $(CPP)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,6 +13,8 @@ from hypothesis import settings
 
 from quicgym.envs.simulation import ns3_version
 
+# The tests share the cores; PyTorch's threads would get into each other's way.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 # The same examples in every run, so that what passes once passes again;
 # `make test ARGS=--hypothesis-profile=default` looks for new ones.
 settings.register_profile("repeatable", derandomize=True)
