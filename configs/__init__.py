@@ -1,4 +1,4 @@
-"""Data files: scenarios, distributions and suites of them, and what papers print and claim."""
+"""Data files: scenarios, their distributions and suites, sweeps, what papers print and claim."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ DISTRIBUTIONS: Traversable = files(__name__) / "distributions"
 SUITES: Traversable = files(__name__) / "suites"
 TRAINING: Traversable = files(__name__) / "training"
 LEADERBOARD = Path(str(files(__name__) / "leaderboard.yaml"))
+SWEEPS: Traversable = files(__name__) / "sweeps"
 
 __all__ = [
     "DISTRIBUTIONS",
@@ -31,6 +32,7 @@ __all__ = [
     "SCENARIOS",
     "SUITES",
     "TRAINING",
+    "SWEEPS",
     "Check",
     "Claim",
     "Figure",

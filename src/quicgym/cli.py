@@ -16,6 +16,7 @@ import typer
 from rich.table import Table
 
 from quicgym import Ns3MissingError, ScenarioError, __version__, _core, controllers
+from quicgym.agents.sweep_config import sweep_names
 from quicgym.configs import SCENARIOS, PaperError, paper_names
 from quicgym.console import say, wide_console
 from quicgym.envs import load_scenario, scenario_names
@@ -493,6 +494,70 @@ def compare(
         raise typer.Exit(2) from None
     request = Request(runs, logdir, force, shlex.join(["quicgym", *sys.argv[1:]]))
     raise typer.Exit(run_compare(request))
+
+
+@app.command(
+    epilog=_epilog(
+        "quicgym sweep ebcc-gamma-beta",
+        "quicgym sweep ebcc-gamma-beta seeds=20 parameters.gamma.values=[10,20,30]",
+        "quicgym sweep static-tuning samples=500 --jobs 8 --out results/tuned",
+        "quicgym sweep my-sweep.yaml --address 10.0.0.1:6379",
+    )
+)
+def sweep(
+    config: Annotated[
+        str,
+        typer.Argument(
+            metavar="CONFIG",
+            help=f"{', '.join(sweep_names())}, or a YAML of that form.",
+        ),
+    ],
+    overrides: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[KEY=VALUE]...", help="Fields of CONFIG to change, dotted."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Where results are written.  [default: results/sweeps/NAME]"
+        ),
+    ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Trials at the same time. Default: one per core."),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the sweep that DIR holds.")
+    ] = False,
+    address: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOST:PORT", help="Of a Ray cluster, or auto. Default: this machine alone."
+        ),
+    ] = None,
+) -> None:
+    """Sweep a controller's parameters: which are best, and how far the published ones are from it.
+
+    Grid, random or Optuna on Ray Tune; needs the extra `train`. Trials (trials.parquet), a
+    sensitivity table, heat maps, TensorBoard's hparams and the best setting (sweep.json) go to DIR;
+    results of an earlier sweep are moved to DIR/previous-<time>.
+    """
+    try:
+        from quicgym.agents.sweep import Request, run_sweep
+    except ImportError as error:  # says what to install
+        print(f"quicgym: {error}", file=sys.stderr)
+        raise typer.Exit(2) from None
+
+    request = Request(
+        sweep=config,
+        overrides=overrides or (),
+        directory=out,
+        jobs=jobs,
+        resume=resume,
+        address=address,
+        command=shlex.join(["quicgym", *sys.argv[1:]]),
+    )
+    raise typer.Exit(run_sweep(request))
 
 
 @app.command()

@@ -1,0 +1,130 @@
+"""Parameter sweeps of any controller, over the cores or a Ray cluster.
+
+Each trial is one setting of the swept parameters, over all scenarios and seeds. The published
+setting is always one of them. Into the output folder go ray/ (Ray Tune's own state, which --resume
+goes on from) and what `quicgym.agents.sweep_results` writes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from quicgym import __version__, _core
+from quicgym.agents.sweep_config import SweepConfig, load_sweep, policy_text
+from quicgym.agents.sweep_ray import RETRIES, RaySearch, check_address, running_ray
+from quicgym.agents.sweep_results import RESULTS, Results, print_results, write_results
+from quicgym.agents.sweep_trial import Trials
+from quicgym.console import say
+from quicgym.envs import Scenario, ScenarioError
+from quicgym.envs.scenario import read_mahimahi
+from quicgym.envs.simulation import check_engine
+from quicgym.jobs import report_failures
+from quicgym.results_folder import prepare
+
+RAY_FOLDER = "ray"
+BEGUN_FILE = "begun.json"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asked for."""
+
+    sweep: str
+    """Name or path."""
+    overrides: Sequence[str]
+    directory: Path | None
+    """None: results/sweeps/<name>."""
+    jobs: int | None
+    """Trials at the same time; None: as many as there are cores, here or in the cluster."""
+    resume: bool
+    address: str | None
+    """Of a Ray cluster; None: this machine alone."""
+    command: str
+    """The command line, to be kept with the results."""
+
+
+def run_sweep(request: Request) -> int:
+    """Runs, writes and prints everything; returns the exit status."""
+    config = load_sweep(request.sweep, request.overrides)
+    check_engine(config.engine)
+    scenarios = config.load_scenarios()
+    directory = (request.directory or Path("results/sweeps") / config.name).absolute()
+    fingerprint = _fingerprint(config, scenarios)
+    if request.resume:
+        _check_same(directory, fingerprint)
+    if request.address is not None:
+        check_address(request.address)
+    if not prepare(directory, (RAY_FOLDER, BEGUN_FILE, *RESULTS), resume=request.resume):
+        return 2
+    begun = json.dumps({"sweep": config.name, "fingerprint": fingerprint})
+    (directory / BEGUN_FILE).write_text(begun + "\n", encoding="utf-8")
+
+    trials = Trials.of(config, scenarios)
+    with running_ray(request.address, request.jobs):
+        search = RaySearch(config, trials, directory / RAY_FOLDER, request.jobs)
+        outcome = search.run()
+        if outcome.interrupted:
+            again = request.command if request.resume else f"{request.command} --resume"
+            say(
+                f"interrupted: {len(outcome.finished)} trials are kept in {directory}; "
+                f"continue with\n  {again}"
+            )
+            return 130
+        report_failures(
+            [
+                f"{policy_text(config.controller, failed.setting)}: {failed.reason} "
+                f"(tried {RETRIES + 1} times)"
+                for failed in outcome.failed
+            ]
+        )
+        if not outcome.finished:
+            say(f"quicgym: {config.name}: no trial succeeded; the reasons are above")
+            return 1
+        results = Results(config, tuple(outcome.finished), tuple(outcome.failed))
+        results.confirm(search.confirm)
+    write_results(results, directory, request.command)
+    print_results(results)
+    say(
+        f"{len(outcome.finished)} trials (trials.parquet, sensitivity.parquet, sweep.json), "
+        f"pictures (figures) and hparams (tensorboard) are in {directory}"
+    )
+    return 1 if outcome.failed else 0
+
+
+def _fingerprint(config: SweepConfig, scenarios: Sequence[Scenario]) -> str:
+    """What has to be equal for a resumed sweep to be the one that was begun."""
+    parts = [
+        config.model_dump(),
+        [scenario.model_dump(exclude={"description", "source"}) for scenario in scenarios],
+        [
+            read_mahimahi(link.trace)
+            for scenario in scenarios
+            for link in scenario.links.values()
+            if link.trace is not None
+        ],
+        __version__,
+        _core.commit,
+    ]
+    return sha256(json.dumps(parts, default=str, sort_keys=True).encode()).hexdigest()[:32]
+
+
+def _check_same(directory: Path, fingerprint: str) -> None:
+    file = directory / BEGUN_FILE
+    if not file.exists():
+        return
+    try:
+        begun = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ScenarioError(
+            f"{file}: {error}; leave --resume away to begin anew, what is there is moved aside"
+        ) from None
+    if begun.get("fingerprint") != fingerprint:
+        raise ScenarioError(
+            f"{directory}: holds the sweep {begun.get('sweep')!r} with another configuration, "
+            "another scenario or of another quicgym; give another folder with --out, or leave "
+            "--resume away: what is there is moved aside"
+        )

@@ -1,0 +1,382 @@
+"""What a parameter sweep is asked for: a YAML of configs/sweeps, or one of a user's.
+
+name: my-sweep
+controller: ebcc
+parameters:
+  gamma: {minimum: 5, maximum: 160, scale: log, count: 6}
+  gain_cycle: {values: [[1.25, 0.75, 1, 1, 1, 1, 1, 1], [1.25, 1, 1, 0.75, 1, 1]]}
+search: grid
+scenarios: [ebcc-flows-3, ebcc-flows-5]
+seeds: 5
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from quicgym.agents.rollout import METRICS
+from quicgym.configs import SWEEPS
+from quicgym.controllers import ControllerInfo
+from quicgym.envs import Scenario, ScenarioError, load_scenario, load_suite
+from quicgym.envs.conversion import find_controller
+from quicgym.envs.rewards import REWARDS
+from quicgym.envs.scenario import EngineName, Name, ParameterNumber, Parameters, closest
+
+Value = float | tuple[float, ...]
+Setting = dict[str, Value]
+"""Parameters of a controller by name."""
+
+MINIMISED = ("loss_rate", "loss_percent", "mean_rtt_ms", "mean_queue_delay_ms")
+"""The metrics of which less is better; of all others it is more."""
+HELD_OUT_SUITE = "heldout"
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class SweptParameter(_Model):
+    """The values of one parameter: a range, or a list of values.
+
+    Attributes:
+        minimum: Of the range.
+        maximum: Of the range, included.
+        scale: How the range is divided: evenly, evenly in the logarithm, or whole numbers only.
+        count: How many values of the range a grid has; other searches draw from all of it.
+        values: In place of a range; of a parameter that is a list of numbers, lists.
+    """
+
+    minimum: float | None = None
+    maximum: float | None = None
+    scale: Literal["linear", "log", "whole"] = "linear"
+    count: int | None = Field(default=None, ge=2, le=10_000)
+    values: tuple[ParameterNumber | tuple[ParameterNumber, ...], ...] | None = Field(
+        default=None, min_length=1
+    )
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> SweptParameter:
+        if self.values is not None:
+            if self.minimum is not None or self.maximum is not None or self.count is not None:
+                raise ValueError("has values and a range; give one of them")
+            labels = list(map(label, self.values))
+            for text in labels:
+                if labels.count(text) > 1:
+                    raise ValueError(f"values has {text} twice; leave one out")
+            return self
+        if self.minimum is None or self.maximum is None:
+            raise ValueError("give minimum and maximum, or values")
+        if self.maximum <= self.minimum:
+            raise ValueError(
+                f"maximum {self.maximum:g} is not above minimum {self.minimum:g}; exchange them"
+            )
+        if self.scale == "log" and self.minimum <= 0:
+            raise ValueError(f"minimum {self.minimum:g}: a log scale needs one above 0")
+        if self.scale == "whole" and not (self.minimum.is_integer() and self.maximum.is_integer()):
+            raise ValueError("scale whole: give whole numbers as minimum and maximum")
+        return self
+
+    @property
+    def limits(self) -> tuple[Value, ...]:
+        """What is checked against the controller's range."""
+        if self.values is not None:
+            return self.values
+        assert self.minimum is not None and self.maximum is not None
+        return self.minimum, self.maximum
+
+    def grid(self) -> tuple[Value, ...]:
+        """Returns the values of a grid."""
+        if self.values is not None:
+            return self.values
+        assert self.minimum is not None and self.maximum is not None and self.count is not None
+        space = np.geomspace if self.scale == "log" else np.linspace
+        numbers = space(self.minimum, self.maximum, self.count)
+        if self.scale == "whole":
+            numbers = np.unique(np.round(numbers))
+        return tuple(map(_rounded, numbers))
+
+    def draw(self, random: np.random.Generator) -> Value:
+        """Draws a value."""
+        if self.values is not None:
+            return self.values[int(random.integers(len(self.values)))]
+        assert self.minimum is not None and self.maximum is not None
+        if self.scale == "whole":
+            return float(random.integers(int(self.minimum), int(self.maximum), endpoint=True))
+        if self.scale == "log":
+            return _rounded(np.exp(random.uniform(np.log(self.minimum), np.log(self.maximum))))
+        return _rounded(random.uniform(self.minimum, self.maximum))
+
+
+class SweepConfig(_Model):
+    """A parameter sweep.
+
+    Attributes:
+        name: Of the sweep; results go to results/sweeps/<name>.
+        description: The question.
+        controller: Any of the catalogue.
+        parameters: What is swept.
+        fixed: Other parameters of the controller, the same in every trial.
+        search: All combinations, independent draws, or Optuna's tree-structured Parzen estimator.
+        samples: Trials of random and optuna, beside the published setting.
+        seed: Of the draws of random and optuna.
+        scenarios: Names or paths; the objective is their mean.
+        suite: In their place: a suite's name or path; the objective is the interquartile mean.
+        seeds: Every trial runs each scenario with the seeds 0 to seeds - 1.
+        reward: Which one is earned.
+        objective: Which of `quicgym.agents.rollout.METRICS` is to be best: highest, or lowest if
+            it is a loss, RTT or delay.
+        engine: native or ns3.
+        published: The setting to compare with; what it does not name has the controller's default.
+    """
+
+    name: Name
+    description: str = ""
+    controller: str
+    parameters: dict[str, SweptParameter] = Field(min_length=1)
+    fixed: Parameters = {}
+    search: Literal["grid", "random", "optuna"] = "grid"
+    samples: int | None = Field(default=None, ge=1, le=100_000)
+    seed: int = Field(default=0, ge=0, le=2**32 - 1)
+    scenarios: tuple[str, ...] = ()
+    suite: str | None = None
+    seeds: Annotated[int, Field(ge=1, le=10_000)] = 5
+    reward: Literal[REWARDS] = "fair-throughput"  # type: ignore[valid-type]
+    objective: Literal[METRICS] = "reward"  # type: ignore[valid-type]
+    engine: EngineName = "native"
+    published: Parameters = {}
+
+    @field_validator("controller")
+    @classmethod
+    def _exists(cls, value: str) -> str:
+        find_controller(value)
+        return value
+
+    @model_validator(mode="after")
+    def _complete(self) -> SweepConfig:
+        if bool(self.scenarios) == (self.suite is not None):
+            raise ValueError("give either scenarios or suite")
+        if self.suite == HELD_OUT_SUITE:
+            raise ValueError(
+                f"suite = {self.suite!r}: it is for evaluation alone, and what a sweep has seen is "
+                "no longer held out; use validation"
+            )
+        if self.search != "grid" and self.samples is None:
+            raise ValueError(f"samples: is missing; say how many trials search: {self.search} has")
+        for name, swept in self.parameters.items():
+            if self.search == "grid" and swept.values is None and swept.count is None:
+                raise ValueError(
+                    f"parameters.{name}.count: is missing; say how many values of the range the "
+                    "grid has, or list them as values"
+                )
+        self._check_parameters()
+        return self
+
+    def _check_parameters(self) -> None:
+        info = find_controller(self.controller)
+        known = [parameter.name for parameter in info.parameters]
+        for field in ("parameters", "fixed", "published"):
+            for name in getattr(self, field):
+                if name not in known:
+                    raise ValueError(
+                        f"{field}.{name}: controller {self.controller!r} has no such parameter; "
+                        f"{closest(name, known)}"
+                    )
+        for name in self.fixed:
+            if name in self.parameters:
+                raise ValueError(f"fixed.{name}: it is in parameters too; take one away")
+        for name in self.published:
+            if name not in self.parameters:
+                raise ValueError(
+                    f"published.{name}: is not swept; {closest(name, self.parameters)}; what is "
+                    "the same in every trial belongs to fixed"
+                )
+        for name, swept in self.parameters.items():
+            for value in swept.limits:
+                _check_value(info, f"parameters.{name}", name, value)
+        for field in ("fixed", "published"):
+            for name, value in getattr(self, field).items():
+                _check_value(info, f"{field}.{name}", name, value)
+
+    @property
+    def mode(self) -> Literal["max", "min"]:
+        """Whether the objective is to be high or low."""
+        return "min" if self.objective in MINIMISED else "max"
+
+    @property
+    def trials(self) -> int:
+        """How many settings are searched; the published one may come on top."""
+        if self.search == "grid":
+            return int(np.prod([len(swept.grid()) for swept in self.parameters.values()]))
+        assert self.samples is not None
+        return self.samples
+
+    def published_setting(self) -> Setting:
+        """Returns the published value of every swept parameter."""
+        info = find_controller(self.controller)
+        setting: Setting = {}
+        for name in self.parameters:
+            parameter = info.parameter(name)
+            default = parameter.default if parameter.is_list else parameter.default[0]
+            setting[name] = self.published.get(name, default)
+        return setting
+
+    def listed_settings(self) -> list[Setting]:
+        """Returns the settings of a grid or of independent draws, in the order of their trials."""
+        names, swept = list(self.parameters), list(self.parameters.values())
+        if self.search == "grid":
+            product = itertools.product(*(entry.grid() for entry in swept))
+            return [dict(zip(names, values, strict=True)) for values in product]
+        random = np.random.default_rng(self.seed)
+        return [
+            {name: entry.draw(random) for name, entry in self.parameters.items()}
+            for _ in range(self.trials)
+        ]
+
+    def load_scenarios(self) -> tuple[Scenario, ...]:
+        """Returns what every trial runs.
+
+        Raises:
+            ScenarioError: There is no such scenario or suite, or it does not fit.
+        """
+        found = (
+            load_suite(self.suite)
+            if self.suite is not None
+            else tuple(load_scenario(name) for name in dict.fromkeys(self.scenarios))
+        )
+        names = [scenario.name for scenario in found]
+        for scenario in found:
+            scenario.check_engine(self.engine)
+            if names.count(scenario.name) > 1:
+                raise ScenarioError(
+                    f"two of the scenarios have the name {scenario.name!r}; change `name` in one"
+                )
+            if all(flow.controller is not None for flow in scenario.flows):
+                raise ScenarioError(
+                    f"{scenario.name}: each of its flows names a controller, so that none is left "
+                    "to sweep; take the controller of one away"
+                )
+        return found
+
+
+def label(value: Value) -> str:
+    """Returns a value as `--policy` takes it and tables show it: the numbers, parted by slashes."""
+    numbers = value if isinstance(value, Sequence) else (value,)
+    return "/".join(f"{number:.12g}" for number in numbers)
+
+
+def policy_text(controller: str, setting: Mapping[str, Value]) -> str:
+    """Returns the text by which `quicgym.agents.policies.find_policy` finds the setting."""
+    return controller + ":" + ",".join(f"{name}={label(value)}" for name, value in setting.items())
+
+
+def sweep_names() -> list[str]:
+    """Returns the names of the sweeps that quicgym brings."""
+    return sorted(
+        entry.name.removesuffix(".yaml")
+        for entry in SWEEPS.iterdir()
+        if entry.name.endswith(".yaml")
+    )
+
+
+def load_sweep(name_or_path: str, overrides: Sequence[str] = ()) -> SweepConfig:
+    """Loads a sweep by its name or from a YAML file.
+
+    Args:
+        name_or_path: One of `sweep_names()`, or a path.
+        overrides: `key=value`; the key is dotted where it is inside another, the value is YAML.
+
+    Raises:
+        ScenarioError: There is none, or it is not valid; the text names file, field and value.
+    """
+    file, text = _read(name_or_path)
+    try:
+        data = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ScenarioError(f"{file}: not valid YAML: {error}") from None
+    if not isinstance(data, dict):
+        raise ScenarioError(
+            f"{file}: holds {data!r:.60} where the fields of a sweep are expected; there are: "
+            f"{', '.join(SweepConfig.model_fields)}"
+        )
+    for override in overrides:
+        _override(data, override)
+    try:
+        return SweepConfig.model_validate(data)
+    except ValidationError as error:
+        raise ScenarioError("\n".join(dict.fromkeys(_explain(file, error)))) from None
+    except ScenarioError as error:
+        raise ScenarioError(f"{file}: controller: {error}") from None
+
+
+def _read(name_or_path: str) -> tuple[str, str]:
+    if name_or_path.endswith((".yaml", ".yml")) or "/" in name_or_path:
+        try:
+            return name_or_path, Path(name_or_path).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ScenarioError(f"{name_or_path}: {error}; give a YAML file's path") from None
+    names = sweep_names()
+    if name_or_path not in names:
+        raise ScenarioError(
+            f"unknown sweep {name_or_path!r}; {closest(name_or_path, names)}; or give a YAML's path"
+        )
+    return name_or_path, (SWEEPS / f"{name_or_path}.yaml").read_text(encoding="utf-8")
+
+
+def _override(data: dict[str, Any], override: str) -> None:
+    path, equals, text = override.partition("=")
+    keys = path.split(".")
+    if not equals or not all(keys):
+        raise ScenarioError(
+            f"{override!r} changes nothing: write key=value, such as seeds=10 or "
+            "parameters.gamma.maximum=80"
+        )
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ScenarioError(f"{override}: not valid YAML: {error}") from None
+    inner: Any = data
+    for key in keys[:-1]:
+        inner = inner.setdefault(key, {})
+        if not isinstance(inner, dict):
+            raise ScenarioError(f"{override}: {key} is {inner!r}, which has no fields")
+    inner[keys[-1]] = value
+
+
+def _explain(file: str, error: ValidationError) -> list[str]:
+    texts = []
+    for entry in error.errors():
+        location = list(map(str, entry["loc"]))
+        if "values" in location:  # what follows names the member of a union that was tried
+            location = location[: location.index("values") + 2]
+        field = ".".join(location)
+        message = entry["msg"].removeprefix("Value error, ").replace("Input should", "should")
+        if entry["type"] == "extra_forbidden":
+            model: type[BaseModel] = SweptParameter if len(location) > 1 else SweepConfig
+            message = f"unknown field; {closest(location[-1], model.model_fields)}"
+        elif entry["type"] == "missing":
+            texts.append(f"{file}: {field}: is missing; add it")
+            continue
+        elif entry["type"] == "value_error":
+            texts.append(f"{file}: {field}: {message}" if field else f"{file}: {message}")
+            continue
+        texts.append(f"{file}: {field} = {entry['input']!r:.60}: {message}")
+    return texts
+
+
+def _check_value(info: ControllerInfo, field: str, name: str, value: Value) -> None:
+    try:
+        info.complete({name: list(value) if isinstance(value, tuple) else value})
+    except ValueError as error:
+        raise ValueError(f"{field} = {label(value)}: {error}") from None
+
+
+def _rounded(number: float) -> float:
+    """Six significant digits: what a table shows is what was run."""
+    return float(f"{number:.6g}")
