@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -196,10 +197,10 @@ class RaySearch:
     def _domain(self, name: str, swept: SweptParameter) -> Any:
         if swept.values is not None:
             return tune.choice([label(value) for value in swept.values])
+        minimum, maximum = map(float, (swept.minimum or 0, swept.maximum or 0))
         if swept.scale == "whole":
-            return tune.randint(int(swept.minimum or 0), int(swept.maximum or 0) + 1)
-        kind = tune.loguniform if swept.scale == "log" else tune.uniform
-        return kind(swept.minimum, swept.maximum)
+            return tune.randint(int(minimum), int(maximum) + 1)
+        return (tune.loguniform if swept.scale == "log" else tune.uniform)(minimum, maximum)
 
     def _encode(self, setting: Setting) -> Encoded:
         return {
@@ -236,24 +237,35 @@ class RaySearch:
         self._collect(tuner.fit(), count)
 
     def _collect(self, results: tune.ResultGrid, count: int) -> None:
-        found = [
-            (result.config["trial"].get("number", 0), result)
-            for result in map(results.__getitem__, range(len(results)))
-        ]
-        self._outcome.interrupted |= len(found) < count
-        for _, result in sorted(found, key=lambda entry: entry[0]):
-            setting = decode(result.config["trial"]["setting"], self._values)
+        self._outcome.interrupted |= len(results) < count
+        found = []
+        for index in range(len(results)):
+            result = results[index]
+            assert result.config is not None
+            found.append((result.config["trial"], result))
+        for trial, result in sorted(found, key=lambda entry: entry[0].get("number", 0)):
+            setting = decode(trial["setting"], self._values)
             metrics = result.metrics or {}
             if result.error is not None:
-                reason = str(result.error).strip().splitlines()[-1]
-                self._outcome.failed.append(FailedTrial(setting, reason))
+                self._outcome.failed.append(FailedTrial(setting, _reason(result.error)))
             elif "objective" in metrics:
-                trial = FinishedTrial(
-                    setting, metrics["objective"], tuple(metrics["per_seed"]), metrics["episodes"]
+                self._outcome.finished.append(
+                    FinishedTrial(
+                        setting,
+                        metrics["objective"],
+                        tuple(metrics["per_seed"]),
+                        metrics["episodes"],
+                    )
                 )
-                self._outcome.finished.append(trial)
             else:
                 self._outcome.interrupted = True
+
+
+def _reason(error: Exception) -> str:
+    """The end of a traceback: the exception's own text, with the notes that were added to it."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    named = [index for index, line in enumerate(lines) if re.match(r"[A-Za-z_][\w.]*: ", line)]
+    return "; ".join(lines[named[-1] :] if named else lines[:1])
 
 
 class _Bar(tune.Callback):

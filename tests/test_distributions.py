@@ -34,7 +34,7 @@ def test_training_never_draws_a_held_out_path(name):
 
 def test_the_held_out_suite_is_64_held_out_paths_in_every_size():
     suite = load_suite("heldout")
-    assert suite_names() == ["heldout", "papers", "validation"]
+    assert suite_names() == ["heldout", "ibcca-wired", "papers", "validation"]
     assert len({scenario.name for scenario in suite}) == len(suite) == 64
     assert all(is_held_out(*path(scenario)) for scenario in suite)
     rates, rtts = zip(*map(path, suite), strict=True)

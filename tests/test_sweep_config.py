@@ -1,0 +1,128 @@
+"""What a sweep may be asked for, and what is answered to mistakes."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+import yaml
+
+from quicgym.agents.policies import parse_parameters
+from quicgym.agents.sweep_config import load_sweep, policy_text, sweep_names
+from quicgym.envs import ScenarioError, load_suite
+
+GRID = """
+name: mine
+controller: ebcc
+parameters:
+  gamma: {minimum: 10, maximum: 40, scale: log, count: 3}
+  beta: {values: [0.1, 0.5]}
+scenarios: [ebcc-single]
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.yaml"
+    path.write_text(GRID)
+    return path
+
+
+@pytest.mark.parametrize("name", sweep_names())
+def test_shipped_sweeps_are_complete_and_never_see_the_held_out_suite(name: str) -> None:
+    config = load_sweep(name)
+    assert config.name == name and config.description.endswith(("?", "."))
+    held_out = {scenario.name for scenario in load_suite("heldout")}
+    assert not held_out & {scenario.name for scenario in config.load_scenarios()}
+    assert config.trials == (
+        len(config.listed_settings()) if config.search != "optuna" else config.samples
+    )
+
+
+def test_a_grid_has_all_combinations(file: Path) -> None:
+    config = load_sweep(str(file))
+    settings = config.listed_settings()
+    assert settings == [{"gamma": g, "beta": b} for g in (10, 20, 40) for b in (0.1, 0.5)]
+    assert config.trials == 6
+    assert config.published_setting() == {"gamma": 30, "beta": 0.5}  # the catalogue's
+
+
+def test_random_draws_come_from_the_seed_and_stay_in_range(file: Path) -> None:
+    changes = ["search=random", "samples=200", "parameters.beta={minimum: 0, maximum: 1}"]
+    changes.append("parameters.decision_interval_rounds={minimum: 1, maximum: 4, scale: whole}")
+    settings = load_sweep(str(file), changes).listed_settings()
+    assert settings == load_sweep(str(file), changes).listed_settings()
+    assert settings != load_sweep(str(file), [*changes, "seed=1"]).listed_settings()
+    gammas = [setting["gamma"] for setting in settings]
+    assert all(isinstance(gamma, float) and 10 <= gamma <= 40 for gamma in gammas)
+    assert 0.4 < sum(gamma < 20 for gamma in gammas) / 200 < 0.6  # the middle of a log scale
+    assert {setting["decision_interval_rounds"] for setting in settings} == {1, 2, 3, 4}
+
+
+def test_a_setting_is_found_again_as_a_policy() -> None:
+    setting = {"gamma": math.inf, "gain_cycle": (1.25, 0.75, 1.0)}
+    text = policy_text("ebcc", setting)
+    assert text == "ebcc:gamma=inf,gain_cycle=1.25/0.75/1"
+    assert parse_parameters(text.removeprefix("ebcc:")) == {
+        "gamma": math.inf,
+        "gain_cycle": [1.25, 0.75, 1.0],
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ("sede=1", ["sede = 1", "unknown field; did you mean seed?"]),
+        ("parameters.gamma.maxmum=3", ["parameters.gamma.maxmum", "did you mean maximum?"]),
+        ("controller=ebc", ["controller", "'ebc'", "did you mean ebcc?"]),
+        ("parameters.gama={values: [1]}", ["parameters.gama", "'ebcc'", "did you mean gamma?"]),
+        ("parameters.beta.values=[0.5, 3]", ["parameters.beta = 3", "outside the range [0, 1]"]),
+        ("parameters.gamma.minimum=-1", ["parameters.gamma", "log scale", "above 0"]),
+        ("parameters.gamma.minimum=50", ["maximum 40 is not above minimum 50"]),
+        ("parameters.gamma.count=null", ["parameters.gamma.count: is missing"]),
+        ("parameters.beta.minimum=0", ["parameters.beta", "values and a range"]),
+        ("parameters.beta.values=[0.5, 0.5]", ["parameters.beta", "has 0.5 twice"]),
+        ("parameters.beta.values=[a]", ["parameters.beta.values.0 = 'a'", "number"]),
+        ("fixed.beta=0.5", ["fixed.beta", "in parameters too"]),
+        ("fixed.alpha=2", ["fixed.alpha = 2", "outside the range"]),
+        ("published.alpha=0.5", ["published.alpha", "is not swept"]),
+        ("search=random", ["samples: is missing"]),
+        ("search=tpe", ["search = 'tpe'", "'grid', 'random' or 'optuna'"]),
+        ("objective=speed", ["objective = 'speed'", "'reward'"]),
+        ("suite=validation", ["give either scenarios or suite"]),
+        ("seeds=0", ["seeds = 0", "greater than or equal to 1"]),
+        ("seeds", ["'seeds'", "write key=value"]),
+        ("name.x=1", ["name is 'mine'", "no fields"]),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_mistakes_name_file_field_value_and_remedy(
+    file: Path, change: str, expected: list[str]
+) -> None:
+    with pytest.raises(ScenarioError) as caught:
+        load_sweep(str(file), [change])
+    for text in expected:
+        assert text in str(caught.value)
+
+
+def test_the_held_out_suite_is_refused(file: Path) -> None:
+    with pytest.raises(ScenarioError, match="evaluation alone.*use validation"):
+        load_sweep(str(file), ["scenarios=[]", "suite=heldout"])
+
+
+def test_scenarios_are_checked(file: Path, tmp_path: Path) -> None:
+    with pytest.raises(ScenarioError, match="'ebcc-singel'; did you mean ebcc-single"):
+        load_sweep(str(file), ["scenarios=[ebcc-singel]"]).load_scenarios()
+    own = yaml.safe_load(GRID)
+    own["scenarios"] = ["ibcca-single"]
+    (tmp_path / "own.yaml").write_text(yaml.safe_dump(own))
+    with pytest.raises(ScenarioError, match="ibcca-single.*native"):
+        load_sweep(str(tmp_path / "own.yaml")).load_scenarios()
+
+
+def test_unknown_sweeps() -> None:
+    with pytest.raises(ScenarioError, match="'ebcc-gama'; did you mean ebcc-gamma-beta"):
+        load_sweep("ebcc-gama")
+    with pytest.raises(ScenarioError, match="no/such.yaml.*give a YAML file's path"):
+        load_sweep("no/such.yaml")
