@@ -14,7 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from quicgym import __version__, _core
-from quicgym.agents.sweep_config import SweepConfig, load_sweep, policy_text
+from quicgym.agents.sweep_config import SweepConfig, policy_text
 from quicgym.agents.sweep_ray import RETRIES, RaySearch, check_address, running_ray
 from quicgym.agents.sweep_results import RESULTS, Results, print_results, write_results
 from quicgym.agents.sweep_trial import Trials
@@ -33,9 +33,7 @@ BEGUN_FILE = "begun.json"
 class Request:
     """What the user asked for."""
 
-    sweep: str
-    """Name or path."""
-    overrides: Sequence[str]
+    config: SweepConfig
     directory: Path | None
     """None: results/sweeps/<name>."""
     jobs: int | None
@@ -49,7 +47,7 @@ class Request:
 
 def run_sweep(request: Request) -> int:
     """Runs, writes and prints everything; returns the exit status."""
-    config = load_sweep(request.sweep, request.overrides)
+    config = request.config
     check_engine(config.engine)
     scenarios = config.load_scenarios()
     directory = (request.directory or Path("results/sweeps") / config.name).absolute()

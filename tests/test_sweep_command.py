@@ -312,7 +312,6 @@ def test_a_cluster_that_is_not_there_is_said_at_once(quicgym: Command, tmp_path:
         (["ebcc-gamma-beta", "sampels=2"], ["sampels = 2", "did you mean samples?"]),
         (["ebcc-gamma-beta", "--address", "nowhere"], ["--address nowhere", "HOST:PORT"]),
         (["ebcc-gamma-beta", "--jobs", "0"], ["--jobs"]),
-        (["ebcc-gamma-beta", "engine=ns2"], ["engine = 'ns2'"]),
     ],
     ids=lambda value: " ".join(value),
 )

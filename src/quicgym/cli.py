@@ -16,7 +16,7 @@ import typer
 from rich.table import Table
 
 from quicgym import Ns3MissingError, ScenarioError, __version__, _core, controllers
-from quicgym.agents.sweep_config import sweep_names
+from quicgym.agents.sweep_config import load_sweep, sweep_names
 from quicgym.configs import SCENARIOS, PaperError, paper_names
 from quicgym.console import say, wide_console
 from quicgym.envs import load_scenario, scenario_names
@@ -542,6 +542,7 @@ def sweep(
     sensitivity table, heat maps, TensorBoard's hparams and the best setting (sweep.json) go to DIR;
     results of an earlier sweep are moved to DIR/previous-<time>.
     """
+    loaded = load_sweep(config, overrides or ())  # before Ray and PyTorch, which take seconds
     try:
         from quicgym.agents.sweep import Request, run_sweep
     except ImportError as error:  # says what to install
@@ -549,8 +550,7 @@ def sweep(
         raise typer.Exit(2) from None
 
     request = Request(
-        sweep=config,
-        overrides=overrides or (),
+        config=loaded,
         directory=out,
         jobs=jobs,
         resume=resume,
