@@ -15,7 +15,7 @@ from pathlib import Path
 
 from quicgym import __version__, _core
 from quicgym.agents.sweep_config import SweepConfig, policy_text
-from quicgym.agents.sweep_ray import RETRIES, RaySearch, check_address, running_ray
+from quicgym.agents.sweep_ray import RETRIES, RayError, RaySearch, check_address, running_ray
 from quicgym.agents.sweep_results import RESULTS, Results, print_results, write_results
 from quicgym.agents.sweep_trial import Trials
 from quicgym.console import say
@@ -62,28 +62,35 @@ def run_sweep(request: Request) -> int:
     (directory / BEGUN_FILE).write_text(begun + "\n", encoding="utf-8")
 
     trials = Trials.of(config, scenarios)
-    with running_ray(request.address, request.jobs):
-        search = RaySearch(config, trials, directory / RAY_FOLDER, request.jobs)
-        outcome = search.run()
-        if outcome.interrupted:
-            again = request.command if request.resume else f"{request.command} --resume"
-            say(
-                f"interrupted: {len(outcome.finished)} trials are kept in {directory}; "
-                f"continue with\n  {again}"
+    again = request.command if request.resume else f"{request.command} --resume"
+    try:
+        with running_ray(request.address, request.jobs):
+            search = RaySearch(config, trials, directory / RAY_FOLDER, request.jobs)
+            outcome = search.run()
+            if outcome.interrupted:
+                say(
+                    f"interrupted: {len(outcome.finished)} trials are kept in {directory}; "
+                    f"continue with\n  {again}"
+                )
+                return 130
+            report_failures(
+                [
+                    f"{policy_text(config.controller, failed.setting)}: {failed.reason} "
+                    f"(tried {RETRIES + 1} times)"
+                    for failed in outcome.failed
+                ]
             )
-            return 130
-        report_failures(
-            [
-                f"{policy_text(config.controller, failed.setting)}: {failed.reason} "
-                f"(tried {RETRIES + 1} times)"
-                for failed in outcome.failed
-            ]
+            if not outcome.finished:
+                say(f"quicgym: {config.name}: no trial succeeded; the reasons are above")
+                return 1
+            results = Results(config, tuple(outcome.finished), tuple(outcome.failed))
+            results.confirm(search.confirm)
+    except RayError as error:
+        say(
+            f"quicgym: Ray failed: {str(error).strip().splitlines()[0]}\n"
+            f"what is finished is kept in {directory}; continue with\n  {again}"
         )
-        if not outcome.finished:
-            say(f"quicgym: {config.name}: no trial succeeded; the reasons are above")
-            return 1
-        results = Results(config, tuple(outcome.finished), tuple(outcome.failed))
-        results.confirm(search.confirm)
+        return 1
     write_results(results, directory, request.command)
     print_results(results)
     say(

@@ -48,6 +48,8 @@ from quicgym.agents.sweep_trial import (
 )
 from quicgym.envs import ScenarioError
 
+RayError = ray.exceptions.RayError
+"""Ray itself failed, not a trial."""
 RETRIES = 2
 _CONNECT_S, _HEALTH_S = 5, 15
 _OBJECT_STORE_BYTES = 80 * 2**20  # Ray takes no less than 75 MiB; trials hand over a few kB
@@ -59,12 +61,11 @@ def check_address(address: str) -> None:
     Raises:
         ScenarioError: It is not.
     """
-    if address == "auto":
-        return
     host, _, port = address.rpartition(":")
     if not host or "/" in host or not port.isdecimal() or not 0 < int(port) < 65536:
+        # Not "auto" either: it would join any Ray of this machine, another sweep's too.
         raise ScenarioError(
-            f"--address {address}: write HOST:PORT, as `ray start --head` prints it, or auto"
+            f"--address {address}: write HOST:PORT, as `ray start --head` prints it"
         )
     remedy = "start one with `ray start --head`, or leave --address away to use this machine alone"
     try:
@@ -76,11 +77,16 @@ def check_address(address: str) -> None:
     command = [sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", address]
     try:
         # In a process of its own, which can be ended: against another server Ray's client hangs.
-        done = subprocess.run(command, capture_output=True, timeout=_HEALTH_S)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_HEALTH_S)
     except subprocess.TimeoutExpired:
         raise ScenarioError(
             f"--address {address}: what is there does not answer as a Ray cluster; {remedy}"
         ) from None
+    if "AuthenticationError" in done.stderr:
+        raise ScenarioError(
+            f"--address {address}: the Ray cluster asks for a token; set RAY_AUTH_MODE=token, and "
+            "RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH as whoever runs the cluster says"
+        )
     if done.returncode:
         raise ScenarioError(f"--address {address}: what is there is no Ray cluster; {remedy}")
 

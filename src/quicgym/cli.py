@@ -531,9 +531,7 @@ def sweep(
     ] = False,
     address: Annotated[
         str | None,
-        typer.Option(
-            metavar="HOST:PORT", help="Of a Ray cluster, or auto. Default: this machine alone."
-        ),
+        typer.Option(metavar="HOST:PORT", help="Of a Ray cluster. Default: this machine alone."),
     ] = None,
 ) -> None:
     """Sweep a controller's parameters: which are best, and how far the published ones are from it.
