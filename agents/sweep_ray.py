@@ -22,16 +22,15 @@ os.environ["RAY_AIR_NEW_OUTPUT"] = "0"
 os.environ["TUNE_DISABLE_AUTO_CALLBACK_LOGGERS"] = "1"
 os.environ["TUNE_GLOBAL_CHECKPOINT_S"] = "1"
 
+from quicgym.errors import MissingExtraError
+
 try:
     import optuna
     import ray
     from ray import tune
     from ray.tune.search.optuna import OptunaSearch
 except ImportError as error:
-    raise ImportError(
-        "sweeps need Ray Tune and Optuna; install quicgym with the extra `train`: "
-        "pip install 'quicgym[train]', or `make setup EXTRAS=dev,ns3,train` in a checkout"
-    ) from error
+    raise MissingExtraError("sweeps need Ray Tune and Optuna") from error
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn

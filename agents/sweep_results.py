@@ -7,7 +7,7 @@ trials.parquet       a row per trial: parameters, objective, its deviation over 
 sensitivity.parquet  what `quicgym.agents.sensitivity` says of each parameter
 sweep.json           configuration, command, version, commit, the best and the published setting
 figures/             `quicgym.agents.sweep_figures`
-tensorboard/         a run of hparams per trial
+tensorboard/         a run per trial, with its row of the page HParams
 """
 
 from __future__ import annotations
@@ -26,20 +26,13 @@ import pandas as pd
 from rich.table import Table
 from scipy import stats
 
-try:
-    from torch.utils.tensorboard import SummaryWriter
-except ImportError as error:
-    raise ImportError(
-        "sweeps need PyTorch and TensorBoard; install quicgym with the extra `train`: "
-        "pip install 'quicgym[train]', or `make setup EXTRAS=dev,ns3,train` in a checkout"
-    ) from error
-
 from quicgym import __version__, _core
 from quicgym.agents.rollout import METRICS
 from quicgym.agents.sensitivity import sensitivity
 from quicgym.agents.sweep_config import Setting, SweepConfig, Value, label, policy_text
 from quicgym.agents.sweep_figures import draw_sweep
 from quicgym.agents.sweep_trial import FailedTrial, FinishedTrial
+from quicgym.agents.tensorboard import EvaluationWriter
 from quicgym.console import wide_console
 
 RESULTS = ("trials.parquet", "sensitivity.parquet", "sweep.json", "figures", "tensorboard")
@@ -221,22 +214,19 @@ def _json(value: Any) -> Any:
 
 
 def _write_hparams(results: Results, folder: Path) -> None:
-    # A column of TensorBoard's table is of one type.
-    names = list(results.config.parameters)
-    as_text = {
-        name for name in names for trial in results.finished if not _is_plain(trial.setting[name])
-    }
-    width = len(str(len(results.finished)))
-    for rank, trial in enumerate(results.ranked, 1):
-        hparams = {
-            name: label(value) if name in as_text else value
-            for name, value in trial.setting.items()
-        }
-        metrics = {f"sweep/{metric}": trial.mean(metric) for metric in METRICS}
-        metrics["sweep/objective"] = trial.objective
-        place = folder / f"{rank:0{width}}"
-        with SummaryWriter(place) as writer:
-            writer.add_hparams(hparams, metrics, run_name=".")
+    settings = [_columns(trial.setting) for trial in results.ranked]
+    for name in results.config.parameters:
+        if not all(_is_plain(trial.setting[name]) for trial in results.ranked):
+            # A column of TensorBoard's table is of one type, and has no infinity.
+            for row, trial in zip(settings, results.ranked, strict=True):
+                row[name] = label(trial.setting[name])
+    width = len(str(len(results.ranked)))
+    for rank, (row, trial) in enumerate(zip(settings, results.ranked, strict=True), 1):
+        writer = EvaluationWriter(folder / f"{rank:0{width}}")
+        writer.hparams(row, settings)
+        writer.evaluation(0, trial.episodes)
+        writer.scalars(0, {"sweep/objective": trial.objective})
+        writer.close()
 
 
 def _is_plain(value: Value) -> bool:

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import trim_mean
 
 from quicgym.agents.policies import controller_policy
 from quicgym.agents.rollout import play
+from quicgym.agents.statistics import interquartile_mean
 from quicgym.agents.sweep_config import Setting, SweepConfig, Value
 from quicgym.envs import Reward, Scenario
 from quicgym.envs.actions import action_space
@@ -126,7 +126,7 @@ class Trials:
         }
 
     def _mean(self, values: np.ndarray) -> float:
-        return float(trim_mean(values, 0.25) if self.interquartile else values.mean())
+        return float(interquartile_mean(values) if self.interquartile else values.mean())
 
 
 Encoded = Mapping[str, float | str]

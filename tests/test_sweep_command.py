@@ -24,8 +24,8 @@ from quicgym.agents.rollout import METRICS, play
 pytestmark = [
     pytest.mark.train,
     pytest.mark.skipif(
-        not all(map(importlib.util.find_spec, ("ray", "optuna", "torch"))),
-        reason="Ray, Optuna or PyTorch is missing; `make setup EXTRAS=dev,ns3,train` installs them",
+        not all(map(importlib.util.find_spec, ("ray", "optuna", "tensorboard"))),
+        reason="Ray, Optuna or TensorBoard is missing; `make setup EXTRAS=dev,ns3,train` has them",
     ),
 ]
 CONTROLLERS = '''
@@ -108,19 +108,18 @@ def run(folder: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str
     return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
 
 
-@pytest.fixture(scope="module")
-def grid(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
-    """A sweep of two by two settings."""
-    folder = tmp_path_factory.mktemp("grid")
-    done = run(folder, write_sweep(folder), "--out", "out", "--jobs", "2")
+def test_a_grid_gives_the_table_and_all_files(tmp_path: Path) -> None:
+    done = run(tmp_path, write_sweep(tmp_path), "--out", "out", "--jobs", "2")
     assert done.returncode == 0, done.stderr
-    return folder, done
+    check_table(tmp_path, done.stdout)
+    check_document(tmp_path)
+    check_pictures_and_hparams(tmp_path)
 
 
-def test_the_table_has_every_trial_and_says_how_far_the_published_one_is(grid: Any) -> None:
-    folder, done = grid
-    assert "mine: reward (fair-throughput), mean over 1 scenarios, seeds 0 to 1" in done.stdout
-    assert done.stdout.count("published") >= 1 and "share of variance" in done.stdout
+def check_table(folder: Path, output: str) -> None:
+    """Every trial is there, and the objective is what one would measure oneself."""
+    assert "mine: reward (fair-throughput), mean over 1 scenarios, seeds 0 to 1" in output
+    assert output.count("published") >= 1 and "share of variance" in output
     frame = pd.read_parquet(folder / "out/trials.parquet")
     assert set(zip(frame["gamma"], frame["beta"], strict=True)) == {
         *((gamma, beta) for gamma in (5, 40) for beta in (0.1, 0.9)),
@@ -130,7 +129,7 @@ def test_the_table_has_every_trial_and_says_how_far_the_published_one_is(grid: A
     assert frame.loc[frame["published"], ["gamma", "beta"]].values.tolist() == [[30, 0.5]]
     assert {"objective_std", "reward@short", "error", *METRICS} <= set(frame)
     assert frame["error"].isna().all()
-    for row in frame.itertuples():  # the objective is what one would measure oneself
+    for row in frame.itertuples():
         runs = [
             play(
                 find_policy(f"ebcc:gamma={row.gamma},beta={row.beta}"),
@@ -144,8 +143,8 @@ def test_the_table_has_every_trial_and_says_how_far_the_published_one_is(grid: A
     assert sensitivity["parameter"].tolist() == ["gamma", "beta"]
 
 
-def test_sweep_json_has_the_best_and_what_made_it(grid: Any) -> None:
-    folder, _ = grid
+def check_document(folder: Path) -> None:
+    """sweep.json has the best, the published, and what made them."""
     document = json.loads((folder / "out/sweep.json").read_text())
     frame = pd.read_parquet(folder / "out/trials.parquet")
     best = frame.iloc[0]
@@ -161,11 +160,11 @@ def test_sweep_json_has_the_best_and_what_made_it(grid: Any) -> None:
     assert {"version", "commit", "command"} <= set(document)
 
 
-def test_pictures_and_hparams_can_be_read_back(grid: Any) -> None:
+def check_pictures_and_hparams(folder: Path) -> None:
+    """They can be read back."""
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
     from tensorboard.plugins.hparams import plugin_data_pb2
 
-    folder, _ = grid
     (picture,) = (folder / "out/figures").iterdir()
     assert picture.name == "gamma-beta.png"
     assert picture.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
@@ -177,7 +176,7 @@ def test_pictures_and_hparams_can_be_read_back(grid: Any) -> None:
         values = {name: value.number_value for name, value in start.hparams.items()}
         (objective,) = events.Scalars("sweep/objective")
         found.add((values["gamma"], values["beta"], objective.value))
-        assert {f"sweep/{metric}" for metric in METRICS} <= set(events.Tags()["scalars"])
+        assert {f"evaluation/{metric}" for metric in METRICS} <= set(events.Tags()["scalars"])
     frame = pd.read_parquet(folder / "out/trials.parquet")
     assert sorted(found) == [
         (row.gamma, row.beta, pytest.approx(row.objective, rel=1e-6))

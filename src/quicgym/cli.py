@@ -541,11 +541,7 @@ def sweep(
     results of an earlier sweep are moved to DIR/previous-<time>.
     """
     loaded = load_sweep(config, overrides or ())  # before Ray and PyTorch, which take seconds
-    try:
-        from quicgym.agents.sweep import Request, run_sweep
-    except ImportError as error:  # says what to install
-        print(f"quicgym: {error}", file=sys.stderr)
-        raise typer.Exit(2) from None
+    from quicgym.agents.sweep import Request, run_sweep
 
     request = Request(
         config=loaded,
