@@ -316,7 +316,8 @@ class _Training(BaseCallback):
 
     def __enter__(self) -> _Training:
         self._begin_time, self._begin_step = time.monotonic(), self._resumed_at or 0
-        self._writer = EvaluationWriter(self._folder.tensorboard, purge_step=self._resumed_at)
+        purge = None if self._resumed_at is None else self._resumed_at + 1
+        self._writer = EvaluationWriter(self._folder.tensorboard, purge_step=purge)
         self._progress.start()
         return self
 
