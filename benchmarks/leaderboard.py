@@ -28,6 +28,7 @@ from quicgym.benchmarks.simulations import Job
 from quicgym.configs import LEADERBOARD
 from quicgym.console import say
 from quicgym.envs.distributions import load_suite
+from quicgym.envs.simulation import check_engine
 from quicgym.errors import UserError
 from quicgym.jobs import read_finished, report_failures, report_interruption
 
@@ -110,16 +111,25 @@ def leaderboard(
 ) -> None:
     """Evaluate the leaderboard's policies and write its page."""
     entries = load_entries(policies)
-    choices = [entry.policy for entry in entries]
     workers = jobs or os.cpu_count() or 1
+    for known in engine or ():
+        check_engine(known)
     sections = [
         (name, known, ns3_seeds if known == "ns3" else seeds)
         for known in dict.fromkeys(engine or ENGINES)
         for name in dict.fromkeys(suite or SUITES)
     ]
+    chosen = {
+        known: [entry for entry in entries if known in entry.engines] for known in ("native", "ns3")
+    }
+    choices = {known: [entry.policy for entry in chosen[known]] for known in chosen}
     wanted = [
-        make_jobs(choices, load_suite(name), count, engine=known) for name, known, count in sections
+        make_jobs(choices[known], load_suite(name), count, engine=known)
+        for name, known, count in sections
     ]
+    for known in dict.fromkeys(known for _, known, _ in sections):
+        if not chosen[known]:
+            raise LeaderboardError(f"{policies}: no policy has {known} among its engines")
     folders = [results / f"{Path(name).stem}-{known}" for name, known, _ in sections]
     titles = [f"{name}, {ENGINES[known]}" for name, known, _ in sections]
     _announce(dict(zip(titles, wanted, strict=True)), folders if resume else [], workers)
@@ -127,7 +137,7 @@ def leaderboard(
     for (name, known, count), folder, title in zip(sections, folders, titles, strict=True):
         say(title)
         evaluation = evaluate(
-            choices,
+            choices[known],
             name,
             count,
             folder,
@@ -135,7 +145,7 @@ def leaderboard(
             workers=workers,
             resume=resume,
             keep_series=False,
-            command=evaluate_command(name, known, count, entries),
+            command=evaluate_command(name, known, count, chosen[known]),
         )
         if evaluation is None:
             raise typer.Exit(2)

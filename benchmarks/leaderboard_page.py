@@ -53,6 +53,8 @@ class Entry(BaseModel):
     kind: Literal["baseline", "static", "learned"]
     group: str | None = None
     """Learned policies of one group differ by their training seed alone."""
+    engines: tuple[Literal["native", "ns3"], ...] = ("native", "ns3")
+    """On which it runs; ns-3 takes about 130 times as long."""
     note: str = ""
 
 
@@ -94,9 +96,19 @@ def evaluate_command(suite: str, engine: str, seeds: int, entries: Sequence[Entr
 def _section(document: dict[str, Any], entries: Mapping[str, Entry]) -> Iterator[str]:
     ranked = document["policies"]
     scenarios, seeds = len(ranked[0]["scenarios"]), document["seeds"]
+    left_out = [
+        entry.name
+        for entry in entries.values()
+        if entry.policy not in {row["policy"] for row in ranked}
+    ]
     which = "seed 0" if len(seeds) == 1 else f"seeds 0 to {seeds[-1]}"
     yield f"## Suite `{document['suite']}`, {ENGINES[document['engine']]}"
     yield f"{scenarios} scenarios, {which}:"
+    if left_out:
+        yield (
+            f"Not run here: {', '.join(left_out)}. The best baselines, and what is level with "
+            "them, are those of this table."
+        )
     yield f"    {document['command']}"
     yield _table(
         ["policy", "IQM", "95% interval", *(name for name, _ in COLUMNS.values()), "level (%)"],

@@ -397,6 +397,8 @@ def train(
     from quicgym.agents.training_config import load_training
 
     settings = load_training(config, [*(changes or ()), *([f"device={device}"] if device else ())])
+    # PyTorch's threads would otherwise spin while the simulations' threads need their cores.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     from quicgym.agents.train import train as train_policy
 
     directory = out or Path("runs") / f"{settings.name}-seed{settings.seed}"
