@@ -29,6 +29,7 @@ from stable_baselines3 import PPO, SAC, TD3
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import KVWriter, Logger
+from stable_baselines3.common.noise import NormalActionNoise
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.utils import LinearSchedule
 
@@ -198,6 +199,12 @@ def _open(
 
 
 def _make_model(config: TrainingConfig, environments: Sb3VecEnv) -> BaseAlgorithm:
+    arguments = _with_schedules(config.hyperparameters)
+    if config.algorithm == "td3" and config.start.std is not None:
+        size = environments.action_space.shape
+        arguments["action_noise"] = NormalActionNoise(
+            np.zeros(size), np.full(size, config.start.std)
+        )
     try:
         model: BaseAlgorithm = ALGORITHMS[config.algorithm](
             "MlpPolicy",
@@ -206,11 +213,11 @@ def _make_model(config: TrainingConfig, environments: Sb3VecEnv) -> BaseAlgorith
                 config.algorithm,
                 architecture_of(config),
                 config.environment.history_length,
-                config.start.std,
+                config.start.std if config.algorithm == "ppo" else None,
             ),
             seed=config.seed,
             device=config.device,
-            **_with_schedules(config.hyperparameters),
+            **arguments,
         )
     except (TypeError, ValueError, AssertionError, RuntimeError) as error:
         raise ConfigError(f"{config.algorithm} refuses its hyperparameters: {error}") from error

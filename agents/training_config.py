@@ -84,7 +84,7 @@ class StartConfig(_Model):
 
     Attributes:
         preset: Of Tuning-v0: a controller of the BBR family, whose action it takes at first.
-        std: Of PPO's exploration, in units of the action space.
+        std: Of the exploration, in units of the action space: PPO's at first, TD3's for ever.
     """
 
     preset: Literal[PRESETS] | None = None  # type: ignore[valid-type]
@@ -136,8 +136,8 @@ class TrainingConfig(_Model):
     def _possible(self) -> TrainingConfig:
         if self.start.preset is not None and self.environment.id != "quicgym/Tuning-v0":
             raise ValueError(f"start.preset is for quicgym/Tuning-v0, not {self.environment.id}")
-        if self.start.std is not None and self.algorithm != "ppo":
-            raise ValueError(f"start.std is for ppo; {self.algorithm} explores in another way")
+        if self.start.std is not None and self.algorithm == "sac":
+            raise ValueError("start.std is for ppo and td3; sac finds its own")
         if self.environment.id == "quicgym/Switch-v0" and self.algorithm != "ppo":
             raise ValueError(f"{self.algorithm} has no discrete actions; use ppo for Switch-v0")
         return self

@@ -189,6 +189,18 @@ def test_a_mistake_is_named_with_its_remedy(change, words, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize("name", ["ppo", "rate-ppo", "sac", "td3"])
+def test_the_shipped_configurations_are_what_the_algorithms_take(name):
+    from quicgym.agents.train import _make_model
+    from quicgym.agents.training_config import load_training, training_names
+    from quicgym.envs.sb3 import make_sb3
+
+    assert name in training_names()
+    config = load_training(name, ["environment.history_length=4"])
+    model = _make_model(config, make_sb3(config.environment.id, 2, scenario="ebcc-single"))
+    assert type(model).__name__.lower() == config.algorithm
+
+
 def test_an_unknown_configuration_is_named(tmp_path):
     done = train(tmp_path, "pppo")
     assert done.returncode == 2 and "did you mean ppo?" in done.stderr

@@ -19,6 +19,7 @@ NEEDS_TRAIN = [
     ),
 ]
 
+START: dict[str, dict[str, Any]] = {"ppo": {"std": 0.5}, "sac": {}, "td3": {"std": 0.2}}
 HYPERPARAMETERS: dict[str, dict[str, Any]] = {
     "ppo": {"n_steps": 10, "batch_size": 40, "n_epochs": 2},
     "sac": {"learning_starts": 80, "batch_size": 32, "buffer_size": 1000, "train_freq": 2},
@@ -46,6 +47,7 @@ def write_config(folder: Path, algorithm: str = "ppo", **changes: Any) -> Path:
         "algorithm": algorithm,
         "hyperparameters": HYPERPARAMETERS[algorithm],
         "environment": {"scenario": "./pair.yaml", "simulations": 4, "threads": 1},
+        "start": START[algorithm],
         "network": {"extractor_sizes": [16], "hidden_sizes": [16]},
         "steps": 480,
         "evaluation": {"suite": "./suite.yaml", "interval_steps": 160},

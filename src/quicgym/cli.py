@@ -365,8 +365,8 @@ def serve(
     epilog=_epilog(
         "quicgym train ppo",
         "quicgym train ppo seed=1 steps=2e6 hyperparameters.learning_rate=3e-4",
-        "quicgym train my-config.yaml --out runs/mine",
-        "quicgym train ppo --out runs/tuning-ppo-seed0 --resume",
+        "quicgym train my-config.yaml --out results/mine",
+        "quicgym train ppo --resume",
     )
 )
 def train(
@@ -379,7 +379,7 @@ def train(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="The run's folder. Default: runs/NAME-seedSEED."),
+        typer.Option(metavar="DIR", help="The run's folder. Default: results/train/NAME-seedSEED."),
     ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on from the newest checkpoint in DIR.")
@@ -401,7 +401,7 @@ def train(
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     from quicgym.agents.train import train as train_policy
 
-    directory = out or Path("runs") / f"{settings.name}-seed{settings.seed}"
+    directory = out or Path("results/train") / f"{settings.name}-seed{settings.seed}"
     command = shlex.join(["quicgym", *sys.argv[1:]])
     try:
         reward = train_policy(settings, directory, command, resume=resume)
