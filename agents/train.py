@@ -201,10 +201,8 @@ def _open(
 def _make_model(config: TrainingConfig, environments: Sb3VecEnv) -> BaseAlgorithm:
     arguments = _with_schedules(config.hyperparameters)
     if config.algorithm == "td3" and config.start.std is not None:
-        size = environments.action_space.shape
-        arguments["action_noise"] = NormalActionNoise(
-            np.zeros(size), np.full(size, config.start.std)
-        )
+        mean = np.zeros(environments.action_space.shape or ())
+        arguments["action_noise"] = NormalActionNoise(mean, mean + config.start.std)
     try:
         model: BaseAlgorithm = ALGORITHMS[config.algorithm](
             "MlpPolicy",

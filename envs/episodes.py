@@ -195,6 +195,13 @@ class EpisodeSource:
                 "make episode_s shorter or the scenario's duration_s longer"
             )
         models = [flow for _, flow in scenario.single_flows()]
+        for agent in agents:
+            latest_s = models[agent].start_s + models[agent].start_jitter_ms / 1e3
+            if latest_s >= scenario.duration_s:
+                raise ScenarioError(
+                    f"{scenario.name}: flow {agent} begins up to {latest_s:g} s after the start, "
+                    f"and duration_s = {scenario.duration_s:g}; make duration_s longer"
+                )
         controllers = resolve_controllers(
             scenario, [self._other_controllers] * sum(flow.controller is None for flow in models)
         )
