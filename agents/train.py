@@ -43,11 +43,12 @@ from quicgym.agents.learned import (
 from quicgym.agents.networks import Architecture
 from quicgym.agents.policies import Decisions
 from quicgym.agents.rollout import METRICS, play_all
-from quicgym.agents.sb3_policies import begin_at, export_policy, output_of, policy_arguments
+from quicgym.agents.sb3_policies import begin_at, export_policy, output_of, policy_arguments, prefer
 from quicgym.agents.tensorboard import EvaluationWriter
 from quicgym.agents.training_config import ConfigError, TrainingConfig
 from quicgym.agents.training_folder import RunFolder, read_checkpoint
 from quicgym.console import say
+from quicgym.controllers import switching_members
 from quicgym.envs.actions import preset_action
 from quicgym.envs.distributions import load_suite
 from quicgym.envs.rewards import Reward
@@ -220,7 +221,10 @@ def _make_model(config: TrainingConfig, environments: Sb3VecEnv) -> BaseAlgorith
     except (TypeError, ValueError, AssertionError, RuntimeError) as error:
         raise ConfigError(f"{config.algorithm} refuses its hyperparameters: {error}") from error
     if config.start.preset is not None:
-        begin_at(model, preset_action(config.start.preset), config.algorithm)
+        if config.environment.id == "quicgym/Switch-v0":
+            prefer(model, switching_members().index(config.start.preset))
+        else:
+            begin_at(model, preset_action(config.start.preset), config.algorithm)
     return model
 
 
@@ -353,12 +357,22 @@ class _Training(BaseCallback):
     def _on_rollout_start(self) -> None:
         step = self.num_timesteps
         self._progress.update(self._task, completed=step, rate=self._rate())
+        self._set_std(step)
         if step < self._next_evaluation:
             return
         if step > self._evaluated_at:
             self._keep()
         self._next_evaluation = step + self._config.evaluation.interval_steps
         self._begin_anew(step)
+
+    def _set_std(self, step: int) -> None:
+        start = self._config.start
+        if start.std is None or start.final_std is None:
+            return
+        share = min(1.0, step / self._config.steps)
+        policy: Any = self.model.policy
+        policy.log_std.requires_grad_(False)
+        policy.log_std.fill_(math.log(start.std) + share * math.log(start.final_std / start.std))
 
     def _on_rollout_end(self) -> None:
         buffer = getattr(self.model, "rollout_buffer", None)

@@ -14,13 +14,20 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from quicgym.configs import TRAINING
+from quicgym.controllers import switching_members
 from quicgym.envs.actions import PRESETS
 from quicgym.envs.rewards import REWARDS
 from quicgym.envs.scenario import closest
 from quicgym.errors import UserError
 
 Algorithm = Literal["ppo", "sac", "td3"]
-ENVIRONMENT_IDS = ("quicgym/Tuning-v0", "quicgym/Rate-v0", "quicgym/Switch-v0")
+PRESETS_OF: dict[str, tuple[str, ...]] = {
+    "quicgym/Tuning-v0": PRESETS,
+    "quicgym/Rate-v0": (),
+    "quicgym/Switch-v0": switching_members(),
+}
+SWITCH = "quicgym/Switch-v0"
+ENVIRONMENT_IDS = tuple(PRESETS_OF)
 
 
 class ConfigError(UserError, ValueError):
@@ -83,12 +90,15 @@ class StartConfig(_Model):
     """Where the policy begins; None: where its random weights put it.
 
     Attributes:
-        preset: Of Tuning-v0: a controller of the BBR family, whose action it takes at first.
+        preset: What it does at first. In Tuning-v0 a controller of the BBR family, in Switch-v0 one
+            of the controllers to choose from, which it then prefers.
         std: Of the exploration, in units of the action space: PPO's at first, TD3's for ever.
+        final_std: Of PPO's at the end, which it falls to exponentially; None: PPO learns it.
     """
 
-    preset: Literal[PRESETS] | None = None  # type: ignore[valid-type]
+    preset: str | None = None
     std: float | None = Field(default=None, gt=0)
+    final_std: float | None = Field(default=None, gt=0)
 
 
 class EvaluationConfig(_Model):
@@ -134,11 +144,19 @@ class TrainingConfig(_Model):
 
     @model_validator(mode="after")
     def _possible(self) -> TrainingConfig:
-        if self.start.preset is not None and self.environment.id != "quicgym/Tuning-v0":
-            raise ValueError(f"start.preset is for quicgym/Tuning-v0, not {self.environment.id}")
+        presets = PRESETS_OF[self.environment.id]
+        if self.start.preset is not None and self.start.preset not in presets:
+            raise ValueError(
+                f"start.preset = {self.start.preset!r} is none of {self.environment.id}; "
+                f"{closest(self.start.preset, presets)}"
+            )
         if self.start.std is not None and self.algorithm == "sac":
             raise ValueError("start.std is for ppo and td3; sac finds its own")
-        if self.environment.id == "quicgym/Switch-v0" and self.algorithm != "ppo":
+        if self.start.final_std is not None and (
+            self.algorithm != "ppo" or self.start.std is None or self.environment.id == SWITCH
+        ):
+            raise ValueError("start.final_std is for ppo with start.std and a Box of actions")
+        if self.environment.id == SWITCH and self.algorithm != "ppo":
             raise ValueError(f"{self.algorithm} has no discrete actions; use ppo for Switch-v0")
         return self
 
