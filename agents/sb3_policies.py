@@ -84,11 +84,15 @@ def _parts(model: BaseAlgorithm) -> tuple[nn.Module, nn.Module, nn.Linear]:
 def begin_at(model: BaseAlgorithm, action: np.ndarray, algorithm: str) -> None:
     """Makes an untrained policy take the given action, more or less, whatever it observes."""
     _, _, last = _parts(model)
-    # Just inside the space: at its edge an output has no gradient, or infinite size.
-    inside = torch.as_tensor(action).clamp(-0.9, 0.9)
+    target = torch.as_tensor(action)
+    if algorithm == "ppo":
+        # What lies on the edge stays there under exploration, because PPO clips its actions.
+        bias = torch.where(target.abs() >= 1, 1.3 * target, target)
+    else:
+        bias = target.clamp(-0.9999, 0.9999).atanh()
     with torch.no_grad():
         last.weight.mul_(0.01)
-        last.bias.copy_(inside if algorithm == "ppo" else inside.atanh())
+        last.bias.copy_(bias)
     policy: Any = model.policy
     if hasattr(policy, "actor_target"):
         policy.actor_target.load_state_dict(policy.actor.state_dict())

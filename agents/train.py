@@ -224,7 +224,8 @@ def _make_model(config: TrainingConfig, environments: Sb3VecEnv) -> BaseAlgorith
         if config.environment.id == "quicgym/Switch-v0":
             prefer(model, switching_members().index(config.start.preset))
         else:
-            begin_at(model, preset_action(config.start.preset), config.algorithm)
+            action = preset_action(config.start.preset, **config.start.parameters)
+            begin_at(model, action, config.algorithm)
     return model
 
 

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from quicgym.configs import TRAINING
 from quicgym.controllers import switching_members
-from quicgym.envs.actions import PRESETS
+from quicgym.envs.actions import PRESETS, preset_action
 from quicgym.envs.rewards import REWARDS
 from quicgym.envs.scenario import closest
 from quicgym.errors import UserError
@@ -92,11 +92,13 @@ class StartConfig(_Model):
     Attributes:
         preset: What it does at first. In Tuning-v0 a controller of the BBR family, in Switch-v0 one
             of the controllers to choose from, which it then prefers.
+        parameters: Of the preset in Tuning-v0, others than its own; what a sweep has found, say.
         std: Of the exploration, in units of the action space: PPO's at first, TD3's for ever.
         final_std: Of PPO's at the end, which it falls to exponentially; None: PPO learns it.
     """
 
     preset: str | None = None
+    parameters: dict[str, float | list[float]] = {}
     std: float | None = Field(default=None, gt=0)
     final_std: float | None = Field(default=None, gt=0)
 
@@ -150,6 +152,10 @@ class TrainingConfig(_Model):
                 f"start.preset = {self.start.preset!r} is none of {self.environment.id}; "
                 f"{closest(self.start.preset, presets)}"
             )
+        if self.start.parameters:
+            if self.environment.id != "quicgym/Tuning-v0" or self.start.preset is None:
+                raise ValueError("start.parameters are those of a start.preset of Tuning-v0")
+            preset_action(self.start.preset, **self.start.parameters)  # says what is wrong with it
         if self.start.std is not None and self.algorithm == "sac":
             raise ValueError("start.std is for ppo and td3; sac finds its own")
         if self.start.final_std is not None and (
