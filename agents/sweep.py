@@ -7,26 +7,21 @@ goes on from) and what `quicgym.agents.sweep_results` writes.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 
-from quicgym import __version__, _core
+from quicgym.agents.begun import BEGUN_FILE, check_same, fingerprint, write_begun
+from quicgym.agents.ray_tune import RETRIES, RayError, check_address, running_ray
 from quicgym.agents.sweep_config import SweepConfig, policy_text
-from quicgym.agents.sweep_ray import RETRIES, RayError, RaySearch, check_address, running_ray
+from quicgym.agents.sweep_ray import RaySearch
 from quicgym.agents.sweep_results import RESULTS, Results, print_results, write_results
 from quicgym.agents.sweep_trial import Trials
 from quicgym.console import say
-from quicgym.envs import Scenario, ScenarioError
-from quicgym.envs.scenario import read_mahimahi
 from quicgym.envs.simulation import check_engine
 from quicgym.jobs import report_failures
 from quicgym.results_folder import prepare
 
 RAY_FOLDER = "ray"
-BEGUN_FILE = "begun.json"
 
 
 @dataclass(frozen=True)
@@ -51,15 +46,14 @@ def run_sweep(request: Request) -> int:
     check_engine(config.engine)
     scenarios = config.load_scenarios()
     directory = (request.directory or Path("results/sweeps") / config.name).absolute()
-    fingerprint = _fingerprint(config, scenarios)
+    identity = fingerprint(config.model_dump(), scenarios)
     if request.resume:
-        _check_same(directory, fingerprint)
+        check_same(directory, "sweep", identity)
     if request.address is not None:
         check_address(request.address)
     if not prepare(directory, (RAY_FOLDER, BEGUN_FILE, *RESULTS), resume=request.resume):
         return 2
-    begun = json.dumps({"sweep": config.name, "fingerprint": fingerprint})
-    (directory / BEGUN_FILE).write_text(begun + "\n", encoding="utf-8")
+    write_begun(directory, "sweep", config.name, identity)
 
     trials = Trials.of(config, scenarios)
     again = request.command if request.resume else f"{request.command} --resume"
@@ -98,38 +92,3 @@ def run_sweep(request: Request) -> int:
         f"pictures (figures) and hparams (tensorboard) are in {directory}"
     )
     return 1 if outcome.failed else 0
-
-
-def _fingerprint(config: SweepConfig, scenarios: Sequence[Scenario]) -> str:
-    """What has to be equal for a resumed sweep to be the one that was begun."""
-    parts = [
-        config.model_dump(),
-        [scenario.model_dump(exclude={"description", "source"}) for scenario in scenarios],
-        [
-            read_mahimahi(link.trace)
-            for scenario in scenarios
-            for link in scenario.links.values()
-            if link.trace is not None
-        ],
-        __version__,
-        _core.commit,
-    ]
-    return sha256(json.dumps(parts, default=str, sort_keys=True).encode()).hexdigest()[:32]
-
-
-def _check_same(directory: Path, fingerprint: str) -> None:
-    file = directory / BEGUN_FILE
-    if not file.exists():
-        return
-    try:
-        begun = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ScenarioError(
-            f"{file}: {error}; leave --resume away to begin anew, what is there is moved aside"
-        ) from None
-    if begun.get("fingerprint") != fingerprint:
-        raise ScenarioError(
-            f"{directory}: holds the sweep {begun.get('sweep')!r} with another configuration, "
-            "another scenario or of another quicgym; give another folder with --out, or leave "
-            "--resume away: what is there is moved aside"
-        )

@@ -21,6 +21,7 @@ import numpy as np
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from quicgym.agents.ranges import ValueRange, rounded
 from quicgym.agents.rollout import METRICS
 from quicgym.configs import SWEEPS
 from quicgym.controllers import ControllerInfo
@@ -42,76 +43,40 @@ class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
-class SweptParameter(_Model):
+class SweptParameter(ValueRange):
     """The values of one parameter: a range, or a list of values.
 
     Attributes:
-        minimum: Of the range.
-        maximum: Of the range, included.
-        scale: How the range is divided: evenly, evenly in the logarithm, or whole numbers only.
         count: How many values of the range a grid has; other searches draw from all of it.
         values: In place of a range; of a parameter that is a list of numbers, lists.
     """
 
-    minimum: float | None = None
-    maximum: float | None = None
-    scale: Literal["linear", "log", "whole"] = "linear"
     count: int | None = Field(default=None, ge=2, le=10_000)
     values: tuple[ParameterNumber | tuple[ParameterNumber, ...], ...] | None = Field(
         default=None, min_length=1
     )
 
     @model_validator(mode="after")
-    def _one_of_two(self) -> SweptParameter:
-        if self.values is not None:
-            if self.minimum is not None or self.maximum is not None or self.count is not None:
-                raise ValueError("has values and a range; give one of them")
-            labels = list(map(label, self.values))
-            for text in labels:
-                if labels.count(text) > 1:
-                    raise ValueError(f"values has {text} twice; leave one out")
-            return self
-        if self.minimum is None or self.maximum is None:
-            raise ValueError("give minimum and maximum, or values")
-        if self.maximum <= self.minimum:
-            raise ValueError(
-                f"maximum {self.maximum:g} is not above minimum {self.minimum:g}; exchange them"
-            )
-        if self.scale == "log" and self.minimum <= 0:
-            raise ValueError(f"minimum {self.minimum:g}: a log scale needs one above 0")
-        if self.scale == "whole" and not (self.minimum.is_integer() and self.maximum.is_integer()):
-            raise ValueError("scale whole: give whole numbers as minimum and maximum")
+    def _no_count_of_values(self) -> SweptParameter:
+        if self.values is not None and self.count is not None:
+            raise ValueError("has values and a range; give one of them")
         return self
 
-    @property
-    def limits(self) -> tuple[Value, ...]:
-        """What is checked against the controller's range."""
-        if self.values is not None:
-            return self.values
-        assert self.minimum is not None and self.maximum is not None
-        return self.minimum, self.maximum
+    @staticmethod
+    def text(value: Value) -> str:
+        """Returns a value as messages show it."""
+        return label(value)
 
     def grid(self) -> tuple[Value, ...]:
         """Returns the values of a grid."""
         if self.values is not None:
             return self.values
-        assert self.minimum is not None and self.maximum is not None and self.count is not None
+        assert self.count is not None
         space = np.geomspace if self.scale == "log" else np.linspace
-        numbers = space(self.minimum, self.maximum, self.count)
+        numbers = space(*self.ends, self.count)
         if self.scale == "whole":
             numbers = np.unique(np.round(numbers))
-        return tuple(map(_rounded, numbers))
-
-    def draw(self, random: np.random.Generator) -> Value:
-        """Draws a value."""
-        if self.values is not None:
-            return self.values[int(random.integers(len(self.values)))]
-        assert self.minimum is not None and self.maximum is not None
-        if self.scale == "whole":
-            return float(random.integers(int(self.minimum), int(self.maximum), endpoint=True))
-        if self.scale == "log":
-            return _rounded(np.exp(random.uniform(np.log(self.minimum), np.log(self.maximum))))
-        return _rounded(random.uniform(self.minimum, self.maximum))
+        return tuple(map(rounded, numbers))
 
 
 class SweepConfig(_Model):
@@ -375,8 +340,3 @@ def _check_value(info: ControllerInfo, field: str, name: str, value: Value) -> N
         info.complete({name: list(value) if isinstance(value, tuple) else value})
     except ValueError as error:
         raise ValueError(f"{field} = {label(value)}: {error}") from None
-
-
-def _rounded(number: float) -> float:
-    """Six significant digits: what a table shows is what was run."""
-    return float(f"{number:.6g}")

@@ -1,4 +1,4 @@
-"""Data files: scenarios, their distributions and suites, sweeps, what papers print and claim."""
+"""Data files: scenarios, distributions, suites, sweeps, searches, what papers print and claim."""
 
 from __future__ import annotations
 
@@ -25,11 +25,13 @@ SUITES: Traversable = files(__name__) / "suites"
 TRAINING: Traversable = files(__name__) / "training"
 LEADERBOARD = Path(str(files(__name__) / "leaderboard.yaml"))
 SWEEPS: Traversable = files(__name__) / "sweeps"
+SEARCHES: Traversable = files(__name__) / "searches"
 
 __all__ = [
     "DISTRIBUTIONS",
     "LEADERBOARD",
     "SCENARIOS",
+    "SEARCHES",
     "SUITES",
     "TRAINING",
     "SWEEPS",

@@ -16,6 +16,7 @@ import typer
 from rich.table import Table
 
 from quicgym import Ns3MissingError, ScenarioError, __version__, _core, controllers
+from quicgym.agents.search_config import load_search, search_names
 from quicgym.agents.sweep_config import load_sweep, sweep_names
 from quicgym.configs import SCENARIOS, PaperError, paper_names
 from quicgym.console import say, wide_console
@@ -554,6 +555,64 @@ def sweep(
         command=shlex.join(["quicgym", *sys.argv[1:]]),
     )
     raise typer.Exit(run_sweep(request))
+
+
+@app.command(
+    epilog=_epilog(
+        "quicgym search ppo-asha",
+        "quicgym search ppo-pbt samples=4 changes.steps=2e6 --jobs 2",
+        "quicgym search my-search.yaml --out results/mine --resume",
+        "quicgym search my-search.yaml --address 10.0.0.1:6379",
+    )
+)
+def search(
+    config: Annotated[
+        str,
+        typer.Argument(
+            metavar="CONFIG",
+            help=f"{', '.join(search_names())}, or a YAML of that form.",
+        ),
+    ],
+    changes: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[KEY=VALUE]...", help="Fields of CONFIG to change, dotted."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Where results are written.  [default: results/searches/NAME]"
+        ),
+    ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(min=1, metavar="N", help="Trials at the same time. Default: one per core."),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the search that DIR holds.")
+    ] = False,
+    address: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="Of a Ray cluster. Default: this machine alone."),
+    ] = None,
+) -> None:
+    """Search an agent's hyperparameters: many trainings, of which the bad ones end early.
+
+    ASHA or population-based training on Ray Tune; needs the extra `train`. Trials (trials.parquet),
+    TensorBoard's hparams, the best hyperparameters (search.json) and the best policy go to DIR;
+    results of an earlier search are moved to DIR/previous-<time>. docs/training.md has more.
+    """
+    loaded = load_search(config, changes or ())  # before Ray and PyTorch, which take seconds
+    from quicgym.agents.search import Request, run_search
+
+    request = Request(
+        search=loaded,
+        directory=out,
+        jobs=jobs,
+        resume=resume,
+        address=address,
+        command=shlex.join(["quicgym", *sys.argv[1:]]),
+    )
+    raise typer.Exit(run_search(request))
 
 
 @app.command()

@@ -1,0 +1,80 @@
+"""The values that a sweep or a search tries: a range, or a list."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+
+class ValueRange(BaseModel):
+    """A range of numbers, or a list of values.
+
+    Attributes:
+        minimum: Of the range.
+        maximum: Of the range, included.
+        scale: How the range is divided: evenly, evenly in the logarithm, or whole numbers only.
+        values: In place of a range.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    minimum: float | None = None
+    maximum: float | None = None
+    scale: Literal["linear", "log", "whole"] = "linear"
+    values: tuple[Any, ...] | None = Field(default=None, min_length=1)
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> ValueRange:
+        if self.values is not None:
+            if self.minimum is not None or self.maximum is not None:
+                raise ValueError("has values and a range; give one of them")
+            labels = list(map(self.text, self.values))
+            for text in labels:
+                if labels.count(text) > 1:
+                    raise ValueError(f"values has {text} twice; leave one out")
+            return self
+        if self.minimum is None or self.maximum is None:
+            raise ValueError("give minimum and maximum, or values")
+        if self.maximum <= self.minimum:
+            raise ValueError(
+                f"maximum {self.maximum:g} is not above minimum {self.minimum:g}; exchange them"
+            )
+        if self.scale == "log" and self.minimum <= 0:
+            raise ValueError(f"minimum {self.minimum:g}: a log scale needs one above 0")
+        if self.scale == "whole" and not (self.minimum.is_integer() and self.maximum.is_integer()):
+            raise ValueError("scale whole: give whole numbers as minimum and maximum")
+        return self
+
+    @staticmethod
+    def text(value: Any) -> str:
+        """Returns a value as messages show it."""
+        return str(value)
+
+    @property
+    def limits(self) -> tuple[Any, ...]:
+        """What is checked before anything is run: both ends, or all values."""
+        return self.values if self.values is not None else self.ends
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The minimum and the maximum of a range."""
+        assert self.minimum is not None and self.maximum is not None
+        return self.minimum, self.maximum
+
+    def draw(self, random: np.random.Generator) -> Any:
+        """Draws a value."""
+        if self.values is not None:
+            return self.values[int(random.integers(len(self.values)))]
+        minimum, maximum = self.ends
+        if self.scale == "whole":
+            return float(random.integers(int(minimum), int(maximum), endpoint=True))
+        if self.scale == "log":
+            return rounded(np.exp(random.uniform(np.log(minimum), np.log(maximum))))
+        return rounded(random.uniform(minimum, maximum))
+
+
+def rounded(number: float) -> float:
+    """Six significant digits: what a table shows is what was run."""
+    return float(f"{number:.6g}")
