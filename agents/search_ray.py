@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import random
 import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -126,7 +128,8 @@ class RaySearch:
         scheduler: Any
         if config.scheduler == "asha":
             assert config.grace_steps is not None
-            scheduler = ASHAScheduler(
+            scheduler = Asha(
+                self._folder / "milestones.jsonl",
                 time_attr="step",
                 max_t=steps,
                 grace_period=config.grace_steps,
@@ -150,6 +153,7 @@ class RaySearch:
             # A population is under way as a whole: what Ray has no room for waits, paused.
             max_concurrent_trials=self._jobs if config.scheduler == "asha" else None,
             reuse_actors=True,
+            trial_dirname_creator=_short_name,  # Ray's has all values in it
         )
 
     def _kept(self) -> int:
@@ -187,6 +191,10 @@ class RaySearch:
         return outcome
 
 
+def _short_name(trial: Any) -> str:
+    return str(trial.trial_id)
+
+
 def _domain(field: SearchedField) -> Any:
     if field.values is not None:
         return tune.choice(list(range(len(field.values))))
@@ -194,6 +202,47 @@ def _domain(field: SearchedField) -> Any:
     if field.scale == "whole":
         return tune.randint(int(minimum), int(maximum) + 1)
     return (tune.loguniform if field.scale == "log" else tune.uniform)(minimum, maximum)
+
+
+class Asha(ASHAScheduler):
+    """Successive halving that keeps its milestones on disk.
+
+    Ray Tune brings trials back after a kill, but no scheduler: what is left of a search would be
+    compared with nothing.
+
+    Args:
+        memory: The file with all results so far, a line each.
+        settings: Of Ray's ASHAScheduler.
+    """
+
+    def __init__(self, memory: Path, **settings: Any) -> None:
+        """Begins without results."""
+        super().__init__(**settings)
+        self._memory = memory
+        self._recalled = False
+
+    def on_trial_add(self, tune_controller: Any, trial: Any) -> None:
+        """Called by Ray Tune, for restored trials too."""
+        super().on_trial_add(tune_controller, trial)
+        if self._recalled or not self._memory.exists():
+            return
+        self._recalled = True
+        for line in self._memory.read_text(encoding="utf-8").splitlines():
+            try:
+                trial_id, step, reward = json.loads(line)
+            except ValueError:
+                continue  # torn by a kill
+            known: Any = SimpleNamespace(trial_id=trial_id)  # all that a bracket looks at
+            self._brackets[0].on_result(known, step, reward)
+
+    def on_trial_result(self, tune_controller: Any, trial: Any, result: dict[str, Any]) -> str:
+        """Called by Ray Tune."""
+        self._recalled = True
+        action: str = super().on_trial_result(tune_controller, trial, result)
+        entry = [trial.trial_id, result["step"], result[METRIC]]
+        with self._memory.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(entry) + "\n")
+        return action
 
 
 class Explore:

@@ -48,7 +48,11 @@ class Results:
         done = [trial for trial in self.trials if trial.error is None]
         return sorted(
             done,
-            key=lambda trial: (-trial.progress.best_reward, len(schedule(trial)), trial.number),
+            key=lambda trial: (
+                -trial.progress.best_reward,
+                schedule(trial)[-1]["trial"] != trial.number,
+                trial.number,
+            ),
         )
 
     @cached_property

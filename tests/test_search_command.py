@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import json
 import math
 import shlex
@@ -41,7 +42,7 @@ ASHA: dict[str, Any] = {
         "network.hidden_sizes": {"values": [[16], [8, 8]]},
     },
     "samples": 5,
-    "seed": 3,
+    "seed": 9,
     "grace_steps": 160,
     "reduction_factor": 2,
 }
@@ -86,100 +87,104 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 # One start of Ray
 
 
-class TestAsha:
-    pytestmark = NEEDS_RAY
+@pytest.mark.parametrize("_", [pytest.param(None, marks=NEEDS_RAY)])
+def test_asha_ends_bad_trials_early_and_keeps_the_best(file: Path, tmp_path: Path, _: None) -> None:
+    done = run(tmp_path, file, "--jobs", "1", "--out", "out")
+    assert done.returncode == 1, done.stderr  # a trial failed
+    assert "Traceback" not in done.stderr
+    check_table(tmp_path, done)
+    check_runs(tmp_path)
+    check_failure(tmp_path, done)
+    check_best(tmp_path, done)
+    check_tensorboard(tmp_path)
+    check_other_configuration(tmp_path)
 
-    @pytest.fixture(scope="class")
-    def done(
-        self, tmp_path_factory: pytest.TempPathFactory
-    ) -> tuple[Path, subprocess.CompletedProcess[str]]:
-        folder = tmp_path_factory.mktemp("asha")
-        return folder, run(folder, write_search(folder, ASHA), "--jobs", "1", "--out", "out")
 
-    def test_the_table_has_every_trial_and_what_became_of_it(self, done: Any) -> None:
-        folder, process = done
-        assert process.returncode == 1, process.stderr  # a trial failed
-        assert "Traceback" not in process.stderr
-        frame = pd.read_parquet(folder / "out/trials.parquet").set_index("trial")
-        assert sorted(frame.index) == [0, 1, 2, 3, 4]
-        assert set(frame["state"]) == {"finished", "stopped early", "failed"}
-        ranked = frame[frame["state"] != "failed"]
-        assert ranked["best_reward"].is_monotonic_decreasing
-        assert (ranked.loc[ranked["state"] == "finished", "step"] == 480).all()
-        assert ranked.loc[ranked["state"] == "stopped early", "step"].between(160, 479).all()
-        assert (ranked["best_step"] <= ranked["step"]).all()
-        for state in ("finished", "stopped early", "failed"):
-            assert process.stdout.count(state) == (frame["state"] == state).sum()
+def check_table(folder: Path, process: subprocess.CompletedProcess[str]) -> None:
+    """Every trial is there, with what became of it."""
+    frame = pd.read_parquet(folder / "out/trials.parquet").set_index("trial")
+    assert sorted(frame.index) == [0, 1, 2, 3, 4]
+    assert set(frame["state"]) == {"finished", "stopped early", "failed"}
+    ranked = frame[frame["state"] != "failed"]
+    assert ranked["best_reward"].is_monotonic_decreasing
+    assert (ranked.loc[ranked["state"] == "finished", "step"] == 480).all()
+    assert ranked.loc[ranked["state"] == "stopped early", "step"].between(160, 479).all()
+    assert (ranked["best_step"] <= ranked["step"]).all()
+    for state in ("finished", "stopped early", "failed"):
+        assert process.stdout.count(state) == (frame["state"] == state).sum()
 
-    def test_the_draws_are_what_was_run(self, done: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-        folder, _ = done
-        monkeypatch.chdir(folder)
-        draws = load_search("./mine.yaml").config.draws()
-        for number, setting in enumerate(draws):
-            (start,) = (folder / f"out/trials/{number:04}").iterdir()  # none was tried again
-            config = json.loads((start / "run.json").read_text())["config"]
-            assert config["hyperparameters"]["gamma"] == setting["hyperparameters.gamma"]
-            assert (
-                config["hyperparameters"]["learning_rate"]
-                == setting["hyperparameters.learning_rate"]
-            )
-            assert config["network"]["hidden_sizes"] == setting["network.hidden_sizes"]
-            assert config["environment"]["threads"] == 1
 
-    def test_a_trial_that_is_no_number_fails_once_and_is_named(self, done: Any) -> None:
-        folder, process = done
-        frame = pd.read_parquet(folder / "out/trials.parquet")
-        failed = frame[frame["state"] == "failed"]
-        assert set(failed["hyperparameters.learning_rate"]) == {"1e+20"}
-        assert set(frame["hyperparameters.learning_rate"]) > {"1e+20"}
-        lines = [line for line in process.stderr.splitlines() if line.startswith("failed: ")]
-        assert len(lines) == len(failed)
-        assert "learning_rate=1e+20" in lines[0] and "Training stops" in lines[0]
+def check_runs(folder: Path) -> None:
+    """What was drawn is what was run, and nothing was tried again."""
+    draws = load_search("./mine.yaml").config.draws()
+    for number, setting in enumerate(draws):
+        (start,) = (folder / f"out/trials/{number:04}").iterdir()  # none was tried again
+        config = json.loads((start / "run.json").read_text())["config"]
+        assert config["hyperparameters"]["gamma"] == setting["hyperparameters.gamma"]
+        assert (
+            config["hyperparameters"]["learning_rate"] == setting["hyperparameters.learning_rate"]
+        )
+        assert config["network"]["hidden_sizes"] == setting["network.hidden_sizes"]
+        assert config["environment"]["threads"] == 1
 
-    def test_the_best_is_kept_and_its_command_gives_it_again(self, done: Any) -> None:
-        from quicgym.agents.learned import load_policy
 
-        folder, process = done
-        document = json.loads((folder / "out/search.json").read_text())
-        assert {"version", "commit", "command", "config"} <= set(document)
-        best = document["best"]
-        frame = pd.read_parquet(folder / "out/trials.parquet")
-        assert best["reward"] == frame["best_reward"][0] and best["trial"] == frame["trial"][0]
-        assert best["train"] in process.stdout
-        policy = load_policy(folder / "out/policy/policy.json")
-        assert policy.description.training["reward"] == best["reward"]
-        words = shlex.split(best["train"])
-        assert words[:2] == ["quicgym", "train"]
-        again = train(folder, *words[2:], "environment.threads=1", "--out", "again")
-        assert again.returncode == 0, again.stderr
-        theirs = load_policy(folder / "again").description
-        if frame["state"][0] == "finished":
-            assert theirs.sha256 == policy.description.sha256
-        assert theirs.training["reward"] >= best["reward"]
+def check_failure(folder: Path, process: subprocess.CompletedProcess[str]) -> None:
+    """Losses that are no numbers end their trial alone."""
+    frame = pd.read_parquet(folder / "out/trials.parquet")
+    failed = frame[frame["state"] == "failed"]
+    assert set(failed["hyperparameters.learning_rate"]) == {"1e+20"}
+    assert set(frame["hyperparameters.learning_rate"]) > {"1e+20"}
+    lines = [line for line in process.stderr.splitlines() if line.startswith("failed: ")]
+    assert len(lines) == len(failed)
+    assert "learning_rate=1e+20" in lines[0] and "Training stops" in lines[0]
 
-    def test_tensorboard_has_its_row_and_its_curve(self, done: Any) -> None:
-        from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-        from tensorboard.plugins.hparams import plugin_data_pb2
 
-        folder, _ = done
-        frame = pd.read_parquet(folder / "out/trials.parquet")
-        runs = sorted((folder / "out/tensorboard").iterdir())
-        assert len(runs) == (frame["state"] != "failed").sum()
-        for place, row in zip(runs, frame.itertuples(), strict=False):
-            events = EventAccumulator(str(place)).Reload()
-            data = events.PluginTagToContent("hparams")["_hparams_/session_start_info"]
-            start = plugin_data_pb2.HParamsPluginData.FromString(data).session_start_info
-            gamma = frame.loc[row.Index, "hyperparameters.gamma"]
-            assert start.hparams["hyperparameters.gamma"].number_value == gamma
-            curve = events.Scalars("evaluation/reward")
-            assert [event.step for event in curve] == list(range(0, row.step + 1, 160))
-            assert max(event.value for event in curve) == pytest.approx(row.best_reward, rel=1e-6)
+def check_best(folder: Path, process: subprocess.CompletedProcess[str]) -> None:
+    """The best policy is kept, and the printed command trains it again."""
+    from quicgym.agents.learned import load_policy
 
-    def test_another_configuration_does_not_go_on_with_it(self, done: Any) -> None:
-        folder, _ = done
-        other = run(folder, "mine.yaml", "samples=6", "--out", "out", "--resume")
-        assert other.returncode == 2
-        assert "another configuration" in other.stderr and "Traceback" not in other.stderr
+    document = json.loads((folder / "out/search.json").read_text())
+    assert {"version", "commit", "command", "config"} <= set(document)
+    best = document["best"]
+    frame = pd.read_parquet(folder / "out/trials.parquet")
+    assert best["reward"] == frame["best_reward"][0] and best["trial"] == frame["trial"][0]
+    assert best["train"] in process.stdout
+    policy = load_policy(folder / "out/policy/policy.json")
+    assert policy.description.training["reward"] == best["reward"]
+    words = shlex.split(best["train"])
+    assert words[:2] == ["quicgym", "train"]
+    again = train(folder, *words[2:], "environment.threads=1", "--out", "again")
+    assert again.returncode == 0, again.stderr
+    theirs = load_policy(folder / "again").description
+    if frame["state"][0] == "finished":
+        assert theirs.sha256 == policy.description.sha256
+    assert theirs.training["reward"] >= best["reward"]
+
+
+def check_tensorboard(folder: Path) -> None:
+    """Each trial has a row of the table and a curve."""
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+    from tensorboard.plugins.hparams import plugin_data_pb2
+
+    frame = pd.read_parquet(folder / "out/trials.parquet")
+    runs = sorted((folder / "out/tensorboard").iterdir())
+    assert len(runs) == (frame["state"] != "failed").sum()
+    for place, row in zip(runs, frame.itertuples(), strict=False):
+        events = EventAccumulator(str(place)).Reload()
+        data = events.PluginTagToContent("hparams")["_hparams_/session_start_info"]
+        start = plugin_data_pb2.HParamsPluginData.FromString(data).session_start_info
+        gamma = frame.loc[row.Index, "hyperparameters.gamma"]
+        assert start.hparams["hyperparameters.gamma"].number_value == gamma
+        curve = events.Scalars("evaluation/reward")
+        assert [event.step for event in curve] == list(range(0, row.step + 1, 160))
+        assert max(event.value for event in curve) == pytest.approx(row.best_reward, rel=1e-6)
+
+
+def check_other_configuration(folder: Path) -> None:
+    """--resume is refused with another configuration."""
+    other = run(folder, "mine.yaml", "samples=6", "--out", "out", "--resume")
+    assert other.returncode == 2
+    assert "another configuration" in other.stderr and "Traceback" not in other.stderr
 
 
 # The other start of Ray
@@ -212,10 +217,13 @@ def test_a_population_exploits_and_keeps_its_schedule(tmp_path: Path, _: None) -
             assert 1e-4 <= setting["hyperparameters.learning_rate"] <= 1e-2
             assert setting["hyperparameters.n_epochs"] in (1, 2, 3, 4)
             assert setting["hyperparameters.clip_range"] in (0.1, 0.2, 0.3)
-    # A run that begins elsewhere than at step 0 has its weights from another's checkpoint.
-    trial = next(entry["trial"] for lineage in exploited for entry in lineage[1:])
-    starts = sorted((tmp_path / f"out/trials/{trial:04}").iterdir())
-    assert len(starts) > 1
+    # A run whose first evaluation is a later one has begun with a checkpoint.
+    changes = [pair for lineage in exploited for pair in itertools.pairwise(lineage)]
+    assert any(old["trial"] != new["trial"] for old, new in changes)
+    for _old, new in changes:
+        starts = sorted((tmp_path / f"out/trials/{new['trial']:04}").iterdir())
+        begins = [json.loads((start / "evaluations.jsonl").open().readline()) for start in starts]
+        assert new["step"] + 160 in [record["step"] for record in begins]
 
     document = json.loads((tmp_path / "out/search.json").read_text())
     best = document["best"]
@@ -309,6 +317,36 @@ def test_explored_settings_are_near_and_in_the_ranges(
     assert epochs.count(1) + epochs.count(3) > 0.7 * 400
     assert {setting["hyperparameters.clip_range"] for setting in after} == {0.1, 0.2, 0.3}
     assert explore({"setting": before}) != Explore(config)({"setting": before})
+
+
+@pytest.mark.parametrize("_", [pytest.param(None, marks=NEEDS_RAY)])
+def test_after_a_kill_trials_are_compared_with_those_before(tmp_path: Path, _: None) -> None:
+    from quicgym.agents.search_ray import Asha
+
+    def scheduler() -> Asha:
+        return Asha(
+            tmp_path / "milestones.jsonl",
+            time_attr="step",
+            metric="reward",
+            mode="max",
+            max_t=400,
+            grace_period=100,
+            reduction_factor=2,
+        )
+
+    def report(asha: Asha, number: int, reward: float) -> str:
+        trial = SimpleNamespace(trial_id=f"x_{number:05}")
+        asha.on_trial_add(None, trial)
+        return asha.on_trial_result(None, trial, {"step": 100, "reward": reward})
+
+    first = scheduler()
+    assert report(first, 0, 0.9) == "CONTINUE"
+    assert report(first, 1, 0.1) == "STOP"
+    with (tmp_path / "milestones.jsonl").open("a") as file:
+        file.write('["x_00002", 10')  # torn
+    assert report(scheduler(), 3, 0.2) == "STOP"
+    (tmp_path / "milestones.jsonl").unlink()
+    assert report(scheduler(), 3, 0.2) == "CONTINUE"
 
 
 @pytest.mark.parametrize("name", search_names())
