@@ -18,11 +18,11 @@ import pandas as pd
 import pytest
 import yaml
 from conftest import Command
-from training import NEEDS_TRAIN, train, write_config
+from training import NEEDS_TRAIN, write_config
 
 from quicgym.agents.search_config import MUTABLE, load_search, search_names
-from quicgym.agents.training_config import ConfigError
-from quicgym.envs import load_suite
+from quicgym.agents.training_config import ConfigError, load_training
+from quicgym.envs import ScenarioError, load_suite
 
 NEEDS_RAY = [
     *NEEDS_TRAIN,
@@ -142,6 +142,7 @@ def check_failure(folder: Path, process: subprocess.CompletedProcess[str]) -> No
 def check_best(folder: Path, process: subprocess.CompletedProcess[str]) -> None:
     """The best policy is kept, and the printed command trains it again."""
     from quicgym.agents.learned import load_policy
+    from quicgym.agents.train import train
 
     document = json.loads((folder / "out/search.json").read_text())
     assert {"version", "commit", "command", "config"} <= set(document)
@@ -153,12 +154,11 @@ def check_best(folder: Path, process: subprocess.CompletedProcess[str]) -> None:
     assert policy.description.training["reward"] == best["reward"]
     words = shlex.split(best["train"])
     assert words[:2] == ["quicgym", "train"]
-    again = train(folder, *words[2:], "environment.threads=1", "--out", "again")
-    assert again.returncode == 0, again.stderr
-    theirs = load_policy(folder / "again").description
+    again = load_training(words[2], [*words[3:], "environment.threads=1"])
+    reward = train(again, folder / "again", "test")
     if frame["state"][0] == "finished":
-        assert theirs.sha256 == policy.description.sha256
-    assert theirs.training["reward"] >= best["reward"]
+        assert load_policy(folder / "again").description.sha256 == policy.description.sha256
+    assert reward >= best["reward"]
 
 
 def check_tensorboard(folder: Path) -> None:
@@ -182,9 +182,12 @@ def check_tensorboard(folder: Path) -> None:
 
 def check_other_configuration(folder: Path) -> None:
     """--resume is refused with another configuration."""
-    other = run(folder, "mine.yaml", "samples=6", "--out", "out", "--resume")
-    assert other.returncode == 2
-    assert "another configuration" in other.stderr and "Traceback" not in other.stderr
+    from quicgym.agents.search import Request, run_search
+
+    search = load_search("./mine.yaml", ["samples=6"])
+    with pytest.raises(ScenarioError, match="holds the search 'mine' with another configuration"):
+        run_search(Request(search, folder / "out", 1, True, None, "test"))
+    assert (folder / "out/trials.parquet").exists()
 
 
 # The other start of Ray
@@ -364,7 +367,6 @@ def test_shipped_searches_are_complete_and_never_see_the_held_out_suite(name: st
 )
 def test_what_may_change_while_a_run_goes_on_exists(algorithm: str, tmp_path: Path) -> None:
     from quicgym.agents.train import check_hyperparameters
-    from quicgym.agents.training_config import load_training
 
     config = load_training(str(write_config(tmp_path, algorithm)))
     names = dict.fromkeys(MUTABLE[algorithm], 1)
@@ -386,6 +388,11 @@ def test_draws_come_from_the_seed_and_stay_in_range(file: Path) -> None:
     assert set(epochs) == {1, 2, 3} and all(type(number) is int for number in epochs)
     rates = [setting["hyperparameters.learning_rate"] for setting in draws]
     assert set(rates) == {"linear_1e-3", 0.003, 1e20}
+
+
+def test_unknown_files_are_refused() -> None:
+    with pytest.raises(ConfigError, match="no/such.yaml.*give the path of a YAML file"):
+        load_search("no/such.yaml")
 
 
 RATE = "hyperparameters.hyperparameters.learning_rate"
@@ -465,8 +472,6 @@ def test_mistakes_with_a_population(
     ("arguments", "expected"),
     [
         (["ppo-ahsa"], ["'ppo-ahsa'", "did you mean ppo-asha?"]),
-        (["no/such.yaml"], ["no/such.yaml", "give the path of a YAML file"]),
-        (["ppo-asha", "--jobs", "0"], ["--jobs"]),
         pytest.param(
             ["ppo-asha", "hyperparameters.hyperparameters.gama={values: [1]}"],
             ["hyperparameters.gama", "did you mean gamma?"],
@@ -477,7 +482,6 @@ def test_mistakes_with_a_population(
             ["--jobs 2", "leave --jobs away"],
             marks=NEEDS_RAY,
         ),
-        pytest.param(["ppo-asha", "--address", "nowhere"], ["HOST:PORT"], marks=NEEDS_RAY),
     ],
     ids=lambda value: " ".join(value),
 )
