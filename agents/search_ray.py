@@ -22,7 +22,7 @@ from quicgym.agents.search_trial import (
     decode,
     encode,
     run_trial,
-    trial_number,
+    trial_name,
 )
 
 METRIC = "reward"
@@ -35,7 +35,7 @@ class SearchTrial:
     """What became of a trial.
 
     Attributes:
-        number: Of the trial.
+        name: Of the trial, as its folder's.
         setting: What it trained with; of population-based training at its end.
         progress: How far it came.
         policy: The folder with the best policy of its lineage; None: it was never evaluated.
@@ -43,7 +43,7 @@ class SearchTrial:
         error: Why it failed.
     """
 
-    number: int
+    name: str
     setting: Setting
     progress: Progress
     policy: Path | None
@@ -53,7 +53,7 @@ class SearchTrial:
 
 @dataclass
 class Outcome:
-    """All trials in their order."""
+    """All trials in the order in which they began."""
 
     trials: list[SearchTrial] = field(default_factory=list)
     interrupted: bool = False
@@ -179,7 +179,7 @@ class RaySearch:
             progress = Progress() if kept is None else Progress.read(kept)
             outcome.trials.append(
                 SearchTrial(
-                    trial_number(metrics["trial_id"]) if "trial_id" in metrics else index,
+                    trial_name(Path(result.path).name),
                     decode(self._config, result.config["setting"]),
                     progress,
                     None if kept is None else kept / POLICY,
@@ -187,7 +187,6 @@ class RaySearch:
                     error,
                 )
             )
-        outcome.trials.sort(key=lambda trial: trial.number)
         return outcome
 
 

@@ -23,7 +23,7 @@ from rich.table import Table
 from quicgym import __version__, _core
 from quicgym.agents.search_config import Search, SearchedField, Setting
 from quicgym.agents.search_ray import SearchTrial
-from quicgym.agents.search_trial import starts, trial_folder
+from quicgym.agents.search_trial import starts
 from quicgym.agents.tensorboard import SETTING_TYPES, EvaluationWriter
 from quicgym.agents.training_folder import RunFolder
 from quicgym.console import wide_console
@@ -50,8 +50,7 @@ class Results:
             done,
             key=lambda trial: (
                 -trial.progress.best_reward,
-                schedule(trial)[-1]["trial"] != trial.number,
-                trial.number,
+                schedule(trial)[-1]["trial"] != trial.name,
             ),
         )
 
@@ -87,7 +86,7 @@ def trials_frame(results: Results) -> pd.DataFrame:
     """Returns a row per trial, the best first, those that failed last."""
     rows = [
         {
-            "trial": trial.number,
+            "trial": trial.name,
             "state": state(trial),
             **trial.setting,
             **trial.progress.metrics(),
@@ -138,7 +137,7 @@ def write_results(results: Results, directory: Path, trials: Path, command: str)
 def _document(results: Results) -> dict[str, Any]:
     search, trial = results.search, results.ranked[0]
     best: dict[str, Any] = {
-        "trial": trial.number,
+        "trial": trial.name,
         "hyperparameters": results.best_setting,
         "reward": trial.progress.best_reward,
         "step": trial.progress.best_step,
@@ -154,7 +153,7 @@ def _document(results: Results) -> dict[str, Any]:
         "training": search.training.model_dump(mode="json"),
         "trials": len(results.ranked),
         "failed": [
-            {"trial": failed.number, "hyperparameters": failed.setting, "error": failed.error}
+            {"trial": failed.name, "hyperparameters": failed.setting, "error": failed.error}
             for failed in results.failed
         ],
         "best": best,
@@ -171,9 +170,9 @@ def _write_hparams(results: Results, folder: Path, trials: Path) -> None:
     ]
     width = len(str(len(results.ranked)))
     for rank, (row, trial) in enumerate(zip(settings, results.ranked, strict=True), 1):
-        writer = EvaluationWriter(folder / f"{rank:0{width}}-trial-{trial.number}")
+        writer = EvaluationWriter(folder / f"{rank:0{width}}-trial-{trial.name}")
         writer.hparams(row, settings)
-        for step, records in _evaluations(trial_folder(trials, trial.number)).items():
+        for step, records in _evaluations(trials / trial.name).items():
             writer.evaluation(step, records)
         writer.close()
 
@@ -211,7 +210,7 @@ def print_results(results: Results) -> None:
         progress = trial.progress
         table.add_row(
             "-" if trial.error else str(rank),
-            str(trial.number),
+            trial.name,
             *(SearchedField.text(trial.setting[name]) for name in names),
             f"{progress.best_reward:.4f}",
             f"{progress.best_step:,}",

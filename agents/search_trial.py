@@ -63,7 +63,7 @@ class Progress:
         del values["lineage"]
         return values
 
-    def begins(self, trial: int, setting: Setting) -> Progress:
+    def begins(self, trial: str, setting: Setting) -> Progress:
         """Returns it with the trial and the setting that go on from here."""
         last = self.lineage[-1] if self.lineage else None
         if last is not None and (last["trial"], last["setting"]) == (trial, setting):
@@ -99,14 +99,9 @@ def decode(config: SearchConfig, encoded: Encoded) -> Setting:
     return setting
 
 
-def trial_number(trial_id: str) -> int:
-    """Returns 3 for Ray Tune's d1f2a_00003."""
-    return int(trial_id.rpartition("_")[2])
-
-
-def trial_folder(trials: Path, number: int) -> Path:
-    """Returns the folder with the run folders of a trial."""
-    return trials / f"{number:04}"
+def trial_name(trial_id: str) -> str:
+    """Returns 00003 for Ray Tune's d1f2a_00003, and all of what Optuna calls a trial."""
+    return trial_id.rpartition("_")[2]
 
 
 def starts(folder: Path) -> list[Path]:
@@ -128,14 +123,14 @@ def run_trial(
     """
     os.chdir(working)  # Ray has its own
     torch.set_num_threads(1)  # trials run beside one another
-    number = trial_number(tune.get_context().get_trial_id())
+    name = trial_name(tune.get_context().get_trial_id())
     setting = decode(search.config, config["setting"])
-    before = starts(trial_folder(trials, number))
-    folder = trial_folder(trials, number) / str(int(before[-1].name) + 1 if before else 1)
+    before = starts(trials / name)
+    folder = trials / name / str(int(before[-1].name) + 1 if before else 1)
     handed = tune.get_checkpoint()
     with handed.as_directory() if handed is not None else nullcontext() as path:
         start = Progress() if path is None else Progress.read(Path(path))
-        reporter = _Reporter(RunFolder(folder), start.begins(number, setting))
+        reporter = _Reporter(RunFolder(folder), start.begins(name, setting))
         try:
             train(
                 search.trial(setting),

@@ -103,7 +103,7 @@ def test_asha_ends_bad_trials_early_and_keeps_the_best(file: Path, tmp_path: Pat
 def check_table(folder: Path, process: subprocess.CompletedProcess[str]) -> None:
     """Every trial is there, with what became of it."""
     frame = pd.read_parquet(folder / "out/trials.parquet").set_index("trial")
-    assert sorted(frame.index) == [0, 1, 2, 3, 4]
+    assert sorted(frame.index) == [f"{number:05}" for number in range(5)]
     assert set(frame["state"]) == {"finished", "stopped early", "failed"}
     ranked = frame[frame["state"] != "failed"]
     assert ranked["best_reward"].is_monotonic_decreasing
@@ -118,7 +118,7 @@ def check_runs(folder: Path) -> None:
     """What was drawn is what was run, and nothing was tried again."""
     draws = load_search("./mine.yaml").config.draws()
     for number, setting in enumerate(draws):
-        (start,) = (folder / f"out/trials/{number:04}").iterdir()  # none was tried again
+        (start,) = (folder / f"out/trials/{number:05}").iterdir()  # none was tried again
         config = json.loads((start / "run.json").read_text())["config"]
         assert config["hyperparameters"]["gamma"] == setting["hyperparameters.gamma"]
         assert (
@@ -198,13 +198,19 @@ def test_a_population_exploits_and_keeps_its_schedule(tmp_path: Path, _: None) -
     done = run(tmp_path, write_search(tmp_path, PBT), "--jobs", "1", "--out", "out")
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
-    frame = pd.read_parquet(tmp_path / "out/trials.parquet")
+    check_population(tmp_path)
+    check_schedule(tmp_path, done)
+
+
+def check_population(folder: Path) -> None:
+    """All trials are finished, and some went on from others, with other hyperparameters."""
+    frame = pd.read_parquet(folder / "out/trials.parquet")
     assert len(frame) == 3 and set(frame["state"]) == {"finished"}
     assert (frame["step"] == 800).all()
     assert frame["hyperparameters.n_epochs"].between(1, 4).all()
 
     lineages = {}
-    for path in (tmp_path / "out/ray/pbt").glob("*/checkpoint_*/progress.json"):
+    for path in (folder / "out/ray/pbt").glob("*/checkpoint_*/progress.json"):
         progress = json.loads(path.read_text())
         if progress["step"] == 800:
             lineages[path.parts[-3]] = progress["lineage"]
@@ -224,16 +230,19 @@ def test_a_population_exploits_and_keeps_its_schedule(tmp_path: Path, _: None) -
     changes = [pair for lineage in exploited for pair in itertools.pairwise(lineage)]
     assert any(old["trial"] != new["trial"] for old, new in changes)
     for _old, new in changes:
-        starts = sorted((tmp_path / f"out/trials/{new['trial']:04}").iterdir())
+        starts = sorted((folder / f"out/trials/{new['trial']}").iterdir())
         begins = [json.loads((start / "evaluations.jsonl").open().readline()) for start in starts]
         assert new["step"] + 160 in [record["step"] for record in begins]
 
-    document = json.loads((tmp_path / "out/search.json").read_text())
+
+def check_schedule(folder: Path, process: subprocess.CompletedProcess[str]) -> None:
+    """search.json says which hyperparameters the best policy was trained with."""
+    document = json.loads((folder / "out/search.json").read_text())
     best = document["best"]
     assert best["schedule"][0]["step"] == 0
     assert best["schedule"][-1]["hyperparameters"] == best["hyperparameters"]
     assert all(entry["step"] < max(best["step"], 1) for entry in best["schedule"])
-    assert best["train"] in done.stdout and "steps=800" in best["train"]
+    assert best["train"] in process.stdout and "steps=800" in best["train"]
 
 
 # Without Ray
@@ -266,7 +275,7 @@ def test_a_trial_that_begins_again_goes_on_from_its_checkpoint(
                 raise Stopped
 
         fake = SimpleNamespace(
-            get_context=lambda: SimpleNamespace(get_trial_id=lambda: "abc_00007"),
+            get_context=lambda: SimpleNamespace(get_trial_id=lambda: "ff5acbdf"),
             get_checkpoint=lambda: begin and ray.tune.Checkpoint.from_directory(str(begin)),
             report=report,
             Checkpoint=ray.tune.Checkpoint,
@@ -468,29 +477,44 @@ def test_mistakes_with_a_population(
         assert text in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        (["ppo-ahsa"], ["'ppo-ahsa'", "did you mean ppo-asha?"]),
-        pytest.param(
-            ["ppo-asha", "hyperparameters.hyperparameters.gama={values: [1]}"],
-            ["hyperparameters.gama", "did you mean gamma?"],
-            marks=NEEDS_RAY,
-        ),
-        pytest.param(
-            ["ppo-pbt", "--jobs", "2", "--address", "127.0.0.1:1"],
-            ["--jobs 2", "leave --jobs away"],
-            marks=NEEDS_RAY,
-        ),
-    ],
-    ids=lambda value: " ".join(value),
-)
-def test_bad_input(
-    quicgym: Command, tmp_path: Path, arguments: list[str], expected: list[str]
+def test_a_name_that_is_not_there_is_said_without_a_traceback(
+    quicgym: Command, tmp_path: Path
 ) -> None:
-    done = quicgym("search", *arguments)
+    done = quicgym("search", "ppo-ahsa")
     assert done.returncode == 2
     assert done.stdout == "" and "Traceback" not in done.stderr
-    for text in expected:
-        assert text in done.stderr
+    assert "'ppo-ahsa'" in done.stderr and "did you mean ppo-asha?" in done.stderr
     assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "jobs", "address", "expected"),
+    [
+        (
+            "ppo-asha",
+            "hyperparameters.hyperparameters.gama={values: [1]}",
+            None,
+            None,
+            "hyperparameters.gama: ppo has no such parameter; did you mean gamma?",
+        ),
+        ("ppo-asha", "changes.environment.scenario=no-such", None, None, "no-such"),
+        ("ppo-asha", "seed=1", None, "nowhere", "--address nowhere: write HOST:PORT"),
+        ("ppo-pbt", "seed=1", 2, "127.0.0.1:1", "--jobs 2: .*leave --jobs away"),
+    ],
+)
+@pytest.mark.parametrize("_", [pytest.param(None, marks=NEEDS_RAY)])
+def test_what_every_trial_would_fail_of_is_said_before_ray_starts(
+    tmp_path: Path,
+    name: str,
+    change: str,
+    jobs: int | None,
+    address: str | None,
+    expected: str,
+    _: None,
+) -> None:
+    from quicgym.agents.search import Request, run_search
+
+    folder = tmp_path / "out"
+    with pytest.raises((ConfigError, ScenarioError), match=expected):
+        run_search(Request(load_search(name, [change]), folder, jobs, False, address, "test"))
+    assert not folder.exists()
