@@ -50,6 +50,15 @@ class Decisions:
     decision_interval_rtts: float | None = None
     history_length: int = 4
 
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What an environment of this kind is to be made with."""
+        return {
+            "decision_interval_ms": self.decision_interval_ms,
+            "decision_interval_rtts": self.decision_interval_rtts,
+            "history_length": self.history_length,
+        }
+
 
 class Policy(Protocol):
     """What evaluation asks of a policy."""

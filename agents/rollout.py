@@ -130,9 +130,7 @@ def _play(
         EpisodeSource(cells[0][0], engine, CONTROLLERS[decisions.kind], every_flow=True),
         len(cells),
         threads,
-        decision_interval_ms=decisions.decision_interval_ms,
-        decision_interval_rtts=decisions.decision_interval_rtts,
-        history_length=decisions.history_length,
+        **decisions.arguments,
         reward=reward or Reward(),
     )
     controller, parameters = options.get("controller"), options.get("parameters") or {}
