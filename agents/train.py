@@ -304,7 +304,6 @@ class _Training(BaseCallback):
         self._command = command
         self._best = _Best()
         self._records: list[dict[str, Any]] = []
-        self._average: dict[str, torch.Tensor] = {}
         self._next_evaluation = 0
         self._evaluated_at = -1
         self._resumed_at: int | None = None
@@ -347,7 +346,6 @@ class _Training(BaseCallback):
         if isinstance(model, OffPolicyAlgorithm):
             _restore_replay(model, state["replay"])
         self._best = _Best(**state["best"])
-        self._average = dict(state["average"])
         self._records = [
             record for record in self._folder.evaluations() if record["step"] <= state["step"]
         ]
@@ -361,25 +359,12 @@ class _Training(BaseCallback):
         step = self.num_timesteps
         self._progress.update(self._task, completed=step, rate=self._rate())
         self._set_std(step)
-        if step > self._evaluated_at:  # else the checkpoint has it already
-            self._take_average()
         if step < self._next_evaluation:
             return
         if step > self._evaluated_at:
             self._keep()
         self._next_evaluation = step + self._config.evaluation.interval_steps
         self._begin_anew(step)
-
-    def _take_average(self) -> None:
-        """Moves the running mean of the weights towards what they are now."""
-        share = self._config.averaging
-        if share is None:
-            return
-        now = self._exported().actor.state_dict()
-        if not self._average:
-            self._average = now
-        for name, weights in self._average.items():
-            weights.lerp_(now[name], 1.0 - share)
 
     def _set_std(self, step: int) -> None:
         start = self._config.start
@@ -489,7 +474,6 @@ class _Training(BaseCallback):
             "parameters": self.model.get_parameters(),
             "variables": {name: value.detach() for name, value in _variables(self.model).items()},
             "best": dict(self._best.__dict__),
-            "average": self._average,
         }
         if isinstance(self.model, OffPolicyAlgorithm):
             state["replay"] = _replay(self.model)
@@ -519,14 +503,6 @@ class _Training(BaseCallback):
         return policy
 
     def _policy(self) -> LearnedPolicy:
-        """The policy as it is to be used."""
-        policy = self._exported()
-        if self._average:
-            policy.actor.load_state_dict(self._average)
-        return policy
-
-    def _exported(self) -> LearnedPolicy:
-        """The policy as it is in the algorithm."""
         environment = self._config.environment
         decisions = Decisions(
             ENVIRONMENT_KINDS[environment.id],

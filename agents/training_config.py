@@ -127,9 +127,6 @@ class TrainingConfig(_Model):
         environment: What is stepped.
         network: What is trained.
         start: Where the policy begins.
-        averaging: Of ppo: the policy that is evaluated and published is a running mean of its
-            weights, which keeps this share of itself at each rollout; None: the weights as they
-            are. One rollout's scenarios say little; a mean over many rollouts says more.
         steps: Of the environment, all rows together; the last rollout is finished.
         seed: Everything random comes from it.
         device: "auto" (a GPU where there is one), "cpu" or "cuda".
@@ -142,7 +139,6 @@ class TrainingConfig(_Model):
     environment: EnvironmentConfig = EnvironmentConfig()
     network: NetworkConfig = NetworkConfig()
     start: StartConfig = StartConfig()
-    averaging: float | None = Field(default=None, gt=0, lt=1)
     steps: int = Field(ge=1)
     seed: int = Field(default=0, ge=0, lt=2**32)
     device: str = Field(default="auto", pattern=r"^(auto|cpu|cuda(:\d+)?)$")
@@ -156,8 +152,6 @@ class TrainingConfig(_Model):
                 f"start.preset = {self.start.preset!r} is none of {self.environment.id}; "
                 f"{closest(self.start.preset, presets)}"
             )
-        if self.averaging is not None and self.algorithm != "ppo":
-            raise ValueError("averaging is over rollouts, which ppo has")
         if self.start.parameters:
             if self.environment.id != "quicgym/Tuning-v0" or self.start.preset is None:
                 raise ValueError("start.parameters are those of a start.preset of Tuning-v0")

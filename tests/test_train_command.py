@@ -91,8 +91,7 @@ def test_the_seed_alone_decides_the_weights(finished, tmp_path):
 
 @pytest.mark.parametrize("algorithm", ["ppo", "sac", "td3"])
 def test_a_killed_run_goes_on_to_the_same_weights(algorithm, tmp_path):
-    changes = {"averaging": 0.8, "start": {"std": 0.5, "final_std": 0.1}}
-    config = write_config(tmp_path, algorithm, **(changes if algorithm == "ppo" else {}))
+    config = write_config(tmp_path, algorithm)
     whole = train(tmp_path, config, "--out", "whole")
     assert whole.returncode == 0, whole.stderr
     killed = subprocess.Popen(
