@@ -9,6 +9,7 @@ import pytest
 from training import NEEDS_TRAIN
 
 import quicgym
+from quicgym.agents.policies import pretrained_names
 
 pytestmark = NEEDS_TRAIN
 
@@ -175,3 +176,29 @@ def test_a_zip_of_stable_baselines3_needs_a_flag_and_warns(tmp_path):
         loaded = quicgym.load_policy(tmp_path / "model.zip", trust_zip=True)
     observations = np.random.default_rng(0).random((5, 55), dtype=np.float32)
     assert np.allclose(loaded(observations), policy(observations), atol=1e-6)
+
+
+def test_there_are_published_policies():
+    assert "tuning-ppo-seed0" in pretrained_names()
+
+
+@pytest.mark.parametrize("name", pretrained_names())
+def test_a_published_policy_is_of_the_shipped_configuration(name):
+    from quicgym.agents.training_config import load_training
+
+    description = quicgym.load_policy(name).description
+    training = description.training
+    expected = load_training("ppo", [f"seed={training['seed']}"])
+    assert training["config"] == expected.model_dump(mode="json")
+    assert name == f"{description.name}-seed{training['seed']}"
+
+
+@pytest.mark.parametrize("name", pretrained_names())
+def test_a_published_policy_uses_the_link_and_shares_it(name):
+    from quicgym.agents.rollout import play
+
+    policy = quicgym.load_policy(name)
+    alone = play(policy, quicgym.load_scenario("ebcc-single")).metrics
+    assert alone["throughput_share"] > 0.85
+    three = play(policy, quicgym.load_scenario("ebcc-flows-3")).metrics
+    assert three["jain"] > 0.9 and three["loss_percent"] < 10
