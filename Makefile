@@ -11,13 +11,14 @@ PACKAGES := agents benchmarks configs controllers envs src
 SOURCES := CMakeLists.txt pyproject.toml README.md LICENSE $(shell find sim $(PACKAGES) -type f -not -path '*/__pycache__/*')
 CPP := $(shell find sim controllers -name '*.cpp' -o -name '*.hpp')
 
-.PHONY: help setup baselines leaderboard test test-long lint format speed parity sanitize clean
+.PHONY: help setup baselines leaderboard test test-train test-long lint format speed parity sanitize clean
 
 help:
 	@echo "make setup      build and install quicgym into $(VENV); EXTRAS=dev,ns3,train for PyTorch too"
 	@echo "make baselines  print the papers' tables, ours beside the printed values"
 	@echo "make leaderboard  evaluate all policies on both engines; writes docs/leaderboard.md"
 	@echo "make test       run the tests          make test-long  those that take minutes"
+	@echo "make test-train those of learned agents; installs PyTorch, Ray Tune and the like (7 GB)"
 	@echo "make lint       ruff, mypy, clang-format          make format     rewrite"
 	@echo "make speed      CPU time per packet    make parity     native engine against ns-3"
 	@echo "make sanitize   tests of the parser and the engine under ASan and UBSan"
@@ -43,13 +44,17 @@ baselines: setup
 leaderboard: setup $(TRAIN)
 	$(BIN)/python -m quicgym.benchmarks.leaderboard $(ARGS)
 
-test: setup $(TRAIN)
+test: setup
 	$(BIN)/pytest -n auto -m "not long" $(ARGS)
+
+# The tests of learned agents, which `make test` skips where PyTorch is not installed.
+test-train: setup $(TRAIN)
+	$(BIN)/pytest -n auto -m "train and not long" $(ARGS)
 
 test-long: setup $(TRAIN)
 	$(BIN)/pytest -n auto -m long $(ARGS)
 
-lint: setup $(TRAIN)
+lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/clang-format --dry-run --Werror $(CPP)
