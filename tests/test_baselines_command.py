@@ -164,6 +164,8 @@ def test_an_interrupted_run_keeps_what_it_has_and_resumes(quicgym: Command, tmp_
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        # A test run in the background ignores Ctrl-C, and so would the command.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     runs = tmp_path / "results/baselines/runs.jsonl"
     deadline = time.monotonic() + 60

@@ -214,7 +214,7 @@ def test_bad_input(here: Main, tmp_path: Path, arguments: list[str], expected: l
 
 
 def test_a_failing_run_leaves_no_aggregate_over_what_is_missing(tmp_path: Path) -> None:
-    scenario = load_scenario("ebcc-single").model_copy(update={"duration_s": 1.0})
+    scenario = load_scenario("ebcc-single").model_copy(update={"duration_s": 2.0})
     # Past the models' checks: the C++ core refuses it.
     flow = scenario.flows[0].model_copy(update={"controller": "bbr", "parameters": {"x": 1.0}})
     broken = scenario.model_copy(update={"name": "broken", "flows": (*scenario.flows, flow)})

@@ -52,7 +52,13 @@ def test_a_started_simulation_gets_port_and_seed() -> None:
 def test_ctrl_c_ends_it_without_a_traceback(tmp_path: Path) -> None:
     command = [part.replace("{port}", str(free_port())) for part in CART_POLE]
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        # A test run in the background ignores Ctrl-C, and so would the command.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline().startswith("serving CartPole-v1")

@@ -164,7 +164,7 @@ def test_each_flow_can_be_a_row():
                 shares = own_rewards[group] + loss + (1 - info["jain"][group])
                 assert shares.mean() == pytest.approx(info["throughput_share"][first])
         assert not np.array_equal(observations[0], observations[1])
-    with pytest.raises(ValueError, match="same number of flows in every episode"):
+    with pytest.raises(ValueError, match="same number of agents in every episode"):
         quicgym.make_vec("quicgym/Tuning-v0", scenario=Draws(), per_flow=True)
 
 
