@@ -16,8 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from quicgym import __version__, _core
@@ -30,7 +28,7 @@ from quicgym.agents.run_folders import (
     read_series,
 )
 from quicgym.agents.tensorboard import EvaluationWriter, evaluation_values, flatten
-from quicgym.console import say, wide_console
+from quicgym.console import progress_bar, say, wide_console
 
 COMPARISON_FORMAT = "quicgym-comparison-1"
 COMPARISON_FILE = "comparison.json"
@@ -167,15 +165,7 @@ def _write(request: Request, runs: Mapping[str, Run], directory: Path) -> None:
     trainings = [run for run in runs.values() if run.kind == "training"]
     steps = sorted({0, *(int(step) for run in trainings for step in run.results["step"])})
     settings = _settings(runs)
-    console = Console(stderr=True)
-    progress = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=console,
-        disable=not console.is_terminal,
-    )
+    progress = progress_bar()
     with progress:
         total = sum(1 + len(run.series) for run in runs.values())
         task = progress.add_task("curves and episodes", total=total)

@@ -17,7 +17,7 @@ from quicgym.agents.policies import Policy, RandomPolicy, find_policy, kind_of
 from quicgym.agents.rollout import play
 from quicgym.envs.actions import action_space
 from quicgym.envs.rewards import Reward
-from quicgym.envs.scenario import EngineName, Scenario, ScenarioError, read_mahimahi
+from quicgym.envs.scenario import EngineName, Scenario, ScenarioError
 from quicgym.envs.simulation import check_engine
 
 
@@ -47,16 +47,10 @@ class EvaluationJob:
     @cached_property
     def key(self) -> str:
         """What identifies the episode for --resume: equal keys give equal results."""
-        traces = [
-            read_mahimahi(link.trace)
-            for link in self.scenario.links.values()
-            if link.trace is not None
-        ]
         parts = [
             self.policy,
             self.fingerprint,
-            self.scenario.model_dump(mode="python", exclude={"description", "source"}),
-            traces,
+            *self.scenario.content(),
             self.engine,
             self.seed,
             asdict(self.reward),

@@ -19,6 +19,7 @@ os.environ["RAY_AIR_NEW_OUTPUT"] = "0"
 os.environ["TUNE_DISABLE_AUTO_CALLBACK_LOGGERS"] = "1"
 os.environ["TUNE_GLOBAL_CHECKPOINT_S"] = "1"
 
+from quicgym.console import progress_bar
 from quicgym.errors import MissingExtraError
 
 try:
@@ -29,8 +30,7 @@ try:
 except ImportError as error:
     raise MissingExtraError("sweeps and searches need Ray Tune and Optuna") from error
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import Progress, TextColumn
 
 from quicgym.envs import ScenarioError
 
@@ -145,16 +145,7 @@ class Bar(tune.Callback):
 
     def setup(self, *arguments: Any, **info: Any) -> None:
         """Called by Ray Tune at the beginning."""
-        console = Console(stderr=True)
-        self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-            TextColumn("{task.fields[best]}"),
-            console=console,
-            disable=not console.is_terminal,
-        )
+        self._progress = progress_bar(TextColumn("{task.fields[best]}"))
         self._progress.add_task(self._title, total=self._total, best="")
         self._progress.start()
 

@@ -128,9 +128,7 @@ def train(
         per_flow=True,
         num_threads=environment.threads,
         scenario=environment.scenario,
-        decision_interval_ms=environment.decision_interval_ms,
-        decision_interval_rtts=environment.decision_interval_rtts,
-        history_length=environment.history_length,
+        **decisions_of(config).arguments,
         reward=environment.reward,
         reward_per_flow=environment.reward_per_flow,
     )
@@ -243,6 +241,17 @@ def _with_schedules(hyperparameters: Mapping[str, Any]) -> dict[str, Any]:
                 ) from None
             values[name] = LinearSchedule(first, 0.0, 1.0)
     return values
+
+
+def decisions_of(config: TrainingConfig) -> Decisions:
+    """Returns what the trained policy decides, how often, and on what."""
+    environment = config.environment
+    return Decisions(
+        ENVIRONMENT_KINDS[environment.id],
+        environment.decision_interval_ms,
+        environment.decision_interval_rtts,
+        environment.history_length,
+    )
 
 
 def architecture_of(config: TrainingConfig) -> Architecture:
@@ -503,16 +512,8 @@ class _Training(BaseCallback):
         return policy
 
     def _policy(self) -> LearnedPolicy:
-        environment = self._config.environment
-        decisions = Decisions(
-            ENVIRONMENT_KINDS[environment.id],
-            environment.decision_interval_ms,
-            environment.decision_interval_rtts,
-            environment.history_length,
-        )
-        return export_policy(
-            self.model, self._config.name, architecture_of(self._config), decisions
-        )
+        config = self._config
+        return export_policy(self.model, config.name, architecture_of(config), decisions_of(config))
 
     def _begin_anew(self, step: int) -> None:
         """Seeds everything random from the run's seed and the step."""

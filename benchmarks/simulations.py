@@ -13,7 +13,7 @@ from typing import Any
 from quicgym import __version__, _core, run
 from quicgym.envs import Scenario
 from quicgym.envs.conversion import resolve_controllers
-from quicgym.envs.scenario import EngineName, read_mahimahi
+from quicgym.envs.scenario import EngineName
 
 TRACES_FOLDER = "traces"
 
@@ -40,14 +40,8 @@ class Job:
     @cached_property
     def key(self) -> str:
         """What identifies the run for --resume: equal keys give equal results."""
-        traces = [
-            read_mahimahi(link.trace)
-            for link in self.scenario.links.values()
-            if link.trace is not None
-        ]
         parts = [
-            self.scenario.model_dump(mode="python", exclude={"description", "source"}),
-            traces,
+            *self.scenario.content(),
             self.controller,
             self.engine,
             self.seed,

@@ -470,6 +470,13 @@ class Scenario(_Model):
         links = {"bottleneck": self.bottleneck, "reverse": self.reverse_link}
         return {field: link for field, link in links.items() if link is not None}
 
+    def content(self) -> list[Any]:
+        """Returns all that a run of it depends on, the packets of its traces included."""
+        return [
+            self.model_dump(mode="python", exclude={"description", "source"}),
+            [read_mahimahi(link.trace) for link in self.links.values() if link.trace is not None],
+        ]
+
     @property
     def queue_limit(self) -> int:
         """What may wait before the bottleneck, in its unit; with `wifi` in the access point."""

@@ -74,6 +74,14 @@ SeedsOption = Annotated[int, typer.Option(min=1, help="Runs the seeds 0 to N-1."
 JobsOption = Annotated[
     int | None, typer.Option(min=1, metavar="N", help="Processes. Default: all cores.")
 ]
+TrialsOption = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="N", help="Trials at the same time. Default: one per core."),
+]
+AddressOption = Annotated[
+    str | None,
+    typer.Option(metavar="HOST:PORT", help="Of a Ray cluster. Default: this machine alone."),
+]
 ResumeOption = Annotated[
     bool, typer.Option("--resume", help="Skip the runs that DIR already holds.")
 ]
@@ -525,17 +533,11 @@ def sweep(
             metavar="DIR", help="Where results are written.  [default: results/sweeps/NAME]"
         ),
     ] = None,
-    jobs: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="Trials at the same time. Default: one per core."),
-    ] = None,
+    jobs: TrialsOption = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the sweep that DIR holds.")
     ] = False,
-    address: Annotated[
-        str | None,
-        typer.Option(metavar="HOST:PORT", help="Of a Ray cluster. Default: this machine alone."),
-    ] = None,
+    address: AddressOption = None,
 ) -> None:
     """Sweep a controller's parameters: which are best, and how far the published ones are from it.
 
@@ -583,17 +585,11 @@ def search(
             metavar="DIR", help="Where results are written.  [default: results/searches/NAME]"
         ),
     ] = None,
-    jobs: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="Trials at the same time. Default: one per core."),
-    ] = None,
+    jobs: TrialsOption = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the search that DIR holds.")
     ] = False,
-    address: Annotated[
-        str | None,
-        typer.Option(metavar="HOST:PORT", help="Of a Ray cluster. Default: this machine alone."),
-    ] = None,
+    address: AddressOption = None,
 ) -> None:
     """Search an agent's hyperparameters: many trainings, of which the bad ones end early.
 

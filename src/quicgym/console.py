@@ -3,6 +3,7 @@
 import sys
 
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 
 def wide_console() -> Console:
@@ -14,3 +15,21 @@ def wide_console() -> Console:
 def say(text: str) -> None:
     """Prints a message to standard error, where it does not mix with results."""
     print(text, file=sys.stderr, flush=True)
+
+
+def progress_bar(*columns: TextColumn) -> Progress:
+    """Returns a bar on standard error that counts what is done; silent where that is no terminal.
+
+    Args:
+        columns: Shown after the time left; their fields are given to `add_task`.
+    """
+    console = Console(stderr=True)
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        *columns,
+        console=console,
+        disable=not console.is_terminal,
+    )

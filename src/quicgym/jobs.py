@@ -16,10 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-from quicgym.console import say
+from quicgym.console import progress_bar, say
 
 RUNS_FILE = "runs.jsonl"
 
@@ -94,15 +91,7 @@ def run_jobs(
             remaining.append(job)
     directory.mkdir(parents=True, exist_ok=True)
     _end_torn_line(directory / RUNS_FILE)
-    console = Console(stderr=True)
-    progress = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-        console=console,
-        disable=not console.is_terminal,
-    )
+    progress = progress_bar()
     with (directory / RUNS_FILE).open("a", encoding="utf-8") as file, progress:
         task = progress.add_task(title, total=len(jobs), completed=len(outcome.finished))
 
