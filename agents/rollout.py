@@ -30,6 +30,8 @@ CONTROLLERS = {
 }
 """What an agent's flow runs, by the kind of its actions."""
 REWARD_TERMS = ("throughput_share", "loss_rate", "jain_of_intervals")
+REWARD_INTERVAL_MS = 100.0
+"""Over which the reward's terms are taken, however long a policy's decisions last."""
 METRICS = (
     "reward",
     *REWARD_TERMS,
@@ -42,7 +44,7 @@ METRICS = (
 )
 """The keys of an episode's metrics.
 
-reward, throughput_share, loss_rate and jain_of_intervals are means over the decisions; the others
+reward, throughput_share, loss_rate and jain_of_intervals are means over time; the others
 are those of `quicgym.envs.result` over the whole episode, a mean over all flows but for
 agent_goodput_mbps, the mean over the flows that have the policy.
 """
@@ -131,6 +133,7 @@ def _play(
         len(cells),
         threads,
         **decisions.arguments,
+        reward_interval_ms=REWARD_INTERVAL_MS,
         reward=reward or Reward(),
     )
     controller, parameters = options.get("controller"), options.get("parameters") or {}
@@ -139,6 +142,7 @@ def _play(
     columns: list[list[np.ndarray]] = [[] for _ in cells]
     try:
         batch.begin_chosen(range(len(cells)), choices)
+        begins = batch.columns()["time_s"][:: batch.agent_count]
         batch.selected[:] = True
         while batch.selected.any():
             batch.set_actions(policy(batch.observations))
@@ -155,6 +159,7 @@ def _play(
                 partial(batch.statistics, index),
                 np.array(rewards[index]),
                 np.array(columns[index]),
+                begins[index],
                 keep_series,
             )
             for index, (scenario, _) in enumerate(cells)
@@ -169,9 +174,11 @@ def _episode(
     statistics: Callable[[int], dict[str, Any]],
     rewards: np.ndarray,
     columns: np.ndarray,
+    begin_s: float,
     keep_series: bool,
 ) -> Episode:
     series = dict(zip(INFO_COLUMNS, columns.T, strict=True))
+    durations_s = np.diff(series["time_s"], prepend=begin_s)
     end = nanoseconds(float(series["time_s"][-1]))
     flows, agents = [], []
     for index, (name, model) in enumerate(scenario.single_flows()):
@@ -185,11 +192,14 @@ def _episode(
     def mean(metric: str, over: list[FlowResult]) -> float | None:
         return mean_of(getattr(flow, metric) for flow in over)
 
+    def over_time(values: np.ndarray) -> float:
+        return float(np.average(values, weights=durations_s))
+
     metrics = {
-        "reward": float(rewards.mean()),
-        "throughput_share": float(series["throughput_share"].mean()),
-        "loss_rate": float(series["loss_rate"].mean()),
-        "jain_of_intervals": float(series["jain"].mean()),
+        "reward": over_time(rewards),
+        "throughput_share": over_time(series["throughput_share"]),
+        "loss_rate": over_time(series["loss_rate"]),
+        "jain_of_intervals": over_time(series["jain"]),
         "goodput_mbps": mean("goodput_mbps", flows),
         "agent_goodput_mbps": mean("goodput_mbps", agents),
         "loss_percent": mean("loss_percent", flows),

@@ -8,32 +8,63 @@ import gymnasium
 import numpy as np
 import torch
 from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import nn
 
 from quicgym.agents.learned import LearnedPolicy, action_count
 from quicgym.agents.networks import ACTIVATIONS, Actor, Architecture, make_features
 from quicgym.agents.policies import Decisions
+from quicgym.envs.sb3 import PRIVILEGED
 
 
 class Features(BaseFeaturesExtractor):
-    """quicgym.agents.networks.make_features, as Stable-Baselines3 takes it."""
+    """quicgym.agents.networks.make_features, as Stable-Baselines3 takes it.
+
+    Args:
+        observation_space: Of the environments.
+        architecture: Of the policy.
+        history_length: Frames in an observation.
+        unseen: Elements at an observation's end that are left out.
+    """
 
     def __init__(
         self,
         observation_space: gymnasium.spaces.Box,
         architecture: Architecture,
         history_length: int,
+        unseen: int = 0,
     ) -> None:
         """Makes the extractor."""
-        features = make_features(architecture, observation_space.shape[0], history_length)
+        self._size = observation_space.shape[0] - unseen
+        features = make_features(architecture, self._size, history_length)
         super().__init__(observation_space, features_dim=features.size)
         self.features = features
 
     def forward(self, observations: torch.Tensor) -> torch.Tensor:
         """Maps (rows, observation size) to (rows, features)."""
-        result: torch.Tensor = self.features(observations)
+        result: torch.Tensor = self.features(observations[:, : self._size])
         return result
+
+
+class PrivilegedCriticPolicy(ActorCriticPolicy):
+    """An actor that sees observations, and a critic that sees all of them and PRIVILEGED.
+
+    What a rollout earns depends more on the path and the other flows that were drawn than on the
+    actions; a critic that knows them takes their part out of the gradient.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Makes features for the actor, then others for the critic."""
+        self._unseen = [len(PRIVILEGED), 0]
+        kwargs["share_features_extractor"] = False
+        super().__init__(*args, **kwargs)
+
+    def make_features_extractor(self) -> BaseFeaturesExtractor:
+        """Returns the actor's at the first call, the critic's at the second."""
+        space = self.observation_space
+        assert isinstance(space, gymnasium.spaces.Box)
+        return Features(space, **self.features_extractor_kwargs, unseen=self._unseen.pop(0))
 
 
 def policy_arguments(
@@ -98,13 +129,12 @@ def begin_at(model: BaseAlgorithm, action: np.ndarray, algorithm: str) -> None:
         policy.actor_target.load_state_dict(policy.actor.state_dict())
 
 
-def prefer(model: BaseAlgorithm, choice: int) -> None:
-    """Makes an untrained policy of choices take one of them nine times out of ten."""
+def begin_with(model: BaseAlgorithm, probabilities: np.ndarray) -> None:
+    """Makes an untrained policy of choices take each with about this probability."""
     _, _, last = _parts(model)
     with torch.no_grad():
         last.weight.mul_(0.01)
-        last.bias.zero_()
-        last.bias[choice] = np.log(9.0 * (last.out_features - 1))
+        last.bias.copy_(torch.as_tensor(np.log(probabilities)))
 
 
 def export_policy(

@@ -43,7 +43,14 @@ from quicgym.agents.learned import (
 from quicgym.agents.networks import Architecture
 from quicgym.agents.policies import Decisions
 from quicgym.agents.rollout import METRICS, play_all
-from quicgym.agents.sb3_policies import begin_at, export_policy, output_of, policy_arguments, prefer
+from quicgym.agents.sb3_policies import (
+    PrivilegedCriticPolicy,
+    begin_at,
+    begin_with,
+    export_policy,
+    output_of,
+    policy_arguments,
+)
 from quicgym.agents.tensorboard import EvaluationWriter
 from quicgym.agents.training_config import ConfigError, TrainingConfig
 from quicgym.agents.training_folder import RunFolder, read_checkpoint
@@ -125,10 +132,12 @@ def train(
         environment.id,
         environment.simulations,
         infos="ends",
+        privileged=config.network.privileged_critic,
         per_flow=True,
         num_threads=environment.threads,
         scenario=environment.scenario,
         **decisions_of(config).arguments,
+        reward_interval_ms=environment.reward_interval_ms,
         reward=environment.reward,
         reward_per_flow=environment.reward_per_flow,
     )
@@ -204,7 +213,7 @@ def _make_model(config: TrainingConfig, environments: Sb3VecEnv) -> BaseAlgorith
         arguments["action_noise"] = NormalActionNoise(mean, mean + config.start.std)
     try:
         model: BaseAlgorithm = ALGORITHMS[config.algorithm](
-            "MlpPolicy",
+            PrivilegedCriticPolicy if config.network.privileged_critic else "MlpPolicy",
             environments,
             policy_kwargs=policy_arguments(
                 config.algorithm,
@@ -218,13 +227,24 @@ def _make_model(config: TrainingConfig, environments: Sb3VecEnv) -> BaseAlgorith
         )
     except (TypeError, ValueError, AssertionError, RuntimeError) as error:
         raise ConfigError(f"{config.algorithm} refuses its hyperparameters: {error}") from error
-    if config.start.preset is not None:
+    if config.start.preset is not None or config.start.probabilities:
         if config.environment.id == "quicgym/Switch-v0":
-            prefer(model, switching_members().index(config.start.preset))
+            begin_with(model, _start_probabilities(config))
         else:
+            assert config.start.preset is not None
             action = preset_action(config.start.preset, **config.start.parameters)
             begin_at(model, action, config.algorithm)
     return model
+
+
+def _start_probabilities(config: TrainingConfig) -> np.ndarray:
+    """Returns a probability for each controller of Switch-v0; what is left is shared equally."""
+    members = switching_members()
+    given = dict(config.start.probabilities)
+    if config.start.preset is not None:
+        given.setdefault(config.start.preset, 0.9)
+    rest = (1 - sum(given.values())) / max(1, len(members) - len(given))
+    return np.array([given.get(name, rest) for name in members])
 
 
 def _with_schedules(hyperparameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -313,6 +333,7 @@ class _Training(BaseCallback):
         self._command = command
         self._best = _Best()
         self._records: list[dict[str, Any]] = []
+        self._earned: list[float] = []
         self._next_evaluation = 0
         self._evaluated_at = -1
         self._resumed_at: int | None = None
@@ -385,12 +406,14 @@ class _Training(BaseCallback):
         policy.log_std.fill_(math.log(start.std) + share * math.log(start.final_std / start.std))
 
     def _on_rollout_end(self) -> None:
-        buffer = getattr(self.model, "rollout_buffer", None)
-        if buffer is not None:
-            self.logger.record("rollout/reward", float(buffer.rewards.mean()))
+        if self._earned:
+            self.logger.record("rollout/reward", float(np.mean(self._earned)))
+            self._earned.clear()
         self.logger.record("time/steps_per_second", self._steps_per_second())
 
     def _on_step(self) -> bool:
+        # The rollout's buffer has more: PPO adds to an episode's end the value of what follows.
+        self._earned.append(float(self.locals["rewards"].mean()))
         return True
 
     def finish(self) -> None:

@@ -48,6 +48,8 @@ class EnvironmentConfig(_Model):
         threads: That run them; None: as many as there are cores.
         decision_interval_ms: Between two decisions, unless the next is given.
         decision_interval_rtts: The same in smoothed RTTs.
+        reward_interval_ms: A decision's reward is the mean over intervals of this length; None:
+            taken over the whole of it. Policies are always measured with 100.
         history_length: Frames in an observation.
         reward: Its name.
         reward_per_flow: Each flow earns its own.
@@ -59,18 +61,25 @@ class EnvironmentConfig(_Model):
     threads: int | None = Field(default=None, ge=1)
     decision_interval_ms: float = Field(default=100.0, ge=1, le=60_000)
     decision_interval_rtts: float | None = Field(default=None, ge=0.1, le=1000)
+    reward_interval_ms: float | None = Field(default=None, ge=1, le=60_000)
     history_length: int = Field(default=4, ge=1, le=1000)
     reward: Literal[REWARDS] = "fair-throughput"  # type: ignore[valid-type]
     reward_per_flow: bool = False
 
 
 class NetworkConfig(_Model):
-    """The policy's network; see quicgym.agents.networks.Architecture."""
+    """The policy's network; see quicgym.agents.networks.Architecture.
+
+    Attributes:
+        privileged_critic: PPO's value network, which only training uses, also sees what only the
+            network knows; see quicgym.envs.sb3.PRIVILEGED.
+    """
 
     extractor: Literal["mlp", "gru"] = "mlp"
     extractor_sizes: tuple[int, ...] = Field(default=(64,), min_length=1)
     hidden_sizes: tuple[int, ...] = (64,)
     activation: Literal["tanh", "relu"] = "tanh"
+    privileged_critic: bool = False
 
     @field_validator("extractor_sizes", "hidden_sizes")
     @classmethod
@@ -93,12 +102,15 @@ class StartConfig(_Model):
         preset: What it does at first. In Tuning-v0 a controller of the BBR family, in Switch-v0 one
             of the controllers to choose from, which it then prefers.
         parameters: Of the preset in Tuning-v0, others than its own; what a sweep has found, say.
+        probabilities: In Switch-v0 of controllers, by name, instead of a preset's 0.9; the others
+            share what is left.
         std: Of the exploration, in units of the action space: PPO's at first, TD3's for ever.
         final_std: Of PPO's at the end, which it falls to exponentially; None: PPO learns it.
     """
 
     preset: str | None = None
     parameters: dict[str, float | list[float]] = {}
+    probabilities: dict[str, float] = {}
     std: float | None = Field(default=None, gt=0)
     final_std: float | None = Field(default=None, gt=0)
 
@@ -156,6 +168,10 @@ class TrainingConfig(_Model):
             if self.environment.id != "quicgym/Tuning-v0" or self.start.preset is None:
                 raise ValueError("start.parameters are those of a start.preset of Tuning-v0")
             preset_action(self.start.preset, **self.start.parameters)  # says what is wrong with it
+        if self.network.privileged_critic and (
+            self.algorithm != "ppo" or self.network.extractor != "mlp"
+        ):
+            raise ValueError("network.privileged_critic is for ppo with extractor mlp")
         if self.start.std is not None and self.algorithm == "sac":
             raise ValueError("start.std is for ppo and td3; sac finds its own")
         if self.start.final_std is not None and (

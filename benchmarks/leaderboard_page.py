@@ -30,7 +30,7 @@ COLUMNS = {
 READING = """\
 IQM is the interquartile mean of the reward over all scenarios and seeds; brackets are 95% intervals
 over seeds ([evaluation.md](evaluation.md) has the formulas). All other columns are means over the
-scenarios. An episode's reward is the mean over its decisions of
+scenarios. An episode's reward is the mean over intervals of 100 ms of
 
     throughput share − 5 · loss rate − 1 · (1 − Jain)
 

@@ -49,6 +49,7 @@ class EpisodeBatch:
         *,
         decision_interval_ms: float,
         decision_interval_rtts: float | None,
+        reward_interval_ms: float | None = None,
         history_length: int,
         reward: str | Reward | RewardFunction,
         reward_per_flow: bool = False,
@@ -63,6 +64,8 @@ class EpisodeBatch:
             threads: That run them.
             decision_interval_ms: Between two decisions, unless the next is given.
             decision_interval_rtts: The same in smoothed RTTs.
+            reward_interval_ms: Reward and `info` are means over intervals of this length; None:
+                taken over the whole interval from decision to decision.
             history_length: Frames in an observation.
             reward: A name, with weights or without, or a function.
             reward_per_flow: Each agent earns what its own flow achieves.
@@ -71,6 +74,8 @@ class EpisodeBatch:
         _check_range("decision_interval_ms", decision_interval_ms, 1, 60_000)
         if decision_interval_rtts is not None:
             _check_range("decision_interval_rtts", decision_interval_rtts, 0.1, 1000)
+        if reward_interval_ms is not None:
+            _check_range("reward_interval_ms", reward_interval_ms, 1, 60_000)
         _check_range("history_length", history_length, 1, 1000)
         self._reward_function = reward if callable(reward) else None
         settings = _core.EnvironmentSettings()
@@ -78,6 +83,8 @@ class EpisodeBatch:
         settings.history_length = history_length
         settings.decision_interval = nanoseconds(decision_interval_ms / 1e3)
         settings.decision_interval_rtts = decision_interval_rtts or 0.0
+        if reward_interval_ms is not None:
+            settings.reward_interval = nanoseconds(reward_interval_ms / 1e3)
         settings.reward_per_flow = reward_per_flow
         if isinstance(reward, str | Reward):
             named = reward if isinstance(reward, Reward) else Reward(reward)
@@ -158,7 +165,7 @@ class EpisodeBatch:
 
     def columns(self) -> dict[str, np.ndarray]:
         """Returns a copy of `info` by column, each of shape (rows,)."""
-        return dict(zip(INFO_COLUMNS, np.ascontiguousarray(self.info.T), strict=True))
+        return dict(zip(INFO_COLUMNS, self.info.T.copy(), strict=True))
 
     def statistics(self, simulation: int, flow: int) -> dict[str, Any]:
         """Returns a flow's totals, as SimulatedFlow.statistics has them."""

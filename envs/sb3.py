@@ -14,8 +14,21 @@ try:
 except ImportError as error:
     raise MissingExtraError("quicgym.envs.sb3 needs Stable-Baselines3") from error
 
+from gymnasium.spaces import Box, Space
+
 from quicgym.envs.batch import INFO_COLUMNS
 from quicgym.envs.vector import CongestionControlVectorEnv, make_vec
+
+PRIVILEGED = (
+    "throughput_share",
+    "loss_rate",
+    "jain",
+    "rtt_ratio / 10",
+    "active_flows / 8",
+    "queue / capacity in s",
+    "flow's throughput / throughput",
+)
+"""What only the network knows, as a critic sees it: from `info`, each at most 1."""
 
 
 class Sb3VecEnv(VecEnv):
@@ -30,6 +43,8 @@ class Sb3VecEnv(VecEnv):
         environments: With autoreset in the same step.
         infos: "all": one for every row and step. "ends": only rows whose episode has just ended
             have one, the others an empty one, which is all that training reads and much cheaper.
+        privileged: Observations end with PRIVILEGED, for a critic; a policy that is to run in a
+            network must not see them.
 
     Example:
         environments = make_sb3("quicgym/Tuning-v0", num_envs=64)
@@ -37,16 +52,23 @@ class Sb3VecEnv(VecEnv):
     """
 
     def __init__(
-        self, environments: CongestionControlVectorEnv, infos: Literal["all", "ends"] = "all"
+        self,
+        environments: CongestionControlVectorEnv,
+        infos: Literal["all", "ends"] = "all",
+        *,
+        privileged: bool = False,
     ) -> None:
         """Takes the environments over; closing this closes them."""
         self._environments = environments
         self._every_info = infos == "all"
+        self._privileged = privileged
         self._actions: np.ndarray | None = None
         self._next_seed: int | None = None
         super().__init__(
             environments.num_envs,
-            environments.single_observation_space,
+            _with_privileged(environments.single_observation_space)
+            if privileged
+            else environments.single_observation_space,
             environments.single_action_space,
         )
 
@@ -64,7 +86,7 @@ class Sb3VecEnv(VecEnv):
         self.reset_infos = self._infos(info)
         self._next_seed = None
         self._reset_options()
-        return observations
+        return self._observations(observations, info)
 
     def step_async(self, actions: np.ndarray) -> None:
         """Keeps the actions for step_wait."""
@@ -80,13 +102,18 @@ class Sb3VecEnv(VecEnv):
         done = terminations | truncations
         if done.any():
             final = _rows_of(info["final_info"])
-            for row in np.flatnonzero(done):
+            rows = np.flatnonzero(done)
+            last = self._observations(
+                np.stack(info["final_obs"][rows]),
+                {name: info["final_info"][name][rows] for name in INFO_COLUMNS},
+            )
+            for row, observation in zip(rows, last, strict=True):
                 infos[row] = {
                     **final[row],
-                    "terminal_observation": info["final_obs"][row],
+                    "terminal_observation": observation,
                     "TimeLimit.truncated": bool(truncations[row] and not terminations[row]),
                 }
-        return observations, rewards.astype(np.float32), done, infos
+        return self._observations(observations, info), rewards.astype(np.float32), done, infos
 
     def close(self) -> None:
         """Closes the environments."""
@@ -111,6 +138,11 @@ class Sb3VecEnv(VecEnv):
         """Rows have no wrappers."""
         return [False for _ in self._get_indices(indices)]
 
+    def _observations(self, observations: np.ndarray, info: dict[str, Any]) -> np.ndarray:
+        if not self._privileged:
+            return observations
+        return np.concatenate([observations, _privileged(info)], axis=1)
+
     def _infos(self, info: dict[str, Any]) -> list[dict[str, Any]]:
         return _rows_of(info) if self._every_info else [{} for _ in range(self.num_envs)]
 
@@ -119,13 +151,43 @@ class Sb3VecEnv(VecEnv):
         return rows
 
 
+def _with_privileged(space: Space) -> Box:
+    assert isinstance(space, Box)
+    known = len(PRIVILEGED)
+    return Box(
+        np.concatenate([space.low, np.zeros(known, np.float32)]),
+        np.concatenate([space.high, np.ones(known, np.float32)]),
+    )
+
+
+def _privileged(info: dict[str, Any]) -> np.ndarray:
+    """Returns the columns of PRIVILEGED, a row for each row of `info`."""
+    throughput = np.maximum(info["throughput_mbps"], 1e-9)
+    capacity = np.maximum(info["capacity_mbps"], 1e-9)
+    columns = (
+        info["throughput_share"],
+        info["loss_rate"],
+        info["jain"],
+        info["rtt_ratio"] / 10,
+        info["active_flows"] / 8,
+        info["queue_bytes"] * 8e-6 / capacity,
+        info["flow_throughput_mbps"] / throughput,
+    )
+    return np.clip(np.stack(columns, axis=1), 0.0, 1.0).astype(np.float32)
+
+
 def _rows_of(info: dict[str, Any]) -> list[dict[str, Any]]:
     columns = zip(*(info[name].tolist() for name in INFO_COLUMNS), strict=True)
     return [dict(zip(INFO_COLUMNS, row, strict=True)) for row in columns]
 
 
 def make_sb3(
-    id: str, num_envs: int = 1, *, infos: Literal["all", "ends"] = "all", **arguments: Any
+    id: str,
+    num_envs: int = 1,
+    *,
+    infos: Literal["all", "ends"] = "all",
+    privileged: bool = False,
+    **arguments: Any,
 ) -> Sb3VecEnv:
     """Makes the environments of `make_vec` for Stable-Baselines3.
 
@@ -133,8 +195,9 @@ def make_sb3(
         id: Such as "quicgym/Tuning-v0".
         num_envs: The number of simulations.
         infos: Of Sb3VecEnv.
+        privileged: Of Sb3VecEnv.
         **arguments: Of CongestionControlVectorEnv, but for autoreset_mode.
     """
     environments = make_vec(id, num_envs, autoreset_mode="SameStep", **arguments)
     assert isinstance(environments, CongestionControlVectorEnv)
-    return Sb3VecEnv(environments, infos)
+    return Sb3VecEnv(environments, infos, privileged=privileged)

@@ -100,6 +100,7 @@ class TuningEnv(CongestionControlEnv):
     | `other_controllers`      | `"cubic"`           | of the other flows that name none            |
     | `decision_interval_ms`   | 100                 | 1 to 60000                                   |
     | `decision_interval_rtts` | None                | in place of it: so many smoothed RTTs (333 ms before the first), 1 ms at least |
+    | `reward_interval_ms`     | None                | the terms of the reward are means over intervals of this length; None: taken over the whole decision interval |
     | `history_length`         | 4                   | frames in an observation                     |
     | `reward`                 | `"fair-throughput"` | a name, a `Reward`, or a function of the columns of `info` |
     | `episode_s`              | None                | None: to the end of the scenario             |

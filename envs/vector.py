@@ -82,6 +82,7 @@ class CongestionControlVectorEnv(VectorEnv[np.ndarray, Any, np.ndarray]):
         other_controllers: ControllerChoice = "cubic",
         decision_interval_ms: float = 100.0,
         decision_interval_rtts: float | None = None,
+        reward_interval_ms: float | None = None,
         history_length: int = 4,
         reward: str | Reward | RewardFunction = "fair-throughput",
         episode_s: float | None = None,
@@ -115,6 +116,7 @@ class CongestionControlVectorEnv(VectorEnv[np.ndarray, Any, np.ndarray]):
         settings: dict[str, Any] = {
             "decision_interval_ms": decision_interval_ms,
             "decision_interval_rtts": decision_interval_rtts,
+            "reward_interval_ms": reward_interval_ms,
             "history_length": history_length,
             "reward": reward,
             "reward_per_flow": reward_per_flow,

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from quicgym import Simulation
+from quicgym import Simulation, preset_action
 from quicgym.envs import ENVIRONMENTS, ScenarioError
 from quicgym.envs.observations import observation_names
 from quicgym.envs.scenario import Flow, Transfer
@@ -239,9 +239,37 @@ def test_decisions_follow_the_round_trip_time_where_asked(make):
     assert np.all((np.diff(times)[1:-1] > 0.079) & (np.diff(times)[1:-1] < 2 * 0.085))
 
 
+TERMS = ("throughput_mbps", "capacity_mbps", "throughput_share", "loss_rate", "jain", "rtt_ratio")
+
+
+@pytest.mark.parametrize("reward", ["fair-throughput", "delay"])
+def test_a_long_decision_earns_the_mean_of_short_ones(reward, make):
+    arguments = {"scenario": helper.scenario(duration_s=1.95), "reward": reward}
+    action = preset_action("ebcc")
+    short = make("quicgym/Tuning-v0", **arguments)
+    begin, *rows = helper.play(short, [action] * 20, seed=3)
+    longer = make(
+        "quicgym/Tuning-v0", decision_interval_ms=500, reward_interval_ms=100, **arguments
+    )
+    decisions = helper.play(longer, [action] * 4, seed=3)[1:]
+    durations = np.diff([row[4]["time_s"] for row in [begin, *rows]])
+    assert durations[-1] < 0.099  # what is left of the episode
+    for number, (_, earned, _, _, info) in enumerate(decisions):
+        inside = slice(5 * number, 5 * number + 5)
+        share = durations[inside] / durations[inside].sum()
+        assert info["time_s"] == rows[inside][-1][4]["time_s"]
+        for term in TERMS:
+            values = [row[4][term] for row in rows[inside]]
+            assert info[term] == pytest.approx(np.dot(share, values), rel=1e-9), term
+        if reward == "fair-throughput":
+            assert earned == pytest.approx(np.dot(share, [row[1] for row in rows[inside]]))
+    assert decisions[-1][3] and rows[-1][3]
+
+
 @pytest.mark.parametrize(
     "arguments, message",
     [
+        ({"reward_interval_ms": 0.5}, "reward_interval_ms = 0.5: give a number from 1 to 60000"),
         ({"decision_interval_ms": 0}, "decision_interval_ms = 0: give a number from 1 to 60000"),
         ({"decision_interval_rtts": -1}, "decision_interval_rtts = -1"),
         ({"history_length": 0}, "history_length = 0"),

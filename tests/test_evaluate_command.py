@@ -107,7 +107,8 @@ def test_a_table_and_the_files(quicgym: Command, suite: Path, tmp_path: Path) ->
     series = read_series(bbr.series["ebcc-flows-3"])
     scenario = load_scenario("ebcc-flows-3").model_copy(update={"duration_s": 2.0})
     metrics = play(find_policy("bbr"), scenario).metrics
-    assert series["reward"].mean() == pytest.approx(metrics["reward"])
+    durations_s = np.diff(series["time_s"], prepend=series["time_s"][0] - 0.1)
+    assert np.average(series["reward"], weights=durations_s) == pytest.approx(metrics["reward"])
     frame = pd.read_parquet(folder / "results.parquet")
     assert len(frame) == 12 and frame.attrs["seeds"] == [0, 1]
     row = frame[(frame.policy == "bbr") & (frame.scenario == "ebcc-flows-3")].iloc[0]

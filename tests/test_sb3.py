@@ -106,3 +106,31 @@ def test_ppo_learns_without_nan_or_infinity():
     model.learn(128)
     assert model.num_timesteps == 128
     assert environments.episode_count > 4
+
+
+def test_a_critic_may_see_what_only_the_network_knows():
+    from quicgym.envs.sb3 import PRIVILEGED
+
+    plain, privileged = make(), make(privileged=True)
+    for environments in (plain, privileged):
+        environments.seed(3)
+    size = plain.observation_space.shape[0]
+    assert privileged.observation_space.shape == (size + len(PRIVILEGED),)
+    expected, observations = plain.reset(), privileged.reset()
+    assert np.array_equal(observations[:, :size], expected)
+    ends = 0
+    for batch in batches(plain, 12):
+        expected, _, _, theirs = plain.step(batch)
+        observations, _, done, infos = privileged.step(batch)
+        assert np.array_equal(observations[:, :size], expected)
+        for row in range(3):
+            assert privileged.observation_space.contains(observations[row])
+            if done[row]:
+                ends += 1
+                last = infos[row]["terminal_observation"]
+                assert np.array_equal(last[:size], theirs[row]["terminal_observation"])
+                assert last[size] == np.float32(min(1, infos[row]["throughput_share"]))
+                assert last[size + 2] == np.float32(infos[row]["jain"])
+            else:
+                assert observations[row, size + 4] == np.float32(infos[row]["active_flows"] / 8)
+    assert ends

@@ -110,6 +110,7 @@ void bind_settings(nb::module_& module) {
         .def_rw("history_length", &Settings::history_length)
         .def_rw("decision_interval", &Settings::decision_interval)
         .def_rw("decision_interval_rtts", &Settings::decision_interval_rtts)
+        .def_rw("reward_interval", &Settings::reward_interval)
         .def_rw("reward", &Settings::reward)
         .def_rw("reward_per_flow", &Settings::reward_per_flow);
     nb::class_<Plan>(module, "EpisodePlan")

@@ -91,9 +91,7 @@ Status Episode::step(const float* actions) {
             actions += action_size(settings_.action);
         }
     }
-    const Time from = simulation_->now();
-    simulation_->run_until(next_decision());
-    measure(from);
+    run_and_measure(next_decision());
     Status status{.terminated = true, .truncated = simulation_->now() >= end_};
     for (Agent& agent : agents_) {
         const Follower& flow = flows_[agent.flow];
@@ -104,6 +102,23 @@ Status Episode::step(const float* actions) {
     // A flow that ends with the scenario has reached its own end first.
     status.truncated = status.truncated && !status.terminated;
     return status;
+}
+
+void Episode::run_and_measure(Time until) {
+    mean_ = {};
+    for (Follower& flow : flows_) flow.mean = {};
+    const Time begin = simulation_->now();
+    Time now = begin;
+    do {
+        const Time from = now;
+        now = settings_.reward_interval < until - from ? from + settings_.reward_interval : until;
+        simulation_->run_until(now);
+        measure(from);
+        const double seconds = to_seconds(now - from);
+        mean_.add(outcome_, seconds);
+        for (Follower& flow : flows_) flow.mean.add(flow.outcome, seconds);
+    } while (now < until);
+    capacity_rate_ = capacity_.bytes_between(begin, now) / to_seconds(now - begin);
 }
 
 void Episode::measure_flow(Follower& flow, const FlowState& now, double seconds) {
@@ -184,30 +199,32 @@ void Episode::write_observations(float* out) const {
 
 void Episode::write_rewards(double* out) const {
     for (const Agent& agent : agents_) {
-        *out++ = reward(settings_.reward, settings_.reward_per_flow ? flows_[agent.flow].outcome : outcome_);
+        *out++ = reward(settings_.reward, (settings_.reward_per_flow ? flows_[agent.flow].mean : mean_).value());
     }
 }
 
 void Episode::write_info(double* out) const {
     const QueueSample queue = simulation_->queue();
+    const Outcome total = mean_.value();
     for (const Agent& agent : agents_) {
         const Follower& flow = flows_[agent.flow];
+        const Outcome own = flow.mean.value();
         const double values[kInfoColumns.size()] = {
             to_seconds(simulation_->now()),
-            to_mbps(outcome_.throughput),
+            to_mbps(total.throughput),
             to_mbps(capacity_rate_),
-            outcome_.throughput_share,
-            outcome_.loss_rate,
-            outcome_.jain,
-            outcome_.rtt_seconds * 1e3,
-            outcome_.rtt_ratio,
+            total.throughput_share,
+            total.loss_rate,
+            total.jain,
+            total.rtt_seconds * 1e3,
+            total.rtt_ratio,
             static_cast<double>(queue.packets),
             static_cast<double>(queue.bytes),
             static_cast<double>(active_flows_),
             active(flow) ? 1.0 : 0.0,
-            to_mbps(flow.outcome.throughput),
-            flow.outcome.loss_rate,
-            flow.outcome.rtt_seconds * 1e3,
+            to_mbps(own.throughput),
+            own.loss_rate,
+            own.rtt_seconds * 1e3,
             static_cast<double>(flow.state.sample.window_bytes),
             to_mbps(flow.state.sample.pacing_rate),
             static_cast<double>(flow.state.sample.in_flight_bytes),

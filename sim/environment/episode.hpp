@@ -21,6 +21,7 @@ struct Settings {
     std::size_t history_length = 4;
     Time decision_interval = 100 * kMillisecond;
     double decision_interval_rtts = 0.0;  // above 0: in place of decision_interval
+    Time reward_interval = kNever;        // what a step reports is the mean over intervals this long
     RewardSettings reward;
     bool reward_per_flow = false;  // each agent earns what its own flow achieves
 };
@@ -97,11 +98,13 @@ private:
         Time stop;
         FlowState state;
         bool was_active = false;  // when the interval began
-        Outcome outcome;
+        Outcome outcome;          // of the last interval
+        MeanOutcome mean;         // of the last step
     };
 
     bool active(const Follower& flow) const;
     Time next_decision() const;
+    void run_and_measure(Time until);
     void measure(Time from);
     void measure_flow(Follower& flow, const FlowState& now, double seconds);
 
@@ -112,8 +115,9 @@ private:
     std::vector<Follower> flows_;
     std::vector<Agent> agents_;
     Time end_;
-    Outcome outcome_;             // of all flows
-    double capacity_rate_ = 0.0;  // bytes per second in the last interval
+    Outcome outcome_;             // of all flows, in the last interval
+    MeanOutcome mean_;            // of all flows, in the last step
+    double capacity_rate_ = 0.0;  // bytes per second in the last step
     std::uint64_t active_flows_ = 0;
 };
 

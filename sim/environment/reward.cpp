@@ -43,4 +43,31 @@ double reward(const RewardSettings& settings, const Outcome& outcome) {
     return 0.0;
 }
 
+void MeanOutcome::add(const Outcome& outcome, double seconds) {
+    sum_.throughput += seconds * outcome.throughput;
+    sum_.packets_per_second += seconds * outcome.packets_per_second;
+    sum_.drops_per_second += seconds * outcome.drops_per_second;
+    sum_.throughput_share += seconds * outcome.throughput_share;
+    sum_.loss_rate += seconds * outcome.loss_rate;
+    sum_.jain += seconds * outcome.jain;
+    sum_.rtt_seconds += seconds * outcome.rtt_seconds;
+    sum_.rtt_ratio += seconds * outcome.rtt_ratio;
+    seconds_ += seconds;
+    last_ = outcome;
+    ++count_;
+}
+
+Outcome MeanOutcome::value() const {
+    if (count_ <= 1) return last_;
+    return {.throughput = sum_.throughput / seconds_,
+            .packets_per_second = sum_.packets_per_second / seconds_,
+            .drops_per_second = sum_.drops_per_second / seconds_,
+            .throughput_share = sum_.throughput_share / seconds_,
+            .loss_rate = sum_.loss_rate / seconds_,
+            .jain = sum_.jain / seconds_,
+            .rtt_seconds = sum_.rtt_seconds / seconds_,
+            .rtt_ratio = sum_.rtt_ratio / seconds_,
+            .max_packets_per_second = last_.max_packets_per_second};
+}
+
 }  // namespace quicgym::environment

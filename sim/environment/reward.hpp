@@ -44,4 +44,18 @@ struct RewardSettings {
 
 double reward(const RewardSettings& settings, const Outcome& outcome);
 
+// The mean of outcomes over the time that each lasted.
+class MeanOutcome {
+public:
+    void add(const Outcome& outcome, double seconds);
+    // One outcome is its own mean to the last bit. The highest rate so far is that of the last.
+    Outcome value() const;
+
+private:
+    Outcome last_;
+    Outcome sum_{.jain = 0.0, .rtt_ratio = 0.0};
+    double seconds_ = 0.0;
+    std::uint64_t count_ = 0;
+};
+
 }  // namespace quicgym::environment
