@@ -22,9 +22,8 @@ from quicgym.agents.policies import Policy, kind_of
 from quicgym.agents.rollout import METRICS, play_all
 from quicgym.agents.run_folders import series_path
 from quicgym.agents.statistics import Bootstrap
-from quicgym.envs.distributions import load_suite
+from quicgym.envs.distributions import SuiteEntry, load_suite, scenario_of
 from quicgym.envs.rewards import Reward
-from quicgym.envs.scenario import Scenario
 from quicgym.envs.simulation import ns3_version
 from quicgym.jobs import RUNS_FILE, Outcome, run_jobs
 from quicgym.results_folder import prepare
@@ -131,7 +130,7 @@ def evaluate_here(
         command: The command line, to be kept with the results.
     """
     scenarios = load_suite(suite)
-    cells = [(scenario, seed) for scenario in scenarios for seed in range(seeds)]
+    cells = [(scenario_of(entry, seed), seed) for entry in scenarios for seed in range(seeds)]
     episodes = play_all(policy, cells, threads=threads, reward=reward, keep_series=True)
     finished = []
     for (scenario, seed), episode in zip(cells, episodes, strict=True):
@@ -170,7 +169,7 @@ def _write(
     about: dict[str, Any],
     runs: pd.DataFrame,
     policies: Sequence[str],
-    scenarios: Sequence[Scenario],
+    scenarios: Sequence[SuiteEntry],
     seeds: int,
 ) -> dict[str, Any]:
     """Writes evaluation.json and results.parquet; returns the former's content."""
@@ -192,7 +191,7 @@ def scores_of(
 
 
 def summarize(
-    runs: pd.DataFrame, policies: Sequence[str], scenarios: Sequence[Scenario], seeds: int
+    runs: pd.DataFrame, policies: Sequence[str], scenarios: Sequence[SuiteEntry], seeds: int
 ) -> dict[str, Any]:
     """Returns the part of evaluation.json that is computed.
 

@@ -16,6 +16,7 @@ from quicgym import __version__, _core
 from quicgym.agents.policies import Policy, RandomPolicy, find_policy, kind_of
 from quicgym.agents.rollout import play
 from quicgym.envs.actions import action_space
+from quicgym.envs.distributions import SuiteEntry, scenario_of
 from quicgym.envs.rewards import Reward
 from quicgym.envs.scenario import EngineName, Scenario, ScenarioError
 from quicgym.envs.simulation import check_engine
@@ -116,7 +117,7 @@ def fingerprint_of(choice: str, policy: Policy) -> str | None:
 
 def make_jobs(
     policies: Sequence[str],
-    scenarios: Iterable[Scenario],
+    scenarios: Iterable[SuiteEntry],
     seeds: int,
     *,
     engine: str = "native",
@@ -128,7 +129,7 @@ def make_jobs(
 
     Args:
         policies: As `find_policy` takes them.
-        scenarios: To be run.
+        scenarios: To be run; of a distribution one for each seed.
         seeds: How many; from 0.
         engine: "native" or "ns3".
         reward: What is earned; None: the default.
@@ -145,7 +146,7 @@ def make_jobs(
     known = check_engine(engine)
     scenarios = tuple(scenarios)
     names = [scenario.name for scenario in scenarios]
-    for scenario in scenarios:
+    for scenario in (scenario_of(entry, 0) for entry in scenarios):
         scenario.check_engine(known)
         if all(flow.controller is not None for flow in scenario.flows):
             raise ScenarioError(
@@ -165,15 +166,15 @@ def make_jobs(
         EvaluationJob(
             choice,
             fingerprint,
-            scenario,
+            scenario_of(entry, seed),
             known,
             seed,
             reward or Reward(),
             trust_zip,
-            files.get((choice, scenario.name)) if seed == 0 else None,
+            files.get((choice, entry.name)) if seed == 0 else None,
         )
         for choice, fingerprint in fingerprints.items()
-        for scenario in scenarios
+        for entry in scenarios
         for seed in range(seeds)
     ]
 

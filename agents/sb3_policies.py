@@ -129,12 +129,13 @@ def begin_at(model: BaseAlgorithm, action: np.ndarray, algorithm: str) -> None:
         policy.actor_target.load_state_dict(policy.actor.state_dict())
 
 
-def begin_with(model: BaseAlgorithm, probabilities: np.ndarray) -> None:
-    """Makes an untrained policy of choices take each with about this probability."""
+def prefer(model: BaseAlgorithm, choice: int) -> None:
+    """Makes an untrained policy of choices take one of them nine times out of ten."""
     _, _, last = _parts(model)
     with torch.no_grad():
         last.weight.mul_(0.01)
-        last.bias.copy_(torch.as_tensor(np.log(probabilities)))
+        last.bias.zero_()
+        last.bias[choice] = np.log(9.0 * (last.out_features - 1))
 
 
 def export_policy(

@@ -18,8 +18,8 @@ from quicgym.agents.search_results import RESULTS, Results, print_results, write
 from quicgym.agents.train import check_hyperparameters
 from quicgym.agents.training_config import ConfigError
 from quicgym.console import say
-from quicgym.envs import Scenario, load_distribution, load_scenario
-from quicgym.envs.distributions import distribution_names, load_suite
+from quicgym.envs import load_distribution, load_scenario
+from quicgym.envs.distributions import SuiteEntry, distribution_names, load_suite, scenario_of
 from quicgym.jobs import report_failures
 from quicgym.results_folder import prepare
 
@@ -52,7 +52,10 @@ def run_search(request: Request) -> int:
         )
     suite = _check(search)
     directory = (request.directory or Path("results/searches") / config.name).absolute()
-    identity = fingerprint([config.model_dump(), search.training.model_dump()], suite)
+    identity = fingerprint(
+        [config.model_dump(), search.training.model_dump()],
+        [scenario_of(entry, 0) for entry in suite],
+    )
     if request.resume:
         check_same(directory, "search", identity)
     if request.address is not None:
@@ -81,7 +84,7 @@ def run_search(request: Request) -> int:
     return _finish(Results(search, outcome.trials), directory, trials, request.command)
 
 
-def _check(search: Search) -> tuple[Scenario, ...]:
+def _check(search: Search) -> tuple[SuiteEntry, ...]:
     """Finds what every trial would fail of; returns the suite that trials are measured by."""
     for name, field in search.config.hyperparameters.items():
         check_hyperparameters(search.trial({name: field.limits[0]}))

@@ -216,7 +216,13 @@ class SweepConfig(_Model):
             else tuple(load_scenario(name) for name in dict.fromkeys(self.scenarios))
         )
         names = [scenario.name for scenario in found]
+        scenarios = []
         for scenario in found:
+            if not isinstance(scenario, Scenario):
+                raise ScenarioError(
+                    f"suite = {self.suite!r} is a distribution; a sweep needs scenarios, so that "
+                    "all its trials run the same"
+                )
             scenario.check_engine(self.engine)
             if names.count(scenario.name) > 1:
                 raise ScenarioError(
@@ -227,7 +233,8 @@ class SweepConfig(_Model):
                     f"{scenario.name}: each of its flows names a controller, so that none is left "
                     "to sweep; take the controller of one away"
                 )
-        return found
+            scenarios.append(scenario)
+        return tuple(scenarios)
 
 
 def label(value: Value) -> str:

@@ -46,10 +46,10 @@ from quicgym.agents.rollout import METRICS, play_all
 from quicgym.agents.sb3_policies import (
     PrivilegedCriticPolicy,
     begin_at,
-    begin_with,
     export_policy,
     output_of,
     policy_arguments,
+    prefer,
 )
 from quicgym.agents.tensorboard import EvaluationWriter
 from quicgym.agents.training_config import ConfigError, TrainingConfig
@@ -57,7 +57,7 @@ from quicgym.agents.training_folder import RunFolder, read_checkpoint
 from quicgym.console import say
 from quicgym.controllers import switching_members
 from quicgym.envs.actions import preset_action
-from quicgym.envs.distributions import load_suite
+from quicgym.envs.distributions import load_suite, scenario_of
 from quicgym.envs.rewards import Reward
 from quicgym.envs.sb3 import Sb3VecEnv, make_sb3
 from quicgym.envs.scenario import closest
@@ -123,8 +123,8 @@ def train(
     check_hyperparameters(config)
     folder = RunFolder(directory)
     suite = [
-        (scenario, seed)
-        for scenario in load_suite(config.evaluation.suite)
+        (scenario_of(entry, seed), seed)
+        for entry in load_suite(config.evaluation.suite)
         for seed in range(config.evaluation.seeds)
     ]
     environment = config.environment
@@ -227,24 +227,13 @@ def _make_model(config: TrainingConfig, environments: Sb3VecEnv) -> BaseAlgorith
         )
     except (TypeError, ValueError, AssertionError, RuntimeError) as error:
         raise ConfigError(f"{config.algorithm} refuses its hyperparameters: {error}") from error
-    if config.start.preset is not None or config.start.probabilities:
+    if config.start.preset is not None:
         if config.environment.id == "quicgym/Switch-v0":
-            begin_with(model, _start_probabilities(config))
+            prefer(model, switching_members().index(config.start.preset))
         else:
-            assert config.start.preset is not None
             action = preset_action(config.start.preset, **config.start.parameters)
             begin_at(model, action, config.algorithm)
     return model
-
-
-def _start_probabilities(config: TrainingConfig) -> np.ndarray:
-    """Returns a probability for each controller of Switch-v0; what is left is shared equally."""
-    members = switching_members()
-    given = dict(config.start.probabilities)
-    if config.start.preset is not None:
-        given.setdefault(config.start.preset, 0.9)
-    rest = (1 - sum(given.values())) / max(1, len(members) - len(given))
-    return np.array([given.get(name, rest) for name in members])
 
 
 def _with_schedules(hyperparameters: Mapping[str, Any]) -> dict[str, Any]:

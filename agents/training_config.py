@@ -102,15 +102,12 @@ class StartConfig(_Model):
         preset: What it does at first. In Tuning-v0 a controller of the BBR family, in Switch-v0 one
             of the controllers to choose from, which it then prefers.
         parameters: Of the preset in Tuning-v0, others than its own; what a sweep has found, say.
-        probabilities: In Switch-v0 of controllers, by name, instead of a preset's 0.9; the others
-            share what is left.
         std: Of the exploration, in units of the action space: PPO's at first, TD3's for ever.
         final_std: Of PPO's at the end, which it falls to exponentially; None: PPO learns it.
     """
 
     preset: str | None = None
     parameters: dict[str, float | list[float]] = {}
-    probabilities: dict[str, float] = {}
     std: float | None = Field(default=None, gt=0)
     final_std: float | None = Field(default=None, gt=0)
 

@@ -291,13 +291,24 @@ def suite_names() -> list[str]:
     )
 
 
-def load_suite(name_or_path: str | Path) -> tuple[Scenario, ...]:
+SuiteEntry = Scenario | Distribution
+"""A scenario, or a distribution, from which each seed draws one; see `scenario_of`."""
+
+
+def scenario_of(entry: SuiteEntry, seed: int) -> Scenario:
+    """Returns what is simulated with a seed."""
+    if isinstance(entry, Scenario):
+        return entry
+    return entry.sample(np.random.default_rng(seed))
+
+
+def load_suite(name_or_path: str | Path) -> tuple[SuiteEntry, ...]:
     """Loads a suite, a fixed list of scenarios.
 
     Args:
-        name_or_path: One of `suite_names()`; the name of a scenario, a suite of one; or the path of
-            a YAML file: a list of scenarios, each written out or given as `load_scenario` takes it
-            (paths start at the file's folder), or a single scenario.
+        name_or_path: One of `suite_names()`; the name of a scenario or of a distribution, a suite
+            of one; or the path of a YAML file: a list of scenarios, each written out or given as
+            `load_scenario` takes it (paths start at the file's folder), or a single scenario.
 
     Raises:
         ScenarioError: There is none, or it is not valid; the text names file, field and value.
@@ -305,10 +316,12 @@ def load_suite(name_or_path: str | Path) -> tuple[Scenario, ...]:
     text = str(name_or_path)
     if text in scenario_names():
         return (load_scenario(text),)
+    if text in distribution_names():
+        return (load_distribution(text),)
     try:
         data, file, folder = _read_yaml(name_or_path, suite_names(), "suite")
     except UnknownNameError as error:
-        raise ScenarioError(f"{error}, or the name of a scenario") from None
+        raise ScenarioError(f"{error}, or the name of a scenario or a distribution") from None
     if isinstance(data, dict):
         return (load_scenario(Path(file)),)
     if not isinstance(data, list) or not data:

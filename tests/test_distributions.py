@@ -7,7 +7,7 @@ import yaml
 
 import quicgym
 from quicgym.envs import ScenarioError, load_distribution, load_scenario, load_suite
-from quicgym.envs.distributions import distribution_names, is_held_out, suite_names
+from quicgym.envs.distributions import distribution_names, is_held_out, scenario_of, suite_names
 
 
 def path(scenario):
@@ -81,6 +81,9 @@ def test_a_suite_may_name_its_scenarios(tmp_path):
     assert [scenario.name for scenario in load_suite(file)] == ["ebcc-flows-3", "own"]
     assert load_suite(tmp_path / "own.yaml")[0].name == "own"
     assert load_suite("ebcc-flows-3") == (load_scenario("ebcc-flows-3"),)
+    (drawn,) = load_suite("training-50")
+    assert drawn == load_distribution("training-50")
+    assert scenario_of(drawn, 3) == scenario_of(drawn, 3) != scenario_of(drawn, 4)
     file.write_text("- ebcc-flows-3\n- ebcc-flows-33\n", encoding="utf-8")
     with pytest.raises(ScenarioError, match="suite.yaml: 1: .*did you mean ebcc-flows-3?"):
         load_suite(file)

@@ -24,6 +24,7 @@ from quicgym.agents.rollout import METRICS, play
 from quicgym.agents.run_folders import read_runs, read_series, series_path
 from quicgym.benchmarks.evaluate import notable_differences
 from quicgym.cli import main
+from quicgym.envs.distributions import load_distribution, scenario_of
 from quicgym.envs.rewards import Reward
 from quicgym.errors import MissingExtraError
 from quicgym.jobs import read_finished, run_jobs
@@ -147,6 +148,24 @@ def test_json_is_the_document_and_earlier_results_are_kept(
     assert len(rows) == 8 and list(rows[0]) == ["policy", "scenario", "engine", "seed", *METRICS]
     (previous,) = (tmp_path / "here").glob("previous-*")
     assert json.loads((previous / "evaluation.json").read_text()) == document
+
+
+def test_of_a_distribution_each_seed_is_a_path(here: Main, tmp_path: Path) -> None:
+    distribution = load_distribution("training-50")
+    own = distribution.model_copy(update={"duration_s": 6.0})
+    jobs = make_jobs(["cubic", "ibcca"], [own], 3)
+    scenarios = [job.scenario for job in jobs]
+    assert scenarios[:3] == scenarios[3:] == [scenario_of(own, seed) for seed in range(3)]
+    assert len({scenario.bottleneck.rate_mbps for scenario in scenarios}) == 3
+    status, output, errors = here(
+        "evaluate", "--policy", "cubic", "--suite", "single", "--seeds", "2", "--format", "json"
+    )
+    assert status == 0, errors
+    document = json.loads(output)
+    (entry,) = document["policies"]
+    assert [cell["scenario"] for cell in entry["scenarios"]] == ["single"]
+    assert entry["scenarios"][0]["seeds"] == 2
+    assert entry["iqm_low"] < entry["iqm_high"]
 
 
 def test_resume_runs_what_is_missing_or_has_changed(suite: Path, tmp_path: Path) -> None:

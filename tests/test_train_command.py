@@ -112,6 +112,23 @@ def test_a_killed_run_goes_on_to_the_same_weights(algorithm, tmp_path):
     assert evaluations(tmp_path / "killed") == evaluations(tmp_path / "whole")
 
 
+def test_long_decisions_and_a_critic_that_sees_the_network(tmp_path):
+    config = write_config(tmp_path)
+    changes = (
+        "network.privileged_critic=true",
+        "environment.decision_interval_ms=200",
+        "environment.reward_interval_ms=100",
+    )
+    done = train(tmp_path, config, *changes, "steps=160", "--out", "run")
+    assert done.returncode == 0, done.stderr
+    policy = quicgym.load_policy(tmp_path / "run")
+    assert policy.decisions.decision_interval_ms == 200
+    resumed = train(tmp_path, config, *changes, "--out", "run", "--resume")
+    assert "going on from step 160" in resumed.stderr
+    refused = train(tmp_path, write_config(tmp_path, "sac"), changes[0], "--out", "sac")
+    assert refused.returncode == 2 and "network.privileged_critic is for ppo" in refused.stderr
+
+
 def test_a_torn_checkpoint_gives_way_to_the_one_before(tmp_path):
     config = write_config(tmp_path)
     assert train(tmp_path, config, "--out", "run").returncode == 0
@@ -189,7 +206,7 @@ def test_a_mistake_is_named_with_its_remedy(change, words, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("name", ["ppo", "rate-ppo", "sac", "td3"])
+@pytest.mark.parametrize("name", ["ppo", "rate-ppo", "switch-ppo", "sac", "td3"])
 def test_the_shipped_configurations_are_what_the_algorithms_take(name):
     from quicgym.agents.train import _make_model
     from quicgym.agents.training_config import load_training, training_names
@@ -197,7 +214,10 @@ def test_the_shipped_configurations_are_what_the_algorithms_take(name):
 
     assert name in training_names()
     config = load_training(name, ["environment.history_length=4"])
-    model = _make_model(config, make_sb3(config.environment.id, 2, scenario="ebcc-single"))
+    privileged = config.network.privileged_critic
+    model = _make_model(
+        config, make_sb3(config.environment.id, 2, privileged=privileged, scenario="ebcc-single")
+    )
     assert type(model).__name__.lower() == config.algorithm
 
 

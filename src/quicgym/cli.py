@@ -242,7 +242,12 @@ def evaluate(
         ),
     ] = None,
     suite: Annotated[
-        str, typer.Option(metavar="NAME", help="heldout, papers, a scenario, or a YAML's path.")
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="heldout, papers, validation, a scenario, a distribution, of which each seed "
+            "draws a scenario, or a YAML's path.",
+        ),
     ] = "heldout",
     seeds: SeedsOption = 5,
     engine: Annotated[str, typer.Option(metavar="native|ns3")] = "native",
