@@ -199,7 +199,8 @@ void Episode::write_observations(float* out) const {
 
 void Episode::write_rewards(double* out) const {
     for (const Agent& agent : agents_) {
-        *out++ = reward(settings_.reward, (settings_.reward_per_flow ? flows_[agent.flow].mean : mean_).value());
+        *out++ =
+            reward(settings_.reward, (settings_.reward_per_flow ? flows_[agent.flow].mean : mean_).value());
     }
 }
 
