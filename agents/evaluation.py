@@ -22,7 +22,7 @@ from quicgym.agents.policies import Policy, kind_of
 from quicgym.agents.rollout import METRICS, play_all
 from quicgym.agents.run_folders import series_path
 from quicgym.agents.statistics import Bootstrap
-from quicgym.envs.distributions import SuiteEntry, load_suite, scenario_of
+from quicgym.envs.distributions import SuiteEntry, episodes_of, load_suite
 from quicgym.envs.rewards import Reward
 from quicgym.envs.simulation import ns3_version
 from quicgym.jobs import RUNS_FILE, Outcome, run_jobs
@@ -130,7 +130,7 @@ def evaluate_here(
         command: The command line, to be kept with the results.
     """
     scenarios = load_suite(suite)
-    cells = [(scenario_of(entry, seed), seed) for entry in scenarios for seed in range(seeds)]
+    cells = episodes_of(scenarios, seeds)
     episodes = play_all(policy, cells, threads=threads, reward=reward, keep_series=True)
     finished = []
     for (scenario, seed), episode in zip(cells, episodes, strict=True):

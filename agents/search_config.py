@@ -34,6 +34,7 @@ from quicgym.agents.training_config import (
     value_of,
 )
 from quicgym.configs import SEARCHES, TRAINING
+from quicgym.configs.names import yaml_names
 from quicgym.envs.scenario import Name
 
 Setting = dict[str, Any]
@@ -161,11 +162,7 @@ class Search:
 
 def search_names() -> list[str]:
     """Returns the names of the searches that quicgym brings."""
-    return sorted(
-        entry.name.removesuffix(".yaml")
-        for entry in SEARCHES.iterdir()
-        if entry.name.endswith(".yaml")
-    )
+    return yaml_names(SEARCHES)
 
 
 def load_search(name_or_path: str, changes: Sequence[str] = ()) -> Search:

@@ -24,6 +24,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from quicgym.agents.ranges import ValueRange, rounded
 from quicgym.agents.rollout import METRICS
 from quicgym.configs import SWEEPS
+from quicgym.configs.names import yaml_names
 from quicgym.controllers import ControllerInfo
 from quicgym.envs import Scenario, ScenarioError, load_scenario, load_suite
 from quicgym.envs.conversion import find_controller
@@ -250,11 +251,7 @@ def policy_text(controller: str, setting: Mapping[str, Value]) -> str:
 
 def sweep_names() -> list[str]:
     """Returns the names of the sweeps that quicgym brings."""
-    return sorted(
-        entry.name.removesuffix(".yaml")
-        for entry in SWEEPS.iterdir()
-        if entry.name.endswith(".yaml")
-    )
+    return yaml_names(SWEEPS)
 
 
 def load_sweep(name_or_path: str, overrides: Sequence[str] = ()) -> SweepConfig:

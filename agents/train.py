@@ -57,7 +57,7 @@ from quicgym.agents.training_folder import RunFolder, read_checkpoint
 from quicgym.console import say
 from quicgym.controllers import switching_members
 from quicgym.envs.actions import preset_action
-from quicgym.envs.distributions import load_suite, scenario_of
+from quicgym.envs.distributions import episodes_of, load_suite
 from quicgym.envs.rewards import Reward
 from quicgym.envs.sb3 import Sb3VecEnv, make_sb3
 from quicgym.envs.scenario import closest
@@ -122,11 +122,7 @@ def train(
     """
     check_hyperparameters(config)
     folder = RunFolder(directory)
-    suite = [
-        (scenario_of(entry, seed), seed)
-        for entry in load_suite(config.evaluation.suite)
-        for seed in range(config.evaluation.seeds)
-    ]
+    suite = episodes_of(load_suite(config.evaluation.suite), config.evaluation.seeds)
     environment = config.environment
     environments = make_sb3(
         environment.id,

@@ -14,6 +14,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from quicgym.configs import TRAINING
+from quicgym.configs.names import yaml_names
 from quicgym.controllers import switching_members
 from quicgym.envs.actions import PRESETS, preset_action
 from quicgym.envs.rewards import REWARDS
@@ -182,11 +183,7 @@ class TrainingConfig(_Model):
 
 def training_names() -> list[str]:
     """Returns the names of the configurations that quicgym brings."""
-    return sorted(
-        entry.name.removesuffix(".yaml")
-        for entry in TRAINING.iterdir()
-        if entry.name.endswith(".yaml")
-    )
+    return yaml_names(TRAINING)
 
 
 def load_training(name_or_path: str, changes: Sequence[str] = ()) -> TrainingConfig:

@@ -16,6 +16,8 @@ from pydantic import (
     model_validator,
 )
 
+from quicgym.configs.names import yaml_names
+
 PAPERS = files("quicgym.configs") / "papers"
 
 
@@ -230,8 +232,7 @@ class Paper(_Model):
 
 def paper_names() -> list[str]:
     """Returns the names of the papers that quicgym brings."""
-    names = (entry.name for entry in PAPERS.iterdir())
-    return sorted(name.removesuffix(".yaml") for name in names if name.endswith(".yaml"))
+    return yaml_names(PAPERS)
 
 
 def load_paper(name_or_path: str | Path) -> Paper:

@@ -15,6 +15,7 @@ path much like it, while rates and RTTs of every size are on both sides.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -23,6 +24,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from quicgym.configs import DISTRIBUTIONS, SUITES
+from quicgym.configs.names import yaml_names
 from quicgym.envs.scenario import (
     LINK_HEADER_BYTES,
     Access,
@@ -255,11 +257,7 @@ def _cell(value: float, limits: tuple[float, float]) -> int:
 
 def distribution_names() -> list[str]:
     """Returns the names of the distributions that quicgym brings."""
-    return sorted(
-        entry.name.removesuffix(".yaml")
-        for entry in DISTRIBUTIONS.iterdir()
-        if entry.name.endswith(".yaml")
-    )
+    return yaml_names(DISTRIBUTIONS)
 
 
 def load_distribution(name_or_path: str | Path) -> Distribution:
@@ -284,11 +282,7 @@ def load_distribution(name_or_path: str | Path) -> Distribution:
 
 def suite_names() -> list[str]:
     """Returns the names of the suites that quicgym brings."""
-    return sorted(
-        entry.name.removesuffix(".yaml")
-        for entry in SUITES.iterdir()
-        if entry.name.endswith(".yaml")
-    )
+    return yaml_names(SUITES)
 
 
 SuiteEntry = Scenario | Distribution
@@ -300,6 +294,11 @@ def scenario_of(entry: SuiteEntry, seed: int) -> Scenario:
     if isinstance(entry, Scenario):
         return entry
     return entry.sample(np.random.default_rng(seed))
+
+
+def episodes_of(entries: Iterable[SuiteEntry], seeds: int) -> list[tuple[Scenario, int]]:
+    """Returns scenario and seed of every episode, with the seeds 0 to `seeds` - 1 of each entry."""
+    return [(scenario_of(entry, seed), seed) for entry in entries for seed in range(seeds)]
 
 
 def load_suite(name_or_path: str | Path) -> tuple[SuiteEntry, ...]:

@@ -13,17 +13,13 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from quicgym.configs import SCENARIOS
+from quicgym.configs.names import yaml_names
 from quicgym.envs.scenario import Scenario, ScenarioError, closest
 
 
 def scenario_names() -> list[str]:
     """Returns the names of the scenarios that quicgym brings, numbers in them sorted as numbers."""
-    names = [
-        entry.name.removesuffix(".yaml")
-        for entry in SCENARIOS.iterdir()
-        if entry.name.endswith(".yaml")
-    ]
-    return sorted(names, key=_natural_order)
+    return sorted(yaml_names(SCENARIOS), key=_natural_order)
 
 
 def _natural_order(name: str) -> list[str | float]:

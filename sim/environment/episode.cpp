@@ -118,7 +118,9 @@ void Episode::run_and_measure(Time until) {
         mean_.add(outcome_, seconds);
         for (Follower& flow : flows_) flow.mean.add(flow.outcome, seconds);
     } while (now < until);
-    capacity_rate_ = capacity_.bytes_between(begin, now) / to_seconds(now - begin);
+    if (settings_.reward_interval < until - begin) {
+        capacity_rate_ = capacity_.bytes_between(begin, now) / to_seconds(now - begin);
+    }
 }
 
 void Episode::measure_flow(Follower& flow, const FlowState& now, double seconds) {
