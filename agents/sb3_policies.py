@@ -82,7 +82,7 @@ def policy_arguments(
             "history_length": history_length,
         },
         "activation_fn": ACTIVATIONS[architecture.activation],
-        "net_arch": {"pi": sizes, ("vf" if algorithm == "ppo" else "qf"): sizes},
+        "net_arch": {"pi": sizes, ("qf" if algorithm in ("sac", "td3") else "vf"): sizes},
     }
     if initial_std is not None:
         arguments["log_std_init"] = float(np.log(initial_std))

@@ -42,6 +42,7 @@ from quicgym.agents.learned import (
 )
 from quicgym.agents.networks import Architecture
 from quicgym.agents.policies import Decisions
+from quicgym.agents.policy_iteration import DirectPolicyIteration
 from quicgym.agents.rollout import METRICS, play_all
 from quicgym.agents.sb3_policies import (
     PrivilegedCriticPolicy,
@@ -63,7 +64,12 @@ from quicgym.envs.sb3 import Sb3VecEnv, make_sb3
 from quicgym.envs.scenario import closest
 from quicgym.errors import RunError, UserError
 
-ALGORITHMS: dict[str, Any] = {"ppo": PPO, "sac": SAC, "td3": TD3}
+ALGORITHMS: dict[str, Any] = {
+    "ppo": PPO,
+    "sac": SAC,
+    "td3": TD3,
+    "dpi": DirectPolicyIteration,
+}
 # What the configuration says in fields of its own, or what has no meaning here.
 _TAKEN = frozenset(
     ("policy", "env", "policy_kwargs", "tensorboard_log", "verbose", "seed", "device")
@@ -221,15 +227,23 @@ def _make_model(config: TrainingConfig, environments: Sb3VecEnv) -> BaseAlgorith
             device=config.device,
             **arguments,
         )
+        _begin(model, config)
     except (TypeError, ValueError, AssertionError, RuntimeError) as error:
-        raise ConfigError(f"{config.algorithm} refuses its hyperparameters: {error}") from error
-    if config.start.preset is not None:
-        if config.environment.id == "quicgym/Switch-v0":
-            prefer(model, switching_members().index(config.start.preset))
-        else:
-            action = preset_action(config.start.preset, **config.start.parameters)
-            begin_at(model, action, config.algorithm)
+        raise ConfigError(f"{config.algorithm} refuses the configuration: {error}") from error
     return model
+
+
+def _begin(model: BaseAlgorithm, config: TrainingConfig) -> None:
+    """Makes an untrained policy what `start.preset` says."""
+    start = config.start
+    if start.preset is None:
+        return
+    if isinstance(model, DirectPolicyIteration):
+        model.prefer(start.preset)
+    elif config.environment.id == "quicgym/Switch-v0":
+        prefer(model, switching_members().index(start.preset))
+    else:
+        begin_at(model, preset_action(start.preset, **start.parameters), config.algorithm)
 
 
 def _with_schedules(hyperparameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -360,6 +374,8 @@ class _Training(BaseCallback):
         model._n_updates = state["updates"]
         if isinstance(model, OffPolicyAlgorithm):
             _restore_replay(model, state["replay"])
+        if isinstance(model, DirectPolicyIteration):
+            model.observations, model.advantages = state["comparisons"]
         self._best = _Best(**state["best"])
         self._records = [
             record for record in self._folder.evaluations() if record["step"] <= state["step"]
@@ -494,6 +510,8 @@ class _Training(BaseCallback):
         }
         if isinstance(self.model, OffPolicyAlgorithm):
             state["replay"] = _replay(self.model)
+        if isinstance(self.model, DirectPolicyIteration):
+            state["comparisons"] = [self.model.observations, self.model.advantages]
         return state
 
     def _threads(self) -> int:

@@ -21,7 +21,7 @@ from quicgym.envs.rewards import REWARDS
 from quicgym.envs.scenario import closest
 from quicgym.errors import UserError
 
-Algorithm = Literal["ppo", "sac", "td3"]
+Algorithm = Literal["ppo", "sac", "td3", "dpi"]
 PRESETS_OF: dict[str, tuple[str, ...]] = {
     "quicgym/Tuning-v0": PRESETS,
     "quicgym/Rate-v0": (),
@@ -132,7 +132,8 @@ class TrainingConfig(_Model):
 
     Attributes:
         name: Of the run and of the policy.
-        algorithm: "ppo", "sac" or "td3", of Stable-Baselines3.
+        algorithm: "ppo", "sac" or "td3", of Stable-Baselines3; "dpi", of
+            quicgym.agents.policy_iteration.
         hyperparameters: Arguments of that algorithm, by its own names.
         environment: What is stepped.
         network: What is trained.
@@ -170,14 +171,18 @@ class TrainingConfig(_Model):
             self.algorithm != "ppo" or self.network.extractor != "mlp"
         ):
             raise ValueError("network.privileged_critic is for ppo with extractor mlp")
-        if self.start.std is not None and self.algorithm == "sac":
-            raise ValueError("start.std is for ppo and td3; sac finds its own")
+        if self.environment.id != SWITCH and self.algorithm == "dpi":
+            raise ValueError("dpi compares the choices of Switch-v0; use ppo, sac or td3")
+        if self.start.std is not None and self.algorithm not in ("ppo", "td3"):
+            raise ValueError(f"start.std is for ppo and td3, not for {self.algorithm}")
         if self.start.final_std is not None and (
             self.algorithm != "ppo" or self.start.std is None or self.environment.id == SWITCH
         ):
             raise ValueError("start.final_std is for ppo with start.std and a Box of actions")
-        if self.environment.id == SWITCH and self.algorithm != "ppo":
-            raise ValueError(f"{self.algorithm} has no discrete actions; use ppo for Switch-v0")
+        if self.environment.id == SWITCH and self.algorithm in ("sac", "td3"):
+            raise ValueError(
+                f"{self.algorithm} has no discrete actions; use ppo or dpi for Switch-v0"
+            )
         return self
 
 

@@ -72,6 +72,11 @@ class Sb3VecEnv(VecEnv):
             environments.single_action_space,
         )
 
+    @property
+    def environments(self) -> CongestionControlVectorEnv:
+        """The vector environment."""
+        return self._environments
+
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
         """Seeds the next reset; returns what was given, once per row."""
         self._next_seed = seed

@@ -150,6 +150,11 @@ class CongestionControlVectorEnv(VectorEnv[np.ndarray, Any, np.ndarray]):
         self._everywhere.flags.writeable = False
 
     @property
+    def batch(self) -> EpisodeBatch:
+        """The simulations, for algorithms that play episodes of their own choice."""
+        return self._batch
+
+    @property
     def np_random_seed(self) -> tuple[int, ...]:  # type: ignore[override]
         """The seed of each simulation's generator; -1 before the first reset."""
         return tuple(self._seeds)

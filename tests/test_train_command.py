@@ -89,7 +89,7 @@ def test_the_seed_alone_decides_the_weights(finished, tmp_path):
     assert weights(tmp_path / "other") != weights(folder / "run")
 
 
-@pytest.mark.parametrize("algorithm", ["ppo", "sac", "td3"])
+@pytest.mark.parametrize("algorithm", ["ppo", "sac", "td3", "dpi"])
 def test_a_killed_run_goes_on_to_the_same_weights(algorithm, tmp_path):
     config = write_config(tmp_path, algorithm)
     whole = train(tmp_path, config, "--out", "whole")
@@ -127,6 +127,24 @@ def test_long_decisions_and_a_critic_that_sees_the_network(tmp_path):
     assert "going on from step 160" in resumed.stderr
     refused = train(tmp_path, write_config(tmp_path, "sac"), changes[0], "--out", "sac")
     assert refused.returncode == 2 and "network.privileged_critic is for ppo" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("start.preset=bbr", ("start.preset = 'bbr' is not among the controllers",)),
+        ("hyperparameters.controllers=[ibcca]", ("give two or more",)),
+        ("hyperparameters.margins=1", ("did you mean margin?",)),
+        ("environment.scenario=./pair.yaml", ("several agents in a simulation",)),
+    ],
+)
+def test_a_mistake_in_direct_policy_iteration_is_named(change, words, tmp_path):
+    done = train(tmp_path, write_config(tmp_path, "dpi"), change, "--out", "run")
+    assert done.returncode == 2, done.stderr
+    for word in words:
+        assert word in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_torn_checkpoint_gives_way_to_the_one_before(tmp_path):
@@ -194,6 +212,7 @@ def test_there_is_nothing_to_resume(tmp_path):
         ("algorithm=a2c", ("algorithm = 'a2c'",)),
         ("seed", ("field=value",)),
         ("start.preset=cubic", ("start.preset",)),
+        ("algorithm=dpi", ("dpi compares the choices of Switch-v0",)),
         ("device=tpu", ("device = 'tpu'",)),
     ],
 )
@@ -206,9 +225,9 @@ def test_a_mistake_is_named_with_its_remedy(change, words, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("name", ["ppo", "rate-ppo", "switch-ppo", "sac", "td3"])
+@pytest.mark.parametrize("name", ["ppo", "rate-ppo", "switch-ppo", "switch-dpi", "sac", "td3"])
 def test_the_shipped_configurations_are_what_the_algorithms_take(name):
-    from quicgym.agents.train import _make_model
+    from quicgym.agents.train import ALGORITHMS, _make_model
     from quicgym.agents.training_config import load_training, training_names
     from quicgym.envs.sb3 import make_sb3
 
@@ -216,9 +235,9 @@ def test_the_shipped_configurations_are_what_the_algorithms_take(name):
     config = load_training(name, ["environment.history_length=4"])
     privileged = config.network.privileged_critic
     model = _make_model(
-        config, make_sb3(config.environment.id, 2, privileged=privileged, scenario="ebcc-single")
+        config, make_sb3(config.environment.id, 8, privileged=privileged, scenario="ebcc-single")
     )
-    assert type(model).__name__.lower() == config.algorithm
+    assert type(model) is ALGORITHMS[config.algorithm]
 
 
 def test_an_unknown_configuration_is_named(tmp_path):

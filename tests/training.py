@@ -19,11 +19,28 @@ NEEDS_TRAIN = [
     ),
 ]
 
-START: dict[str, dict[str, Any]] = {"ppo": {"std": 0.5}, "sac": {}, "td3": {"std": 0.2}}
+START: dict[str, dict[str, Any]] = {
+    "ppo": {"std": 0.5},
+    "sac": {},
+    "td3": {"std": 0.2},
+    "dpi": {"preset": "ibcca"},
+}
 HYPERPARAMETERS: dict[str, dict[str, Any]] = {
     "ppo": {"n_steps": 10, "batch_size": 40, "n_epochs": 2},
     "sac": {"learning_starts": 80, "batch_size": 32, "buffer_size": 1000, "train_freq": 2},
     "td3": {"learning_starts": 80, "batch_size": 32, "buffer_size": 1000, "train_freq": 2},
+    "dpi": {"comparisons": 8, "n_updates": 3, "controllers": ["ibcca", "vegas"]},
+}
+# One agent, that has an action for each of eleven controllers, and a competitor.
+SWITCH: dict[str, Any] = {
+    "environment": {
+        "id": "quicgym/Switch-v0",
+        "scenario": "./rival.yaml",
+        "simulations": 4,
+        "threads": 1,
+        "decision_interval_ms": 200,
+        "reward_interval_ms": 100,
+    }
 }
 
 
@@ -40,6 +57,9 @@ def scenario(name: str, flows: int = 2, duration_s: float = 1.0) -> dict[str, An
 def write_config(folder: Path, algorithm: str = "ppo", **changes: Any) -> Path:
     """Writes scenario, suite and configuration; returns the configuration's path."""
     (folder / "pair.yaml").write_text(yaml.safe_dump(scenario("pair")))
+    rival = scenario("rival")
+    rival["flows"][1]["controller"] = "cubic"
+    (folder / "rival.yaml").write_text(yaml.safe_dump(rival))
     suite = [scenario("short", 1, 0.5), scenario("pair-again")]
     (folder / "suite.yaml").write_text(yaml.safe_dump(suite))
     config = {
@@ -51,6 +71,7 @@ def write_config(folder: Path, algorithm: str = "ppo", **changes: Any) -> Path:
         "network": {"extractor_sizes": [16], "hidden_sizes": [16]},
         "steps": 480,
         "evaluation": {"suite": "./suite.yaml", "interval_steps": 160},
+        **(SWITCH if algorithm == "dpi" else {}),
         **changes,
     }
     path = folder / "tiny.yaml"

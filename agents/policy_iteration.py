@@ -1,0 +1,282 @@
+"""Direct policy iteration: learn to choose by comparing every choice on the same episode.
+
+A simulator can do what a network cannot: play an episode again, the same up to a decision, and go
+on differently. In each iteration episodes are drawn; each is played by the policy of the day up to
+one decision, and from there to its end once with every controller. How much better or worse the
+episode went with each than on average is what the network learns to predict from the observation
+at that decision, over all comparisons so far. The policy chooses the controller with the highest
+prediction.
+
+Path, competitors and random losses are the same on both sides of a comparison, so most of what
+makes rewards differ between episodes cancels, which a policy gradient has to average away. A choice
+that is kept to the end makes the difference as large as it can be. The first decision is another
+matter: nothing has been observed that would tell one path from another, and what a controller is
+worth there is what can be made of it later, so the policy of the day goes on after it.
+
+Lazaric, Ghavamzadeh and Munos, "Analysis of Classification-based Policy Iteration Algorithms",
+JMLR 17, 2016; here as regression of the differences, with choices that are kept and comparisons
+from all iterations.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from gymnasium.spaces import Discrete
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.policies import ActorCriticPolicy
+
+from quicgym.controllers import switching_members
+from quicgym.envs.sb3 import Sb3VecEnv
+from quicgym.envs.scenario import closest
+
+_HUBER_DELTA = 0.2  # of rewards: episodes in which everything goes wrong weigh no more
+_NEVER = -10.0  # a prediction that no controller which is compared comes near
+
+
+class DirectPolicyIteration(BaseAlgorithm):
+    """Trains a policy of Switch-v0, with the interface of Stable-Baselines3's algorithms.
+
+    Args:
+        policy: "MlpPolicy".
+        env: With one agent per simulation, and at least as many simulations as controllers.
+        learning_rate: A number, or a schedule.
+        controllers: That are compared and chosen, by name; None: all of Switch-v0's.
+        comparisons: Episodes that are drawn in an iteration.
+        decision_weights: How often the first decision is the one from which controllers are
+            compared, the second and so on, in proportion.
+        margin: Of reward, by which another controller has to be better than the one in force, from
+            the second decision on.
+        exploration: Probability of a random controller at each decision before it.
+        n_updates: Of the weights in an iteration.
+        batch_size: Comparisons in an update.
+        weight_decay: Of AdamW.
+        policy_kwargs: Of the policy.
+        seed: Of the weights.
+        device: Of the network.
+
+    Raises:
+        ValueError: An argument is not valid.
+    """
+
+    policy_aliases = {"MlpPolicy": ActorCriticPolicy}
+    policy: ActorCriticPolicy
+
+    def __init__(
+        self,
+        policy: str,
+        env: Sb3VecEnv,
+        learning_rate: Any = 1e-3,
+        controllers: Sequence[str] | None = None,
+        comparisons: int = 128,
+        decision_weights: Sequence[float] = (1.0, 1.0, 1.0, 1.0),
+        margin: float = 0.0,
+        exploration: float = 0.3,
+        n_updates: int = 32,
+        batch_size: int = 256,
+        weight_decay: float = 0.03,
+        policy_kwargs: dict[str, Any] | None = None,
+        seed: int | None = None,
+        device: str = "auto",
+    ) -> None:
+        """Makes the network; nothing has been compared."""
+        members = switching_members()
+        names = list(members if controllers is None else controllers)
+        for name in names:
+            if name not in members:
+                raise ValueError(f"controllers: no choice {name!r}; {closest(name, members)}")
+        if len(set(names)) < max(2, len(names)):
+            raise ValueError(f"controllers = {names}: give two or more, each once")
+        for argument, value in (
+            ("comparisons", comparisons),
+            ("n_updates", n_updates),
+            ("batch_size", batch_size),
+        ):
+            if value < 1:
+                raise ValueError(f"{argument} = {value}: give a whole number above 0")
+        weights = np.array(decision_weights, dtype=np.float64)
+        if weights.ndim != 1 or not (weights >= 0).all() or not 0 < weights.sum() < np.inf:
+            raise ValueError(f"decision_weights = {decision_weights}: give numbers, one above 0")
+        if margin < 0:
+            raise ValueError(f"margin = {margin}: give a reward of 0 or more")
+        if not 0 <= exploration <= 1:
+            raise ValueError(f"exploration = {exploration}: give a probability")
+        if env.num_envs < len(names):
+            raise ValueError(
+                f"{len(names)} controllers are compared side by side, and environment.simulations "
+                f"= {env.num_envs}; give at least as many"
+            )
+        if env.environments.simulations != env.num_envs:
+            raise ValueError("several agents in a simulation; give a scenario with one open flow")
+        super().__init__(
+            policy,
+            env,
+            learning_rate,
+            policy_kwargs={
+                **(policy_kwargs or {}),
+                "optimizer_class": torch.optim.AdamW,
+                "optimizer_kwargs": {"weight_decay": weight_decay},
+            },
+            seed=seed,
+            device=device,
+            support_multi_env=True,
+            supported_action_spaces=(Discrete,),
+        )
+        self._batch = env.environments.batch
+        self._choices = np.array([members.index(name) for name in names])
+        self._comparisons, self._weights = comparisons, weights / weights.sum()
+        self._margin, self._exploration = margin, exploration
+        self._updates, self._batch_size = n_updates, batch_size
+        self.observations = torch.zeros(0, self._batch.observations.shape[1])
+        self.advantages = torch.zeros(0, len(names))
+        self._n_updates = 0
+        self._setup_model()
+
+    def _setup_model(self) -> None:
+        self._setup_lr_schedule()
+        self.set_random_seed(self.seed)
+        policy: Any = self.policy_class(
+            self.observation_space, self.action_space, self.lr_schedule, **self.policy_kwargs
+        )
+        self.policy = policy.to(self.device)
+        last: Any = self.policy.action_net
+        with torch.no_grad():
+            last.weight.mul_(0.01)
+            last.bias.fill_(_NEVER)
+            last.bias[self._choices] = 0.0
+
+    def prefer(self, controller: str) -> None:
+        """Makes the untrained policy choose a controller."""
+        place = switching_members().index(controller)
+        if place not in self._choices:
+            raise ValueError(f"start.preset = {controller!r} is not among the controllers compared")
+        last: Any = self.policy.action_net
+        with torch.no_grad():
+            last.bias[place] += 0.05
+
+    def learn(
+        self,
+        total_timesteps: int,
+        callback: Any = None,
+        log_interval: int = 1,
+        tb_log_name: str = "dpi",
+        reset_num_timesteps: bool = True,
+        progress_bar: bool = False,
+    ) -> DirectPolicyIteration:
+        """Compares and learns until so many decisions have been made, those of replays included."""
+        total, callback = self._setup_learn(
+            total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar
+        )
+        callback.on_training_start(locals(), globals())
+        while self.num_timesteps < total:
+            callback.on_rollout_start()
+            self._update_current_progress_remaining(self.num_timesteps, total)
+            rewards = np.concatenate(list(self._compare()))
+            callback.update_locals({"rewards": rewards})
+            callback.on_step()
+            callback.on_rollout_end()
+            self._train()
+            self.logger.dump(self.num_timesteps)
+        callback.on_training_end()
+        return self
+
+    def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
+        return ["policy", "policy.optimizer"], []
+
+    def _compare(self) -> Iterator[np.ndarray]:
+        """Compares; yields what the policy's own choices have earned."""
+        random = np.random.default_rng(np.random.randint(2**31, size=4))
+        side_by_side = len(self._batch.selected) // len(self._choices)
+        for first in range(0, self._comparisons, side_by_side):
+            yield self._compare_some(random, min(side_by_side, self._comparisons - first))
+
+    def _compare_some(self, random: np.random.Generator, count: int) -> np.ndarray:
+        # Arrays have a row per episode, and where they have columns, one per replay.
+        batch, choices = self._batch, self._choices
+        shape = (count, len(choices))
+        rows = count * len(choices)
+        episodes = [batch.source.draw(random, None) for _ in range(count)]
+        decisions = len(self._weights)
+        branch = random.choice(decisions, size=count, p=self._weights)
+        explores = random.random((count, decisions)) < self._exploration
+        explored = random.choice(choices, (count, decisions))
+        is_kept = branch > 0
+        is_compared = np.zeros(count, dtype=np.bool_)  # not if the episode ended before
+        policys_choice = np.zeros(count, dtype=np.int64)
+        observations = np.zeros((count, batch.observations.shape[1]), dtype=np.float32)
+        rewards, duration_s = np.zeros(shape), np.zeros(shape)
+
+        batch.begin_chosen(range(rows), [episode for episode in episodes for _ in choices])
+        batch.selected[:] = np.arange(len(batch.selected)) < rows
+        actions = np.zeros(len(batch.selected), dtype=np.int64)
+        now_s = batch.columns()["time_s"][:rows].reshape(shape)
+        for decision in itertools.count():
+            runs = batch.selected[:rows].reshape(shape).copy()
+            if not runs.any():
+                break
+            greedy = self._greedy(batch.observations[:rows]).reshape(shape)
+            here = (branch == decision) & runs[:, 0]
+            is_compared |= here
+            observations[here] = batch.observations[:rows].reshape(*shape, -1)[here, 0]
+            policys_choice[here] = greedy[here, 0]
+            in_comparison = np.where(is_kept, decision >= branch, decision == branch)
+            chosen = np.where(in_comparison[:, None], choices, greedy)
+            if decision < decisions:
+                wanders = explores[:, decision] & (decision < branch)
+                chosen = np.where(wanders[:, None], explored[:, decision, None], chosen)
+            actions[:rows] = chosen.ravel()
+            batch.set_actions(actions)
+            batch.step()
+            before_s, now_s = now_s, batch.columns()["time_s"][:rows].reshape(shape)
+            rewards[runs] += (batch.rewards[:rows].reshape(shape) * (now_s - before_s))[runs]
+            duration_s[runs] += (now_s - before_s)[runs]
+            self.num_timesteps += int(runs.sum())
+            batch.selected[:] &= ~(batch.terminations | batch.truncations)
+
+        earned = (rewards / duration_s)[is_compared]
+        observations = observations[is_compared]
+        in_force = observations[:, -len(switching_members()) :][:, choices]
+        advantages = earned - earned.mean(axis=1, keepdims=True)
+        advantages += self._margin * in_force * is_kept[is_compared, None]
+        self.observations = torch.cat([self.observations, torch.from_numpy(observations)])
+        self.advantages = torch.cat([self.advantages, torch.from_numpy(advantages).float()])
+        own: np.ndarray = earned[policys_choice[is_compared, None] == choices]
+        return own
+
+    def _predict(self, observations: torch.Tensor) -> torch.Tensor:
+        features = self.policy.pi_features_extractor(observations)
+        predictions: torch.Tensor = self.policy.action_net(
+            self.policy.mlp_extractor.forward_actor(features)
+        )
+        return predictions
+
+    def _greedy(self, observations: np.ndarray) -> np.ndarray:
+        with torch.inference_mode():
+            predictions = self._predict(torch.from_numpy(observations).to(self.device))
+        best: np.ndarray = predictions.argmax(dim=1).cpu().numpy()
+        return best
+
+    def _train(self) -> None:
+        self.policy.set_training_mode(True)
+        self._update_learning_rate(self.policy.optimizer)
+        losses = []
+        for _ in range(self._updates):
+            chosen = torch.randint(len(self.observations), (self._batch_size,))
+            predictions = self._predict(self.observations[chosen].to(self.device))
+            loss = torch.nn.functional.huber_loss(
+                predictions[:, torch.from_numpy(self._choices)],
+                self.advantages[chosen].to(self.device),
+                delta=_HUBER_DELTA,
+            )
+            self.policy.optimizer.zero_grad()
+            loss.backward()
+            self.policy.optimizer.step()
+            losses.append(loss.item())
+        self._n_updates += self._updates
+        self.policy.set_training_mode(False)
+        self.logger.record("train/loss", float(np.mean(losses)))
+        self.logger.record("train/comparisons", len(self.observations))

@@ -1,0 +1,165 @@
+"""Direct policy iteration: what it compares, and that it learns from it."""
+
+from __future__ import annotations
+
+import environments as helper
+import numpy as np
+import pytest
+from training import NEEDS_TRAIN
+
+from quicgym.agents.policies import Decisions
+from quicgym.agents.rollout import play
+from quicgym.controllers import switching_members
+from quicgym.envs.scenario import Flow
+
+pytestmark = NEEDS_TRAIN
+
+CONTROLLERS = ["newreno", "bbr", "ibcca"]
+# One open flow, and one that keeps the queue full.
+SCENARIO = helper.scenario(
+    duration_s=3.0, flow_list=(Flow(name="agent"), Flow(name="other", controller="cubic"))
+)
+
+
+def make(simulations=6, **arguments):
+    from quicgym.agents.networks import Architecture
+    from quicgym.agents.policy_iteration import DirectPolicyIteration
+    from quicgym.agents.sb3_policies import policy_arguments
+    from quicgym.envs.sb3 import make_sb3
+
+    environments = make_sb3(
+        "quicgym/Switch-v0",
+        simulations,
+        scenario=SCENARIO,
+        decision_interval_ms=500,
+        reward_interval_ms=100,
+        history_length=2,
+    )
+    architecture = Architecture("mlp", (16,), (16,), "tanh", "argmax")
+    return DirectPolicyIteration(
+        "MlpPolicy",
+        environments,
+        **{"controllers": CONTROLLERS, "comparisons": 5, "n_updates": 1, **arguments},
+        policy_kwargs=policy_arguments("dpi", architecture, 2, None),
+        seed=1,
+        device="cpu",
+    )
+
+
+def learned(model, steps):
+    from stable_baselines3.common.logger import Logger
+
+    model.set_logger(Logger(folder=None, output_formats=[]))
+    np.random.seed(5)
+    return model.learn(steps)
+
+
+class Scripted:
+    """One controller up to the first observation of anything, another from there on."""
+
+    name, options = "scripted", None
+    decisions = Decisions("switching", 500.0, None, 2)
+
+    def __init__(self, first, then):
+        self.first, self.then = (switching_members().index(name) for name in (first, then))
+
+    def __call__(self, observations):
+        return np.where(observations[..., :16].any(axis=-1), self.then, self.first)
+
+
+@pytest.mark.parametrize(
+    ("weights", "scripted"),
+    [
+        # Nothing is known yet: the policy goes on with what it prefers, at the second decision.
+        ([1], lambda compared: Scripted(compared, "ibcca")),
+        # From the second decision on to the end.
+        ([0, 1], lambda compared: Scripted("ibcca", compared)),
+    ],
+)
+def test_a_comparison_is_what_each_controller_earns_in_the_same_episode(weights, scripted):
+    model = make(decision_weights=weights, exploration=0.0)
+    model.prefer("ibcca")
+    learned(model, 1)
+    np.random.seed(5)
+    random = np.random.default_rng(np.random.randint(2**31, size=4))
+    rows = []
+    for count in (2, 2, 1):  # two episodes fit side by side
+        episodes = [model._batch.source.draw(random, None) for _ in range(count)]
+        random.choice(len(weights), size=count, p=weights), random.random((count, len(weights)))
+        random.choice(model._choices, (count, len(weights)))
+        rows += [
+            [
+                play(scripted(name), SCENARIO, seed=episode.seed).metrics["reward"]
+                for name in CONTROLLERS
+            ]
+            for episode in episodes
+        ]
+    expected = np.array(rows) - np.mean(rows, axis=1, keepdims=True)
+    assert np.allclose(model.advantages.numpy(), expected, atol=1e-6)
+    assert np.abs(expected).max() > 0.01
+    known = model.observations[:, :16].any(dim=1)
+    assert known.all() if weights == [0, 1] else not known.any()
+
+
+def test_the_observation_is_the_one_at_the_decision():
+    model = learned(make(decision_weights=[1, 1, 1], comparisons=30), 1)
+    in_force = model.observations[:, -len(switching_members()) :]
+    assert (in_force.sum(dim=1) == 1).all()
+    later = model.observations[model.observations[:, :16].any(dim=1)]
+    assert 10 < len(later) < 30
+    assert (later[:, 8:16].abs().sum(dim=1) > 0).all()
+
+
+def test_only_decisions_with_a_weight_are_compared():
+    model = learned(make(decision_weights=[0, 0, 1], comparisons=10), 1)
+    assert (model.observations[:, :16].abs().reshape(10, 2, 8).sum(dim=2) > 0).all()
+    model = learned(make(decision_weights=[1, 0, 0], comparisons=10), 1)
+    assert not model.observations[:, :16].any()
+
+
+def test_the_controller_in_force_is_credited_the_margin():
+    plain, credited = learned(make(), 1), learned(make(margin=0.05), 1)
+    places = [switching_members().index(name) for name in CONTROLLERS]
+    in_force = plain.observations[:, -len(switching_members()) :][:, places]
+    later = plain.observations[:, :16].any(dim=1, keepdim=True)
+    assert later.any() and not later.all()
+    expected = 0.05 * in_force * later  # at first nothing is lost by choosing another
+    assert np.allclose(credited.advantages - plain.advantages, expected, atol=1e-6)
+
+
+def test_it_learns_to_choose_what_earns_more():
+    model = make(30, comparisons=40, decision_weights=[0, 1], n_updates=60, learning_rate=5e-3)
+    model.prefer("bbr")
+    places = np.array([switching_members().index(name) for name in CONTROLLERS])
+    assert (model._greedy(np.zeros((3, 36), dtype=np.float32)) == places[1]).all()
+    learned(model, 6000)
+    taken = model._greedy(model.observations.numpy())[:, None] == places
+    assert taken.any(axis=1).all()  # never one that is not compared
+    always = model.advantages.mean(dim=0)  # what each would earn, chosen always
+    assert always[1] < 0
+    assert model.advantages.numpy()[taken].mean() > max(0.05, 0.95 * always.max())
+
+
+def test_it_counts_every_decision_that_was_simulated():
+    model = learned(make(comparisons=2), 1)
+    assert model.num_timesteps == 2 * len(CONTROLLERS) * 6
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"controllers": ["ibcca", "cubik"]}, "no choice 'cubik'; did you mean cubic"),
+        ({"controllers": ["ibcca"]}, "give two or more"),
+        ({"controllers": ["ibcca", "ibcca"]}, "each once"),
+        ({"comparisons": 0}, "comparisons = 0"),
+        ({"decision_weights": []}, "decision_weights = "),
+        ({"decision_weights": [0, 0]}, "one above 0"),
+        ({"decision_weights": [1, -1]}, "decision_weights = "),
+        ({"margin": -1}, "margin = -1"),
+        ({"exploration": 2}, "exploration = 2"),
+        ({"simulations": 2}, "environment.simulations = 2"),
+    ],
+)
+def test_wrong_arguments_are_answered_with_the_remedy(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        make(**arguments)
