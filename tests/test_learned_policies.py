@@ -212,7 +212,7 @@ def test_a_zip_of_stable_baselines3_needs_a_flag_and_warns(tmp_path):
 
 
 def test_there_are_published_policies():
-    assert "tuning-ppo-seed0" in pretrained_names()
+    assert {"switch-dpi-seed0", "tuning-ppo-seed0"} <= set(pretrained_names())
 
 
 @pytest.mark.parametrize("name", pretrained_names())
