@@ -33,7 +33,7 @@ from quicgym.errors import UserError
 from quicgym.jobs import read_finished, report_failures, report_interruption
 
 SUITES = ("papers", "heldout")
-SEEDS, NS3_SEEDS = 10, 2
+SEEDS, NS3_SEEDS = 40, 2
 DECISION_INTERVAL_S = 0.1
 DECISION_CPU_S = {"baseline": 1e-5, "static": 1e-5, "random": 1e-4, "learned": 2e-4}
 """About what deciding costs, on top of the packets."""

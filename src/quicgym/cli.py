@@ -377,10 +377,10 @@ def serve(
 
 @app.command(
     epilog=_epilog(
-        "quicgym train ppo",
+        "quicgym train switch-dpi",
         "quicgym train ppo seed=1 steps=2e6 hyperparameters.learning_rate=3e-4",
         "quicgym train my-config.yaml --out results/mine",
-        "quicgym train ppo --resume",
+        "quicgym train switch-dpi --resume",
     )
 )
 def train(
