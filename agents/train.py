@@ -355,6 +355,7 @@ class _Training(BaseCallback):
 
     def __enter__(self) -> _Training:
         self._begin_time, self._begin_step = time.monotonic(), self._resumed_at or 0
+        self._torch_threads = torch.get_num_threads()
         purge = None if self._resumed_at is None else self._resumed_at + 1
         self._writer = EvaluationWriter(self._folder.tensorboard, purge_step=purge)
         self._progress.start()
@@ -363,6 +364,7 @@ class _Training(BaseCallback):
     def __exit__(self, *exception: object) -> None:
         self._progress.stop()
         self._writer.close()
+        torch.set_num_threads(self._torch_threads)
 
     def restore(self, model: BaseAlgorithm, state: Mapping[str, Any]) -> None:
         """Puts a model where a checkpoint was taken."""
@@ -387,6 +389,8 @@ class _Training(BaseCallback):
         self.model.set_logger(Logger(folder=None, output_formats=[_ScalarWriter(self._writer)]))
 
     def _on_rollout_start(self) -> None:
+        # A rollout's small batches gain nothing by threads, which wait where simulations could run.
+        torch.set_num_threads(1)
         step = self.num_timesteps
         self._progress.update(self._task, completed=step, rate=self._rate())
         self._set_std(step)
@@ -407,6 +411,7 @@ class _Training(BaseCallback):
         policy.log_std.fill_(math.log(start.std) + share * math.log(start.final_std / start.std))
 
     def _on_rollout_end(self) -> None:
+        torch.set_num_threads(self._torch_threads)
         if self._earned:
             self.logger.record("rollout/reward", float(np.mean(self._earned)))
             self._earned.clear()

@@ -411,8 +411,9 @@ def train(
     from quicgym.agents.training_config import load_training
 
     settings = load_training(config, [*(changes or ()), *([f"device={device}"] if device else ())])
-    # PyTorch's threads would otherwise spin while the simulations' threads need their cores.
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    # PyTorch's threads wait for one another for microseconds; GNU OpenMP's own limit is
+    # milliseconds, in which simulations or other programs could use the core.
+    os.environ.setdefault("GOMP_SPINCOUNT", "10000")
     from quicgym.agents.train import train as train_policy
 
     directory = out or Path("results/train") / f"{settings.name}-seed{settings.seed}"
