@@ -18,6 +18,7 @@ except ImportError as error:
         "pip install 'quicgym[multi]'"
     ) from error
 
+from quicgym.controllers import switching_members
 from quicgym.envs.batch import INFO_COLUMNS, EpisodeBatch
 from quicgym.envs.conversion import ControllerChoice
 from quicgym.envs.environment import CongestionControlEnv
@@ -96,6 +97,7 @@ class ParallelCongestionControlEnv(ParallelEnv[str, np.ndarray, Any]):
             reward=reward,
             reward_per_flow=reward_per_flow,
         )
+        self._kind = kind
         self.render_mode = None
         self.possible_agents = list(source.agent_names)
         self.agents: list[str] = []
@@ -161,7 +163,7 @@ class ParallelCongestionControlEnv(ParallelEnv[str, np.ndarray, Any]):
         if actions.keys() != set(self.agents):
             raise ValueError(f"actions for {sorted(actions)}; give one for each of {self.agents}")
         batch = self._batch
-        rows = batch.actions * 0
+        rows = self._in_force()
         for agent, action in actions.items():
             numbers, shape = np.asarray(action), self._action_spaces[agent].shape
             if numbers.shape != shape or not np.issubdtype(numbers.dtype, np.number):
@@ -190,6 +192,14 @@ class ParallelCongestionControlEnv(ParallelEnv[str, np.ndarray, Any]):
     def close(self) -> None:
         """Frees the simulation; on ns3, the next one may begin in this process."""
         self._batch.close()
+
+    def _in_force(self) -> np.ndarray:
+        """The action that leaves each flow as it is; one that has not started begins so."""
+        actions = self._batch.actions
+        if self._kind != "switching":
+            return self._batch.observations[:, -actions.shape[1] :].copy()
+        shown = self._batch.observations[:, -len(switching_members()) :]
+        return shown.argmax(axis=1, keepdims=True).astype(actions.dtype)
 
     def _running(self) -> list[str]:
         active = self._batch.info[:, INFO_COLUMNS.index("active")]

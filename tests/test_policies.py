@@ -1,5 +1,7 @@
 """Hand-coded policies in single and vector environments."""
 
+import dataclasses
+
 import environments as helper
 import gymnasium
 import numpy as np
@@ -17,6 +19,7 @@ from quicgym.agents.policies import (
 from quicgym.agents.rollout import play
 from quicgym.envs import ENVIRONMENTS, ScenarioError, load_scenario
 from quicgym.envs.actions import PRESETS
+from quicgym.envs.scenario import Flow
 
 
 def earned(environment, policy, seed=3):
@@ -67,6 +70,20 @@ def test_a_choice_in_switch_earns_what_its_controller_earns():
     assert earned(environment, switch_policy("vegas")) == earned(environment, by_options)
     with pytest.raises(ValueError, match="'vega'; did you mean vegas"):
         switch_policy("vega")
+
+
+@pytest.mark.parametrize("engine", ["native", pytest.param("ns3", marks=pytest.mark.ns3)])
+@pytest.mark.parametrize(
+    "policy", [preset_policy("bbr-combined"), switch_policy("ibcca")], ids=["tuning", "switching"]
+)
+def test_a_flow_that_starts_between_two_decisions_begins_with_its_action(policy, engine):
+    flows = (Flow(name="first"), Flow(name="second", start_s=0.33))
+    scenario = helper.scenario(flow_list=flows, loss=0)
+    slow = dataclasses.replace(policy.decisions, decision_interval_ms=1500.0)
+    policy = dataclasses.replace(policy, decisions=slow)
+    own, theirs = play(policy, scenario, engine=engine), play(find_policy(policy.name), scenario)
+    for metric in ("goodput_mbps", "loss_percent", "mean_rtt_ms", "jain"):
+        assert own.metrics[metric] == theirs.metrics[metric]
 
 
 def test_parameters_in_the_reset_options_are_the_controller_s():

@@ -86,8 +86,13 @@ Time Episode::next_decision() const {
 
 Status Episode::step(const float* actions) {
     if (!ignores_actions_) {
+        // A setting is what a flow begins with; a window is multiplied once it is in use.
+        const bool is_setting = settings_.action != ActionKind::rate;
         for (Agent& agent : agents_) {
-            if (active(flows_[agent.flow])) agent.actuator.apply(*simulation_, actions);
+            const Follower& flow = flows_[agent.flow];
+            if (active(flow) || (is_setting && simulation_->now() < flow.state.start)) {
+                agent.actuator.apply(*simulation_, actions);
+            }
             actions += action_size(settings_.action);
         }
     }

@@ -73,8 +73,9 @@ public:
     Episode(std::unique_ptr<Simulation> simulation, const Scenario& scenario, const Settings& settings,
             const Plan& plan);
 
-    // One valid action per agent, action_size() numbers each; that of a flow that has not started or has
-    // ended is ignored. Must not be called once the episode is over.
+    // One valid action per agent, action_size() numbers each. A flow that has not started begins with its
+    // latest, unless actions are factors; those are ignored until it has, and all are once it has ended.
+    // Must not be called once the episode is over.
     Status step(const float* actions);
 
     // Per agent: size() numbers, one number, kInfoColumns.size() numbers.
