@@ -5,7 +5,6 @@ namespace quicgym::net {
 namespace {
 
 constexpr std::uint64_t kOpportunityBytes = 1500;
-constexpr std::size_t kInitialQueueCapacity = 128;
 
 }  // namespace
 
@@ -25,8 +24,7 @@ BottleneckLink::BottleneckLink(const Link& link, Random loss_random)
       limit_in_packets_(link.queue_unit == QueueUnit::packets),
       loss_(link.loss, loss_random),
       rate_schedule_(link.rate_schedule),
-      opportunities_ms_(link.delivery_opportunities_ms),
-      waiting_(kInitialQueueCapacity) {
+      opportunities_ms_(link.delivery_opportunities_ms) {
     times_.set_rate(link.rate_bits_per_second);
     if (!opportunities_ms_.empty()) opportunity_bytes_left_ = kOpportunityBytes;
 }
@@ -35,7 +33,7 @@ BottleneckLink::BottleneckLink(const Link& link, Random loss_random)
 // nanosecond of the arrival counts as started when it was scheduled before the arrival was.
 void BottleneckLink::leave_before(const Transit& arriving) {
     while (head_ != tail_) {
-        const Waiting& oldest = waiting_[head_ & (waiting_.size() - 1)];
+        const Waiting& oldest = waiting_[head_];
         const bool started = oldest.start < arriving.arrival ||
                              (oldest.start == arriving.arrival && oldest.trigger < arriving.scheduled);
         if (!started) break;
@@ -47,7 +45,7 @@ void BottleneckLink::leave_before(const Transit& arriving) {
 QueueSample BottleneckLink::waiting_at(Time now) const {
     QueueSample sample{now, tail_ - head_, waiting_bytes_};
     for (std::uint64_t i = head_; i != tail_; ++i) {
-        const Waiting& packet = waiting_[i & (waiting_.size() - 1)];
+        const Waiting& packet = waiting_[i];
         if (packet.start > now) break;
         --sample.packets;
         sample.bytes -= packet.wire_bytes;
@@ -56,13 +54,8 @@ QueueSample BottleneckLink::waiting_at(Time now) const {
 }
 
 void BottleneckLink::push_waiting(const Waiting& waiting) {
-    if (tail_ - head_ == waiting_.size()) {
-        std::vector<Waiting> larger(waiting_.size() * 2);
-        for (std::uint64_t i = head_; i != tail_; ++i)
-            larger[i & (larger.size() - 1)] = waiting_[i & (waiting_.size() - 1)];
-        waiting_ = std::move(larger);
-    }
-    waiting_[tail_++ & (waiting_.size() - 1)] = waiting;
+    waiting_.make_room(head_, tail_);
+    waiting_[tail_++] = waiting;
     waiting_bytes_ += waiting.wire_bytes;
 }
 
@@ -97,7 +90,7 @@ BottleneckLink::Outcome BottleneckLink::offer(const Transit& arriving, std::uint
 double BottleneckLink::occupancy_seconds(Time now) const {
     unsigned __int128 ahead = 0;  // the part of the waits that is still to come
     for (std::uint64_t i = head_; i != tail_; ++i) {
-        const Waiting& packet = waiting_[i & (waiting_.size() - 1)];
+        const Waiting& packet = waiting_[i];
         if (packet.start <= now) continue;
         ahead += static_cast<unsigned __int128>(amount(packet.wire_bytes)) *
                  static_cast<std::uint64_t>(packet.start - now);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/net/loss.hpp"
+#include "sim/ring.hpp"
 #include "sim/scenario.hpp"
 #include "sim/simulation.hpp"
 #include "sim/time.hpp"
@@ -100,7 +101,7 @@ public:
     template <class Visit>
     void for_each_waiting(Time now, Visit visit) const {
         for (std::uint64_t i = head_; i != tail_; ++i) {
-            const Waiting& packet = waiting_[i & (waiting_.size() - 1)];
+            const Waiting& packet = waiting_[i];
             if (packet.start > now) visit(packet.flow, packet.start - packet.arrival);
         }
     }
@@ -139,7 +140,7 @@ private:
     Time free_at_ = 0;
     Time last_start_ = -1;
 
-    std::vector<Waiting> waiting_;  // ring of a power of two
+    Ring<Waiting> waiting_;
     std::uint64_t head_ = 0;
     std::uint64_t tail_ = 0;
     std::uint64_t waiting_bytes_ = 0;

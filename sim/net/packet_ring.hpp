@@ -3,10 +3,10 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "sim/net/link.hpp"
 #include "sim/quic/datagram.hpp"
+#include "sim/ring.hpp"
 
 namespace quicgym::net {
 
@@ -20,33 +20,29 @@ struct Packet {
 
 class PacketRing {
 public:
-    PacketRing() : packets_(kInitialCapacity), datagrams_(kInitialCapacity) {}
-
     // The datagram behind the last packet, for an endpoint to write into; push() sends it.
     quic::Datagram& free_datagram() {
-        if (tail_ - head_ == packets_.size()) grow();
-        return datagrams_[tail_ & mask()].datagram;
+        packets_.make_room(head_, tail_);
+        datagrams_.make_room(head_, tail_);
+        return datagrams_[tail_].datagram;
     }
     void push(AccessLink& link, Time now) {
-        Packet& packet = packets_[tail_ & mask()];
-        packet.wire_bytes =
-            datagrams_[tail_ & mask()].datagram.size_bytes + static_cast<std::uint32_t>(kLinkBytes);
+        Packet& packet = packets_[tail_];
+        packet.wire_bytes = datagrams_[tail_].datagram.size_bytes + static_cast<std::uint32_t>(kLinkBytes);
         packet.transit = link.send(now, packet.wire_bytes);
         packet.sent = now;
         ++tail_;
     }
 
     // The next packet to reach the bottleneck; kNoTransit: there is none.
-    Transit next_at_bottleneck() const {
-        return middle_ == tail_ ? kNoTransit : packets_[middle_ & mask()].transit;
-    }
-    Packet& at_bottleneck() { return packets_[middle_ & mask()]; }
+    Transit next_at_bottleneck() const { return middle_ == tail_ ? kNoTransit : packets_[middle_].transit; }
+    Packet& at_bottleneck() { return packets_[middle_]; }
     void pass_bottleneck() { ++middle_; }
 
     // Calls `visit` with the packets on their way to the bottleneck, in order, until it returns false.
     template <class Visit>
     void for_each_at_bottleneck(Visit visit) const {
-        for (std::uint64_t i = middle_; i != tail_ && visit(packets_[i & mask()]); ++i) {
+        for (std::uint64_t i = middle_; i != tail_ && visit(packets_[i]); ++i) {
         }
     }
 
@@ -54,38 +50,23 @@ public:
     // passed the bottleneck.
     Time next_arrival() {
         for (; head_ != middle_; ++head_) {
-            const Packet& packet = packets_[head_ & mask()];
+            const Packet& packet = packets_[head_];
             if (!packet.dropped) return packet.transit.arrival;
         }
         return kNever;
     }
-    Time next_sent() const { return packets_[head_ & mask()].sent; }
-    const quic::Datagram& next_datagram() const { return datagrams_[head_ & mask()].datagram; }
+    Time next_sent() const { return packets_[head_].sent; }
+    const quic::Datagram& next_datagram() const { return datagrams_[head_].datagram; }
     void pop() { ++head_; }
 
 private:
-    static constexpr std::size_t kInitialCapacity = 32;
-
     // A short prefix, which is what almost every packet has, stays within one cache line.
     struct alignas(64) Slot {
         quic::Datagram datagram;
     };
 
-    std::uint64_t mask() const { return packets_.size() - 1; }
-
-    void grow() {
-        std::vector<Packet> packets(packets_.size() * 2);
-        std::vector<Slot> datagrams(packets.size());
-        for (std::uint64_t i = head_; i != tail_; ++i) {
-            packets[i & (packets.size() - 1)] = packets_[i & mask()];
-            datagrams[i & (packets.size() - 1)] = datagrams_[i & mask()];
-        }
-        packets_ = std::move(packets);
-        datagrams_ = std::move(datagrams);
-    }
-
-    std::vector<Packet> packets_;
-    std::vector<Slot> datagrams_;
+    Ring<Packet> packets_;
+    Ring<Slot> datagrams_;
     std::uint64_t head_ = 0;    // next to reach the receiver
     std::uint64_t middle_ = 0;  // next to reach the bottleneck
     std::uint64_t tail_ = 0;

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
+#include "sim/ring.hpp"
 #include "sim/time.hpp"
 
 namespace quicgym::quic {
@@ -30,29 +30,17 @@ public:
     std::uint64_t oldest() const { return oldest_; }  // the oldest that is not resolved
     bool empty() const { return oldest_ == next_; }
 
-    SentPacket& operator[](std::uint64_t packet_number) { return ring_[packet_number & mask_]; }
+    SentPacket& operator[](std::uint64_t packet_number) { return ring_[packet_number]; }
 
     SentPacket& push() {
-        if (next_ - oldest_ > mask_) grow();
-        return ring_[next_++ & mask_];
+        ring_.make_room(oldest_, next_);
+        return ring_[next_++];
     }
 
     void pop_oldest() { ++oldest_; }
 
 private:
-    void grow() {
-        std::vector<SentPacket> larger(ring_.size() * 2);
-        const std::uint64_t larger_mask = larger.size() - 1;
-        for (std::uint64_t number = oldest_; number != next_; ++number)
-            larger[number & larger_mask] = ring_[number & mask_];
-        ring_ = std::move(larger);
-        mask_ = larger_mask;
-    }
-
-    static constexpr std::size_t kInitialCapacity = 64;
-
-    std::vector<SentPacket> ring_ = std::vector<SentPacket>(kInitialCapacity);
-    std::uint64_t mask_ = kInitialCapacity - 1;
+    Ring<SentPacket> ring_;
     std::uint64_t oldest_ = 0;
     std::uint64_t next_ = 0;
 };
