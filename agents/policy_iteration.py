@@ -13,6 +13,9 @@ that is kept to the end makes the difference as large as it can be. The first de
 matter: nothing has been observed that would tell one path from another, and what a controller is
 worth there is what can be made of it later, so the policy of the day goes on after it.
 
+Where several flows of an episode have the policy, all of them take the controller that is compared:
+what the policy tells one of them it will tell the others, who see much the same.
+
 Lazaric, Ghavamzadeh and Munos, "Analysis of Classification-based Policy Iteration Algorithms",
 JMLR 17, 2016; here as regression of the differences, with choices that are kept and comparisons
 from all iterations.
@@ -43,7 +46,7 @@ class DirectPolicyIteration(BaseAlgorithm):
 
     Args:
         policy: "MlpPolicy".
-        env: With one agent per simulation, and at least as many simulations as controllers.
+        env: With at least as many simulations as controllers.
         learning_rate: A number, or a schedule.
         controllers: That are compared and chosen, by name; None: all of Switch-v0's.
         comparisons: Episodes that are drawn in an iteration.
@@ -105,13 +108,12 @@ class DirectPolicyIteration(BaseAlgorithm):
             raise ValueError(f"margin = {margin}: give a reward of 0 or more")
         if not 0 <= exploration <= 1:
             raise ValueError(f"exploration = {exploration}: give a probability")
-        if env.num_envs < len(names):
+        simulations = env.environments.simulations
+        if simulations < len(names):
             raise ValueError(
                 f"{len(names)} controllers are compared side by side, and environment.simulations "
-                f"= {env.num_envs}; give at least as many"
+                f"= {simulations}; give at least as many"
             )
-        if env.environments.simulations != env.num_envs:
-            raise ValueError("several agents in a simulation; give a scenario with one open flow")
         super().__init__(
             policy,
             env,
@@ -195,57 +197,67 @@ class DirectPolicyIteration(BaseAlgorithm):
             yield self._compare_some(random, min(side_by_side, self._comparisons - first))
 
     def _compare_some(self, random: np.random.Generator, count: int) -> np.ndarray:
-        # Arrays have a row per episode, and where they have columns, one per replay.
+        # Arrays have a row per episode; where they have more axes, replays come next, then agents.
         batch, choices = self._batch, self._choices
-        shape = (count, len(choices))
-        rows = count * len(choices)
+        replays, agents = count * len(choices), batch.agent_count
+        shape = (count, len(choices), agents)
+        rows = replays * agents
         episodes = [batch.source.draw(random, None) for _ in range(count)]
         decisions = len(self._weights)
         branch = random.choice(decisions, size=count, p=self._weights)
-        explores = random.random((count, decisions)) < self._exploration
-        explored = random.choice(choices, (count, decisions))
+        explores = random.random((count, decisions, agents)) < self._exploration
+        explored = random.choice(choices, (count, decisions, agents))
         is_kept = branch > 0
         is_compared = np.zeros(count, dtype=np.bool_)  # not if the episode ended before
         policys_choice = np.zeros(count, dtype=np.int64)
         observations = np.zeros((count, batch.observations.shape[1]), dtype=np.float32)
-        rewards, duration_s = np.zeros(shape), np.zeros(shape)
+        rewards = np.zeros(shape[:2])
 
-        batch.begin_chosen(range(rows), [episode for episode in episodes for _ in choices])
-        batch.selected[:] = np.arange(len(batch.selected)) < rows
-        actions = np.zeros(len(batch.selected), dtype=np.int64)
-        now_s = batch.columns()["time_s"][:rows].reshape(shape)
+        batch.begin_chosen(range(replays), [episode for episode in episodes for _ in choices])
+        has_agent = batch.has_agent[:rows].reshape(shape)
+        # Of the agents that see the same episode, one tells.
+        teller = random.integers(has_agent[:, 0].sum(axis=1))
+        tells = (np.arange(count), 0, teller)
+        batch.selected[:] = np.arange(len(batch.selected)) < replays
+        actions = np.zeros(len(batch.observations), dtype=np.int64)
+        begin_s = now_s = self._times()[:replays].reshape(shape[:2])
         for decision in itertools.count():
-            runs = batch.selected[:rows].reshape(shape).copy()
+            runs = batch.selected[:replays].reshape(shape[:2]).copy()
             if not runs.any():
                 break
-            greedy = self._greedy(batch.observations[:rows]).reshape(shape)
+            seen = batch.observations[:rows]
+            greedy = self._greedy(seen).reshape(shape)
             here = (branch == decision) & runs[:, 0]
             is_compared |= here
-            observations[here] = batch.observations[:rows].reshape(*shape, -1)[here, 0]
-            policys_choice[here] = greedy[here, 0]
+            observations[here] = seen.reshape(*shape, -1)[tells][here]
+            policys_choice[here] = greedy[tells][here]
             in_comparison = np.where(is_kept, decision >= branch, decision == branch)
-            chosen = np.where(in_comparison[:, None], choices, greedy)
+            chosen = np.where(in_comparison[:, None, None], choices[:, None], greedy)
             if decision < decisions:
-                wanders = explores[:, decision] & (decision < branch)
+                wanders = explores[:, decision] & (decision < branch)[:, None]
                 chosen = np.where(wanders[:, None], explored[:, decision, None], chosen)
             actions[:rows] = chosen.ravel()
             batch.set_actions(actions)
             batch.step()
-            before_s, now_s = now_s, batch.columns()["time_s"][:rows].reshape(shape)
-            rewards[runs] += (batch.rewards[:rows].reshape(shape) * (now_s - before_s))[runs]
-            duration_s[runs] += (now_s - before_s)[runs]
-            self.num_timesteps += int(runs.sum())
+            before_s, now_s = now_s, self._times()[:replays].reshape(shape[:2])
+            earned = batch.rewards[:rows].reshape(shape).mean(axis=2, where=has_agent)
+            rewards += earned * (now_s - before_s)  # time stands still where the episode is over
+            self.num_timesteps += int((runs[:, :, None] & has_agent).sum())
             batch.selected[:] &= ~(batch.terminations | batch.truncations)
 
-        earned = (rewards / duration_s)[is_compared]
+        rewards = (rewards / (now_s - begin_s))[is_compared]
         observations = observations[is_compared]
         in_force = observations[:, -len(switching_members()) :][:, choices]
-        advantages = earned - earned.mean(axis=1, keepdims=True)
+        advantages = rewards - rewards.mean(axis=1, keepdims=True)
         advantages += self._margin * in_force * is_kept[is_compared, None]
         self.observations = torch.cat([self.observations, torch.from_numpy(observations)])
         self.advantages = torch.cat([self.advantages, torch.from_numpy(advantages).float()])
-        own: np.ndarray = earned[policys_choice[is_compared, None] == choices]
+        own: np.ndarray = rewards[policys_choice[is_compared, None] == choices]
         return own
+
+    def _times(self) -> np.ndarray:
+        """The time in each simulation, in s: that of its first row, which has an agent."""
+        return self._batch.columns()["time_s"][:: self._batch.agent_count]
 
     def _predict(self, observations: torch.Tensor) -> torch.Tensor:
         features = self.policy.pi_features_extractor(observations)

@@ -72,9 +72,11 @@ def policy_arguments(
 ) -> dict[str, Any]:
     """Returns `policy_kwargs` that make Stable-Baselines3 train our network.
 
-    The critics have networks of the same shape; PPO's shares the features with the policy.
+    The critics have networks of the same shape; PPO's shares the features with the policy. Direct
+    policy iteration has none.
     """
     sizes = list(architecture.hidden_sizes)
+    critic = "qf" if algorithm in ("sac", "td3") else "vf"
     arguments: dict[str, Any] = {
         "features_extractor_class": Features,
         "features_extractor_kwargs": {
@@ -82,7 +84,7 @@ def policy_arguments(
             "history_length": history_length,
         },
         "activation_fn": ACTIVATIONS[architecture.activation],
-        "net_arch": {"pi": sizes, ("qf" if algorithm in ("sac", "td3") else "vf"): sizes},
+        "net_arch": {"pi": sizes, critic: [] if algorithm == "dpi" else sizes},
     }
     if initial_std is not None:
         arguments["log_std_init"] = float(np.log(initial_std))

@@ -26,6 +26,8 @@ INFO_COLUMNS: tuple[str, ...] = tuple(name for name, _ in _core.INFO_COLUMNS)
 class EpisodeBatch:
     """A fixed number of episodes; arrays have a row per agent, in the order of the simulations.
 
+    Each simulation has as many rows as an episode may have agents. Those without one are 0.
+
     Attributes:
         source: Draws the episodes.
         episodes: The current one of each simulation; None before its first.
@@ -35,6 +37,7 @@ class EpisodeBatch:
         observations: After `begin` and `step`; float32, shape (rows, features).
         rewards: float64, shape (rows,).
         info: float64, shape (rows, len(INFO_COLUMNS)).
+        has_agent: Which rows have one; bool, shape (rows,).
         selected: Which simulations `step` moves on; bool, shape (simulations,).
         terminations: bool, shape (simulations,).
         truncations: bool, shape (simulations,).
@@ -97,6 +100,7 @@ class EpisodeBatch:
         self.observations: np.ndarray = self._batch.observations
         self.rewards: np.ndarray = self._batch.rewards
         self.info: np.ndarray = self._batch.info
+        self.has_agent = np.zeros(len(self.rewards), dtype=np.bool_)
         self.selected: np.ndarray = self._batch.selected
         self.terminations: np.ndarray = self._batch.terminations
         self.truncations: np.ndarray = self._batch.truncations
@@ -191,6 +195,9 @@ class EpisodeBatch:
 
     def _reset(self, simulations: Sequence[int], choices: Sequence[EpisodeChoice]) -> None:
         prepared = [self.source.prepare(choice) for choice in choices]
+        by_simulation = self.has_agent.reshape(-1, self.agent_count)
+        for simulation, (_, plan) in zip(simulations, prepared, strict=True):
+            by_simulation[simulation] = np.arange(self.agent_count) < len(plan.agents)
         self._batch.reset(
             list(simulations),
             [scenario for scenario, _ in prepared],
@@ -198,14 +205,15 @@ class EpisodeBatch:
         )
 
     def _apply_reward_function(self, function: RewardFunction) -> None:
-        rewards = np.asarray(function(self.columns()), dtype=np.float64)
-        if rewards.shape != self.rewards.shape or not np.all(np.isfinite(rewards)):
+        moved = np.repeat(self.selected, self.agent_count) & self.has_agent
+        columns = dict(zip(INFO_COLUMNS, self.info[moved].T, strict=True))
+        rewards = np.asarray(function(columns), dtype=np.float64)
+        if rewards.shape != (moved.sum(),) or not np.all(np.isfinite(rewards)):
             raise ValueError(
                 f"the reward function returned {rewards!r}; "
-                f"give finite numbers of the shape {self.rewards.shape}"
+                f"give finite numbers of the shape {(int(moved.sum()),)}"
             )
-        moved = np.repeat(self.selected, self.agent_count)
-        self.rewards[moved] = rewards[moved]
+        self.rewards[moved] = rewards
 
     def _say_which(self, error: Exception) -> None:
         failed = self._batch.failed

@@ -129,8 +129,7 @@ class Distribution(_Model):
     The agents have the first flows, of which the first starts at once; each of the others has a
     controller drawn from `other_controllers`. All but the first have a start drawn from the first
     `start_spread_s`, and the path's RTT times 1 + `extra_rtt`. A queue holds `queue_bdp` times
-    rate · RTT, two packets at least; rates of
-    traces count with their mean.
+    rate · RTT, two packets at least; rates of traces count with their mean.
     """
 
     name: Name
@@ -144,6 +143,8 @@ class Distribution(_Model):
     flows: WholeRange = WholeRange(minimum=1, maximum=1)
     agents: int = Field(default=1, ge=1)
     """Flows that name no controller; `flows` counts them."""
+    all_agents: Probability = 0.0
+    """That all flows of a path are the agents'."""
     other_controllers: tuple[str, ...] = ("cubic",)
     start_spread_s: float = Field(default=0.0, ge=0)
     extra_rtt: Range = Range(minimum=0, maximum=0)
@@ -161,6 +162,11 @@ class Distribution(_Model):
         if self.start_spread_s >= self.duration_s:
             raise ValueError("start_spread_s: make it shorter than duration_s")
         return self
+
+    @property
+    def most_agents(self) -> int:
+        """How many agents a path has at most."""
+        return self.flows.maximum if self.all_agents else self.agents
 
     def sample(self, random: np.random.Generator) -> Scenario:
         """Draws a scenario."""
@@ -225,12 +231,15 @@ class Distribution(_Model):
 
     def _flows(self, rtt_ms: float, random: np.random.Generator) -> tuple[Flow, ...]:
         others = self.flows.sample(random) - 1
+        agents = self.agents
+        if self.all_agents and random.uniform() < self.all_agents:
+            agents = 1 + others
         flows = [Flow(name="agent")]
         for number in range(others):
             controller = None
             name = f"agent-{number + 2}"
-            if number + 1 >= self.agents:
-                name = f"other-{number + 2 - self.agents}"
+            if number + 1 >= agents:
+                name = f"other-{number + 2 - agents}"
                 choice = int(random.integers(len(self.other_controllers)))
                 controller = self.other_controllers[choice]
             flows.append(

@@ -117,16 +117,16 @@ class EpisodeSource:
 
     @property
     def agent_count(self) -> int:
-        """How many agents an episode has."""
+        """How many agents an episode has at most."""
         if not self._every_flow:
             return 1
         if isinstance(self.scenario, Scenario):
             return len(self._agents(self.scenario))
-        agents = getattr(self.scenario, "agents", None)
+        agents = getattr(self.scenario, "most_agents", None)
         if agents is None:
             raise ScenarioError(
-                "a row per flow needs the same number of agents in every episode: give a scenario, "
-                "or a distribution with the attribute `agents`"
+                "a row per flow needs to know how many agents an episode may have: give a "
+                "scenario, or a distribution with the attribute `most_agents`"
             )
         return int(agents)
 

@@ -57,6 +57,7 @@ class CongestionControlVectorEnv(VectorEnv[np.ndarray, Any, np.ndarray]):
         on_worker_death: Of engine ns3. "raise" a WorkerDiedError, or "restart": the row is
             truncated and goes on in a new process; see quicgym.envs.ns3_workers.
         per_flow: Each flow that names no controller is a row: row = simulation · flows + flow.
+            Where a distribution's paths have different numbers of them, the rows left over are 0.
         reward_per_flow: Each row earns what its own flow achieves; see quicgym.envs.rewards.
 
     The other arguments are those of the single environment.

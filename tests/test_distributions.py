@@ -117,6 +117,19 @@ def test_training_has_what_it_promises():
         assert 0.2 * bdp - 1 < scenario.bottleneck.queue.limit < max(2, 5 * bdp) + 1
 
 
+@pytest.mark.parametrize("name", ["self-play", "self-play-50"])
+def test_with_self_play_all_flows_of_some_paths_are_agents(name):
+    distribution, scenarios = load_distribution(name), draws(name, 600)
+    assert distribution.most_agents == 8
+    assert load_distribution(name.replace("self-play", "training")).most_agents == 1
+    several = [scenario for scenario in scenarios if len(scenario.flows) > 1]
+    open_flows = [sum(flow.controller is None for flow in path.flows) for path in several]
+    alike = [count == len(path.flows) for count, path in zip(open_flows, several, strict=True)]
+    assert 0.2 < np.mean(alike) < 0.3
+    assert {count for count, all_open in zip(open_flows, alike, strict=True) if not all_open} == {1}
+    assert max(open_flows) == 8
+
+
 @pytest.mark.parametrize("name", ["quicgym/Tuning-v0", "quicgym/Rate-v0", "quicgym/Switch-v0"])
 def test_environments_draw_from_a_distribution_by_name(name):
     environment = gymnasium.make(name, scenario="training", episode_s=0.3).unwrapped

@@ -19,9 +19,12 @@ CONTROLLERS = ["newreno", "bbr", "ibcca"]
 SCENARIO = helper.scenario(
     duration_s=3.0, flow_list=(Flow(name="agent"), Flow(name="other", controller="cubic"))
 )
+SELF_PLAY = helper.scenario(
+    duration_s=3.0, flow_list=(Flow(name="agent"), Flow(name="too", start_s=0.2))
+)
 
 
-def make(simulations=6, **arguments):
+def make(simulations=6, scenario=SCENARIO, **arguments):
     from quicgym.agents.networks import Architecture
     from quicgym.agents.policy_iteration import DirectPolicyIteration
     from quicgym.agents.sb3_policies import policy_arguments
@@ -30,7 +33,8 @@ def make(simulations=6, **arguments):
     environments = make_sb3(
         "quicgym/Switch-v0",
         simulations,
-        scenario=SCENARIO,
+        scenario=scenario,
+        per_flow=True,
         decision_interval_ms=500,
         reward_interval_ms=100,
         history_length=2,
@@ -67,6 +71,7 @@ class Scripted:
         return np.where(observations[..., :16].any(axis=-1), self.then, self.first)
 
 
+@pytest.mark.parametrize("scenario", [SCENARIO, SELF_PLAY], ids=["one agent", "two agents"])
 @pytest.mark.parametrize(
     ("weights", "scripted"),
     [
@@ -76,8 +81,11 @@ class Scripted:
         ([0, 1], lambda compared: Scripted("ibcca", compared)),
     ],
 )
-def test_a_comparison_is_what_each_controller_earns_in_the_same_episode(weights, scripted):
-    model = make(decision_weights=weights, exploration=0.0)
+def test_a_comparison_is_what_each_controller_earns_in_the_same_episode(
+    weights, scripted, scenario
+):
+    model = make(scenario=scenario, decision_weights=weights, exploration=0.0)
+    agents = model._batch.agent_count
     model.prefer("ibcca")
     learned(model, 1)
     np.random.seed(5)
@@ -85,11 +93,13 @@ def test_a_comparison_is_what_each_controller_earns_in_the_same_episode(weights,
     rows = []
     for count in (2, 2, 1):  # two episodes fit side by side
         episodes = [model._batch.source.draw(random, None) for _ in range(count)]
-        random.choice(len(weights), size=count, p=weights), random.random((count, len(weights)))
-        random.choice(model._choices, (count, len(weights)))
+        random.choice(len(weights), size=count, p=weights)
+        random.random((count, len(weights), agents))
+        random.choice(model._choices, (count, len(weights), agents))
+        random.integers(np.full(count, agents))
         rows += [
             [
-                play(scripted(name), SCENARIO, seed=episode.seed).metrics["reward"]
+                play(scripted(name), scenario, seed=episode.seed).metrics["reward"]
                 for name in CONTROLLERS
             ]
             for episode in episodes

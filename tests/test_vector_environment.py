@@ -12,6 +12,7 @@ from gymnasium.vector import AutoresetMode
 import quicgym
 from quicgym import Reward
 from quicgym.envs import ENVIRONMENTS
+from quicgym.envs.batch import INFO_COLUMNS
 from quicgym.envs.scenario import Flow, Transfer
 from quicgym.envs.vector import row_seed
 
@@ -164,7 +165,7 @@ def test_each_flow_can_be_a_row():
                 shares = own_rewards[group] + loss + (1 - info["jain"][group])
                 assert shares.mean() == pytest.approx(info["throughput_share"][first])
         assert not np.array_equal(observations[0], observations[1])
-    with pytest.raises(ValueError, match="same number of agents in every episode"):
+    with pytest.raises(ValueError, match="how many agents an episode may have"):
         quicgym.make_vec("quicgym/Tuning-v0", scenario=Draws(), per_flow=True)
 
 
@@ -173,6 +174,54 @@ class Draws:
 
     def sample(self, random):
         return helper.scenario(flows=2, duration_s=0.8, rate_mbps=float(random.choice([4.0, 8.0])))
+
+
+class DrawsAgents:
+    """A distribution over one to three open flows."""
+
+    most_agents = 3
+
+    def sample(self, random):
+        return helper.scenario(flows=int(random.integers(1, 4)), duration_s=0.8)
+
+
+@every_environment
+def test_rows_of_an_episode_with_fewer_agents_are_0_and_the_others_as_ever(name):
+    vector = quicgym.make_vec(name, num_envs=12, scenario=DrawsAgents(), per_flow=True)
+    observations, info = vector.reset(seed=1)
+    agents = [
+        len([flow for _, flow in episode.scenario.single_flows()])
+        for episode in vector.batch.episodes
+    ]
+    assert set(agents) == {1, 2, 3}
+    has_agent = np.concatenate([np.arange(3) < count for count in agents])
+    alone = quicgym.make_vec(
+        name, num_envs=1, scenario=vector.batch.episodes[0].scenario, per_flow=True
+    )
+    alone.reset(seed=[0])
+    alone.batch.begin_chosen([0], vector.batch.episodes[:1])
+    for batch in batches(vector, 7):
+        observations, rewards, _, _, info = vector.step(batch)
+        assert vector.observation_space.contains(observations)
+        for values in (observations, rewards, *(info[key] for key in INFO_COLUMNS)):
+            assert not values[~has_agent].any()
+        assert rewards[has_agent].any()
+        expected = alone.step(batch[: agents[0]])
+        assert np.array_equal(observations[: agents[0]], expected[0])
+        assert np.array_equal(rewards[: agents[0]], expected[1])
+
+
+def test_reward_functions_see_rows_with_an_agent_alone():
+    def reward(info):
+        assert info["capacity_mbps"].all()
+        return info["throughput_mbps"] / info["capacity_mbps"]
+
+    vector = quicgym.make_vec(
+        "quicgym/Tuning-v0", num_envs=12, scenario=DrawsAgents(), per_flow=True, reward=reward
+    )
+    vector.reset(seed=1)
+    _, rewards, *_, info = vector.step(batches(vector, 1)[0])
+    assert np.array_equal(rewards > 0, info["throughput_mbps"] > 0)
 
 
 def test_scenarios_are_drawn_from_each_rows_own_generator():

@@ -55,10 +55,10 @@ void Batch::reset(const std::vector<std::size_t>& indices, const std::vector<con
         throw std::invalid_argument("reset: indices, scenarios and plans differ in length");
     }
     for (std::size_t i = 0; i < indices.size(); ++i) {
-        if (indices[i] >= episodes_.size() || plans[i].agents.size() != agents_per_simulation_) {
+        if (indices[i] >= episodes_.size() || plans[i].agents.size() > agents_per_simulation_) {
             throw std::invalid_argument("reset: simulation " + std::to_string(indices[i]) + " with " +
                                         std::to_string(plans[i].agents.size()) + " agents, in a batch of " +
-                                        std::to_string(episodes_.size()) + " with " +
+                                        std::to_string(episodes_.size()) + " with at most " +
                                         std::to_string(agents_per_simulation_));
         }
     }
@@ -68,9 +68,8 @@ void Batch::reset(const std::vector<std::size_t>& indices, const std::vector<con
         episodes_[indices[i]].reset();
         episodes_[indices[i]] = std::make_unique<Episode>(factory_(*scenarios[i], plans[i].seed),
                                                           *scenarios[i], settings_, plans[i]);
+        clear_rows(indices[i]);
         write_state(indices[i]);
-        std::fill_n(buffers_.rewards.data() + indices[i] * agents_per_simulation_, agents_per_simulation_,
-                    0.0);
         buffers_.terminations[indices[i]] = buffers_.truncations[indices[i]] = 0;
     };
     run(indices.size(), begin, index_of);
@@ -103,6 +102,16 @@ void Batch::check_actions() const {
         if (buffers_.selected[row / agents_per_simulation_] == 0) continue;
         check_action(settings_.action, row, {buffers_.actions.data() + row * action_size(), action_size()});
     }
+}
+
+void Batch::clear_rows(std::size_t simulation) {
+    const std::size_t row = simulation * agents_per_simulation_;
+    const auto clear = [&](auto& values, std::size_t per_row) {
+        std::fill_n(values.data() + row * per_row, agents_per_simulation_ * per_row, 0);
+    };
+    clear(buffers_.observations, observation_size());
+    clear(buffers_.info, kInfoColumns.size());
+    clear(buffers_.rewards, 1);
 }
 
 void Batch::write_state(std::size_t simulation) {

@@ -16,7 +16,8 @@ namespace quicgym::environment {
 using SimulationFactory =
     std::function<std::unique_ptr<Simulation>(const Scenario& scenario, std::uint64_t seed)>;
 
-// Allocated once; row = simulation * agents per simulation + agent.
+// Allocated once; row = simulation * agents per simulation + agent. Rows of an episode that has fewer
+// agents are 0.
 struct Buffers {
     Buffers(std::size_t simulations, std::size_t rows, std::size_t action_size, std::size_t observation_size);
 
@@ -60,6 +61,7 @@ public:
 
 private:
     void check_actions() const;
+    void clear_rows(std::size_t simulation);
     void write_state(std::size_t simulation);
     // Runs task(i) for each i below `count`; then throws the first exception, of the simulation that
     // index_of(i) names.
