@@ -271,6 +271,12 @@ def summarize(
     return {"policies": entries, "differences": differences, "missing": missing}
 
 
+def is_level(reward: np.ndarray, best: np.ndarray) -> np.ndarray:
+    """Returns where a reward is at least the best baseline's, but for LEVEL_MARGIN of it."""
+    level: np.ndarray = reward >= best - LEVEL_MARGIN * np.abs(best)
+    return level
+
+
 def _level_shares(scores: np.ndarray, policies: Sequence[str]) -> dict[str, float]:
     """The share of scenarios in which a policy is at least level with the best baseline.
 
@@ -281,7 +287,7 @@ def _level_shares(scores: np.ndarray, policies: Sequence[str]) -> dict[str, floa
     if not baselines or not np.isfinite(means[baselines]).all():
         return {}
     best = means[baselines].max(axis=0)
-    level = means >= best - LEVEL_MARGIN * np.abs(best)
+    level = is_level(means, best)
     return {
         policy: float(level[index].mean())
         for index, policy in enumerate(policies)

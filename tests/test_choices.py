@@ -1,0 +1,58 @@
+"""What choosing can be worth at most: the paths nearby, the choices, and the command's table."""
+
+import environments as helper
+import numpy as np
+import pytest
+
+from quicgym.agents.policies import find_policy
+from quicgym.agents.rollout import play
+from quicgym.benchmarks import choices
+from quicgym.envs import load_suite
+from quicgym.envs.scenario import Flow
+
+
+def test_a_nearby_path_differs_by_1_percent_at_most():
+    random = np.random.default_rng(1)
+    for scenario in load_suite("heldout"):
+        other = choices.nearby(scenario, random)
+        assert other != scenario and other.bottleneck.queue == scenario.bottleneck.queue
+        pairs = [
+            (scenario.bottleneck.rate_mbps, other.bottleneck.rate_mbps),
+            (scenario.bottleneck.delay_ms, other.bottleneck.delay_ms),
+        ]
+        for one, two in zip(scenario.flows, other.flows, strict=True):
+            assert two.controller == one.controller
+            assert two.start_s == pytest.approx(one.start_s, abs=0.02)
+            pairs.append((one.extra_delay_ms, two.extra_delay_ms))
+        for one, two in pairs:
+            assert two == pytest.approx(one, rel=0.01)
+
+
+def test_the_first_5_s_are_ibccas():
+    scenario = helper.scenario(
+        duration_s=7.0, flow_list=(Flow(name="agent"), Flow(name="other", controller="cubic"))
+    )
+    ibcca, same = play(find_policy("ibcca"), scenario), play(choices.Begun("ibcca"), scenario)
+    assert same.metrics["agent_goodput_mbps"] == ibcca.metrics["agent_goodput_mbps"]
+    assert play(choices.Begun("cubic"), scenario).metrics != same.metrics
+    early = scenario.model_copy(update={"duration_s": 5.0})
+    assert (
+        play(choices.Begun("cubic"), early).metrics == play(choices.Begun("ibcca"), early).metrics
+    )
+
+
+def test_a_choice_earns_what_was_chosen_and_is_level_where_it_is_the_best():
+    earned = np.array([[0.5, 0.1, 0.995], [0.4, 0.2, 1.0]])
+    best = earned.max(axis=0)
+    assert choices.chosen(earned, earned, best) == (1.0, best.mean())
+    by = np.array([[1.0, 1.0, 1.0], [0.0, 0.0, 0.0]])
+    level, reward = choices.chosen(earned, by, best)
+    assert level == pytest.approx(2 / 3) and reward == pytest.approx(earned[0].mean())
+
+
+def test_the_command_prints_a_row_for_each_choice(monkeypatch, capsys):
+    monkeypatch.setattr(choices, "SUITE", "ebcc-single")
+    choices.choices(seeds=2, paths=1)
+    rows = [line for line in capsys.readouterr().out.splitlines() if "│" in line]
+    assert len(rows) == 5
+    assert "100" in rows[0] and "nothing: ibcca everywhere" in rows[-1]
