@@ -225,7 +225,9 @@ def test_a_mistake_is_named_with_its_remedy(change, words, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("name", ["ppo", "rate-ppo", "switch-ppo", "switch-dpi", "sac", "td3"])
+@pytest.mark.parametrize(
+    "name", ["ppo", "rate-ppo", "switch-ppo", "switch-dpi", "switch-self-play", "sac", "td3"]
+)
 def test_the_shipped_configurations_are_what_the_algorithms_take(name):
     from quicgym.agents.train import ALGORITHMS, _make_model
     from quicgym.agents.training_config import load_training, training_names
