@@ -21,7 +21,7 @@ from rich.progress import TextColumn
 from rich.table import Table
 
 from quicgym.agents.evaluation import is_level
-from quicgym.agents.policies import Decisions, Policy, find_policy
+from quicgym.agents.policies import BASELINES, Decisions, Policy, find_policy
 from quicgym.agents.rollout import play_all
 from quicgym.console import progress_bar, wide_console
 from quicgym.controllers import switching_members
@@ -30,7 +30,6 @@ from quicgym.envs.observations import FRAME_FEATURES
 from quicgym.envs.scenario import Scenario
 
 SUITE = "heldout"
-BASELINES = ("ibcca-cubic", *switching_members())
 FIRST = "ibcca"
 NEARBY = 0.01
 """By how much a path may differ from another one, as a share of its rate and its delays."""
