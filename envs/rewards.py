@@ -33,7 +33,10 @@ from quicgym.envs.scenario import closest
 REWARDS: tuple[str, ...] = tuple(_core.REWARDS)
 
 RewardFunction = Callable[[Mapping[str, np.ndarray]], np.ndarray]
-"""From the columns of `info`, each of shape (rows,), to the rewards, of shape (rows,)."""
+"""From the columns of `info`, each of shape (rows,), to the rewards, of shape (rows,).
+
+The rows are those of the agents whose episode has moved on.
+"""
 
 
 @dataclass(frozen=True)
