@@ -211,8 +211,12 @@ def test_a_zip_of_stable_baselines3_needs_a_flag_and_warns(tmp_path):
     assert np.allclose(loaded(observations), policy(observations), atol=1e-6)
 
 
+PUBLISHED = ("switch-dpi", "tuning-ppo")
+
+
 def test_there_are_published_policies():
-    assert {"switch-dpi-seed0", "tuning-ppo-seed0"} <= set(pretrained_names())
+    published = {f"{name}-seed{seed}" for name in PUBLISHED for seed in range(3)}
+    assert set(pretrained_names()) == published
 
 
 @pytest.mark.parametrize("name", pretrained_names())
@@ -221,7 +225,7 @@ def test_a_published_policy_is_of_the_shipped_configuration(name):
 
     description = quicgym.load_policy(name).description
     training = description.training
-    config = {"tuning-ppo": "ppo", "switch-dpi": "switch-dpi"}[description.name]
+    config = {"tuning-ppo": "ppo"}.get(description.name, description.name)
     expected = load_training(config, [f"seed={training['seed']}"])
     assert TrainingConfig.model_validate(training["config"]) == expected
     assert name == f"{description.name}-seed{training['seed']}"
