@@ -271,10 +271,9 @@ def summarize(
     return {"policies": entries, "differences": differences, "missing": missing}
 
 
-def is_level(reward: np.ndarray, best: np.ndarray) -> np.ndarray:
+def is_level(reward: np.ndarray | float, best: np.ndarray | float) -> np.ndarray:
     """Returns where a reward is at least the best baseline's, but for LEVEL_MARGIN of it."""
-    level: np.ndarray = reward >= best - LEVEL_MARGIN * np.abs(best)
-    return level
+    return np.asarray(reward >= best - LEVEL_MARGIN * np.abs(best))
 
 
 def _level_shares(scores: np.ndarray, policies: Sequence[str]) -> dict[str, float]:

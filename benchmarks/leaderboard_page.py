@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from quicgym.agents.evaluation import LEVEL_MARGIN
+from quicgym.agents.evaluation import is_level
 from quicgym.benchmarks.evaluate import number
 
 ENGINES = {"native": "native engine", "ns3": "ns-3"}
@@ -181,7 +181,7 @@ def _levels(
     behind = []
     for place, cell in enumerate(learned["scenarios"]):
         best = max(row["scenarios"][place]["reward"] for row in baselines)
-        if cell["reward"] < best - LEVEL_MARGIN * abs(best):
+        if not is_level(cell["reward"], best):
             behind.append((cell["reward"] - best, cell["scenario"]))
     total = len(learned["scenarios"])
     text = (
