@@ -41,6 +41,7 @@ ENVIRONMENT_KINDS = {
     "quicgym/Tuning-v0": "tuning",
     "quicgym/Rate-v0": "rate",
     "quicgym/Switch-v0": "switching",
+    "quicgym/Window-v0": "window",
 }
 _Size = Annotated[int, Field(ge=1, le=65_536)]
 

@@ -39,7 +39,7 @@ class Decisions:
     """What a policy decides, how often, and on what: arguments of the environments.
 
     Attributes:
-        kind: "tuning", "rate" or "switching".
+        kind: "tuning", "rate", "switching" or "window".
         decision_interval_ms: Between two decisions, unless the next is given.
         decision_interval_rtts: The same in smoothed RTTs.
         history_length: Frames in an observation.

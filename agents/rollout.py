@@ -24,9 +24,11 @@ from quicgym.envs.rewards import Reward
 from quicgym.envs.scenario import Scenario
 from quicgym.envs.switch import SwitchEnv
 from quicgym.envs.tuning import TuningEnv
+from quicgym.envs.window import WindowEnv
 
 CONTROLLERS = {
-    environment.kind: environment.controller for environment in (TuningEnv, RateEnv, SwitchEnv)
+    environment.kind: environment.controller
+    for environment in (TuningEnv, RateEnv, SwitchEnv, WindowEnv)
 }
 """What an agent's flow runs, by the kind of its actions."""
 REWARD_TERMS = ("throughput_share", "loss_rate", "jain_of_intervals")

@@ -6,6 +6,7 @@
 #include "controllers/cubic.hpp"
 #include "controllers/delayed_update.hpp"
 #include "controllers/external.hpp"
+#include "controllers/guided.hpp"
 #include "controllers/ibcca.hpp"
 #include "controllers/ibcca_cubic.hpp"
 #include "controllers/newreno.hpp"
@@ -21,7 +22,7 @@ const std::vector<ControllerSpecification>& catalogue() {
         bbr_specification(),          bbr_smooth_specification(), bbr_extended_specification(),
         bbr_combined_specification(), ebcc_specification(),       ibcca_specification(),
         newreno_plus_specification(), cubic_plus_specification(), ibcca_cubic_specification(),
-        switching_specification(),    external_specification(),
+        switching_specification(),    external_specification(),   guided_specification(),
     };
     return controllers;
 }

@@ -15,7 +15,8 @@ Every coordinate a is in [-1, 1]. In the space "tuning" they stand for parameter
 Gains beyond the cycle's length are not used. All presets of the BBR family are points of the space.
 
 In the space "rate" the window and the pacing rate of `external` are multiplied by 2^a. In the space
-"switching" an action is the place of a controller in `quicgym.controllers.switching_members()`.
+"switching" an action is the place of a controller in `quicgym.controllers.switching_members()`, in
+"window" that of an exponent x in WINDOW_EXPONENTS: the window of `guided` is multiplied by 2^x.
 """
 
 from __future__ import annotations
@@ -36,16 +37,26 @@ COORDINATES = {
     "tuning": TUNING_COORDINATES,
     "rate": RATE_COORDINATES,
     "switching": tuple(_core.action_coordinates(_core.ActionKind.switching)),
+    "window": tuple(_core.action_coordinates(_core.ActionKind.window)),
 }
 """Names by the kind of action."""
+WINDOW_EXPONENTS: tuple[float, ...] = tuple(_core.WINDOW_EXPONENTS)
+"""The choices of the space "window"."""
 PRESETS = ("bbr", "bbr-smooth", "bbr-extended", "bbr-combined", "ebcc")
 """The controllers that are points of the space "tuning"."""
 
 
+def choices(kind: str) -> tuple[str, ...]:
+    """Returns the names of an action's choices; none where it has coordinates."""
+    if kind == "switching":
+        return switching_members()
+    return tuple(f"{exponent:+g}" for exponent in WINDOW_EXPONENTS) if kind == "window" else ()
+
+
 def action_space(kind: str) -> Space:
     """Returns the space of one agent's actions."""
-    if kind == "switching":
-        return Discrete(len(switching_members()))
+    if choices(kind):
+        return Discrete(len(choices(kind)))
     return Box(-1.0, 1.0, (len(COORDINATES[kind]),), np.float32)
 
 

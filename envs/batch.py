@@ -61,7 +61,7 @@ class EpisodeBatch:
         """Allocates everything; no episode has begun.
 
         Args:
-            kind: Of the actions: "tuning", "rate" or "switching".
+            kind: Of the actions: "tuning", "rate", "switching" or "window".
             source: Draws the episodes.
             simulations: Their number.
             threads: That run them.

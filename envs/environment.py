@@ -21,7 +21,7 @@ class CongestionControlEnv(gymnasium.Env[np.ndarray, Any]):
     """What all environments share; a subclass is documented as a page of its own.
 
     Attributes:
-        kind: What an action is: "tuning", "rate" or "switching".
+        kind: What an action is: "tuning", "rate", "switching" or "window".
         controller: What the agent's flow runs.
     """
 

@@ -11,8 +11,7 @@ import numpy as np
 from gymnasium.spaces import Box
 
 from quicgym import _core
-from quicgym.controllers import switching_members
-from quicgym.envs.actions import COORDINATES
+from quicgym.envs.actions import COORDINATES, choices
 
 OBSERVATION_VERSION = 1
 """Rises when an element of an observation changes its meaning, scale or place."""
@@ -28,7 +27,7 @@ def observation_names(history_length: int, kind: str) -> tuple[str, ...]:
 
     Args:
         history_length: Frames in the observation.
-        kind: "tuning", "rate" or "switching".
+        kind: "tuning", "rate", "switching" or "window".
     """
     frames = [
         f"{name}[{age}]" for age in reversed(range(history_length)) for name, _, _ in FRAME_FEATURES
@@ -38,7 +37,7 @@ def observation_names(history_length: int, kind: str) -> tuple[str, ...]:
 
 
 def _shown(kind: str) -> tuple[str, ...]:
-    return switching_members() if kind == "switching" else COORDINATES[kind]
+    return choices(kind) or COORDINATES[kind]
 
 
 def observation_space(history_length: int, kind: str) -> Box:
@@ -48,6 +47,6 @@ def observation_space(history_length: int, kind: str) -> Box:
     state = [maximum for _, maximum, _ in STATE_FEATURES]
     high = np.array([*frame * history_length, *state, *[1.0] * shown], np.float32)
     low = np.zeros_like(high)
-    if kind != "switching":
+    if not choices(kind):
         low[len(high) - shown :] = -1.0
     return Box(low, high, dtype=np.float32)

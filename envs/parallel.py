@@ -18,7 +18,7 @@ except ImportError as error:
         "pip install 'quicgym[multi]'"
     ) from error
 
-from quicgym.controllers import switching_members
+from quicgym.envs.actions import choices
 from quicgym.envs.batch import INFO_COLUMNS, EpisodeBatch
 from quicgym.envs.conversion import ControllerChoice
 from quicgym.envs.environment import CongestionControlEnv
@@ -28,11 +28,13 @@ from quicgym.envs.rewards import Reward, RewardFunction
 from quicgym.envs.scenario import Scenario, closest
 from quicgym.envs.switch import SwitchEnv
 from quicgym.envs.tuning import TuningEnv
+from quicgym.envs.window import WindowEnv
 
 KINDS: dict[str, type[CongestionControlEnv]] = {
     "tuning": TuningEnv,
     "rate": RateEnv,
     "switching": SwitchEnv,
+    "window": WindowEnv,
 }
 
 
@@ -46,7 +48,7 @@ class ParallelCongestionControlEnv(ParallelEnv[str, np.ndarray, Any]):
     action, it runs the controller of its kind as it is.
 
     Args:
-        kind: "tuning", "rate" or "switching".
+        kind: "tuning", "rate", "switching" or "window".
         scenario: A scenario, its name or its path.
         engine: "native" or "ns3".
         reward_per_flow: Each agent earns what its own flow achieves; otherwise all earn the same.
@@ -196,9 +198,9 @@ class ParallelCongestionControlEnv(ParallelEnv[str, np.ndarray, Any]):
     def _in_force(self) -> np.ndarray:
         """The action that leaves each flow as it is; one that has not started begins so."""
         actions = self._batch.actions
-        if self._kind != "switching":
+        if not choices(self._kind):
             return self._batch.observations[:, -actions.shape[1] :].copy()
-        shown = self._batch.observations[:, -len(switching_members()) :]
+        shown = self._batch.observations[:, -len(choices(self._kind)) :]
         return shown.argmax(axis=1, keepdims=True).astype(actions.dtype)
 
     def _running(self) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gymnasium
 
-ENVIRONMENTS = ("quicgym/Tuning-v0", "quicgym/Rate-v0", "quicgym/Switch-v0")
+ENVIRONMENTS = ("quicgym/Tuning-v0", "quicgym/Rate-v0", "quicgym/Switch-v0", "quicgym/Window-v0")
 
 
 def register_environments() -> None:

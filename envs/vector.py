@@ -38,6 +38,7 @@ from quicgym.envs.rate import RateEnv
 from quicgym.envs.rewards import Reward, RewardFunction
 from quicgym.envs.switch import SwitchEnv
 from quicgym.envs.tuning import TuningEnv
+from quicgym.envs.window import WindowEnv
 
 
 def row_seed(seed: int, row: int) -> int:
@@ -302,6 +303,11 @@ def rate_vector_env(num_envs: int = 1, **arguments: Any) -> VectorEnv:
 def switch_vector_env(num_envs: int = 1, **arguments: Any) -> VectorEnv:
     """Makes the vector environment of quicgym/Switch-v0."""
     return CongestionControlVectorEnv(SwitchEnv, num_envs, **arguments)
+
+
+def window_vector_env(num_envs: int = 1, **arguments: Any) -> VectorEnv:
+    """Makes the vector environment of quicgym/Window-v0."""
+    return CongestionControlVectorEnv(WindowEnv, num_envs, **arguments)
 
 
 def make_vec(id: str, num_envs: int = 1, **arguments: Any) -> VectorEnv:

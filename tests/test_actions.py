@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from quicgym import Simulation, _core, controllers
-from quicgym.envs.actions import PRESETS, TUNING_COORDINATES, action_parameters, preset_action
+from quicgym.envs.actions import (
+    PRESETS,
+    TUNING_COORDINATES,
+    WINDOW_EXPONENTS,
+    action_parameters,
+    preset_action,
+)
+from quicgym.envs.observations import observation_names
 
 coordinates = st.floats(-1, 1, width=32)
 tuning_actions = arrays.arrays(np.float32, len(TUNING_COORDINATES), elements=coordinates)
@@ -135,6 +142,110 @@ def test_a_controller_that_is_chosen_once_is_that_controller(member):
     ) as simulation:
         simulation.run()
         assert np.array_equal(environment.deliveries(), simulation.deliveries())
+
+
+SLOW_START = observation_names(4, "window").index("slow_start")
+SAME = WINDOW_EXPONENTS.index(0.0)
+
+
+def after_slow_start(**arguments):
+    """Window-v0 at the first decision that finds slow start over."""
+    arguments = {"scenario": helper.scenario(loss=0, duration_s=10)} | arguments
+    environment = gymnasium.make("quicgym/Window-v0", **arguments).unwrapped
+    observation, info = environment.reset(seed=1)
+    while observation[SLOW_START]:
+        observation, *_, info = environment.step(SAME)
+    return environment, info
+
+
+def scaled(window, exponent):
+    return min(max(window * 2**exponent, 2_400), 1e8)
+
+
+def test_the_factors_of_window():
+    assert WINDOW_EXPONENTS == (-3, -2, -1, -0.5, -0.25, -0.1, 0, 0.1, 0.25, 0.5, 1, 2, 3)
+    environment = gymnasium.make("quicgym/Window-v0")
+    assert environment.action_space == gymnasium.spaces.Discrete(13)
+
+
+@pytest.mark.parametrize("action", range(13))
+def test_a_factor_multiplies_the_window_once(action):
+    environment, info = after_slow_start()
+    before = info["flow_window_bytes"]
+    observation, *_, info = environment.step(action)
+    window = int(scaled(before, WINDOW_EXPONENTS[action]))
+    assert 2_400 < window < 1e8
+    assert info["flow_window_bytes"] == window
+    shown = observation[-13:]
+    assert shown[action] == 1.0 == shown.sum()
+    # Once for each decision; between two nothing moves it, and the last digits are cut off.
+    *_, info = environment.step(action)
+    assert info["flow_window_bytes"] == int(scaled(window, WINDOW_EXPONENTS[action]))
+    *_, info = environment.step(SAME)
+    assert info["flow_window_bytes"] == int(scaled(window, WINDOW_EXPONENTS[action]))
+
+
+@pytest.mark.parametrize("action, end", [(0, 2_400), (12, 100_000_000)])
+def test_the_window_stays_in_its_range(action, end):
+    environment, info = after_slow_start(decision_interval_ms=1)
+    while info["flow_window_bytes"] != end:
+        before = info["flow_window_bytes"]
+        *_, info = environment.step(action)
+        assert info["flow_window_bytes"] == int(scaled(before, WINDOW_EXPONENTS[action]))
+    *_, info = environment.step(action)
+    assert info["flow_window_bytes"] == end
+
+
+@pytest.mark.parametrize("action", [action for action in range(13) if action != SAME])
+def test_factors_wait_until_slow_start_is_over(action):
+    scenario = helper.scenario(loss=0)
+    arguments = {"scenario": scenario, "decision_interval_ms": 20, "record_deliveries": True}
+    environment = gymnasium.make("quicgym/Window-v0", **arguments).unwrapped
+
+    def slow_start(chosen):
+        observation, info = environment.reset(seed=1)
+        assert not observation[-13:].any()
+        windows, in_force = [], []
+        while observation[SLOW_START]:
+            windows.append(info["flow_window_bytes"])
+            observation, *_, info = environment.step(chosen)
+            in_force.append(observation[-13:].argmax())
+        assert set(in_force) == {chosen}
+        return [*windows, info["flow_window_bytes"]], environment.deliveries()
+
+    (left_alone, deliveries), (windows, others) = slow_start(SAME), slow_start(action)
+    assert len(set(windows)) > 3
+    assert windows == left_alone and np.array_equal(deliveries, others)
+    *_, info = environment.step(action)
+    assert info["flow_window_bytes"] == int(scaled(windows[-1], WINDOW_EXPONENTS[action]))
+
+
+@pytest.mark.parametrize("engine", ["native", pytest.param("ns3", marks=pytest.mark.ns3)])
+def test_a_factor_of_one_is_the_controller_packet_by_packet(engine):
+    scenario = helper.scenario(flows=2, duration_s=4)
+    environment = gymnasium.make(
+        "quicgym/Window-v0", scenario=scenario, engine=engine, record_deliveries=True
+    ).unwrapped
+    rows = helper.play(environment, [SAME] * 100, seed=5)
+    deliveries, seed = environment.deliveries(), environment.episode_seed
+    environment.close()
+    assert rows[0][0][SLOW_START] and not rows[-1][0][SLOW_START] and rows[-1][3]
+    with Simulation(
+        scenario, engine, seed, ["guided", "cubic"], record_deliveries=True
+    ) as simulation:
+        simulation.run()
+        assert np.array_equal(deliveries, simulation.deliveries())
+
+
+def test_after_slow_start_nothing_but_the_agent_moves_the_window():
+    environment, info = after_slow_start(scenario=helper.scenario(loss=0.2, duration_s=4))
+    before = info["flow_window_bytes"]
+    seen, over = set(), False
+    while not over:
+        *_, over, info = environment.step(SAME)
+        seen.add(info["flow_window_bytes"])
+    assert seen == {before}
+    assert environment.statistics(0)["congestion_events"] > 10
 
 
 def test_a_scenarios_own_parameters_outside_the_space_give_way_to_any_action():

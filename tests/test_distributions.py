@@ -6,7 +6,13 @@ import pytest
 import yaml
 
 import quicgym
-from quicgym.envs import ScenarioError, load_distribution, load_scenario, load_suite
+from quicgym.envs import (
+    ENVIRONMENTS,
+    ScenarioError,
+    load_distribution,
+    load_scenario,
+    load_suite,
+)
 from quicgym.envs.distributions import distribution_names, is_held_out, scenario_of, suite_names
 
 
@@ -130,7 +136,7 @@ def test_with_self_play_all_flows_of_some_paths_are_agents(name):
     assert max(open_flows) == 8
 
 
-@pytest.mark.parametrize("name", ["quicgym/Tuning-v0", "quicgym/Rate-v0", "quicgym/Switch-v0"])
+@pytest.mark.parametrize("name", ENVIRONMENTS)
 def test_environments_draw_from_a_distribution_by_name(name):
     environment = gymnasium.make(name, scenario="training", episode_s=0.3).unwrapped
     seen = []

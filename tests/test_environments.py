@@ -113,13 +113,20 @@ def test_a_bad_action_is_an_error_and_harms_nothing(name, engine, bad, message, 
     assert helper.same(untouched, rows)
 
 
-@pytest.mark.parametrize("bad", [11, -1, 0.5, np.nan])
-def test_a_choice_that_is_no_controller_is_an_error(bad, make):
-    environment = make("quicgym/Switch-v0", scenario=helper.scenario(), disable_env_checker=True)
+@pytest.mark.parametrize(
+    "name, choice, last",
+    [("quicgym/Switch-v0", "controller", 10), ("quicgym/Window-v0", "factor", 12)],
+)
+@every_engine
+@pytest.mark.parametrize("bad", [1, -1, 0.5, np.nan], ids=["one more", "negative", "half", "nan"])
+def test_a_choice_that_there_is_not_is_an_error(name, choice, last, engine, bad, make):
+    environment = make(name, scenario=helper.scenario(), engine=engine, disable_env_checker=True)
+    if bad == 1:
+        bad += last
     chosen = helper.actions(environment.action_space, 10)
     untouched = helper.play(environment, chosen, seed=3)
     rows = helper.play(environment, chosen[:4], seed=3)
-    with pytest.raises(ValueError, match=r"row 0: \[0\], controller = .*whole number from 0 to 10"):
+    with pytest.raises(ValueError, match=rf"row 0: \[0\], {choice} = .*number from 0 to {last}$"):
         environment.step(bad)
     with pytest.raises(ValueError, match=r"shape \(1,\); give \(\)"):
         environment.step([3])

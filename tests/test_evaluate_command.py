@@ -328,7 +328,7 @@ def test_the_best_learned_is_compared_with_the_best_baseline_and_the_best_static
 
 def test_the_baselines_are_the_catalogue_but_for_what_something_else_steers() -> None:
     own = {name for name in controllers.names() if controllers.find(name).plugin is None}
-    assert own == {*BASELINES, "switching", "external"}
+    assert own == {*BASELINES, "switching", "external", "guided"}
 
 
 def test_random_draws_depend_on_the_seed_alone() -> None:

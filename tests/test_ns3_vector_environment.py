@@ -9,6 +9,7 @@ from dying_controllers import Exits, Fails
 from gymnasium.vector import AutoresetMode
 
 import quicgym
+from quicgym.envs import ENVIRONMENTS
 from quicgym.envs.ns3_workers import WorkerDiedError
 
 pytestmark = pytest.mark.ns3
@@ -47,8 +48,9 @@ def equal(ours, theirs):
 
 @pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
 @pytest.mark.parametrize("per_flow", [False, True])
-def test_it_gives_what_the_native_engine_gives(mode, per_flow, make):
-    arguments = {"autoreset_mode": mode, "per_flow": per_flow}
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_it_gives_what_the_native_engine_gives(name, mode, per_flow, make):
+    arguments = {"name": name, "autoreset_mode": mode, "per_flow": per_flow}
     ns3, native = make(**arguments), make(engine="native", **arguments)
     first, expected = ns3.reset(seed=5), native.reset(seed=5)
     assert equal(first[0], expected[0]) and equal(first[1], expected[1])

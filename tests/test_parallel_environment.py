@@ -8,6 +8,7 @@ import pytest
 from pettingzoo.test import parallel_api_test, parallel_seed_test
 
 from quicgym import Simulation, preset_action
+from quicgym.envs.actions import WINDOW_EXPONENTS
 from quicgym.envs.parallel import KINDS, ParallelCongestionControlEnv
 from quicgym.envs.scenario import Flow
 
@@ -76,6 +77,26 @@ def test_all_as_ebcc_is_the_simulation_of_ebcc():
         environment.step({agent: preset_action("ebcc") for agent in environment.agents})
     # A flow that starts between two decisions is BBR until the next, still in its handshake.
     assert np.array_equal(environment.deliveries(), expected)
+
+
+def test_windows_of_flows_without_an_agent_stay_as_they_are():
+    scenario = helper.scenario(flow_list=JOIN_AND_LEAVE, loss=0)
+    environment = ParallelCongestionControlEnv("window", scenario, record_deliveries=True)
+    same = WINDOW_EXPONENTS.index(0.0)
+    observations, _ = environment.reset(seed=4)
+    seed = environment._batch.episodes[0].seed
+    joined = 0
+    while environment.agents:
+        before = set(environment.agents)
+        observations, *_ = environment.step(dict.fromkeys(before, same))
+        for agent, observation in observations.items():
+            # A 1 in the place of the last action; there is none before the first.
+            assert observation[-13:].sum() == (agent in before)
+            joined += agent not in before
+    assert joined == 1
+    with Simulation(scenario, "native", seed, "guided", record_deliveries=True) as simulation:
+        simulation.run()
+        assert np.array_equal(environment.deliveries(), simulation.deliveries())
 
 
 def test_one_reward_for_all_or_one_each():

@@ -6,6 +6,7 @@ import environments as helper
 import numpy as np
 import pytest
 
+from quicgym.envs import ENVIRONMENTS
 from quicgym.envs.scenario import Flow, Transfer
 
 pytestmark = [
@@ -16,7 +17,6 @@ pytestmark = [
     ),
 ]
 SHORT = {"scenario": helper.scenario(flows=2, duration_s=0.8)}
-ENVIRONMENTS = ["quicgym/Tuning-v0", "quicgym/Rate-v0", "quicgym/Switch-v0"]
 
 
 def make(name="quicgym/Tuning-v0", num_envs=3, **arguments):

@@ -51,7 +51,7 @@ def rounds_of(driver, count, **arguments):
 
 def test_the_members_are_all_controllers_that_decide_by_themselves():
     others = [entry.name for entry in controllers.catalogue()]
-    assert [*MEMBERS, "ibcca-cubic", "switching", "external"] == others
+    assert [*MEMBERS, "ibcca-cubic", "switching", "external", "guided"] == others
     description = controllers.find("switching").parameter("active").description
     for index, name in enumerate(MEMBERS):
         assert f"{index} {name}" in description

@@ -121,6 +121,22 @@ def test_a_bad_action_names_its_row_and_moves_nothing(mode, value, message):
         assert np.array_equal(vector.step(batch)[0], observations)
 
 
+@every_mode
+@pytest.mark.parametrize("value", [13, -1, 1.5, np.nan])
+def test_a_choice_that_there_is_not_names_its_row_and_moves_nothing(mode, value):
+    vector = quicgym.make_vec("quicgym/Window-v0", num_envs=3, autoreset_mode=mode, **SHORT)
+    chosen = batches(vector, 6)
+    vector.reset(seed=1)
+    expected = [vector.step(batch)[0] for batch in chosen]
+    vector.reset(seed=1)
+    for batch, observations in zip(chosen, expected, strict=True):
+        bad = batch.astype(float)
+        bad[2] = value
+        with pytest.raises(ValueError, match=rf"row 2: \[0\], factor = {value}; .* from 0 to 12$"):
+            vector.step(bad)
+        assert np.array_equal(vector.step(batch)[0], observations)
+
+
 def test_options_hold_through_autoresets_until_the_next_reset():
     vector = quicgym.make_vec("quicgym/Tuning-v0", num_envs=2, **SHORT)
     single = gymnasium.make("quicgym/Tuning-v0", **SHORT).unwrapped

@@ -56,6 +56,9 @@ void bind_tables(nb::module_& module) {
         rewards[nb::cast(reward.name)] = nb::cast(reward.kind);
     }
     module.attr("REWARDS") = rewards;
+    nb::list exponents;
+    for (const double exponent : kWindowExponents) exponents.append(exponent);
+    module.attr("WINDOW_EXPONENTS") = exponents;
     module.def(
         "action_coordinates",
         [](ActionKind kind) {
@@ -91,7 +94,8 @@ void bind_settings(nb::module_& module) {
     nb::enum_<ActionKind>(module, "ActionKind")
         .value("tuning", ActionKind::tuning)
         .value("rate", ActionKind::rate)
-        .value("switching", ActionKind::switching);
+        .value("switching", ActionKind::switching)
+        .value("window", ActionKind::window);
     nb::enum_<RewardKind>(module, "RewardKind")
         .value("fair_throughput", RewardKind::fair_throughput)
         .value("delay", RewardKind::delay)

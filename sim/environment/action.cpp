@@ -57,13 +57,20 @@ std::span<const std::string_view> coordinate_names(ActionKind kind) {
             return kRateCoordinates;
         case ActionKind::switching:
             return kSwitchingCoordinates;
+        case ActionKind::window:
+            return kWindowCoordinates;
     }
     return {};
 }
 
+std::size_t choice_count(ActionKind kind) {
+    if (kind == ActionKind::switching) return switching_members().size();
+    return kind == ActionKind::window ? kWindowExponents.size() : 0;
+}
+
 void check_action(ActionKind kind, std::size_t row, std::span<const float> coordinates) {
-    const bool is_place = kind == ActionKind::switching;
-    const auto places = static_cast<float>(switching_members().size());
+    const auto places = static_cast<float>(choice_count(kind));
+    const bool is_place = places > 0.0F;
     for (std::size_t i = 0; i < coordinates.size(); ++i) {
         const float value = coordinates[i];
         // Written so that NaN fails.
@@ -83,7 +90,7 @@ void check_action(ActionKind kind, std::size_t row, std::span<const float> coord
 }
 
 std::size_t shown_size(ActionKind kind) {
-    return kind == ActionKind::switching ? switching_members().size() : action_size(kind);
+    return std::max(choice_count(kind), action_size(kind));
 }
 
 void decode_tuning(const float* coordinates, ParameterValues& values) {
@@ -144,13 +151,17 @@ void Actuator::start(const Simulation& simulation) {
         }
     } else if (kind_ == ActionKind::switching) {
         const auto found = current.find("active");
-        if (found != current.end()) show_member(static_cast<std::size_t>(found->second.front()));
+        if (found != current.end()) show_choice(static_cast<std::size_t>(found->second.front()));
     }
 }
 
 void Actuator::apply(Simulation& simulation, const float* coordinates) {
     if (kind_ == ActionKind::switching) {
         apply_switching(simulation, static_cast<std::size_t>(*coordinates));
+        return;
+    }
+    if (kind_ == ActionKind::window) {
+        apply_window(simulation, static_cast<std::size_t>(*coordinates));
         return;
     }
     if (kind_ == ActionKind::tuning) {
@@ -186,12 +197,22 @@ void Actuator::apply_switching(Simulation& simulation, std::size_t member) {
     if (shown_[member] == 1.0F) return;
     set_number(values_, "active", static_cast<double>(member));
     simulation.set_parameters(flow_, values_);
-    show_member(member);
+    show_choice(member);
 }
 
-void Actuator::show_member(std::size_t member) {
+// Slow start is left alone: what it finds out is what the agent is to decide on.
+void Actuator::apply_window(Simulation& simulation, std::size_t factor) {
+    show_choice(factor);
+    const ControllerSnapshot now = simulation.snapshot(flow_);
+    if (now.mode == ControllerMode::slow_start) return;
+    const double window = static_cast<double>(now.window_bytes) * std::exp2(kWindowExponents[factor]);
+    set_number(values_, "window_bytes", std::clamp(window, kExternalSmallestWindow, kExternalLargestWindow));
+    simulation.set_parameters(flow_, values_);
+}
+
+void Actuator::show_choice(std::size_t choice) {
     std::fill(shown_.begin(), shown_.end(), 0.0F);
-    shown_[member] = 1.0F;
+    shown_[choice] = 1.0F;
 }
 
 }  // namespace quicgym::environment

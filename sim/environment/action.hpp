@@ -13,7 +13,7 @@
 
 namespace quicgym::environment {
 
-enum class ActionKind : std::uint8_t { tuning, rate, switching };
+enum class ActionKind : std::uint8_t { tuning, rate, switching, window };
 
 // BBR's parameter space. With a in [-1, 1]:
 //   gamma                     30 (1 + a) / (1 - a) packets: 0 at -1, eBCC's 30 at 0, infinity at 1
@@ -40,12 +40,23 @@ inline constexpr std::array<std::string_view, 2> kRateCoordinates{"window", "pac
 // The place of a controller in switching_members().
 inline constexpr std::array<std::string_view, 1> kSwitchingCoordinates{"controller"};
 
+// The place of a factor in kWindowExponents: the window is multiplied by 2 to its power.
+inline constexpr std::array<std::string_view, 1> kWindowCoordinates{"factor"};
+inline constexpr std::array<double, 13> kWindowExponents{-3.0, -2.0, -1.0, -0.5, -0.25, -0.1, 0.0,
+                                                         0.1,  0.25, 0.5,  1.0,  2.0,   3.0};
+
 std::span<const std::string_view> coordinate_names(ActionKind kind);
 inline std::size_t action_size(ActionKind kind) {
     return coordinate_names(kind).size();
 }
+// How many choices there are where an action is a place among them, else 0.
+std::size_t choice_count(ActionKind kind);
+// Whether an action changes what the controller has at that moment, rather than to say what it should have.
+inline bool is_relative(ActionKind kind) {
+    return kind == ActionKind::rate || kind == ActionKind::window;
+}
 // Throws std::invalid_argument, naming the row, unless all coordinates are numbers from -1 to 1, or a
-// place where the kind is switching.
+// place where there are choices.
 void check_action(ActionKind kind, std::size_t row, std::span<const float> coordinates);
 // What an observation shows of the action in force: coordinates, or a 1 in the controller's place.
 std::size_t shown_size(ActionKind kind);
@@ -73,7 +84,8 @@ private:
     void apply_tuning(Simulation& simulation, const float* coordinates);
     void apply_rate(Simulation& simulation, const float* coordinates);
     void apply_switching(Simulation& simulation, std::size_t member);
-    void show_member(std::size_t member);
+    void apply_window(Simulation& simulation, std::size_t factor);
+    void show_choice(std::size_t choice);
 
     ActionKind kind_;
     std::size_t flow_;

@@ -87,7 +87,7 @@ Time Episode::next_decision() const {
 Status Episode::step(const float* actions) {
     if (!ignores_actions_) {
         // A setting is what a flow begins with; a window is multiplied once it is in use.
-        const bool is_setting = settings_.action != ActionKind::rate;
+        const bool is_setting = !is_relative(settings_.action);
         for (Agent& agent : agents_) {
             const Follower& flow = flows_[agent.flow];
             if (active(flow) || (is_setting && simulation_->now() < flow.state.start)) {

@@ -1,0 +1,81 @@
+"""quicgym/Window-v0."""
+
+from __future__ import annotations
+
+from quicgym.envs.environment import CongestionControlEnv
+
+
+class WindowEnv(CongestionControlEnv):
+    r"""The agent is the controller: after slow start it scales the window of its flow.
+
+    ## Description
+
+    At every decision the agent chooses a factor for its flow's window, as mvfst-rl does (Sivakumar
+    et al., 2019). Once slow start is over nothing else changes the window: not a loss, not a
+    timeout. The network is simulated packet by packet, on the native engine or on ns-3; both give
+    the same episode.
+
+    ## Action Space
+
+    `Discrete(13)`: the place of an exponent x in `quicgym.envs.actions.WINDOW_EXPONENTS`. The
+    window is multiplied by 2^x, within two datagrams and 100 MB.
+
+    | Action | x    | Action | x     | Action | x     | Action | x    | Action | x   |
+    |--------|------|--------|-------|--------|-------|--------|------|--------|-----|
+    | 0      | -3   | 3      | -0.5  | 6      | 0     | 9      | 0.5  | 12     | 3   |
+    | 1      | -2   | 4      | -0.25 | 7      | 0.1   | 10     | 1    |        |     |
+    | 2      | -1   | 5      | -0.1  | 8      | 0.25  | 11     | 2    |        |     |
+
+    The pacing rate is 1.25 · window / smoothed RTT (RFC 9002 7.7). During slow start actions have
+    no effect.
+
+    ## Observation Space
+
+    `Box` of float32 with the shape `(8 history_length + 22,)`: the frames and the state of
+    Tuning-v0, then a 1 in the place of the last action (0 at first). `queue_over_gamma` is 0, and
+    the mode is slow_start or congestion_avoidance.
+
+    | Feature          | Meaning                                                      | Min | Max |
+    |------------------|--------------------------------------------------------------|-----|-----|
+    | delivery_rate    | bytes acknowledged per second / highest rate                 | 0   | 1   |
+    | send_rate        | bytes sent per second / highest rate                         | 0   | 4   |
+    | pacing_rate      | pacing rate / highest rate                                   | 0   | 4   |
+    | rtt              | mean RTT / minimum RTT                                       | 0   | 10  |
+    | loss             | bytes declared lost / (bytes declared lost + acknowledged)   | 0   | 1   |
+    | in_flight        | bytes in flight / BDP                                        | 0   | 10  |
+    | window           | window / BDP                                                 | 0   | 10  |
+    | queue_over_gamma | 0: there is no γ                                             | 0   | 10  |
+    | bdp              | log10(1 + BDP in datagrams) / 6                              | 0   | 1   |
+    | min_rtt          | log10(1 + minimum RTT in ms) / 5                             | 0   | 1   |
+    | the seven modes  | 1 in this one, else 0                                        | 0   | 1   |
+    | action_…         | the factors: 1 for the last one chosen, else 0               | 0   | 1   |
+
+    ## Rewards
+
+    As in Tuning-v0: throughput share - 5 · loss rate - 1 · (1 - Jain) over all flows of the
+    network, since the last decision.
+
+    ## Starting State
+
+    The agent's flow is about to open its connection, in slow start (RFC 9002 7.3.1). A few random
+    losses do not end that. RTTs above 1.5 times the minimum do, eight in a row or all of a round,
+    and more than a tenth of the window lost in a round, the third round without a delivery rate a
+    quarter higher (those that the application limits do not count), ECN-CE and persistent
+    congestion.
+
+    ## Episode End
+
+    1. Termination: the agent's flow has ended, by its `stop_s` or because its transfer is complete.
+    2. Truncation: the scenario's `duration_s`, or `episode_s` after the start.
+
+    ## Arguments
+
+    Those of Tuning-v0, reset options included.
+
+    ## Version History
+
+    * v0: Initial version.
+    """
+
+    kind = "window"
+    controller = "guided"
