@@ -53,7 +53,7 @@ class _Model(BaseModel):
 class ArchitectureDescription(_Model):
     """quicgym.agents.networks.Architecture, as JSON has it."""
 
-    extractor: Literal["mlp", "gru"]
+    extractor: Literal["mlp", "gru", "pyramid"]
     extractor_sizes: tuple[_Size, ...] = Field(min_length=1, max_length=16)
     hidden_sizes: tuple[_Size, ...] = Field(max_length=16)
     activation: Literal[tuple(ACTIVATIONS)]  # type: ignore[valid-type]

@@ -15,7 +15,7 @@ from torch import nn
 
 from quicgym.envs.observations import FRAME_FEATURES, observation_space
 
-Extractor = Literal["mlp", "gru"]
+Extractor = Literal["mlp", "gru", "pyramid"]
 Output = Literal["clip", "tanh", "argmax"]
 ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU}
 
@@ -26,7 +26,9 @@ class Architecture:
 
     Attributes:
         extractor: "mlp": the whole observation through dense layers; "gru": the frames, oldest
-            first, through a gated recurrent unit, whose last state goes on with the rest.
+            first, through a gated recurrent unit, whose last state goes on with the rest;
+            "pyramid": means over the last frame, the one before, the two, four, eight … before
+            that, and the rest, through dense layers.
         extractor_sizes: Outputs of the dense layers, or the one size of the unit's state.
         hidden_sizes: Outputs of the dense layers from the features to the actions.
         activation: Between layers: "tanh" or "relu".
@@ -49,7 +51,25 @@ def dense(inputs: int, sizes: Sequence[int], activation: str) -> nn.Sequential:
     return nn.Sequential(*layers)
 
 
-class MlpFeatures(nn.Module):
+class _Features(nn.Module):
+    """What becomes of an observation; `condense` has no weights, so what it gives can be kept."""
+
+    size: int
+
+    def condense(self, observations: torch.Tensor) -> torch.Tensor:
+        """Maps (rows, observation_size) to (rows, what is left of it)."""
+        return observations
+
+    def encode(self, condensed: torch.Tensor) -> torch.Tensor:
+        """Maps what `condense` returns to (rows, size)."""
+        raise NotImplementedError
+
+    def forward(self, observations: torch.Tensor) -> torch.Tensor:
+        """Maps (rows, observation_size) to (rows, size)."""
+        return self.encode(self.condense(observations))
+
+
+class MlpFeatures(_Features):
     """The whole observation through dense layers.
 
     Args:
@@ -63,13 +83,13 @@ class MlpFeatures(nn.Module):
         self.layers = dense(observation_size, architecture.extractor_sizes, architecture.activation)
         self.size = architecture.extractor_sizes[-1]
 
-    def forward(self, observations: torch.Tensor) -> torch.Tensor:
+    def encode(self, condensed: torch.Tensor) -> torch.Tensor:
         """Maps (rows, observation_size) to (rows, size)."""
-        features: torch.Tensor = self.layers(observations)
+        features: torch.Tensor = self.layers(condensed)
         return features
 
 
-class GruFeatures(nn.Module):
+class GruFeatures(_Features):
     """The frames of the history through a gated recurrent unit, beside the rest as it is.
 
     Args:
@@ -88,20 +108,79 @@ class GruFeatures(nn.Module):
         self.unit = nn.GRU(frame, architecture.extractor_sizes[0], batch_first=True)
         self.size = architecture.extractor_sizes[0] + observation_size - history_length * frame
 
-    def forward(self, observations: torch.Tensor) -> torch.Tensor:
+    def encode(self, condensed: torch.Tensor) -> torch.Tensor:
         """Maps (rows, observation_size) to (rows, size)."""
         length, frame = self.frames
-        history = observations[:, : length * frame].reshape(-1, length, frame)
+        history = condensed[:, : length * frame].reshape(-1, length, frame)
         _, last = self.unit(history)
-        return torch.cat([last[0], observations[:, length * frame :]], dim=1)
+        return torch.cat([last[0], condensed[:, length * frame :]], dim=1)
+
+
+class PyramidFeatures(_Features):
+    """Means of frames over spans that double with their age, and the rest, through dense layers.
+
+    A long history in few numbers: what was seen lately in detail, what was seen long ago, slow
+    start for one, as a mean. Ratios are taken as their logarithms, losses as their roots.
+
+    Args:
+        observation_size: Elements of an observation.
+        history_length: Frames at its beginning.
+        architecture: Of the policy.
+    """
+
+    def __init__(
+        self, observation_size: int, history_length: int, architecture: Architecture
+    ) -> None:
+        """Makes the layers."""
+        super().__init__()
+        names = [name for name, _, _ in FRAME_FEATURES]
+        self.frames = (history_length, len(names))
+        self.ratios = [names.index(name) for name in _RATIOS]
+        self.loss = names.index("loss")
+        self.spans = _spans(history_length)
+        rest = observation_size - history_length * len(names)
+        inputs = len(self.spans) * len(names) + rest
+        self.layers = dense(inputs, architecture.extractor_sizes, architecture.activation)
+        self.size = architecture.extractor_sizes[-1]
+
+    def condense(self, observations: torch.Tensor) -> torch.Tensor:
+        """Maps (rows, observation_size) to (rows, means and the rest)."""
+        length, frame = self.frames
+        history = observations[:, : length * frame].reshape(-1, length, frame)
+        means = torch.stack(
+            [history[:, first:last].mean(dim=1) for first, last in self.spans], dim=1
+        )
+        means[..., self.ratios] = (means[..., self.ratios] + 2.0**-5).log2()
+        means[..., self.loss] = 3.0 * means[..., self.loss].sqrt()
+        return torch.cat([means.flatten(1), observations[:, length * frame :]], dim=1)
+
+    def encode(self, condensed: torch.Tensor) -> torch.Tensor:
+        """Maps (rows, means and the rest) to (rows, size)."""
+        features: torch.Tensor = self.layers(condensed)
+        return features
+
+
+_RATIOS = ("send_rate", "pacing_rate", "rtt", "in_flight", "window")
+
+
+def _spans(length: int) -> list[tuple[int, int]]:
+    """First frame and the one after the last of each span, the latest span first."""
+    spans, size = [(length - 1, length)], 1
+    while spans[-1][0] > 0:
+        end = spans[-1][0]
+        spans.append((max(0, end - size), end))
+        size *= 2
+    return spans
 
 
 def make_features(
     architecture: Architecture, observation_size: int, history_length: int
-) -> MlpFeatures | GruFeatures:
+) -> MlpFeatures | GruFeatures | PyramidFeatures:
     """Returns the feature extractor."""
     if architecture.extractor == "gru":
         return GruFeatures(observation_size, history_length, architecture)
+    if architecture.extractor == "pyramid":
+        return PyramidFeatures(observation_size, history_length, architecture)
     return MlpFeatures(observation_size, architecture)
 
 
@@ -110,7 +189,7 @@ class Actor(nn.Module):
 
     Args:
         architecture: Its shape.
-        kind: What an action is: "tuning", "rate" or "switching".
+        kind: What an action is: "tuning", "rate", "switching" or "window".
         history_length: Frames in an observation.
         actions: Coordinates of an action, or choices.
     """

@@ -29,20 +29,15 @@ from typing import Any
 
 import numpy as np
 import torch
-from gymnasium.spaces import Discrete
-from stable_baselines3.common.base_class import BaseAlgorithm
-from stable_baselines3.common.policies import ActorCriticPolicy
 
+from quicgym.agents.advantage_regression import AdvantageRegression, check_counts
 from quicgym.controllers import switching_members
 from quicgym.envs.sb3 import Sb3VecEnv
 from quicgym.envs.scenario import closest
 
-_HUBER_DELTA = 0.2  # of rewards: episodes in which everything goes wrong weigh no more
-_NEVER = -10.0  # a prediction that no controller which is compared comes near
 
-
-class DirectPolicyIteration(BaseAlgorithm):
-    """Trains a policy of Switch-v0, with the interface of Stable-Baselines3's algorithms.
+class DirectPolicyIteration(AdvantageRegression):
+    """Trains a policy of Switch-v0.
 
     Args:
         policy: "MlpPolicy".
@@ -65,9 +60,6 @@ class DirectPolicyIteration(BaseAlgorithm):
     Raises:
         ValueError: An argument is not valid.
     """
-
-    policy_aliases = {"MlpPolicy": ActorCriticPolicy}
-    policy: ActorCriticPolicy
 
     def __init__(
         self,
@@ -94,13 +86,7 @@ class DirectPolicyIteration(BaseAlgorithm):
                 raise ValueError(f"controllers: no choice {name!r}; {closest(name, members)}")
         if len(set(names)) < max(2, len(names)):
             raise ValueError(f"controllers = {names}: give two or more, each once")
-        for argument, value in (
-            ("comparisons", comparisons),
-            ("n_updates", n_updates),
-            ("batch_size", batch_size),
-        ):
-            if value < 1:
-                raise ValueError(f"{argument} = {value}: give a whole number above 0")
+        check_counts(comparisons=comparisons)
         weights = np.array(decision_weights, dtype=np.float64)
         if weights.ndim != 1 or not (weights >= 0).all() or not 0 < weights.sum() < np.inf:
             raise ValueError(f"decision_weights = {decision_weights}: give numbers, one above 0")
@@ -118,38 +104,16 @@ class DirectPolicyIteration(BaseAlgorithm):
             policy,
             env,
             learning_rate,
-            policy_kwargs={
-                **(policy_kwargs or {}),
-                "optimizer_class": torch.optim.AdamW,
-                "optimizer_kwargs": {"weight_decay": weight_decay},
-            },
+            np.array([members.index(name) for name in names]),
+            n_updates=n_updates,
+            batch_size=batch_size,
+            weight_decay=weight_decay,
+            policy_kwargs=policy_kwargs,
             seed=seed,
             device=device,
-            support_multi_env=True,
-            supported_action_spaces=(Discrete,),
         )
-        self._batch = env.environments.batch
-        self._choices = np.array([members.index(name) for name in names])
         self._comparisons, self._weights = comparisons, weights / weights.sum()
         self._margin, self._exploration = margin, exploration
-        self._updates, self._batch_size = n_updates, batch_size
-        self.observations = torch.zeros(0, self._batch.observations.shape[1])
-        self.advantages = torch.zeros(0, len(names))
-        self._n_updates = 0
-        self._setup_model()
-
-    def _setup_model(self) -> None:
-        self._setup_lr_schedule()
-        self.set_random_seed(self.seed)
-        policy: Any = self.policy_class(
-            self.observation_space, self.action_space, self.lr_schedule, **self.policy_kwargs
-        )
-        self.policy = policy.to(self.device)
-        last: Any = self.policy.action_net
-        with torch.no_grad():
-            last.weight.mul_(0.01)
-            last.bias.fill_(_NEVER)
-            last.bias[self._choices] = 0.0
 
     def prefer(self, controller: str) -> None:
         """Makes the untrained policy choose a controller."""
@@ -160,38 +124,7 @@ class DirectPolicyIteration(BaseAlgorithm):
         with torch.no_grad():
             last.bias[place] += 0.05
 
-    def learn(
-        self,
-        total_timesteps: int,
-        callback: Any = None,
-        log_interval: int = 1,
-        tb_log_name: str = "dpi",
-        reset_num_timesteps: bool = True,
-        progress_bar: bool = False,
-    ) -> DirectPolicyIteration:
-        """Compares and learns until so many decisions have been made, those of replays included."""
-        total, callback = self._setup_learn(
-            total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar
-        )
-        callback.on_training_start(locals(), globals())
-        while self.num_timesteps < total:
-            callback.on_rollout_start()
-            self._update_current_progress_remaining(self.num_timesteps, total)
-            rewards = np.concatenate(list(self._compare()))
-            callback.update_locals({"rewards": rewards})
-            callback.on_step()
-            callback.on_rollout_end()
-            self._train()
-            self.logger.dump(self.num_timesteps)
-        callback.on_training_end()
-        return self
-
-    def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
-        return ["policy", "policy.optimizer"], []
-
-    def _compare(self) -> Iterator[np.ndarray]:
-        """Compares; yields what the policy's own choices have earned."""
-        random = np.random.default_rng(np.random.randint(2**31, size=4))
+    def _compare(self, random: np.random.Generator) -> Iterator[np.ndarray]:
         side_by_side = len(self._batch.selected) // len(self._choices)
         for first in range(0, self._comparisons, side_by_side):
             yield self._compare_some(random, min(side_by_side, self._comparisons - first))
@@ -250,45 +183,6 @@ class DirectPolicyIteration(BaseAlgorithm):
         in_force = observations[:, -len(switching_members()) :][:, choices]
         advantages = rewards - rewards.mean(axis=1, keepdims=True)
         advantages += self._margin * in_force * is_kept[is_compared, None]
-        self.observations = torch.cat([self.observations, torch.from_numpy(observations)])
-        self.advantages = torch.cat([self.advantages, torch.from_numpy(advantages).float()])
+        self._add(observations, advantages)
         own: np.ndarray = rewards[policys_choice[is_compared, None] == choices]
         return own
-
-    def _times(self) -> np.ndarray:
-        """The time in each simulation, in s: that of its first row, which has an agent."""
-        return self._batch.columns()["time_s"][:: self._batch.agent_count]
-
-    def _predict(self, observations: torch.Tensor) -> torch.Tensor:
-        features = self.policy.pi_features_extractor(observations)
-        predictions: torch.Tensor = self.policy.action_net(
-            self.policy.mlp_extractor.forward_actor(features)
-        )
-        return predictions
-
-    def _greedy(self, observations: np.ndarray) -> np.ndarray:
-        with torch.inference_mode():
-            predictions = self._predict(torch.from_numpy(observations).to(self.device))
-        best: np.ndarray = predictions.argmax(dim=1).cpu().numpy()
-        return best
-
-    def _train(self) -> None:
-        self.policy.set_training_mode(True)
-        self._update_learning_rate(self.policy.optimizer)
-        losses = []
-        for _ in range(self._updates):
-            chosen = torch.randint(len(self.observations), (self._batch_size,))
-            predictions = self._predict(self.observations[chosen].to(self.device))
-            loss = torch.nn.functional.huber_loss(
-                predictions[:, torch.from_numpy(self._choices)],
-                self.advantages[chosen].to(self.device),
-                delta=_HUBER_DELTA,
-            )
-            self.policy.optimizer.zero_grad()
-            loss.backward()
-            self.policy.optimizer.step()
-            losses.append(loss.item())
-        self._n_updates += self._updates
-        self.policy.set_training_mode(False)
-        self.logger.record("train/loss", float(np.mean(losses)))
-        self.logger.record("train/comparisons", len(self.observations))

@@ -15,6 +15,7 @@ from torch import nn
 from quicgym.agents.learned import LearnedPolicy, action_count
 from quicgym.agents.networks import ACTIVATIONS, Actor, Architecture, make_features
 from quicgym.agents.policies import Decisions
+from quicgym.envs.actions import choices
 from quicgym.envs.sb3 import PRIVILEGED
 
 
@@ -72,8 +73,8 @@ def policy_arguments(
 ) -> dict[str, Any]:
     """Returns `policy_kwargs` that make Stable-Baselines3 train our network.
 
-    The critics have networks of the same shape; PPO's shares the features with the policy. Direct
-    policy iteration has none.
+    The critics have networks of the same shape; PPO's shares the features with the policy.
+    Regressions of advantages have none.
     """
     sizes = list(architecture.hidden_sizes)
     critic = "qf" if algorithm in ("sac", "td3") else "vf"
@@ -84,7 +85,7 @@ def policy_arguments(
             "history_length": history_length,
         },
         "activation_fn": ACTIVATIONS[architecture.activation],
-        "net_arch": {"pi": sizes, critic: [] if algorithm == "dpi" else sizes},
+        "net_arch": {"pi": sizes, critic: [] if algorithm in ("dpi", "aggrevate") else sizes},
     }
     if initial_std is not None:
         arguments["log_std_init"] = float(np.log(initial_std))
@@ -93,7 +94,7 @@ def policy_arguments(
 
 def output_of(algorithm: str, kind: str) -> Any:
     """Returns what an algorithm's policy does to the last layer's values."""
-    if kind == "switching":
+    if choices(kind):
         return "argmax"
     return "clip" if algorithm == "ppo" else "tanh"
 

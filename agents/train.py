@@ -34,6 +34,8 @@ from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.utils import LinearSchedule
 
 from quicgym import __version__, _core
+from quicgym.agents.advantage_regression import AdvantageRegression
+from quicgym.agents.aggrevate import Aggrevate
 from quicgym.agents.evaluation import evaluate_here
 from quicgym.agents.learned import (
     ENVIRONMENT_KINDS,
@@ -69,6 +71,7 @@ ALGORITHMS: dict[str, Any] = {
     "sac": SAC,
     "td3": TD3,
     "dpi": DirectPolicyIteration,
+    "aggrevate": Aggrevate,
 }
 # What the configuration says in fields of its own, or what has no meaning here.
 _TAKEN = frozenset(
@@ -376,7 +379,7 @@ class _Training(BaseCallback):
         model._n_updates = state["updates"]
         if isinstance(model, OffPolicyAlgorithm):
             _restore_replay(model, state["replay"])
-        if isinstance(model, DirectPolicyIteration):
+        if isinstance(model, AdvantageRegression):
             model.observations, model.advantages = state["comparisons"]
         self._best = _Best(**state["best"])
         self._records = [
@@ -515,7 +518,7 @@ class _Training(BaseCallback):
         }
         if isinstance(self.model, OffPolicyAlgorithm):
             state["replay"] = _replay(self.model)
-        if isinstance(self.model, DirectPolicyIteration):
+        if isinstance(self.model, AdvantageRegression):
             state["comparisons"] = [self.model.observations, self.model.advantages]
         return state
 

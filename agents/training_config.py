@@ -21,13 +21,14 @@ from quicgym.envs.rewards import REWARDS
 from quicgym.envs.scenario import closest
 from quicgym.errors import UserError
 
-Algorithm = Literal["ppo", "sac", "td3", "dpi"]
+Algorithm = Literal["ppo", "sac", "td3", "dpi", "aggrevate"]
 PRESETS_OF: dict[str, tuple[str, ...]] = {
     "quicgym/Tuning-v0": PRESETS,
     "quicgym/Rate-v0": (),
     "quicgym/Switch-v0": switching_members(),
+    "quicgym/Window-v0": (),
 }
-SWITCH = "quicgym/Switch-v0"
+DISCRETE = SWITCH, WINDOW = "quicgym/Switch-v0", "quicgym/Window-v0"
 ENVIRONMENT_IDS = tuple(PRESETS_OF)
 
 
@@ -76,7 +77,7 @@ class NetworkConfig(_Model):
             network knows; see quicgym.envs.sb3.PRIVILEGED.
     """
 
-    extractor: Literal["mlp", "gru"] = "mlp"
+    extractor: Literal["mlp", "gru", "pyramid"] = "mlp"
     extractor_sizes: tuple[int, ...] = Field(default=(64,), min_length=1)
     hidden_sizes: tuple[int, ...] = (64,)
     activation: Literal["tanh", "relu"] = "tanh"
@@ -133,7 +134,7 @@ class TrainingConfig(_Model):
     Attributes:
         name: Of the run and of the policy.
         algorithm: "ppo", "sac" or "td3", of Stable-Baselines3; "dpi", of
-            quicgym.agents.policy_iteration.
+            quicgym.agents.policy_iteration; "aggrevate", of quicgym.agents.aggrevate.
         hyperparameters: Arguments of that algorithm, by its own names.
         environment: What is stepped.
         network: What is trained.
@@ -171,17 +172,22 @@ class TrainingConfig(_Model):
             self.algorithm != "ppo" or self.network.extractor != "mlp"
         ):
             raise ValueError("network.privileged_critic is for ppo with extractor mlp")
-        if self.environment.id != SWITCH and self.algorithm == "dpi":
-            raise ValueError("dpi compares the choices of Switch-v0; use ppo, sac or td3")
+        only = {"dpi": SWITCH, "aggrevate": WINDOW}.get(self.algorithm, self.environment.id)
+        if self.environment.id != only:
+            raise ValueError(
+                f"{self.algorithm} compares the choices of {only.removeprefix('quicgym/')}; use "
+                "another algorithm"
+            )
         if self.start.std is not None and self.algorithm not in ("ppo", "td3"):
             raise ValueError(f"start.std is for ppo and td3, not for {self.algorithm}")
         if self.start.final_std is not None and (
-            self.algorithm != "ppo" or self.start.std is None or self.environment.id == SWITCH
+            self.algorithm != "ppo" or self.start.std is None or self.environment.id in DISCRETE
         ):
             raise ValueError("start.final_std is for ppo with start.std and a Box of actions")
-        if self.environment.id == SWITCH and self.algorithm in ("sac", "td3"):
+        if self.environment.id in DISCRETE and self.algorithm in ("sac", "td3"):
             raise ValueError(
-                f"{self.algorithm} has no discrete actions; use ppo or dpi for Switch-v0"
+                f"{self.algorithm} has no discrete actions; use ppo, or dpi for Switch-v0 and "
+                "aggrevate for Window-v0"
             )
         return self
 

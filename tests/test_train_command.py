@@ -89,7 +89,7 @@ def test_the_seed_alone_decides_the_weights(finished, tmp_path):
     assert weights(tmp_path / "other") != weights(folder / "run")
 
 
-@pytest.mark.parametrize("algorithm", ["ppo", "sac", "td3", "dpi"])
+@pytest.mark.parametrize("algorithm", ["ppo", "sac", "td3", "dpi", "aggrevate"])
 def test_a_killed_run_goes_on_to_the_same_weights(algorithm, tmp_path):
     config = write_config(tmp_path, algorithm)
     whole = train(tmp_path, config, "--out", "whole")
@@ -135,11 +135,28 @@ def test_long_decisions_and_a_critic_that_sees_the_network(tmp_path):
         ("start.preset=bbr", ("start.preset = 'bbr' is not among the controllers",)),
         ("hyperparameters.controllers=[ibcca]", ("give two or more",)),
         ("hyperparameters.margins=1", ("did you mean margin?",)),
-        ("environment.scenario=./pair.yaml", ("several agents in a simulation",)),
     ],
 )
 def test_a_mistake_in_direct_policy_iteration_is_named(change, words, tmp_path):
     done = train(tmp_path, write_config(tmp_path, "dpi"), change, "--out", "run")
+    assert done.returncode == 2, done.stderr
+    for word in words:
+        assert word in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ("hyperparameters.windows=[1,0]", ("in rising order",)),
+        ("hyperparameters.keep=1", ("did you mean kept?",)),
+        ("environment.scenario=./pair.yaml", ("one open flow each",)),
+        ("environment.id=quicgym/Switch-v0", ("aggrevate compares the choices of Window-v0",)),
+    ],
+)
+def test_a_mistake_in_aggrevate_is_named(change, words, tmp_path):
+    done = train(tmp_path, write_config(tmp_path, "aggrevate"), change, "--out", "run")
     assert done.returncode == 2, done.stderr
     for word in words:
         assert word in done.stderr
@@ -213,6 +230,7 @@ def test_there_is_nothing_to_resume(tmp_path):
         ("seed", ("field=value",)),
         ("start.preset=cubic", ("start.preset",)),
         ("algorithm=dpi", ("dpi compares the choices of Switch-v0",)),
+        ("algorithm=aggrevate", ("aggrevate compares the choices of Window-v0",)),
         ("device=tpu", ("device = 'tpu'",)),
     ],
 )
@@ -226,7 +244,9 @@ def test_a_mistake_is_named_with_its_remedy(change, words, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "name", ["ppo", "rate-ppo", "switch-ppo", "switch-dpi", "switch-self-play", "sac", "td3"]
+    "name",
+    ["ppo", "rate-ppo", "switch-ppo", "switch-dpi", "switch-self-play", "window-aggrevate", "sac"]
+    + ["td3"],
 )
 def test_the_shipped_configurations_are_what_the_algorithms_take(name):
     from quicgym.agents.train import ALGORITHMS, _make_model

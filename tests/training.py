@@ -24,23 +24,27 @@ START: dict[str, dict[str, Any]] = {
     "sac": {},
     "td3": {"std": 0.2},
     "dpi": {"preset": "ibcca"},
+    "aggrevate": {},
 }
 HYPERPARAMETERS: dict[str, dict[str, Any]] = {
     "ppo": {"n_steps": 10, "batch_size": 40, "n_epochs": 2},
     "sac": {"learning_starts": 80, "batch_size": 32, "buffer_size": 1000, "train_freq": 2},
     "td3": {"learning_starts": 80, "batch_size": 32, "buffer_size": 1000, "train_freq": 2},
     "dpi": {"comparisons": 8, "n_updates": 3, "controllers": ["ibcca", "vegas"]},
+    "aggrevate": {"paths": 2, "visits": 2, "windows": [-2, 0, 2], "n_updates": 3, "batch_size": 16},
 }
 # One agent, that has an action for each of eleven controllers, and a competitor.
 SWITCH: dict[str, Any] = {
-    "environment": {
-        "id": "quicgym/Switch-v0",
-        "scenario": "./rival.yaml",
-        "simulations": 4,
-        "threads": 1,
-        "decision_interval_ms": 200,
-        "reward_interval_ms": 100,
-    }
+    "id": "quicgym/Switch-v0",
+    "scenario": "./rival.yaml",
+    "simulations": 4,
+    "threads": 1,
+    "decision_interval_ms": 200,
+    "reward_interval_ms": 100,
+}
+ENVIRONMENT: dict[str, dict[str, Any]] = {
+    "dpi": SWITCH,
+    "aggrevate": {**SWITCH, "id": "quicgym/Window-v0", "decision_interval_ms": 100},
 }
 
 
@@ -66,12 +70,13 @@ def write_config(folder: Path, algorithm: str = "ppo", **changes: Any) -> Path:
         "name": "tiny",
         "algorithm": algorithm,
         "hyperparameters": HYPERPARAMETERS[algorithm],
-        "environment": {"scenario": "./pair.yaml", "simulations": 4, "threads": 1},
+        "environment": ENVIRONMENT.get(
+            algorithm, {"scenario": "./pair.yaml", "simulations": 4, "threads": 1}
+        ),
         "start": START[algorithm],
         "network": {"extractor_sizes": [16], "hidden_sizes": [16]},
         "steps": 480,
         "evaluation": {"suite": "./suite.yaml", "interval_steps": 160},
-        **(SWITCH if algorithm == "dpi" else {}),
         **changes,
     }
     path = folder / "tiny.yaml"

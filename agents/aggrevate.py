@@ -1,0 +1,219 @@
+"""AggreVaTe over fixed windows: learn what windows are worth where the policy comes by.
+
+For a path whose rate and flows are known, the best window is easily found: play the episode once
+with each of a row of windows. A policy does not know the path. So paths are drawn; each is played
+with fixed windows, from a small part of the path's fair share to a multiple of it, and then by the
+policy of the day. At the decisions that the policy met, every factor that it could have chosen is
+worth what the window that it leads to has earned as a fixed one. That is what the network learns to
+predict from the observation, over all decisions so far; the policy chooses the factor with the
+highest prediction.
+
+Of what cannot be observed, such as the number of the other flows, a prediction is the mean over
+what it may be. A window that is worth trying for what it would show is worth no more than others
+here: finding out about a path is left to slow start.
+
+Ross and Bagnell, "Reinforcement and Imitation Learning via Interactive No-Regret Learning", 2014.
+There an expert plays on from the decision; here fixed windows stand for it, which were played from
+the beginning and tell of every decision on the path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from quicgym.agents.advantage_regression import AdvantageRegression, check_counts
+from quicgym.envs.actions import WINDOW_EXPONENTS
+from quicgym.envs.batch import INFO_COLUMNS
+from quicgym.envs.episodes import EpisodeChoice
+from quicgym.envs.observations import observation_names
+from quicgym.envs.sb3 import Sb3VecEnv
+from quicgym.envs.scenario import Scenario, ScenarioError
+
+_EXPONENTS = np.array(WINDOW_EXPONENTS)
+_WINDOW = INFO_COLUMNS.index("flow_window_bytes")
+_Decide = Callable[[slice], np.ndarray]
+_Meet = Callable[[slice, np.ndarray], None]
+
+
+def fair_window_bytes(scenario: Scenario) -> float:
+    """Returns an equal part of the bottleneck's rate, times the agent's RTT without a queue.
+
+    Raises:
+        ScenarioError: The bottleneck has no rate: a trace, or a wireless LAN.
+    """
+    link, flows = scenario.bottleneck, [flow for _, flow in scenario.single_flows()]
+    if link is None or link.rate_mbps is None:
+        raise ScenarioError(
+            f"{scenario.name}: aggrevate asks for a path's fair share, and this one has no "
+            "rate_mbps; give scenarios that have"
+        )
+    agent = next(flow for flow in flows if flow.controller is None)
+    access = agent.access or scenario.access
+    rtt_s = 2e-3 * (link.delay_ms + 2 * access.delay_ms + agent.extra_delay_ms)
+    return link.rate_mbps * 125e3 / len(flows) * rtt_s
+
+
+class Aggrevate(AdvantageRegression):
+    """Trains a policy of Window-v0.
+
+    Args:
+        policy: "MlpPolicy".
+        env: With one open flow in each simulation.
+        learning_rate: A number, or a schedule.
+        paths: That are drawn in an iteration.
+        visits: Episodes of the policy on each of them, with seeds of their own.
+        windows: The fixed ones, as powers of 2 of `fair_window_bytes`, in rising order.
+        exploration: Highest probability of a random factor, up to 2, at a decision; episodes have
+            one each, from 0 on.
+        kept: Share of the decisions in the policy's episodes that is learned from.
+        n_updates: Of the weights in an iteration.
+        batch_size: Decisions in an update.
+        weight_decay: Of AdamW.
+        policy_kwargs: Of the policy.
+        seed: Of the weights.
+        device: Of the network.
+
+    Raises:
+        ValueError: An argument is not valid.
+    """
+
+    def __init__(
+        self,
+        policy: str,
+        env: Sb3VecEnv,
+        learning_rate: Any = 1e-3,
+        paths: int = 128,
+        visits: int = 3,
+        windows: Sequence[float] = (-4, -2.5, -1.5, -0.75, 0, 0.75, 1.5, 2.25, 3),
+        exploration: float = 0.1,
+        kept: float = 0.15,
+        n_updates: int = 400,
+        batch_size: int = 1024,
+        weight_decay: float = 0.01,
+        policy_kwargs: dict[str, Any] | None = None,
+        seed: int | None = None,
+        device: str = "auto",
+    ) -> None:
+        """Makes the network; nothing has been played."""
+        check_counts(paths=paths, visits=visits)
+        grid = np.array(windows, dtype=np.float64)
+        if grid.ndim != 1 or len(grid) < 2 or not (np.diff(grid) > 0).all():
+            raise ValueError(f"windows = {windows}: give two exponents or more, in rising order")
+        if not 0 <= exploration <= 1:
+            raise ValueError(f"exploration = {exploration}: give a probability")
+        if not 0 < kept <= 1:
+            raise ValueError(f"kept = {kept}: give a share above 0")
+        if env.environments.batch.agent_count > 1:
+            raise ValueError("aggrevate needs scenarios with one open flow each")
+        super().__init__(
+            policy,
+            env,
+            learning_rate,
+            np.arange(len(_EXPONENTS)),
+            n_updates=n_updates,
+            batch_size=batch_size,
+            weight_decay=weight_decay,
+            policy_kwargs=policy_kwargs,
+            seed=seed,
+            device=device,
+        )
+        self._paths, self._visits, self._windows = paths, visits, grid
+        self._exploration, self._kept = exploration, kept
+        names = observation_names(1, "window")
+        self._slow_start = names.index("slow_start") - len(names)  # from the end
+        last: Any = self.policy.action_net
+        with torch.no_grad():  # begins small: a window that only grows takes for ever to simulate
+            last.bias[WINDOW_EXPONENTS.index(-0.25)] += 0.05
+
+    def _compare(self, random: np.random.Generator) -> Iterator[np.ndarray]:
+        paths = [self._batch.source.draw(random, None) for _ in range(self._paths)]
+        fair_bytes = np.array([fair_window_bytes(path.scenario) for path in paths])
+        worth = self._play_fixed(paths, fair_bytes)
+        visits = [
+            EpisodeChoice(path.scenario, int(random.integers(2**63)))
+            for path in paths
+            for _ in range(self._visits)
+        ]
+        wanders = random.random(len(visits)) * self._exploration
+        short = np.flatnonzero(np.abs(_EXPONENTS) <= 1)
+        observations, advantages = [], []
+
+        def decide(part: slice) -> np.ndarray:
+            greedy = self._greedy(self._batch.observations[: part.stop - part.start])
+            strays = random.random(len(greedy)) < wanders[part]
+            return np.where(strays, random.choice(short, len(greedy)), greedy)
+
+        def meet(part: slice, runs: np.ndarray) -> None:
+            rows = self._batch.observations[: part.stop - part.start]
+            met = runs & (rows[:, self._slow_start] == 0)  # there no action has an effect
+            met &= random.random(len(rows)) < self._kept
+            path = np.arange(part.start, part.stop)[met] // self._visits
+            window_bytes = self._batch.info[: len(rows), _WINDOW][met]
+            observations.append(rows[met])
+            advantages.append(self._advantages(worth[path], window_bytes / fair_bytes[path]))
+
+        yield self._play(visits, decide, meet)
+        self._add(np.concatenate(observations), np.concatenate(advantages))
+
+    def _play_fixed(self, paths: Sequence[EpisodeChoice], fair_bytes: np.ndarray) -> np.ndarray:
+        """Returns what each path earned with each window, of shape (paths, windows)."""
+        episodes = [path for path in paths for _ in self._windows]
+        targets = (fair_bytes[:, None] * 2.0**self._windows).ravel()
+
+        def decide(part: slice) -> np.ndarray:
+            window_bytes = self._batch.info[: part.stop - part.start, _WINDOW]
+            missing = np.log2(targets[part] / window_bytes)
+            nearest: np.ndarray = np.abs(missing[:, None] - _EXPONENTS).argmin(axis=1)
+            return nearest
+
+        return self._play(episodes, decide).reshape(len(paths), len(self._windows))
+
+    def _advantages(self, worth: np.ndarray, shares: np.ndarray) -> np.ndarray:
+        """Returns how much better than on average each factor is at windows of these shares.
+
+        Between the windows that were played their worth is interpolated, beyond it is the last's.
+        """
+        place = np.interp(
+            np.log2(shares)[:, None] + _EXPONENTS, self._windows, np.arange(len(self._windows))
+        )
+        below = np.minimum(place.astype(np.int64), len(self._windows) - 2)
+        above = place - below
+        rows = np.arange(len(shares))[:, None]
+        result: np.ndarray = worth[rows, below] * (1 - above) + worth[rows, below + 1] * above
+        return result - result.mean(axis=1, keepdims=True)
+
+    def _play(
+        self, episodes: Sequence[EpisodeChoice], decide: _Decide, meet: _Meet | None = None
+    ) -> np.ndarray:
+        """Returns what each episode earned, as a mean over its time.
+
+        Args:
+            episodes: As many as there are simulations are played side by side.
+            decide: Returns an action for each episode of a part, which is the one in `_batch`.
+            meet: Is told of each decision before it is made, and which episodes still run.
+        """
+        batch, earned = self._batch, np.zeros(len(episodes))
+        actions = np.zeros(len(batch.selected), dtype=np.int64)
+        for first in range(0, len(episodes), len(batch.selected)):
+            part = slice(first, min(first + len(batch.selected), len(episodes)))
+            count = part.stop - first
+            batch.begin_chosen(range(count), episodes[part])
+            batch.selected[:] = np.arange(len(batch.selected)) < count
+            begin_s = now_s = self._times()[:count]
+            while batch.selected.any():
+                runs = batch.selected[:count].copy()
+                if meet is not None:
+                    meet(part, runs)
+                actions[:count] = decide(part)
+                batch.set_actions(actions)
+                batch.step()
+                before_s, now_s = now_s, self._times()[:count]
+                earned[part] += batch.rewards[:count] * (now_s - before_s)
+                self.num_timesteps += int(runs.sum())
+                batch.selected[:] &= ~(batch.terminations | batch.truncations)
+            earned[part] /= now_s - begin_s
+        return earned

@@ -1,0 +1,176 @@
+"""AggreVaTe: what fixed windows are worth, and that a policy learns it from what it meets."""
+
+from __future__ import annotations
+
+import environments as helper
+import numpy as np
+import pytest
+from training import NEEDS_TRAIN
+
+from quicgym.envs.actions import WINDOW_EXPONENTS
+from quicgym.envs.batch import INFO_COLUMNS
+from quicgym.envs.observations import observation_names
+from quicgym.envs.scenario import Flow, ScenarioError
+
+pytestmark = NEEDS_TRAIN
+
+ALONE = helper.scenario(duration_s=3.0, flow_list=(Flow(name="agent"),))
+HISTORY = 4
+HOLD = WINDOW_EXPONENTS.index(0.0)
+
+
+def make(simulations=8, scenario=ALONE, **arguments):
+    from quicgym.agents.aggrevate import Aggrevate
+    from quicgym.agents.networks import Architecture
+    from quicgym.agents.sb3_policies import policy_arguments
+    from quicgym.envs.sb3 import make_sb3
+
+    environments = make_sb3(
+        "quicgym/Window-v0", simulations, scenario=scenario, per_flow=True, history_length=HISTORY
+    )
+    architecture = Architecture("pyramid", (16,), (16,), "tanh", "argmax")
+    return Aggrevate(
+        "MlpPolicy",
+        environments,
+        **{"paths": 4, "visits": 2, "n_updates": 1, "windows": [-3, -1, 0, 1, 3], **arguments},
+        policy_kwargs=policy_arguments("aggrevate", architecture, HISTORY, None),
+        seed=1,
+        device="cpu",
+    )
+
+
+def learned(model, steps):
+    from stable_baselines3.common.logger import Logger
+
+    model.set_logger(Logger(folder=None, output_formats=[]))
+    np.random.seed(5)
+    return model.learn(steps)
+
+
+def paths(model, count):
+    random = np.random.default_rng(3)
+    return [model._batch.source.draw(random, None) for _ in range(count)]
+
+
+def test_a_fixed_window_is_what_its_name_says_to_the_end():
+    from quicgym.agents.aggrevate import fair_window_bytes
+
+    model = make(simulations=5)
+    fair_bytes = fair_window_bytes(ALONE)
+    model._play_fixed(paths(model, 1), np.array([fair_bytes]))
+    windows = model._batch.info[:, INFO_COLUMNS.index("flow_window_bytes")]
+    expected = np.maximum(fair_bytes * 2.0 ** np.array([-3, -1, 0, 1, 3]), 2400)
+    assert np.abs(np.log2(windows / expected)).max() < 0.06  # half of the smallest step, rounded
+
+
+def test_alone_on_a_path_a_small_window_wastes_it_and_a_large_one_overflows_the_queue():
+    from quicgym.agents.aggrevate import fair_window_bytes
+
+    model = make()
+    worth = model._play_fixed(paths(model, 3), np.full(3, fair_window_bytes(ALONE)))
+    assert worth.shape == (3, 5)
+    assert (worth[:, 2] > worth[:, 0] + 0.2).all()
+    assert (worth[:, 2] > worth[:, 4] + 0.2).all()
+
+
+def test_the_fair_share_is_an_equal_part_of_the_bandwidth_delay_product():
+    from quicgym.agents.aggrevate import fair_window_bytes
+
+    shared = helper.scenario(
+        flow_list=(
+            Flow(name="agent", extra_delay_ms=5),
+            Flow(name="other", controller="cubic", extra_delay_ms=50),
+        )
+    )
+    # 8 Mbps for two, 40 ms of the scenario and 10 ms of the agent's own.
+    assert fair_window_bytes(shared) == pytest.approx(8e6 / 8 / 2 * 0.05)
+    traced = shared.bottleneck.model_copy(update={"rate_mbps": None})
+    with pytest.raises(ScenarioError, match="rate_mbps"):
+        fair_window_bytes(shared.model_copy(update={"bottleneck": traced}))
+
+
+def test_a_factor_is_worth_what_the_window_that_it_leads_to_has_earned():
+    model = make(windows=[-1, 0, 1])
+    worth = np.array([[0.0, 1.0, 0.5]])
+    fair, half = model._advantages(np.repeat(worth, 2, axis=0), np.array([1.0, 0.5]))
+    by_exponent = dict(zip(WINDOW_EXPONENTS, fair, strict=True))
+    relative = {exponent: value - by_exponent[0.0] for exponent, value in by_exponent.items()}
+    assert relative[-0.5] == pytest.approx(-0.5)
+    assert relative[0.5] == pytest.approx(-0.25)
+    assert relative[-3.0] == relative[-1.0] == pytest.approx(-1.0)  # beyond what was played
+    assert relative[3.0] == relative[1.0] == pytest.approx(-0.5)
+    assert sum(by_exponent.values()) == pytest.approx(0.0)
+    assert WINDOW_EXPONENTS[half.argmax()] == 1.0
+
+
+def test_decisions_in_slow_start_are_not_learned_from():
+    model = learned(make(kept=1.0), 1)
+    names = observation_names(1, "window")
+    slow_start = names.index("slow_start") - len(names)
+    assert len(model.observations) > 100
+    assert not model.observations[:, slow_start].any()
+    assert len(model.observations) == len(model.advantages)
+
+
+def test_a_part_of_the_decisions_is_kept_and_all_are_counted():
+    whole, part = learned(make(kept=1.0), 1), learned(make(kept=0.25), 1)
+    assert whole.num_timesteps == part.num_timesteps == 4 * (5 + 2) * 30
+    assert 0.15 < len(part.observations) / len(whole.observations) < 0.35
+
+
+def test_it_learns_to_fill_the_path_and_no_more():
+    from quicgym.agents.aggrevate import fair_window_bytes
+
+    model = make(16, paths=8, n_updates=150, batch_size=128, kept=1.0, learning_rate=3e-3)
+    untrained = next(model._compare(np.random.default_rng(1))).mean()
+    learned(model, 6000)
+    own = next(model._compare(np.random.default_rng(1))).mean()
+    best = model._play_fixed(paths(model, 3), np.full(3, fair_window_bytes(ALONE))).max()
+    assert own > untrained + 0.2
+    assert own > 0.8 * best
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"paths": 0}, "paths = 0"),
+        ({"visits": 1.5}, "visits = 1.5"),
+        ({"windows": [0]}, "two exponents or more"),
+        ({"windows": [0, 1, 1]}, "in rising order"),
+        ({"exploration": -0.1}, "exploration = -0.1"),
+        ({"kept": 0}, "kept = 0"),
+        ({"n_updates": 0}, "n_updates = 0"),
+        ({"scenario": helper.scenario(flows=2)}, "one open flow each"),
+    ],
+)
+def test_wrong_arguments_are_answered_with_the_remedy(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        make(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("length", "spans"),
+    [
+        (1, [(0, 1)]),
+        (2, [(1, 2), (0, 1)]),
+        (8, [(7, 8), (6, 7), (4, 6), (0, 4)]),
+        (6, [(5, 6), (4, 5), (2, 4), (0, 2)]),
+    ],
+)
+def test_a_pyramid_has_every_frame_once(length, spans):
+    import torch
+
+    from quicgym.agents.networks import Architecture, PyramidFeatures
+    from quicgym.envs.observations import FRAME_FEATURES
+
+    frame = len(FRAME_FEATURES)
+    features = PyramidFeatures(8 * length + 3, length, Architecture("pyramid", (5,)))
+    assert features.spans == spans
+    observations = torch.rand(7, 8 * length + 3)
+    condensed = features.condense(observations)
+    assert condensed.shape == (7, frame * len(spans) + 3)
+    assert torch.equal(condensed[:, -3:], observations[:, -3:])
+    first, last = spans[-1]
+    rates = observations[:, : 8 * length].reshape(7, length, 8)[:, first:last, 0].mean(dim=1)
+    assert torch.allclose(condensed[:, frame * (len(spans) - 1)], rates)
+    assert torch.equal(features(observations), features.encode(condensed))
