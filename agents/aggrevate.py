@@ -4,9 +4,11 @@ For a path whose rate and flows are known, the best window is easily found: play
 with each of a row of windows. A policy does not know the path. So paths are drawn; each is played
 with fixed windows, from a small part of the path's fair share to a multiple of it, and then by the
 policy of the day. At the decisions that the policy met, every factor that it could have chosen is
-worth what the window that it leads to has earned as a fixed one. That is what the network learns to
-predict from the observation, over all decisions so far; the policy chooses the factor with the
-highest prediction.
+worth what the window that it leads to has earned as a fixed one; the window, that is, to which it
+leads when it is taken a few times. So factors have windows far away in view, where the difference
+is large, and the policy goes there in steps, deciding anew at each. What factors are worth is what
+the network learns to predict from the observation, over all decisions so far; the policy chooses
+the one with the highest prediction.
 
 Of what cannot be observed, such as the number of the other flows, a prediction is the mean over
 what it may be. A window that is worth trying for what it would show is worth no more than others
@@ -67,8 +69,9 @@ class Aggrevate(AdvantageRegression):
         paths: That are drawn in an iteration.
         visits: Episodes of the policy on each of them, with seeds of their own.
         windows: The fixed ones, as powers of 2 of `fair_window_bytes`, in rising order.
-        exploration: Highest probability of a random factor, up to 2, at a decision; episodes have
-            one each, from 0 on.
+        repeats: How often a factor is taken to come to the window that it is worth.
+        exploration: Highest probability of a random factor at a decision; episodes have one each,
+            from 0 on.
         kept: Share of the decisions in the policy's episodes that is learned from.
         n_updates: Of the weights in an iteration.
         batch_size: Decisions in an update.
@@ -89,6 +92,7 @@ class Aggrevate(AdvantageRegression):
         paths: int = 128,
         visits: int = 3,
         windows: Sequence[float] = (-4, -2.5, -1.5, -0.75, 0, 0.75, 1.5, 2.25, 3),
+        repeats: int = 3,
         exploration: float = 0.1,
         kept: float = 0.15,
         n_updates: int = 400,
@@ -99,7 +103,7 @@ class Aggrevate(AdvantageRegression):
         device: str = "auto",
     ) -> None:
         """Makes the network; nothing has been played."""
-        check_counts(paths=paths, visits=visits)
+        check_counts(paths=paths, visits=visits, repeats=repeats)
         grid = np.array(windows, dtype=np.float64)
         if grid.ndim != 1 or len(grid) < 2 or not (np.diff(grid) > 0).all():
             raise ValueError(f"windows = {windows}: give two exponents or more, in rising order")
@@ -122,12 +126,13 @@ class Aggrevate(AdvantageRegression):
             device=device,
         )
         self._paths, self._visits, self._windows = paths, visits, grid
+        self._in_view = repeats * _EXPONENTS
         self._exploration, self._kept = exploration, kept
         names = observation_names(1, "window")
         self._slow_start = names.index("slow_start") - len(names)  # from the end
         last: Any = self.policy.action_net
         with torch.no_grad():  # begins small: a window that only grows takes for ever to simulate
-            last.bias[WINDOW_EXPONENTS.index(-0.25)] += 0.05
+            last.bias[WINDOW_EXPONENTS.index(-0.125)] += 0.05
 
     def _compare(self, random: np.random.Generator) -> Iterator[np.ndarray]:
         paths = [self._batch.source.draw(random, None) for _ in range(self._paths)]
@@ -139,13 +144,12 @@ class Aggrevate(AdvantageRegression):
             for _ in range(self._visits)
         ]
         wanders = random.random(len(visits)) * self._exploration
-        short = np.flatnonzero(np.abs(_EXPONENTS) <= 1)
         observations, advantages = [], []
 
         def decide(part: slice) -> np.ndarray:
             greedy = self._greedy(self._batch.observations[: part.stop - part.start])
             strays = random.random(len(greedy)) < wanders[part]
-            return np.where(strays, random.choice(short, len(greedy)), greedy)
+            return np.where(strays, random.integers(len(_EXPONENTS), size=len(greedy)), greedy)
 
         def meet(part: slice, runs: np.ndarray) -> None:
             rows = self._batch.observations[: part.stop - part.start]
@@ -178,7 +182,7 @@ class Aggrevate(AdvantageRegression):
         Between the windows that were played their worth is interpolated, beyond it is the last's.
         """
         place = np.interp(
-            np.log2(shares)[:, None] + _EXPONENTS, self._windows, np.arange(len(self._windows))
+            np.log2(shares)[:, None] + self._in_view, self._windows, np.arange(len(self._windows))
         )
         below = np.minimum(place.astype(np.int64), len(self._windows) - 2)
         above = place - below

@@ -50,8 +50,8 @@ MUTABLE = {
     "td3": ("learning_rate", "batch_size", "gamma", "tau", "gradient_steps", "policy_delay")
     + ("target_policy_noise", "target_noise_clip"),
     "dpi": ("learning_rate", "comparisons", "margin", "exploration", "n_updates", "batch_size"),
-    "aggrevate": ("learning_rate", "paths", "visits", "exploration", "kept", "n_updates")
-    + ("batch_size",),
+    "aggrevate": ("learning_rate", "paths", "visits", "repeats", "exploration", "kept")
+    + ("n_updates", "batch_size"),
 }
 _OF_SCHEDULER = {
     "asha": ("grace_steps", "reduction_factor", "search"),

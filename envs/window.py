@@ -20,11 +20,11 @@ class WindowEnv(CongestionControlEnv):
     `Discrete(13)`: the place of an exponent x in `quicgym.envs.actions.WINDOW_EXPONENTS`. The
     window is multiplied by 2^x, within two datagrams and 100 MB.
 
-    | Action | x    | Action | x     | Action | x     | Action | x    | Action | x   |
-    |--------|------|--------|-------|--------|-------|--------|------|--------|-----|
-    | 0      | -3   | 3      | -0.5  | 6      | 0     | 9      | 0.5  | 12     | 3   |
-    | 1      | -2   | 4      | -0.25 | 7      | 0.1   | 10     | 1    |        |     |
-    | 2      | -1   | 5      | -0.1  | 8      | 0.25  | 11     | 2    |        |     |
+    | Action | x    | Action | x     | Action | x    | Action | x    | Action | x   |
+    |--------|------|--------|-------|--------|------|--------|------|--------|-----|
+    | 0      | -1   | 3      | -1/8  | 6      | 0    | 9      | 1/8  | 12     | 1   |
+    | 1      | -1/2 | 4      | -1/16 | 7      | 1/32 | 10     | 1/4  |        |     |
+    | 2      | -1/4 | 5      | -1/32 | 8      | 1/16 | 11     | 1/2  |        |     |
 
     The pacing rate is 1.25 · window / smoothed RTT (RFC 9002 7.7). During slow start actions have
     no effect.

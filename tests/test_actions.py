@@ -163,7 +163,11 @@ def scaled(window, exponent):
 
 
 def test_the_factors_of_window():
-    assert WINDOW_EXPONENTS == (-3, -2, -1, -0.5, -0.25, -0.1, 0, 0.1, 0.25, 0.5, 1, 2, 3)
+    assert WINDOW_EXPONENTS == (
+        *(-1 / 2**n for n in range(6)),
+        0,
+        *(1 / 2**n for n in reversed(range(6))),
+    )
     environment = gymnasium.make("quicgym/Window-v0")
     assert environment.action_space == gymnasium.spaces.Discrete(13)
 

@@ -42,8 +42,8 @@ inline constexpr std::array<std::string_view, 1> kSwitchingCoordinates{"controll
 
 // The place of a factor in kWindowExponents: the window is multiplied by 2 to its power.
 inline constexpr std::array<std::string_view, 1> kWindowCoordinates{"factor"};
-inline constexpr std::array<double, 13> kWindowExponents{-3.0, -2.0, -1.0, -0.5, -0.25, -0.1, 0.0,
-                                                         0.1,  0.25, 0.5,  1.0,  2.0,   3.0};
+inline constexpr std::array<double, 13> kWindowExponents{
+    -1.0, -0.5, -0.25, -0.125, -0.0625, -0.03125, 0.0, 0.03125, 0.0625, 0.125, 0.25, 0.5, 1.0};
 
 std::span<const std::string_view> coordinate_names(ActionKind kind);
 inline std::size_t action_size(ActionKind kind) {
