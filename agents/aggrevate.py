@@ -31,32 +31,15 @@ from quicgym.agents.advantage_regression import AdvantageRegression, check_count
 from quicgym.envs.actions import WINDOW_EXPONENTS
 from quicgym.envs.batch import INFO_COLUMNS
 from quicgym.envs.episodes import EpisodeChoice
+from quicgym.envs.fair_share import fair_window_bytes
 from quicgym.envs.observations import observation_names
 from quicgym.envs.sb3 import Sb3VecEnv
-from quicgym.envs.scenario import Scenario, ScenarioError
+from quicgym.envs.scenario import ScenarioError
 
 _EXPONENTS = np.array(WINDOW_EXPONENTS)
 _WINDOW = INFO_COLUMNS.index("flow_window_bytes")
 _Decide = Callable[[slice], np.ndarray]
 _Meet = Callable[[slice, np.ndarray], None]
-
-
-def fair_window_bytes(scenario: Scenario) -> float:
-    """Returns an equal part of the bottleneck's rate, times the agent's RTT without a queue.
-
-    Raises:
-        ScenarioError: The bottleneck has no rate: a trace, or a wireless LAN.
-    """
-    link, flows = scenario.bottleneck, [flow for _, flow in scenario.single_flows()]
-    if link is None or link.rate_mbps is None:
-        raise ScenarioError(
-            f"{scenario.name}: aggrevate asks for a path's fair share, and this one has no "
-            "rate_mbps; give scenarios that have"
-        )
-    agent = next(flow for flow in flows if flow.controller is None)
-    access = agent.access or scenario.access
-    rtt_s = 2e-3 * (link.delay_ms + 2 * access.delay_ms + agent.extra_delay_ms)
-    return link.rate_mbps * 125e3 / len(flows) * rtt_s
 
 
 class Aggrevate(AdvantageRegression):
@@ -161,6 +144,11 @@ class Aggrevate(AdvantageRegression):
             advantages.append(self._advantages(worth[path], window_bytes / fair_bytes[path]))
 
         yield self._play(visits, decide, meet)
+        if not any(map(len, observations)):
+            raise ScenarioError(
+                f"{visits[0].scenario.name}: slow start was not over in any of {len(visits)} "
+                "episodes, so there is nothing to learn from; give scenarios that last longer"
+            )
         self._add(np.concatenate(observations), np.concatenate(advantages))
 
     def _play_fixed(self, paths: Sequence[EpisodeChoice], fair_bytes: np.ndarray) -> np.ndarray:

@@ -5,7 +5,8 @@
 A policy that chooses can only know a path by what it observes. This says how often it would be
 level with a scenario's best baseline, as the leaderboard counts it, if it knew more than it can:
 which baseline is best on the same path with other seeds, or on paths that differ by 1%, or which
-controller is best from the second decision on, when the first 5 s were spent with IBCCA.
+controller is best from the second decision on, when the first 5 s were spent with IBCCA. And, for
+comparison, which window is best if it never changes.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from quicgym.agents.rollout import play_all
 from quicgym.console import progress_bar, wide_console
 from quicgym.controllers import switching_members
 from quicgym.envs.distributions import load_suite
+from quicgym.envs.fair_share import fair_window_bytes
 from quicgym.envs.observations import FRAME_FEATURES
 from quicgym.envs.scenario import Scenario
 
@@ -34,6 +36,8 @@ FIRST = "ibcca"
 NEARBY = 0.01
 """By how much a path may differ from another one, as a share of its rate and its delays."""
 NEARBY_START_S = 0.02
+WINDOWS = np.arange(-2.5, 3.1, 0.5)
+"""The fixed windows, as powers of 2 of the path's fair one."""
 
 
 @dataclass(frozen=True)
@@ -85,14 +89,31 @@ def rewards(
     policies: Sequence[Policy], scenarios: Sequence[Scenario], seeds: int, title: str
 ) -> np.ndarray:
     """Returns what each policy earns, of shape (policies, scenarios, seeds)."""
-    cells = [(scenario, seed) for scenario in scenarios for seed in range(seeds)]
-    table = np.zeros((len(policies), len(scenarios), seeds))
     with progress_bar(TextColumn(title)) as progress:
-        task = progress.add_task("", total=len(policies))
-        for row, policy in enumerate(policies):
-            played = play_all(policy, cells, threads=os.cpu_count() or 1)
-            table[row].flat = [episode.metrics["reward"] for episode in played]
-            progress.advance(task)
+        return np.stack(
+            [
+                played(policy, scenarios, seeds)
+                for policy in progress.track(policies, description="")
+            ]
+        )
+
+
+def played(policy: Policy, scenarios: Sequence[Scenario], seeds: int) -> np.ndarray:
+    """Returns what a policy earns, of shape (scenarios, seeds)."""
+    cells = [(scenario, seed) for scenario in scenarios for seed in range(seeds)]
+    episodes = play_all(policy, cells, threads=os.cpu_count() or 1)
+    earned = [episode.metrics["reward"] for episode in episodes]
+    return np.array(earned).reshape(len(scenarios), seeds)
+
+
+def rewards_of_windows(scenarios: Sequence[Scenario], seeds: int) -> np.ndarray:
+    """Returns what each fixed window earns, of shape (windows, scenarios, seeds)."""
+    table = np.zeros((len(WINDOWS), len(scenarios), seeds))
+    with progress_bar(TextColumn("fixed windows")) as progress:
+        for column, scenario in enumerate(progress.track(scenarios, description="")):
+            for row, window_bytes in enumerate(fair_window_bytes(scenario) * 2.0**WINDOWS):
+                policy = find_policy(f"guided:window_bytes={window_bytes:.0f}")
+                table[row, column] = played(policy, [scenario], seeds)
     return table
 
 
@@ -123,6 +144,7 @@ def choices(
         title = f"nearby paths {copy + 1} of {paths}"
         near.append(rewards(baselines, others, seeds, title).mean(axis=2))
     begun = rewards([Begun(name) for name in switching_members()], suite, seeds, "after 5 s")
+    windows = rewards_of_windows(suite, seeds)
 
     halves = [slice(0, seeds // 2), slice(seeds // 2, seeds)]
     best = own.mean(axis=2).max(axis=0)
@@ -143,6 +165,7 @@ def choices(
         "the same path, other seeds": by_other_seeds(own),
         f"paths within {NEARBY:.0%}": chosen(own.mean(axis=2), np.mean(near, axis=0), best),
         f"the same path, other seeds, after 5 s with {FIRST}": by_other_seeds(begun),
+        "the same path, other seeds, among fixed windows": by_other_seeds(windows),
         f"nothing: {FIRST} everywhere": (float(is_level(ibcca, best).mean()), float(ibcca.mean())),
     }.items():
         table.add_row(row, f"{100 * level:.0f}", f"{reward:.4f}")

@@ -9,6 +9,7 @@ from training import NEEDS_TRAIN
 
 from quicgym.envs.actions import WINDOW_EXPONENTS
 from quicgym.envs.batch import INFO_COLUMNS
+from quicgym.envs.fair_share import fair_window_bytes
 from quicgym.envs.observations import observation_names
 from quicgym.envs.scenario import Flow, ScenarioError
 
@@ -52,8 +53,6 @@ def paths(model, count):
 
 
 def test_a_fixed_window_is_what_its_name_says_to_the_end():
-    from quicgym.agents.aggrevate import fair_window_bytes
-
     model = make(simulations=5)
     fair_bytes = fair_window_bytes(ALONE)
     model._play_fixed(paths(model, 1), np.array([fair_bytes]))
@@ -63,8 +62,6 @@ def test_a_fixed_window_is_what_its_name_says_to_the_end():
 
 
 def test_alone_on_a_path_a_small_window_wastes_it_and_a_large_one_overflows_the_queue():
-    from quicgym.agents.aggrevate import fair_window_bytes
-
     model = make()
     worth = model._play_fixed(paths(model, 3), np.full(3, fair_window_bytes(ALONE)))
     assert worth.shape == (3, 5)
@@ -72,20 +69,10 @@ def test_alone_on_a_path_a_small_window_wastes_it_and_a_large_one_overflows_the_
     assert (worth[:, 2] > worth[:, 4] + 0.2).all()
 
 
-def test_the_fair_share_is_an_equal_part_of_the_bandwidth_delay_product():
-    from quicgym.agents.aggrevate import fair_window_bytes
-
-    shared = helper.scenario(
-        flow_list=(
-            Flow(name="agent", extra_delay_ms=5),
-            Flow(name="other", controller="cubic", extra_delay_ms=50),
-        )
-    )
-    # 8 Mbps for two, 40 ms of the scenario and 10 ms of the agent's own.
-    assert fair_window_bytes(shared) == pytest.approx(8e6 / 8 / 2 * 0.05)
-    traced = shared.bottleneck.model_copy(update={"rate_mbps": None})
-    with pytest.raises(ScenarioError, match="rate_mbps"):
-        fair_window_bytes(shared.model_copy(update={"bottleneck": traced}))
+def test_scenarios_in_which_slow_start_never_ends_are_named():
+    brief = helper.scenario(duration_s=0.3, flow_list=(Flow(name="agent"),))
+    with pytest.raises(ScenarioError, match="slow start was not over in any of 8 episodes"):
+        learned(make(scenario=brief), 1)
 
 
 def test_a_factor_is_worth_what_the_window_that_it_leads_to_has_earned():
@@ -118,8 +105,6 @@ def test_a_part_of_the_decisions_is_kept_and_all_are_counted():
 
 
 def test_it_learns_to_fill_the_path_and_no_more():
-    from quicgym.agents.aggrevate import fair_window_bytes
-
     model = make(16, paths=8, n_updates=150, batch_size=128, kept=1.0, learning_rate=3e-3)
     untrained = next(model._compare(np.random.default_rng(1))).mean()
     learned(model, 6000)

@@ -41,6 +41,17 @@ def test_the_first_5_s_are_ibccas():
     )
 
 
+def test_a_fixed_window_is_a_power_of_2_of_the_fair_share():
+    # Alone and below a BDP the throughput is in proportion, or less, for ACKs are delayed.
+    alone = helper.scenario(duration_s=6.0, loss=0, flow_list=(Flow(name="agent"),))
+    earned = choices.rewards_of_windows([alone], 2)
+    assert earned.shape == (len(choices.WINDOWS), 1, 2)
+    by_window = dict(zip(choices.WINDOWS.tolist(), earned.mean(axis=(1, 2)), strict=True))
+    assert 0.5 * 2**-2.5 < by_window[-2.5] < 2**-2.5
+    assert 0.7 * 2**-1.0 < by_window[-1.0] < 2**-1.0
+    assert by_window[0.5] > 0.9 > by_window[3.0]
+
+
 def test_a_choice_earns_what_was_chosen_and_is_level_where_it_is_the_best():
     earned = np.array([[0.5, 0.1, 0.995], [0.4, 0.2, 1.0]])
     best = earned.max(axis=0)
@@ -54,5 +65,5 @@ def test_the_command_prints_a_row_for_each_choice(monkeypatch, capsys):
     monkeypatch.setattr(choices, "SUITE", "ebcc-single")
     choices.choices(seeds=2, paths=1)
     rows = [line for line in capsys.readouterr().out.splitlines() if "│" in line]
-    assert len(rows) == 5
+    assert len(rows) == 6
     assert "100" in rows[0] and "nothing: ibcca everywhere" in rows[-1]

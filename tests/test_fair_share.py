@@ -1,0 +1,24 @@
+"""The window with which a flow takes an equal part of its path."""
+
+import environments as helper
+import pytest
+
+from quicgym.envs.fair_share import fair_window_bytes
+from quicgym.envs.scenario import Flow, ScenarioError
+
+
+def test_the_fair_share_is_an_equal_part_of_the_bandwidth_delay_product():
+    shared = helper.scenario(
+        flow_list=(
+            Flow(name="agent", extra_delay_ms=5),
+            Flow(name="other", controller="cubic", extra_delay_ms=50),
+        )
+    )
+    # 8 Mbps for two, 40 ms of the scenario and 10 ms of the agent's own.
+    assert fair_window_bytes(shared) == pytest.approx(8e6 / 8 / 2 * 0.05)
+    traced = shared.bottleneck.model_copy(update={"rate_mbps": None})
+    with pytest.raises(ScenarioError, match="rate_mbps"):
+        fair_window_bytes(shared.model_copy(update={"bottleneck": traced}))
+    taken = helper.scenario(flow_list=(Flow(name="other", controller="cubic"),))
+    with pytest.raises(ScenarioError, match="names its controller"):
+        fair_window_bytes(taken)
