@@ -16,6 +16,7 @@ constexpr int kEnoughSamples = 8;  // as RFC 9406 4.2, N_RTT_SAMPLE
 constexpr double kFullLossRate = 0.1;
 constexpr double kFullGrowth = 1.25;  // BBR draft-00 4.3.2.2, like the next
 constexpr int kFullRounds = 3;
+constexpr double kFullWindowGain = 1.25;  // of the BDP: ACKs are delayed, and payload is not all that is sent
 
 const ParameterTable<GuidedParameters>& table() {
     using P = GuidedParameters;
@@ -54,6 +55,7 @@ bool FullPath::on_ack(const AckEvent& event, std::uint64_t window_bytes) {
         delayed_in_a_row_ = delayed ? delayed_in_a_row_ + 1 : 0;
     }
     round_rate_ = std::max(round_rate_, event.sample.delivery_rate);
+    highest_rate_ = std::max(highest_rate_, round_rate_);
     lost_bytes_ += event.newly_lost_bytes;
     app_limited_ = app_limited_ || event.sample.app_limited;
     return full || delayed_in_a_row_ >= kEnoughSamples ||
@@ -72,7 +74,14 @@ void Guided::on_ack(const AckEvent& event) {
     pacing_.update_rtt(event.smoothed_rtt);
     if (slow_start_) {
         slow_start_ = !full_path_.on_ack(event, window_bytes_);
-        if (slow_start_ && !event.app_limited) window_bytes_ += event.newly_acked_bytes;
+        if (!slow_start_) {
+            // What is seen is an RTT old, and the window has grown since.
+            const double bdp = full_path_.highest_rate() * static_cast<double>(min_rtt_) * 1e-9;
+            window_bytes_ = std::clamp(static_cast<std::uint64_t>(kFullWindowGain * bdp),
+                                       kMinimumWindowDatagrams * max_datagram_bytes_, window_bytes_);
+        } else if (!event.app_limited) {
+            window_bytes_ += event.newly_acked_bytes;
+        }
     }
     update_pacing_rate();
 }

@@ -13,6 +13,7 @@ class FullPath {
 public:
     // Returns whether it is, as far as is known with this ACK.
     bool on_ack(const AckEvent& event, std::uint64_t window_bytes);
+    double highest_rate() const { return highest_rate_; }  // of all delivery rates, bytes per second
 
 private:
     std::uint64_t round_window_bytes_ = 0;  // when the round began
@@ -21,7 +22,8 @@ private:
     double round_rate_ = 0.0;               // highest of this round, bytes per second
     std::uint64_t lost_bytes_ = 0;          // in this round
     bool app_limited_ = false;              // a rate that the application limits need not grow
-    double full_rate_ = 0.0;                // the rate when it last grew by a quarter
+    double highest_rate_ = 0.0;
+    double full_rate_ = 0.0;  // the rate when it last grew by a quarter
     int rounds_without_growth_ = 0;
 };
 

@@ -59,9 +59,10 @@ class WindowEnv(CongestionControlEnv):
 
     The agent's flow is about to open its connection, in slow start (RFC 9002 7.3.1). A few random
     losses do not end that. RTTs above 1.5 times the minimum do, eight in a row or all of a round,
-    and more than a tenth of the window lost in a round, the third round without a delivery rate a
-    quarter higher (those that the application limits do not count), ECN-CE and persistent
-    congestion.
+    and more than a tenth of the window lost in a round, or the third round without a delivery rate
+    a quarter higher (those that the application limits do not count); then the window becomes 1.25
+    times the highest delivery rate times the minimum RTT. ECN-CE and persistent congestion end it
+    too.
 
     ## Episode End
 
