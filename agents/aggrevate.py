@@ -25,7 +25,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import torch
 
 from quicgym.agents.advantage_regression import AdvantageRegression, check_counts
 from quicgym.envs.actions import WINDOW_EXPONENTS
@@ -113,9 +112,8 @@ class Aggrevate(AdvantageRegression):
         self._exploration, self._kept = exploration, kept
         names = observation_names(1, "window")
         self._slow_start = names.index("slow_start") - len(names)  # from the end
-        last: Any = self.policy.action_net
-        with torch.no_grad():  # begins small: a window that only grows takes for ever to simulate
-            last.bias[WINDOW_EXPONENTS.index(-0.125)] += 0.05
+        # Begins small: a window that only grows takes for ever to simulate.
+        self._lean_towards(WINDOW_EXPONENTS.index(-0.125))
 
     def _compare(self, random: np.random.Generator) -> Iterator[np.ndarray]:
         paths = [self._batch.source.draw(random, None) for _ in range(self._paths)]

@@ -110,10 +110,9 @@ class GruFeatures(_Features):
 
     def encode(self, condensed: torch.Tensor) -> torch.Tensor:
         """Maps (rows, observation_size) to (rows, size)."""
-        length, frame = self.frames
-        history = condensed[:, : length * frame].reshape(-1, length, frame)
+        history, rest = _split(condensed, self.frames)
         _, last = self.unit(history)
-        return torch.cat([last[0], condensed[:, length * frame :]], dim=1)
+        return torch.cat([last[0], rest], dim=1)
 
 
 class PyramidFeatures(_Features):
@@ -145,14 +144,13 @@ class PyramidFeatures(_Features):
 
     def condense(self, observations: torch.Tensor) -> torch.Tensor:
         """Maps (rows, observation_size) to (rows, means and the rest)."""
-        length, frame = self.frames
-        history = observations[:, : length * frame].reshape(-1, length, frame)
+        history, rest = _split(observations, self.frames)
         means = torch.stack(
             [history[:, first:last].mean(dim=1) for first, last in self.spans], dim=1
         )
         means[..., self.ratios] = (means[..., self.ratios] + 2.0**-5).log2()
         means[..., self.loss] = 3.0 * means[..., self.loss].sqrt()
-        return torch.cat([means.flatten(1), observations[:, length * frame :]], dim=1)
+        return torch.cat([means.flatten(1), rest], dim=1)
 
     def encode(self, condensed: torch.Tensor) -> torch.Tensor:
         """Maps (rows, means and the rest) to (rows, size)."""
@@ -161,6 +159,15 @@ class PyramidFeatures(_Features):
 
 
 _RATIOS = ("send_rate", "pacing_rate", "rtt", "in_flight", "window")
+
+
+def _split(
+    observations: torch.Tensor, frames: tuple[int, int]
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The frames of the history, of shape (rows, frames, features), and the rest."""
+    length, features = frames
+    end = length * features
+    return observations[:, :end].reshape(-1, length, features), observations[:, end:]
 
 
 def _spans(length: int) -> list[tuple[int, int]]:

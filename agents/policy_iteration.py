@@ -28,7 +28,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-import torch
 
 from quicgym.agents.advantage_regression import AdvantageRegression, check_counts
 from quicgym.controllers import switching_members
@@ -120,9 +119,7 @@ class DirectPolicyIteration(AdvantageRegression):
         place = switching_members().index(controller)
         if place not in self._choices:
             raise ValueError(f"start.preset = {controller!r} is not among the controllers compared")
-        last: Any = self.policy.action_net
-        with torch.no_grad():
-            last.bias[place] += 0.05
+        self._lean_towards(place)
 
     def _compare(self, random: np.random.Generator) -> Iterator[np.ndarray]:
         side_by_side = len(self._batch.selected) // len(self._choices)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import environments as helper
 import numpy as np
 import pytest
-from training import NEEDS_TRAIN
+from training import NEEDS_TRAIN, learned
 
 from quicgym.envs.actions import WINDOW_EXPONENTS
 from quicgym.envs.batch import INFO_COLUMNS
@@ -37,14 +37,6 @@ def make(simulations=8, scenario=ALONE, **arguments):
         seed=1,
         device="cpu",
     )
-
-
-def learned(model, steps):
-    from stable_baselines3.common.logger import Logger
-
-    model.set_logger(Logger(folder=None, output_formats=[]))
-    np.random.seed(5)
-    return model.learn(steps)
 
 
 def paths(model, count):

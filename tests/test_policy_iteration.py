@@ -5,7 +5,7 @@ from __future__ import annotations
 import environments as helper
 import numpy as np
 import pytest
-from training import NEEDS_TRAIN
+from training import NEEDS_TRAIN, learned
 
 from quicgym.agents.policies import Decisions
 from quicgym.agents.rollout import play
@@ -48,14 +48,6 @@ def make(simulations=6, scenario=SCENARIO, **arguments):
         seed=1,
         device="cpu",
     )
-
-
-def learned(model, steps):
-    from stable_baselines3.common.logger import Logger
-
-    model.set_logger(Logger(folder=None, output_formats=[]))
-    np.random.seed(5)
-    return model.learn(steps)
 
 
 class Scripted:

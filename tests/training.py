@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 
@@ -92,3 +93,12 @@ def train(folder: Path, *arguments: str | Path, **options: Any) -> subprocess.Co
     return subprocess.run(
         command(*arguments), cwd=folder, capture_output=True, text=True, timeout=300, **options
     )
+
+
+def learned(model: Any, steps: int) -> Any:
+    """Trains a model in this process, with the same random numbers for every caller."""
+    from stable_baselines3.common.logger import Logger
+
+    model.set_logger(Logger(folder=None, output_formats=[]))
+    np.random.seed(5)
+    return model.learn(steps)

@@ -58,7 +58,7 @@ inline bool is_relative(ActionKind kind) {
 // Throws std::invalid_argument, naming the row, unless all coordinates are numbers from -1 to 1, or a
 // place where there are choices.
 void check_action(ActionKind kind, std::size_t row, std::span<const float> coordinates);
-// What an observation shows of the action in force: coordinates, or a 1 in the controller's place.
+// What an observation shows of the action in force: coordinates, or a 1 in the choice's place.
 std::size_t shown_size(ActionKind kind);
 
 // Fills `values` with the parameters named above; no allocation once it has them.
