@@ -4,11 +4,11 @@ For a path whose rate and flows are known, the best window is easily found: play
 with each of a row of windows. A policy does not know the path. So paths are drawn; each is played
 with fixed windows, from a small part of the path's fair share to a multiple of it, and then by the
 policy of the day. At the decisions that the policy met, every factor that it could have chosen is
-worth what the window that it leads to has earned as a fixed one; the window, that is, to which it
-leads when it is taken a few times. So factors have windows far away in view, where the difference
-is large, and the policy goes there in steps, deciding anew at each. What factors are worth is what
-the network learns to predict from the observation, over all decisions so far; the policy chooses
-the one with the highest prediction.
+worth what the window that it leads to has earned as a fixed one from that time on; the window, that
+is, to which it leads when it is taken a few times. So factors have windows far away in view, where
+the difference is large, and the policy goes there in steps, deciding anew at each. What factors are
+worth is what the network learns to predict from the observation, over all decisions so far; the
+policy chooses the one with the highest prediction.
 
 Of what cannot be observed, such as the number of the other flows, a prediction is the mean over
 what it may be. A window that is worth trying for what it would show is worth no more than others
@@ -22,7 +22,7 @@ the beginning and tell of every decision on the path.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,6 +39,25 @@ _EXPONENTS = np.array(WINDOW_EXPONENTS)
 _WINDOW = INFO_COLUMNS.index("flow_window_bytes")
 _Decide = Callable[[slice], np.ndarray]
 _Meet = Callable[[slice, np.ndarray], None]
+
+
+class _Course(NamedTuple):
+    """Of episodes: columns, and a row for the beginning and for each step of the longest."""
+
+    times_s: np.ndarray
+    earned: np.ndarray  # reward · s, since the beginning
+
+    def means(self) -> np.ndarray:
+        """Returns the mean reward of each episode, over its time."""
+        result: np.ndarray = self.earned[-1] / (self.times_s[-1] - self.times_s[0])
+        return result
+
+    def means_from(self, episode: int, times_s: np.ndarray) -> np.ndarray:
+        """Returns the mean reward of an episode from these times to its end."""
+        at_s, earned = self.times_s[:, episode], self.earned[:, episode]
+        begin_s = np.minimum(times_s, at_s[at_s < at_s[-1]][-1])  # its last step at least
+        result: np.ndarray = earned[-1] - np.interp(begin_s, at_s, earned)
+        return result / (at_s[-1] - begin_s)
 
 
 class Aggrevate(AdvantageRegression):
@@ -79,7 +98,7 @@ class Aggrevate(AdvantageRegression):
         kept: float = 0.15,
         n_updates: int = 400,
         batch_size: int = 1024,
-        weight_decay: float = 0.01,
+        weight_decay: float = 1.0,
         policy_kwargs: dict[str, Any] | None = None,
         seed: int | None = None,
         device: str = "auto",
@@ -118,14 +137,14 @@ class Aggrevate(AdvantageRegression):
     def _compare(self, random: np.random.Generator) -> Iterator[np.ndarray]:
         paths = [self._batch.source.draw(random, None) for _ in range(self._paths)]
         fair_bytes = np.array([fair_window_bytes(path.scenario) for path in paths])
-        worth = self._play_fixed(paths, fair_bytes)
+        fixed = self._play_fixed(paths, fair_bytes)
         visits = [
             EpisodeChoice(path.scenario, int(random.integers(2**63)))
             for path in paths
             for _ in range(self._visits)
         ]
         wanders = random.random(len(visits)) * self._exploration
-        observations, advantages = [], []
+        observations, met_paths, times_s, windows_bytes = [], [], [], []
 
         def decide(part: slice) -> np.ndarray:
             greedy = self._greedy(self._batch.observations[: part.stop - part.start])
@@ -136,21 +155,24 @@ class Aggrevate(AdvantageRegression):
             rows = self._batch.observations[: part.stop - part.start]
             met = runs & (rows[:, self._slow_start] == 0)  # there no action has an effect
             met &= random.random(len(rows)) < self._kept
-            path = np.arange(part.start, part.stop)[met] // self._visits
-            window_bytes = self._batch.info[: len(rows), _WINDOW][met]
             observations.append(rows[met])
-            advantages.append(self._advantages(worth[path], window_bytes / fair_bytes[path]))
+            met_paths.append(np.arange(part.start, part.stop)[met] // self._visits)
+            times_s.append(self._times()[: len(rows)][met])
+            windows_bytes.append(self._batch.info[: len(rows), _WINDOW][met])
 
-        yield self._play(visits, decide, meet)
+        yield self._play(visits, decide, meet).means()
         if not any(map(len, observations)):
             raise ScenarioError(
                 f"{visits[0].scenario.name}: slow start was not over in any of {len(visits)} "
                 "episodes, so there is nothing to learn from; give scenarios that last longer"
             )
-        self._add(np.concatenate(observations), np.concatenate(advantages))
+        path = np.concatenate(met_paths)
+        worth = self._worth(fixed, path, np.concatenate(times_s))
+        shares = np.concatenate(windows_bytes) / fair_bytes[path]
+        self._add(np.concatenate(observations), self._advantages(worth, shares))
 
-    def _play_fixed(self, paths: Sequence[EpisodeChoice], fair_bytes: np.ndarray) -> np.ndarray:
-        """Returns what each path earned with each window, of shape (paths, windows)."""
+    def _play_fixed(self, paths: Sequence[EpisodeChoice], fair_bytes: np.ndarray) -> _Course:
+        """Plays each path with each window; the windows of a path are side by side."""
         episodes = [path for path in paths for _ in self._windows]
         targets = (fair_bytes[:, None] * 2.0**self._windows).ravel()
 
@@ -160,7 +182,16 @@ class Aggrevate(AdvantageRegression):
             nearest: np.ndarray = np.abs(missing[:, None] - _EXPONENTS).argmin(axis=1)
             return nearest
 
-        return self._play(episodes, decide).reshape(len(paths), len(self._windows))
+        return self._play(episodes, decide)
+
+    def _worth(self, fixed: _Course, path: np.ndarray, times_s: np.ndarray) -> np.ndarray:
+        """Returns what the windows earned from these times on, of shape (times, windows)."""
+        result = np.empty((len(path), len(self._windows)))
+        for episode in range(fixed.times_s.shape[1]):
+            number, window = divmod(episode, len(self._windows))
+            here = path == number
+            result[here, window] = fixed.means_from(episode, times_s[here])
+        return result
 
     def _advantages(self, worth: np.ndarray, shares: np.ndarray) -> np.ndarray:
         """Returns how much better than on average each factor is at windows of these shares.
@@ -178,22 +209,23 @@ class Aggrevate(AdvantageRegression):
 
     def _play(
         self, episodes: Sequence[EpisodeChoice], decide: _Decide, meet: _Meet | None = None
-    ) -> np.ndarray:
-        """Returns what each episode earned, as a mean over its time.
+    ) -> _Course:
+        """Plays episodes to their ends.
 
         Args:
             episodes: As many as there are simulations are played side by side.
             decide: Returns an action for each episode of a part, which is the one in `_batch`.
             meet: Is told of each decision before it is made, and which episodes still run.
         """
-        batch, earned = self._batch, np.zeros(len(episodes))
+        batch = self._batch
+        all_times_s, all_earned = [], []
         actions = np.zeros(len(batch.selected), dtype=np.int64)
         for first in range(0, len(episodes), len(batch.selected)):
             part = slice(first, min(first + len(batch.selected), len(episodes)))
             count = part.stop - first
             batch.begin_chosen(range(count), episodes[part])
             batch.selected[:] = np.arange(len(batch.selected)) < count
-            begin_s = now_s = self._times()[:count]
+            times_s, earned = [self._times()[:count]], [np.zeros(count)]
             while batch.selected.any():
                 runs = batch.selected[:count].copy()
                 if meet is not None:
@@ -201,9 +233,18 @@ class Aggrevate(AdvantageRegression):
                 actions[:count] = decide(part)
                 batch.set_actions(actions)
                 batch.step()
-                before_s, now_s = now_s, self._times()[:count]
-                earned[part] += batch.rewards[:count] * (now_s - before_s)
+                times_s.append(self._times()[:count])  # stands still where an episode has ended
+                earned.append(earned[-1] + batch.rewards[:count] * (times_s[-1] - times_s[-2]))
                 self.num_timesteps += int(runs.sum())
                 batch.selected[:] &= ~(batch.terminations | batch.truncations)
-            earned[part] /= now_s - begin_s
-        return earned
+            all_times_s.append(np.stack(times_s))
+            all_earned.append(np.stack(earned))
+        return _Course(_side_by_side(all_times_s), _side_by_side(all_earned))
+
+
+def _side_by_side(parts: Sequence[np.ndarray]) -> np.ndarray:
+    """Joins columns; those that are shorter keep their last value."""
+    rows = max(map(len, parts))
+    return np.concatenate(
+        [np.pad(part, ((0, rows - len(part)), (0, 0)), mode="edge") for part in parts], axis=1
+    )

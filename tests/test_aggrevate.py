@@ -11,7 +11,7 @@ from quicgym.envs.actions import WINDOW_EXPONENTS
 from quicgym.envs.batch import INFO_COLUMNS
 from quicgym.envs.fair_share import fair_window_bytes
 from quicgym.envs.observations import observation_names
-from quicgym.envs.scenario import Flow, ScenarioError
+from quicgym.envs.scenario import Flow, RateStep, ScenarioError
 
 pytestmark = NEEDS_TRAIN
 
@@ -55,10 +55,45 @@ def test_a_fixed_window_is_what_its_name_says_to_the_end():
 
 def test_alone_on_a_path_a_small_window_wastes_it_and_a_large_one_overflows_the_queue():
     model = make()
-    worth = model._play_fixed(paths(model, 3), np.full(3, fair_window_bytes(ALONE)))
-    assert worth.shape == (3, 5)
+    fixed = model._play_fixed(paths(model, 3), np.full(3, fair_window_bytes(ALONE)))
+    worth = fixed.means().reshape(3, 5)
     assert (worth[:, 2] > worth[:, 0] + 0.2).all()
     assert (worth[:, 2] > worth[:, 4] + 0.2).all()
+
+
+def test_what_a_window_earns_from_a_time_on_leaves_out_what_came_before():
+    from quicgym.agents.aggrevate import _Course
+
+    times_s = np.array([[2.0, 2.0], [3.0, 4.0], [4.0, 4.0], [6.0, 4.0]])  # the second ends at 4 s
+    earned = np.array([[0.0, 0.0], [1.0, 1.0], [1.0, 1.0], [5.0, 1.0]])
+    course = _Course(times_s, earned)
+    assert course.means() == pytest.approx([1.25, 0.5])
+    assert course.means_from(0, np.array([2.0, 3.0, 3.5, 5.0])) == pytest.approx(
+        [1.25, 4 / 3, 4 / 2.5, 2.0]
+    )
+    assert course.means_from(0, np.array([4.0, 7.0])) == pytest.approx([2.0, 2.0])  # the last step
+    assert course.means_from(1, np.array([2.0, 3.0, 5.0])) == pytest.approx([0.5, 0.5, 0.5])
+
+
+def test_on_a_path_that_becomes_slower_a_large_window_is_worth_less_from_then_on():
+    link = ALONE.bottleneck.model_copy(
+        update={"rate_schedule": (RateStep(at_s=1.5, rate_mbps=2.0),)}
+    )
+    slower = ALONE.model_copy(update={"bottleneck": link})
+    model = make(scenario=slower, windows=[-3, -2, -1, 0, 1, 3])
+    fixed = model._play_fixed(paths(model, 1), np.array([fair_window_bytes(slower)]))
+    worth = model._worth(fixed, np.array([0, 0]), np.array([0.0, 2.0]))
+    smaller, fair, twice = worth.T[2:5]  # a half, the whole and twice the share at the beginning
+    assert fair[0] > smaller[0] + 0.1
+    assert fair[1] < smaller[1] + 0.01
+    assert twice[1] < twice[0] - 0.1
+
+
+def test_parts_that_end_sooner_stand_still():
+    model = make(simulations=3)
+    fixed = model._play_fixed(paths(model, 1), np.array([fair_window_bytes(ALONE)]))
+    assert fixed.times_s.shape == fixed.earned.shape == (31, 5)  # in two parts
+    assert (fixed.times_s[-1] == 3.0).all()
 
 
 def test_scenarios_in_which_slow_start_never_ends_are_named():
@@ -101,7 +136,8 @@ def test_it_learns_to_fill_the_path_and_no_more():
     untrained = next(model._compare(np.random.default_rng(1))).mean()
     learned(model, 6000)
     own = next(model._compare(np.random.default_rng(1))).mean()
-    best = model._play_fixed(paths(model, 3), np.full(3, fair_window_bytes(ALONE))).max()
+    fixed = model._play_fixed(paths(model, 3), np.full(3, fair_window_bytes(ALONE)))
+    best = fixed.means().max()
     assert own > untrained + 0.2
     assert own > 0.8 * best
 
