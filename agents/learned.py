@@ -35,14 +35,9 @@ from quicgym.agents.networks import ACTIVATIONS, Actor, Architecture
 from quicgym.agents.policies import PRETRAINED, Decisions, pretrained_names
 from quicgym.envs.actions import ACTION_VERSION, action_space
 from quicgym.envs.observations import OBSERVATION_VERSION, observation_space
+from quicgym.envs.registration import BY_KIND, CLASSES, ENVIRONMENTS
 from quicgym.envs.scenario import closest
 
-ENVIRONMENT_KINDS = {
-    "quicgym/Tuning-v0": "tuning",
-    "quicgym/Rate-v0": "rate",
-    "quicgym/Switch-v0": "switching",
-    "quicgym/Window-v0": "window",
-}
 _Size = Annotated[int, Field(ge=1, le=65_536)]
 
 
@@ -81,7 +76,7 @@ class PolicyDescription(_Model):
     format: Literal["quicgym-policy-1"] = "quicgym-policy-1"
     name: str = Field(min_length=1, max_length=100)
     description: str = ""
-    environment: Literal[tuple(ENVIRONMENT_KINDS)]  # type: ignore[valid-type]
+    environment: Literal[ENVIRONMENTS]  # type: ignore[valid-type]
     observation_version: int
     action_version: int
     decision_interval_ms: float = Field(gt=0)
@@ -95,7 +90,7 @@ class PolicyDescription(_Model):
     def decisions(self) -> Decisions:
         """What the policy decides, how often, and on what."""
         return Decisions(
-            ENVIRONMENT_KINDS[self.environment],
+            CLASSES[self.environment].kind,
             self.decision_interval_ms,
             self.decision_interval_rtts,
             self.history_length,
@@ -203,7 +198,7 @@ def save_policy(
     """
     tensors = {name: tensor.contiguous() for name, tensor in policy.actor.state_dict().items()}
     data = safetensors.torch.save(tensors)
-    environments = {kind: name for name, kind in ENVIRONMENT_KINDS.items()}
+    environments = {environment.kind: name for name, environment in CLASSES.items()}
     description = PolicyDescription(
         name=policy.name,
         environment=environments[policy.decisions.kind],
@@ -304,7 +299,7 @@ def _load_zip(path: Path, trusted: bool) -> _Sb3Policy:
     if algorithm is None:
         raise PolicyError(f"{path}: is no model of PPO, SAC or TD3")
     model = algorithm.load(path, device="cpu")
-    for kind in ENVIRONMENT_KINDS.values():
+    for kind in BY_KIND:
         decisions = Decisions(kind)
         if model.observation_space == observation_space(
             decisions.history_length, kind

@@ -18,19 +18,11 @@ from quicgym.agents.policies import Policy
 from quicgym.envs.batch import INFO_COLUMNS, EpisodeBatch
 from quicgym.envs.conversion import nanoseconds
 from quicgym.envs.episodes import EpisodeChoice, EpisodeSource
-from quicgym.envs.rate import RateEnv
+from quicgym.envs.registration import BY_KIND
 from quicgym.envs.result import FlowResult, jain, mean_of, measure_flow
 from quicgym.envs.rewards import Reward
 from quicgym.envs.scenario import Scenario
-from quicgym.envs.switch import SwitchEnv
-from quicgym.envs.tuning import TuningEnv
-from quicgym.envs.window import WindowEnv
 
-CONTROLLERS = {
-    environment.kind: environment.controller
-    for environment in (TuningEnv, RateEnv, SwitchEnv, WindowEnv)
-}
-"""What an agent's flow runs, by the kind of its actions."""
 REWARD_TERMS = ("throughput_share", "loss_rate", "jain_of_intervals")
 REWARD_INTERVAL_MS = 100.0
 """Over which the reward's terms are taken, however long a policy's decisions last."""
@@ -131,7 +123,7 @@ def _play(
     decisions, options = policy.decisions, policy.options or {}
     batch = EpisodeBatch(
         decisions.kind,
-        EpisodeSource(cells[0][0], engine, CONTROLLERS[decisions.kind], every_flow=True),
+        EpisodeSource(cells[0][0], engine, BY_KIND[decisions.kind].controller, every_flow=True),
         len(cells),
         threads,
         **decisions.arguments,

@@ -37,11 +37,7 @@ from quicgym import __version__, _core
 from quicgym.agents.advantage_regression import AdvantageRegression
 from quicgym.agents.aggrevate import Aggrevate
 from quicgym.agents.evaluation import evaluate_here
-from quicgym.agents.learned import (
-    ENVIRONMENT_KINDS,
-    LearnedPolicy,
-    save_policy,
-)
+from quicgym.agents.learned import LearnedPolicy, save_policy
 from quicgym.agents.networks import Architecture
 from quicgym.agents.policies import Decisions
 from quicgym.agents.policy_iteration import DirectPolicyIteration
@@ -61,6 +57,7 @@ from quicgym.console import say
 from quicgym.controllers import switching_members
 from quicgym.envs.actions import preset_action
 from quicgym.envs.distributions import episodes_of, load_suite
+from quicgym.envs.registration import CLASSES
 from quicgym.envs.rewards import Reward
 from quicgym.envs.sb3 import Sb3VecEnv, make_sb3
 from quicgym.envs.scenario import closest
@@ -269,7 +266,7 @@ def decisions_of(config: TrainingConfig) -> Decisions:
     """Returns what the trained policy decides, how often, and on what."""
     environment = config.environment
     return Decisions(
-        ENVIRONMENT_KINDS[environment.id],
+        CLASSES[environment.id].kind,
         environment.decision_interval_ms,
         environment.decision_interval_rtts,
         environment.history_length,
@@ -284,7 +281,7 @@ def architecture_of(config: TrainingConfig) -> Architecture:
         network.extractor_sizes,
         network.hidden_sizes,
         network.activation,
-        output_of(config.algorithm, ENVIRONMENT_KINDS[config.environment.id]),
+        output_of(config.algorithm, CLASSES[config.environment.id].kind),
     )
 
 

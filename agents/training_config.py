@@ -17,6 +17,7 @@ from quicgym.configs import TRAINING
 from quicgym.configs.names import yaml_names
 from quicgym.controllers import switching_members
 from quicgym.envs.actions import PRESETS, preset_action
+from quicgym.envs.registration import ENVIRONMENTS
 from quicgym.envs.rewards import REWARDS
 from quicgym.envs.scenario import closest
 from quicgym.errors import UserError
@@ -24,12 +25,9 @@ from quicgym.errors import UserError
 Algorithm = Literal["ppo", "sac", "td3", "dpi", "aggrevate"]
 PRESETS_OF: dict[str, tuple[str, ...]] = {
     "quicgym/Tuning-v0": PRESETS,
-    "quicgym/Rate-v0": (),
     "quicgym/Switch-v0": switching_members(),
-    "quicgym/Window-v0": (),
 }
 DISCRETE = SWITCH, WINDOW = "quicgym/Switch-v0", "quicgym/Window-v0"
-ENVIRONMENT_IDS = tuple(PRESETS_OF)
 
 
 class ConfigError(UserError, ValueError):
@@ -57,7 +55,7 @@ class EnvironmentConfig(_Model):
         reward_per_flow: Each flow earns its own.
     """
 
-    id: Literal[ENVIRONMENT_IDS] = "quicgym/Tuning-v0"  # type: ignore[valid-type]
+    id: Literal[ENVIRONMENTS] = "quicgym/Tuning-v0"  # type: ignore[valid-type]
     scenario: str = "training"
     simulations: int = Field(default=128, ge=1, le=65_536)
     threads: int | None = Field(default=None, ge=1)
@@ -158,7 +156,7 @@ class TrainingConfig(_Model):
 
     @model_validator(mode="after")
     def _possible(self) -> TrainingConfig:
-        presets = PRESETS_OF[self.environment.id]
+        presets = PRESETS_OF.get(self.environment.id, ())
         if self.start.preset is not None and self.start.preset not in presets:
             raise ValueError(
                 f"start.preset = {self.start.preset!r} is none of {self.environment.id}; "

@@ -21,21 +21,10 @@ except ImportError as error:
 from quicgym.envs.actions import choices
 from quicgym.envs.batch import INFO_COLUMNS, EpisodeBatch
 from quicgym.envs.conversion import ControllerChoice
-from quicgym.envs.environment import CongestionControlEnv
 from quicgym.envs.episodes import RESET_OPTIONS, EpisodeSource
-from quicgym.envs.rate import RateEnv
+from quicgym.envs.registration import BY_KIND
 from quicgym.envs.rewards import Reward, RewardFunction
 from quicgym.envs.scenario import Scenario, closest
-from quicgym.envs.switch import SwitchEnv
-from quicgym.envs.tuning import TuningEnv
-from quicgym.envs.window import WindowEnv
-
-KINDS: dict[str, type[CongestionControlEnv]] = {
-    "tuning": TuningEnv,
-    "rate": RateEnv,
-    "switching": SwitchEnv,
-    "window": WindowEnv,
-}
 
 
 class ParallelCongestionControlEnv(ParallelEnv[str, np.ndarray, Any]):
@@ -76,12 +65,12 @@ class ParallelCongestionControlEnv(ParallelEnv[str, np.ndarray, Any]):
         record_deliveries: bool = False,
     ) -> None:
         """Checks the arguments; the first episode begins with `reset`."""
-        if kind not in KINDS:
-            raise ValueError(f"unknown kind {kind!r}; {closest(kind, KINDS)}")
+        if kind not in BY_KIND:
+            raise ValueError(f"unknown kind {kind!r}; {closest(kind, BY_KIND)}")
         source = EpisodeSource(
             scenario,
             engine,
-            KINDS[kind].controller,
+            BY_KIND[kind].controller,
             every_flow=True,
             other_controllers=other_controllers,
             episode_s=episode_s,

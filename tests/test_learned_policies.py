@@ -10,6 +10,7 @@ from training import NEEDS_TRAIN
 
 import quicgym
 from quicgym.agents.policies import pretrained_names
+from quicgym.envs.registration import CLASSES
 
 pytestmark = NEEDS_TRAIN
 
@@ -32,14 +33,13 @@ CASES = [
 
 def make(algorithm="ppo", environment="quicgym/Tuning-v0", extractor="mlp", hidden=(12,)):
     """Returns an untrained model of Stable-Baselines3, and it as a policy of ours."""
-    from quicgym.agents.learned import ENVIRONMENT_KINDS
     from quicgym.agents.networks import Architecture
     from quicgym.agents.policies import Decisions
     from quicgym.agents.sb3_policies import export_policy, output_of, policy_arguments
     from quicgym.agents.train import ALGORITHMS
     from quicgym.envs.sb3 import make_sb3
 
-    kind = ENVIRONMENT_KINDS[environment]
+    kind = CLASSES[environment].kind
     architecture = Architecture(extractor, (16,), hidden, "tanh", output_of(algorithm, kind))
     model = ALGORITHMS[algorithm](
         "MlpPolicy",

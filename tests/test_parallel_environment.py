@@ -9,11 +9,12 @@ from pettingzoo.test import parallel_api_test, parallel_seed_test
 
 from quicgym import Simulation, preset_action
 from quicgym.envs.actions import WINDOW_EXPONENTS
-from quicgym.envs.parallel import KINDS, ParallelCongestionControlEnv
+from quicgym.envs.parallel import ParallelCongestionControlEnv
+from quicgym.envs.registration import BY_KIND
 from quicgym.envs.scenario import Flow
 
 ENGINES = ["native", pytest.param("ns3", marks=pytest.mark.ns3)]
-every_kind = pytest.mark.parametrize("kind", KINDS)
+every_kind = pytest.mark.parametrize("kind", BY_KIND)
 JOIN_AND_LEAVE = (
     Flow(name="all-along", start_s=0.1),
     Flow(name="theirs", controller="newreno", start_s=0.1),
