@@ -214,7 +214,7 @@ def test_a_zip_of_stable_baselines3_needs_a_flag_and_warns(tmp_path):
     assert np.allclose(loaded(observations), policy(observations), atol=1e-6)
 
 
-PUBLISHED = ("switch-dpi", "tuning-ppo")
+PUBLISHED = ("switch-dpi", "tuning-ppo", "window-aggrevate")
 
 
 def test_there_are_published_policies():
