@@ -17,8 +17,10 @@ from gymnasium.spaces import Discrete
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.policies import ActorCriticPolicy
 
+from quicgym.envs.batch import INFO_COLUMNS
 from quicgym.envs.sb3 import Sb3VecEnv
 
+_TIME = INFO_COLUMNS.index("time_s")
 _HUBER_DELTA = 0.2  # of rewards: episodes in which everything goes wrong weigh no more
 _NEVER = -10.0  # a prediction that no choice which is compared comes near
 
@@ -141,13 +143,14 @@ class AdvantageRegression(BaseAlgorithm):
     def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
         return ["policy", "policy.optimizer"], []
 
-    def _add(self, observations: np.ndarray, advantages: np.ndarray) -> None:
-        self.observations = torch.cat([self.observations, self._condense(observations)])
+    def _add(self, condensed: torch.Tensor, advantages: np.ndarray) -> None:
+        self.observations = torch.cat([self.observations, condensed])
         self.advantages = torch.cat([self.advantages, torch.from_numpy(advantages).float()])
 
     def _times(self) -> np.ndarray:
         """The time in each simulation, in s: that of its first row, which has an agent."""
-        return self._batch.columns()["time_s"][:: self._batch.agent_count]
+        times_s: np.ndarray = self._batch.info[:: self._batch.agent_count, _TIME].copy()
+        return times_s
 
     @property
     def _features(self) -> Any:
@@ -165,8 +168,11 @@ class AdvantageRegression(BaseAlgorithm):
         return predictions
 
     def _greedy(self, observations: np.ndarray) -> np.ndarray:
+        return self._best(self._condense(observations))
+
+    def _best(self, condensed: torch.Tensor) -> np.ndarray:
         with torch.inference_mode():
-            predictions = self._predict(self._condense(observations))
+            predictions = self._predict(condensed)
         best: np.ndarray = predictions.argmax(dim=1).cpu().numpy()
         return best
 

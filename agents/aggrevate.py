@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 
 from quicgym.agents.advantage_regression import AdvantageRegression, check_counts
 from quicgym.envs.actions import WINDOW_EXPONENTS
@@ -37,12 +38,11 @@ from quicgym.envs.scenario import ScenarioError
 
 _EXPONENTS = np.array(WINDOW_EXPONENTS)
 _WINDOW = INFO_COLUMNS.index("flow_window_bytes")
-_Decide = Callable[[slice], np.ndarray]
-_Meet = Callable[[slice, np.ndarray], None]
+_Decide = Callable[[slice, np.ndarray, np.ndarray], np.ndarray]
 
 
 class _Course(NamedTuple):
-    """Of episodes: columns, and a row for the beginning and for each step of the longest."""
+    """What episodes have earned: a column for each, a row for the beginning and for each step."""
 
     times_s: np.ndarray
     earned: np.ndarray  # reward · s, since the beginning
@@ -144,40 +144,39 @@ class Aggrevate(AdvantageRegression):
             for _ in range(self._visits)
         ]
         wanders = random.random(len(visits)) * self._exploration
-        observations, met_paths, times_s, windows_bytes = [], [], [], []
+        kept, kept_paths, kept_times_s, windows_bytes = [], [], [], []
 
-        def decide(part: slice) -> np.ndarray:
-            greedy = self._greedy(self._batch.observations[: part.stop - part.start])
-            strays = random.random(len(greedy)) < wanders[part]
-            return np.where(strays, random.integers(len(_EXPONENTS), size=len(greedy)), greedy)
+        def decide(part: slice, runs: np.ndarray, now_s: np.ndarray) -> np.ndarray:
+            rows = self._batch.observations[: len(runs)]
+            condensed = self._condense(rows)
+            keeps = runs & (rows[:, self._slow_start] == 0)  # there no action has an effect
+            keeps &= random.random(len(rows)) < self._kept
+            kept.append(condensed[torch.from_numpy(keeps)])
+            kept_paths.append(np.arange(part.start, part.stop)[keeps] // self._visits)
+            kept_times_s.append(now_s[keeps])
+            windows_bytes.append(self._batch.info[: len(rows), _WINDOW][keeps])
+            strays = random.random(len(rows)) < wanders[part]
+            strayed = random.integers(len(_EXPONENTS), size=len(rows))
+            return np.where(strays, strayed, self._best(condensed))
 
-        def meet(part: slice, runs: np.ndarray) -> None:
-            rows = self._batch.observations[: part.stop - part.start]
-            met = runs & (rows[:, self._slow_start] == 0)  # there no action has an effect
-            met &= random.random(len(rows)) < self._kept
-            observations.append(rows[met])
-            met_paths.append(np.arange(part.start, part.stop)[met] // self._visits)
-            times_s.append(self._times()[: len(rows)][met])
-            windows_bytes.append(self._batch.info[: len(rows), _WINDOW][met])
-
-        yield self._play(visits, decide, meet).means()
-        if not any(map(len, observations)):
+        yield self._play(visits, decide).means()
+        if not any(map(len, kept)):
             raise ScenarioError(
                 f"{visits[0].scenario.name}: slow start was not over in any of {len(visits)} "
                 "episodes, so there is nothing to learn from; give scenarios that last longer"
             )
-        path = np.concatenate(met_paths)
-        worth = self._worth(fixed, path, np.concatenate(times_s))
+        path = np.concatenate(kept_paths)
+        worth = self._worth(fixed, path, np.concatenate(kept_times_s))
         shares = np.concatenate(windows_bytes) / fair_bytes[path]
-        self._add(np.concatenate(observations), self._advantages(worth, shares))
+        self._add(torch.cat(kept), self._advantages(worth, shares))
 
     def _play_fixed(self, paths: Sequence[EpisodeChoice], fair_bytes: np.ndarray) -> _Course:
         """Plays each path with each window; the windows of a path are side by side."""
         episodes = [path for path in paths for _ in self._windows]
         targets = (fair_bytes[:, None] * 2.0**self._windows).ravel()
 
-        def decide(part: slice) -> np.ndarray:
-            window_bytes = self._batch.info[: part.stop - part.start, _WINDOW]
+        def decide(part: slice, runs: np.ndarray, now_s: np.ndarray) -> np.ndarray:
+            window_bytes = self._batch.info[: len(runs), _WINDOW]
             missing = np.log2(targets[part] / window_bytes)
             nearest: np.ndarray = np.abs(missing[:, None] - _EXPONENTS).argmin(axis=1)
             return nearest
@@ -187,10 +186,11 @@ class Aggrevate(AdvantageRegression):
     def _worth(self, fixed: _Course, path: np.ndarray, times_s: np.ndarray) -> np.ndarray:
         """Returns what the windows earned from these times on, of shape (times, windows)."""
         result = np.empty((len(path), len(self._windows)))
-        for episode in range(fixed.times_s.shape[1]):
-            number, window = divmod(episode, len(self._windows))
+        for number in np.unique(path):
             here = path == number
-            result[here, window] = fixed.means_from(episode, times_s[here])
+            for window in range(len(self._windows)):
+                episode = number * len(self._windows) + window
+                result[here, window] = fixed.means_from(episode, times_s[here])
         return result
 
     def _advantages(self, worth: np.ndarray, shares: np.ndarray) -> np.ndarray:
@@ -207,15 +207,13 @@ class Aggrevate(AdvantageRegression):
         result: np.ndarray = worth[rows, below] * (1 - above) + worth[rows, below + 1] * above
         return result - result.mean(axis=1, keepdims=True)
 
-    def _play(
-        self, episodes: Sequence[EpisodeChoice], decide: _Decide, meet: _Meet | None = None
-    ) -> _Course:
+    def _play(self, episodes: Sequence[EpisodeChoice], decide: _Decide) -> _Course:
         """Plays episodes to their ends.
 
         Args:
             episodes: As many as there are simulations are played side by side.
-            decide: Returns an action for each episode of a part, which is the one in `_batch`.
-            meet: Is told of each decision before it is made, and which episodes still run.
+            decide: Returns an action for each episode of a part, which is the one in `_batch`; is
+                told which of them still run, and their times.
         """
         batch = self._batch
         all_times_s, all_earned = [], []
@@ -228,9 +226,7 @@ class Aggrevate(AdvantageRegression):
             times_s, earned = [self._times()[:count]], [np.zeros(count)]
             while batch.selected.any():
                 runs = batch.selected[:count].copy()
-                if meet is not None:
-                    meet(part, runs)
-                actions[:count] = decide(part)
+                actions[:count] = decide(part, runs, times_s[-1])
                 batch.set_actions(actions)
                 batch.step()
                 times_s.append(self._times()[:count])  # stands still where an episode has ended

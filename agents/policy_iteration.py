@@ -180,6 +180,6 @@ class DirectPolicyIteration(AdvantageRegression):
         in_force = observations[:, -len(switching_members()) :][:, choices]
         advantages = rewards - rewards.mean(axis=1, keepdims=True)
         advantages += self._margin * in_force * is_kept[is_compared, None]
-        self._add(observations, advantages)
+        self._add(self._condense(observations), advantages)
         own: np.ndarray = rewards[policys_choice[is_compared, None] == choices]
         return own

@@ -16,8 +16,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from quicgym.configs import TRAINING
 from quicgym.configs.names import yaml_names
 from quicgym.controllers import switching_members
-from quicgym.envs.actions import PRESETS, preset_action
-from quicgym.envs.registration import ENVIRONMENTS
+from quicgym.envs.actions import PRESETS, choices, preset_action
+from quicgym.envs.registration import CLASSES, ENVIRONMENTS
 from quicgym.envs.rewards import REWARDS
 from quicgym.envs.scenario import closest
 from quicgym.errors import UserError
@@ -27,7 +27,8 @@ PRESETS_OF: dict[str, tuple[str, ...]] = {
     "quicgym/Tuning-v0": PRESETS,
     "quicgym/Switch-v0": switching_members(),
 }
-DISCRETE = SWITCH, WINDOW = "quicgym/Switch-v0", "quicgym/Window-v0"
+SWITCH, WINDOW = "quicgym/Switch-v0", "quicgym/Window-v0"
+DISCRETE = tuple(name for name, environment in CLASSES.items() if choices(environment.kind))
 
 
 class ConfigError(UserError, ValueError):

@@ -129,6 +129,16 @@ def test_long_decisions_and_a_critic_that_sees_the_network(tmp_path):
     assert refused.returncode == 2 and "network.privileged_critic is for ppo" in refused.stderr
 
 
+def assert_named(folder, config, change, words):
+    """A change of the configuration is refused with these words, and leaves nothing."""
+    done = train(folder, config, change, "--out", "run")
+    assert done.returncode == 2, done.stderr
+    for word in words:
+        assert word in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (folder / "run").exists()
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -138,12 +148,7 @@ def test_long_decisions_and_a_critic_that_sees_the_network(tmp_path):
     ],
 )
 def test_a_mistake_in_direct_policy_iteration_is_named(change, words, tmp_path):
-    done = train(tmp_path, write_config(tmp_path, "dpi"), change, "--out", "run")
-    assert done.returncode == 2, done.stderr
-    for word in words:
-        assert word in done.stderr
-    assert "Traceback" not in done.stderr
-    assert not (tmp_path / "run").exists()
+    assert_named(tmp_path, write_config(tmp_path, "dpi"), change, words)
 
 
 @pytest.mark.parametrize(
@@ -156,12 +161,7 @@ def test_a_mistake_in_direct_policy_iteration_is_named(change, words, tmp_path):
     ],
 )
 def test_a_mistake_in_aggrevate_is_named(change, words, tmp_path):
-    done = train(tmp_path, write_config(tmp_path, "aggrevate"), change, "--out", "run")
-    assert done.returncode == 2, done.stderr
-    for word in words:
-        assert word in done.stderr
-    assert "Traceback" not in done.stderr
-    assert not (tmp_path / "run").exists()
+    assert_named(tmp_path, write_config(tmp_path, "aggrevate"), change, words)
 
 
 def test_a_torn_checkpoint_gives_way_to_the_one_before(tmp_path):
@@ -235,12 +235,7 @@ def test_there_is_nothing_to_resume(tmp_path):
     ],
 )
 def test_a_mistake_is_named_with_its_remedy(change, words, tmp_path):
-    done = train(tmp_path, write_config(tmp_path), change, "--out", "run")
-    assert done.returncode == 2, done.stderr
-    for word in words:
-        assert word in done.stderr
-    assert "Traceback" not in done.stderr
-    assert not (tmp_path / "run").exists()
+    assert_named(tmp_path, write_config(tmp_path), change, words)
 
 
 @pytest.mark.parametrize(
