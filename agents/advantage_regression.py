@@ -7,25 +7,20 @@ policy takes the choice with the highest prediction.
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import torch
 from gymnasium.spaces import Discrete
-from stable_baselines3.common.base_class import BaseAlgorithm
-from stable_baselines3.common.policies import ActorCriticPolicy
 
-from quicgym.envs.batch import INFO_COLUMNS
+from quicgym.agents.replay_algorithm import ReplayAlgorithm, check_counts
 from quicgym.envs.sb3 import Sb3VecEnv
 
-_TIME = INFO_COLUMNS.index("time_s")
 _HUBER_DELTA = 0.2  # of rewards: episodes in which everything goes wrong weigh no more
 _NEVER = -10.0  # a prediction that no choice which is compared comes near
 
 
-class AdvantageRegression(BaseAlgorithm):
+class AdvantageRegression(ReplayAlgorithm):
     """Trains a policy of choices, with the interface of Stable-Baselines3's algorithms.
 
     Args:
@@ -49,9 +44,6 @@ class AdvantageRegression(BaseAlgorithm):
         ValueError: An argument is not valid.
     """
 
-    policy_aliases = {"MlpPolicy": ActorCriticPolicy}
-    policy: ActorCriticPolicy
-
     def __init__(
         self,
         policy: str,
@@ -68,6 +60,7 @@ class AdvantageRegression(BaseAlgorithm):
     ) -> None:
         """Makes the network; nothing has been compared."""
         check_counts(n_updates=n_updates, batch_size=batch_size)
+        self._choices = choices
         super().__init__(
             policy,
             env,
@@ -79,24 +72,14 @@ class AdvantageRegression(BaseAlgorithm):
             },
             seed=seed,
             device=device,
-            support_multi_env=True,
-            supported_action_spaces=(Discrete,),
+            action_spaces=(Discrete,),
         )
-        self._batch = env.environments.batch
-        self._choices = choices
         self._updates, self._batch_size = n_updates, batch_size
-        self._n_updates = 0
-        self._setup_model()
         self.observations = self._condense(np.zeros_like(self._batch.observations[:0]))
         self.advantages = torch.zeros(0, len(choices))
 
     def _setup_model(self) -> None:
-        self._setup_lr_schedule()
-        self.set_random_seed(self.seed)
-        policy: Any = self.policy_class(
-            self.observation_space, self.action_space, self.lr_schedule, **self.policy_kwargs
-        )
-        self.policy = policy.to(self.device)
+        super()._setup_model()
         last: Any = self.policy.action_net
         with torch.no_grad():
             last.weight.mul_(0.01)
@@ -109,62 +92,12 @@ class AdvantageRegression(BaseAlgorithm):
         with torch.no_grad():
             last.bias[action] += 0.05
 
-    def learn(
-        self,
-        total_timesteps: int,
-        callback: Any = None,
-        log_interval: int = 1,
-        tb_log_name: str = "run",
-        reset_num_timesteps: bool = True,
-        progress_bar: bool = False,
-    ) -> AdvantageRegression:
-        """Compares and learns until so many decisions have been made, those of replays included."""
-        total, callback = self._setup_learn(
-            total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar
-        )
-        callback.on_training_start(locals(), globals())
-        while self.num_timesteps < total:
-            callback.on_rollout_start()
-            self._update_current_progress_remaining(self.num_timesteps, total)
-            random = np.random.default_rng(np.random.randint(2**31, size=4))
-            rewards = np.concatenate(list(self._compare(random)))
-            callback.update_locals({"rewards": rewards})
-            callback.on_step()
-            callback.on_rollout_end()
-            self._train()
-            self.logger.dump(self.num_timesteps)
-        callback.on_training_end()
-        return self
-
-    @abstractmethod
-    def _compare(self, random: np.random.Generator) -> Iterator[np.ndarray]:
-        """Adds to the data; yields what the policy's own choices have earned."""
-
-    def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
-        return ["policy", "policy.optimizer"], []
-
     def _add(self, condensed: torch.Tensor, advantages: np.ndarray) -> None:
         self.observations = torch.cat([self.observations, condensed])
         self.advantages = torch.cat([self.advantages, torch.from_numpy(advantages).float()])
 
-    def _times(self) -> np.ndarray:
-        """The time in each simulation, in s: that of its first row, which has an agent."""
-        times_s: np.ndarray = self._batch.info[:: self._batch.agent_count, _TIME].copy()
-        return times_s
-
-    @property
-    def _features(self) -> Any:
-        return self.policy.pi_features_extractor.features
-
-    def _condense(self, observations: np.ndarray) -> torch.Tensor:
-        condensed: torch.Tensor = self._features.condense(torch.from_numpy(observations))
-        return condensed
-
     def _predict(self, condensed: torch.Tensor) -> torch.Tensor:
-        features = self._features.encode(condensed.to(self.device))
-        predictions: torch.Tensor = self.policy.action_net(
-            self.policy.mlp_extractor.forward_actor(features)
-        )
+        predictions: torch.Tensor = self.policy.action_net(self._latent(condensed))
         return predictions
 
     def _greedy(self, observations: np.ndarray) -> np.ndarray:
@@ -177,8 +110,6 @@ class AdvantageRegression(BaseAlgorithm):
         return best
 
     def _train(self) -> None:
-        self.policy.set_training_mode(True)
-        self._update_learning_rate(self.policy.optimizer)
         losses = []
         for _ in range(self._updates):
             chosen = torch.randint(len(self.observations), (self._batch_size,))
@@ -192,13 +123,5 @@ class AdvantageRegression(BaseAlgorithm):
             self.policy.optimizer.step()
             losses.append(loss.item())
         self._n_updates += self._updates
-        self.policy.set_training_mode(False)
         self.logger.record("train/loss", float(np.mean(losses)))
         self.logger.record("train/comparisons", len(self.observations))
-
-
-def check_counts(**counts: int) -> None:
-    """Raises ValueError for an argument that is no whole number above 0."""
-    for argument, value in counts.items():
-        if int(value) != value or value < 1:
-            raise ValueError(f"{argument} = {value}: give a whole number above 0")

@@ -21,43 +21,22 @@ the beginning and tell of every decision on the path.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import torch
 
-from quicgym.agents.advantage_regression import AdvantageRegression, check_counts
+from quicgym.agents.advantage_regression import AdvantageRegression
+from quicgym.agents.replay_algorithm import Course, check_counts, check_decisions
 from quicgym.envs.actions import WINDOW_EXPONENTS
 from quicgym.envs.batch import INFO_COLUMNS
 from quicgym.envs.episodes import EpisodeChoice
 from quicgym.envs.fair_share import fair_window_bytes
-from quicgym.envs.observations import observation_names
 from quicgym.envs.sb3 import Sb3VecEnv
-from quicgym.envs.scenario import ScenarioError
 
 _EXPONENTS = np.array(WINDOW_EXPONENTS)
 _WINDOW = INFO_COLUMNS.index("flow_window_bytes")
-_Decide = Callable[[slice, np.ndarray, np.ndarray], np.ndarray]
-
-
-class _Course(NamedTuple):
-    """What episodes have earned: a column for each, a row for the beginning and for each step."""
-
-    times_s: np.ndarray
-    earned: np.ndarray  # reward · s, since the beginning
-
-    def means(self) -> np.ndarray:
-        """Returns the mean reward of each episode, over its time."""
-        result: np.ndarray = self.earned[-1] / (self.times_s[-1] - self.times_s[0])
-        return result
-
-    def means_from(self, episode: int, times_s: np.ndarray) -> np.ndarray:
-        """Returns the mean reward of an episode from these times to its end."""
-        at_s, earned = self.times_s[:, episode], self.earned[:, episode]
-        begin_s = np.minimum(times_s, at_s[at_s < at_s[-1]][-1])  # its last step at least
-        result: np.ndarray = earned[-1] - np.interp(begin_s, at_s, earned)
-        return result / (at_s[-1] - begin_s)
 
 
 class Aggrevate(AdvantageRegression):
@@ -129,12 +108,10 @@ class Aggrevate(AdvantageRegression):
         self._paths, self._visits, self._windows = paths, visits, grid
         self._in_view = repeats * _EXPONENTS
         self._exploration, self._kept = exploration, kept
-        names = observation_names(1, "window")
-        self._slow_start = names.index("slow_start") - len(names)  # from the end
         # Begins small: a window that only grows takes for ever to simulate.
         self._lean_towards(WINDOW_EXPONENTS.index(-0.125))
 
-    def _compare(self, random: np.random.Generator) -> Iterator[np.ndarray]:
+    def _collect(self, random: np.random.Generator) -> Iterator[np.ndarray]:
         paths = [self._batch.source.draw(random, None) for _ in range(self._paths)]
         fair_bytes = np.array([fair_window_bytes(path.scenario) for path in paths])
         fixed = self._play_fixed(paths, fair_bytes)
@@ -144,38 +121,35 @@ class Aggrevate(AdvantageRegression):
             for _ in range(self._visits)
         ]
         wanders = random.random(len(visits)) * self._exploration
-        kept, kept_paths, kept_times_s, windows_bytes = [], [], [], []
+        kept, of_visits, at_steps, windows_bytes = [], [], [], []
 
-        def decide(part: slice, runs: np.ndarray, now_s: np.ndarray) -> np.ndarray:
+        def decide(part: slice, step: int, runs: np.ndarray) -> np.ndarray:
             rows = self._batch.observations[: len(runs)]
             condensed = self._condense(rows)
-            keeps = runs & (rows[:, self._slow_start] == 0)  # there no action has an effect
-            keeps &= random.random(len(rows)) < self._kept
+            keeps = self._takes_effect(runs) & (random.random(len(rows)) < self._kept)
             kept.append(condensed[torch.from_numpy(keeps)])
-            kept_paths.append(np.arange(part.start, part.stop)[keeps] // self._visits)
-            kept_times_s.append(now_s[keeps])
+            of_visits.append(part.start + np.flatnonzero(keeps))
+            at_steps.append(np.full(keeps.sum(), step))
             windows_bytes.append(self._batch.info[: len(rows), _WINDOW][keeps])
             strays = random.random(len(rows)) < wanders[part]
             strayed = random.integers(len(_EXPONENTS), size=len(rows))
             return np.where(strays, strayed, self._best(condensed))
 
-        yield self._play(visits, decide).means()
-        if not any(map(len, kept)):
-            raise ScenarioError(
-                f"{visits[0].scenario.name}: slow start was not over in any of {len(visits)} "
-                "episodes, so there is nothing to learn from; give scenarios that last longer"
-            )
-        path = np.concatenate(kept_paths)
-        worth = self._worth(fixed, path, np.concatenate(kept_times_s))
+        course = self._play(visits, decide)
+        yield course.means()
+        visit = np.concatenate(of_visits)
+        check_decisions(len(visit), visits)
+        path = visit // self._visits
+        worth = self._worth(fixed, path, course.times_s[np.concatenate(at_steps), visit])
         shares = np.concatenate(windows_bytes) / fair_bytes[path]
         self._add(torch.cat(kept), self._advantages(worth, shares))
 
-    def _play_fixed(self, paths: Sequence[EpisodeChoice], fair_bytes: np.ndarray) -> _Course:
+    def _play_fixed(self, paths: Sequence[EpisodeChoice], fair_bytes: np.ndarray) -> Course:
         """Plays each path with each window; the windows of a path are side by side."""
         episodes = [path for path in paths for _ in self._windows]
         targets = (fair_bytes[:, None] * 2.0**self._windows).ravel()
 
-        def decide(part: slice, runs: np.ndarray, now_s: np.ndarray) -> np.ndarray:
+        def decide(part: slice, step: int, runs: np.ndarray) -> np.ndarray:
             window_bytes = self._batch.info[: len(runs), _WINDOW]
             missing = np.log2(targets[part] / window_bytes)
             nearest: np.ndarray = np.abs(missing[:, None] - _EXPONENTS).argmin(axis=1)
@@ -183,7 +157,7 @@ class Aggrevate(AdvantageRegression):
 
         return self._play(episodes, decide)
 
-    def _worth(self, fixed: _Course, path: np.ndarray, times_s: np.ndarray) -> np.ndarray:
+    def _worth(self, fixed: Course, path: np.ndarray, times_s: np.ndarray) -> np.ndarray:
         """Returns what the windows earned from these times on, of shape (times, windows)."""
         result = np.empty((len(path), len(self._windows)))
         for number in np.unique(path):
@@ -206,41 +180,3 @@ class Aggrevate(AdvantageRegression):
         rows = np.arange(len(shares))[:, None]
         result: np.ndarray = worth[rows, below] * (1 - above) + worth[rows, below + 1] * above
         return result - result.mean(axis=1, keepdims=True)
-
-    def _play(self, episodes: Sequence[EpisodeChoice], decide: _Decide) -> _Course:
-        """Plays episodes to their ends.
-
-        Args:
-            episodes: As many as there are simulations are played side by side.
-            decide: Returns an action for each episode of a part, which is the one in `_batch`; is
-                told which of them still run, and their times.
-        """
-        batch = self._batch
-        all_times_s, all_earned = [], []
-        actions = np.zeros(len(batch.selected), dtype=np.int64)
-        for first in range(0, len(episodes), len(batch.selected)):
-            part = slice(first, min(first + len(batch.selected), len(episodes)))
-            count = part.stop - first
-            batch.begin_chosen(range(count), episodes[part])
-            batch.selected[:] = np.arange(len(batch.selected)) < count
-            times_s, earned = [self._times()[:count]], [np.zeros(count)]
-            while batch.selected.any():
-                runs = batch.selected[:count].copy()
-                actions[:count] = decide(part, runs, times_s[-1])
-                batch.set_actions(actions)
-                batch.step()
-                times_s.append(self._times()[:count])  # stands still where an episode has ended
-                earned.append(earned[-1] + batch.rewards[:count] * (times_s[-1] - times_s[-2]))
-                self.num_timesteps += int(runs.sum())
-                batch.selected[:] &= ~(batch.terminations | batch.truncations)
-            all_times_s.append(np.stack(times_s))
-            all_earned.append(np.stack(earned))
-        return _Course(_side_by_side(all_times_s), _side_by_side(all_earned))
-
-
-def _side_by_side(parts: Sequence[np.ndarray]) -> np.ndarray:
-    """Joins columns; those that are shorter keep their last value."""
-    rows = max(map(len, parts))
-    return np.concatenate(
-        [np.pad(part, ((0, rows - len(part)), (0, 0)), mode="edge") for part in parts], axis=1
-    )

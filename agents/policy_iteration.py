@@ -29,7 +29,8 @@ from typing import Any
 
 import numpy as np
 
-from quicgym.agents.advantage_regression import AdvantageRegression, check_counts
+from quicgym.agents.advantage_regression import AdvantageRegression
+from quicgym.agents.replay_algorithm import check_counts
 from quicgym.controllers import switching_members
 from quicgym.envs.sb3 import Sb3VecEnv
 from quicgym.envs.scenario import closest
@@ -121,7 +122,7 @@ class DirectPolicyIteration(AdvantageRegression):
             raise ValueError(f"start.preset = {controller!r} is not among the controllers compared")
         self._lean_towards(place)
 
-    def _compare(self, random: np.random.Generator) -> Iterator[np.ndarray]:
+    def _collect(self, random: np.random.Generator) -> Iterator[np.ndarray]:
         side_by_side = len(self._batch.selected) // len(self._choices)
         for first in range(0, self._comparisons, side_by_side):
             yield self._compare_some(random, min(side_by_side, self._comparisons - first))

@@ -15,6 +15,7 @@ from torch import nn
 from quicgym.agents.learned import LearnedPolicy, action_count
 from quicgym.agents.networks import ACTIVATIONS, Actor, Architecture, make_features
 from quicgym.agents.policies import Decisions
+from quicgym.agents.training_config import GRADIENT
 from quicgym.envs.actions import choices
 from quicgym.envs.sb3 import PRIVILEGED
 
@@ -68,13 +69,16 @@ class PrivilegedCriticPolicy(ActorCriticPolicy):
         return Features(space, **self.features_extractor_kwargs, unseen=self._unseen.pop(0))
 
 
+_WITHOUT_CRITIC = ("dpi", "aggrevate", "grpo")
+
+
 def policy_arguments(
     algorithm: str, architecture: Architecture, history_length: int, initial_std: float | None
 ) -> dict[str, Any]:
     """Returns `policy_kwargs` that make Stable-Baselines3 train our network.
 
     The critics have networks of the same shape; PPO's shares the features with the policy.
-    Regressions of advantages have none.
+    Algorithms that compare replays have none.
     """
     sizes = list(architecture.hidden_sizes)
     critic = "qf" if algorithm in ("sac", "td3") else "vf"
@@ -85,7 +89,7 @@ def policy_arguments(
             "history_length": history_length,
         },
         "activation_fn": ACTIVATIONS[architecture.activation],
-        "net_arch": {"pi": sizes, critic: [] if algorithm in ("dpi", "aggrevate") else sizes},
+        "net_arch": {"pi": sizes, critic: [] if algorithm in _WITHOUT_CRITIC else sizes},
     }
     if initial_std is not None:
         arguments["log_std_init"] = float(np.log(initial_std))
@@ -96,13 +100,13 @@ def output_of(algorithm: str, kind: str) -> Any:
     """Returns what an algorithm's policy does to the last layer's values."""
     if choices(kind):
         return "argmax"
-    return "clip" if algorithm == "ppo" else "tanh"
+    return "clip" if algorithm in GRADIENT else "tanh"
 
 
 def _parts(model: BaseAlgorithm) -> tuple[nn.Module, nn.Module, nn.Linear]:
     """The features, the hidden layers and the last one of the policy in an algorithm."""
     policy: Any = model.policy
-    if hasattr(policy, "action_net"):  # PPO
+    if hasattr(policy, "action_net"):  # PPO's, which those that compare replays have as well
         return (
             policy.features_extractor.features,
             policy.mlp_extractor.policy_net,
@@ -119,8 +123,8 @@ def begin_at(model: BaseAlgorithm, action: np.ndarray, algorithm: str) -> None:
     """Makes an untrained policy take the given action, more or less, whatever it observes."""
     _, _, last = _parts(model)
     target = torch.as_tensor(action)
-    if algorithm == "ppo":
-        # What lies on the edge stays there under exploration, because PPO clips its actions.
+    if algorithm in GRADIENT:
+        # What lies on the edge stays there under exploration, because actions are clipped.
         bias = torch.where(target.abs() >= 1, 1.3 * target, target)
     else:
         bias = target.clamp(-0.9999, 0.9999).atanh()
@@ -139,6 +143,18 @@ def prefer(model: BaseAlgorithm, choice: int) -> None:
         last.weight.mul_(0.01)
         last.bias.zero_()
         last.bias[choice] = np.log(9.0 * (last.out_features - 1))
+
+
+def begin_with(model: BaseAlgorithm, actor: Actor, temperature: float) -> None:
+    """Gives an untrained policy the weights of another, of the same architecture."""
+    for target, source in zip(
+        _parts(model), (actor.features, actor.hidden, actor.action), strict=True
+    ):
+        target.load_state_dict(source.state_dict())
+    last = _parts(model)[2]
+    with torch.no_grad():
+        last.weight.div_(temperature)
+        last.bias.div_(temperature)
 
 
 def export_policy(

@@ -52,6 +52,8 @@ MUTABLE = {
     "dpi": ("learning_rate", "comparisons", "margin", "exploration", "n_updates", "batch_size"),
     "aggrevate": ("learning_rate", "paths", "visits", "repeats", "exploration", "kept")
     + ("n_updates", "batch_size"),
+    "grpo": ("learning_rate", "paths", "replays", "gamma", "n_epochs", "batch_size", "clip_range")
+    + ("ent_coef",),
 }
 _OF_SCHEDULER = {
     "asha": ("grace_steps", "reduction_factor", "search"),

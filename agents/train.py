@@ -37,7 +37,8 @@ from quicgym import __version__, _core
 from quicgym.agents.advantage_regression import AdvantageRegression
 from quicgym.agents.aggrevate import Aggrevate
 from quicgym.agents.evaluation import evaluate_here
-from quicgym.agents.learned import LearnedPolicy, save_policy
+from quicgym.agents.grpo import Grpo
+from quicgym.agents.learned import LearnedPolicy, load_policy, save_policy
 from quicgym.agents.networks import Architecture
 from quicgym.agents.policies import Decisions
 from quicgym.agents.policy_iteration import DirectPolicyIteration
@@ -45,13 +46,14 @@ from quicgym.agents.rollout import METRICS, play_all
 from quicgym.agents.sb3_policies import (
     PrivilegedCriticPolicy,
     begin_at,
+    begin_with,
     export_policy,
     output_of,
     policy_arguments,
     prefer,
 )
 from quicgym.agents.tensorboard import EvaluationWriter
-from quicgym.agents.training_config import ConfigError, TrainingConfig
+from quicgym.agents.training_config import GRADIENT, ConfigError, TrainingConfig
 from quicgym.agents.training_folder import RunFolder, read_checkpoint
 from quicgym.console import say
 from quicgym.controllers import switching_members
@@ -69,6 +71,7 @@ ALGORITHMS: dict[str, Any] = {
     "td3": TD3,
     "dpi": DirectPolicyIteration,
     "aggrevate": Aggrevate,
+    "grpo": Grpo,
 }
 # What the configuration says in fields of its own, or what has no meaning here.
 _TAKEN = frozenset(
@@ -221,7 +224,7 @@ def _make_model(config: TrainingConfig, environments: Sb3VecEnv) -> BaseAlgorith
                 config.algorithm,
                 architecture_of(config),
                 config.environment.history_length,
-                config.start.std if config.algorithm == "ppo" else None,
+                config.start.std if config.algorithm in GRADIENT else None,
             ),
             seed=config.seed,
             device=config.device,
@@ -234,8 +237,10 @@ def _make_model(config: TrainingConfig, environments: Sb3VecEnv) -> BaseAlgorith
 
 
 def _begin(model: BaseAlgorithm, config: TrainingConfig) -> None:
-    """Makes an untrained policy what `start.preset` says."""
+    """Makes an untrained policy what `start` says."""
     start = config.start
+    if start.policy is not None:
+        begin_with(model, _first_policy(config, start.policy).actor, start.temperature)
     if start.preset is None:
         return
     if isinstance(model, DirectPolicyIteration):
@@ -244,6 +249,31 @@ def _begin(model: BaseAlgorithm, config: TrainingConfig) -> None:
         prefer(model, switching_members().index(start.preset))
     else:
         begin_at(model, preset_action(start.preset, **start.parameters), config.algorithm)
+
+
+def _first_policy(config: TrainingConfig, name: str) -> LearnedPolicy:
+    """Loads `start.policy`, which has to fit what is trained."""
+    policy: LearnedPolicy = load_policy(name)
+    assert policy.description is not None
+    description, network = policy.description, architecture_of(config)
+    fields = {
+        "environment.id": (description.environment, config.environment.id),
+        "environment.history_length": (
+            description.history_length,
+            config.environment.history_length,
+        ),
+        **{
+            f"network.{field}": (getattr(description.architecture, field), getattr(network, field))
+            for field in ("extractor", "extractor_sizes", "hidden_sizes", "activation")
+        },
+    }
+    for name_of_field, (its_own, here) in fields.items():
+        if its_own != here:
+            raise ConfigError(
+                f"start.policy = {name!r} has {name_of_field} = {its_own!r}, here {here!r}; "
+                "make them the same, or begin with another policy"
+            )
+    return policy
 
 
 def _with_schedules(hyperparameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -22,7 +22,8 @@ from quicgym.envs.rewards import REWARDS
 from quicgym.envs.scenario import closest
 from quicgym.errors import UserError
 
-Algorithm = Literal["ppo", "sac", "td3", "dpi", "aggrevate"]
+Algorithm = Literal["ppo", "sac", "td3", "dpi", "aggrevate", "grpo"]
+GRADIENT = ("ppo", "grpo")  # policies that draw their actions
 PRESETS_OF: dict[str, tuple[str, ...]] = {
     "quicgym/Tuning-v0": PRESETS,
     "quicgym/Switch-v0": switching_members(),
@@ -103,12 +104,20 @@ class StartConfig(_Model):
         preset: What it does at first. In Tuning-v0 a controller of the BBR family, in Switch-v0 one
             of the controllers to choose from, which it then prefers.
         parameters: Of the preset in Tuning-v0, others than its own; what a sweep has found, say.
-        std: Of the exploration, in units of the action space: PPO's at first, TD3's for ever.
-        final_std: Of PPO's at the end, which it falls to exponentially; None: PPO learns it.
+        policy: With the same network and observations, whose weights training goes on from: a
+            published one's name, a description's path or a run's folder.
+        temperature: Which that policy's outputs are divided by to be logits, so that the best
+            choice is not the only one drawn. What AggreVaTe predicts are differences of rewards.
+        std: Of the exploration, in units of the action space: PPO's and GRPO's at first, TD3's for
+            ever.
+        final_std: Of PPO's and GRPO's at the end, which it falls to exponentially; None: it is
+            learned.
     """
 
     preset: str | None = None
     parameters: dict[str, float | list[float]] = {}
+    policy: str | None = None
+    temperature: float = Field(default=1.0, gt=0)
     std: float | None = Field(default=None, gt=0)
     final_std: float | None = Field(default=None, gt=0)
 
@@ -133,7 +142,8 @@ class TrainingConfig(_Model):
     Attributes:
         name: Of the run and of the policy.
         algorithm: "ppo", "sac" or "td3", of Stable-Baselines3; "dpi", of
-            quicgym.agents.policy_iteration; "aggrevate", of quicgym.agents.aggrevate.
+            quicgym.agents.policy_iteration; "aggrevate", of quicgym.agents.aggrevate; "grpo", of
+            quicgym.agents.grpo.
         hyperparameters: Arguments of that algorithm, by its own names.
         environment: What is stepped.
         network: What is trained.
@@ -177,16 +187,23 @@ class TrainingConfig(_Model):
                 f"{self.algorithm} compares the choices of {only.removeprefix('quicgym/')}; use "
                 "another algorithm"
             )
-        if self.start.std is not None and self.algorithm not in ("ppo", "td3"):
-            raise ValueError(f"start.std is for ppo and td3, not for {self.algorithm}")
+        if self.start.std is not None and self.algorithm not in (*GRADIENT, "td3"):
+            raise ValueError(f"start.std is for ppo, grpo and td3, not for {self.algorithm}")
+        draws = self.algorithm in GRADIENT
         if self.start.final_std is not None and (
-            self.algorithm != "ppo" or self.start.std is None or self.environment.id in DISCRETE
+            not draws or self.start.std is None or self.environment.id in DISCRETE
         ):
-            raise ValueError("start.final_std is for ppo with start.std and a Box of actions")
+            raise ValueError("start.final_std is for ppo and grpo with start.std and a Box")
+        if self.start.policy is not None and (not draws or self.start.preset is not None):
+            raise ValueError("start.policy is for ppo and grpo, in place of start.preset")
+        if self.start.temperature != 1 and (
+            self.start.policy is None or self.environment.id not in DISCRETE
+        ):
+            raise ValueError("start.temperature is for a start.policy with discrete actions")
         if self.environment.id in DISCRETE and self.algorithm in ("sac", "td3"):
             raise ValueError(
-                f"{self.algorithm} has no discrete actions; use ppo, or dpi for Switch-v0 and "
-                "aggrevate for Window-v0"
+                f"{self.algorithm} has no discrete actions; use ppo or grpo, or dpi for Switch-v0 "
+                "and aggrevate for Window-v0"
             )
         return self
 

@@ -29,6 +29,7 @@ class EpisodeBatch:
     Each simulation has as many rows as an episode may have agents. Those without one are 0.
 
     Attributes:
+        kind: Of the actions.
         source: Draws the episodes.
         episodes: The current one of each simulation; None before its first.
         action_space: Of one agent.
@@ -92,6 +93,7 @@ class EpisodeBatch:
         if isinstance(reward, str | Reward):
             named = reward if isinstance(reward, Reward) else Reward(reward)
             settings.reward = named.to_core()
+        self.kind = kind
         self.source = source
         self._batch = self._make_batch(settings, simulations, threads)
         self.agent_count = source.agent_count

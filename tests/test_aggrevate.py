@@ -62,11 +62,11 @@ def test_alone_on_a_path_a_small_window_wastes_it_and_a_large_one_overflows_the_
 
 
 def test_what_a_window_earns_from_a_time_on_leaves_out_what_came_before():
-    from quicgym.agents.aggrevate import _Course
+    from quicgym.agents.replay_algorithm import Course
 
     times_s = np.array([[2.0, 2.0], [3.0, 4.0], [4.0, 4.0], [6.0, 4.0]])  # the second ends at 4 s
     earned = np.array([[0.0, 0.0], [1.0, 1.0], [1.0, 1.0], [5.0, 1.0]])
-    course = _Course(times_s, earned)
+    course = Course(times_s, earned)
     assert course.means() == pytest.approx([1.25, 0.5])
     assert course.means_from(0, np.array([2.0, 3.0, 3.5, 5.0])) == pytest.approx(
         [1.25, 4 / 3, 4 / 2.5, 2.0]
@@ -133,9 +133,9 @@ def test_a_part_of_the_decisions_is_kept_and_all_are_counted():
 
 def test_it_learns_to_fill_the_path_and_no_more():
     model = make(16, paths=8, n_updates=150, batch_size=128, kept=1.0, learning_rate=3e-3)
-    untrained = next(model._compare(np.random.default_rng(1))).mean()
+    untrained = next(model._collect(np.random.default_rng(1))).mean()
     learned(model, 6000)
-    own = next(model._compare(np.random.default_rng(1))).mean()
+    own = next(model._collect(np.random.default_rng(1))).mean()
     fixed = model._play_fixed(paths(model, 3), np.full(3, fair_window_bytes(ALONE)))
     best = fixed.means().max()
     assert own > untrained + 0.2

@@ -27,6 +27,8 @@ CASES = [
     ("dpi", "quicgym/Switch-v0", "mlp"),
     ("dpi", "quicgym/Switch-v0", "gru"),
     ("aggrevate", "quicgym/Window-v0", "pyramid"),
+    ("grpo", "quicgym/Window-v0", "pyramid"),
+    ("grpo", "quicgym/Rate-v0", "gru"),
     ("ppo", "quicgym/Tuning-v0", "pyramid"),
 ]
 

@@ -89,7 +89,7 @@ def test_the_seed_alone_decides_the_weights(finished, tmp_path):
     assert weights(tmp_path / "other") != weights(folder / "run")
 
 
-@pytest.mark.parametrize("algorithm", ["ppo", "sac", "td3", "dpi", "aggrevate"])
+@pytest.mark.parametrize("algorithm", ["ppo", "sac", "td3", "dpi", "aggrevate", "grpo"])
 def test_a_killed_run_goes_on_to_the_same_weights(algorithm, tmp_path):
     config = write_config(tmp_path, algorithm)
     whole = train(tmp_path, config, "--out", "whole")
@@ -240,8 +240,8 @@ def test_a_mistake_is_named_with_its_remedy(change, words, tmp_path):
 
 @pytest.mark.parametrize(
     "name",
-    ["ppo", "rate-ppo", "switch-ppo", "switch-dpi", "switch-self-play", "window-aggrevate", "sac"]
-    + ["td3"],
+    ["ppo", "rate-ppo", "switch-ppo", "switch-dpi", "switch-self-play", "window-aggrevate"]
+    + ["window-grpo", "sac", "td3"],
 )
 def test_the_shipped_configurations_are_what_the_algorithms_take(name):
     from quicgym.agents.train import ALGORITHMS, _make_model
@@ -249,11 +249,15 @@ def test_the_shipped_configurations_are_what_the_algorithms_take(name):
     from quicgym.envs.sb3 import make_sb3
 
     assert name in training_names()
-    config = load_training(name, ["environment.history_length=4"])
-    privileged = config.network.privileged_critic
-    model = _make_model(
-        config, make_sb3(config.environment.id, 8, privileged=privileged, scenario="ebcc-single")
+    config = load_training(name)
+    environments = make_sb3(
+        config.environment.id,
+        8,
+        privileged=config.network.privileged_critic,
+        scenario="ebcc-single",
+        history_length=config.environment.history_length,
     )
+    model = _make_model(config, environments)
     assert type(model) is ALGORITHMS[config.algorithm]
 
 

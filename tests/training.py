@@ -26,6 +26,7 @@ START: dict[str, dict[str, Any]] = {
     "td3": {"std": 0.2},
     "dpi": {"preset": "ibcca"},
     "aggrevate": {},
+    "grpo": {},
 }
 HYPERPARAMETERS: dict[str, dict[str, Any]] = {
     "ppo": {"n_steps": 10, "batch_size": 40, "n_epochs": 2},
@@ -33,6 +34,7 @@ HYPERPARAMETERS: dict[str, dict[str, Any]] = {
     "td3": {"learning_starts": 80, "batch_size": 32, "buffer_size": 1000, "train_freq": 2},
     "dpi": {"comparisons": 8, "n_updates": 3, "controllers": ["ibcca", "vegas"]},
     "aggrevate": {"paths": 2, "visits": 2, "windows": [-2, 0, 2], "n_updates": 3, "batch_size": 16},
+    "grpo": {"paths": 2, "replays": 2, "batch_size": 16},
 }
 # One agent, that has an action for each of eleven controllers, and a competitor.
 SWITCH: dict[str, Any] = {
@@ -43,10 +45,8 @@ SWITCH: dict[str, Any] = {
     "decision_interval_ms": 200,
     "reward_interval_ms": 100,
 }
-ENVIRONMENT: dict[str, dict[str, Any]] = {
-    "dpi": SWITCH,
-    "aggrevate": {**SWITCH, "id": "quicgym/Window-v0", "decision_interval_ms": 100},
-}
+WINDOW = {**SWITCH, "id": "quicgym/Window-v0", "decision_interval_ms": 100}
+ENVIRONMENT: dict[str, dict[str, Any]] = {"dpi": SWITCH, "aggrevate": WINDOW, "grpo": WINDOW}
 
 
 def scenario(name: str, flows: int = 2, duration_s: float = 1.0) -> dict[str, Any]:
