@@ -4,10 +4,11 @@ What an episode earns depends far more on the path that was drawn than on what t
 So each path is played several times, with the same seed: its episodes differ by the actions that
 the policy drew, and by nothing else. The advantage of a decision is what was earned from there on,
 less the mean of that over the path's episodes at the same decision, and no network has to learn
-what paths are worth. Weights follow PPO's clipped objective.
+what paths are worth. (How much of the variance that takes out is `train/explained_variance` in
+TensorBoard.) Weights follow PPO's clipped objective.
 
-Advantages are in units of their path's spread, or the overall one, whichever is larger in the sum:
-a few paths on which every action counts for much would drown the others.
+A path's advantages are divided by their spread, plus the median of all paths' spreads: a few paths
+on which every action counts for much would drown the others.
 
 Mao et al., "Variance Reduction for Reinforcement Learning in Input-Driven Environments", ICLR 2019,
 have the baseline; Shao et al., "DeepSeekMath", 2024, section 4.1, have it without a value network,
@@ -136,6 +137,7 @@ class Grpo(ReplayAlgorithm):
             to_go[step] = following = rewards[step] + self._gamma * following
         groups = to_go.reshape(len(rewards), -1, self._replays)
         groups = groups - groups.mean(axis=2, keepdims=True)
+        self._explained_variance = 1 - groups.var() / (to_go.var() + 1e-12)
         spreads = np.sqrt((groups**2).mean(axis=(0, 2), keepdims=True))
         groups /= spreads + np.median(spreads) + 1e-12
         return groups.reshape(rewards.shape)
@@ -173,5 +175,6 @@ class Grpo(ReplayAlgorithm):
                     log["approx_kl"].append((ratio - 1 - log_ratio).mean().item())
                     log["clip_fraction"].append((clipped != ratio).float().mean().item())
             self._n_updates += 1
+        self.logger.record("train/explained_variance", self._explained_variance)
         for name, values in log.items():
             self.logger.record(f"train/{name}", float(np.mean(values)))

@@ -216,7 +216,7 @@ def test_a_zip_of_stable_baselines3_needs_a_flag_and_warns(tmp_path):
     assert np.allclose(loaded(observations), policy(observations), atol=1e-6)
 
 
-PUBLISHED = ("switch-dpi", "tuning-ppo", "window-aggrevate")
+PUBLISHED = ("switch-dpi", "tuning-ppo", "window-aggrevate", "window-grpo")
 
 
 def test_there_are_published_policies():
@@ -231,7 +231,10 @@ def test_a_published_policy_is_of_the_shipped_configuration(name):
     description = quicgym.load_policy(name).description
     training = description.training
     config = {"tuning-ppo": "ppo"}.get(description.name, description.name)
-    expected = load_training(config, [f"seed={training['seed']}"])
+    changes = [f"seed={training['seed']}"]
+    if name.startswith("window-grpo"):
+        changes.append(f"start.policy=window-aggrevate-seed{training['seed']}")
+    expected = load_training(config, changes)
     assert TrainingConfig.model_validate(training["config"]) == expected
     assert name == f"{description.name}-seed{training['seed']}"
 
