@@ -251,26 +251,24 @@ def _begin(model: BaseAlgorithm, config: TrainingConfig) -> None:
         begin_at(model, preset_action(start.preset, **start.parameters), config.algorithm)
 
 
-def _first_policy(config: TrainingConfig, name: str) -> LearnedPolicy:
+def _first_policy(config: TrainingConfig, chosen: str) -> LearnedPolicy:
     """Loads `start.policy`, which has to fit what is trained."""
-    policy: LearnedPolicy = load_policy(name)
-    assert policy.description is not None
-    description, network = policy.description, architecture_of(config)
-    fields = {
-        "environment.id": (description.environment, config.environment.id),
-        "environment.history_length": (
-            description.history_length,
-            config.environment.history_length,
-        ),
-        **{
-            f"network.{field}": (getattr(description.architecture, field), getattr(network, field))
-            for field in ("extractor", "extractor_sizes", "hidden_sizes", "activation")
-        },
+    policy: LearnedPolicy = load_policy(chosen)
+    description = policy.description
+    assert description is not None
+    environment = ("decision_interval_ms", "decision_interval_rtts", "history_length")
+    network = ("extractor", "extractor_sizes", "hidden_sizes", "activation")
+    its_own = {
+        "environment.id": description.environment,
+        **{f"environment.{name}": getattr(description, name) for name in environment},
+        **{f"network.{name}": getattr(description.architecture, name) for name in network},
     }
-    for name_of_field, (its_own, here) in fields.items():
-        if its_own != here:
+    for place, value in its_own.items():
+        part, attribute = place.split(".")
+        here = getattr(getattr(config, part), attribute)
+        if here != value:
             raise ConfigError(
-                f"start.policy = {name!r} has {name_of_field} = {its_own!r}, here {here!r}; "
+                f"start.policy = {chosen!r} has {place} = {value!r}, here {here!r}; "
                 "make them the same, or begin with another policy"
             )
     return policy

@@ -189,6 +189,14 @@ def _last_evaluation(run):
             ("start.policy=window-aggrevate-seed0",),
             ("environment.history_length = 128, here 4", "begin with another policy"),
         ),
+        (
+            (
+                "start.policy=window-aggrevate-seed0",
+                "environment.history_length=128",
+                "environment.decision_interval_ms=50",
+            ),
+            ("environment.decision_interval_ms = 100.0, here 50.0",),
+        ),
         (("start.policy=window-aggrevate-seed00",), ("did you mean window-aggrevate-seed0?",)),
         (("start.temperature=0.1",), ("start.temperature is for a start.policy",)),
         (
