@@ -4,7 +4,7 @@ A policy is two files. `NAME.json` says what the network is, which observations 
 trained for, how it was trained, and the SHA-256 of `NAME.safetensors`, which has its weights. The
 policies that quicgym brings are in `agents/pretrained`.
 
-    policy = quicgym.load_policy("window-aggrevate-seed0")
+    policy = quicgym.load_policy("window-grpo-seed0")
     observation, info = environment.reset(seed=1)
     environment.step(policy(observation))
 """
