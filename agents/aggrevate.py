@@ -28,7 +28,12 @@ import numpy as np
 import torch
 
 from quicgym.agents.advantage_regression import AdvantageRegression
-from quicgym.agents.replay_algorithm import Course, check_counts, check_decisions
+from quicgym.agents.replay_algorithm import (
+    Course,
+    check_counts,
+    check_decisions,
+    check_one_flow,
+)
 from quicgym.envs.actions import WINDOW_EXPONENTS
 from quicgym.envs.batch import INFO_COLUMNS
 from quicgym.envs.episodes import EpisodeChoice
@@ -91,8 +96,7 @@ class Aggrevate(AdvantageRegression):
             raise ValueError(f"exploration = {exploration}: give a probability")
         if not 0 < kept <= 1:
             raise ValueError(f"kept = {kept}: give a share above 0")
-        if env.environments.batch.agent_count > 1:
-            raise ValueError("aggrevate needs scenarios with one open flow each")
+        check_one_flow(env, "aggrevate")
         super().__init__(
             policy,
             env,
@@ -121,28 +125,27 @@ class Aggrevate(AdvantageRegression):
             for _ in range(self._visits)
         ]
         wanders = random.random(len(visits)) * self._exploration
-        kept, of_visits, at_steps, windows_bytes = [], [], [], []
+        condensed, places, windows_bytes = [], [], []
 
         def decide(part: slice, step: int, runs: np.ndarray) -> np.ndarray:
-            rows = self._batch.observations[: len(runs)]
-            condensed = self._condense(rows)
-            keeps = self._takes_effect(runs) & (random.random(len(rows)) < self._kept)
-            kept.append(condensed[torch.from_numpy(keeps)])
-            of_visits.append(part.start + np.flatnonzero(keeps))
-            at_steps.append(np.full(keeps.sum(), step))
-            windows_bytes.append(self._batch.info[: len(rows), _WINDOW][keeps])
-            strays = random.random(len(rows)) < wanders[part]
-            strayed = random.integers(len(_EXPONENTS), size=len(rows))
-            return np.where(strays, strayed, self._best(condensed))
+            seen = self._condense(self._batch.observations[: len(runs)])
+            keeps = self._takes_effect(runs) & (random.random(len(runs)) < self._kept)
+            kept = np.flatnonzero(keeps)
+            condensed.append(seen[kept])
+            places.append((np.full(len(kept), step), part.start + kept))
+            windows_bytes.append(self._batch.info[kept, _WINDOW])
+            strays = random.random(len(runs)) < wanders[part]
+            strayed = random.integers(len(_EXPONENTS), size=len(runs))
+            return np.where(strays, strayed, self._best(seen))
 
         course = self._play(visits, decide)
         yield course.means()
-        visit = np.concatenate(of_visits)
-        check_decisions(len(visit), visits)
-        path = visit // self._visits
-        worth = self._worth(fixed, path, course.times_s[np.concatenate(at_steps), visit])
+        steps, of_visits = (np.concatenate(column) for column in zip(*places, strict=True))
+        check_decisions(len(steps), visits)
+        path = of_visits // self._visits
+        worth = self._worth(fixed, path, course.times_s[steps, of_visits])
         shares = np.concatenate(windows_bytes) / fair_bytes[path]
-        self._add(torch.cat(kept), self._advantages(worth, shares))
+        self._add(torch.cat(condensed), self._advantages(worth, shares))
 
     def _play_fixed(self, paths: Sequence[EpisodeChoice], fair_bytes: np.ndarray) -> Course:
         """Plays each path with each window; the windows of a path are side by side."""

@@ -26,7 +26,12 @@ import torch
 from gymnasium.spaces import Box
 from stable_baselines3.common.distributions import Distribution
 
-from quicgym.agents.replay_algorithm import ReplayAlgorithm, check_counts, check_decisions
+from quicgym.agents.replay_algorithm import (
+    ReplayAlgorithm,
+    check_counts,
+    check_decisions,
+    check_one_flow,
+)
 from quicgym.envs.sb3 import Sb3VecEnv
 
 _MOST = 4.0  # standard deviations of an advantage
@@ -88,8 +93,7 @@ class Grpo(ReplayAlgorithm):
             raise ValueError(f"gamma = {gamma}: give a discount from 0 to 1")
         if not clip_range > 0:
             raise ValueError(f"clip_range = {clip_range}: give a number above 0")
-        if env.environments.batch.agent_count > 1:
-            raise ValueError("grpo needs scenarios with one open flow each")
+        check_one_flow(env, "grpo")
         super().__init__(
             policy, env, learning_rate, policy_kwargs=policy_kwargs, seed=seed, device=device
         )

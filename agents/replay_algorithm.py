@@ -198,6 +198,12 @@ class ReplayAlgorithm(BaseAlgorithm):
         return Course(_side_by_side(all_times_s), _side_by_side(all_earned))
 
 
+def check_one_flow(env: Sb3VecEnv, algorithm: str) -> None:
+    """Raises ValueError where an episode has several agents, which `_play` does not know."""
+    if env.environments.batch.agent_count > 1:
+        raise ValueError(f"{algorithm} needs scenarios with one open flow each")
+
+
 def check_decisions(decisions: int, episodes: Sequence[EpisodeChoice]) -> None:
     """Raises ScenarioError where there is nothing to learn from."""
     if not decisions:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import gymnasium
@@ -119,6 +120,12 @@ def _parts(model: BaseAlgorithm) -> tuple[nn.Module, nn.Module, nn.Linear]:
     return actor.features_extractor.features, nn.Sequential(*layers[:-2]), layers[-2]
 
 
+def _copy(sources: Iterable[nn.Module], targets: Iterable[nn.Module]) -> None:
+    """Copies weights, whatever devices they are on."""
+    for source, target in zip(sources, targets, strict=True):
+        target.load_state_dict(source.state_dict())
+
+
 def begin_at(model: BaseAlgorithm, action: np.ndarray, algorithm: str) -> None:
     """Makes an untrained policy take the given action, more or less, whatever it observes."""
     _, _, last = _parts(model)
@@ -147,11 +154,9 @@ def prefer(model: BaseAlgorithm, choice: int) -> None:
 
 def begin_with(model: BaseAlgorithm, actor: Actor, temperature: float) -> None:
     """Gives an untrained policy the weights of another, of the same architecture."""
-    for target, source in zip(
-        _parts(model), (actor.features, actor.hidden, actor.action), strict=True
-    ):
-        target.load_state_dict(source.state_dict())
-    last = _parts(model)[2]
+    parts = _parts(model)
+    _copy((actor.features, actor.hidden, actor.action), parts)
+    last = parts[2]
     with torch.no_grad():
         last.weight.div_(temperature)
         last.bias.div_(temperature)
@@ -164,7 +169,5 @@ def export_policy(
     actor = Actor(
         architecture, decisions.kind, decisions.history_length, action_count(decisions.kind)
     )
-    targets = (actor.features, actor.hidden, actor.action)
-    for target, source in zip(targets, _parts(model), strict=True):
-        target.load_state_dict({name: value.cpu() for name, value in source.state_dict().items()})
+    _copy(_parts(model), (actor.features, actor.hidden, actor.action))
     return LearnedPolicy(name, decisions, actor.eval())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import environments as helper
 import numpy as np
 import pytest
-from training import NEEDS_TRAIN, learned
+from training import NEEDS_TRAIN, learned, make_model
 
 from quicgym.envs.actions import WINDOW_EXPONENTS
 from quicgym.envs.batch import INFO_COLUMNS
@@ -16,27 +16,12 @@ from quicgym.envs.scenario import Flow, RateStep, ScenarioError
 pytestmark = NEEDS_TRAIN
 
 ALONE = helper.scenario(duration_s=3.0, flow_list=(Flow(name="agent"),))
-HISTORY = 4
 
 
 def make(simulations=8, scenario=ALONE, **arguments):
-    from quicgym.agents.aggrevate import Aggrevate
-    from quicgym.agents.networks import Architecture
-    from quicgym.agents.sb3_policies import policy_arguments
-    from quicgym.envs.sb3 import make_sb3
-
-    environments = make_sb3(
-        "quicgym/Window-v0", simulations, scenario=scenario, per_flow=True, history_length=HISTORY
-    )
-    architecture = Architecture("pyramid", (16,), (16,), "tanh", "argmax")
-    return Aggrevate(
-        "MlpPolicy",
-        environments,
-        **{"paths": 4, "visits": 2, "n_updates": 1, "windows": [-3, -1, 0, 1, 3], **arguments},
-        policy_kwargs=policy_arguments("aggrevate", architecture, HISTORY, None),
-        seed=1,
-        device="cpu",
-    )
+    windows = [-3, -1, 0, 1, 3]
+    arguments = {"paths": 4, "visits": 2, "n_updates": 1, "windows": windows, **arguments}
+    return make_model("aggrevate", "quicgym/Window-v0", simulations, scenario, **arguments)
 
 
 def paths(model, count):

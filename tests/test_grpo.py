@@ -6,7 +6,7 @@ import environments as helper
 import numpy as np
 import pytest
 import yaml
-from training import NEEDS_TRAIN, learned, train, write_config
+from training import NEEDS_TRAIN, learned, make_model, silent, train, write_config
 
 import quicgym
 from quicgym.envs.observations import observation_names
@@ -15,27 +15,11 @@ from quicgym.envs.scenario import Flow, ScenarioError
 pytestmark = NEEDS_TRAIN
 
 ALONE = helper.scenario(duration_s=3.0, flow_list=(Flow(name="agent"),))
-HISTORY = 4
 
 
 def make(simulations=8, scenario=ALONE, id="quicgym/Window-v0", **arguments):
-    from quicgym.agents.grpo import Grpo
-    from quicgym.agents.networks import Architecture
-    from quicgym.agents.sb3_policies import policy_arguments
-    from quicgym.envs.sb3 import make_sb3
-
-    environments = make_sb3(
-        id, simulations, scenario=scenario, per_flow=True, history_length=HISTORY
-    )
-    architecture = Architecture("pyramid", (16,), (16,), "tanh", "argmax")
-    return Grpo(
-        "MlpPolicy",
-        environments,
-        **{"paths": 4, "replays": 2, "batch_size": 64, **arguments},
-        policy_kwargs=policy_arguments("grpo", architecture, HISTORY, None),
-        seed=1,
-        device="cpu",
-    )
+    arguments = {"paths": 4, "replays": 2, "batch_size": 64, **arguments}
+    return make_model("grpo", id, simulations, scenario, **arguments)
 
 
 def collected(model, seed=1):
@@ -114,8 +98,7 @@ def test_more_episodes_than_simulations_are_played_in_parts():
 def test_the_update_raises_the_probability_of_what_went_better():
     model = make(paths=8, replays=4, n_epochs=1, learning_rate=1e-3)
     _, decisions = collected(model)
-    model.set_logger(_no_logger())
-    model._train()
+    silent(model)._train()
     after = model._distribution(decisions.condensed).log_prob(decisions.actions)
     change = (after - decisions.log_probabilities).detach()
     better = decisions.advantages > 1
@@ -212,9 +195,3 @@ def test_a_policy_that_cannot_be_begun_with_is_named(changes, words, tmp_path):
     for word in words:
         assert word in done.stderr
     assert "Traceback" not in done.stderr
-
-
-def _no_logger():
-    from stable_baselines3.common.logger import Logger
-
-    return Logger(folder=None, output_formats=[])

@@ -95,10 +95,38 @@ def train(folder: Path, *arguments: str | Path, **options: Any) -> subprocess.Co
     )
 
 
-def learned(model: Any, steps: int) -> Any:
-    """Trains a model in this process, with the same random numbers for every caller."""
+def make_model(
+    algorithm: str, environment: str, simulations: int, scenario: Any, **arguments: Any
+) -> Any:
+    """Makes an algorithm that plays episodes itself, with a small pyramid over four frames."""
+    from quicgym.agents.networks import Architecture
+    from quicgym.agents.sb3_policies import policy_arguments
+    from quicgym.agents.train import ALGORITHMS
+    from quicgym.envs.sb3 import make_sb3
+
+    environments = make_sb3(
+        environment, simulations, scenario=scenario, per_flow=True, history_length=4
+    )
+    architecture = Architecture("pyramid", (16,), (16,), "tanh", "argmax")
+    return ALGORITHMS[algorithm](
+        "MlpPolicy",
+        environments,
+        **arguments,
+        policy_kwargs=policy_arguments(algorithm, architecture, 4, None),
+        seed=1,
+        device="cpu",
+    )
+
+
+def silent(model: Any) -> Any:
+    """Gives a model a logger that writes nothing."""
     from stable_baselines3.common.logger import Logger
 
     model.set_logger(Logger(folder=None, output_formats=[]))
+    return model
+
+
+def learned(model: Any, steps: int) -> Any:
+    """Trains a model in this process, with the same random numbers for every caller."""
     np.random.seed(5)
-    return model.learn(steps)
+    return silent(model).learn(steps)
