@@ -234,6 +234,27 @@ def test_where_run_until_pauses_changes_nothing(pauses):
     assert everything(stepped) == everything(whole)
 
 
+@settings(max_examples=10, deadline=None)
+@given(
+    access=st.floats(0.001, 30),
+    there=st.floats(0, 60),
+    back=st.floats(0, 60),
+    extra=st.floats(0, 60),
+)
+def test_as_far_ahead_as_delays_allow_packets_come_in_the_same_order(access, there, back, extra):
+    flows = [
+        make_flow(controller=name, access_delay=int(access * MILLISECOND))
+        for name in ("cubic", "bbr", "newreno")
+    ]
+    flows[1].extra_delay = int(extra * MILLISECOND)
+    there, back = (make_link(delay=int(ms * MILLISECOND), queue_limit=30) for ms in (there, back))
+    scenario = make_scenario(flows, there, back, record_deliveries=True)
+    far, step_by_step = run(scenario, 2), _core.NativeSimulation(scenario, 1)
+    for pause in range(0, 2 * SECOND + 1, 20_000):
+        step_by_step.run_until(pause)
+    assert everything(step_by_step) == everything(far)
+
+
 def test_tracing_changes_nothing():
     traced, plain = many_flows(), many_flows()
     plain.trace_interval = 0

@@ -12,6 +12,13 @@ namespace {
 constexpr std::uint64_t kSmallestWireBytes =
     kLinkBytes + 1 + quic::kConnectionIdBytes + 1 + 4 + quic::kTagBytes;
 
+// Not std::min_element: which time is the earliest is unpredictable, and its branch would be, too.
+Time earliest(const std::vector<Time>& times) {
+    Time earliest_time = kNever;
+    for (const Time time : times) earliest_time = std::min(earliest_time, time);
+    return earliest_time;
+}
+
 void refuse_what_needs_ns3(const Scenario& scenario) {
     const auto refuse = [](const std::string& what) {
         throw std::invalid_argument(what + " runs on the ns3 engine only; the native engine cannot do it");
@@ -49,19 +56,23 @@ struct NativeSimulation::Hosts {
 NativeSimulation::NativeSimulation(const Scenario& scenario, std::uint64_t seed)
     : forward_{.link = BottleneckLink(scenario.bottleneck, Random(seed, RandomPurpose::forward_loss, 0))},
       backward_{.link = BottleneckLink(scenario.reverse, Random(seed, RandomPurpose::reverse_loss, 0))},
-      lookahead_(kNever),
+      shortest_entry_(kNever),
+      shortest_passage_(kNever),
       trace_interval_(scenario.trace_interval),
       record_deliveries_(scenario.record_deliveries) {
     refuse_what_needs_ns3(scenario);
     for (std::size_t i = 0; i < scenario.flows.size(); ++i) {
         const Flow& flow = scenario.flows[i];
         hosts_.push_back(std::make_unique<Hosts>(flow, i, seed, flow_start(scenario, i, seed)));
-        const AccessLink at_sender(flow.access_rate_bits_per_second, flow.access_delay + flow.extra_delay);
-        const AccessLink at_receiver(flow.access_rate_bits_per_second, flow.access_delay);
+        AccessLink at_sender(flow.access_rate_bits_per_second, flow.access_delay + flow.extra_delay);
+        AccessLink at_receiver(flow.access_rate_bits_per_second, flow.access_delay);
         forward_.paths.push_back({.packets = {}, .entry = at_sender, .exit = at_receiver});
         backward_.paths.push_back({.packets = {}, .entry = at_receiver, .exit = at_sender});
-        lookahead_ = std::min({lookahead_, forward_.paths[i].entry.shortest_transit(kSmallestWireBytes),
-                               backward_.paths[i].entry.shortest_transit(kSmallestWireBytes)});
+        const Time sender_side = at_sender.shortest_transit(kSmallestWireBytes);
+        const Time receiver_side = at_receiver.shortest_transit(kSmallestWireBytes);
+        shortest_entry_ = std::min({shortest_entry_, sender_side, receiver_side});
+        shortest_passage_ = std::min({shortest_passage_, scenario.bottleneck.delay + receiver_side,
+                                      scenario.reverse.delay + sender_side});
     }
     for (std::vector<Time>* next : {&next_host_event_, &forward_.next_arrival, &backward_.next_arrival}) {
         next->resize(hosts_.size());
@@ -89,23 +100,29 @@ void NativeSimulation::run_until(Time until) {
     }
     if (failed_) throw std::runtime_error("this simulation ended with an error; make a new one");
     failed_ = true;  // until its end is reached: a controller may throw halfway through a host's step
-    // Not std::min_element: which time is the earliest is unpredictable, and its branch would be, too.
-    const auto earliest = [](const std::vector<Time>& times) {
-        Time earliest_time = kNever;
-        for (const Time time : times) earliest_time = std::min(earliest_time, time);
-        return earliest_time;
+    const auto next_host_event = [this] { return earliest(next_host_event_); };
+    const auto next_arrival = [this] {
+        return std::min(earliest(forward_.next_arrival), earliest(backward_.next_arrival));
     };
     for (;;) {
-        const Time begin = std::min({earliest(next_host_event_), earliest(forward_.next_arrival),
-                                     earliest(backward_.next_arrival), next_sample_});
-        if (begin > until) break;
-        Time end = until - begin < lookahead_ ? until + 1 : begin + lookahead_;
-        if (next_sample_ < end) end = next_sample_ + 1;
-        serve(forward_, end);
-        serve(backward_, end);
+        if (std::min({next_host_event(), next_arrival(), next_sample_}) > until) break;
+        const Time end = std::min(until, next_sample_) + 1;
+        const auto after = [end](Time event, Time delay) {
+            return event < end ? std::min(event + delay, end) : end;
+        };
+        // Every arrival before this is known: a host sends at its next event at the earliest, or when
+        // the next packet has come to it.
+        const Time serve_to =
+            after(std::min(next_host_event(), after(next_arrival(), shortest_passage_)), shortest_entry_);
+        serve(forward_, serve_to);
+        serve(backward_, serve_to);
+        // And every packet that comes to a host before this.
+        const Time run_to =
+            after(std::min(next_arrival(), after(next_host_event(), shortest_entry_)), shortest_passage_);
         for (std::size_t flow = 0; flow < hosts_.size(); ++flow) {
-            if (next_host_event_[flow] < end) run_hosts(flow, end);
+            if (next_host_event_[flow] < run_to) run_hosts(flow, run_to);
         }
+        if (next_host_event() < end || next_arrival() < end) continue;
         now_ = end - 1;
         if (next_sample_ < end) take_samples();
     }

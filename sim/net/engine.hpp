@@ -1,9 +1,10 @@
 // The native engine: a dumbbell of any number of flows, as fast as one core can follow.
 //
-// Time advances in windows no longer than the shortest access link, so that nothing that a host
-// sends within a window reaches the bottleneck in the same window. Inside a window the bottleneck
-// serves its arrivals in order of time, then each host runs on its own. Order across hosts does not
-// matter there, and no global event queue is needed.
+// There is no global event queue. The bottleneck and the hosts take turns, as conservative parallel
+// simulation has it (Chandy and Misra 1979). The bottleneck serves its arrivals in order of time, up to
+// the first that a host could still send; then each host runs on its own, up to the first packet that
+// could still come through. So time goes on by half of the shortest flow's empty RTT in each turn, and
+// order across hosts does not matter within one.
 #pragma once
 
 #include <cstdint>
@@ -73,7 +74,8 @@ private:
     Direction forward_;
     Direction backward_;
     ArrivalOrder order_;
-    Time lookahead_;
+    Time shortest_entry_;    // from a host to the bottleneck
+    Time shortest_passage_;  // through the bottleneck to a host
     Time now_ = 0;
     Time trace_interval_;
     Time next_sample_ = kNever;
