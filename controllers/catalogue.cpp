@@ -1,7 +1,5 @@
 #include "controllers/catalogue.hpp"
 
-#include <algorithm>
-#include <sstream>
 #include <stdexcept>
 
 #include "controllers/bbr.hpp"
@@ -36,26 +34,6 @@ const ControllerSpecification& find_controller(const std::string& name) {
         known.push_back(specification.name);
     }
     throw std::invalid_argument("no controller is named '" + name + "'; there are: " + join_names(known));
-}
-
-void throw_wrong_parameter(const std::string& controller, const ParameterSpecification& specification,
-                           const std::vector<double>& values) {
-    std::ostringstream range;
-    range << "[" << specification.minimum << ", " << specification.maximum << "]";
-    if (!specification.unit.empty()) range << " " << specification.unit;
-    std::ostringstream text;
-    text << "parameter '" << specification.name << "' of controller '" << controller << "' ";
-    if (values.empty() || (!specification.is_list && values.size() != 1)) {
-        text << "takes " << (specification.is_list ? "a list of at least one number" : "one number")
-             << ", not " << values.size() << "; the range is " << range.str();
-    } else {
-        const auto is_outside = [&](double value) {  // written so that NaN is
-            return !(value >= specification.minimum && value <= specification.maximum);
-        };
-        text << "is " << *std::find_if(values.begin(), values.end(), is_outside) << ", outside the range "
-             << range.str();
-    }
-    throw std::invalid_argument(text.str());
 }
 
 ParameterValues complete_parameters(const ControllerSpecification& specification,

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -47,19 +48,36 @@ inline std::string join_names(const std::vector<std::string>& names) {
     return text;
 }
 
+inline bool in_range(const ParameterSpecification& specification, double value) {  // NaN is not
+    return value >= specification.minimum && value <= specification.maximum;
+}
+
 // Throws std::invalid_argument that names controller, parameter, value and range.
-[[noreturn]] void throw_wrong_parameter(const std::string& controller,
-                                        const ParameterSpecification& specification,
-                                        const std::vector<double>& values);
+[[noreturn]] inline void throw_wrong_parameter(const std::string& controller,
+                                               const ParameterSpecification& specification,
+                                               const std::vector<double>& values) {
+    std::ostringstream range;
+    range << "[" << specification.minimum << ", " << specification.maximum << "]";
+    if (!specification.unit.empty()) range << " " << specification.unit;
+    std::ostringstream text;
+    text << "parameter '" << specification.name << "' of controller '" << controller << "' ";
+    if (values.empty() || (!specification.is_list && values.size() != 1)) {
+        text << "takes " << (specification.is_list ? "a list of at least one number" : "one number")
+             << ", not " << values.size() << "; the range is " << range.str();
+    } else {
+        const auto is_outside = [&](double value) { return !in_range(specification, value); };
+        text << "is " << *std::find_if(values.begin(), values.end(), is_outside) << ", outside the range "
+             << range.str();
+    }
+    throw std::invalid_argument(text.str());
+}
 
 // Agents set parameters at every step, so no text is made for values that are right.
 inline void check_parameter(const std::string& controller, const ParameterSpecification& specification,
                             const std::vector<double>& values) {
-    const auto in_range = [&](double value) {  // NaN is not
-        return value >= specification.minimum && value <= specification.maximum;
-    };
     const bool right_count = specification.is_list ? !values.empty() : values.size() == 1;
-    if (right_count && std::all_of(values.begin(), values.end(), in_range)) return;
+    const auto is_right = [&](double value) { return in_range(specification, value); };
+    if (right_count && std::all_of(values.begin(), values.end(), is_right)) return;
     throw_wrong_parameter(controller, specification, values);
 }
 
