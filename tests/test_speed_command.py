@@ -37,13 +37,12 @@ def test_speed_measures_everything(quicgym: Command) -> None:
         assert set(entry) == {"name", "cpu_ns_per_packet", "packets"}
         assert entry["cpu_ns_per_packet"] > 0
         assert entry["packets"] > 1_000
-    # Very loose, for a machine with other work, where 1.7 was seen: the targets are measured by
-    # hand. A cost that grows with what has been sent would be 20 times as high.
+    # Loose, for a machine with other work: the targets are measured by hand.
     short, long = (
         measured[name]["cpu_ns_per_packet"]
         for name in ("native-bbr-1x15mbps", "native-bbr-1x15mbps-400s")
     )
-    assert long < 4 * short
+    assert long < 1.5 * short
 
 
 def test_bad_input(quicgym: Command) -> None:
