@@ -3,14 +3,15 @@
 CPU time of the process (time.process_time) around the run alone; building the network is not in
 it, but where environments are stepped, the resets between episodes are. The rounds go over all
 measurements in turn, so that a slow spell of the machine does not hit one of them alone, and each
-reports its fastest round. The first round warms up.
+reports its fastest round. The first round warms up. The long simulation and the short ones that it
+is compared with run in turn within a round, because such a spell can last for several seconds.
 """
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Literal
@@ -28,11 +29,13 @@ from quicgym.envs.simulation import ns3_version
 
 ROUNDS = 6
 BARE_LOOP_PACKETS = 2_000_000
-
-
+SHORT_S, LONG_S = 20.0, 400.0
+"""Of simulations whose cost per packet is compared: it should not grow with a simulation's age."""
 VECTOR_ROWS = 32
 STEP_BUDGET = {"vec-native-tuning": 6400, "gym-native-tuning": 3800, "gym-ns3-tuning": 190}
 """Steps per round: whole episodes, so that the same share of resets is in each."""
+Costs = dict[str, tuple[float, int]]
+"""By a measurement's name: CPU time in ns per packet or step, and how many of them."""
 
 
 @dataclass(frozen=True)
@@ -67,35 +70,66 @@ def speed_scenario(flows: int, rate_mbps: float, duration_s: float) -> Scenario:
     )
 
 
-def _simulate(scenario: Scenario, controller: str, engine: EngineName) -> tuple[float, int]:
-    with Simulation(scenario, engine, 0, controller, trace_interval_ms=None) as simulation:
-        begin = time.process_time_ns()
-        simulation.run()
-        spent = time.process_time_ns() - begin
-        packets = sum(flow.statistics["received_packets"] for flow in simulation.flows)
-    return spent / packets, packets
+def _begin(scenario: Scenario, controller: str, engine: EngineName) -> Simulation:
+    return Simulation(scenario, engine, 0, controller, trace_interval_ms=None)
 
 
-def _bare_loop() -> tuple[float, int]:
-    return _core.bare_loop(BARE_LOOP_PACKETS), BARE_LOOP_PACKETS
+def _run_until(simulation: Simulation, time_s: float) -> int:
+    """Returns the CPU time in ns."""
+    begin = time.process_time_ns()
+    simulation.run_until(time_s)
+    return time.process_time_ns() - begin
 
 
-def _step_vector(steps: int) -> tuple[float, int]:
+def _received_packets(simulation: Simulation) -> int:
+    return sum(flow.statistics["received_packets"] for flow in simulation.flows)
+
+
+def _simulate(name: str, scenario: Scenario, controller: str, engine: EngineName) -> Costs:
+    with _begin(scenario, controller, engine) as simulation:
+        spent = _run_until(simulation, scenario.duration_s)
+        packets = _received_packets(simulation)
+    return {name: (spent / packets, packets)}
+
+
+def _short_and_long() -> Costs:
+    """One flow for LONG_S, and as many for SHORT_S as take as long together."""
+    spent = packets = long_spent = 0
+    short = speed_scenario(1, 15, SHORT_S)
+    with _begin(speed_scenario(1, 15, LONG_S), "bbr", "native") as long_simulation:
+        for number in range(1, round(LONG_S / SHORT_S) + 1):
+            with _begin(short, "bbr", "native") as simulation:
+                spent += _run_until(simulation, SHORT_S)
+                packets += _received_packets(simulation)
+            long_spent += _run_until(long_simulation, number * SHORT_S)
+        long_packets = _received_packets(long_simulation)
+    return {
+        "native-bbr-1x15mbps": (spent / packets, packets),
+        "native-bbr-1x15mbps-400s": (long_spent / long_packets, long_packets),
+    }
+
+
+def _bare_loop() -> Costs:
+    return {"bare-loop": (_core.bare_loop(BARE_LOOP_PACKETS), BARE_LOOP_PACKETS)}
+
+
+def _step_vector(name: str) -> Costs:
     """One thread, the action of `bbr`, which keeps the link saturated."""
     environments = make_vec("quicgym/Tuning-v0", num_envs=VECTOR_ROWS, num_threads=1)
     environments.reset(seed=0)
     actions = np.tile(preset_action("bbr"), (VECTOR_ROWS, 1))
-    calls = steps // VECTOR_ROWS
+    calls = STEP_BUDGET[name] // VECTOR_ROWS
     begin = time.process_time_ns()
     for _ in range(calls):
         environments.step(actions)
     spent = time.process_time_ns() - begin
     environments.close()
-    return spent / (calls * VECTOR_ROWS), calls * VECTOR_ROWS
+    return {name: (spent / (calls * VECTOR_ROWS), calls * VECTOR_ROWS)}
 
 
-def _step_single(engine: EngineName, steps: int) -> tuple[float, int]:
+def _step_single(name: str, engine: EngineName) -> Costs:
     """As gymnasium.make gives it, but for the checker that is there for development."""
+    steps = STEP_BUDGET[name]
     environment = gymnasium.make("quicgym/Tuning-v0", engine=engine, disable_env_checker=True)
     environment.reset(seed=0)
     action = preset_action("bbr")
@@ -106,17 +140,17 @@ def _step_single(engine: EngineName, steps: int) -> tuple[float, int]:
             environment.reset()
     spent = time.process_time_ns() - begin
     environment.close()
-    return spent / steps, steps
+    return {name: (spent / steps, steps)}
 
 
 def measure_steps() -> list[StepMeasurement]:
     """Measures the environments; ns-3 only where this build has it."""
-    tasks: dict[str, Callable[[], tuple[float, int]]] = {
-        "vec-native-tuning": partial(_step_vector, STEP_BUDGET["vec-native-tuning"]),
-        "gym-native-tuning": partial(_step_single, "native", STEP_BUDGET["gym-native-tuning"]),
-    }
+    tasks: list[Callable[[], Costs]] = [
+        partial(_step_vector, "vec-native-tuning"),
+        partial(_step_single, "gym-native-tuning", "native"),
+    ]
     if ns3_version() is not None:
-        tasks["gym-ns3-tuning"] = partial(_step_single, "ns3", STEP_BUDGET["gym-ns3-tuning"])
+        tasks.append(partial(_step_single, "gym-ns3-tuning", "ns3"))
     return [
         StepMeasurement(name, 1e9 / cost, steps) for name, (cost, steps) in _best(tasks).items()
     ]
@@ -124,34 +158,32 @@ def measure_steps() -> list[StepMeasurement]:
 
 def measure() -> list[Measurement]:
     """Measures everything; ns-3 only where this build has it."""
-    tasks: dict[str, Callable[[], tuple[float, int]]] = {"bare-loop": _bare_loop}
-    single = speed_scenario(1, 15, 20)
+    tasks: list[Callable[[], Costs]] = [_bare_loop, _short_and_long]
+    short = speed_scenario(1, 15, SHORT_S)
     for entry in controllers.catalogue():
-        tasks[f"native-{entry.name}-1x15mbps"] = partial(_simulate, single, entry.name, "native")
+        if entry.name != "bbr":
+            name = f"native-{entry.name}-1x15mbps"
+            tasks.append(partial(_simulate, name, short, entry.name, "native"))
     for controller in ("newreno", "bbr"):
         for flows, rate, label in ((10, 100.0, "10x100mbps"), (100, 1000.0, "100x1gbps")):
-            scenario = speed_scenario(flows, rate, 20)
-            tasks[f"native-{controller}-{label}"] = partial(
-                _simulate, scenario, controller, "native"
-            )
-    tasks["native-bbr-1x15mbps-400s"] = partial(
-        _simulate, speed_scenario(1, 15, 400), "bbr", "native"
-    )
+            name = f"native-{controller}-{label}"
+            scenario = speed_scenario(flows, rate, SHORT_S)
+            tasks.append(partial(_simulate, name, scenario, controller, "native"))
     if ns3_version() is not None:
-        tasks["ns3-bbr-1x15mbps"] = partial(_simulate, speed_scenario(1, 15, 20), "bbr", "ns3")
+        tasks.append(partial(_simulate, "ns3-bbr-1x15mbps", short, "bbr", "ns3"))
     return [Measurement(name, cost, packets) for name, (cost, packets) in _best(tasks).items()]
 
 
-def _best(tasks: dict[str, Callable[[], tuple[float, int]]]) -> dict[str, tuple[float, int]]:
-    """Runs every task in every round; the lowest cost of each, and what it counted."""
-    best: dict[str, tuple[float, int]] = {}
+def _best(tasks: Sequence[Callable[[], Costs]]) -> Costs:
+    """Runs every task in every round; the lowest cost of each measurement, and what it counted."""
+    best: Costs = {}
     with Console(stderr=True).status("") as status:
         for number in range(ROUNDS):
-            for name, task in tasks.items():
-                status.update(f"round {number + 1} of {ROUNDS}: {name}")
-                result = task()
-                if number > 0:
-                    best[name] = min(best.get(name, result), result)
+            for index, task in enumerate(tasks):
+                status.update(f"round {number + 1} of {ROUNDS}: {index + 1} of {len(tasks)}")
+                for name, cost in task().items():
+                    if number > 0:
+                        best[name] = min(best.get(name, cost), cost)
     return best
 
 
