@@ -32,6 +32,7 @@ from stable_baselines3.common.logger import KVWriter, Logger
 from stable_baselines3.common.noise import NormalActionNoise
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.utils import LinearSchedule
+from stable_baselines3.common.vec_env import VecEnv
 
 from quicgym import __version__, _core
 from quicgym.agents.advantage_regression import AdvantageRegression
@@ -132,22 +133,9 @@ def train(
     check_hyperparameters(config)
     folder = RunFolder(directory)
     suite = episodes_of(load_suite(config.evaluation.suite), config.evaluation.seeds)
-    environment = config.environment
-    environments = make_sb3(
-        environment.id,
-        environment.simulations,
-        infos="ends",
-        privileged=config.network.privileged_critic,
-        per_flow=True,
-        num_threads=environment.threads,
-        scenario=environment.scenario,
-        **decisions_of(config).arguments,
-        reward_interval_ms=environment.reward_interval_ms,
-        reward=environment.reward,
-        reward_per_flow=environment.reward_per_flow,
-    )
+    environments = make_environments(config)
     try:
-        model = _make_model(config, environments)
+        model = make_model(config, environments)
         state = _open(folder, config, command, resume)
         if checkpoint is not None:
             state = read_checkpoint(checkpoint)
@@ -211,7 +199,30 @@ def _open(
     return state
 
 
-def _make_model(config: TrainingConfig, environments: Sb3VecEnv) -> BaseAlgorithm:
+def make_environments(config: TrainingConfig) -> Sb3VecEnv:
+    """Makes what a configuration trains on."""
+    environment = config.environment
+    return make_sb3(
+        environment.id,
+        environment.simulations,
+        infos="ends",
+        privileged=config.network.privileged_critic,
+        per_flow=True,
+        num_threads=environment.threads,
+        scenario=environment.scenario,
+        **decisions_of(config).arguments,
+        reward_interval_ms=environment.reward_interval_ms,
+        reward=environment.reward,
+        reward_per_flow=environment.reward_per_flow,
+    )
+
+
+def make_model(config: TrainingConfig, environments: VecEnv) -> BaseAlgorithm:
+    """Makes the algorithm with an untrained policy, which begins as `start` says.
+
+    Raises:
+        ConfigError: The algorithm refuses a hyperparameter's value, or the policy to begin with.
+    """
     arguments = _with_schedules(config.hyperparameters)
     if config.algorithm == "td3" and config.start.std is not None:
         mean = np.zeros(environments.action_space.shape or ())

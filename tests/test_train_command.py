@@ -244,7 +244,7 @@ def test_a_mistake_is_named_with_its_remedy(change, words, tmp_path):
     + ["window-grpo", "sac", "td3"],
 )
 def test_the_shipped_configurations_are_what_the_algorithms_take(name):
-    from quicgym.agents.train import ALGORITHMS, _make_model
+    from quicgym.agents.train import ALGORITHMS, make_model
     from quicgym.agents.training_config import load_training, training_names
     from quicgym.envs.sb3 import make_sb3
 
@@ -257,7 +257,7 @@ def test_the_shipped_configurations_are_what_the_algorithms_take(name):
         scenario="ebcc-single",
         history_length=config.environment.history_length,
     )
-    model = _make_model(config, environments)
+    model = make_model(config, environments)
     assert type(model) is ALGORITHMS[config.algorithm]
 
 
