@@ -100,31 +100,34 @@ void NativeSimulation::run_until(Time until) {
     }
     if (failed_) throw std::runtime_error("this simulation ended with an error; make a new one");
     failed_ = true;  // until its end is reached: a controller may throw halfway through a host's step
-    const auto next_host_event = [this] { return earliest(next_host_event_); };
     const auto next_arrival = [this] {
         return std::min(earliest(forward_.next_arrival), earliest(backward_.next_arrival));
     };
     for (;;) {
-        if (std::min({next_host_event(), next_arrival(), next_sample_}) > until) break;
         const Time end = std::min(until, next_sample_) + 1;
-        const auto after = [end](Time event, Time delay) {
-            return event < end ? std::min(event + delay, end) : end;
+        Time event = earliest(next_host_event_);
+        Time arrival = next_arrival();
+        if (std::min(event, arrival) >= end) {
+            if (next_sample_ > until) break;
+            now_ = next_sample_;
+            take_samples();
+            continue;
+        }
+        const auto after = [end](Time begin, Time delay) {
+            return begin < end ? std::min(begin + delay, end) : end;
         };
         // Every arrival before this is known: a host sends at its next event at the earliest, or when
         // the next packet has come to it.
-        const Time serve_to =
-            after(std::min(next_host_event(), after(next_arrival(), shortest_passage_)), shortest_entry_);
+        const Time serve_to = after(std::min(event, after(arrival, shortest_passage_)), shortest_entry_);
         serve(forward_, serve_to);
         serve(backward_, serve_to);
         // And every packet that comes to a host before this.
-        const Time run_to =
-            after(std::min(next_arrival(), after(next_host_event(), shortest_entry_)), shortest_passage_);
+        event = earliest(next_host_event_);
+        arrival = next_arrival();
+        const Time run_to = after(std::min(arrival, after(event, shortest_entry_)), shortest_passage_);
         for (std::size_t flow = 0; flow < hosts_.size(); ++flow) {
             if (next_host_event_[flow] < run_to) run_hosts(flow, run_to);
         }
-        if (next_host_event() < end || next_arrival() < end) continue;
-        now_ = end - 1;
-        if (next_sample_ < end) take_samples();
     }
     now_ = until;
     failed_ = false;
