@@ -130,9 +130,13 @@ class EpisodeBatch:
 
     def begin_chosen(self, simulations: Sequence[int], choices: Sequence[EpisodeChoice]) -> None:
         """Begins episodes that were drawn already."""
+        by_simulation = self.has_agent.reshape(-1, self.agent_count)
         for simulation, choice in zip(simulations, choices, strict=True):
             self.episodes[simulation] = choice
         try:
+            for simulation, choice in zip(simulations, choices, strict=True):
+                agents = len(self.source.agents_of(choice.scenario))
+                by_simulation[simulation] = np.arange(self.agent_count) < agents
             self._reset(simulations, choices)
         except Exception as error:
             self._say_which(error)
@@ -197,9 +201,6 @@ class EpisodeBatch:
 
     def _reset(self, simulations: Sequence[int], choices: Sequence[EpisodeChoice]) -> None:
         prepared = [self.source.prepare(choice) for choice in choices]
-        by_simulation = self.has_agent.reshape(-1, self.agent_count)
-        for simulation, (_, plan) in zip(simulations, prepared, strict=True):
-            by_simulation[simulation] = np.arange(self.agent_count) < len(plan.agents)
         self._batch.reset(
             list(simulations),
             [scenario for scenario, _ in prepared],
@@ -207,7 +208,7 @@ class EpisodeBatch:
         )
 
     def _apply_reward_function(self, function: RewardFunction) -> None:
-        moved = np.repeat(self.selected, self.agent_count) & self.has_agent
+        moved = np.repeat(self._moved(), self.agent_count) & self.has_agent
         columns = dict(zip(INFO_COLUMNS, self.info[moved].T, strict=True))
         rewards = np.asarray(function(columns), dtype=np.float64)
         if rewards.shape != (moved.sum(),) or not np.all(np.isfinite(rewards)):
@@ -216,6 +217,10 @@ class EpisodeBatch:
                 f"give finite numbers of the shape {(int(moved.sum()),)}"
             )
         self.rewards[moved] = rewards
+
+    def _moved(self) -> np.ndarray:
+        """Which simulations the last step has moved on."""
+        return self.selected
 
     def _say_which(self, error: Exception) -> None:
         failed = self._batch.failed

@@ -121,7 +121,7 @@ class EpisodeSource:
         if not self._every_flow:
             return 1
         if isinstance(self.scenario, Scenario):
-            return len(self._agents(self.scenario))
+            return len(self.agents_of(self.scenario))
         agents = getattr(self.scenario, "most_agents", None)
         if agents is None:
             raise ScenarioError(
@@ -136,7 +136,7 @@ class EpisodeSource:
         if not isinstance(self.scenario, Scenario):
             raise ScenarioError("agents by name need a scenario, not a distribution")
         names = [name for name, _ in self.scenario.single_flows()]
-        return tuple(names[index] for index in self._agents(self.scenario))
+        return tuple(names[index] for index in self.agents_of(self.scenario))
 
     def draw(self, random: np.random.Generator, options: Mapping[str, Any] | None) -> EpisodeChoice:
         """Returns the next episode: its scenario is drawn first, then its seed.
@@ -188,7 +188,7 @@ class EpisodeSource:
         if known is not None and known.scenario is scenario:
             return known
         scenario.check_engine(self.engine)
-        agents = self._agents(scenario)
+        agents = self.agents_of(scenario)
         if self._episode_s is not None and self._episode_s > scenario.duration_s:
             raise ScenarioError(
                 f"episode_s = {self._episode_s}: {scenario.name} lasts {scenario.duration_s:g} s; "
@@ -231,7 +231,8 @@ class EpisodeSource:
             self._prepared[controller] = prepared
         return prepared
 
-    def _agents(self, scenario: Scenario) -> tuple[int, ...]:
+    def agents_of(self, scenario: Scenario) -> tuple[int, ...]:
+        """Returns which flows of a scenario have an agent, by index."""
         flows = list(scenario.single_flows())
         if self._flow is not None:
             try:

@@ -72,6 +72,11 @@ class Ns3WorkerBatch(EpisodeBatch):
     def _reset(self, simulations: Sequence[int], choices: Sequence[EpisodeChoice]) -> None:
         self._batch.reset(simulations, choices)
 
+    def _moved(self) -> np.ndarray:
+        moved = self.selected.copy()
+        moved[self._batch.died] = False  # the reward of such a step is 0
+        return moved
+
     def _describe(self, simulation: int) -> str:
         episode = self.episodes[simulation]
         assert episode is not None
@@ -97,6 +102,7 @@ class _Workers:
         self._workers: list[_Worker | None] = [None] * simulations
         self._running = [False] * simulations
         self.failed: int | None = None
+        self.died: list[int] = []  # whose workers the last step has lost, and that go on
 
         def rows(array: np.ndarray) -> np.ndarray:
             return np.zeros((simulations * len(array), *array.shape[1:]), array.dtype)
@@ -135,11 +141,13 @@ class _Workers:
         errors = self._exchange(
             {simulation: ("step", self._rows("actions", simulation)) for simulation in chosen}
         )
+        self.died = []
         for simulation, error in list(errors.items()):
             if self._restart and isinstance(error, WorkerDiedError):
                 warnings.warn(f"{error}\nA new worker goes on.", RuntimeWarning, stacklevel=4)
                 self._rows("rewards", simulation)[...] = 0.0
                 self.truncations[simulation] = True
+                self.died.append(simulation)
                 del errors[simulation]
             else:
                 self._running[simulation] = False

@@ -26,6 +26,15 @@ from quicgym.envs.registration import BY_KIND
 from quicgym.envs.rewards import Reward, RewardFunction
 from quicgym.envs.scenario import Scenario, closest
 
+StepResult = tuple[
+    dict[str, np.ndarray],
+    dict[str, float],
+    dict[str, bool],
+    dict[str, bool],
+    dict[str, dict[str, Any]],
+]
+"""Observations, rewards, terminations, truncations and infos, by agent."""
+
 
 class ParallelCongestionControlEnv(ParallelEnv[str, np.ndarray, Any]):
     """Each flow of a scenario that names no controller is an agent, called by the flow's name.
@@ -131,16 +140,10 @@ class ParallelCongestionControlEnv(ParallelEnv[str, np.ndarray, Any]):
         self.agents = self._running()
         return self._observations(self.agents), self._infos(self.agents)
 
-    def step(
-        self, actions: dict[str, Any]
-    ) -> tuple[
-        dict[str, np.ndarray],
-        dict[str, float],
-        dict[str, bool],
-        dict[str, bool],
-        dict[str, dict[str, Any]],
-    ]:
+    def step(self, actions: dict[str, Any]) -> StepResult:
         """Moves the network on by one decision of all agents.
+
+        Where all have left and others join later, it goes on to the decision at which they do.
 
         Args:
             actions: One for each of `agents`.
@@ -164,17 +167,14 @@ class ParallelCongestionControlEnv(ParallelEnv[str, np.ndarray, Any]):
             rows[self.possible_agents.index(agent)] = numbers
         batch.actions[...] = rows
         batch.step()
-        running = self._running()
-        over = bool(batch.terminations[0] or batch.truncations[0])
-        present = [name for name in self.possible_agents if name in self.agents or name in running]
-        terminations = {agent: agent not in running for agent in present}
-        truncations = {agent: over and not terminations[agent] for agent in present}
-        rewards = {
-            agent: float(batch.rewards[self.possible_agents.index(agent)]) for agent in present
-        }
-        self.agents = [] if over else running
-        observations, infos = self._observations(present), self._infos(present)
-        return observations, rewards, terminations, truncations, infos
+        result = self._result({*self.agents, *self._running()})
+        while not self._running() and not self._over() and self._joins_later():
+            batch.actions[...] = self._in_force()
+            batch.step()
+            for known, joined in zip(result, self._result(set(self._running())), strict=True):
+                known.update(joined)
+        self.agents = [] if self._over() else self._running()
+        return result
 
     def deliveries(self) -> np.ndarray:
         """Returns every delivery of this episode; empty without `record_deliveries`."""
@@ -191,6 +191,32 @@ class ParallelCongestionControlEnv(ParallelEnv[str, np.ndarray, Any]):
             return self._batch.observations[:, -actions.shape[1] :].copy()
         shown = self._batch.observations[:, -len(choices(self._kind)) :]
         return shown.argmax(axis=1, keepdims=True).astype(actions.dtype)
+
+    def _result(self, agents: set[str]) -> StepResult:
+        """What these agents get of the last decision."""
+        running = self._running()
+        present = [name for name in self.possible_agents if name in agents]
+        terminations = {agent: agent not in running for agent in present}
+        truncations = {agent: self._over() and not terminations[agent] for agent in present}
+        rewards = {
+            agent: float(self._batch.rewards[self.possible_agents.index(agent)])
+            for agent in present
+        }
+        observations, infos = self._observations(present), self._infos(present)
+        return observations, rewards, terminations, truncations, infos
+
+    def _over(self) -> bool:
+        return bool(self._batch.terminations[0] or self._batch.truncations[0])
+
+    def _joins_later(self) -> bool:
+        episode = self._batch.episodes[0]
+        assert episode is not None
+        time_s = self._batch.info[0, INFO_COLUMNS.index("time_s")]
+        return any(
+            flow.start_s + flow.start_jitter_ms / 1e3 >= time_s
+            for name, flow in episode.scenario.single_flows()
+            if name in self.possible_agents
+        )
 
     def _running(self) -> list[str]:
         active = self._batch.info[:, INFO_COLUMNS.index("active")]

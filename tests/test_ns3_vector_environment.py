@@ -62,6 +62,35 @@ def test_it_gives_what_the_native_engine_gives(name, mode, per_flow, make):
     assert ends >= 6
 
 
+def _earned(info):
+    return 1 + info["throughput_mbps"]
+
+
+@pytest.mark.parametrize("per_flow", [False, True])
+def test_reward_functions_are_called_as_natively(per_flow, make):
+    arguments = {"reward": _earned, "per_flow": per_flow}
+    ns3, native = make(**arguments), make(engine="native", **arguments)
+    ns3.reset(seed=5)
+    native.reset(seed=5)
+    asked = 0
+    for batch in batches(ns3, 9):
+        ours, theirs = ns3.step(batch)[1], native.step(batch)[1]
+        assert equal(ours, theirs)
+        assert ((ours >= 1) | (ours == 0)).all()
+        asked += (ours >= 1).sum()
+    assert asked == 8 * ns3.num_envs  # but for the step in which episodes begin anew
+
+
+def test_a_reward_function_is_not_asked_about_a_worker_that_died(make):
+    vector = make(reward=_earned, on_worker_death="restart")
+    vector.reset(seed=5)
+    vector._batch._batch._workers[1]._process.kill()
+    with pytest.warns(RuntimeWarning, match="A new worker goes on"):
+        _, rewards, _, truncations, _ = vector.step(batches(vector, 1)[0])
+    assert truncations.tolist() == [False, True, False]
+    assert rewards[1] == 0 and (rewards[[0, 2]] >= 1).all()
+
+
 def test_a_killed_worker_is_reported_and_replaced_by_the_next_reset(make):
     vector = make()
     vector.reset(seed=5)

@@ -66,6 +66,32 @@ def test_agents_join_and_leave_with_their_flows():
     assert environment.step({}) == ({}, {}, {}, {}, {})
 
 
+def test_between_two_agents_time_goes_on_without_decisions():
+    flows = (Flow(name="first", stop_s=0.4), Flow(name="second", start_s=1.3))
+    environment = ParallelCongestionControlEnv("tuning", helper.scenario(flow_list=flows, loss=0))
+    environment.reset(seed=1)
+    steps = []
+    while environment.agents:
+        acted = list(environment.agents)
+        results = environment.step(rest(environment))
+        assert len({frozenset(result) for result in results}) == 1
+        steps.append((acted, set(results[0]), dict(results[2]), environment.agents))
+    (meeting,) = [step for step in steps if len(step[1]) == 2]
+    assert meeting[0] == ["first"] and meeting[2] == {"first": True, "second": False}
+    assert {acting for acted, *_ in steps for acting in acted} == {"first", "second"}
+    assert steps[-1][0] == ["second"] and results[3] == {"second": True}
+    assert results[4]["second"]["time_s"] == 2.0
+
+
+def test_without_an_agent_to_come_nothing_more_is_simulated():
+    flows = (Flow(name="first", stop_s=0.4), Flow(name="theirs", controller="newreno"))
+    environment = ParallelCongestionControlEnv("tuning", helper.scenario(flow_list=flows, loss=0))
+    environment.reset(seed=1)
+    while environment.agents:
+        *_, infos = environment.step(rest(environment))
+    assert infos["first"]["time_s"] < 0.6
+
+
 def test_all_as_ebcc_is_the_simulation_of_ebcc():
     scenario = helper.scenario(flows=3)
     environment = ParallelCongestionControlEnv("tuning", scenario, record_deliveries=True)
