@@ -26,15 +26,6 @@ from quicgym.envs.registration import BY_KIND
 from quicgym.envs.rewards import Reward, RewardFunction
 from quicgym.envs.scenario import Scenario, closest
 
-StepResult = tuple[
-    dict[str, np.ndarray],
-    dict[str, float],
-    dict[str, bool],
-    dict[str, bool],
-    dict[str, dict[str, Any]],
-]
-"""Observations, rewards, terminations, truncations and infos, by agent."""
-
 
 class ParallelCongestionControlEnv(ParallelEnv[str, np.ndarray, Any]):
     """Each flow of a scenario that names no controller is an agent, called by the flow's name.
@@ -140,7 +131,15 @@ class ParallelCongestionControlEnv(ParallelEnv[str, np.ndarray, Any]):
         self.agents = self._running()
         return self._observations(self.agents), self._infos(self.agents)
 
-    def step(self, actions: dict[str, Any]) -> StepResult:
+    def step(
+        self, actions: dict[str, Any]
+    ) -> tuple[
+        dict[str, np.ndarray],
+        dict[str, float],
+        dict[str, bool],
+        dict[str, bool],
+        dict[str, dict[str, Any]],
+    ]:
         """Moves the network on by one decision of all agents.
 
         Where all have left and others join later, it goes on to the decision at which they do.
@@ -174,7 +173,8 @@ class ParallelCongestionControlEnv(ParallelEnv[str, np.ndarray, Any]):
             for known, joined in zip(result, self._result(set(self._running())), strict=True):
                 known.update(joined)
         self.agents = [] if self._over() else self._running()
-        return result
+        observations, rewards, terminations, truncations, infos = result
+        return observations, rewards, terminations, truncations, infos
 
     def deliveries(self) -> np.ndarray:
         """Returns every delivery of this episode; empty without `record_deliveries`."""
@@ -192,8 +192,8 @@ class ParallelCongestionControlEnv(ParallelEnv[str, np.ndarray, Any]):
         shown = self._batch.observations[:, -len(choices(self._kind)) :]
         return shown.argmax(axis=1, keepdims=True).astype(actions.dtype)
 
-    def _result(self, agents: set[str]) -> StepResult:
-        """What these agents get of the last decision."""
+    def _result(self, agents: set[str]) -> list[dict[str, Any]]:
+        """What these agents get of the last decision, in the order that step() has it."""
         running = self._running()
         present = [name for name in self.possible_agents if name in agents]
         terminations = {agent: agent not in running for agent in present}
@@ -202,8 +202,13 @@ class ParallelCongestionControlEnv(ParallelEnv[str, np.ndarray, Any]):
             agent: float(self._batch.rewards[self.possible_agents.index(agent)])
             for agent in present
         }
-        observations, infos = self._observations(present), self._infos(present)
-        return observations, rewards, terminations, truncations, infos
+        return [
+            self._observations(present),
+            rewards,
+            terminations,
+            truncations,
+            self._infos(present),
+        ]
 
     def _over(self) -> bool:
         return bool(self._batch.terminations[0] or self._batch.truncations[0])
