@@ -151,14 +151,20 @@ def _write_and_rename(
         new = Path(temporary) / "new"
         new.mkdir()
         _write(request, runs, new)
+        if not target.exists():
+            new.rename(target)
+            return
+        # Not below the log directory: TensorBoard would show it.
+        kept = f"{target.name}-previous-{datetime.now():%Y%m%d-%H%M%S-%f}"
+        old = target.with_name(kept) if aside else Path(temporary) / "old"
+        target.rename(old)
+        try:
+            new.rename(target)
+        except BaseException:
+            old.rename(target)
+            raise
         if aside:
-            # Not below the log directory: TensorBoard would show it.
-            kept = f"{target.name}-previous-{datetime.now():%Y%m%d-%H%M%S-%f}"
-            target.rename(target.with_name(kept))
             say(f"what was in {request.directory} is now in {request.directory.with_name(kept)}")
-        elif target.exists():
-            target.rename(Path(temporary) / "old")
-        new.rename(target)
 
 
 def _write(request: Request, runs: Mapping[str, Run], directory: Path) -> None:

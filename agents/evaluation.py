@@ -22,7 +22,7 @@ from quicgym.agents.policies import Policy, kind_of
 from quicgym.agents.rollout import METRICS, play_all
 from quicgym.agents.run_folders import series_path
 from quicgym.agents.statistics import Bootstrap
-from quicgym.envs.distributions import SuiteEntry, episodes_of, load_suite
+from quicgym.envs.distributions import Distribution, SuiteEntry, episodes_of, load_suite
 from quicgym.envs.rewards import Reward
 from quicgym.envs.simulation import ns3_version
 from quicgym.jobs import RUNS_FILE, Outcome, run_jobs
@@ -103,7 +103,7 @@ def evaluate(
     runs = _rows(finished)
     document = None
     if not outcome.interrupted:
-        about = _about(suite, seeds, engine, reward, command)
+        about = _about(suite, scenarios, seeds, engine, reward, command)
         document = _write(directory, about, runs, list(dict.fromkeys(policies)), scenarios, seeds)
     return Evaluation(jobs, outcome, runs, document)
 
@@ -140,7 +140,7 @@ def evaluate_here(
             path = series_path(directory, policy.name, scenario.name)
             path.parent.mkdir(parents=True, exist_ok=True)
             pd.DataFrame(dict(episode.series)).to_parquet(path)
-    about = _about(suite, seeds, "native", reward, command)
+    about = _about(suite, scenarios, seeds, "native", reward, command)
     _write(directory, about, _rows(finished), [policy.name], scenarios, seeds)
 
 
@@ -150,10 +150,16 @@ def _rows(finished: Sequence[dict[str, Any]]) -> pd.DataFrame:
 
 
 def _about(
-    suite: str | Path, seeds: int, engine: str, reward: Reward, command: str
+    suite: str | Path,
+    entries: Sequence[SuiteEntry],
+    seeds: int,
+    engine: str,
+    reward: Reward,
+    command: str,
 ) -> dict[str, Any]:
     return {
         "suite": str(suite),
+        "distributions": [entry.name for entry in entries if isinstance(entry, Distribution)],
         "engine": engine,
         "seeds": list(range(seeds)),
         "reward": asdict(reward),

@@ -33,6 +33,7 @@ except ImportError as error:
 
 from quicgym.agents.networks import ACTIVATIONS, Actor, Architecture
 from quicgym.agents.policies import PRETRAINED, Decisions, pretrained_names
+from quicgym.agents.whole_files import write_whole
 from quicgym.envs.actions import ACTION_VERSION, action_space
 from quicgym.envs.observations import OBSERVATION_VERSION, observation_space
 from quicgym.envs.registration import BY_KIND, CLASSES, ENVIRONMENTS
@@ -174,11 +175,12 @@ def load_policy(name_or_path: str | Path, *, trust_zip: bool = False) -> Any:
         raise PolicyError(f"{weights}: is no safetensors file: {error}") from None
     decisions = description.decisions
     architecture = Architecture(**description.architecture.model_dump())
-    actor = Actor(
-        architecture, decisions.kind, decisions.history_length, action_count(decisions.kind)
-    )
+    with torch.device("meta"):  # no memory before the shapes are known to be right
+        actor = Actor(
+            architecture, decisions.kind, decisions.history_length, action_count(decisions.kind)
+        )
     _check_tensors(weights, actor.state_dict(), tensors)
-    actor.load_state_dict(tensors)
+    actor.load_state_dict(tensors, assign=True)
     return LearnedPolicy(description.name, decisions, actor.eval(), description)
 
 
@@ -194,7 +196,7 @@ def save_policy(
         training: Where it comes from.
 
     Raises:
-        OSError: The files cannot be written.
+        OSError: The files cannot be written; those that were there before still are.
     """
     tensors = {name: tensor.contiguous() for name, tensor in policy.actor.state_dict().items()}
     data = safetensors.torch.save(tensors)
@@ -211,9 +213,13 @@ def save_policy(
         sha256=sha256(data).hexdigest(),
         training=dict(training),
     )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.with_suffix(".safetensors").write_bytes(data)
-    path.write_text(description.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    text = description.model_dump_json(indent=1) + "\n"
+    write_whole(
+        {
+            path.with_suffix(".safetensors"): lambda new: new.write_bytes(data),
+            path: lambda new: new.write_text(text, encoding="utf-8"),
+        }
+    )
     return description
 
 

@@ -30,7 +30,8 @@ BASELINES = (
     "newreno", "newreno+", "cubic", "cubic+", "vegas", "ibcca", "ibcca-cubic", "bbr", "bbr-smooth",
     "bbr-extended", "bbr-combined", "ebcc",
 )  # fmt: skip
-"""The hand-coded controllers: all of the catalogue's but those that something else steers."""
+"""The hand-coded controllers: all of quicgym's but those that something else steers."""
+STEERED = ("external", "guided", "switching")
 PRETRAINED = Path(str(files("quicgym.agents") / "pretrained"))
 
 
@@ -194,13 +195,14 @@ def pretrained_names() -> list[str]:
 def kind_of(choice: str) -> Literal["baseline", "static", "random", "learned"]:
     """Returns what sort of policy a user names.
 
-    A baseline is a controller as the catalogue has it, static one with parameters of the user's.
+    A baseline is a controller as the catalogue has it, those of other packages included; static
+    one with parameters of the user's, or one to steer that nobody steers.
     """
     controller, colon, _ = choice.partition(":")
     if choice == "random":
         return "random"
     if controller in controllers.names():
-        return "static" if colon else "baseline"
+        return "static" if colon or controller in STEERED else "baseline"
     return "learned"
 
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import pandas as pd
 
-from quicgym import controllers
+from quicgym.agents.policies import kind_of
 from quicgym.agents.rollout import METRICS
 from quicgym.console import say
 from quicgym.errors import RunError
@@ -42,6 +42,7 @@ class Run:
             training run also "step", in environment steps.
         suite: What it was evaluated on; None: not known before training is done.
         reward: What was earned there; None as well.
+        drawn: The suite's distributions, whose paths the seeds draw.
         settings: Name -> value, nested: of a training run, its configuration.
         series: Scenario -> the file with the time series of an episode.
     """
@@ -53,6 +54,7 @@ class Run:
     results: pd.DataFrame
     suite: Any = None
     reward: Any = None
+    drawn: frozenset[str] = frozenset()
     settings: Mapping[str, Any] = field(default_factory=dict)
     series: Mapping[str, Path] = field(default_factory=dict)
 
@@ -123,7 +125,16 @@ def _read_training(folder: Path) -> Run:
         )
     settings = {**final.settings, **settings}
     return Run(
-        name, folder, "training", name, results, final.suite, final.reward, settings, final.series
+        name,
+        folder,
+        "training",
+        name,
+        results,
+        final.suite,
+        final.reward,
+        final.drawn,
+        settings,
+        final.series,
     )
 
 
@@ -196,16 +207,16 @@ def _read_evaluation(folder: Path) -> list[Run]:
         series = {scenario: file for scenario, file in paths.items() if file.is_file()}
         if len(series) < len(paths):
             say(f"note: {folder}/series has {len(series)} of {len(paths)} episodes of {name}")
-        known = name == "random" or name.partition(":")[0] in controllers.names()
         runs.append(
             Run(
                 name,
                 folder,
-                "hand-coded" if known else "learned",
+                "learned" if kind_of(name) == "learned" else "hand-coded",
                 name,
                 rows,
                 about["suite"],
                 about["reward"],
+                frozenset(about.get("distributions", ())),
                 {"engine": engines[0]},
                 series,
             )
@@ -252,6 +263,20 @@ def check_comparable(runs: Sequence[Run]) -> None:
                 f"on other scenarios: {_difference(run.scenarios, runs[0].scenarios)}; evaluate "
                 "them on one suite"
             )
+    drawn = frozenset[str]().union(*(run.drawn for run in runs))
+    for run in runs:
+        for scenario in sorted(drawn):
+            first, other = (_seeds(entry, scenario) for entry in (runs[0], run))
+            if first != other:
+                raise RunError(
+                    f"{runs[0].folder} has {len(first)} paths of the distribution {scenario}, "
+                    f"{run.folder} {len(other)}, not the same ones: each seed draws one; evaluate "
+                    "one of them again, with as many seeds as the other"
+                )
+
+
+def _seeds(run: Run, scenario: str) -> set[int]:
+    return set(run.results.loc[run.results["scenario"] == scenario, "seed"])
 
 
 def _read_json(path: Path, keys: Sequence[str]) -> dict[str, Any]:

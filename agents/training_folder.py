@@ -15,14 +15,15 @@ A file is written beside its place and then renamed: it is there as a whole, or 
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Callable, Iterable, Mapping
+import pickle
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from quicgym.agents.whole_files import write_whole
 from quicgym.errors import RunError
 
 KEPT_CHECKPOINTS = 2
@@ -66,7 +67,7 @@ class RunFolder:
     def describe(self, description: Mapping[str, Any]) -> None:
         """Writes run.json."""
         text = json.dumps(description, indent=1) + "\n"
-        _write(self.description_path, lambda path: path.write_text(text, encoding="utf-8"))
+        write_whole({self.description_path: lambda path: path.write_text(text, encoding="utf-8")})
 
     def description(self) -> dict[str, Any]:
         """Reads run.json.
@@ -99,7 +100,7 @@ class RunFolder:
             except RuntimeError as error:  # which is what PyTorch makes of a full disk
                 raise OSError(str(error).splitlines()[0]) from error
 
-        _write(path, save)
+        write_whole({path: save})
         for old in self.checkpoints()[:-KEPT_CHECKPOINTS]:
             old.unlink()
         return path
@@ -129,26 +130,13 @@ class RunFolder:
     def write_evaluations(self, records: Iterable[Mapping[str, Any]]) -> None:
         """Writes evaluations.jsonl anew."""
         text = "".join(json.dumps(record) + "\n" for record in records)
-        _write(self.evaluations_path, lambda path: path.write_text(text, encoding="utf-8"))
+        write_whole({self.evaluations_path: lambda path: path.write_text(text, encoding="utf-8")})
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:
     """Returns what a checkpoint has; RunError where it cannot be read."""
     try:
         state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-    except (OSError, RuntimeError, ValueError, EOFError) as error:
+    except (OSError, RuntimeError, ValueError, EOFError, pickle.UnpicklingError) as error:
         raise RunError(f"{path}: is no checkpoint: {error}") from error
     return state
-
-
-def _write(path: Path, write: Callable[[Path], object]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    target = path.with_name(path.name + ".new")
-    try:
-        write(target)
-        with target.open("rb") as file:
-            os.fsync(file.fileno())
-        target.replace(path)
-    except OSError:
-        target.unlink(missing_ok=True)
-        raise

@@ -332,6 +332,46 @@ def test_the_log_directory_of_others_is_refused_or_moved_aside(
         assert f"holds the run {tmp_path / 'a'}" in done.stderr
 
 
+def test_paths_that_seeds_draw_have_to_be_the_same_ones(
+    compare: Callable[..., Any], tmp_path: Path
+) -> None:
+    drawn = {"distributions": [SCENARIOS[0]]}
+    write_evaluation(tmp_path / "a", ["bbr"], seeds=2, **drawn)
+    write_evaluation(tmp_path / "b", ["cubic"], seeds=3, **drawn)
+    write_evaluation(tmp_path / "c", ["vegas"], seeds=2, **drawn)
+    done = compare("a", "b", "--logdir", "logs")
+    assert done.returncode == 2
+    assert f"a has 2 paths of the distribution {SCENARIOS[0]}, b 3" in done.stderr
+    assert "with as many seeds" in done.stderr and not (tmp_path / "logs").exists()
+    assert compare("a", "c", "--logdir", "logs").returncode == 0
+    write_evaluation(tmp_path / "d", ["bbr"], seeds=2)  # of scenarios, more seeds are more of them
+    write_evaluation(tmp_path / "e", ["cubic"], seeds=3)
+    assert compare("d", "e", "--logdir", "other").returncode == 0
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_where_the_new_comparison_cannot_be_put_the_earlier_one_stays(
+    force: bool, compare: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_evaluation(tmp_path / "a", ["bbr"])
+    assert compare("a", "--logdir", "logs").returncode == 0
+    if force:
+        (tmp_path / "logs/notes.txt").write_text("mine")
+    before = contents(tmp_path / "logs")
+    rename = Path.rename
+
+    def fails(self: Path, target: Path) -> Path:
+        if self.name == "new":
+            raise OSError(28, "No space left on device")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", fails)
+    done = compare("a", "--logdir", "logs", *(["--force"] if force else []))
+    assert done.returncode == 2 and "nothing has changed there" in done.stderr
+    assert contents(tmp_path / "logs") == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "logs"]
+
+
 def test_a_full_disk_leaves_nothing_half(tmp_path: Path) -> None:
     write_evaluation(tmp_path / "a", ["bbr"])
 

@@ -19,7 +19,7 @@ from conftest import Command
 from quicgym import ScenarioError, controllers, load_scenario
 from quicgym.agents.evaluation import evaluate, summarize
 from quicgym.agents.evaluation_jobs import EvaluationJob, make_jobs
-from quicgym.agents.policies import BASELINES, find_policy
+from quicgym.agents.policies import BASELINES, STEERED, find_policy, kind_of
 from quicgym.agents.rollout import METRICS, play
 from quicgym.agents.run_folders import read_runs, read_series, series_path
 from quicgym.benchmarks.evaluate import notable_differences
@@ -328,7 +328,9 @@ def test_the_best_learned_is_compared_with_the_best_baseline_and_the_best_static
 
 def test_the_baselines_are_the_catalogue_but_for_what_something_else_steers() -> None:
     own = {name for name in controllers.names() if controllers.find(name).plugin is None}
-    assert own == {*BASELINES, "switching", "external", "guided"}
+    assert own == {*BASELINES, *STEERED}
+    assert {kind_of(name) for name in BASELINES} == {"baseline"}
+    assert {kind_of(name) for name in (*STEERED, "cubic:beta=0.5")} == {"static"}
 
 
 def test_random_draws_depend_on_the_seed_alone() -> None:

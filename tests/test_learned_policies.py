@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 
 import numpy as np
 import pytest
@@ -166,6 +167,32 @@ def test_a_wrong_shape_is_refused(published):
     data["architecture"]["hidden_sizes"] = [13]
     edit(published, architecture=data["architecture"])
     refused(published, "hidden.0", "(12, 16)", "(13, 16)")
+
+
+def test_a_description_of_a_huge_network_needs_no_memory(published):
+    data = json.loads(published.read_text())
+    data["architecture"]["hidden_sizes"] = [64_000, 64_000]  # 16 GB
+    edit(published, architecture=data["architecture"])
+    tracked = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    refused(published, "hidden.2")
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < tracked + 100_000  # kB
+
+
+def test_a_disk_that_becomes_full_leaves_the_policy_that_was_there(published, monkeypatch):
+    from quicgym.agents.learned import save_policy
+
+    before = {path.name: path.read_bytes() for path in published.parent.iterdir()}
+    _, other, architecture = make(algorithm="td3")
+    _, _, architecture = make()
+
+    def full(path, *arguments, **options):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(type(published), "write_text", full)  # the second of the two files
+    with pytest.raises(OSError, match="No space left"):
+        save_policy(published, other, architecture, {})
+    assert {path.name: path.read_bytes() for path in published.parent.iterdir()} == before
+    quicgym.load_policy(published)
 
 
 def test_a_missing_layer_is_refused(published):
