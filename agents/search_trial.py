@@ -19,6 +19,7 @@ from typing import Any
 
 import torch
 
+from quicgym.agents.ranges import rounded
 from quicgym.agents.ray_tune import tune
 from quicgym.agents.search_config import Search, SearchConfig, Setting
 from quicgym.agents.train import train
@@ -95,7 +96,7 @@ def decode(config: SearchConfig, encoded: Encoded) -> Setting:
         if field.values is not None:
             setting[name] = field.values[int(value)]
         else:
-            setting[name] = int(value) if field.scale == "whole" else float(f"{value:.6g}")
+            setting[name] = int(value) if field.scale == "whole" else rounded(value)
     return setting
 
 

@@ -14,20 +14,20 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from quicgym.agents.ranges import ValueRange, rounded
 from quicgym.agents.rollout import METRICS
+from quicgym.agents.training_config import ConfigError, changed, read_yaml
 from quicgym.configs import SWEEPS
 from quicgym.configs.names import yaml_names
 from quicgym.controllers import ControllerInfo
 from quicgym.envs import Scenario, ScenarioError, load_scenario, load_suite
 from quicgym.envs.conversion import find_controller
+from quicgym.envs.distributions import HELD_OUT_SUITE
 from quicgym.envs.rewards import REWARDS
 from quicgym.envs.scenario import EngineName, Name, ParameterNumber, Parameters, closest
 
@@ -37,7 +37,6 @@ Setting = dict[str, Value]
 
 MINIMISED = ("loss_rate", "loss_percent", "mean_rtt_ms", "mean_queue_delay_ms")
 """The metrics of which less is better; of all others it is more."""
-HELD_OUT_SUITE = "heldout"
 
 
 class _Model(BaseModel):
@@ -264,58 +263,16 @@ def load_sweep(name_or_path: str, overrides: Sequence[str] = ()) -> SweepConfig:
     Raises:
         ScenarioError: There is none, or it is not valid; the text names file, field and value.
     """
-    file, text = _read(name_or_path)
     try:
-        data = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ScenarioError(f"{file}: not valid YAML: {error}") from None
-    if not isinstance(data, dict):
-        raise ScenarioError(
-            f"{file}: holds {data!r:.60} where the fields of a sweep are expected; there are: "
-            f"{', '.join(SweepConfig.model_fields)}"
-        )
-    for override in overrides:
-        _override(data, override)
+        data = changed(read_yaml(name_or_path, sweep_names(), SWEEPS, "sweep"), overrides)
+    except ConfigError as error:
+        raise ScenarioError(str(error)) from None
     try:
         return SweepConfig.model_validate(data)
     except ValidationError as error:
-        raise ScenarioError("\n".join(dict.fromkeys(_explain(file, error)))) from None
+        raise ScenarioError("\n".join(dict.fromkeys(_explain(name_or_path, error)))) from None
     except ScenarioError as error:
-        raise ScenarioError(f"{file}: controller: {error}") from None
-
-
-def _read(name_or_path: str) -> tuple[str, str]:
-    if name_or_path.endswith((".yaml", ".yml")) or "/" in name_or_path:
-        try:
-            return name_or_path, Path(name_or_path).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise ScenarioError(f"{name_or_path}: {error}; give a YAML file's path") from None
-    names = sweep_names()
-    if name_or_path not in names:
-        raise ScenarioError(
-            f"unknown sweep {name_or_path!r}; {closest(name_or_path, names)}; or give a YAML's path"
-        )
-    return name_or_path, (SWEEPS / f"{name_or_path}.yaml").read_text(encoding="utf-8")
-
-
-def _override(data: dict[str, Any], override: str) -> None:
-    path, equals, text = override.partition("=")
-    keys = path.split(".")
-    if not equals or not all(keys):
-        raise ScenarioError(
-            f"{override!r} changes nothing: write key=value, such as seeds=10 or "
-            "parameters.gamma.maximum=80"
-        )
-    try:
-        value = yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ScenarioError(f"{override}: not valid YAML: {error}") from None
-    inner: Any = data
-    for key in keys[:-1]:
-        inner = inner.setdefault(key, {})
-        if not isinstance(inner, dict):
-            raise ScenarioError(f"{override}: {key} is {inner!r}, which has no fields")
-    inner[keys[-1]] = value
+        raise ScenarioError(f"{name_or_path}: controller: {error}") from None
 
 
 def _explain(file: str, error: ValidationError) -> list[str]:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from quicgym.agents.policies import controller_policy
+from quicgym.agents.ranges import rounded
 from quicgym.agents.rollout import play
 from quicgym.agents.statistics import interquartile_mean
 from quicgym.agents.sweep_config import Setting, SweepConfig, Value
@@ -141,7 +142,7 @@ def decode(encoded: Encoded, values: Mapping[str, Mapping[str, Value]]) -> Setti
         values: Label -> value of each parameter.
     """
     return {
-        name: values[name][value] if isinstance(value, str) else float(value)
+        name: values[name][value] if isinstance(value, str) else rounded(value)
         for name, value in encoded.items()
     }
 

@@ -17,6 +17,7 @@ from quicgym.configs import TRAINING
 from quicgym.configs.names import yaml_names
 from quicgym.controllers import switching_members
 from quicgym.envs.actions import PRESETS, choices, preset_action
+from quicgym.envs.distributions import HELD_OUT_SUITE
 from quicgym.envs.registration import CLASSES, ENVIRONMENTS
 from quicgym.envs.rewards import REWARDS
 from quicgym.envs.scenario import closest
@@ -189,11 +190,11 @@ class TrainingConfig(_Model):
             )
         if self.start.std is not None and self.algorithm not in (*GRADIENT, "td3"):
             raise ValueError(f"start.std is for ppo, grpo and td3, not for {self.algorithm}")
+        if self.start.std is not None and self.environment.id in DISCRETE:
+            raise ValueError(f"start.std is for a Box, and {self.environment.id} has choices")
         draws = self.algorithm in GRADIENT
-        if self.start.final_std is not None and (
-            not draws or self.start.std is None or self.environment.id in DISCRETE
-        ):
-            raise ValueError("start.final_std is for ppo and grpo with start.std and a Box")
+        if self.start.final_std is not None and (not draws or self.start.std is None):
+            raise ValueError("start.final_std is for ppo and grpo with start.std")
         if self.start.policy is not None and (not draws or self.start.preset is not None):
             raise ValueError("start.policy is for ppo and grpo, in place of start.preset")
         if self.start.temperature != 1 and (
@@ -204,6 +205,12 @@ class TrainingConfig(_Model):
             raise ValueError(
                 f"{self.algorithm} has no discrete actions; use ppo or grpo, or dpi for Switch-v0 "
                 "and aggrevate for Window-v0"
+            )
+        if self.evaluation.suite == HELD_OUT_SUITE:
+            raise ValueError(
+                f"evaluation.suite = {HELD_OUT_SUITE!r}: by this suite the policy is chosen, and "
+                "what has chosen it is no longer held out; use validation, and `quicgym evaluate` "
+                "in the end"
             )
         return self
 
@@ -261,7 +268,7 @@ def changed(data: Mapping[str, Any], changes: Sequence[str]) -> dict[str, Any]:
         for parent in parents:
             inner = inner.setdefault(parent, {})
             if not isinstance(inner, dict):
-                raise ConfigError(f"{change}: {parent} has no fields inside")
+                raise ConfigError(f"{change}: {parent} is {inner!r:.60}, which has no fields")
         inner[field] = value_of(text)
     return result
 

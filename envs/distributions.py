@@ -44,6 +44,7 @@ from quicgym.envs.scenario import (
 )
 from quicgym.envs.scenario_files import load_scenario, scenario_names
 
+HELD_OUT_SUITE = "heldout"
 CELLS = 8
 _RATE_MBPS = (1.0, 200.0)
 _RTT_MS = (10.0, 600.0)
@@ -253,6 +254,9 @@ class Distribution(_Model):
         return tuple(flows)
 
 
+_ONLY_DISTRIBUTIONS = frozenset(Distribution.model_fields) - frozenset(Scenario.model_fields)
+
+
 def is_held_out(rate_mbps: float, rtt_ms: float) -> bool:
     """Returns whether a path lies in a cell that training never draws from."""
     column, row = _cell(rate_mbps, _RATE_MBPS), _cell(rtt_ms, _RTT_MS)
@@ -310,28 +314,47 @@ def episodes_of(entries: Iterable[SuiteEntry], seeds: int) -> list[tuple[Scenari
     return [(scenario_of(entry, seed), seed) for entry in entries for seed in range(seeds)]
 
 
+def load_entry(name_or_path: str | Path) -> SuiteEntry:
+    """Loads a scenario or a distribution, by its name or from a YAML file.
+
+    Raises:
+        ScenarioError: There is neither, or it is not valid; the text names file, field and value.
+    """
+    text = str(name_or_path)
+    if text in distribution_names() or _is_distribution(Path(text)):
+        return load_distribution(name_or_path)
+    return load_scenario(name_or_path)
+
+
+def _is_distribution(path: Path) -> bool:
+    """Whether a file has a field at its top that no scenario has there; what is wrong, too."""
+    try:
+        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError):
+        return False  # load_scenario says what is wrong
+    return isinstance(data, dict) and not data.keys().isdisjoint(_ONLY_DISTRIBUTIONS)
+
+
 def load_suite(name_or_path: str | Path) -> tuple[SuiteEntry, ...]:
     """Loads a suite, a fixed list of scenarios.
 
     Args:
         name_or_path: One of `suite_names()`; the name of a scenario or of a distribution, a suite
-            of one; or the path of a YAML file: a list of scenarios, each written out or given as
-            `load_scenario` takes it (paths start at the file's folder), or a single scenario.
+            of one; or the path of a YAML file: that of one as well, or a list of scenarios, each
+            written out or given as `load_scenario` takes it (paths start at the file's folder).
 
     Raises:
         ScenarioError: There is none, or it is not valid; the text names file, field and value.
     """
     text = str(name_or_path)
-    if text in scenario_names():
-        return (load_scenario(text),)
-    if text in distribution_names():
-        return (load_distribution(text),)
+    if text in scenario_names() or text in distribution_names():
+        return (load_entry(text),)
     try:
         data, file, folder = _read_yaml(name_or_path, suite_names(), "suite")
     except UnknownNameError as error:
         raise ScenarioError(f"{error}, or the name of a scenario or a distribution") from None
     if isinstance(data, dict):
-        return (load_scenario(Path(file)),)
+        return (load_entry(Path(file)),)
     if not isinstance(data, list) or not data:
         raise ScenarioError(f"{file}: is no list of scenarios; give at least one")
     return tuple(

@@ -10,6 +10,7 @@ import yaml
 
 from quicgym.agents.policies import parse_parameters
 from quicgym.agents.sweep_config import load_sweep, policy_text, sweep_names
+from quicgym.agents.sweep_trial import decode
 from quicgym.envs import ScenarioError, load_suite
 
 GRID = """
@@ -92,7 +93,7 @@ def test_a_setting_is_found_again_as_a_policy() -> None:
         ("objective=speed", ["objective = 'speed'", "'reward'"]),
         ("suite=validation", ["give either scenarios or suite"]),
         ("seeds=0", ["seeds = 0", "greater than or equal to 1"]),
-        ("seeds", ["'seeds'", "write key=value"]),
+        ("seeds", ["'seeds'", "write field=value"]),
         ("name.x=1", ["name is 'mine'", "no fields"]),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -121,8 +122,18 @@ def test_scenarios_are_checked(file: Path, tmp_path: Path) -> None:
         load_sweep(str(tmp_path / "own.yaml")).load_scenarios()
 
 
+def test_numbers_may_be_written_as_for_a_training(file: Path) -> None:
+    assert load_sweep(str(file), ["seeds=1e1"]).seeds == 10
+
+
+def test_what_optuna_draws_is_what_the_table_shows() -> None:
+    setting = decode({"gamma": 1.0349776682312346, "beta": "half"}, {"beta": {"half": 0.5}})
+    assert policy_text("ebcc", setting) == "ebcc:gamma=1.03498,beta=0.5"
+    assert setting == {"gamma": 1.03498, "beta": 0.5}
+
+
 def test_unknown_sweeps() -> None:
     with pytest.raises(ScenarioError, match="'ebcc-gama'; did you mean ebcc-gamma-beta"):
         load_sweep("ebcc-gama")
-    with pytest.raises(ScenarioError, match="no/such.yaml.*give a YAML file's path"):
+    with pytest.raises(ScenarioError, match="no/such.yaml.*give the path of a YAML file"):
         load_sweep("no/such.yaml")
