@@ -83,8 +83,14 @@ class AdvantageRegression(ReplayAlgorithm):
         last: Any = self.policy.action_net
         with torch.no_grad():
             last.weight.mul_(0.01)
-            last.bias.fill_(_NEVER)
-            last.bias[self._choices] = 0.0
+            last.bias.fill_(0.0)
+        self._rule_out()
+
+    def _rule_out(self) -> None:
+        """Makes all but `choices` as bad as it takes for them never to be the best."""
+        last: Any = self.policy.action_net
+        with torch.no_grad():
+            last.bias[np.setdiff1d(np.arange(len(last.bias)), self._choices)] = _NEVER
 
     def _lean_towards(self, action: int) -> None:
         """Makes the untrained policy take an action."""
@@ -122,6 +128,7 @@ class AdvantageRegression(ReplayAlgorithm):
             loss.backward()
             self.policy.optimizer.step()
             losses.append(loss.item())
+        self._rule_out()  # again, because the weight decay makes it weaker
         self._n_updates += self._updates
         self.logger.record("train/loss", float(np.mean(losses)))
         self.logger.record("train/comparisons", len(self.observations))

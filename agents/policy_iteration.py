@@ -33,7 +33,7 @@ from quicgym.agents.advantage_regression import AdvantageRegression
 from quicgym.agents.replay_algorithm import check_counts
 from quicgym.controllers import switching_members
 from quicgym.envs.sb3 import Sb3VecEnv
-from quicgym.envs.scenario import closest
+from quicgym.envs.scenario import ScenarioError, closest
 
 
 class DirectPolicyIteration(AdvantageRegression):
@@ -126,6 +126,11 @@ class DirectPolicyIteration(AdvantageRegression):
         side_by_side = len(self._batch.selected) // len(self._choices)
         for first in range(0, self._comparisons, side_by_side):
             yield self._compare_some(random, min(side_by_side, self._comparisons - first))
+        if not len(self.observations):
+            raise ScenarioError(
+                f"decision_weights: no episode of {self._comparisons} lasted to the decision that "
+                "was to be compared; give weight to earlier ones"
+            )
 
     def _compare_some(self, random: np.random.Generator, count: int) -> np.ndarray:
         # Arrays have a row per episode; where they have more axes, replays come next, then agents.

@@ -123,11 +123,12 @@ class ReplayAlgorithm(BaseAlgorithm):
             callback.update_locals({"rewards": rewards})
             callback.on_step()
             callback.on_rollout_end()
+            # As Stable-Baselines3 does: what the update records is for the callback to see first.
+            self.logger.dump(self.num_timesteps)
             self.policy.set_training_mode(True)
             self._update_learning_rate(self.policy.optimizer)
             self._train()
             self.policy.set_training_mode(False)
-            self.logger.dump(self.num_timesteps)
         callback.on_training_end()
         return self
 

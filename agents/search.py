@@ -18,8 +18,12 @@ from quicgym.agents.search_results import RESULTS, Results, print_results, write
 from quicgym.agents.train import check_hyperparameters
 from quicgym.agents.training_config import ConfigError
 from quicgym.console import say
-from quicgym.envs import load_distribution, load_scenario
-from quicgym.envs.distributions import SuiteEntry, distribution_names, load_suite, scenario_of
+from quicgym.envs.distributions import (
+    SuiteEntry,
+    load_entry,
+    load_suite,
+    scenario_of,
+)
 from quicgym.jobs import report_failures
 from quicgym.results_folder import prepare
 
@@ -88,8 +92,7 @@ def _check(search: Search) -> tuple[SuiteEntry, ...]:
     """Finds what every trial would fail of; returns the suite that trials are measured by."""
     for name, field in search.config.hyperparameters.items():
         check_hyperparameters(search.trial({name: field.limits[0]}))
-    scenario = search.training.environment.scenario
-    (load_distribution if scenario in distribution_names() else load_scenario)(scenario)
+    load_entry(search.training.environment.scenario)
     return load_suite(search.training.evaluation.suite)
 
 

@@ -24,8 +24,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import trim_mean
 
+from quicgym.agents.statistics import interquartile_mean
 from quicgym.errors import MissingExtraError
 
 try:
@@ -204,7 +204,7 @@ def evaluation_values(records: pd.DataFrame | Iterable[Mapping[str, Any]]) -> di
     metrics = frame[list(METRICS)].astype(float)
     scenarios = metrics.groupby(frame["scenario"], sort=False).mean()
     suite = scenarios.mean()
-    suite["reward"] = trim_mean(metrics["reward"].dropna(), 0.25)
+    suite["reward"] = interquartile_mean(metrics["reward"].dropna().to_numpy())
     values = {f"evaluation/{metric}": float(suite[metric]) for metric in METRICS}
     for name, row in scenarios.iterrows():
         values |= {f"scenario/{name}/{metric}": float(row[metric]) for metric in METRICS}

@@ -24,7 +24,6 @@ import numpy as np
 import torch
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-from scipy.stats import trim_mean
 from stable_baselines3 import PPO, SAC, TD3
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
@@ -53,23 +52,24 @@ from quicgym.agents.sb3_policies import (
     policy_arguments,
     prefer,
 )
+from quicgym.agents.statistics import interquartile_mean
 from quicgym.agents.tensorboard import EvaluationWriter
 from quicgym.agents.training_config import GRADIENT, ConfigError, TrainingConfig
 from quicgym.agents.training_folder import RunFolder, read_checkpoint
 from quicgym.console import say
 from quicgym.controllers import switching_members
 from quicgym.envs.actions import preset_action
-from quicgym.envs.distributions import episodes_of, load_suite
+from quicgym.envs.distributions import Distribution, episodes_of, load_entry, load_suite
 from quicgym.envs.registration import CLASSES
 from quicgym.envs.rewards import Reward
 from quicgym.envs.sb3 import Sb3VecEnv, make_sb3
 from quicgym.envs.scenario import closest
 from quicgym.errors import RunError, UserError
 
+SB3S: dict[str, Any] = {"ppo": PPO, "sac": SAC, "td3": TD3}
+"""The algorithms of Stable-Baselines3, which step the environments row by row."""
 ALGORITHMS: dict[str, Any] = {
-    "ppo": PPO,
-    "sac": SAC,
-    "td3": TD3,
+    **SB3S,
     "dpi": DirectPolicyIteration,
     "aggrevate": Aggrevate,
     "grpo": Grpo,
@@ -78,7 +78,7 @@ ALGORITHMS: dict[str, Any] = {
 _TAKEN = frozenset(
     ("policy", "env", "policy_kwargs", "tensorboard_log", "verbose", "seed", "device")
     + ("stats_window_size", "_init_setup_model", "self", "action_noise", "replay_buffer_class")
-    + ("replay_buffer_kwargs", "rollout_buffer_class", "rollout_buffer_kwargs")
+    + ("replay_buffer_kwargs", "rollout_buffer_class", "rollout_buffer_kwargs", "use_sde")
 )
 
 
@@ -200,8 +200,19 @@ def _open(
 
 
 def make_environments(config: TrainingConfig) -> Sb3VecEnv:
-    """Makes what a configuration trains on."""
+    """Makes what a configuration trains on.
+
+    Raises:
+        ConfigError: The algorithm cannot learn from that scenario.
+        ScenarioError: The scenario is not valid.
+    """
     environment = config.environment
+    if config.algorithm in SB3S and _draws_agents(environment.scenario):
+        raise ConfigError(
+            f"environment.scenario = {environment.scenario!r}: its paths have different numbers of "
+            f"agents, and {config.algorithm} would learn from the rows that have none; use dpi, or "
+            "a scenario, or a distribution without all_agents"
+        )
     return make_sb3(
         environment.id,
         environment.simulations,
@@ -215,6 +226,11 @@ def make_environments(config: TrainingConfig) -> Sb3VecEnv:
         reward=environment.reward,
         reward_per_flow=environment.reward_per_flow,
     )
+
+
+def _draws_agents(scenario: str) -> bool:
+    entry = load_entry(scenario)
+    return isinstance(entry, Distribution) and entry.all_agents > 0
 
 
 def make_model(config: TrainingConfig, environments: VecEnv) -> BaseAlgorithm:
@@ -430,6 +446,8 @@ class _Training(BaseCallback):
     def _on_rollout_start(self) -> None:
         # A rollout's small batches gain nothing by threads, which wait where simulations could run.
         torch.set_num_threads(1)
+        if self._broken_losses():
+            self.check_finite()
         step = self.num_timesteps
         self._progress.update(self._task, completed=step, rate=self._rate())
         self._set_std(step)
@@ -465,6 +483,7 @@ class _Training(BaseCallback):
         """Evaluates and keeps what the last rollouts have taught."""
         if self.model is not None and self.num_timesteps > self._evaluated_at:
             self._keep()
+            self.logger.dump(self.num_timesteps)  # what the last update has recorded
         self._progress.update(self._task, completed=self._config.steps)
         evaluate_here(
             self._publish(),
@@ -478,16 +497,18 @@ class _Training(BaseCallback):
 
     def check_finite(self) -> None:
         """Raises TrainingError where the last update has left something that is no number."""
-        losses = {
-            name: value
-            for name, value in self.logger.name_to_value.items()
-            if name.startswith("train/") and "loss" in name
-        }
-        broken = [f"{name} is {value}" for name, value in losses.items() if not np.isfinite(value)]
+        broken = self._broken_losses()
         if not all(torch.isfinite(weight).all() for weight in self.model.policy.parameters()):
             broken.append("the network's weights are not finite")
         if broken:
             raise self.not_finite("; ".join(broken))
+
+    def _broken_losses(self) -> list[str]:
+        return [
+            f"{name} is {value}"
+            for name, value in self.logger.name_to_value.items()
+            if name.startswith("train/") and "loss" in name and not np.isfinite(value)
+        ]
 
     def not_finite(self, what: str) -> TrainingError:
         """Returns the error for numbers that are none."""
@@ -527,7 +548,7 @@ class _Training(BaseCallback):
             for (scenario, seed), episode in zip(self._suite, episodes, strict=True)
         ]
         self._records += records
-        result = float(trim_mean([record["reward"] for record in records], 0.25))
+        result = float(interquartile_mean(np.array([record["reward"] for record in records])))
         if result > self._best.reward:
             self._best = _Best(result, step, policy.actor.state_dict())
         self._writer.evaluation(step, records)

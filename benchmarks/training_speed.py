@@ -23,12 +23,10 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvStepReturn
 
-from quicgym.agents.train import check_hyperparameters, make_environments, make_model
+from quicgym.agents.train import SB3S, check_hyperparameters, make_environments, make_model
 from quicgym.agents.training_config import ConfigError, TrainingConfig, load_training
 from quicgym.console import progress_bar, wide_console
 
-MEASURED = ("ppo", "sac", "td3")
-"""The algorithms that step the environments they are given."""
 ROUNDS = 4
 PARTS = ("simulations", "rest of rollouts", "updates")
 
@@ -132,10 +130,10 @@ def training_speed(
         check_hyperparameters(chosen)
     except ConfigError as error:
         raise typer.BadParameter(str(error)) from error
-    if chosen.algorithm not in MEASURED:
+    if chosen.algorithm not in SB3S:
         raise typer.BadParameter(
             f"{config} trains with {chosen.algorithm}, which plays its episodes itself; "
-            f"this measures {', '.join(MEASURED)}"
+            f"this measures {', '.join(SB3S)}"
         )
     environments = make_environments(chosen)
     try:

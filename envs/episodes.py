@@ -18,9 +18,8 @@ from quicgym.envs.conversion import (
     resolve_controllers,
     to_core,
 )
-from quicgym.envs.distributions import distribution_names, load_distribution
+from quicgym.envs.distributions import load_entry
 from quicgym.envs.scenario import EngineName, Scenario, ScenarioError, closest
-from quicgym.envs.scenario_files import load_scenario
 from quicgym.envs.simulation import check_engine, flow_index
 
 RESET_OPTIONS = ("controller", "parameters", "scenario")
@@ -35,7 +34,7 @@ class ScenarioDistribution(Protocol):
 
 
 ScenarioChoice = Scenario | str | Path | ScenarioDistribution
-"""A scenario, its name or path, or a distribution or its name."""
+"""A scenario or a distribution of them, its name or its path."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ class EpisodeSource:
     """Draws episodes; the same generator state gives the same episode.
 
     Args:
-        scenario: A scenario, its name or path, or a distribution of scenarios.
+        scenario: A scenario or a distribution of them, its name or its path.
         engine: "native" or "ns3".
         controller: What the agents' flows run while agents act.
         flow: The agent's flow by name or index; None: the first that names no controller.
@@ -259,6 +258,4 @@ class EpisodeSource:
 
 
 def _load(scenario: ScenarioChoice) -> Scenario | ScenarioDistribution:
-    if isinstance(scenario, str) and scenario in distribution_names():
-        return load_distribution(scenario)
-    return load_scenario(scenario) if isinstance(scenario, str | Path) else scenario
+    return load_entry(scenario) if isinstance(scenario, str | Path) else scenario

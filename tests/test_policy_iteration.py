@@ -10,7 +10,7 @@ from training import NEEDS_TRAIN, learned
 from quicgym.agents.policies import Decisions
 from quicgym.agents.rollout import play
 from quicgym.controllers import switching_members
-from quicgym.envs.scenario import Flow
+from quicgym.envs.scenario import Flow, ScenarioError
 
 pytestmark = NEEDS_TRAIN
 
@@ -140,6 +140,18 @@ def test_it_learns_to_choose_what_earns_more():
     always = model.advantages.mean(dim=0)  # what each would earn, chosen always
     assert always[1] < 0
     assert model.advantages.numpy()[taken].mean() > max(0.05, 0.95 * always.max())
+
+
+def test_what_is_not_compared_stays_ruled_out_however_strong_the_decay():
+    model = learned(make(n_updates=300, weight_decay=1.0, learning_rate=1e-2), 60)
+    bias = model.policy.action_net.bias.detach().numpy()
+    others = ~np.isin(np.arange(len(bias)), [switching_members().index(x) for x in CONTROLLERS])
+    assert (bias[others] == -10).all()
+
+
+def test_where_no_episode_comes_to_a_comparison_it_says_so():
+    with pytest.raises(ScenarioError, match="no episode of 5 lasted .* earlier ones"):
+        learned(make(decision_weights=[*[0] * 30, 1]), 1)
 
 
 def test_it_counts_every_decision_that_was_simulated():

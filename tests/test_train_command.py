@@ -164,12 +164,13 @@ def test_a_mistake_in_aggrevate_is_named(change, words, tmp_path):
     assert_named(tmp_path, write_config(tmp_path, "aggrevate"), change, words)
 
 
-def test_a_torn_checkpoint_gives_way_to_the_one_before(tmp_path):
+@pytest.mark.parametrize("damage", [lambda data: data[:1000], lambda data: bytes(500)])
+def test_a_torn_checkpoint_gives_way_to_the_one_before(damage, tmp_path):
     config = write_config(tmp_path)
     assert train(tmp_path, config, "--out", "run").returncode == 0
     before = weights(tmp_path / "run")
     newest = sorted((tmp_path / "run/checkpoints").glob("*.pt"))[-1]
-    newest.write_bytes(newest.read_bytes()[:1000])
+    newest.write_bytes(damage(newest.read_bytes()))
     resumed = train(tmp_path, config, "--out", "run", "--resume")
     assert "going on from step 320" in resumed.stderr
     assert weights(tmp_path / "run") == before
@@ -199,6 +200,14 @@ def test_a_loss_that_is_no_number_stops_and_keeps_the_checkpoint(tmp_path):
     assert "step 80" in stopped.stderr and "learning_rate" in stopped.stderr
     assert "step-000000000000.pt" in stopped.stderr
     assert "Traceback" not in stopped.stderr
+
+
+@pytest.mark.parametrize("algorithm", ["dpi", "aggrevate"])
+def test_a_regression_that_is_no_number_stops_after_the_update(algorithm, tmp_path):
+    config = write_config(tmp_path, algorithm, evaluation={"suite": "./suite.yaml"})
+    stopped = train(tmp_path, config, "hyperparameters.learning_rate=1e35", "--out", "run")
+    assert stopped.returncode == 2, stopped.stderr
+    assert "train/loss is" in stopped.stderr and "step-000000000000.pt" in stopped.stderr
 
 
 def test_a_folder_with_another_run_is_refused(finished):
@@ -232,6 +241,10 @@ def test_there_is_nothing_to_resume(tmp_path):
         ("algorithm=dpi", ("dpi compares the choices of Switch-v0",)),
         ("algorithm=aggrevate", ("aggrevate compares the choices of Window-v0",)),
         ("device=tpu", ("device = 'tpu'",)),
+        ("evaluation.suite=heldout", ("'heldout'", "no longer held out", "use validation")),
+        ("environment.scenario=self-play", ("different numbers of agents", "use dpi")),
+        ("environment.id=quicgym/Switch-v0", ("start.std is for a Box",)),
+        ("hyperparameters.use_sde=true", ("use_sde", "no such parameter")),
     ],
 )
 def test_a_mistake_is_named_with_its_remedy(change, words, tmp_path):
