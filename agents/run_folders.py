@@ -138,7 +138,12 @@ def _read_training(folder: Path) -> Run:
     )
 
 
-def _read_curve(path: Path) -> pd.DataFrame:
+def read_evaluations(path: Path) -> list[dict[str, Any]]:
+    """Returns the lines of evaluations.jsonl.
+
+    Raises:
+        RunError: It cannot be read, or a line is damaged.
+    """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -150,32 +155,21 @@ def _read_curve(path: Path) -> pd.DataFrame:
             if not isinstance(record, dict):
                 raise ValueError("no JSON object")
         except ValueError as error:
-            if number == len(lines):
-                say(f"note: {path}:{number}: the last line is torn, and left out")
-                break
             raise RunError(f"{path}:{number}: {error}; the line is damaged, train again") from None
         records.append(record)
+    return records
+
+
+def _read_curve(path: Path) -> pd.DataFrame:
+    records = read_evaluations(path)
     if not records:
         raise RunError(f"{path}: no evaluation is finished yet; compare later")
     frame = _checked(path, pd.DataFrame(records), ("step", "scenario", "seed"))
     if not pd.api.types.is_integer_dtype(frame["step"]) or (frame["step"] < 0).any():
         raise RunError(f"{path}: step has values that are not environment steps (0, 1, ...)")
-    # A run that was resumed repeats the evaluations since its last checkpoint.
-    frame = frame.drop_duplicates(["step", "scenario", "seed"], keep="last")
-    frame = frame.sort_values("step", kind="stable")
-    return _whole_steps(path, frame)
-
-
-def _whole_steps(path: Path, frame: pd.DataFrame) -> pd.DataFrame:
-    """Leaves out an interrupted evaluation at the end: its mean would be of other scenarios."""
     wanted = frozenset(zip(frame["scenario"], frame["seed"], strict=True))
-    last = frame["step"].iloc[-1]
-    for step in frame["step"].unique():
-        rows = frame[frame["step"] == step]
+    for step, rows in frame.groupby("step"):
         missing = wanted - set(zip(rows["scenario"], rows["seed"], strict=True))
-        if missing and step == last:
-            say(f"note: {path}: the evaluation at step {step} is not complete, and left out")
-            return frame[frame["step"] < last]
         if missing:
             scenario, seed = min(missing)
             raise RunError(

@@ -68,7 +68,7 @@ def _cells(axes: Axes, results: Results, x: str, y: str) -> Any:
         counts[place] += 1
     with np.errstate(invalid="ignore"):
         means = sums / counts  # a cell whose trials failed stays empty
-    image = axes.imshow(means, origin="lower", aspect="auto", cmap=COLOURS)
+    image = axes.imshow(means, origin="lower", aspect="auto", cmap=_colours(results))
     axes.set_xticks(range(len(columns)), map(label, columns))
     axes.set_yticks(range(len(rows)), map(label, rows))
     if any(isinstance(value, tuple) for value in columns):
@@ -99,6 +99,11 @@ def _cells(axes: Axes, results: Results, x: str, y: str) -> Any:
     return image
 
 
+def _colours(results: Results) -> str:
+    """The better, the brighter."""
+    return COLOURS if results.config.mode == "max" else f"{COLOURS}_r"
+
+
 def _dots(axes: Axes, results: Results, x: str, y: str) -> Any:
     trials = sorted(results.searched, key=lambda trial: results.gain(trial.objective, 0.0))
     objectives = np.array([trial.objective for trial in trials])
@@ -111,7 +116,7 @@ def _dots(axes: Axes, results: Results, x: str, y: str) -> Any:
         c=objectives,
         vmin=low,
         vmax=high,
-        cmap=COLOURS if results.config.mode == "max" else f"{COLOURS}_r",
+        cmap=_colours(results),
         s=32,
         edgecolors="none",
     )

@@ -49,8 +49,8 @@ SHOWN_METRICS = {
 class Difference:
     """How much better the best setting is than the published one, on seeds that chose neither.
 
-    The objective's difference (positive: the best is better), and its 95% confidence interval by
-    Student's t over the paired seeds; None with one seed.
+    The mean over the seeds of the objective's difference with each (positive: the best is better),
+    and its 95% confidence interval by Student's t over these pairs; None with one seed.
     """
 
     mean: float

@@ -23,6 +23,7 @@ from typing import Any
 
 import torch
 
+from quicgym.agents.run_folders import read_evaluations
 from quicgym.agents.whole_files import write_whole
 from quicgym.errors import RunError
 
@@ -115,17 +116,12 @@ class RunFolder:
         return None
 
     def evaluations(self) -> list[dict[str, Any]]:
-        """Returns the lines of evaluations.jsonl; a torn last line is left out."""
-        if not self.evaluations_path.exists():
-            return []
-        lines = self.evaluations_path.read_text(encoding="utf-8").splitlines()
-        records = []
-        for line in lines:
-            try:
-                records.append(json.loads(line))
-            except ValueError:
-                continue
-        return records
+        """Returns the lines of evaluations.jsonl.
+
+        Raises:
+            RunError: It cannot be read, or a line is damaged.
+        """
+        return read_evaluations(self.evaluations_path) if self.evaluations_path.exists() else []
 
     def write_evaluations(self, records: Iterable[Mapping[str, Any]]) -> None:
         """Writes evaluations.jsonl anew."""
