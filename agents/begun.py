@@ -13,30 +13,39 @@ from typing import Any
 
 from quicgym import __version__, _core
 from quicgym.envs import Scenario, ScenarioError
+from quicgym.envs.distributions import SuiteEntry
 from quicgym.envs.scenario import read_mahimahi
 
 BEGUN_FILE = "begun.json"
 
 
-def fingerprint(config: Any, scenarios: Sequence[Scenario]) -> str:
+def identity_of(config: Any, entries: Sequence[SuiteEntry]) -> str:
     """Returns what has to be equal for a resumed one to be the one that was begun.
 
     Args:
         config: Its whole configuration, as JSON has it.
-        scenarios: What it measures by.
+        entries: What it measures by.
     """
-    parts = [
-        config,
-        [scenario.model_dump(exclude={"description", "source"}) for scenario in scenarios],
+    return _digest([config, fingerprint(entries), __version__, _core.commit])
+
+
+def fingerprint(entries: Sequence[SuiteEntry]) -> str:
+    """Returns what differs where scenarios or distributions do, their traces included."""
+    return _digest(
         [
-            read_mahimahi(link.trace)
-            for scenario in scenarios
-            for link in scenario.links.values()
-            if link.trace is not None
-        ],
-        __version__,
-        _core.commit,
-    ]
+            [entry.model_dump(exclude={"description", "source"}) for entry in entries],
+            [read_mahimahi(path) for entry in entries for path in _traces(entry)],
+        ]
+    )
+
+
+def _traces(entry: SuiteEntry) -> Sequence[Path]:
+    if isinstance(entry, Scenario):
+        return [link.trace for link in entry.links.values() if link.trace is not None]
+    return entry.traces.paths if entry.traces else ()
+
+
+def _digest(parts: Any) -> str:
     return sha256(json.dumps(parts, default=str, sort_keys=True).encode()).hexdigest()[:32]
 
 

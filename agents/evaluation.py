@@ -22,6 +22,7 @@ from quicgym.agents.policies import Policy, kind_of
 from quicgym.agents.rollout import METRICS, play_all
 from quicgym.agents.run_folders import series_path
 from quicgym.agents.statistics import Bootstrap
+from quicgym.agents.whole_files import write_whole
 from quicgym.envs.distributions import Distribution, SuiteEntry, episodes_of, load_suite
 from quicgym.envs.rewards import Reward
 from quicgym.envs.simulation import ns3_version
@@ -180,10 +181,14 @@ def _write(
 ) -> dict[str, Any]:
     """Writes evaluation.json and results.parquet; returns the former's content."""
     document = about | summarize(runs, policies, scenarios, seeds)
-    text = json.dumps(document, indent=1, allow_nan=False)
-    (directory / "evaluation.json").write_text(text + "\n", encoding="utf-8")
+    text = json.dumps(document, indent=1, allow_nan=False) + "\n"
     runs.attrs.update(about)
-    runs.to_parquet(directory / "results.parquet")
+    write_whole(
+        {
+            directory / "evaluation.json": lambda path: path.write_text(text, encoding="utf-8"),
+            directory / "results.parquet": runs.to_parquet,
+        }
+    )
     return document
 
 

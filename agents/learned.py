@@ -21,7 +21,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 from gymnasium.spaces import Discrete
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from quicgym.errors import MissingExtraError, PolicyError
 
@@ -34,7 +34,7 @@ except ImportError as error:
 from quicgym.agents.networks import ACTIVATIONS, Actor, Architecture
 from quicgym.agents.policies import PRETRAINED, Decisions, pretrained_names
 from quicgym.agents.whole_files import write_whole
-from quicgym.envs.actions import ACTION_VERSION, action_space
+from quicgym.envs.actions import ACTION_VERSION, action_space, choices
 from quicgym.envs.observations import OBSERVATION_VERSION, observation_space
 from quicgym.envs.registration import BY_KIND, CLASSES, ENVIRONMENTS
 from quicgym.envs.scenario import closest
@@ -80,12 +80,22 @@ class PolicyDescription(_Model):
     environment: Literal[ENVIRONMENTS]  # type: ignore[valid-type]
     observation_version: int
     action_version: int
-    decision_interval_ms: float = Field(gt=0)
-    decision_interval_rtts: float | None = Field(default=None, gt=0)
+    decision_interval_ms: float = Field(ge=1, le=60_000)
+    decision_interval_rtts: float | None = Field(default=None, ge=0.1, le=1000)
     history_length: int = Field(ge=1, le=1000)
     architecture: ArchitectureDescription
     sha256: str = Field(pattern="^[0-9a-f]{64}$")
     training: dict[str, Any] = {}
+
+    @model_validator(mode="after")
+    def _fits(self) -> PolicyDescription:
+        has_choices = bool(choices(CLASSES[self.environment].kind))
+        if has_choices != (self.architecture.output == "argmax"):
+            raise ValueError(
+                f"architecture.output = {self.architecture.output!r} does not fit the actions of "
+                f"{self.environment}"
+            )
+        return self
 
     @property
     def decisions(self) -> Decisions:
@@ -236,6 +246,8 @@ def _read_description(path: Path) -> PolicyDescription:
         raise PolicyError(
             "\n".join(
                 f"{path}: {'.'.join(map(str, entry['loc']))} = {entry['input']!r}: {entry['msg']}"
+                if entry["loc"]
+                else f"{path}: {entry['msg'].removeprefix('Value error, ')}"
                 for entry in error.errors()
             )
         ) from None
@@ -294,12 +306,15 @@ def _load_zip(path: Path, trusted: bool) -> _Sb3Policy:
     from stable_baselines3 import PPO, SAC, TD3
     from stable_baselines3.common.save_util import load_from_zip_file
 
+    if not path.is_file():
+        raise PolicyError(f"{path}: is no file; give the path of a model of Stable-Baselines3")
     warnings.warn(f"{path}: loading it runs code that is in the file", stacklevel=3)
     try:
         data, _, _ = load_from_zip_file(path, device="cpu")
-    except (OSError, ValueError, KeyError) as error:
+    except Exception as error:  # zip, pickle and PyTorch have errors of their own for each damage
         raise PolicyError(f"{path}: is no model of Stable-Baselines3: {error}") from None
-    assert data is not None
+    if data is None:
+        raise PolicyError(f"{path}: is no model of Stable-Baselines3: it has no file `data`")
     marks: dict[str, Any] = {"clip_range": PPO, "target_entropy": SAC, "target_policy_noise": TD3}
     algorithm = next((marks[mark] for mark in marks if mark in data), None)
     if algorithm is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -87,27 +88,54 @@ def running_ray(address: str | None, jobs: int | None) -> Iterator[None]:
     logging.getLogger("ray").setLevel(logging.CRITICAL)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
-    if address is None:
-        ray.init(
-            "local",
-            num_cpus=jobs or os.cpu_count() or 1,
-            include_dashboard=False,
-            object_store_memory=_OBJECT_STORE_BYTES,
-            **quiet,
-        )
-    else:
-        try:
-            ray.init(address, **quiet)
-        except (ConnectionError, RuntimeError, ValueError) as error:
-            raise ScenarioError(
-                f"--address {address}: cannot join the Ray cluster "
-                f"({str(error).strip().splitlines()[0]}); run the command on one of its machines, "
-                "or leave --address away to use this machine alone"
-            ) from None
     try:
+        with _interrupted_afterwards():
+            if address is None:
+                ray.init(
+                    "local",
+                    num_cpus=jobs or os.cpu_count() or 1,
+                    include_dashboard=False,
+                    object_store_memory=_OBJECT_STORE_BYTES,
+                    **quiet,
+                )
+            else:
+                _join(address, quiet)
         yield
     finally:
         ray.shutdown()
+
+
+def _join(address: str, quiet: dict[str, Any]) -> None:
+    try:
+        ray.init(address, **quiet)
+    except (ConnectionError, RuntimeError, ValueError) as error:
+        raise ScenarioError(
+            f"--address {address}: cannot join the Ray cluster "
+            f"({str(error).strip().splitlines()[0]}); run the command on one of its machines, "
+            "or leave --address away to use this machine alone"
+        ) from None
+
+
+@contextmanager
+def _interrupted_afterwards() -> Iterator[None]:
+    """Keeps Ctrl-C for the end: Ray crashes where it comes while Ray starts."""
+    came = []
+    handler = signal.signal(signal.SIGINT, lambda *_: came.append(True))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    if came:
+        raise KeyboardInterrupt
+
+
+def fit(tuner: tune.Tuner) -> tune.ResultGrid:
+    """Runs the trials; Ray Tune's own way of taking Ctrl-C ends with it."""
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        return tuner.fit()
+    finally:
+        signal.signal(signal.SIGINT, handler)
 
 
 def reason_of(error: Exception) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from quicgym.agents.begun import BEGUN_FILE, check_same, fingerprint, write_begun
+from quicgym.agents.begun import BEGUN_FILE, check_same, identity_of, write_begun
 from quicgym.agents.ray_tune import RayError, check_address, running_ray
 from quicgym.agents.search_config import Search
 from quicgym.agents.search_ray import RaySearch
@@ -22,7 +22,6 @@ from quicgym.envs.distributions import (
     SuiteEntry,
     load_entry,
     load_suite,
-    scenario_of,
 )
 from quicgym.jobs import report_failures
 from quicgym.results_folder import prepare
@@ -56,10 +55,7 @@ def run_search(request: Request) -> int:
         )
     suite = _check(search)
     directory = (request.directory or Path("results/searches") / config.name).absolute()
-    identity = fingerprint(
-        [config.model_dump(), search.training.model_dump()],
-        [scenario_of(entry, 0) for entry in suite],
-    )
+    identity = identity_of([config.model_dump(), search.training.model_dump()], suite)
     if request.resume:
         check_same(directory, "search", identity)
     if request.address is not None:
@@ -76,15 +72,17 @@ def run_search(request: Request) -> int:
             outcome = RaySearch(
                 search, trials, directory / RAY_FOLDER, request.jobs, request.command
             ).run()
+        if outcome.interrupted:
+            raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        say(f"interrupted: what was reached is kept in {directory}; continue with\n  {again}")
+        return 130
     except RayError as error:
         say(
             f"quicgym: Ray failed: {str(error).strip().splitlines()[0]}\n"
             f"what is finished is kept in {directory}; continue with\n  {again}"
         )
         return 1
-    if outcome.interrupted:
-        say(f"interrupted: what was reached is kept in {directory}; continue with\n  {again}")
-        return 130
     return _finish(Results(search, outcome.trials), directory, trials, request.command)
 
 

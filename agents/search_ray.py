@@ -14,7 +14,7 @@ import numpy as np
 from ray.tune.schedulers import ASHAScheduler, PopulationBasedTraining
 
 from quicgym.agents.ranges import rounded
-from quicgym.agents.ray_tune import RETRIES, Bar, OptunaSearch, reason_of, tune
+from quicgym.agents.ray_tune import RETRIES, Bar, OptunaSearch, fit, reason_of, tune
 from quicgym.agents.search_config import Search, SearchConfig, SearchedField, Setting
 from quicgym.agents.search_trial import (
     POLICY,
@@ -113,7 +113,7 @@ class RaySearch:
                     callbacks=[bar],
                 ),
             )
-        return self._collect(tuner.fit())
+        return self._collect(fit(tuner))
 
     def _space(self) -> dict[str, Any]:
         config = self._config
@@ -167,6 +167,9 @@ class RaySearch:
         outcome = Outcome(interrupted=len(results) < self._config.samples)
         for index in range(len(results)):
             result = results[index]
+            if result.config is None:  # interrupted before it began
+                outcome.interrupted = True
+                continue
             metrics = result.metrics or {}
             error = metrics.get("error")
             if result.error is not None:
@@ -175,7 +178,6 @@ class RaySearch:
                 outcome.interrupted = True
                 continue
             kept = None if result.checkpoint is None else Path(result.checkpoint.path)
-            assert result.config is not None
             progress = Progress() if kept is None else Progress.read(kept)
             outcome.trials.append(
                 SearchTrial(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from quicgym.agents.begun import BEGUN_FILE, check_same, fingerprint, write_begun
+from quicgym.agents.begun import BEGUN_FILE, check_same, identity_of, write_begun
 from quicgym.agents.ray_tune import RETRIES, RayError, check_address, running_ray
 from quicgym.agents.sweep_config import SweepConfig, policy_text
 from quicgym.agents.sweep_ray import RaySearch
@@ -46,7 +46,7 @@ def run_sweep(request: Request) -> int:
     check_engine(config.engine)
     scenarios = config.load_scenarios()
     directory = (request.directory or Path("results/sweeps") / config.name).absolute()
-    identity = fingerprint(config.model_dump(), scenarios)
+    identity = identity_of(config.model_dump(), scenarios)
     if request.resume:
         check_same(directory, "sweep", identity)
     if request.address is not None:
@@ -79,6 +79,9 @@ def run_sweep(request: Request) -> int:
                 return 1
             results = Results(config, tuple(outcome.finished), tuple(outcome.failed))
             results.confirm(search.confirm)
+    except KeyboardInterrupt:
+        say(f"interrupted: what was reached is kept in {directory}; continue with\n  {again}")
+        return 130
     except RayError as error:
         say(
             f"quicgym: Ray failed: {str(error).strip().splitlines()[0]}\n"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from quicgym.agents.ray_tune import RETRIES, Bar, OptunaSearch, ray, reason_of, tune
+from quicgym.agents.ray_tune import RETRIES, Bar, OptunaSearch, fit, ray, reason_of, tune
 from quicgym.agents.sweep_config import Setting, SweepConfig, SweptParameter, Value, label
 from quicgym.agents.sweep_trial import (
     Encoded,
@@ -139,15 +139,17 @@ class RaySearch:
                     ],
                 ),
             )
-        self._collect(tuner.fit(), count)
+        self._collect(fit(tuner), count)
 
     def _collect(self, results: tune.ResultGrid, count: int) -> None:
         self._outcome.interrupted |= len(results) < count
         found = []
         for index in range(len(results)):
             result = results[index]
-            assert result.config is not None
-            found.append((result.config["trial"], result))
+            if result.config is None:  # interrupted before it began
+                self._outcome.interrupted = True
+            else:
+                found.append((result.config["trial"], result))
         for trial, result in sorted(found, key=lambda entry: entry[0].get("number", 0)):
             setting = decode(trial["setting"], self._values)
             metrics = result.metrics or {}

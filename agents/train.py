@@ -36,6 +36,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from quicgym import __version__, _core
 from quicgym.agents.advantage_regression import AdvantageRegression
 from quicgym.agents.aggrevate import Aggrevate
+from quicgym.agents.begun import fingerprint
 from quicgym.agents.evaluation import evaluate_here
 from quicgym.agents.grpo import Grpo
 from quicgym.agents.learned import LearnedPolicy, load_policy, save_policy
@@ -80,6 +81,14 @@ _TAKEN = frozenset(
     + ("stats_window_size", "_init_setup_model", "self", "action_noise", "replay_buffer_class")
     + ("replay_buffer_kwargs", "rollout_buffer_class", "rollout_buffer_kwargs", "use_sde")
 )
+# Of the numbers that Stable-Baselines3 does not check, or not before they do harm.
+_LIMITS = {
+    **dict.fromkeys(("gamma", "gae_lambda", "tau"), (0.0, 1.0)),
+    **dict.fromkeys(("n_epochs", "n_steps", "batch_size", "buffer_size"), (1, math.inf)),
+    **dict.fromkeys(("policy_delay", "target_update_interval"), (1, math.inf)),
+    **dict.fromkeys(("learning_rate", "clip_range", "ent_coef", "vf_coef"), (0.0, math.inf)),
+    **dict.fromkeys(("max_grad_norm", "learning_starts", "weight_decay"), (0.0, math.inf)),
+}
 
 
 class TrainingError(UserError):
@@ -87,18 +96,40 @@ class TrainingError(UserError):
 
 
 def check_hyperparameters(config: TrainingConfig) -> None:
-    """Raises ConfigError for a hyperparameter that the algorithm does not have."""
-    known = [
-        name
-        for name in inspect.signature(ALGORITHMS[config.algorithm]).parameters
+    """Raises ConfigError for a hyperparameter that the algorithm does not have or cannot take."""
+    known = {
+        name: parameter.default
+        for name, parameter in inspect.signature(ALGORITHMS[config.algorithm]).parameters.items()
         if name not in _TAKEN
-    ]
-    for name in config.hyperparameters:
+    }
+    for name, value in config.hyperparameters.items():
         if name not in known:
             raise ConfigError(
                 f"hyperparameters.{name}: {config.algorithm} has no such parameter; "
-                f"{closest(name, known)}"
+                f"{closest(name, list(known))}"
             )
+        remedy = _remedy(name, value, known[name])
+        if remedy:
+            raise ConfigError(f"hyperparameters.{name} = {value!r}: give {remedy}")
+
+
+def _remedy(name: str, value: Any, default: Any) -> str:
+    """Returns what to give instead of a value; nothing where it is like the default, or it may."""
+    if isinstance(value, str) and value.startswith("linear_"):
+        return ""  # _with_schedules says what is wrong with it
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if isinstance(default, bool):
+        return "" if isinstance(value, bool) else "true or false"
+    if isinstance(default, int) and not (is_number and isinstance(value, int)):
+        return "a whole number"
+    if isinstance(default, float) and not is_number:
+        return "a number"
+    if isinstance(default, tuple) and not isinstance(value, list):
+        return "a list, such as [1, 2]"
+    least, most = _LIMITS.get(name, (-math.inf, math.inf))
+    if not is_number or least <= value <= most:
+        return ""
+    return f"{least:g} or more" if most == math.inf else f"a number from {least:g} to {most:g}"
 
 
 def train(
@@ -154,7 +185,13 @@ def _open(
 ) -> dict[str, Any] | None:
     """Prepares the folder; returns the checkpoint to go on from."""
     fields = config.model_dump(mode="json")
+    inputs = {
+        "environment.scenario": fingerprint([load_entry(config.environment.scenario)]),
+        "evaluation.suite": fingerprint(load_suite(config.evaluation.suite)),
+    }
     if not resume:
+        if folder.directory.exists() and not folder.directory.is_dir():
+            raise RunError(f"{folder.directory}: is a file; give a folder with --out")
         if folder.directory.exists() and any(folder.directory.iterdir()):
             raise RunError(
                 f"{folder.directory}: is not empty; go on with the run in it with --resume, or "
@@ -169,6 +206,7 @@ def _open(
                     "command": command,
                     "config": fields,
                     "seed": config.seed,
+                    "inputs": inputs,
                     "version": __version__,
                     "commit": _core.commit,
                     "python": platform.python_version(),
@@ -182,7 +220,8 @@ def _open(
                 "give another folder with --out"
             ) from None
         return None
-    stored = folder.description()["config"]
+    description = folder.description()
+    stored = description["config"]
     differing = [
         f"{name} = {value!r}, there {stored.get(name)!r}"
         for name, value in fields.items()
@@ -193,6 +232,30 @@ def _open(
             f"{folder.directory}: holds another run ({'; '.join(differing)}); resume with its own "
             "configuration, or give another folder with --out"
         )
+    for name, identity in description.get("inputs", {}).items():
+        if inputs.get(name) != identity:
+            part, attribute = name.split(".")
+            raise RunError(
+                f"{folder.directory}: its {name} {getattr(getattr(config, part), attribute)!r} is "
+                "not what it was when the run began; restore it, or begin anew with --out"
+            )
+    if config.steps < stored["steps"]:
+        raise RunError(
+            f"{folder.directory}: steps = {config.steps:,}, there {stored['steps']:,}: a run can "
+            "only be made longer"
+        )
+    if description["commit"] != _core.commit:
+        say(
+            f"note: {folder.directory} was begun with the commit {description['commit']}, this is "
+            f"{_core.commit}: it may not end as it would have"
+        )
+    folder.describe(
+        {
+            **description,
+            "config": fields,
+            "resumed": [*description.get("resumed", []), command],
+        }
+    )
     state = folder.load_checkpoint()
     if state is None:
         say(f"{folder.directory}: has no checkpoint yet; training begins at step 0")

@@ -300,7 +300,9 @@ def check(model: type[Any], file: str, data: Mapping[str, Any]) -> Any:
 
 def _explain(model: type[Any], file: str, entry: Any) -> str:
     path = [str(part) for part in entry["loc"]]
-    field = ".".join(path) or "the whole"
+    field = ".".join(path)
+    if not path:  # our own check of several fields, whose text names them
+        return f"{file}: {entry['msg'].removeprefix('Value error, ')}"
     if entry["type"] != "extra_forbidden":
         return f"{file}: {field} = {entry['input']!r}: {entry['msg']}"
     owner: Any = model

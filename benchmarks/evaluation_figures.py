@@ -112,7 +112,8 @@ def _profiles(
             linestyle=DASHES[place // len(PALETTE) % len(DASHES)],
             label=name,
         )
-    axes.set_xlim(thresholds[0], thresholds[-1])
+    if thresholds[0] < thresholds[-1]:
+        axes.set_xlim(thresholds[0], thresholds[-1])
     axes.set_ylim(0, 1)
     axes.set_xlabel(f"τ: reward of a run ({document['reward']['name']})")
     axes.set_ylabel("share of runs with reward > τ")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import resource
+import warnings
 
 import numpy as np
 import pytest
@@ -209,6 +210,8 @@ def test_a_missing_layer_is_refused(published):
         ({"environment": "CartPole-v1"}, ("environment", "Tuning-v0")),
         ({"colour": "red"}, ("colour", "red")),
         ({"history_length": 0}, ("history_length = 0",)),
+        ({"decision_interval_ms": 0.001}, ("decision_interval_ms = 0.001", "equal to 1")),
+        ({"environment": "quicgym/Switch-v0"}, ("'clip' does not fit", "Switch-v0")),
     ],
 )
 def test_a_wrong_description_is_refused(published, changes, words):
@@ -244,6 +247,17 @@ def test_a_zip_of_stable_baselines3_needs_a_flag_and_warns(tmp_path):
 
 
 PUBLISHED = ("switch-dpi", "tuning-ppo", "window-aggrevate", "window-grpo")
+
+
+@pytest.mark.parametrize("content", [None, b"", b"PK\x05\x06" + bytes(18), b"not a zip"])
+def test_a_zip_that_is_no_model_is_refused(content, tmp_path):
+    path = tmp_path / "other.zip"
+    if content is not None:
+        path.write_bytes(content)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error" if content is None else "ignore")
+        with pytest.raises(quicgym.PolicyError, match="other.zip: is no "):
+            quicgym.load_policy(path, trust_zip=True)
 
 
 def test_there_are_published_policies():

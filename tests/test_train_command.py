@@ -220,6 +220,34 @@ def test_a_folder_with_another_run_is_refused(finished):
     assert weights(folder / "run") == before
 
 
+def test_a_resumed_run_has_the_scenarios_and_suites_it_began_with(tmp_path):
+    config = write_config(tmp_path, steps=160)
+    assert train(tmp_path, config, "--out", "run").returncode == 0
+    before = (tmp_path / "run/run.json").read_bytes()
+    for file in ("pair.yaml", "suite.yaml"):
+        text = (tmp_path / file).read_text()
+        (tmp_path / file).write_text(text.replace("rate_mbps: 3", "rate_mbps: 2"))
+        again = train(tmp_path, config, "steps=320", "--out", "run", "--resume")
+        assert again.returncode == 2 and f"./{file}' is not what it was" in again.stderr
+        (tmp_path / file).write_text(text)
+    shorter = train(tmp_path, config, "steps=80", "--out", "run", "--resume")
+    assert shorter.returncode == 2 and "steps = 80, there 160" in shorter.stderr
+    assert (tmp_path / "run/run.json").read_bytes() == before
+    longer = train(tmp_path, config, "steps=320", "--out", "run", "--resume")
+    assert longer.returncode == 0, longer.stderr
+    description = json.loads((tmp_path / "run/run.json").read_text())
+    assert description["config"]["steps"] == 320 and "steps=160" not in description["command"]
+    (resumed,) = description["resumed"]
+    assert "steps=320" in resumed and "--resume" in resumed
+
+
+def test_a_file_in_the_folder_s_place_is_named(tmp_path):
+    (tmp_path / "run").write_text("mine")
+    done = train(tmp_path, write_config(tmp_path), "--out", "run")
+    assert done.returncode == 2 and "run: is a file" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_there_is_nothing_to_resume(tmp_path):
     done = train(tmp_path, write_config(tmp_path), "--out", "nowhere", "--resume")
     assert done.returncode == 2 and "nowhere/run.json" in done.stderr
@@ -232,7 +260,13 @@ def test_there_is_nothing_to_resume(tmp_path):
         ("evaluation.sweet=heldout", ("unknown field evaluation.sweet", "suite")),
         ("steps=none", ("steps", "'none'")),
         ("hyperparameters.learning_rat=1", ("learning_rat", "did you mean learning_rate?")),
-        ("hyperparameters.batch_size=many", ("ppo refuses",)),
+        ("hyperparameters.batch_size=many", ("batch_size = 'many'", "a whole number")),
+        ("hyperparameters.n_epochs=0", ("n_epochs = 0", "1 or more")),
+        ("hyperparameters.n_epochs=1.5", ("n_epochs = 1.5", "a whole number")),
+        ("hyperparameters.gamma=abc", ("gamma = 'abc'", "a number")),
+        ("hyperparameters.gamma=2", ("gamma = 2", "from 0 to 1")),
+        ("hyperparameters.normalize_advantage=3", ("true or false",)),
+        ("hyperparameters.batch_size=1", ("ppo refuses",)),
         ("environment.scenario=ebc-single", ("did you mean ebcc-single?",)),
         ("evaluation.suite=held", ("did you mean heldout?",)),
         ("algorithm=a2c", ("algorithm = 'a2c'",)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import platform
 import shlex
@@ -421,8 +422,13 @@ def train(
     try:
         reward = train_policy(settings, directory, command, resume=resume)
     except KeyboardInterrupt:
-        again = command if resume else f"{command} --resume"
-        say(f"interrupted: the last checkpoint is kept in {directory}; continue with\n  {again}")
+        if any((directory / "checkpoints").glob("*.pt")):
+            again = command if resume else f"{command} --resume"
+            say(
+                f"interrupted: the last checkpoint is kept in {directory}; continue with\n  {again}"
+            )
+        else:
+            say("interrupted: there is no checkpoint yet, begin anew")
         raise typer.Exit(130) from None
     print(f"{directory}: reward {reward:.4f} on the suite {settings.evaluation.suite}")
 
@@ -482,7 +488,7 @@ def trace(
 
 @app.command(
     epilog=_epilog(
-        "quicgym compare results/train/tuning-ppo results/evaluate",
+        "quicgym compare results/train/tuning-ppo results/evaluation",
         "quicgym compare results/train/* --logdir results/compare-algorithms",
     )
 )
@@ -682,6 +688,16 @@ def main() -> None:
     except (ScenarioError, PaperError, Ns3MissingError, UserError) as error:
         print(f"quicgym: {error}", file=sys.stderr)
         sys.exit(2)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO):
+            raise
+        where = f"{error.filename}: " if error.filename else ""
+        print(
+            f"quicgym: {where}{error.strerror}; make room. What is finished is kept: where the "
+            "command has --resume, it goes on with that",
+            file=sys.stderr,
+        )
+        sys.exit(1)
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] not in TRAIN_PACKAGES:
             raise

@@ -7,9 +7,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 
 def wide_console() -> Console:
-    """Returns standard output; lines of a file or pipe are not folded at 80 columns."""
-    console = Console()
-    return console if console.is_terminal else Console(width=160)
+    """Returns standard output, on which no number of a table is cut.
+
+    Where a terminal is narrower than a table, the terminal folds its lines.
+    """
+    return Console(width=max(Console().width, 160))
 
 
 def say(text: str) -> None:

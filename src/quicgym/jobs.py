@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import os
 import signal
+import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -129,7 +131,9 @@ def _run_pool(
     if not jobs:
         return []
     executor = ProcessPoolExecutor(
-        min(workers, len(jobs)), mp_context=multiprocessing.get_context("spawn")
+        min(workers, len(jobs)),
+        mp_context=multiprocessing.get_context("spawn"),
+        initializer=_end_with_parent,
     )
     lost = []
     try:
@@ -151,6 +155,18 @@ def _run_pool(
         raise
     executor.shutdown()
     return lost
+
+
+def _end_with_parent() -> None:
+    """In a worker: ends it where the process that gives it work was killed."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def wait() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def report_failures(failures: Sequence[str]) -> None:

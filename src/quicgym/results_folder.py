@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 
 from quicgym.console import say
+
+TRAINING_FILE = "run.json"
 
 
 def prepare(directory: Path, names: Iterable[str], *, resume: bool) -> bool:
@@ -18,8 +21,11 @@ def prepare(directory: Path, names: Iterable[str], *, resume: bool) -> bool:
         resume: Leave everything, because this run goes on with it.
 
     Returns:
-        False where the folder cannot be written to; the user has been told then.
+        False where the folder cannot be used; the user has been told then.
     """
+    if (directory / TRAINING_FILE).exists():
+        say(f"quicgym: {directory}: holds a run of `quicgym train`; give another folder with --out")
+        return False
     try:
         _move_aside(directory, names, resume)
     except OSError as error:
@@ -33,6 +39,7 @@ def prepare(directory: Path, names: Iterable[str], *, resume: bool) -> bool:
 
 def _move_aside(directory: Path, names: Iterable[str], resume: bool) -> None:
     directory.mkdir(parents=True, exist_ok=True)
+    tempfile.TemporaryFile(dir=directory).close()  # it may be there and not be writable
     there = [directory / name for name in names if (directory / name).exists()]
     if resume or not there:
         return
