@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import importlib.util
 import io
 import json
+import resource
+import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -24,6 +28,7 @@ from quicgym.agents.rollout import METRICS, play
 from quicgym.agents.run_folders import read_runs, read_series, series_path
 from quicgym.benchmarks.evaluate import notable_differences
 from quicgym.cli import main
+from quicgym.console import wide_console
 from quicgym.envs.distributions import load_distribution, scenario_of
 from quicgym.envs.rewards import Reward
 from quicgym.errors import MissingExtraError
@@ -382,6 +387,82 @@ def learned(tmp_path: Path) -> Path:
 
 @pytest.mark.train
 @needs_train
+def _session(leader: int) -> set[int]:
+    """The processes of a session that are running."""
+    found = set()
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            state, _, _, session = status.read_text().rpartition(")")[2].split()[:4]
+            if int(session) == leader and state != "Z":
+                found.add(int(status.parent.name))
+    return found
+
+
+def _wait_until(condition: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + 120
+    while not condition():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.05)
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
+def test_workers_end_with_a_command_that_was_killed(tmp_path: Path) -> None:
+    arguments = ("--policy", "baselines", "--suite", "heldout", "--seeds", "9", "--jobs", "2")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "quicgym.cli", "evaluate", *arguments, "--out", "out"],
+        cwd=tmp_path,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    runs = tmp_path / "out/runs.jsonl"
+    _wait_until(lambda: runs.exists() and runs.stat().st_size > 0, "no run was finished")
+    assert len(_session(process.pid)) > 2  # the command and its workers
+    process.kill()
+    process.wait()
+    _wait_until(lambda: not _session(process.pid), "workers go on without the command")
+
+
+def test_a_full_disk_is_named_and_what_is_finished_kept(suite: Path, tmp_path: Path) -> None:
+    limit = 1_500
+
+    def small_files() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+    command = [sys.executable, "-m", "quicgym.cli", "evaluate", "--policy", "cubic"]
+    command += ["--suite", str(suite), "--seeds", "4", "--out", "out"]
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, preexec_fn=small_files
+    )
+    assert done.returncode == 1, done.stderr
+    assert "File too large; make room" in done.stderr and "--resume" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "out/evaluation.json").exists()
+    again = subprocess.run(
+        [*command, "--resume"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert again.returncode == 0, again.stderr
+    assert len(read_finished(tmp_path / "out")) == 8
+
+
+def test_a_folder_with_a_training_is_left_alone(here: Main, suite: Path, tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run/run.json").write_text("{}")
+    status, _, errors = here(
+        "evaluate", "--policy", "cubic", "--suite", suite, "--seeds", "1", "--out", "run"
+    )
+    assert status == 2 and "holds a run of `quicgym train`" in errors
+    assert [path.name for path in (tmp_path / "run").iterdir()] == ["run.json"]
+
+
+def test_tables_are_as_wide_as_their_numbers_on_any_terminal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    assert wide_console().width == 160
+    monkeypatch.setenv("COLUMNS", "300")
+    assert wide_console().width == 300
+
+
 def test_a_learned_policy_s_weights_are_part_of_the_key(learned: Path) -> None:
     scenario = load_scenario("ebcc-flows-3").model_copy(update={"duration_s": 2.0})
     (job,) = make_jobs([str(learned)], [scenario], 1)

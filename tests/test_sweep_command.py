@@ -323,3 +323,27 @@ def test_bad_input(
     for text in expected:
         assert text in done.stderr
     assert not (tmp_path / "results").exists()
+
+
+def test_ctrl_c_while_ray_starts_comes_afterwards() -> None:
+    from quicgym.agents.ray_tune import _interrupted_afterwards
+
+    begun = []
+    with pytest.raises(KeyboardInterrupt), _interrupted_afterwards():
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.1)
+        begun.append("Ray")
+    assert begun == ["Ray"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_ray_tune_does_not_keep_ctrl_c() -> None:
+    from quicgym.agents.ray_tune import fit
+
+    class Tuner:
+        def fit(self) -> str:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            return "results"
+
+    assert fit(Tuner()) == "results"  # type: ignore[arg-type]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
