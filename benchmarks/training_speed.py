@@ -5,7 +5,8 @@
 
 Steps per second say as much of the machine as of the code. So the same training runs once more, in
 turn with the first, on environments that cost nothing: what is left is Stable-Baselines3 and
-PyTorch. Evaluations and the start are in neither.
+PyTorch. Evaluations and the start are in neither. `quicgym train` sets GOMP_SPINCOUNT=10000 before
+PyTorch is there; set it here to measure the same.
 """
 
 from __future__ import annotations
