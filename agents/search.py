@@ -18,11 +18,7 @@ from quicgym.agents.search_results import RESULTS, Results, print_results, write
 from quicgym.agents.train import check_hyperparameters
 from quicgym.agents.training_config import ConfigError
 from quicgym.console import say
-from quicgym.envs.distributions import (
-    SuiteEntry,
-    load_entry,
-    load_suite,
-)
+from quicgym.envs.distributions import SuiteEntry, load_entry, load_suite
 from quicgym.jobs import report_failures
 from quicgym.results_folder import prepare
 
