@@ -170,7 +170,7 @@ def parse_parameters(text: str) -> dict[str, Any]:
     """Returns the parameters in `gamma=60,gain_cycle=1.25/0.75/1`; lists are parted by slashes.
 
     Raises:
-        ScenarioError: Something is not of the form name=number.
+        ScenarioError: Something is not of the form name=number, or is there twice.
     """
     parameters: dict[str, Any] = {}
     for part in text.split(","):
@@ -183,6 +183,8 @@ def parse_parameters(text: str) -> dict[str, Any]:
             raise ScenarioError(
                 f"{part!r} is no parameter: write name=number, or name=number/number/... for a list"
             )
+        if name.strip() in parameters:
+            raise ScenarioError(f"{name.strip()} is there twice in {text!r}: give one value")
         parameters[name.strip()] = numbers if len(numbers) > 1 else numbers[0]
     return parameters
 
@@ -232,7 +234,7 @@ def find_policy(choice: str, *, trust_zip: bool = False) -> Policy:
             raise ScenarioError(f"{choice}: {error}") from None
         return controller_policy(controller, action_space("tuning"), **values)
     is_path = choice.endswith((".json", ".zip")) or "/" in choice or Path(choice).is_dir()
-    if not is_path and choice not in pretrained_names():
+    if not choice or not is_path and choice not in pretrained_names():
         known = [*controllers.names(), "random", *pretrained_names()]
         raise ScenarioError(
             f"unknown policy {choice!r}; {closest(choice.partition(':')[0], known)}; or give the "

@@ -303,6 +303,8 @@ def make_model(config: TrainingConfig, environments: VecEnv) -> BaseAlgorithm:
         ConfigError: The algorithm refuses a hyperparameter's value, or the policy to begin with.
     """
     arguments = _with_schedules(config.hyperparameters)
+    if config.device.startswith("cuda") and not torch.cuda.is_available():
+        raise ConfigError(f"device = {config.device!r}: PyTorch finds no GPU here; use auto or cpu")
     if config.algorithm == "td3" and config.start.std is not None:
         mean = np.zeros(environments.action_space.shape or ())
         arguments["action_noise"] = NormalActionNoise(mean, mean + config.start.std)

@@ -83,7 +83,8 @@ class RunFolder:
                 f"{self.description_path}: cannot be read ({error}); give the folder of a run of "
                 "`quicgym train`"
             ) from None
-        if not isinstance(data, dict) or data.get("format") != "quicgym-run-1":
+        known = isinstance(data, dict) and data.get("format") == "quicgym-run-1"
+        if not known or not {"config", "commit"} <= data.keys():
             raise RunError(f"{self.description_path}: describes no run of this quicgym")
         return data
 

@@ -53,7 +53,8 @@ class _Still(_Timed):
     """Environments in which nothing happens, and which cost nothing."""
 
     def reset(self) -> Any:
-        self._observations = self.venv.reset()
+        shape = (self.num_envs, *(self.observation_space.shape or ()))
+        self._observations = np.zeros(shape, np.float32)
         return self._observations
 
     def step_async(self, actions: np.ndarray) -> None:

@@ -198,6 +198,8 @@ def test_resume_runs_what_is_missing_or_has_changed(suite: Path, tmp_path: Path)
     ("arguments", "expected"),
     [
         (["--policy", "cubik"], ["'cubik'", "did you mean cubic?"]),
+        (["--policy", ""], ["unknown policy ''"]),
+        (["--policy", "ebcc:gamma=1,gamma=2"], ["gamma is there twice", "give one value"]),
         (["--policy", "ebcc:gama=60"], ["ebcc:gama=60", "no parameter 'gama'"]),
         (["--policy", "ebcc:gamma"], ["name=number"]),
         pytest.param(

@@ -18,6 +18,11 @@ import quicgym
 pytestmark = NEEDS_TRAIN
 
 
+NEEDS_NO_GPU = pytest.mark.skipif(
+    Path("/proc/driver/nvidia").exists(), reason="there may be a GPU here"
+)
+
+
 def weights(run: Path) -> bytes:
     return (run / "policy/policy.safetensors").read_bytes()
 
@@ -275,6 +280,7 @@ def test_there_is_nothing_to_resume(tmp_path):
         ("algorithm=dpi", ("dpi compares the choices of Switch-v0",)),
         ("algorithm=aggrevate", ("aggrevate compares the choices of Window-v0",)),
         ("device=tpu", ("device = 'tpu'",)),
+        pytest.param("device=cuda", ("PyTorch finds no GPU", "auto or cpu"), marks=NEEDS_NO_GPU),
         ("evaluation.suite=heldout", ("'heldout'", "no longer held out", "use validation")),
         ("environment.scenario=self-play", ("different numbers of agents", "use dpi")),
         ("environment.id=quicgym/Switch-v0", ("start.std is for a Box",)),
