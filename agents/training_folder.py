@@ -2,7 +2,7 @@
 
 | file | content |
 |---|---|
-| `run.json` | the command, those that resumed it, the whole configuration, seed, version and commit |
+| `run.json` | the commands, the whole configuration, seed, version and commit |
 | `checkpoints/step-*.pt` | everything that training goes on from; the newest two |
 | `evaluations.jsonl` | a line per evaluation and scenario: step, scenario, seed, metrics |
 | `policy/policy.json`, `.safetensors` | the best policy so far, as `quicgym.load_policy` takes it |
