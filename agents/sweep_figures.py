@@ -84,9 +84,9 @@ def _cells(axes: Axes, results: Results, x: str, y: str) -> Any:
             else:
                 axes.plot(place_x, place_y + 0.27, marker="*", markersize=10, color="red")
     if means.size <= MOST_WRITTEN_CELLS:
+        is_bright = image.to_rgba(means)[..., :3].mean(axis=-1) > 0.5
         for (row, column), mean in np.ndenumerate(means):
             if not math.isnan(mean):
-                is_bright = np.mean(image.to_rgba(mean)[:3]) > 0.5
                 axes.text(
                     column,
                     row - 0.08,
@@ -94,7 +94,7 @@ def _cells(axes: Axes, results: Results, x: str, y: str) -> Any:
                     ha="center",
                     va="center",
                     fontsize=7,
-                    color="black" if is_bright else "white",
+                    color="black" if is_bright[row, column] else "white",
                 )
     return image
 
