@@ -246,6 +246,16 @@ def test_a_resumed_run_has_the_scenarios_and_suites_it_began_with(tmp_path):
     assert "steps=320" in resumed and "--resume" in resumed
 
 
+def test_a_run_of_another_commit_goes_on_with_a_note(tmp_path):
+    config = write_config(tmp_path, steps=160)
+    assert train(tmp_path, config, "--out", "run").returncode == 0
+    path = tmp_path / "run/run.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "commit": "0123abcd"}))
+    done = train(tmp_path, config, "--out", "run", "--resume")
+    assert done.returncode == 0, done.stderr
+    assert "begun with the commit 0123abcd, this is" in done.stderr
+
+
 def test_a_file_in_the_folder_s_place_is_named(tmp_path):
     (tmp_path / "run").write_text("mine")
     done = train(tmp_path, write_config(tmp_path), "--out", "run")
