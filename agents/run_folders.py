@@ -21,10 +21,9 @@ from quicgym.agents.policies import kind_of
 from quicgym.agents.rollout import METRICS
 from quicgym.console import say
 from quicgym.errors import RunError
-from quicgym.results_folder import TRAINING_FILE
+from quicgym.results_folder import RUN_FILE
 
 RUN_FORMAT = "quicgym-run-1"
-RUN_FILE = TRAINING_FILE
 EVALUATIONS_FILE = "evaluations.jsonl"
 EVALUATION_FILE = "evaluation.json"
 RESULTS_FILE = "results.parquet"

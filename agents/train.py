@@ -60,7 +60,7 @@ from quicgym.agents.training_folder import RunFolder, read_checkpoint
 from quicgym.console import say
 from quicgym.controllers import switching_members
 from quicgym.envs.actions import preset_action
-from quicgym.envs.distributions import Distribution, episodes_of, load_entry, load_suite
+from quicgym.envs.distributions import Distribution, SuiteEntry, episodes_of, load_suite
 from quicgym.envs.registration import CLASSES
 from quicgym.envs.rewards import Reward
 from quicgym.envs.sb3 import Sb3VecEnv, make_sb3
@@ -163,11 +163,16 @@ def train(
     """
     check_hyperparameters(config)
     folder = RunFolder(directory)
-    suite = episodes_of(load_suite(config.evaluation.suite), config.evaluation.seeds)
+    entries = load_suite(config.evaluation.suite)
+    suite = episodes_of(entries, config.evaluation.seeds)
     environments = make_environments(config)
     try:
         model = make_model(config, environments)
-        state = _open(folder, config, command, resume)
+        inputs = {
+            "environment.scenario": fingerprint([_scenario_of(environments)]),
+            "evaluation.suite": fingerprint(entries),
+        }
+        state = _open(folder, config, inputs, command, resume)
         if checkpoint is not None:
             state = read_checkpoint(checkpoint)
         training = _Training(config, folder, environments, suite, command, on_evaluation)
@@ -181,46 +186,78 @@ def train(
 
 
 def _open(
-    folder: RunFolder, config: TrainingConfig, command: str, resume: bool
+    folder: RunFolder,
+    config: TrainingConfig,
+    inputs: Mapping[str, str],
+    command: str,
+    resume: bool,
 ) -> dict[str, Any] | None:
     """Prepares the folder; returns the checkpoint to go on from."""
     fields = config.model_dump(mode="json")
-    inputs = {
-        "environment.scenario": fingerprint([load_entry(config.environment.scenario)]),
-        "evaluation.suite": fingerprint(load_suite(config.evaluation.suite)),
-    }
     if not resume:
-        if folder.directory.exists() and not folder.directory.is_dir():
-            raise RunError(f"{folder.directory}: is a file; give a folder with --out")
-        if folder.directory.exists() and any(folder.directory.iterdir()):
-            raise RunError(
-                f"{folder.directory}: is not empty; go on with the run in it with --resume, or "
-                "give another folder with --out"
-            )
-        try:
-            folder.describe(
-                {
-                    "format": "quicgym-run-1",
-                    "kind": "training",
-                    "name": config.name,
-                    "command": command,
-                    "config": fields,
-                    "seed": config.seed,
-                    "inputs": inputs,
-                    "version": __version__,
-                    "commit": _core.commit,
-                    "python": platform.python_version(),
-                    "torch": torch.__version__,
-                    "started": datetime.now(UTC).isoformat(timespec="seconds"),
-                }
-            )
-        except OSError as error:
-            raise RunError(
-                f"{folder.directory}: cannot be written to ({error.strerror}); "
-                "give another folder with --out"
-            ) from None
+        _begin_folder(folder, config, fields, inputs, command)
         return None
     description = folder.description()
+    _check_same(folder, config, fields, inputs, description)
+    folder.describe(
+        {
+            **description,
+            "config": fields,
+            "resumed": [*description.get("resumed", []), command],
+        }
+    )
+    state = folder.load_checkpoint()
+    if state is None:
+        say(f"{folder.directory}: has no checkpoint yet; training begins at step 0")
+    return state
+
+
+def _begin_folder(
+    folder: RunFolder,
+    config: TrainingConfig,
+    fields: Mapping[str, Any],
+    inputs: Mapping[str, str],
+    command: str,
+) -> None:
+    if folder.directory.exists() and not folder.directory.is_dir():
+        raise RunError(f"{folder.directory}: is a file; give a folder with --out")
+    if folder.directory.exists() and any(folder.directory.iterdir()):
+        raise RunError(
+            f"{folder.directory}: is not empty; go on with the run in it with --resume, or "
+            "give another folder with --out"
+        )
+    try:
+        folder.describe(
+            {
+                "format": "quicgym-run-1",
+                "kind": "training",
+                "name": config.name,
+                "command": command,
+                "config": fields,
+                "seed": config.seed,
+                "inputs": inputs,
+                "version": __version__,
+                "commit": _core.commit,
+                "python": platform.python_version(),
+                "torch": torch.__version__,
+                "started": datetime.now(UTC).isoformat(timespec="seconds"),
+            }
+        )
+    except OSError as error:
+        raise RunError(
+            f"{folder.directory}: cannot be written to ({error.strerror}); "
+            "give another folder with --out"
+        ) from None
+
+
+def _check_same(
+    folder: RunFolder,
+    config: TrainingConfig,
+    fields: Mapping[str, Any],
+    inputs: Mapping[str, str],
+    description: Mapping[str, Any],
+) -> None:
+    """Raises RunError where the folder's run is not the one to go on with."""
     stored = description["config"]
     differing = [
         f"{name} = {value!r}, there {stored.get(name)!r}"
@@ -249,17 +286,6 @@ def _open(
             f"note: {folder.directory} was begun with the commit {description['commit']}, this is "
             f"{_core.commit}: it may not end as it would have"
         )
-    folder.describe(
-        {
-            **description,
-            "config": fields,
-            "resumed": [*description.get("resumed", []), command],
-        }
-    )
-    state = folder.load_checkpoint()
-    if state is None:
-        say(f"{folder.directory}: has no checkpoint yet; training begins at step 0")
-    return state
 
 
 def make_environments(config: TrainingConfig) -> Sb3VecEnv:
@@ -270,13 +296,7 @@ def make_environments(config: TrainingConfig) -> Sb3VecEnv:
         ScenarioError: The scenario is not valid.
     """
     environment = config.environment
-    if config.algorithm in SB3S and _draws_agents(environment.scenario):
-        raise ConfigError(
-            f"environment.scenario = {environment.scenario!r}: its paths have different numbers of "
-            f"agents, and {config.algorithm} would learn from the rows that have none; use dpi, or "
-            "a scenario, or a distribution without all_agents"
-        )
-    return make_sb3(
+    environments = make_sb3(
         environment.id,
         environment.simulations,
         infos="ends",
@@ -289,11 +309,25 @@ def make_environments(config: TrainingConfig) -> Sb3VecEnv:
         reward=environment.reward,
         reward_per_flow=environment.reward_per_flow,
     )
+    if config.algorithm in SB3S and _draws_agents(environments):
+        environments.close()
+        raise ConfigError(
+            f"environment.scenario = {environment.scenario!r}: its paths have different numbers of "
+            f"agents, and {config.algorithm} would learn from the rows that have none; use dpi, or "
+            "a scenario, or a distribution without all_agents"
+        )
+    return environments
 
 
-def _draws_agents(scenario: str) -> bool:
-    entry = load_entry(scenario)
-    return isinstance(entry, Distribution) and entry.all_agents > 0
+def _draws_agents(environments: Sb3VecEnv) -> bool:
+    scenario = _scenario_of(environments)
+    return isinstance(scenario, Distribution) and scenario.all_agents > 0
+
+
+def _scenario_of(environments: Sb3VecEnv) -> SuiteEntry:
+    scenario = environments.environments.batch.source.scenario
+    assert isinstance(scenario, SuiteEntry)  # a configuration has them by name or path
+    return scenario
 
 
 def make_model(config: TrainingConfig, environments: VecEnv) -> BaseAlgorithm:

@@ -26,6 +26,7 @@ import torch
 from quicgym.agents.run_folders import read_evaluations
 from quicgym.agents.whole_files import write_whole
 from quicgym.errors import RunError
+from quicgym.results_folder import RUN_FILE
 
 KEPT_CHECKPOINTS = 2
 
@@ -39,7 +40,7 @@ class RunFolder:
     @property
     def description_path(self) -> Path:
         """Of run.json."""
-        return self.directory / "run.json"
+        return self.directory / RUN_FILE
 
     @property
     def evaluations_path(self) -> Path:

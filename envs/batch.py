@@ -130,17 +130,15 @@ class EpisodeBatch:
 
     def begin_chosen(self, simulations: Sequence[int], choices: Sequence[EpisodeChoice]) -> None:
         """Begins episodes that were drawn already."""
-        by_simulation = self.has_agent.reshape(-1, self.agent_count)
         for simulation, choice in zip(simulations, choices, strict=True):
             self.episodes[simulation] = choice
         try:
-            for simulation, choice in zip(simulations, choices, strict=True):
-                agents = len(self.source.agents_of(choice.scenario))
-                by_simulation[simulation] = np.arange(self.agent_count) < agents
-            self._reset(simulations, choices)
+            agents = self._reset(simulations, choices)
         except Exception as error:
             self._say_which(error)
             raise
+        by_simulation = self.has_agent.reshape(-1, self.agent_count)
+        by_simulation[simulations] = np.arange(self.agent_count) < np.array(agents)[:, None]
 
     def step(self) -> None:
         """Moves the selected simulations on by one decision, with `actions`.
@@ -199,13 +197,15 @@ class EpisodeBatch:
         make = _core.native_batch if self.source.engine == "native" else ns3_module().ns3_batch
         return make(settings, simulations, self.source.agent_count, threads)
 
-    def _reset(self, simulations: Sequence[int], choices: Sequence[EpisodeChoice]) -> None:
+    def _reset(self, simulations: Sequence[int], choices: Sequence[EpisodeChoice]) -> list[int]:
+        """Begins episodes; returns how many agents each has."""
         prepared = [self.source.prepare(choice) for choice in choices]
         self._batch.reset(
             list(simulations),
             [scenario for scenario, _ in prepared],
             [plan for _, plan in prepared],
         )
+        return [len(plan.agents) for _, plan in prepared]
 
     def _apply_reward_function(self, function: RewardFunction) -> None:
         moved = np.repeat(self._moved(), self.agent_count) & self.has_agent

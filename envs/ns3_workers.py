@@ -69,8 +69,9 @@ class Ns3WorkerBatch(EpisodeBatch):
             self._arguments, settings.action, simulations, sizes, self._describe, self._restart
         )
 
-    def _reset(self, simulations: Sequence[int], choices: Sequence[EpisodeChoice]) -> None:
+    def _reset(self, simulations: Sequence[int], choices: Sequence[EpisodeChoice]) -> list[int]:
         self._batch.reset(simulations, choices)
+        return [len(self.source.agents_of(choice.scenario)) for choice in choices]
 
     def _moved(self) -> np.ndarray:
         moved = self.selected.copy()

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from quicgym.console import say
 
-TRAINING_FILE = "run.json"
+RUN_FILE = "run.json"
+"""What a training has in its folder, and nothing else has."""
 
 
 def prepare(directory: Path, names: Iterable[str], *, resume: bool) -> bool:
@@ -23,7 +24,7 @@ def prepare(directory: Path, names: Iterable[str], *, resume: bool) -> bool:
     Returns:
         False where the folder cannot be used; the user has been told then.
     """
-    if (directory / TRAINING_FILE).exists():
+    if (directory / RUN_FILE).exists():
         say(f"quicgym: {directory}: holds a run of `quicgym train`; give another folder with --out")
         return False
     try:
