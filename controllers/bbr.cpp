@@ -395,6 +395,7 @@ void Bbr::apply_parameters(BbrParameters&& parameters) {
 }
 
 void Bbr::set_parameters(const ParameterValues& values) {
+    const bool had_window_rule = derived_.window_rule;
     apply_parameters(with_values(bbr_parameter_table(), name_, parameters_, values));
     // The state goes on; only what was computed from the old values is renewed.
     phase_ = std::min(phase_, parameters_.gain_cycle.size() - 1);
@@ -414,7 +415,13 @@ void Bbr::set_parameters(const ParameterValues& values) {
             break;
     }
     window_held_ = window_held_ && derived_.window_rule;
-    next_decision_round_ = std::min(next_decision_round_, round_count_ + derived_.decision_interval_rounds);
+    const std::uint64_t latest_decision_round = round_count_ + derived_.decision_interval_rounds;
+    next_decision_round_ = std::min(next_decision_round_, latest_decision_round);
+    if (derived_.window_rule && !had_window_rule) {
+        // Nothing has been decided so far, so that no loss is one since the last decision.
+        lost_since_decision_ = false;
+        next_decision_round_ = latest_decision_round;
+    }
     if (rtprop_.value() != 0) {
         model_rtt_seconds_ = parameters_.alpha > 0.0 ? smoothed_rtt_seconds_ : to_seconds(rtprop_.value());
     }

@@ -30,7 +30,7 @@ struct AckEvent {
     Time now = 0;
     Time rtt = 0;                       // latest sample, less the peer's ACK delay (RFC 9002 5.3); 0: none
     Time smoothed_rtt = 0;              // RFC 9002 5.3
-    Time min_rtt = 0;                   // over the connection's life, RFC 9002 5.2
+    Time min_rtt = 0;                   // since the start or persistent congestion, RFC 9002 5.2
     Time largest_acked_sent_time = 0;   // send time of the largest newly acknowledged packet
     std::uint64_t delivered_bytes = 0;  // total acknowledged on the connection so far
     std::uint64_t newly_acked_bytes = 0;
@@ -40,7 +40,9 @@ struct AckEvent {
     std::uint64_t blocked_events = 0;         // so far: send buffer full, or DATA_BLOCKED sent (RFC 9000 4.1)
     std::uint64_t unsent_bytes = 0;           // written by the application, not yet sent a first time
     RateSample sample;
-    bool app_limited = false;  // the sender, not the window, limits sending now (RFC 9002 7.8)
+    // The sender, not the window, has limited what is acknowledged (RFC 9002 7.8): true until all that was in
+    // flight at the last such moment is delivered.
+    bool app_limited = false;
     bool round_start = false;  // this ACK begins a new packet-timed round
     Random* random = nullptr;  // the flow's own stream; never null when the sender calls
 };
@@ -91,7 +93,7 @@ public:
     virtual void on_packet_sent(Time now, std::uint64_t bytes, std::uint64_t in_flight_bytes) {
         (void)now, (void)bytes, (void)in_flight_bytes;
     }
-    // Called after on_loss when one ACK frame does both, as in RFC 9002 A.7.
+    // The last call for an ACK frame; on_ecn comes before on_loss, as in RFC 9002 A.7.
     virtual void on_ack(const AckEvent& event) = 0;
     virtual void on_loss(const LossEvent& event) = 0;
     virtual void on_persistent_congestion(Time now) = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "controllers/parameters.hpp"
 
@@ -70,7 +71,7 @@ Cubic::Cubic(const ParameterValues& values, std::uint64_t max_datagram_bytes)
     : LossBasedController(max_datagram_bytes),
       segments_per_byte_(1.0 / static_cast<double>(max_datagram_bytes)),
       window_(static_cast<double>(initial_window_bytes(max_datagram_bytes)) * segments_per_byte_) {
-    apply_parameters(with_values(table(), "cubic", CubicParameters(), values));
+    parameters_ = with_values(table(), "cubic", CubicParameters(), values);
     publish();
 }
 
@@ -116,7 +117,7 @@ void Cubic::congestion_avoidance(const AckEvent& event, double acked) {
     const double seconds = to_seconds(event.now - epoch_start_);
     const double acked_windows = acked / window_;
     // RFC 9438 4.3, equation 4: what Reno would have; alpha is 1 once it is back at the old window.
-    w_est_ += (w_est_ >= cwnd_prior_ ? 1.0 : alpha_) * acked_windows;
+    w_est_ += (w_est_ >= cwnd_prior_ ? 1.0 : epoch_alpha_) * acked_windows;
     if (cubic_window(seconds) < w_est_) {
         window_ = std::max(window_, w_est_);
         return;
@@ -131,6 +132,7 @@ void Cubic::congestion_avoidance(const AckEvent& event, double acked) {
 void Cubic::begin_epoch(Time now) {
     epoch_start_ = now;
     epoch_c_ = parameters_.c;
+    epoch_alpha_ = 3.0 * (1.0 - parameters_.beta) / (1.0 + parameters_.beta);
     w_est_ = window_;
     if (w_max_ == 0.0) cwnd_prior_ = window_;  // RFC 9438 4.8 and 4.10: after a timeout or HyStart++
     if (w_max_ > window_) {
@@ -187,15 +189,14 @@ void Cubic::scale_window(double factor, bool ends_slow_start) {
 void Cubic::take_over(std::uint64_t window_bytes, bool slow_start) {
     window_ = std::max(static_cast<double>(window_bytes) * segments_per_byte_,
                        static_cast<double>(kMinimumWindowDatagrams));
-    if (!slow_start) slow_start_threshold_ = window_;
+    if (!slow_start) {
+        slow_start_threshold_ = window_;
+    } else if (!in_slow_start()) {  // the threshold is of a loss that did not end the other one's
+        slow_start_threshold_ = std::numeric_limits<double>::infinity();
+    }
     w_max_ = 0.0;
     epoch_start_ = kNever;
     publish();
-}
-
-void Cubic::apply_parameters(const CubicParameters& parameters) {
-    parameters_ = parameters;
-    alpha_ = 3.0 * (1.0 - parameters.beta) / (1.0 + parameters.beta);
 }
 
 void Cubic::publish() {
@@ -206,7 +207,7 @@ void Cubic::publish() {
 }
 
 void Cubic::set_parameters(const ParameterValues& values) {
-    apply_parameters(with_values(table(), "cubic", parameters_, values));
+    parameters_ = with_values(table(), "cubic", parameters_, values);
     publish();
 }
 

@@ -63,11 +63,9 @@ private:
     void congestion_avoidance(const AckEvent& event, double acked);
     void begin_epoch(Time now);
     void congestion_event(Time now, Time sent_time);
-    void apply_parameters(const CubicParameters& parameters);
     void publish();
 
     CubicParameters parameters_;
-    double alpha_ = 0.0;  // RFC 9438 4.3, alpha_cubic
     const double segments_per_byte_;
 
     // Windows in segments of the maximum datagram size, named as in RFC 9438 4.1.2.
@@ -77,7 +75,8 @@ private:
     double w_est_ = 0.0;
     double cwnd_prior_ = 0.0;
     double k_seconds_ = 0.0;
-    double epoch_c_ = 0.0;  // an epoch keeps the C that its K was computed with
+    double epoch_c_ = 0.0;      // an epoch keeps the C that its K was computed with
+    double epoch_alpha_ = 0.0;  // and RFC 9438 4.3, alpha_cubic, of the beta that began it
     Time epoch_start_ = kNever;
     Time last_ack_time_ = 0;
     bool was_app_limited_ = false;

@@ -77,6 +77,7 @@ void DelayedUpdate::observe(const AckEvent& event) {
             static_cast<Time>(static_cast<double>(max_datagram_bytes_) * 1e9 / highest_delivery_rate_);
     }
     if (event.rtt <= 0) return;
+    if (period_start_ == kNever) begin_period(event.now);
     max_rtt_ = std::max(max_rtt_, event.rtt);
     rtt_sum_ += event.rtt;
     ++samples_;

@@ -61,7 +61,7 @@ private:
     Time serialisation_time_ = 0;         // of one packet at that rate
 
     // The current period.
-    Time period_start_ = 0;
+    Time period_start_ = kNever;  // the first one begins with the first ACK
     Time rtt_sum_ = 0;
     std::int64_t samples_ = 0;
     std::int64_t uncongested_samples_ = 0;

@@ -91,7 +91,11 @@ void NewReno::scale_window(double factor, bool ends_slow_start) {
 
 void NewReno::take_over(std::uint64_t window_bytes, bool slow_start) {
     window_bytes_ = std::max(window_bytes, kMinimumWindowDatagrams * max_datagram_bytes_);
-    if (!slow_start) slow_start_threshold_ = window_bytes_;
+    if (!slow_start) {
+        slow_start_threshold_ = window_bytes_;
+    } else if (!in_slow_start()) {  // the threshold is of a loss that did not end the other one's
+        slow_start_threshold_ = std::numeric_limits<std::uint64_t>::max();
+    }
     acked_bytes_ = 0;
     update_pacing_rate();
 }

@@ -115,7 +115,11 @@ void Vegas::on_persistent_congestion(Time) {
 
 void Vegas::take_over(std::uint64_t window_bytes, bool slow_start) {
     window_ = std::max(static_cast<double>(window_bytes) * packets_per_byte_, kMinimumWindow);
-    if (!slow_start) slow_start_threshold_ = window_;
+    if (!slow_start) {
+        slow_start_threshold_ = window_;
+    } else if (!in_slow_start()) {  // the threshold is of a loss that did not end the other one's
+        slow_start_threshold_ = std::numeric_limits<double>::infinity();
+    }
     round_min_rtt_ = kNever;  // measured under another window
     publish();
 }

@@ -107,6 +107,21 @@ def test_reno_friendly_region_follows_w_est():
     assert expected > prior  # alpha changed to 1 on the way
 
 
+def test_a_beta_set_within_an_epoch_waits_for_the_next_loss():
+    changed, same = grown_to(20, rtt=10 * MILLISECOND), grown_to(20, rtt=10 * MILLISECOND)
+    for driver in (changed, same):
+        lose(driver)
+        driver.ack(2 * DATAGRAM, after=driver.rtt // 7)
+    changed.controller.set_parameters({"beta": 0.3})
+    for _ in range(100):
+        for driver in (changed, same):
+            driver.ack(2 * DATAGRAM, after=driver.rtt // 7)
+        assert changed.window == same.window
+    for driver in (changed, same):
+        lose(driver)
+    assert changed.window < 0.5 * same.window
+
+
 @pytest.mark.parametrize("fast, w_max", [(1, 700 * (1 + BETA) / 2), (0, 700)])
 def test_fast_convergence_lowers_w_max_when_the_window_shrank(fast, w_max):
     driver = grown_to(1000, fast_convergence=fast)

@@ -30,19 +30,14 @@ def decide(driver, rtt=SHORT, **arguments):
     ack(driver, rtt, after=rtt, round_start=True, **arguments)
 
 
-def in_probe_bw(window_packets=None, **parameters):
-    """In ProbeBW; the window is brought about by a loss and what is then in flight."""
+def in_probe_bw(**parameters):
+    """In ProbeBW, one decision after its beginning."""
     driver = make(**parameters)
     for _ in range(10):
         driver.ack(int(BDP), after=driver.rtt, rate=RATE, round_start=True, in_flight=10**8)
     driver.ack(rate=RATE, in_flight=0)
     assert driver.mode == Mode.probe_bw
     decide(driver)
-    if window_packets is not None:
-        driver.loss(in_flight=(window_packets - 1) * DATAGRAM)
-        driver.controller.set_parameters({"gamma": math.inf})  # no decision on that loss
-        driver.controller.set_parameters({"gamma": 30})
-        assert driver.window == window_packets * DATAGRAM
     return driver
 
 
@@ -322,3 +317,21 @@ def test_short_queue_brings_visits_to_probe_rtt_that_cost_little_throughput():
         visits[name] = sum(row.snapshot.mode == Mode.probe_rtt for row in rounds.rows)
         assert rounds.throughput(3 * SECOND, 9 * SECOND) > 0.95 * path.rate
     assert visits["bbr"] == 0 < visits["ebcc"]
+
+
+def test_a_gamma_that_is_set_later_does_not_decide_on_old_losses():
+    def after(lost):
+        driver = in_probe_bw(gamma=math.inf)
+        if lost:
+            driver.loss(in_flight=int(BDP))
+        for _ in range(5):
+            decide(driver, LONG)
+        driver.controller.set_parameters({"gamma": 1})
+        decide(driver, LONG)
+        return driver
+
+    assert after(lost=False).mode == after(lost=True).mode == Mode.probe_bw
+    driver = after(lost=True)
+    driver.loss(in_flight=int(BDP))
+    decide(driver, LONG)
+    assert driver.mode == Mode.probe_rtt

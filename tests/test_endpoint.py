@@ -1,5 +1,6 @@
 """The QUIC endpoints against RFC 9000 and RFC 9002, on a scripted network."""
 
+import pytest
 from endpoints import MILLISECOND, SECOND, Pair, application, make_flow
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -259,3 +260,67 @@ def test_every_byte_arrives_once_whatever_is_lost(controller, size, datagram, lo
     assert pair.sender.closed
     assert pair.sender.in_flight_bytes == 0
     assert all(size <= datagram for _, direction, size, *_ in pair.log if direction == "data")
+
+
+class Interrupted(Pair):
+    """Nothing of the data arrives between two times; the first datagram after it can be marked."""
+
+    def __init__(self, flow, start, end, marked=False):
+        self.start, self.end, self.mark_next = start, end, marked
+        super().__init__(flow, mark=self._mark)
+
+    def _mark(self, index):
+        return self.now >= self.end and self.mark_next and not self._unmark()
+
+    def _unmark(self):
+        self.mark_next = False
+
+    def _drain(self, endpoint, direction):
+        self.drop = lambda way, *_: way == "data" and self.start <= self.now < self.end
+        super()._drain(endpoint, direction)
+
+
+@pytest.mark.parametrize("controller", ["newreno", "cubic", "vegas", "cubic+"])
+def test_a_mark_that_comes_with_persistent_congestion_does_not_cut_a_second_time(controller):
+    windows = []
+    for marked in (False, True):
+        flow = make_flow(controller=controller, ecn=True)
+        pair = Interrupted(flow, 450 * MILLISECOND, 2500 * MILLISECOND, marked)
+        pair.run_until(3 * SECOND)
+        assert pair.sender.statistics()["persistent_congestion_events"] == 1
+        assert pair.sender.statistics()["ecn_marks"] == marked
+        pair.run_until(3400 * MILLISECOND)
+        windows.append(pair.sender.window_bytes)
+    assert windows[1] > windows[0] / 2  # slow start again, as without the mark
+
+
+def test_what_a_probe_has_delivered_is_not_sent_again():
+    pair = Pair(transfer(9000), drop=losing("data", 7, 8))
+    pair.run_until(5 * SECOND)
+    offsets = [frame[2] for _, frame in pair.frames("data", "STREAM")]
+    lost = [
+        frame[2]
+        for _, direction, _, read, dropped in pair.log
+        for frame in read["frames"]
+        if direction == "data" and dropped and frame[0] == "STREAM"
+    ]
+    assert len(lost) == 2
+    assert [offset for offset in offsets if offsets.count(offset) > 1] == [*lost, *lost]
+    assert pair.receiver.statistics()["goodput_bytes"] == 9000
+
+
+def test_a_lost_data_blocked_is_sent_again_and_is_the_same_event():
+    dropped = []
+
+    def lose(direction, index, frames):
+        if direction == "ack":
+            return any(frame[0] == "MAX_DATA" for frame in frames)
+        if any(frame[0] == "DATA_BLOCKED" for frame in frames) and not dropped:
+            dropped.append(index)
+            return True
+        return False
+
+    pair = Pair(make_flow(flow_control_window_bytes=20_000), drop=lose)
+    pair.run_until(10 * SECOND)
+    assert dropped and len(pair.frames("data", "DATA_BLOCKED")) > 1
+    assert pair.sender.statistics()["blocked_events"] == 1

@@ -9,7 +9,7 @@ from endpoints import MILLISECOND, SECOND, application, make_flow, make_link, ma
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quicgym import _core
+from quicgym import _core, controllers
 
 WIRE_OVERHEAD = 30
 
@@ -319,3 +319,34 @@ def test_a_long_connection_needs_no_more_memory_than_a_short_one():
     before = resident_bytes()
     simulation.run_until(200 * SECOND)
     assert resident_bytes() - before < 1_000_000
+
+
+@pytest.mark.parametrize("controller", [entry.name for entry in controllers.catalogue()])
+def test_a_flow_does_the_same_whenever_it_starts(controller):
+    def statistics(start):
+        flow = make_flow(controller=controller, start=start)
+        link = make_link(5_000_000, 60 * MILLISECOND, 40)
+        simulation = _core.NativeSimulation(make_scenario([flow], link), 1)
+        simulation.run_until(start + 20 * SECOND)
+        result = simulation.statistics(0)
+        del result["start"], result["completion"]
+        return result
+
+    first = statistics(0)
+    assert first["sent_packets"] > 100
+    for start in (50 * MILLISECOND, 15 * SECOND):
+        # Times are sums of differences of clock readings, in floating point.
+        assert statistics(start) == pytest.approx(first, rel=1e-9)
+
+
+def test_a_rate_of_0_is_refused():
+    with pytest.raises(ValueError, match="rate must be above 0"):
+        run(make_scenario([make_flow()], make_link(rate_bits_per_second=0)), 1)
+
+
+def test_an_application_that_is_off_for_weeks_writes_no_more():
+    weeks = application(
+        "on_off", rate_bits_per_second=1000, on_duration=1000, off_duration=1_000_000 * SECOND
+    )
+    simulation = run(make_scenario([make_flow(application=weeks)]), 1)
+    assert simulation.statistics(0)["goodput_bytes"] <= 1200

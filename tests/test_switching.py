@@ -202,3 +202,18 @@ def test_switched_for_ever_the_path_is_used_and_the_window_sane(seed, interval, 
         assert 2 * DATAGRAM <= controller.window_bytes < 1000 * DATAGRAM
         assert 0 < controller.pacing_rate < 1e9
     assert rounds.throughput(5 * SECOND, 20 * SECOND) > 0.5 * path.rate
+
+
+@every_loss_based
+def test_a_loss_that_startup_ignores_does_not_end_the_search_of_the_next_one(name):
+    driver = Driver(make("bbr"), RTT)
+    driver.ack(0)
+    driver.loss(in_flight=10 * DATAGRAM)
+    for window in (20, 40, 80):
+        driver.ack(window * DATAGRAM // 2, after=RTT + 1, rate=1e5 * window, round_start=True)
+    assert driver.mode == Mode.startup
+    switch(driver.controller, name)
+    assert driver.mode == Mode.slow_start
+    before = driver.window
+    rounds_of(driver, 5)
+    assert driver.window > 3 * before

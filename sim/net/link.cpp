@@ -1,5 +1,7 @@
 #include "sim/net/link.hpp"
 
+#include <stdexcept>
+
 namespace quicgym::net {
 
 namespace {
@@ -9,6 +11,7 @@ constexpr std::uint64_t kOpportunityBytes = 1500;
 }  // namespace
 
 Time transmission_time(std::uint64_t wire_bytes, std::uint64_t rate_bits_per_second) {
+    if (rate_bits_per_second == 0) throw std::invalid_argument("a link's rate must be above 0");
     // ns-3 divides in 64.64 fixed point, truncates, multiplies by 10^9 and rounds to nearest.
     using Wide = unsigned __int128;
     const Wide seconds = (static_cast<Wide>(wire_bytes * 8) << 64) / rate_bits_per_second;

@@ -61,13 +61,15 @@ void Sender::on_ack(Time now, const AckFrame& ack) {
         event.round_start = true;
     }
 
-    event.newly_lost_bytes = detect_losses(now);
-    resolve_oldest(now);
+    // Before losses, as in RFC 9002 A.7: persistent congestion forgets the recovery period, and a mark of the
+    // same ACK would cut the window again.
     if (ack.has_ecn && ack.ecn.ce > ecn_ce_count_) {
         const std::uint64_t marked = ack.ecn.ce - ecn_ce_count_;
         ecn_ce_count_ = ack.ecn.ce;
         controller_->on_ecn({now, acked.sent_time, marked, in_flight_});
     }
+    event.newly_lost_bytes = detect_losses(now);
+    resolve_oldest(now);
 
     event.smoothed_rtt = rtt_.smoothed();
     event.min_rtt = rtt_.minimum();
@@ -137,7 +139,7 @@ std::uint64_t Sender::detect_losses(Time now) {
         ++event.lost_packets;
         event.largest_lost_sent_time = packet.sent_time;
         if (packet.stream_bytes > 0) {
-            stream_.on_lost({packet.stream_offset, packet.stream_bytes});
+            if (!packet.repaired) stream_.on_lost({packet.stream_offset, packet.stream_bytes});
         } else {
             blocked_limit_ = kNoPacket;  // it may have been the DATA_BLOCKED
         }

@@ -200,7 +200,8 @@ bool Sender::poll_datagram(Time now, Datagram& out) {
     } else if (stream_.blocked(written) && blocked_limit_ != stream_.limit() &&
                in_flight_ + max_datagram_bytes_ <= controller_->window_bytes()) {
         blocked_limit_ = stream_.limit();
-        ++blocked_events_;
+        if (counted_limit_ != blocked_limit_) ++blocked_events_;
+        counted_limit_ = blocked_limit_;
         send_control(now, out, true);
         return true;
     } else {
@@ -284,6 +285,7 @@ void Sender::finish_packet(Time now, const Writer& writer, Datagram& out, std::s
         return;
     }
     packet.state = PacketState::outstanding;
+    packet.repaired = false;
     // Draft section 3.2: a flight that starts from nothing starts its own clock.
     if (in_flight_ == 0) first_sent_time_ = delivered_time_ = now;
     packet.first_sent_time = first_sent_time_;
@@ -303,11 +305,14 @@ void Sender::finish_packet(Time now, const Writer& writer, Datagram& out, std::s
     watch_window(now);
 }
 
-// RFC 9002 6.2.4: with nothing new to send, a probe carries the oldest unacknowledged data.
+// RFC 9002 6.2.4: with nothing new to send, a probe carries the oldest unacknowledged data, and the next one
+// other data. Should the probe be lost, it is the probe that is repaired.
 void Sender::prepare_probe() {
     for (std::uint64_t number = sent_.oldest(); number != sent_.next(); ++number) {
-        const SentPacket& packet = sent_[number];
-        if (packet.state != PacketState::outstanding || packet.stream_bytes == 0) continue;
+        SentPacket& packet = sent_[number];
+        const bool carries_data = packet.stream_bytes > 0 && !packet.repaired;
+        if (packet.state != PacketState::outstanding || !carries_data) continue;
+        packet.repaired = true;
         stream_.on_lost({packet.stream_offset, packet.stream_bytes});
         return;
     }

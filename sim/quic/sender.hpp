@@ -37,7 +37,8 @@ public:
     bool poll_datagram(Time now, Datagram& out);
     Time next_timeout() const { return next_timeout_; }
 
-    // Takes effect at `now`; poll_datagram must follow. Throws like Controller::set_parameters.
+    // Takes effect at `now`, but for the departure of the next packet where that is paced already;
+    // poll_datagram must follow. Throws like Controller::set_parameters.
     void set_parameters(Time now, const ParameterValues& values);
 
     bool closed() const { return phase_ == Phase::closed; }
@@ -121,6 +122,7 @@ private:
     Time initial_deadline_ = kNever;
     bool send_initial_ = false;
     std::uint64_t blocked_limit_ = kNoPacket;  // the limit that the last DATA_BLOCKED named
+    std::uint64_t counted_limit_ = kNoPacket;  // the same, whether it is to be sent again or not
 
     // Totals.
     std::uint64_t sent_packets_ = 0;

@@ -22,6 +22,7 @@ struct SentPacket {
     std::uint16_t stream_bytes;  // 0: no STREAM frame
     PacketState state;
     bool app_limited;
+    bool repaired;  // a probe has its data
 };
 
 class SentPackets {
