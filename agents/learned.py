@@ -21,8 +21,10 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 from gymnasium.spaces import Discrete
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from quicgym.configs.validation import validated
+from quicgym.configs.yaml_files import closest
 from quicgym.errors import MissingExtraError, PolicyError
 
 try:
@@ -37,7 +39,6 @@ from quicgym.agents.whole_files import write_whole
 from quicgym.envs.actions import ACTION_VERSION, action_space, choices
 from quicgym.envs.observations import OBSERVATION_VERSION, observation_space
 from quicgym.envs.registration import BY_KIND, CLASSES, ENVIRONMENTS
-from quicgym.envs.scenario import closest
 
 _Size = Annotated[int, Field(ge=1, le=65_536)]
 
@@ -240,17 +241,7 @@ def _read_description(path: Path) -> PolicyDescription:
         raise PolicyError(f"{path}: {error.strerror}; give a policy's description") from None
     except ValueError as error:
         raise PolicyError(f"{path}: not valid JSON: {error}") from None
-    try:
-        description = PolicyDescription.model_validate(data)
-    except ValidationError as error:
-        raise PolicyError(
-            "\n".join(
-                f"{path}: {'.'.join(map(str, entry['loc']))} = {entry['input']!r}: {entry['msg']}"
-                if entry["loc"]
-                else f"{path}: {entry['msg'].removeprefix('Value error, ')}"
-                for entry in error.errors()
-            )
-        ) from None
+    description = validated(PolicyDescription, data, str(path), PolicyError)
     for field, known in (
         ("observation_version", OBSERVATION_VERSION),
         ("action_version", ACTION_VERSION),

@@ -21,10 +21,11 @@ from gymnasium.spaces import Space
 from gymnasium.vector.utils import batch_space
 
 from quicgym import controllers
+from quicgym.configs.yaml_files import closest
 from quicgym.controllers import switching_members
 from quicgym.envs.actions import action_space, preset_action
 from quicgym.envs.conversion import ControllerChoice
-from quicgym.envs.scenario import ScenarioError, closest
+from quicgym.envs.scenario import ScenarioError
 
 BASELINES = (
     "newreno", "newreno+", "cubic", "cubic+", "vegas", "ibcca", "ibcca-cubic", "bbr", "bbr-smooth",

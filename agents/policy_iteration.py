@@ -31,9 +31,10 @@ import numpy as np
 
 from quicgym.agents.advantage_regression import AdvantageRegression
 from quicgym.agents.replay_algorithm import check_counts
+from quicgym.configs.yaml_files import closest
 from quicgym.controllers import switching_members
 from quicgym.envs.sb3 import Sb3VecEnv
-from quicgym.envs.scenario import ScenarioError, closest
+from quicgym.envs.scenario import ScenarioError
 
 
 class DirectPolicyIteration(AdvantageRegression):

@@ -15,8 +15,8 @@ from quicgym.agents.ray_tune import RayError, check_address, running_ray
 from quicgym.agents.search_config import Search
 from quicgym.agents.search_ray import RaySearch
 from quicgym.agents.search_results import RESULTS, Results, print_results, write_results
-from quicgym.agents.train import check_hyperparameters
 from quicgym.agents.training_config import ConfigError
+from quicgym.agents.training_model import check_hyperparameters
 from quicgym.console import say
 from quicgym.envs.distributions import SuiteEntry, load_entry, load_suite
 from quicgym.jobs import report_failures

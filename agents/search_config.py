@@ -27,13 +27,12 @@ from quicgym.agents.training_config import (
     ConfigError,
     TrainingConfig,
     changed,
-    check,
-    read_yaml,
-    training_names,
+    read_fields,
     value_of,
 )
 from quicgym.configs import SEARCHES, TRAINING
-from quicgym.configs.names import yaml_names
+from quicgym.configs.validation import validated
+from quicgym.configs.yaml_files import yaml_names
 from quicgym.envs.scenario import Name
 
 Setting = dict[str, Any]
@@ -154,8 +153,7 @@ class Search:
             ConfigError: The training does not take the setting.
         """
         data = _nested({**_flat_fields(self.fields), **setting, "environment.threads": 1})
-        training: TrainingConfig = check(TrainingConfig, self.file, data)
-        return training
+        return validated(TrainingConfig, data, self.file, ConfigError)
 
     def train_command(self, setting: Setting) -> str:
         """Returns the command that trains with a setting."""
@@ -180,14 +178,15 @@ def load_search(name_or_path: str, changes: Sequence[str] = ()) -> Search:
     Raises:
         ConfigError: There is none, it is not valid, or a change is not.
     """
-    data = read_yaml(name_or_path, search_names(), SEARCHES, "search")
+    data = read_fields(name_or_path, SEARCHES, "search")
     if isinstance(data.get("hyperparameters"), dict):
         data["hyperparameters"] = _nested(data["hyperparameters"])
-    config: SearchConfig = check(SearchConfig, name_or_path, changed(data, changes))
+    config = validated(SearchConfig, changed(data, changes), name_or_path, ConfigError)
     try:
-        fields = read_yaml(config.training, training_names(), TRAINING, "training configuration")
+        fields = read_fields(config.training, TRAINING, "training configuration")
         fields = _nested({**_flat_fields(fields), **_flat_fields(config.changes)})
-        training = check(TrainingConfig, f"{config.training} with changes", fields)
+        file = f"{config.training} with changes"
+        training = validated(TrainingConfig, fields, file, ConfigError)
     except ConfigError as error:
         raise ConfigError(f"{name_or_path}: training: {error}") from None
     search = Search(config, name_or_path, fields, training)

@@ -17,19 +17,20 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from quicgym.agents.ranges import ValueRange, rounded
 from quicgym.agents.rollout import METRICS
-from quicgym.agents.training_config import ConfigError, changed, read_yaml
+from quicgym.agents.training_config import ConfigError, changed, read_fields
 from quicgym.configs import SWEEPS
-from quicgym.configs.names import yaml_names
+from quicgym.configs.validation import validated
+from quicgym.configs.yaml_files import closest, yaml_names
 from quicgym.controllers import ControllerInfo
 from quicgym.envs import Scenario, ScenarioError, load_scenario, load_suite
 from quicgym.envs.conversion import find_controller
 from quicgym.envs.distributions import HELD_OUT_SUITE
 from quicgym.envs.rewards import REWARDS
-from quicgym.envs.scenario import EngineName, Name, ParameterNumber, Parameters, closest
+from quicgym.envs.scenario import EngineName, Name, ParameterNumber, Parameters
 
 Value = float | tuple[float, ...]
 Setting = dict[str, Value]
@@ -264,36 +265,10 @@ def load_sweep(name_or_path: str, overrides: Sequence[str] = ()) -> SweepConfig:
         ScenarioError: There is none, or it is not valid; the text names file, field and value.
     """
     try:
-        data = changed(read_yaml(name_or_path, sweep_names(), SWEEPS, "sweep"), overrides)
+        data = changed(read_fields(name_or_path, SWEEPS, "sweep"), overrides)
     except ConfigError as error:
         raise ScenarioError(str(error)) from None
-    try:
-        return SweepConfig.model_validate(data)
-    except ValidationError as error:
-        raise ScenarioError("\n".join(dict.fromkeys(_explain(name_or_path, error)))) from None
-    except ScenarioError as error:
-        raise ScenarioError(f"{name_or_path}: controller: {error}") from None
-
-
-def _explain(file: str, error: ValidationError) -> list[str]:
-    texts = []
-    for entry in error.errors():
-        location = list(map(str, entry["loc"]))
-        if "values" in location:  # what follows names the member of a union that was tried
-            location = location[: location.index("values") + 2]
-        field = ".".join(location)
-        message = entry["msg"].removeprefix("Value error, ").replace("Input should", "should")
-        if entry["type"] == "extra_forbidden":
-            model: type[BaseModel] = SweptParameter if len(location) > 1 else SweepConfig
-            message = f"unknown field; {closest(location[-1], model.model_fields)}"
-        elif entry["type"] == "missing":
-            texts.append(f"{file}: {field}: is missing; add it")
-            continue
-        elif entry["type"] == "value_error":
-            texts.append(f"{file}: {field}: {message}" if field else f"{file}: {message}")
-            continue
-        texts.append(f"{file}: {field} = {entry['input']!r:.60}: {message}")
-    return texts
+    return validated(SweepConfig, data, name_or_path, ScenarioError)
 
 
 def _check_value(info: ControllerInfo, field: str, name: str, value: Value) -> None:

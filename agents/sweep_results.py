@@ -279,8 +279,9 @@ def _comparison(results: Results) -> str:
     gain = f"{difference.mean:+.4f}"
     if difference.low is not None and difference.high is not None:
         gain += f" (95% interval {difference.low:+.4f} to {difference.high:+.4f})"
+    order = "better than" if difference.mean > 0 else "behind"
     return (
-        f"{text}\nbetter than the published setting, rank {results.rank(published)} of "
+        f"{text}\n{order} the published setting, rank {results.rank(published)} of "
         f"{len(results.finished)}, by {gain} on the seeds {difference.seeds[0]} to "
         f"{difference.seeds[-1]}, which chose neither"
     )

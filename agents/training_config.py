@@ -1,26 +1,26 @@
 """What a training run is made of: YAML files, and changes to them on the command line.
 
-quicgym's own configurations are in configs/training, one per algorithm; `quicgym train ppo
+quicgym's own configurations are in configs/training; `quicgym train ppo
 steps=1e6 hyperparameters.learning_rate=1e-4` changes two fields of one of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
+from importlib.resources.abc import Traversable
 from typing import Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from quicgym.configs import TRAINING
-from quicgym.configs.names import yaml_names
+from quicgym.configs.validation import validated
+from quicgym.configs.yaml_files import closest, read_yaml, yaml_names
 from quicgym.controllers import switching_members
 from quicgym.envs.actions import PRESETS, choices, preset_action
 from quicgym.envs.distributions import HELD_OUT_SUITE
 from quicgym.envs.registration import CLASSES, ENVIRONMENTS
 from quicgym.envs.rewards import REWARDS
-from quicgym.envs.scenario import closest
 from quicgym.errors import UserError
 
 Algorithm = Literal["ppo", "sac", "td3", "dpi", "aggrevate", "grpo"]
@@ -230,30 +230,16 @@ def load_training(name_or_path: str, changes: Sequence[str] = ()) -> TrainingCon
     Raises:
         ConfigError: There is none, it is not valid, or a change is not.
     """
-    data = read_yaml(name_or_path, training_names(), TRAINING, "training configuration")
-    return check(TrainingConfig, name_or_path, changed(data, changes))
+    data = changed(read_fields(name_or_path, TRAINING, "training configuration"), changes)
+    return validated(TrainingConfig, data, name_or_path, ConfigError)
 
 
-def read_yaml(name_or_path: str, names: Sequence[str], folder: Any, what: str) -> dict[str, Any]:
+def read_fields(name_or_path: str, folder: Traversable, what: str) -> dict[str, Any]:
     """Reads a configuration's mapping, by its name in a folder or from a path."""
-    if name_or_path.endswith((".yaml", ".yml")) or "/" in name_or_path:
-        source: Any = Path(name_or_path)
-    elif name_or_path in names:
-        source = folder / f"{name_or_path}.yaml"
-    else:
-        raise ConfigError(
-            f"unknown {what} {name_or_path!r}; {closest(name_or_path, names)}; "
-            "or give a YAML's path"
-        )
-    try:
-        data = yaml.safe_load(source.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{source}: {error}; give the path of a YAML file") from None
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{name_or_path}: not valid YAML: {error}") from None
-    if not isinstance(data, dict):
-        raise ConfigError(f"{name_or_path}: is no mapping of fields; see configs/")
-    return data
+    file = read_yaml(name_or_path, folder, what, ConfigError)
+    if not isinstance(file.data, dict):
+        raise ConfigError(f"{file.name}: is no mapping of fields; see configs/")
+    return file.data
 
 
 def changed(data: Mapping[str, Any], changes: Sequence[str]) -> dict[str, Any]:
@@ -286,32 +272,6 @@ def value_of(text: str) -> Any:
             return value
         return int(number) if number.is_integer() else number
     return value
-
-
-def check(model: type[Any], file: str, data: Mapping[str, Any]) -> Any:
-    """Returns the validated configuration; ConfigError names file, field, value and remedy."""
-    try:
-        return model.model_validate(data)
-    except ValidationError as error:
-        raise ConfigError(
-            "\n".join(_explain(model, file, entry) for entry in error.errors())
-        ) from None
-
-
-def _explain(model: type[Any], file: str, entry: Any) -> str:
-    path = [str(part) for part in entry["loc"]]
-    field = ".".join(path)
-    if not path:  # our own check of several fields, whose text names them
-        return f"{file}: {entry['msg'].removeprefix('Value error, ')}"
-    if entry["type"] != "extra_forbidden":
-        return f"{file}: {field} = {entry['input']!r}: {entry['msg']}"
-    owner: Any = model
-    for part in path[:-1]:
-        annotation = owner.model_fields[part].annotation if hasattr(owner, "model_fields") else None
-        owner = annotation
-    known = list(getattr(owner, "model_fields", {}))
-    remedy = closest(path[-1], known) if known else "leave it out"
-    return f"{file}: unknown field {field}; {remedy}"
 
 
 def _copied(data: Mapping[str, Any]) -> dict[str, Any]:

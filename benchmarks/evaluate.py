@@ -187,7 +187,8 @@ def _print(document: dict[str, Any]) -> None:
         )
     console.print(output)
     console.print(
-        "\nlevel in: share of the scenarios with a reward at most 1% below the best baseline's",
+        "\nlevel in: share of the scenarios with a reward at most 1% below that of the best "
+        "hand-coded controller here",
         highlight=False,
     )
     for entry in notable_differences(document):

@@ -14,8 +14,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-import yaml
-from pydantic import TypeAdapter, ValidationError
 
 from quicgym import Ns3MissingError, ScenarioError
 from quicgym.agents.evaluation import evaluate
@@ -26,6 +24,8 @@ from quicgym.benchmarks.leaderboard_page import ENGINES, Entry, evaluate_command
 from quicgym.benchmarks.run_time import Estimate, in_words
 from quicgym.benchmarks.simulations import Job
 from quicgym.configs import LEADERBOARD
+from quicgym.configs.validation import validated
+from quicgym.configs.yaml_files import read_yaml_file
 from quicgym.console import say
 from quicgym.envs.distributions import load_suite
 from quicgym.envs.simulation import check_engine
@@ -50,20 +50,8 @@ def load_entries(path: Path) -> list[Entry]:
     Raises:
         LeaderboardError: It is not valid; the text names file, field, value and remedy.
     """
-    try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
-        entries = TypeAdapter(list[Entry]).validate_python(data)
-    except OSError as error:
-        raise LeaderboardError(f"{path}: {error.strerror}; give the path of a YAML file") from None
-    except yaml.YAMLError as error:
-        raise LeaderboardError(f"{path}: not valid YAML: {error}") from None
-    except ValidationError as error:
-        raise LeaderboardError(
-            "\n".join(
-                f"{path}: {'.'.join(map(str, entry['loc']))} = {entry['input']!r}: {entry['msg']}"
-                for entry in error.errors()
-            )
-        ) from None
+    file = read_yaml_file(path, LeaderboardError)
+    entries = validated(list[Entry], file.data, file.name, LeaderboardError)
     if not entries:
         raise LeaderboardError(f"{path}: has no policy; list at least one")
     for index, entry in enumerate(entries):

@@ -8,8 +8,8 @@ from quicgym import controllers
 from quicgym.benchmarks.drawings import SERIES
 from quicgym.benchmarks.measurements import problem_with
 from quicgym.configs import Paper, PaperError
+from quicgym.configs.yaml_files import closest
 from quicgym.envs import Scenario
-from quicgym.envs.scenario import closest
 
 
 def needs(paper: Paper) -> Iterator[tuple[str, str]]:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from pydantic import ValidationError
 
 from quicgym.benchmarks.measurements import Measurements, mean_and_deviation
 from quicgym.benchmarks.paper_needs import claim_needs
@@ -21,6 +20,7 @@ from quicgym.benchmarks.papers import engine_of
 from quicgym.benchmarks.simulations import make_jobs
 from quicgym.benchmarks.verdicts import MissingMeasurement, judge
 from quicgym.configs import Paper, PaperError, Variation, load_paper
+from quicgym.configs.validation import validated
 from quicgym.console import say
 from quicgym.envs import Scenario, load_scenario
 from quicgym.jobs import report_failures, run_jobs
@@ -45,10 +45,7 @@ def varied(scenario: Scenario, variation: Variation) -> Scenario:
     parameters = data.setdefault("controller_parameters", {})
     for controller, values in variation.controller_parameters.items():
         parameters[controller] = {**parameters.get(controller, {}), **values}
-    try:
-        return Scenario.model_validate(data)
-    except ValidationError as error:
-        raise PaperError(f"variation {variation.name!r} of {scenario.name}: {error}") from None
+    return validated(Scenario, data, f"variation {variation.name!r} of {scenario.name}", PaperError)
 
 
 def judge_variation(

@@ -24,8 +24,8 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvStepReturn
 
-from quicgym.agents.train import SB3S, check_hyperparameters, make_environments, make_model
 from quicgym.agents.training_config import ConfigError, TrainingConfig, load_training
+from quicgym.agents.training_model import SB3S, check_hyperparameters, make_environments, make_model
 from quicgym.console import progress_bar, wide_console
 
 ROUNDS = 4

@@ -96,7 +96,7 @@ def with_random_loss(percent: float) -> Scenario:
     link = scenario.links["bottleneck"]
     queue = link.queue.model_copy(update={"limit": LOSS_QUEUE_PACKETS})
     change = {"queue": queue, "loss": BernoulliLoss(probability=percent / 100)}
-    name = f"random loss {percent:g}%"
+    name = f"random-loss-{percent:g}-percent"
     return scenario.model_copy(update={"name": name, "bottleneck": link.model_copy(update=change)})
 
 

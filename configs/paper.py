@@ -6,17 +6,16 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
 
-import yaml
 from pydantic import (
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
-    ValidationError,
     model_validator,
 )
 
-from quicgym.configs.names import yaml_names
+from quicgym.configs.validation import validated
+from quicgym.configs.yaml_files import read_yaml, yaml_names
 
 PAPERS = files("quicgym.configs") / "papers"
 
@@ -241,28 +240,5 @@ def load_paper(name_or_path: str | Path) -> Paper:
     Raises:
         PaperError: No such paper, or a file that does not fit; the text names file and field.
     """
-    text = str(name_or_path)
-    if text in paper_names():
-        file = f"{text}.yaml"
-        content = (PAPERS / file).read_text(encoding="utf-8")
-    elif text.endswith((".yaml", ".yml")):
-        file = text
-        try:
-            content = Path(text).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise PaperError(f"{file}: cannot be read: {error}; give a YAML file's path") from None
-    else:
-        raise PaperError(
-            f"unknown paper {text!r}; there are: {', '.join(paper_names())}; or give a YAML's path"
-        )
-    try:
-        return Paper.model_validate(yaml.safe_load(content))
-    except yaml.YAMLError as error:
-        raise PaperError(f"{file}: not valid YAML: {error}") from None
-    except ValidationError as error:
-        problems = (
-            f"{file}: {'.'.join(map(str, entry['loc']))}: "
-            f"{entry['msg'].removeprefix('Value error, ')}"
-            for entry in error.errors()
-        )
-        raise PaperError("\n".join(problems)) from None
+    file = read_yaml(name_or_path, PAPERS, "paper", PaperError)
+    return validated(Paper, file.data, file.name, PaperError)

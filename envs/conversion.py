@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from quicgym import _core
+from quicgym.configs.yaml_files import closest
 from quicgym.controllers import Controller, ControllerInfo, describe, find, names
 from quicgym.envs.scenario import (
     TCP_CONTROLLERS,
@@ -20,7 +21,6 @@ from quicgym.envs.scenario import (
     ScenarioError,
     Transfer,
     Wifi,
-    closest,
     read_mahimahi,
 )
 
@@ -75,6 +75,11 @@ def resolve_controllers(
         controllers = []
     elif isinstance(controllers, str | type):
         controllers = [controllers] * len(open_flows)
+    elif not isinstance(controllers, Sequence):
+        raise ScenarioError(
+            f"controllers = {controllers!r}: give a name, a subclass of quicgym.Controller, or a "
+            "list of these; one in C++ goes by the name of its entry point"
+        )
     if len(controllers) != len(open_flows):
         raise ScenarioError(
             f"{scenario.name}: {len(open_flows)} of its flows name no controller "

@@ -17,18 +17,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 import numpy as np
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from quicgym.configs import DISTRIBUTIONS, SUITES
-from quicgym.configs.names import yaml_names
+from quicgym.configs.validation import validated
+from quicgym.configs.yaml_files import is_path, read_yaml, yaml_names
 from quicgym.envs.scenario import (
     LINK_HEADER_BYTES,
+    SHORTEST_S,
     Access,
     BernoulliLoss,
+    CheckedModel,
     DatagramBytes,
     DurationS,
     Flow,
@@ -36,10 +39,11 @@ from quicgym.envs.scenario import (
     Name,
     Probability,
     Queue,
+    RateMbps,
     RateStep,
     Scenario,
     ScenarioError,
-    closest,
+    check_parameters,
     read_mahimahi,
 )
 from quicgym.envs.scenario_files import load_scenario, scenario_names
@@ -50,21 +54,28 @@ _RATE_MBPS = (1.0, 200.0)
 _RTT_MS = (10.0, 600.0)
 _STRIDE = 3  # has no divisor in common with CELLS: one held-out cell per row and per column
 _ACCESS_DELAY_MS = 1.0
+_FIRST_CHANGE_S = 0.1
 
 
-class UnknownNameError(ScenarioError):
-    """No distribution or suite has this name."""
+RttMs = Annotated[
+    float,
+    Field(
+        strict=True,
+        ge=4 * _ACCESS_DELAY_MS,  # which the access links alone have
+        le=100_000,
+        description="a number of milliseconds, 4 to 100000",
+    ),
+]
+Positive = Annotated[float, Field(strict=True, gt=0, description="a number above 0")]
+NotNegative = Annotated[float, Field(strict=True, ge=0, description="a number, 0 or more")]
+Number = TypeVar("Number", bound=float)
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-
-class Range(_Model):
+class Range(CheckedModel, Generic[Number]):
     """A number between two others, uniform on a linear or a logarithmic scale."""
 
-    minimum: float
-    maximum: float
+    minimum: Number
+    maximum: Number
     scale: Literal["linear", "log"] = "linear"
 
     @model_validator(mode="after")
@@ -82,7 +93,7 @@ class Range(_Model):
         return math.exp(random.uniform(math.log(self.minimum), math.log(self.maximum)))
 
 
-class WholeRange(_Model):
+class WholeRange(CheckedModel):
     """A whole number between two others, both included."""
 
     minimum: int = Field(ge=1)
@@ -99,24 +110,24 @@ class WholeRange(_Model):
         return int(random.integers(self.minimum, self.maximum, endpoint=True))
 
 
-class RandomLoss(_Model):
+class RandomLoss(CheckedModel):
     """Bernoulli loss on some of the paths."""
 
     chance: Probability
     """That a path has it."""
-    probability: Range
+    probability: Range[Probability]
 
 
-class RateChanges(_Model):
+class RateChanges(CheckedModel):
     """On some of the paths the rate changes, at times uniform over the duration."""
 
     chance: Probability
     count: WholeRange
-    factor: Range
+    factor: Range[Positive]
     """Of the path's rate."""
 
 
-class Traces(_Model):
+class Traces(CheckedModel):
     """Some of the paths have the rate of a mahimahi trace."""
 
     chance: Probability
@@ -124,7 +135,7 @@ class Traces(_Model):
     """Relative ones start at the YAML's folder."""
 
 
-class Distribution(_Model):
+class Distribution(CheckedModel):
     """Ranges of dumbbells; see configs/distributions/training.yaml.
 
     The agents have the first flows, of which the first starts at once; each of the others has a
@@ -137,18 +148,18 @@ class Distribution(_Model):
     description: str = ""
     duration_s: DurationS
     max_datagram_bytes: DatagramBytes = 1200
-    rate_mbps: Range
-    rtt_ms: Range
-    queue_bdp: Range
+    rate_mbps: Range[RateMbps]
+    rtt_ms: Range[RttMs]
+    queue_bdp: Range[Positive]
     loss: RandomLoss | None = None
     flows: WholeRange = WholeRange(minimum=1, maximum=1)
     agents: int = Field(default=1, ge=1)
     """Flows that name no controller; `flows` counts them."""
     all_agents: Probability = 0.0
     """That all flows of a path are the agents'."""
-    other_controllers: tuple[str, ...] = ("cubic",)
+    other_controllers: tuple[str, ...] = Field(default=("cubic",), min_length=1)
     start_spread_s: float = Field(default=0.0, ge=0)
-    extra_rtt: Range = Range(minimum=0, maximum=0)
+    extra_rtt: Range[NotNegative] = Range(minimum=0, maximum=0)
     rate_changes: RateChanges | None = None
     traces: Traces | None = None
     held_out: bool = False
@@ -156,13 +167,34 @@ class Distribution(_Model):
 
     @model_validator(mode="after")
     def _possible(self) -> Distribution:
-        if self.rtt_ms.minimum < 4 * _ACCESS_DELAY_MS:
-            raise ValueError(f"rtt_ms: the access links alone have {4 * _ACCESS_DELAY_MS:g} ms")
         if self.agents > self.flows.minimum:
             raise ValueError(f"agents: there are only {self.flows.minimum} flows at times")
-        if self.start_spread_s >= self.duration_s:
+        if self.start_spread_s > self.duration_s - SHORTEST_S:
             raise ValueError("start_spread_s: make it shorter than duration_s")
+        longest_ms = self.extra_rtt.maximum * self.rtt_ms.maximum / 2
+        if longest_ms > 60_000:
+            raise ValueError(f"extra_rtt: adds up to {longest_ms:g} ms each way; 60000 is the most")
+        if self.rate_changes is not None:
+            self._check_rate_changes(self.rate_changes)
         return self
+
+    def _check_rate_changes(self, changes: RateChanges) -> None:
+        if self.duration_s <= _FIRST_CHANGE_S:
+            raise ValueError(f"rate_changes: need a duration_s above {_FIRST_CHANGE_S:g}")
+        slowest = self.rate_mbps.minimum * changes.factor.minimum
+        fastest = self.rate_mbps.maximum * changes.factor.maximum
+        if slowest < 0.001 or fastest > 100_000:
+            raise ValueError(
+                f"rate_changes.factor: makes rates of {slowest:g} to {fastest:g} Mbps; keep them "
+                "within 0.001 and 100000"
+            )
+
+    @field_validator("other_controllers")
+    @classmethod
+    def _exist(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        for index, name in enumerate(names):
+            check_parameters(name, {}, str(index), "")
+        return names
 
     @property
     def most_agents(self) -> int:
@@ -201,7 +233,9 @@ class Distribution(_Model):
             duration_s=self.duration_s,
             bottleneck=link,
             reverse=reverse,
-            access=Access(rate_mbps=max(100.0, 5 * rate_mbps), delay_ms=_ACCESS_DELAY_MS),
+            access=Access(
+                rate_mbps=min(max(100.0, 5 * rate_mbps), 100_000.0), delay_ms=_ACCESS_DELAY_MS
+            ),
             flows=self._flows(rtt_ms, random),
             max_datagram_bytes=self.max_datagram_bytes,
         )
@@ -224,7 +258,9 @@ class Distribution(_Model):
         changes = self.rate_changes
         if changes is None or random.uniform() >= changes.chance:
             return ()
-        times = sorted(random.uniform(0.1, self.duration_s, changes.count.sample(random)))
+        times = sorted(
+            random.uniform(_FIRST_CHANGE_S, self.duration_s, changes.count.sample(random))
+        )
         return tuple(
             RateStep(at_s=float(time), rate_mbps=rate_mbps * changes.factor.sample(random))
             for time in times
@@ -279,17 +315,14 @@ def load_distribution(name_or_path: str | Path) -> Distribution:
     Raises:
         ScenarioError: There is none, or it is not valid; the text names file, field and value.
     """
-    data, file, folder = _read_yaml(name_or_path, distribution_names(), "distribution")
+    data, file, folder = read_yaml(name_or_path, DISTRIBUTIONS, "distribution", ScenarioError)
     if isinstance(data, dict) and isinstance(data.get("traces"), dict):
         paths = data["traces"].get("paths")
         if isinstance(paths, list):
             data["traces"]["paths"] = [str((folder / str(path)).absolute()) for path in paths]
-    try:
-        distribution = Distribution.model_validate(data)
-    except ValidationError as error:
-        raise ScenarioError(_explain(file, error)) from None
+    distribution = validated(Distribution, data, file, ScenarioError)
     for path in distribution.traces.paths if distribution.traces else ():
-        Link.model_validate({"trace": path, "delay_ms": 0})  # names what is wrong with the file
+        validated(Link, {"trace": path, "delay_ms": 0}, file, ScenarioError)
     return distribution
 
 
@@ -349,10 +382,13 @@ def load_suite(name_or_path: str | Path) -> tuple[SuiteEntry, ...]:
     text = str(name_or_path)
     if text in scenario_names() or text in distribution_names():
         return (load_entry(text),)
-    try:
-        data, file, folder = _read_yaml(name_or_path, suite_names(), "suite")
-    except UnknownNameError as error:
-        raise ScenarioError(f"{error}, or the name of a scenario or a distribution") from None
+    data, file, folder = read_yaml(
+        name_or_path,
+        SUITES,
+        "suite",
+        ScenarioError,
+        otherwise=", or the name of a scenario or a distribution",
+    )
     if isinstance(data, dict):
         return (load_entry(Path(file)),)
     if not isinstance(data, list) or not data:
@@ -363,42 +399,9 @@ def load_suite(name_or_path: str | Path) -> tuple[SuiteEntry, ...]:
 
 
 def _suite_entry(entry: Any, place: str, folder: Path) -> Scenario:
+    if not isinstance(entry, str):
+        return validated(Scenario, entry, place, ScenarioError, context={"folder": folder})
     try:
-        if not isinstance(entry, str):
-            return Scenario.model_validate(entry, context={"folder": folder})
-        is_path = entry.endswith((".yaml", ".yml")) or "/" in entry
-        return load_scenario(folder / entry if is_path else entry)
-    except ValidationError as error:
-        raise ScenarioError(_explain(place, error)) from None
+        return load_scenario(folder / entry if is_path(entry) else entry)
     except ScenarioError as error:
         raise ScenarioError(f"{place}: {error}") from None
-
-
-def _read_yaml(name_or_path: str | Path, names: list[str], what: str) -> tuple[Any, str, Path]:
-    text = str(name_or_path)
-    folder = Path()
-    if isinstance(name_or_path, Path) or text.endswith((".yaml", ".yml")) or "/" in text:
-        path = Path(name_or_path)
-        folder = path.parent
-        try:
-            content = path.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise ScenarioError(f"{path}: {error}; give the path of a YAML file") from None
-    elif text in names:
-        source = (DISTRIBUTIONS if what == "distribution" else SUITES) / f"{text}.yaml"
-        content = source.read_text(encoding="utf-8")
-    else:
-        raise UnknownNameError(
-            f"unknown {what} {text!r}; {closest(text, names)}; or give a YAML's path"
-        )
-    try:
-        return yaml.safe_load(content), text, folder
-    except yaml.YAMLError as error:
-        raise ScenarioError(f"{text}: not valid YAML: {error}") from None
-
-
-def _explain(file: str, error: ValidationError) -> str:
-    return "\n".join(
-        f"{file}: {'.'.join(map(str, entry['loc']))} = {entry['input']!r}: {entry['msg']}"
-        for entry in error.errors()
-    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from quicgym import _core
+from quicgym.configs.yaml_files import closest
 from quicgym.envs.conversion import (
     ControllerChoice,
     find_controller,
@@ -19,7 +21,7 @@ from quicgym.envs.conversion import (
     to_core,
 )
 from quicgym.envs.distributions import load_entry
-from quicgym.envs.scenario import EngineName, Scenario, ScenarioError, closest
+from quicgym.envs.scenario import SHORTEST_S, EngineName, Scenario, ScenarioError
 from quicgym.envs.simulation import check_engine, flow_index
 
 RESET_OPTIONS = ("controller", "parameters", "scenario")
@@ -64,6 +66,16 @@ class EpisodeChoice:
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class _DrawnElsewhere:
+    """In a distribution's place where episodes are only prepared."""
+
+    most_agents: int
+
+    def sample(self, random: np.random.Generator) -> Scenario:
+        raise NotImplementedError
+
+
 class EpisodeSource:
     """Draws episodes; the same generator state gives the same episode.
 
@@ -98,7 +110,7 @@ class EpisodeSource:
         """Loads a scenario that is given by name or path, and checks what can be checked."""
         self.engine: EngineName = check_engine(engine)
         self.scenario = _load(scenario)
-        if episode_s is not None and not 0 < episode_s < 1e6:
+        if episode_s is not None and not SHORTEST_S <= episode_s < 1e6:
             raise ScenarioError(f"episode_s = {episode_s}: give seconds above 0, or None")
         self._controller = controller
         self._flow = flow
@@ -109,6 +121,16 @@ class EpisodeSource:
         self._prepared: dict[ControllerChoice, _Prepared] = {}
         if isinstance(self.scenario, Scenario):
             self._prepare(self.scenario, controller)
+
+    def for_prepared(self) -> EpisodeSource:
+        """Returns a copy for another process, which prepares what was drawn here.
+
+        A distribution stays behind: it may be of a class that the other process does not know.
+        """
+        copied = copy.copy(self)
+        if not isinstance(self.scenario, Scenario):
+            copied.scenario = _DrawnElsewhere(self.agent_count)
+        return copied
 
     def __getstate__(self) -> dict[str, Any]:
         """Leaves out the engines' structures, which are made again where they are needed."""
@@ -129,13 +151,13 @@ class EpisodeSource:
             )
         return int(agents)
 
-    @property
-    def agent_names(self) -> tuple[str, ...]:
-        """The flows that agents have, where the scenario is always the same."""
-        if not isinstance(self.scenario, Scenario):
+    def agent_names(self, chosen: ScenarioChoice | None = None) -> tuple[str, ...]:
+        """Returns the flows that agents have in a scenario; None: in this source's."""
+        scenario = self.scenario if chosen is None else _load(chosen)
+        if not isinstance(scenario, Scenario):
             raise ScenarioError("agents by name need a scenario, not a distribution")
-        names = [name for name, _ in self.scenario.single_flows()]
-        return tuple(names[index] for index in self.agents_of(self.scenario))
+        names = [name for name, _ in scenario.single_flows()]
+        return tuple(names[index] for index in self.agents_of(scenario))
 
     def draw(self, random: np.random.Generator, options: Mapping[str, Any] | None) -> EpisodeChoice:
         """Returns the next episode: its scenario is drawn first, then its seed.
@@ -155,7 +177,8 @@ class EpisodeSource:
                 raise ScenarioError(
                     f"unknown reset option {name!r}; {closest(name, RESET_OPTIONS)}"
                 )
-        scenario = _load(options.get("scenario", self.scenario))
+        chosen = options.get("scenario")
+        scenario = self.scenario if chosen is None else _load(chosen)
         if not isinstance(scenario, Scenario):
             scenario = scenario.sample(random)
         controller, parameters = options.get("controller"), options.get("parameters") or {}
@@ -194,13 +217,6 @@ class EpisodeSource:
                 "make episode_s shorter or the scenario's duration_s longer"
             )
         models = [flow for _, flow in scenario.single_flows()]
-        for agent in agents:
-            latest_s = models[agent].start_s + models[agent].start_jitter_ms / 1e3
-            if latest_s >= scenario.duration_s:
-                raise ScenarioError(
-                    f"{scenario.name}: flow {agent} begins up to {latest_s:g} s after the start, "
-                    f"and duration_s = {scenario.duration_s:g}; make duration_s longer"
-                )
         controllers = resolve_controllers(
             scenario, [self._other_controllers] * sum(flow.controller is None for flow in models)
         )

@@ -8,14 +8,17 @@ shown when it dies.
 from __future__ import annotations
 
 import contextlib
+import io
 import pickle
+import signal
 import subprocess
 import sys
 import tempfile
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
+from types import FunctionType
 from typing import IO, Any, Literal
 
 import numpy as np
@@ -27,6 +30,7 @@ from quicgym.envs.rewards import Reward
 
 WorkerDeath = Literal["raise", "restart"]
 _OUTPUT_SHOWN = 2000  # characters
+_END_S = 10.0  # which a worker has to end when it is told to
 _ARRAYS = ("observations", "rewards", "info", "terminations", "truncations")
 
 
@@ -40,7 +44,8 @@ class Ns3WorkerBatch(EpisodeBatch):
     Args:
         on_worker_death: "raise": `begin` and `step` raise WorkerDiedError; the other rows have made
             the step, and the next `begin` starts a new worker. "restart": a step warns, the row is
-            truncated with its last observation and reward 0, and goes on in a new worker.
+            truncated with its last observation and reward 0, and goes on in a new worker; `begin`
+            warns and tries once more.
 
     The other arguments are those of EpisodeBatch.
     """
@@ -60,7 +65,7 @@ class Ns3WorkerBatch(EpisodeBatch):
         self._restart = on_worker_death == "restart"
         reward = settings["reward"]
         named = reward if isinstance(reward, str | Reward) else "fair-throughput"
-        self._arguments = (kind, source, {**settings, "reward": named})
+        self._arguments = (kind, source.for_prepared(), {**settings, "reward": named})
         super().__init__(kind, source, simulations, threads=1, **settings)
 
     def _make_batch(self, settings: Any, simulations: int, threads: int) -> Any:
@@ -96,7 +101,7 @@ class _Workers:
         describe: Any,
         restart: bool,
     ) -> None:
-        self._arguments = pickle.dumps(arguments)
+        self._arguments = _pickled(arguments)
         self._kind = kind
         self._describe = describe
         self._restart = restart
@@ -119,14 +124,25 @@ class _Workers:
 
     def reset(self, simulations: Sequence[int], choices: Sequence[EpisodeChoice]) -> None:
         orders = dict(zip(simulations, (("begin", choice) for choice in choices), strict=True))
-        for simulation in simulations:
+        errors = self._begin(orders)
+        died = {
+            simulation: orders[simulation]
+            for simulation, error in errors.items()
+            if self._restart and isinstance(error, WorkerDiedError)
+        }
+        for simulation in died:
+            self._warn(errors.pop(simulation))
+        self._raise_first({**errors, **self._begin(died)})
+
+    def _begin(self, orders: dict[int, Any]) -> dict[int, Exception]:
+        for simulation in orders:
             self._running[simulation] = False
             if self._workers[simulation] is None:
                 self._workers[simulation] = _Worker(self._arguments)
         errors = self._exchange(orders)
-        for simulation in simulations:
+        for simulation in orders:
             self._running[simulation] = simulation not in errors
-        self._raise_first(errors)
+        return errors
 
     def step(self) -> None:
         chosen = np.flatnonzero(self.selected).tolist()
@@ -145,7 +161,7 @@ class _Workers:
         self.died = []
         for simulation, error in list(errors.items()):
             if self._restart and isinstance(error, WorkerDiedError):
-                warnings.warn(f"{error}\nA new worker goes on.", RuntimeWarning, stacklevel=4)
+                self._warn(error)
                 self._rows("rewards", simulation)[...] = 0.0
                 self.truncations[simulation] = True
                 self.died.append(simulation)
@@ -153,6 +169,10 @@ class _Workers:
             else:
                 self._running[simulation] = False
         self._raise_first(errors)
+
+    @staticmethod
+    def _warn(error: Exception) -> None:
+        warnings.warn(f"{error}\nA new worker goes on.", RuntimeWarning, stacklevel=5)
 
     def statistics(self, simulation: int, flow: int) -> Any:
         return self._ask(simulation, ("statistics", flow))
@@ -179,18 +199,35 @@ class _Workers:
     def _exchange(self, orders: dict[int, Any]) -> dict[int, Exception]:
         """Gives all orders, then takes all answers; returns what went wrong."""
         errors: dict[int, Exception] = {}
-        for simulation, order in orders.items():
-            with contextlib.suppress(OSError):  # its answer will show that it is gone
-                self._worker(simulation).send(order)
-        for simulation in orders:
-            try:
-                answer = self._answer(simulation)
-            except Exception as error:
-                errors[simulation] = error
-                continue
-            for name, rows in zip(_ARRAYS, answer, strict=True):
-                self._rows(name, simulation)[...] = rows
+        with self._none_owing():
+            for simulation, order in orders.items():
+                with contextlib.suppress(OSError):  # its answer will show that it is gone
+                    self._worker(simulation).send(order)
+            for simulation in orders:
+                try:
+                    answer = self._answer(simulation)
+                except Exception as error:
+                    errors[simulation] = error
+                    continue
+                for name, rows in zip(_ARRAYS, answer, strict=True):
+                    self._rows(name, simulation)[...] = rows
         return errors
+
+    @contextlib.contextmanager
+    def _none_owing(self) -> Iterator[None]:
+        """Ends the workers whose answers nobody waits for any more, as after Ctrl-C.
+
+        Else the next order would get the answer to this one.
+        """
+        try:
+            yield
+        except BaseException:
+            for simulation, worker in enumerate(self._workers):
+                if worker is not None and worker.owes_answer:
+                    worker.kill()
+                    self._workers[simulation] = None
+                    self._running[simulation] = False
+            raise
 
     def _answer(self, simulation: int) -> Any:
         worker = self._worker(simulation)
@@ -208,8 +245,9 @@ class _Workers:
     def _ask(self, simulation: int, order: Any) -> Any:
         if not self._running[simulation]:
             raise RuntimeError(f"environment {simulation} has no running episode; reset it")
-        self._worker(simulation).send(order)
-        return self._answer(simulation)
+        with self._none_owing():
+            self._worker(simulation).send(order)
+            return self._answer(simulation)
 
     def _worker(self, simulation: int) -> _Worker:
         worker = self._workers[simulation]
@@ -223,9 +261,14 @@ class _Workers:
 
 
 class _Worker:
-    """One process."""
+    """One process.
+
+    Attributes:
+        owes_answer: To the last order.
+    """
 
     def __init__(self, arguments: bytes) -> None:
+        self.owes_answer = False
         self._connection, theirs = Pipe()
         self._output: IO[bytes] = tempfile.TemporaryFile()
         self._process = subprocess.Popen(
@@ -240,10 +283,14 @@ class _Worker:
             self._connection.send_bytes(arguments)
 
     def send(self, order: Any) -> None:
-        self._connection.send(order)
+        pickled = _pickled(order)
+        self.owes_answer = True
+        self._connection.send_bytes(pickled)
 
     def receive(self) -> Any:
-        return self._connection.recv()
+        answer = self._connection.recv()
+        self.owes_answer = False
+        return answer
 
     def end(self) -> str:
         """Waits for the end of a process that has closed its pipe; says how it ended."""
@@ -256,13 +303,23 @@ class _Worker:
         return f"{how}; its output:\n{output[-_OUTPUT_SHOWN:] or '(none)'}"
 
     def close(self) -> None:
-        self._connection.close()  # which ends its loop
+        # A closed pipe would end it too, but not while a fork of this process holds a copy.
+        with contextlib.suppress(OSError):
+            self._connection.send(("end", None))
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(_END_S)
+        self.kill()
+
+    def kill(self) -> None:
+        self._process.kill()  # which does nothing to one that has ended
         self._process.wait()
+        self._connection.close()
         self._output.close()
 
 
 def serve(file_descriptor: int) -> None:
-    """Runs a worker on its end of the pipe, until the other end is closed."""
+    """Runs a worker on its end of the pipe, until it is told to end or the other end is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that gives orders
     connection = Connection(file_descriptor)
     kind, source, settings = pickle.loads(connection.recv_bytes())
     batch = EpisodeBatch(kind, source, simulations=1, threads=1, **settings)
@@ -270,6 +327,8 @@ def serve(file_descriptor: int) -> None:
         try:
             order, argument = connection.recv()
         except EOFError:
+            return
+        if order == "end":
             return
         answer: Any
         try:
@@ -290,6 +349,22 @@ def serve(file_descriptor: int) -> None:
             connection.send((False, _portable(error)))
         else:
             connection.send((True, answer))
+
+
+class _Pickler(pickle.Pickler):
+    def reducer_override(self, value: Any) -> Any:
+        if isinstance(value, type | FunctionType) and value.__module__ == "__main__":
+            raise ValueError(
+                f"{value.__qualname__} is defined in the script itself, which the worker processes "
+                "of ns-3 do not run: put it into a module and import it from there"
+            )
+        return NotImplemented
+
+
+def _pickled(value: Any) -> bytes:
+    buffer = io.BytesIO()
+    _Pickler(buffer).dump(value)
+    return buffer.getvalue()
 
 
 def _portable(error: Exception) -> Exception:

@@ -18,13 +18,14 @@ except ImportError as error:
         "pip install 'quicgym[multi]'"
     ) from error
 
+from quicgym.configs.yaml_files import closest
 from quicgym.envs.actions import choices
 from quicgym.envs.batch import INFO_COLUMNS, EpisodeBatch
 from quicgym.envs.conversion import ControllerChoice
 from quicgym.envs.episodes import RESET_OPTIONS, EpisodeSource
 from quicgym.envs.registration import BY_KIND
 from quicgym.envs.rewards import Reward, RewardFunction
-from quicgym.envs.scenario import Scenario, closest
+from quicgym.envs.scenario import Scenario, ScenarioError
 
 
 class ParallelCongestionControlEnv(ParallelEnv[str, np.ndarray, Any]):
@@ -90,7 +91,7 @@ class ParallelCongestionControlEnv(ParallelEnv[str, np.ndarray, Any]):
         )
         self._kind = kind
         self.render_mode = None
-        self.possible_agents = list(source.agent_names)
+        self.possible_agents = list(source.agent_names())
         self.agents: list[str] = []
         self._generator: np.random.Generator | None = None
         # Each with a generator of its own.
@@ -114,8 +115,15 @@ class ParallelCongestionControlEnv(ParallelEnv[str, np.ndarray, Any]):
     ) -> tuple[dict[str, np.ndarray], dict[str, dict[str, Any]]]:
         """Begins an episode, at the start of the first agent's flow.
 
+        Args:
+            seed: Of the generator that episodes come from; None: it goes on.
+            options: Of the single environment; a scenario has to have the same agents.
+
         Returns:
             Observations and infos of the agents whose flows are running.
+
+        Raises:
+            ScenarioError: An option is not valid.
         """
         if self._generator is None or seed is not None:
             self._generator, _ = seeding.np_random(seed)
@@ -127,6 +135,12 @@ class ParallelCongestionControlEnv(ParallelEnv[str, np.ndarray, Any]):
                     stacklevel=2,
                 )
         known = {key: value for key, value in (options or {}).items() if key in RESET_OPTIONS}
+        names = list(self._batch.source.agent_names(known.get("scenario")))
+        if names != self.possible_agents:
+            raise ScenarioError(
+                f"reset option 'scenario': its agents are {', '.join(names)}; give one with the "
+                f"environment's own, {', '.join(self.possible_agents)}"
+            )
         self._batch.begin([0], [self._generator], known)
         self.agents = self._running()
         return self._observations(self.agents), self._infos(self.agents)

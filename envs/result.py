@@ -46,8 +46,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from quicgym.configs.yaml_files import closest
 from quicgym.envs.conversion import ControllerChoice, nanoseconds
-from quicgym.envs.scenario import Scenario, closest
+from quicgym.envs.scenario import Scenario
 from quicgym.envs.simulation import MODES, Simulation, flow_index
 
 if TYPE_CHECKING:

@@ -6,11 +6,11 @@ frozen: change a scenario with `scenario.model_copy(update=...)` or edit its YAM
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import (
     BaseModel,
@@ -21,14 +21,17 @@ from pydantic import (
     field_validator,
     model_validator,
 )
-from pydantic_core import PydanticCustomError
 
 from quicgym import controllers
+from quicgym.configs.validation import problem
+from quicgym.configs.yaml_files import closest
 
 EngineName = Literal["native", "ns3"]
 ENGINES: tuple[EngineName, ...] = get_args(EngineName)
 TCP_CONTROLLERS = ("newreno", "linux-reno", "cubic", "bbr", "vegas")
 
+SHORTEST_S = 1e-6
+"""Of a simulation, an episode and a flow's time in it."""
 LINK_HEADER_BYTES = 30
 """UDP 8, IPv4 20 and PPP 2: what a datagram's size on the wire has on top."""
 
@@ -46,13 +49,21 @@ MomentS = Annotated[
 ]
 DurationS = Annotated[
     float,
-    Field(strict=True, ge=1e-6, le=1e6, description="a number of seconds above 0, at most 1000000"),
+    Field(
+        strict=True,
+        ge=SHORTEST_S,
+        le=1e6,
+        description="a number of seconds above 0, at most 1000000",
+    ),
 ]
 Probability = Annotated[
     float, Field(strict=True, ge=0, le=1, description="a probability from 0 to 1")
 ]
 PositiveInteger = Annotated[
     int, Field(strict=True, ge=1, le=2**53, description="a whole number, 1 or more")
+]
+FlowCount = Annotated[
+    int, Field(strict=True, ge=1, le=100_000, description="a whole number, 1 to 100000")
 ]
 DatagramBytes = Annotated[
     int,
@@ -77,27 +88,24 @@ class ScenarioError(ValueError):
     """A scenario that cannot be simulated; the text says where, what and the remedy."""
 
 
-def closest(name: str, known: Iterable[str]) -> str:
-    """Returns "did you mean …? there are: …" for a name that is not among `known`."""
-    known = list(known)
-    similar = difflib.get_close_matches(name, known, n=1)
-    hint = f"did you mean {similar[0]}? " if similar else ""
-    return f"{hint}there are: {', '.join(known)}"
+class CheckedModel(BaseModel):
+    """A part of a scenario: frozen, without unknown fields, and checked when it is changed, too."""
 
-
-def _problem(field: str, value: Any, problem: str, remedy: str) -> PydanticCustomError:
-    return PydanticCustomError(
-        "scenario",
-        "{field} = {value}: {problem}; {remedy}",
-        {"field": field, "value": repr(value), "problem": problem, "remedy": remedy},
-    )
-
-
-class _Model(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Returns a copy with other values in some fields.
 
-def _check_parameters(controller: str, parameters: Parameters, named_in: str, where: str) -> None:
+        Raises:
+            pydantic.ValidationError: A field does not exist, or the values do not fit.
+        """
+        if not update:
+            return super().model_copy(deep=deep)
+        fields = {name: getattr(self, name) for name in self.model_fields_set}
+        return type(self).model_validate({**fields, **update})
+
+
+def check_parameters(controller: str, parameters: Parameters, named_in: str, where: str) -> None:
     """Raises a validation error for an unknown controller or a parameter that it does not take.
 
     Args:
@@ -109,37 +117,37 @@ def _check_parameters(controller: str, parameters: Parameters, named_in: str, wh
     try:
         info = controllers.find(controller)
     except KeyError:
-        raise _problem(
+        raise problem(
             named_in, controller, "no such controller",
             closest(controller, controllers.names()),
         ) from None  # fmt: skip
     except ImportError as error:
-        raise _problem(
+        raise problem(
             named_in, controller, str(error), "mend that package, or choose another one"
         ) from error
     specifications = {entry.name: entry for entry in info.parameters}
     for name, value in parameters.items():
         if name not in specifications:
-            raise _problem(
+            raise problem(
                 f"{where}.{name}", value, f"{controller} has no such parameter",
                 closest(name, specifications),
             )  # fmt: skip
         specification = specifications[name]
         if isinstance(value, tuple) != specification.is_list or value == ():
-            raise _problem(
+            raise problem(
                 f"{where}.{name}", value, "wrong type",
                 "give a list of numbers" if specification.is_list else "give one number",
             )  # fmt: skip
         for number in value if isinstance(value, tuple) else (value,):
             if not specification.minimum <= number <= specification.maximum:
-                raise _problem(
+                raise problem(
                     f"{where}.{name}", value, "out of range",
                     f"give {specification.minimum:g} to {specification.maximum:g}"
                     f" {specification.unit}".rstrip(),
                 )  # fmt: skip
 
 
-class Queue(_Model):
+class Queue(CheckedModel):
     """The buffer in front of a link; the packet on the wire does not count."""
 
     limit: PositiveInteger = 100
@@ -152,21 +160,21 @@ class Queue(_Model):
     @model_validator(mode="after")
     def _can_mark(self) -> Queue:
         if self.ecn_marking and self.discipline in ("drop-tail", "fifo"):
-            raise _problem(
+            raise problem(
                 "ecn_marking", True, f"{self.discipline} cannot mark",
                 "choose the discipline codel, fq-codel, pie or red",
             )  # fmt: skip
         return self
 
 
-class BernoulliLoss(_Model):
+class BernoulliLoss(CheckedModel):
     """Each packet is lost on the wire, after the queue, with the same probability."""
 
     kind: Literal["bernoulli"] = "bernoulli"
     probability: Probability
 
 
-class GilbertElliottLoss(_Model):
+class GilbertElliottLoss(CheckedModel):
     """Loss in bursts: a good and a bad state, each with its own loss; all per packet."""
 
     kind: Literal["gilbert-elliott"] = "gilbert-elliott"
@@ -182,14 +190,14 @@ Loss = Annotated[
 ]
 
 
-class RateStep(_Model):
+class RateStep(CheckedModel):
     """From `at_s` on, transmissions start at this rate."""
 
     at_s: DurationS
     rate_mbps: RateMbps
 
 
-class Link(_Model):
+class Link(CheckedModel):
     """One direction of the bottleneck."""
 
     rate_mbps: RateMbps | None = None
@@ -217,16 +225,16 @@ class Link(_Model):
     @model_validator(mode="after")
     def _one_rate(self) -> Link:
         if self.trace is None and self.rate_mbps is None:
-            raise _problem("rate_mbps", None, "is missing", "give a number of Mbps, or a trace")
+            raise problem("rate_mbps", None, "is missing", "give a number of Mbps, or a trace")
         if self.trace is not None and (self.rate_mbps is not None or self.rate_schedule):
             field = "rate_schedule" if self.rate_schedule else "rate_mbps"
-            raise _problem(
+            raise problem(
                 field, getattr(self, field), "the trace sets the rate",
                 f"leave out trace or {field}",
             )  # fmt: skip
         for index, (earlier, later) in enumerate(pairwise(self.rate_schedule)):
             if later.at_s <= earlier.at_s:
-                raise _problem(
+                raise problem(
                     f"rate_schedule.{index + 1}.at_s", later.at_s,
                     f"is not after the step before it, {earlier.at_s:g} s",
                     "list the steps in ascending order of time",
@@ -234,7 +242,7 @@ class Link(_Model):
         return self
 
 
-class WifiQueue(_Model):
+class WifiQueue(CheckedModel):
     """The queue of a Wi-Fi device; it counts a frame until that is acknowledged."""
 
     limit_packets: QueuePackets
@@ -245,7 +253,7 @@ class WifiQueue(_Model):
     """What waits longer is dropped."""
 
 
-class WiredLink(_Model):
+class WiredLink(CheckedModel):
     """The link from the senders' side to the access point, the same in both directions."""
 
     rate_mbps: RateMbps
@@ -255,7 +263,7 @@ class WiredLink(_Model):
     """Drop-tail; the packet on the wire does not count."""
 
 
-class Wifi(_Model):
+class Wifi(CheckedModel):
     """A wireless LAN in place of the bottleneck: an access point and one station per flow.
 
     The stations are the receivers. Engine ns3 only. Nothing has a default: a wireless LAN's rate is
@@ -288,7 +296,7 @@ class Wifi(_Model):
     wired: WiredLink
 
 
-class Access(_Model):
+class Access(CheckedModel):
     """The links between a host and the bottleneck: the same at both ends, in both directions.
 
     With `wifi` the sender's only.
@@ -299,27 +307,27 @@ class Access(_Model):
     """Each end, one way."""
 
 
-class Bulk(_Model):
+class Bulk(CheckedModel):
     """Always has data to send."""
 
     kind: Literal["bulk"] = "bulk"
 
 
-class Transfer(_Model):
+class Transfer(CheckedModel):
     """Sends a file and stops."""
 
     kind: Literal["transfer"] = "transfer"
     size_bytes: PositiveInteger
 
 
-class ConstantRate(_Model):
+class ConstantRate(CheckedModel):
     """Writes stream bytes at a constant rate."""
 
     kind: Literal["constant-rate"] = "constant-rate"
     rate_mbps: RateMbps
 
 
-class Bursts(_Model):
+class Bursts(CheckedModel):
     """A constant rate, with bursts on top of it."""
 
     kind: Literal["bursts"] = "bursts"
@@ -334,7 +342,7 @@ class Bursts(_Model):
     @model_validator(mode="after")
     def _bursts_do_not_overlap(self) -> Bursts:
         if self.burst_duration_s > self.burst_period_s:
-            raise _problem(
+            raise problem(
                 "burst_duration_s", self.burst_duration_s,
                 f"bursts overlap: one starts every {self.burst_period_s:g} s",
                 "make burst_duration_s at most burst_period_s",
@@ -342,7 +350,7 @@ class Bursts(_Model):
         return self
 
 
-class OnOff(_Model):
+class OnOff(CheckedModel):
     """A constant rate that is switched on and off."""
 
     kind: Literal["on-off"] = "on-off"
@@ -360,12 +368,12 @@ Application = Annotated[
 ]
 
 
-class Flow(_Model):
+class Flow(CheckedModel):
     """One connection, or `count` equal ones, from a sender to a receiver of its own."""
 
     name: Name | None = None
     """Default: flow-1, flow-2, …; with a count above 1 a number is added."""
-    count: PositiveInteger = 1
+    count: FlowCount = 1
     controller: str | None = None
     """Null: chosen by whoever runs the scenario."""
     parameters: Parameters = Field(
@@ -397,7 +405,7 @@ class Flow(_Model):
     @model_validator(mode="after")
     def _times_and_controller(self) -> Flow:
         if self.stop_s is not None and self.stop_s <= self.start_s + self.start_jitter_ms / 1e3:
-            raise _problem(
+            raise problem(
                 "stop_s", self.stop_s,
                 f"is not after the start, {self.start_s:g} s + {self.start_jitter_ms:g} ms jitter",
                 "make stop_s later or leave it out",
@@ -405,7 +413,7 @@ class Flow(_Model):
         if self.controller is not None:
             self._check_controller(self.controller)
         elif self.parameters:
-            raise _problem(
+            raise problem(
                 "parameters", dict(self.parameters), "belong to no controller",
                 "name the flow's controller",
             )  # fmt: skip
@@ -414,15 +422,15 @@ class Flow(_Model):
     def _check_controller(self, controller: str) -> None:
         if self.transport == "tcp":
             if controller not in TCP_CONTROLLERS:
-                raise _problem(
+                raise problem(
                     "controller", controller, "ns-3's TCP has no such controller",
                     closest(controller, TCP_CONTROLLERS),
                 )  # fmt: skip
             return  # ns-3 knows its attributes; the engine checks them
-        _check_parameters(controller, self.parameters, "controller", "parameters")
+        check_parameters(controller, self.parameters, "controller", "parameters")
 
 
-class Scenario(_Model):
+class Scenario(CheckedModel):
     """A dumbbell: senders, their access links, one bottleneck, access links, receivers.
 
     Or a wireless LAN: senders, their access links, a wired link, an access point, stations.
@@ -520,7 +528,7 @@ class Scenario(_Model):
     def _consistent(self) -> Scenario:
         self._check_network()
         if self.bottleneck and self.bottleneck.trace is not None and self.reverse is None:
-            raise _problem(
+            raise problem(
                 "reverse", None, "is missing, and a trace gives it no default",
                 "describe the reverse link with rate_mbps and delay_ms",
             )  # fmt: skip
@@ -528,16 +536,15 @@ class Scenario(_Model):
             self._check_times(index, flow)
         for controller, parameters in self.controller_parameters.items():
             field = "controller_parameters"
-            _check_parameters(controller, parameters, field, f"{field}.{controller}")
-        names = [name for name, _ in self.single_flows()]
-        for name in names:
-            if names.count(name) > 1:
-                raise _problem("flows", name, "two flows have this name", "give each its own name")
+            check_parameters(controller, parameters, field, f"{field}.{controller}")
+        for name, count in Counter(name for name, _ in self.single_flows()).items():
+            if count > 1:
+                raise problem("flows", name, "two flows have this name", "give each its own name")
         largest = max(flow.max_datagram_bytes or self.max_datagram_bytes for flow in self.flows)
         packet = largest + LINK_HEADER_BYTES
         for field, link in (("bottleneck", self.bottleneck), ("reverse", self.reverse)):
             if link and link.queue.unit == "bytes" and link.queue.limit < packet:
-                raise _problem(
+                raise problem(
                     f"{field}.queue.limit", link.queue.limit,
                     f"no packet fits: one takes {packet} bytes", f"give at least {packet}",
                 )  # fmt: skip
@@ -545,26 +552,26 @@ class Scenario(_Model):
 
     def _check_network(self) -> None:
         if self.wifi is None and self.bottleneck is None:
-            raise _problem(
+            raise problem(
                 "bottleneck", None, "is missing", "give a link's rate_mbps and delay_ms, or wifi"
             )
         for field in ("bottleneck", "reverse"):
             link = getattr(self, field)
             if self.wifi is not None and link is not None:
-                raise _problem(
+                raise problem(
                     field, link.model_dump(exclude_unset=True), "wifi takes its place",
                     f"leave out wifi or {field}",
                 )  # fmt: skip
 
     def _check_times(self, index: int, flow: Flow) -> None:
-        if flow.start_s + flow.start_jitter_ms / 1e3 >= self.duration_s:
-            raise _problem(
+        if flow.start_s + flow.start_jitter_ms / 1e3 > self.duration_s - SHORTEST_S:
+            raise problem(
                 f"flows.{index}.start_s", flow.start_s,
                 f"the flow never runs: the scenario ends at {self.duration_s:g} s",
                 "start it earlier or make duration_s longer",
             )  # fmt: skip
         if flow.stop_s is not None and flow.stop_s > self.duration_s:
-            raise _problem(
+            raise problem(
                 f"flows.{index}.stop_s", flow.stop_s,
                 f"is after the scenario's end, {self.duration_s:g} s",
                 "leave stop_s out or make duration_s longer",
@@ -582,7 +589,7 @@ def read_mahimahi(path: Path) -> list[int]:
         lines = path.read_text(encoding="ascii").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "is not a text file"
-        raise _problem(
+        raise problem(
             "", str(path), f"cannot read the trace: {reason}",
             "give the path of a mahimahi trace, absolute or from the YAML's folder",
         ) from None  # fmt: skip
@@ -593,19 +600,19 @@ def read_mahimahi(path: Path) -> list[int]:
         if not text or text.startswith("#"):
             continue
         if not text.isdecimal() or (time := int(text)) >= 2**32:
-            raise _problem(
+            raise problem(
                 "", f"{path}:{number}", f"{line!r} is not a time",
                 "give whole milliseconds per line",
             )  # fmt: skip
         if time < latest:
-            raise _problem(
+            raise problem(
                 "", f"{path}:{number}", f"{time} ms comes after {latest} ms",
                 "sort the trace in ascending order",
             )  # fmt: skip
         times.append(time)
         latest = time
     if not times or times[-1] == 0:
-        raise _problem(
+        raise problem(
             "", str(path), "the trace is empty",
             "give at least one time above 0 ms; the last one is the trace's length",
         )  # fmt: skip

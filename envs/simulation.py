@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 
 from quicgym import _core
+from quicgym.configs.yaml_files import closest
 from quicgym.controllers import ControllerInfo
 from quicgym.envs.conversion import ControllerChoice, nanoseconds, resolve_controllers, to_core
-from quicgym.envs.scenario import ENGINES, EngineName, Scenario, ScenarioError, closest
+from quicgym.envs.scenario import ENGINES, EngineName, Scenario, ScenarioError
 from quicgym.envs.scenario_files import load_scenario
 
 MODES = (
@@ -50,9 +51,9 @@ DELIVERY_DTYPE = np.dtype(
 )
 
 NS3_REMEDY = (
-    "install it and build quicgym again:\n"
-    "  pip install ns3==3.44.post0 scikit-build-core nanobind\n"
-    "  pip install --no-build-isolation --force-reinstall quicgym"
+    "install it and build quicgym again, from its source folder:\n"
+    "  pip install ns3==3.44.post0 scikit-build-core nanobind cmake ninja\n"
+    "  pip install --no-build-isolation --no-deps --force-reinstall ."
 )
 
 
@@ -62,6 +63,11 @@ class Ns3MissingError(RuntimeError):
     def __init__(self, reason: str = "this quicgym was built without the ns-3 host") -> None:
         """Says how to get it."""
         super().__init__(f"{reason}; {NS3_REMEDY}")
+        self._reason = reason
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As another process makes it: from the reason, not from the whole text."""
+        return type(self), (self._reason,)
 
 
 def ns3_module() -> Any:
@@ -155,14 +161,12 @@ class SimulatedFlow:
             ValueError: Unknown name or value out of range; nothing is changed then.
             ControllerError: A controller in Python failed to take them.
         """
+        lists = {
+            name: list(value) if isinstance(value, Iterable) else [value]
+            for name, value in values.items()
+        }
         self._host.set_parameters(
-            self.index,
-            {
-                name: [float(value)]
-                if isinstance(value, int | float)
-                else [float(number) for number in value]
-                for name, value in values.items()
-            },
+            self.index, {name: [float(number) for number in lists[name]] for name in lists}
         )
 
     def __repr__(self) -> str:
@@ -223,9 +227,12 @@ class Simulation:
         scenario.check_engine(self.engine)
         if self.engine == "native" and (pcap_prefix or flow_monitor_path):
             raise ScenarioError("pcap_prefix and flow_monitor_path need the engine ns3")
-        if trace_interval_ms is not None and trace_interval_ms <= 0:
+        if not 0 <= seed < 2**64:
+            raise ScenarioError(f"seed = {seed}: give a whole number from 0 to 2**64 - 1")
+        if trace_interval_ms is not None and trace_interval_ms < 1e-6:
             raise ScenarioError(
-                f"trace_interval_ms = {trace_interval_ms}: is not above 0; None switches traces off"
+                f"trace_interval_ms = {trace_interval_ms}: is not a nanosecond; None switches "
+                "traces off"
             )
         chosen = resolve_controllers(scenario, controllers)
         core = to_core(scenario, chosen)

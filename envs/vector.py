@@ -175,6 +175,7 @@ class CongestionControlVectorEnv(VectorEnv[np.ndarray, Any, np.ndarray]):
             options: Of the single environment; they hold until the next call.
         """
         self._seed(seed)
+        self.closed = False  # after `close`, too, there is something to free again
         self._options = dict(options) if options else None
         self._batch.begin(range(self.simulations), self._generators, self._options)
         self._done[:] = False

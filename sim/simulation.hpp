@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "controllers/controller.hpp"
+#include "sim/one_thread.hpp"
 #include "sim/scenario.hpp"
 #include "sim/time.hpp"
 
@@ -25,7 +26,7 @@ struct FlowStatistics {
     std::uint64_t congestion_events = 0;      // ACKs that revealed loss
     std::uint64_t persistent_congestion_events = 0;
     std::uint64_t probe_timeouts = 0;      // RFC 9002 6.2
-    std::uint64_t blocked_events = 0;      // DATA_BLOCKED frames sent
+    std::uint64_t blocked_events = 0;      // limits at which DATA_BLOCKED was sent
     std::uint64_t send_buffer_events = 0;  // how often the send buffer became full
     std::uint64_t ecn_marks = 0;           // ECN-CE reported by the peer
     std::uint64_t rtt_samples = 0;         // without the peer's ACK delay taken off
@@ -110,6 +111,12 @@ public:
     virtual double queue_occupancy_seconds() const = 0;
     // In order of time, then flow.
     virtual std::vector<Delivery> deliveries() const = 0;
+
+    // To be taken by callers that let other threads in while it runs, as the Python bindings do.
+    OneThread& one_thread() const { return one_thread_; }
+
+private:
+    mutable OneThread one_thread_;
 };
 
 }  // namespace quicgym

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 
+import quicgym
 from quicgym import Scenario
 from quicgym.envs.scenario import Access, BernoulliLoss, Flow, Link, Queue
 
@@ -52,3 +57,39 @@ def same(first, second) -> bool:
     return len(first) == len(second) and all(
         np.array_equal(a[0], b[0]) and a[1:] == b[1:] for a, b in zip(first, second, strict=True)
     )
+
+
+class StoppedInTheMiddle:
+    """A controller that stands still within a call, so that a test can do something meanwhile."""
+
+    def __init__(self):
+        self.stops, self.reached, self.may_go_on = False, threading.Event(), threading.Event()
+        test = self
+
+        class Stops(quicgym.Controller):
+            def on_start(self, max_datagram_bytes):
+                self.window_bytes = 10 * max_datagram_bytes
+
+            def on_ack(self, event):
+                if test.stops:
+                    test.reached.set()
+                    assert test.may_go_on.wait(30)
+
+            def on_loss(self, event):
+                pass
+
+        self.controller = Stops
+
+    @contextlib.contextmanager
+    def during(self, call):
+        """Runs `call` in a thread; the body is run while the controller stands still in it."""
+        self.stops = True
+        with ThreadPoolExecutor(1) as pool:
+            done = pool.submit(call)
+            try:
+                assert self.reached.wait(30)
+                yield
+            finally:
+                self.stops = False
+                self.may_go_on.set()
+            done.result()

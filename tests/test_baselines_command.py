@@ -20,6 +20,7 @@ import quicgym as package
 from quicgym import load_scenario
 from quicgym.benchmarks.simulations import Job
 from quicgym.envs.result import FLOW_METRICS, METRICS
+from quicgym.envs.scenario import Flow
 from quicgym.envs.simulation import ns3_version
 from quicgym.jobs import read_finished, run_jobs
 
@@ -209,15 +210,9 @@ def test_resume_runs_again_what_has_changed(quicgym: Command, tmp_path: Path) ->
 def test_a_failing_run_is_named_and_the_others_go_on(tmp_path: Path) -> None:
     good = load_scenario("ebcc-single").model_copy(update={"duration_s": 2.0})
     # Past the models' checks: the C++ core refuses it.
-    broken = good.model_copy(
-        update={
-            "flows": (
-                good.flows[0].model_copy(
-                    update={"controller": "bbr", "parameters": {"nonsense": 1.0}}
-                ),
-            )
-        }
-    )
+    change = {"controller": "bbr", "parameters": {"nonsense": 1.0}}
+    flow = Flow.model_construct(**{**good.flows[0].__dict__, **change})
+    broken = good.model_copy(update={"flows": (flow,)})
     jobs = [
         Job(broken, "bbr", "native", 4),
         Job(good, "bbr", "native", 0),

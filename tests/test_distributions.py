@@ -160,6 +160,12 @@ queue_bdp: {minimum: 1, maximum: 1}
 """
 
 
+CHANGES = (
+    "rate_changes: {{chance: 1, count: {{minimum: 1, maximum: 2}}, "
+    "factor: {{minimum: {least}, maximum: {most}}}}}"
+)
+
+
 def test_one_s_own_distribution_is_found_by_its_path(tmp_path):
     file = tmp_path / "mine.yaml"
     file.write_text(DISTRIBUTION, encoding="utf-8")
@@ -169,7 +175,7 @@ def test_one_s_own_distribution_is_found_by_its_path(tmp_path):
     rates = set(vector.step(vector.action_space.sample())[4]["capacity_mbps"])
     assert len(rates) == 4 and min(rates) >= 2 and max(rates) <= 4
     file.write_text(DISTRIBUTION + "rates: 3\n", encoding="utf-8")
-    with pytest.raises(ScenarioError, match="rates = 3: Extra inputs"):
+    with pytest.raises(ScenarioError, match="rates = 3: unknown field"):
         quicgym.make_vec("quicgym/Tuning-v0", num_envs=1, scenario=str(file))
 
 
@@ -187,10 +193,23 @@ def test_traces_take_the_place_of_rates(tmp_path):
     "line, message",
     [
         ("rtt_ms: {minimum: 30, maximum: 20}", "rtt_ms.*maximum 20 is below minimum 30"),
-        ("rate_mbps: {minimum: 0, maximum: 2, scale: log}", "rate_mbps.*minimum above 0"),
-        ("rates: 3", "rates = 3: Extra inputs"),
+        ("rate_mbps: {minimum: 0, maximum: 2}", "rate_mbps.minimum = 0: .*give a number of Mbps"),
+        ("extra_rtt: {minimum: 0, maximum: 2, scale: log}", "extra_rtt.*minimum above 0"),
+        ("extra_rtt: {minimum: -1, maximum: 2}", "extra_rtt.minimum = -1"),
+        ("extra_rtt: {minimum: 0, maximum: 9000}", "extra_rtt: adds up to 135000 ms each way"),
+        ("queue_bdp: {minimum: -1, maximum: 2}", "queue_bdp.minimum = -1: .*a number above 0"),
+        ("other_controllers: [cubic, cubik]", "other_controllers.1 = 'cubik'.*did you mean cubic"),
+        ("other_controllers: []", "other_controllers = "),
+        (
+            "loss: {chance: 1, probability: {minimum: 0, maximum: 2}}",
+            "loss.probability.maximum = 2: .*a probability from 0 to 1",
+        ),
+        (CHANGES.format(least=0, most=2), "rate_changes.factor.minimum = 0"),
+        (CHANGES.format(least=1, most=1e6), r"rates of 2 to 4e\+06 Mbps"),
+        (CHANGES.format(least=1, most=2) + "\nduration_s: 0.05", "duration_s above 0.1"),
+        ("rates: 3", "rates = 3: unknown field"),
         ("traces: {chance: 1, paths: [none.trace]}", "none.trace.*cannot read the trace"),
-        ("rtt_ms: {minimum: 1, maximum: 20}", "the access links alone have 4 ms"),
+        ("rtt_ms: {minimum: 1, maximum: 20}", "rtt_ms.minimum = 1: .*milliseconds, 4 to 100000"),
     ],
 )
 def test_mistakes_name_file_and_field(line, message, tmp_path):

@@ -7,7 +7,7 @@ from quicgym.envs.fair_share import fair_window_bytes
 from quicgym.envs.scenario import Flow, ScenarioError
 
 
-def test_the_fair_share_is_an_equal_part_of_the_bandwidth_delay_product():
+def test_the_fair_share_is_an_equal_part_of_the_bandwidth_delay_product(tmp_path):
     shared = helper.scenario(
         flow_list=(
             Flow(name="agent", extra_delay_ms=5),
@@ -16,9 +16,12 @@ def test_the_fair_share_is_an_equal_part_of_the_bandwidth_delay_product():
     )
     # 8 Mbps for two, 40 ms of the scenario and 10 ms of the agent's own.
     assert fair_window_bytes(shared) == pytest.approx(8e6 / 8 / 2 * 0.05)
-    traced = shared.bottleneck.model_copy(update={"rate_mbps": None})
+    trace = tmp_path / "link.trace"
+    trace.write_text("1\n2\n")
+    traced = shared.bottleneck.model_copy(update={"rate_mbps": None, "trace": trace})
+    both = {"bottleneck": traced, "reverse": shared.bottleneck}
     with pytest.raises(ScenarioError, match="rate_mbps"):
-        fair_window_bytes(shared.model_copy(update={"bottleneck": traced}))
+        fair_window_bytes(shared.model_copy(update=both))
     taken = helper.scenario(flow_list=(Flow(name="other", controller="cubic"),))
     with pytest.raises(ScenarioError, match="names its controller"):
         fair_window_bytes(taken)

@@ -40,7 +40,7 @@ def make(algorithm="ppo", environment="quicgym/Tuning-v0", extractor="mlp", hidd
     from quicgym.agents.networks import Architecture
     from quicgym.agents.policies import Decisions
     from quicgym.agents.sb3_policies import export_policy, output_of, policy_arguments
-    from quicgym.agents.train import ALGORITHMS
+    from quicgym.agents.training_model import ALGORITHMS
     from quicgym.envs.sb3 import make_sb3
 
     kind = CLASSES[environment].kind

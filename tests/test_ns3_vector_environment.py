@@ -1,5 +1,10 @@
 """The vector environment over ns-3: equal to the native one, and what happens to its processes."""
 
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import environments as helper
@@ -172,3 +177,108 @@ def test_wrong_arguments_are_answered_with_the_remedy(make):
         make(num_threads=2)
     with pytest.raises(ValueError, match="on_worker_death = 'ignore': give 'raise' or 'restart'"):
         make(on_worker_death="ignore")
+
+
+def test_after_an_interrupted_call_no_answer_is_taken_for_another(make):
+    vector, expected = make(num_envs=2), make(num_envs=2)
+    vector.reset(seed=3)
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    former = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            signal.setitimer(signal.ITIMER_REAL, 0.02)
+            for batch in batches(vector, 1000):
+                vector.step(batch)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, former)
+    assert equal(vector.reset(seed=7)[0], expected.reset(seed=7)[0])
+    for batch in batches(vector, 5):
+        for ours, theirs in zip(vector.step(batch), expected.step(batch), strict=True):
+            assert equal(ours, theirs)
+
+
+def test_ctrl_c_does_not_end_the_workers(make):
+    vector = make(num_envs=1)
+    vector.reset(seed=1)
+    os.kill(vector.batch._batch._workers[0]._process.pid, signal.SIGINT)
+    for batch in batches(vector, 3):
+        vector.step(batch)
+
+
+def test_it_closes_while_a_forked_process_lives(make):
+    vector = make(num_envs=1)
+    vector.reset(seed=1)
+    child = os.fork()
+    if child == 0:
+        time.sleep(60)
+        os._exit(0)
+    try:
+        process = vector.batch._batch._workers[0]._process
+        vector.close()
+        assert process.returncode == 0
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
+def test_what_is_begun_after_close_is_closed_again(make):
+    vector = make(num_envs=1)
+    vector.reset(seed=1)
+    vector.close()
+    vector.reset(seed=1)
+    process = vector.batch._batch._workers[0]._process
+    vector.close()
+    assert process.returncode == 0
+
+
+def test_with_restart_a_worker_that_died_between_steps_is_replaced_at_the_autoreset(make):
+    vector, expected = make(num_envs=2, on_worker_death="restart"), make(num_envs=2)
+    for one in (vector, expected):
+        one.reset(seed=4)
+        for batch in batches(one, 20):
+            if one.step(batch)[3].all():
+                break
+    workers = vector.batch._batch._workers
+    workers[1]._process.kill()
+    workers[1]._process.wait()
+    batch = batches(vector, 1)[0]
+    with pytest.warns(RuntimeWarning, match="A new worker goes on"):
+        ours = vector.step(batch)
+    for mine, theirs in zip(ours, expected.step(batch), strict=True):
+        assert equal(mine, theirs)
+
+
+def test_a_distribution_of_the_script_itself_does(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert "Mine is defined in the script itself" in done.stdout
+    assert "put it into a module" in done.stdout
+
+
+SCRIPT = """
+import quicgym
+
+class Drawn:
+    most_agents = 1
+    def sample(self, random):
+        return quicgym.load_scenario("ebcc-single").model_copy(update={"duration_s": 1.5})
+
+class Mine(quicgym.Controller):
+    def on_ack(self, event): pass
+    def on_loss(self, event): pass
+
+vector = quicgym.make_vec("quicgym/Tuning-v0", 2, scenario=Drawn(), engine="ns3")
+vector.reset(seed=1)
+vector.step(vector.action_space.sample())
+try:
+    vector.reset(seed=1, options={"controller": Mine})
+except ValueError as error:
+    print(error)
+vector.close()
+"""

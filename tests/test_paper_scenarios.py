@@ -26,7 +26,10 @@ NAMES = [
 
 
 def shortened(name: str, duration_s: float) -> Scenario:
-    return load_scenario(name).model_copy(update={"duration_s": duration_s})
+    """Without what begins later."""
+    scenario = load_scenario(name)
+    flows = tuple(flow for flow in scenario.flows if flow.start_s < duration_s)
+    return scenario.model_copy(update={"duration_s": duration_s, "flows": flows})
 
 
 def test_every_experiment_has_its_scenario() -> None:

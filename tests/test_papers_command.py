@@ -196,7 +196,7 @@ def test_html_is_one_file_whose_plots_a_browser_draws(quicgym: Command, tmp_path
         ),
         (
             {"claims": [{**SMALL["claims"][0], "checks": [{"metric": "loss_percent"}]}]},  # type: ignore[index]
-            ["claims.0.checks.0.of", "required"],
+            ["claims.0.checks.0.of: is missing"],
         ),
         (
             {"claims": [SMALL["claims"][0], SMALL["claims"][0]]},  # type: ignore[index]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from pettingzoo.test import parallel_api_test, parallel_seed_test
 
-from quicgym import Simulation, preset_action
+from quicgym import ScenarioError, Simulation, preset_action
 from quicgym.envs.actions import WINDOW_EXPONENTS
 from quicgym.envs.parallel import ParallelCongestionControlEnv
 from quicgym.envs.registration import BY_KIND
@@ -169,3 +169,19 @@ def test_bad_actions_are_errors_and_harm_nothing(change, message):
 def test_an_unknown_kind_is_answered_with_the_known_ones():
     with pytest.raises(ValueError, match="unknown kind 'tunning'; did you mean tuning"):
         ParallelCongestionControlEnv("tunning")
+
+
+def test_a_scenario_by_option_has_to_have_the_same_agents():
+    environment = ParallelCongestionControlEnv(scenario=helper.scenario(flows=2, duration_s=1.0))
+    longer = helper.scenario(flows=2, duration_s=1.5)
+    environment.reset(seed=1, options={"scenario": longer})
+    steps = 0
+    while environment.agents:
+        environment.step(
+            {agent: environment.action_space(agent).sample() for agent in environment.agents}
+        )
+        steps += 1
+    assert steps > 12  # the environment's own scenario has time for 9
+    with pytest.raises(ScenarioError, match="its agents are .*give one with the environment's own"):
+        environment.reset(options={"scenario": helper.scenario(flows=3, duration_s=1.0)})
+    environment.close()

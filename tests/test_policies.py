@@ -122,9 +122,3 @@ def test_parameters_without_a_controller_are_refused():
     environment = gymnasium.make("quicgym/Tuning-v0")
     with pytest.raises(ScenarioError, match="name their controller"):
         environment.reset(seed=0, options={"parameters": {"gamma": 60}})
-
-
-def test_a_scenario_that_ends_before_the_agent_begins_is_refused():
-    scenario = load_scenario("ebcc-single").model_copy(update={"duration_s": 0.5})
-    with pytest.raises(ScenarioError, match="duration_s longer"):
-        play(find_policy("bbr"), scenario)

@@ -554,3 +554,17 @@ def test_a_scenario_survives_yaml(tmp_path: Path, scenario: Scenario) -> None:
     path = tmp_path / "scenario.yaml"
     path.write_text(yaml.safe_dump(scenario.model_dump()), encoding="utf-8")
     assert load_scenario(path) == scenario
+
+
+def test_a_changed_copy_is_checked_too() -> None:
+    scenario = load_scenario("ebcc-single")
+    assert scenario.bottleneck is not None
+    assert scenario.model_copy(update={"duration_s": 5.0}).duration_s == 5
+    for part, change in (
+        (scenario.bottleneck, {"rate_mbps": 0.0}),
+        (scenario, {"max_datagram_bytes": 100}),
+        (scenario, {"duration": 5.0}),
+        (scenario.flows[0], {"count": 10**6}),
+    ):
+        with pytest.raises(ValueError, match=next(iter(change))):
+            part.model_copy(update=change)

@@ -375,7 +375,7 @@ def test_shipped_searches_are_complete_and_never_see_the_held_out_suite(name: st
     "algorithm", [pytest.param(name, marks=NEEDS_TRAIN) for name in sorted(MUTABLE)]
 )
 def test_what_may_change_while_a_run_goes_on_exists(algorithm: str, tmp_path: Path) -> None:
-    from quicgym.agents.train import check_hyperparameters
+    from quicgym.agents.training_model import check_hyperparameters
 
     config = load_training(str(write_config(tmp_path, algorithm)))
     names = dict.fromkeys(MUTABLE[algorithm], 1)
@@ -410,11 +410,11 @@ RATE = "hyperparameters.hyperparameters.learning_rate"
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        (["sampels=2"], ["unknown field sampels", "did you mean samples?"]),
+        (["sampels=2"], ["sampels = 2: unknown field", "did you mean samples?"]),
         (["samples=1"], ["samples = 1", "greater than or equal to 2"]),
         (["scheduler=hyperband"], ["scheduler = 'hyperband'", "'asha' or 'pbt'"]),
         (["training=pppo"], ["mine.yaml: training", "'pppo'", "did you mean ppo?"]),
-        (["changes.step=10"], ["training", "unknown field step", "did you mean steps?"]),
+        (["changes.step=10"], ["training", "step = 10: unknown field", "did you mean steps?"]),
         (["grace_steps=null"], ["grace_steps: is missing"]),
         (["grace_steps=480"], ["grace_steps = 480", "below the training's steps, 480"]),
         (["perturbation_steps=160"], ["perturbation_steps = 160", "scheduler pbt", "leave it out"]),

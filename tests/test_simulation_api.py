@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from environments import StoppedInTheMiddle
 
 import quicgym
 from quicgym import Ns3MissingError, Scenario, ScenarioError, Simulation, load_scenario
@@ -257,3 +258,34 @@ def test_random_loss_is_lost() -> None:
         }
     )
     assert quicgym.run(lossy, "newreno").metrics["loss_percent"] == pytest.approx(2, abs=0.6)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_reading_from_another_thread_is_refused_while_it_runs(engine: str) -> None:
+    stopped = StoppedInTheMiddle()
+    with Simulation("ebcc-single", engine, controllers=stopped.controller) as simulation:
+        with stopped.during(lambda: simulation.run_until(4)):
+            for read in (
+                lambda: simulation.trace(0),
+                lambda: simulation.flows[0].statistics,
+                lambda: simulation.run_until(5),
+                *([simulation.close] if engine == "ns3" else []),
+            ):
+                with pytest.raises(RuntimeError, match="another thread"):
+                    read()
+        assert simulation.time == 4
+        simulation.run_until(5)
+        assert simulation.flows[0].statistics["sent_packets"] > 0
+
+
+def test_numbers_of_numpy_are_parameters() -> None:
+    with Simulation("ebcc-single", controllers="ebcc") as simulation:
+        simulation.flows[0].set_parameters(gamma=np.float32(3), beta=np.float64(0.5))
+        assert simulation.flows[0].parameters["gamma"] == 3
+
+
+def test_a_seed_and_a_trace_interval_have_limits() -> None:
+    with pytest.raises(ScenarioError, match="seed = -1"):
+        Simulation("ebcc-single", seed=-1, controllers="bbr")
+    with pytest.raises(ScenarioError, match="trace_interval_ms = 1e-07"):
+        Simulation("ebcc-single", controllers="bbr", trace_interval_ms=1e-7)

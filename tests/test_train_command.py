@@ -271,8 +271,8 @@ def test_there_is_nothing_to_resume(tmp_path):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ("stepz=3", ("unknown field stepz", "did you mean steps?")),
-        ("evaluation.sweet=heldout", ("unknown field evaluation.sweet", "suite")),
+        ("stepz=3", ("stepz = 3: unknown field", "did you mean steps?")),
+        ("evaluation.sweet=heldout", ("evaluation.sweet = 'heldout': unknown field", "suite")),
         ("steps=none", ("steps", "'none'")),
         ("hyperparameters.learning_rat=1", ("learning_rat", "did you mean learning_rate?")),
         ("hyperparameters.batch_size=many", ("batch_size = 'many'", "a whole number")),
@@ -307,8 +307,8 @@ def test_a_mistake_is_named_with_its_remedy(change, words, tmp_path):
     + ["window-grpo", "sac", "td3"],
 )
 def test_the_shipped_configurations_are_what_the_algorithms_take(name):
-    from quicgym.agents.train import ALGORITHMS, make_model
     from quicgym.agents.training_config import load_training, training_names
+    from quicgym.agents.training_model import ALGORITHMS, make_model
     from quicgym.envs.sb3 import make_sb3
 
     assert name in training_names()

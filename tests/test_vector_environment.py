@@ -7,6 +7,7 @@ import environments as helper
 import gymnasium
 import numpy as np
 import pytest
+from environments import StoppedInTheMiddle
 from gymnasium.vector import AutoresetMode
 
 import quicgym
@@ -358,3 +359,63 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True
     )
     assert int(done.stdout) < 2_000_000, done.stderr
+
+
+def python(code, timeout=60):
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=timeout
+    )
+
+
+def test_threads_that_cannot_be_started_are_an_error():
+    code = """
+import resource, quicgym
+resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
+try:
+    quicgym.make_vec("quicgym/Tuning-v0", num_envs=2000, num_threads=2000)
+except (RuntimeError, MemoryError) as error:
+    print("refused")
+"""
+    done = python(code)
+    assert (done.returncode, done.stdout) == (0, "refused\n"), done.stderr
+
+
+def test_a_forked_process_is_told_that_threads_do_not_come_along():
+    code = """
+import os, quicgym
+vector = quicgym.make_vec("quicgym/Tuning-v0", num_envs=4, num_threads=2)
+vector.reset(seed=1)
+child = os.fork()
+try:
+    vector.step(vector.action_space.sample())
+except RuntimeError as error:
+    assert child == 0 and "forked" in str(error), error
+    del vector
+else:
+    assert child and os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+"""
+    done = python(code)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("call", ["step", "close", "deliveries"])
+def test_a_call_from_another_thread_is_refused_while_one_is_running(call):
+    stopped = StoppedInTheMiddle()
+    vector = quicgym.make_vec(
+        "quicgym/Tuning-v0",
+        1,
+        scenario=helper.scenario(flows=2),
+        other_controllers=stopped.controller,
+    )
+    vector.reset(seed=1)
+    actions = np.zeros(vector.action_space.shape, np.float32)
+    calls = {
+        "step": lambda: vector.step(actions),
+        "close": vector.close,
+        "deliveries": lambda: vector.deliveries(0),
+    }
+    with stopped.during(lambda: vector.step(actions)):
+        with pytest.raises(RuntimeError, match="another thread"):
+            calls[call]()
+    vector.step(actions)
+    vector.close()

@@ -101,7 +101,7 @@ def make_model(
     """Makes an algorithm that plays episodes itself, with a small pyramid over four frames."""
     from quicgym.agents.networks import Architecture
     from quicgym.agents.sb3_policies import policy_arguments
-    from quicgym.agents.train import ALGORITHMS
+    from quicgym.agents.training_model import ALGORITHMS
     from quicgym.envs.sb3 import make_sb3
 
     environments = make_sb3(

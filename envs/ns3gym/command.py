@@ -11,6 +11,7 @@ import yaml
 
 from quicgym.envs.ns3gym.errors import Ns3GymError
 from quicgym.envs.ns3gym.server import serve
+from quicgym.envs.simulation import Ns3MissingError
 
 
 def run_serve(
@@ -44,7 +45,7 @@ def run_serve(
         if env_id.startswith("quicgym/"):
             arguments.setdefault("engine", "ns3")
         env = gymnasium.make(env_id, **arguments)
-    except (gymnasium.error.Error, ValueError, TypeError) as error:
+    except (gymnasium.error.Error, ImportError, Ns3MissingError, ValueError, TypeError) as error:
         print(f"quicgym: environment {env_id!r}: {error}", file=sys.stderr)
         return 2
     try:

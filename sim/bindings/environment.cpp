@@ -150,18 +150,45 @@ void bind_environment(nb::module_& module) {
         .def_prop_ro("selected", [](Batch& batch) { return flags(batch.buffers().selected); })
         .def_prop_ro("terminations", [](Batch& batch) { return flags(batch.buffers().terminations); })
         .def_prop_ro("truncations", [](Batch& batch) { return flags(batch.buffers().truncations); })
-        .def("reset", &Batch::reset, nb::arg("indices"), nb::arg("scenarios"), nb::arg("plans"),
-             nb::call_guard<nb::gil_scoped_release>())
-        .def("step", &Batch::step, nb::call_guard<nb::gil_scoped_release>())
-        .def("close", &Batch::close, nb::arg("simulation"))
+        .def(
+            "reset",
+            [](Batch& batch, const std::vector<std::size_t>& indices,
+               const std::vector<const Scenario*>& scenarios, const std::vector<Plan>& plans) {
+                OneThread::Use use(batch.one_thread());
+                use.alone();
+                batch.reset(indices, scenarios, plans);
+            },
+            nb::arg("indices"), nb::arg("scenarios"), nb::arg("plans"),
+            nb::call_guard<nb::gil_scoped_release>())
+        .def(
+            "step",
+            [](Batch& batch) {
+                OneThread::Use use(batch.one_thread());
+                use.alone();
+                batch.step();
+            },
+            nb::call_guard<nb::gil_scoped_release>())
+        .def(
+            "close",
+            [](Batch& batch, std::size_t index) {
+                OneThread::Use use(batch.one_thread());
+                use.alone();
+                batch.close(index);
+            },
+            nb::arg("simulation"))
         .def_prop_ro("failed", &Batch::failed, "The first simulation that failed in the last call, or None.")
         .def("statistics",
              [=](const Batch& batch, std::size_t index, std::size_t flow) {
+                 const OneThread::Use use(batch.one_thread());
                  return as_dict(simulation(batch, index).statistics(flow));
              })
-        .def("parameters", [=](const Batch& batch, std::size_t index,
-                               std::size_t flow) { return simulation(batch, index).parameters(flow); })
+        .def("parameters",
+             [=](const Batch& batch, std::size_t index, std::size_t flow) {
+                 const OneThread::Use use(batch.one_thread());
+                 return simulation(batch, index).parameters(flow);
+             })
         .def("deliveries", [=](const Batch& batch, std::size_t index) {
+            const OneThread::Use use(batch.one_thread());
             return as_bytes(simulation(batch, index).deliveries());
         });
 }

@@ -12,8 +12,14 @@ NB_MODULE(_ns3, module) {
     nb::module_::import_("quicgym._core");
     module.attr("ns3_version") = QUICGYM_NS3_VERSION;
     bindings::bind_simulation<ns3_host::Ns3Simulation>(module, "Ns3Simulation")
-        .def("close", &ns3_host::Ns3Simulation::close,
-             "Writes what is left of output files and lets the next ns-3 simulation of this process begin.");
+        .def(
+            "close",
+            [](ns3_host::Ns3Simulation& host) {
+                OneThread::Use use(host.one_thread());
+                use.alone();
+                host.close();
+            },
+            "Writes what is left of output files and lets the next ns-3 simulation of this process begin.");
     bindings::bind_batch_over<ns3_host::Ns3Simulation>(module, "ns3_batch");
     module.def("transmission_time_ns", &ns3_host::ns3_transmission_time, nb::arg("bytes"),
                nb::arg("bits_per_second"), "Nanoseconds that so many bytes take by ns-3's DataRate.");

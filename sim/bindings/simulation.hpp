@@ -75,45 +75,50 @@ inline nb::dict as_dict(const ControllerSnapshot& snapshot) {
 
 template <class Host>
 nb::class_<Host> bind_simulation(nb::module_& module, const char* name) {
-    const auto check_flow = [](const Host& host, std::size_t flow) {
-        if (flow >= host.flow_count()) {
-            throw std::invalid_argument("flow " + std::to_string(flow) + " does not exist; there are " +
-                                        std::to_string(host.flow_count()));
-        }
+    // Calls `method` with the host and, checked, the index of a flow.
+    const auto of_flow = [](auto method) {
+        return [=](Host& host, std::size_t flow) {
+            const OneThread::Use use(host.one_thread());
+            if (flow >= host.flow_count()) {
+                throw std::invalid_argument("flow " + std::to_string(flow) + " does not exist; there are " +
+                                            std::to_string(host.flow_count()));
+            }
+            return method(host, flow);
+        };
+    };
+    const auto of_host = [](auto method) {
+        return [=](Host& host) {
+            const OneThread::Use use(host.one_thread());
+            return method(host);
+        };
     };
     return nb::class_<Host>(module, name)
         .def(nb::init<const Scenario&, std::uint64_t>(), nb::arg("scenario"), nb::arg("seed"))
-        .def_prop_ro("now", &Host::now)
-        .def("run_until", &Host::run_until, nb::arg("until"), nb::call_guard<nb::gil_scoped_release>())
+        .def_prop_ro("now", of_host([](const Host& host) { return host.now(); }))
+        .def(
+            "run_until",
+            [](Host& host, Time until) {
+                OneThread::Use use(host.one_thread());
+                use.alone();
+                host.run_until(until);
+            },
+            nb::arg("until"), nb::call_guard<nb::gil_scoped_release>())
         .def_prop_ro("flow_count", &Host::flow_count)
         .def("statistics",
-             [=](const Host& host, std::size_t flow) {
-                 check_flow(host, flow);
-                 return as_dict(host.statistics(flow));
-             })
+             of_flow([](const Host& host, std::size_t flow) { return as_dict(host.statistics(flow)); }))
         .def("snapshot",
-             [=](const Host& host, std::size_t flow) {
-                 check_flow(host, flow);
-                 return as_dict(host.snapshot(flow));
-             })
-        .def("parameters",
-             [=](const Host& host, std::size_t flow) {
-                 check_flow(host, flow);
-                 return host.parameters(flow);
-             })
+             of_flow([](const Host& host, std::size_t flow) { return as_dict(host.snapshot(flow)); }))
+        .def("parameters", of_flow([](const Host& host, std::size_t flow) { return host.parameters(flow); }))
         .def("set_parameters",
              [=](Host& host, std::size_t flow, const ParameterValues& values) {
-                 check_flow(host, flow);
-                 host.set_parameters(flow, values);
+                 of_flow([&](Host& checked, std::size_t index) { checked.set_parameters(index, values); })(
+                     host, flow);
              })
-        .def("trace",
-             [=](const Host& host, std::size_t flow) {
-                 check_flow(host, flow);
-                 return as_bytes(host.trace(flow));
-             })
-        .def_prop_ro("queue_occupancy_seconds", &Host::queue_occupancy_seconds)
-        .def("queue_trace", [](const Host& host) { return as_bytes(host.queue_trace()); })
-        .def("deliveries", [](const Host& host) { return as_bytes(host.deliveries()); });
+        .def("trace", of_flow([](const Host& host, std::size_t flow) { return as_bytes(host.trace(flow)); }))
+        .def_prop_ro("queue_occupancy_seconds",
+                     of_host([](const Host& host) { return host.queue_occupancy_seconds(); }))
+        .def("queue_trace", of_host([](const Host& host) { return as_bytes(host.queue_trace()); }))
+        .def("deliveries", of_host([](const Host& host) { return as_bytes(host.deliveries()); }));
 }
 
 }  // namespace quicgym::bindings

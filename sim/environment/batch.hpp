@@ -10,6 +10,7 @@
 
 #include "sim/environment/episode.hpp"
 #include "sim/environment/worker_pool.hpp"
+#include "sim/one_thread.hpp"
 
 namespace quicgym::environment {
 
@@ -56,6 +57,9 @@ public:
     void close(std::size_t simulation) { episodes_.at(simulation).reset(); }
 
     Buffers& buffers() { return buffers_; }
+    // As Simulation::one_thread.
+    OneThread& one_thread() const { return one_thread_; }
+
     std::size_t action_size() const { return environment::action_size(settings_.action); }
     std::size_t observation_size() const { return Episode::observation_size(settings_); }
 
@@ -75,6 +79,7 @@ private:
     std::vector<std::exception_ptr> errors_;
     std::optional<std::size_t> failed_;
     Buffers buffers_;
+    mutable OneThread one_thread_;
     WorkerPool pool_;
 };
 

@@ -51,12 +51,20 @@ ns3::Ptr<ns3::AttributeValue> attribute_value(ns3::TypeId type, const std::strin
                                               const std::vector<double>& numbers) {
     ns3::TypeId::AttributeInformation information;
     if (!type.LookupAttributeByName(name, &information)) return nullptr;
+    if (name == "SegmentSize") {
+        throw std::invalid_argument(
+            "parameter 'SegmentSize' of ns-3's TCP comes from the flow's max_datagram_bytes; set that");
+    }
+    if (name == "HighGain" && !numbers.empty() && numbers.front() <= 0.0) {
+        throw std::invalid_argument("parameter 'HighGain' of ns-3's TCP must be above 0");
+    }
     std::ostringstream text;
     for (std::size_t i = 0; i < numbers.size(); ++i) text << (i > 0 ? ", " : "") << numbers[i];
     // ns-3 reads as much of a text as it can and would take 2.5 for 2.
     const std::string kind = information.checker->GetValueTypeName();
     const bool integer = kind == "ns3::UintegerValue" || kind == "ns3::IntegerValue";
-    const bool fits = numbers.size() == 1 && (!integer || numbers.front() == std::floor(numbers.front()));
+    const bool fits = numbers.size() == 1 && std::isfinite(numbers.front()) &&
+                      (!integer || numbers.front() == std::floor(numbers.front()));
     auto value = fits ? information.checker->CreateValidValue(ns3::StringValue(text.str())) : nullptr;
     if (!value) {
         throw std::invalid_argument(

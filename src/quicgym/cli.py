@@ -19,6 +19,7 @@ from rich.table import Table
 from quicgym import Ns3MissingError, ScenarioError, __version__, _core, controllers
 from quicgym.agents.search_config import load_search, search_names
 from quicgym.agents.sweep_config import load_sweep, sweep_names
+from quicgym.agents.training_config import load_training, training_names
 from quicgym.configs import SCENARIOS, PaperError, paper_names
 from quicgym.console import say, wide_console
 from quicgym.envs import load_scenario, scenario_names
@@ -26,7 +27,7 @@ from quicgym.envs.simulation import ns3_version
 from quicgym.errors import TRAIN_PACKAGES, MissingExtraError, UserError
 
 app = typer.Typer(
-    help="QUIC congestion control in simulation: the papers' baselines, parity and speed.",
+    help="QUIC congestion control in simulation: baselines, environments, learned agents.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -386,7 +387,11 @@ def serve(
 )
 def train(
     config: Annotated[
-        str, typer.Argument(metavar="CONFIG", help="A name from configs/training, or a YAML.")
+        str,
+        typer.Argument(
+            metavar="CONFIG",
+            help=f"{', '.join(training_names())}, or a YAML of that form.",
+        ),
     ],
     changes: Annotated[
         list[str] | None,
@@ -409,8 +414,6 @@ def train(
     (on a CPU). The best policy is in DIR/policy, for `quicgym evaluate --policy DIR`; curves are in
     DIR/tensorboard.
     """
-    from quicgym.agents.training_config import load_training
-
     settings = load_training(config, [*(changes or ()), *([f"device={device}"] if device else ())])
     # PyTorch's threads wait for one another for microseconds; GNU OpenMP's own limit is
     # milliseconds, in which simulations or other programs could use the core.
@@ -488,7 +491,7 @@ def trace(
 
 @app.command(
     epilog=_epilog(
-        "quicgym compare results/train/tuning-ppo results/evaluation",
+        "quicgym compare results/train/tuning-ppo-seed0 results/evaluation",
         "quicgym compare results/train/* --logdir results/compare-algorithms",
     )
 )

@@ -1,5 +1,7 @@
 """Errors that a user can mend: their text is all that the command line shows of them."""
 
+from __future__ import annotations
+
 TRAIN_PACKAGES = ("optuna", "ray", "safetensors", "stable_baselines3", "tensorboard", "torch")
 """What the extra `train` installs."""
 
@@ -25,3 +27,8 @@ class MissingExtraError(UserError, ImportError):
             f"{what}; install quicgym with the extra `train`: pip install 'quicgym[train]', or "
             "`make setup EXTRAS=dev,ns3,train` in a checkout"
         )
+        self._what = what
+
+    def __reduce__(self) -> tuple[type[MissingExtraError], tuple[str]]:
+        """As another process makes it: from what is missing, not from the whole text."""
+        return type(self), (self._what,)
