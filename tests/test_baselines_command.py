@@ -20,7 +20,7 @@ import quicgym as package
 from quicgym import load_scenario
 from quicgym.benchmarks.simulations import Job
 from quicgym.envs.result import FLOW_METRICS, METRICS
-from quicgym.envs.scenario import Flow
+from quicgym.envs.scenario import Flow, Scenario
 from quicgym.envs.simulation import ns3_version
 from quicgym.jobs import read_finished, run_jobs
 
@@ -212,7 +212,7 @@ def test_a_failing_run_is_named_and_the_others_go_on(tmp_path: Path) -> None:
     # Past the models' checks: the C++ core refuses it.
     change = {"controller": "bbr", "parameters": {"nonsense": 1.0}}
     flow = Flow.model_construct(**{**good.flows[0].__dict__, **change})
-    broken = good.model_copy(update={"flows": (flow,)})
+    broken = Scenario.model_construct(**{**good.__dict__, "flows": (flow,)})
     jobs = [
         Job(broken, "bbr", "native", 4),
         Job(good, "bbr", "native", 0),

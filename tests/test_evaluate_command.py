@@ -246,7 +246,8 @@ def test_a_failing_run_leaves_no_aggregate_over_what_is_missing(tmp_path: Path) 
     # Past the models' checks: the C++ core refuses it.
     change = {"controller": "bbr", "parameters": {"x": 1.0}}
     flow = Flow.model_construct(**{**scenario.flows[0].__dict__, **change})
-    broken = scenario.model_copy(update={"name": "broken", "flows": (*scenario.flows, flow)})
+    change = {"name": "broken", "flows": (*scenario.flows, flow)}
+    broken = Scenario.model_construct(**{**scenario.__dict__, **change})
     jobs = [
         EvaluationJob(policy, None, entry, "native", 0)
         for policy, entry in (("bbr", scenario), ("cubic", scenario), ("cubic", broken))
