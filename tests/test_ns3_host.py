@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import struct
 import threading
@@ -246,6 +247,15 @@ def test_a_rate_of_zero() -> None:
         ({"transport": TCP, "parameters": {"DelAckCount": [1, 2]}}, "DelAckCount takes one value"),
         ({"transport": TCP, "parameters": {"DelAckCount": [0.5]}}, "DelAckCount takes one value"),
         ({"transport": TCP, "parameters": {"Sack": [2]}}, "Sack takes 0 or 1"),
+        (
+            {"transport": TCP, "parameters": {"DelAckCount": [math.nan]}},
+            "DelAckCount takes one value",
+        ),
+        ({"transport": TCP, "parameters": {"SegmentSize": [0]}}, "set that"),
+        (
+            {"transport": TCP, "controller": "bbr", "parameters": {"HighGain": [0]}},
+            "'HighGain' of ns-3's TCP must be above 0",
+        ),
     ],
 )
 def test_a_flow_that_ns3_cannot_do(fields: dict[str, Any], expected: str) -> None:
