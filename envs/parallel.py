@@ -22,7 +22,7 @@ from quicgym.configs.yaml_files import closest
 from quicgym.envs.actions import choices
 from quicgym.envs.batch import INFO_COLUMNS, EpisodeBatch
 from quicgym.envs.conversion import ControllerChoice
-from quicgym.envs.episodes import RESET_OPTIONS, EpisodeSource
+from quicgym.envs.episodes import RESET_OPTIONS, EpisodeSource, ScenarioChoice
 from quicgym.envs.registration import BY_KIND
 from quicgym.envs.rewards import Reward, RewardFunction
 from quicgym.envs.scenario import Scenario, ScenarioError
@@ -135,12 +135,8 @@ class ParallelCongestionControlEnv(ParallelEnv[str, np.ndarray, Any]):
                     stacklevel=2,
                 )
         known = {key: value for key, value in (options or {}).items() if key in RESET_OPTIONS}
-        names = list(self._batch.source.agent_names(known.get("scenario")))
-        if names != self.possible_agents:
-            raise ScenarioError(
-                f"reset option 'scenario': its agents are {', '.join(names)}; give one with the "
-                f"environment's own, {', '.join(self.possible_agents)}"
-            )
+        if known.get("scenario") is not None:
+            self._check_agents(known["scenario"])
         self._batch.begin([0], [self._generator], known)
         self.agents = self._running()
         return self._observations(self.agents), self._infos(self.agents)
@@ -197,6 +193,15 @@ class ParallelCongestionControlEnv(ParallelEnv[str, np.ndarray, Any]):
     def close(self) -> None:
         """Frees the simulation; on ns3, the next one may begin in this process."""
         self._batch.close()
+
+    def _check_agents(self, scenario: ScenarioChoice) -> None:
+        """Raises ScenarioError where a scenario by option has other agents."""
+        names = list(self._batch.source.agent_names(scenario))
+        if names != self.possible_agents:
+            raise ScenarioError(
+                f"reset option 'scenario': its agents are {', '.join(names)}; give one with the "
+                f"environment's own, {', '.join(self.possible_agents)}"
+            )
 
     def _in_force(self) -> np.ndarray:
         """The action that leaves each flow as it is; one that has not started begins so."""

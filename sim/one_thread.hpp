@@ -28,15 +28,20 @@ public:
         Use(const Use&) = delete;
         Use& operator=(const Use&) = delete;
 
-        // For calls that must not happen within another one.
-        Use& alone() {
-            if (!is_first_) throw std::runtime_error("called from within its own call");
-            return *this;
-        }
+    protected:
+        bool is_first() const { return is_first_; }
 
     private:
         OneThread& owner_;
         bool is_first_;
+    };
+
+    // For calls that must not happen within another one.
+    class Alone : public Use {
+    public:
+        explicit Alone(OneThread& owner) : Use(owner) {
+            if (!is_first()) throw std::runtime_error("called from within its own call");
+        }
     };
 
 private:

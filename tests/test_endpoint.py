@@ -270,10 +270,9 @@ class Interrupted(Pair):
         super().__init__(flow, mark=self._mark)
 
     def _mark(self, index):
-        return self.now >= self.end and self.mark_next and not self._unmark()
-
-    def _unmark(self):
-        self.mark_next = False
+        marks = self.mark_next and self.now >= self.end
+        self.mark_next = self.mark_next and not marks
+        return marks
 
     def _drain(self, endpoint, direction):
         self.drop = lambda way, *_: way == "data" and self.start <= self.now < self.end

@@ -154,8 +154,7 @@ void bind_environment(nb::module_& module) {
             "reset",
             [](Batch& batch, const std::vector<std::size_t>& indices,
                const std::vector<const Scenario*>& scenarios, const std::vector<Plan>& plans) {
-                OneThread::Use use(batch.one_thread());
-                use.alone();
+                const OneThread::Alone use(batch.one_thread());
                 batch.reset(indices, scenarios, plans);
             },
             nb::arg("indices"), nb::arg("scenarios"), nb::arg("plans"),
@@ -163,16 +162,14 @@ void bind_environment(nb::module_& module) {
         .def(
             "step",
             [](Batch& batch) {
-                OneThread::Use use(batch.one_thread());
-                use.alone();
+                const OneThread::Alone use(batch.one_thread());
                 batch.step();
             },
             nb::call_guard<nb::gil_scoped_release>())
         .def(
             "close",
             [](Batch& batch, std::size_t index) {
-                OneThread::Use use(batch.one_thread());
-                use.alone();
+                const OneThread::Alone use(batch.one_thread());
                 batch.close(index);
             },
             nb::arg("simulation"))

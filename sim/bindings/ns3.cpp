@@ -15,8 +15,7 @@ NB_MODULE(_ns3, module) {
         .def(
             "close",
             [](ns3_host::Ns3Simulation& host) {
-                OneThread::Use use(host.one_thread());
-                use.alone();
+                const OneThread::Alone use(host.one_thread());
                 host.close();
             },
             "Writes what is left of output files and lets the next ns-3 simulation of this process begin.");

@@ -98,8 +98,7 @@ nb::class_<Host> bind_simulation(nb::module_& module, const char* name) {
         .def(
             "run_until",
             [](Host& host, Time until) {
-                OneThread::Use use(host.one_thread());
-                use.alone();
+                const OneThread::Alone use(host.one_thread());
                 host.run_until(until);
             },
             nb::arg("until"), nb::call_guard<nb::gil_scoped_release>())
