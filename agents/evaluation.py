@@ -8,8 +8,9 @@ docs/evaluation.md explains what the summary has.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from quicgym.agents.evaluation_jobs import EvaluationJob, make_jobs
 from quicgym.agents.policies import Policy, kind_of
 from quicgym.agents.rollout import METRICS, play_all
 from quicgym.agents.run_folders import series_path
-from quicgym.agents.statistics import Bootstrap
+from quicgym.agents.statistics import Bootstrap, Estimate
 from quicgym.agents.whole_files import write_whole
 from quicgym.envs.distributions import Distribution, SuiteEntry, episodes_of, load_suite
 from quicgym.envs.rewards import Reward
@@ -220,66 +221,69 @@ def summarize(
     names = [scenario.name for scenario in scenarios]
     scores = scores_of(runs, policies, names, seeds)
     complete = [index for index in range(len(policies)) if np.isfinite(scores[index]).all()]
-    bootstrap = Bootstrap(scores[complete]) if complete else None
     places = {policies[index]: place for place, index in enumerate(complete)}
+    bootstrap = Bootstrap(scores[complete]) if complete else None
     shares = _level_shares(scores, policies)
     grouped = _table(runs, policies, names, seeds)[list(METRICS)].groupby(level=[0, 1], sort=False)
-    means: dict[tuple[str, str], dict[str, float]] = grouped.mean().to_dict("index")  # type: ignore[assignment]
-    counts = grouped.count()["reward"]
-    deviations = grouped["reward"].agg(_deviation)
-    entries: list[dict[str, Any]] = []
+    rows = grouped.mean()
+    rows["seeds"] = grouped["reward"].count()
+    rows["reward_std"] = grouped["reward"].agg(_deviation)
+    entries = []
     for policy in policies:
-        place = places.get(policy)
-        estimate = None
-        if bootstrap is not None and place is not None:
-            estimate = bootstrap.interquartile_mean(place)
-        entries.append(
-            {
-                "policy": policy,
-                "kind": kind_of(policy),
-                "iqm_reward": estimate.value if estimate else None,
-                "iqm_low": estimate.low if estimate else None,
-                "iqm_high": estimate.high if estimate else None,
-                "level_share": shares.get(policy),
-                "mean": _mean_over(means[policy, name] for name in names) if estimate else None,
-                "scenarios": [
-                    {
-                        "scenario": name,
-                        "seeds": int(counts[policy, name]),
-                        **{metric: _number(value) for metric, value in means[policy, name].items()},
-                        "reward_std": _number(deviations[policy, name]),
-                    }
-                    for name in names
-                ],
-            }
+        estimate = (
+            bootstrap.interquartile_mean(places[policy]) if bootstrap and policy in places else None
         )
+        entries.append(_entry(policy, estimate, shares.get(policy), pd.DataFrame(rows.loc[policy])))
     # Best first, in the order given where two are equal, those without an aggregate last.
     entries.sort(key=lambda entry: (entry["iqm_reward"] is None, -(entry["iqm_reward"] or 0.0)))
     ranked = [entry["policy"] for entry in entries if entry["policy"] in places]
-    differences = []
-    for index, first in enumerate(ranked):
-        for second in ranked[index + 1 :]:
-            assert bootstrap is not None
-            pair = places[first], places[second]
-            difference = bootstrap.difference(*pair)
-            probability = bootstrap.probability_of_improvement(*pair)
-            differences.append(
-                {
-                    "a": first,
-                    "b": second,
-                    "iqm_difference": difference.value,
-                    "low": difference.low,
-                    "high": difference.high,
-                    "probability_of_improvement": probability.value,
-                    "probability_low": probability.low,
-                    "probability_high": probability.high,
-                }
-            )
+    differences = [
+        {"a": first, "b": second, **_difference(bootstrap, places[first], places[second])}
+        for first, second in combinations(ranked, 2)
+        if bootstrap
+    ]
     missing = [
         {"policy": policies[p], "scenario": names[s], "seed": int(seed)}
         for p, s, seed in np.argwhere(~np.isfinite(scores))
     ]
     return {"policies": entries, "differences": differences, "missing": missing}
+
+
+def _entry(
+    policy: str, estimate: Estimate | None, level_share: float | None, rows: pd.DataFrame
+) -> dict[str, Any]:
+    """What evaluation.json says of a policy; `rows` are its means in each scenario."""
+    metrics = list(METRICS)
+    return {
+        "policy": policy,
+        "kind": kind_of(policy),
+        "iqm_reward": estimate.value if estimate else None,
+        "iqm_low": estimate.low if estimate else None,
+        "iqm_high": estimate.high if estimate else None,
+        "level_share": level_share,
+        "mean": _numbers(rows[metrics].mean()) if estimate else None,
+        "scenarios": [
+            {
+                "scenario": name,
+                "seeds": int(row["seeds"]),
+                **_numbers(row[[*metrics, "reward_std"]]),
+            }
+            for name, row in rows.iterrows()
+        ],
+    }
+
+
+def _difference(bootstrap: Bootstrap, first: int, second: int) -> dict[str, float | None]:
+    difference = bootstrap.difference(first, second)
+    probability = bootstrap.probability_of_improvement(first, second)
+    return {
+        "iqm_difference": difference.value,
+        "low": difference.low,
+        "high": difference.high,
+        "probability_of_improvement": probability.value,
+        "probability_low": probability.low,
+        "probability_high": probability.high,
+    }
 
 
 def is_level(reward: np.ndarray | float, best: np.ndarray | float) -> np.ndarray:
@@ -321,10 +325,8 @@ def _deviation(values: pd.Series) -> float:
     return float(there.std())
 
 
-def _mean_over(scenarios: Iterable[dict[str, float]]) -> dict[str, float | None]:
-    """The mean of each metric over the scenarios that have it."""
-    return {str(name): _number(value) for name, value in pd.DataFrame(scenarios).mean().items()}
-
-
-def _number(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
+def _numbers(values: pd.Series) -> dict[str, float | None]:
+    """JSON has no nan."""
+    return {
+        str(name): float(value) if np.isfinite(value) else None for name, value in values.items()
+    }

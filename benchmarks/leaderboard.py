@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -100,51 +101,18 @@ def leaderboard(
     """Evaluate the leaderboard's policies and write its page."""
     entries = load_entries(policies)
     workers = jobs or os.cpu_count() or 1
-    for known in engine or ():
+    sections = []
+    for known in dict.fromkeys(engine or ENGINES):
         check_engine(known)
-    sections = [
-        (name, known, ns3_seeds if known == "ns3" else seeds)
-        for known in dict.fromkeys(engine or ENGINES)
-        for name in dict.fromkeys(suite or SUITES)
-    ]
-    chosen = {
-        known: [entry for entry in entries if known in entry.engines] for known in ("native", "ns3")
-    }
-    choices = {known: [entry.policy for entry in chosen[known]] for known in chosen}
-    wanted = [
-        make_jobs(choices[known], load_suite(name), count, engine=known)
-        for name, known, count in sections
-    ]
-    for known in dict.fromkeys(known for _, known, _ in sections):
-        if not chosen[known]:
+        chosen = [entry for entry in entries if known in entry.engines]
+        if not chosen:
             raise LeaderboardError(f"{policies}: no policy has {known} among its engines")
-    folders = [results / f"{Path(name).stem}-{known}" for name, known, _ in sections]
-    titles = [f"{name}, {ENGINES[known]}" for name, known, _ in sections]
-    _announce(dict(zip(titles, wanted, strict=True)), folders if resume else [], workers)
-    documents: list[dict[str, Any]] = []
-    for (name, known, count), folder, title in zip(sections, folders, titles, strict=True):
-        say(title)
-        evaluation = evaluate(
-            choices[known],
-            name,
-            count,
-            folder,
-            engine=known,
-            workers=workers,
-            resume=resume,
-            keep_series=False,
-            command=evaluate_command(name, known, count, chosen[known]),
-        )
-        if evaluation is None:
-            raise typer.Exit(2)
-        report_failures(evaluation.outcome.failures)
-        if evaluation.document is None:
-            report_interruption(
-                evaluation.outcome, evaluation.jobs, folder, _command(), resumed=resume
-            )
-            raise typer.Exit(130)
-        report_missing(evaluation.document)
-        documents.append(evaluation.document)
+        count = ns3_seeds if known == "ns3" else seeds
+        sections += [
+            _Section(name, known, count, chosen, results) for name in dict.fromkeys(suite or SUITES)
+        ]
+    _announce(sections, workers, resume)
+    documents = [section.evaluate(workers, resume) for section in sections]
     if any(document["missing"] for document in documents):
         say(f"{out} is not written, because runs are missing")
         raise typer.Exit(1)
@@ -162,9 +130,69 @@ def leaderboard(
     say(f"the leaderboard is {out}; its evaluations are in {results}")
 
 
-def _announce(wanted: dict[str, list[EvaluationJob]], kept_in: list[Path], workers: int) -> None:
+@dataclass(frozen=True)
+class _Section:
+    """A suite on an engine: an evaluation of its own, and a section of the page.
+
+    Attributes:
+        suite: As `load_suite` takes it.
+        engine: "native" or "ns3".
+        seeds: How many.
+        entries: The policies that this engine runs.
+        results: The folder in which the evaluation has its own.
+    """
+
+    suite: str
+    engine: str
+    seeds: int
+    entries: list[Entry]
+    results: Path
+
+    @property
+    def title(self) -> str:
+        return f"{self.suite}, {ENGINES[self.engine]}"
+
+    @property
+    def folder(self) -> Path:
+        return self.results / f"{Path(self.suite).stem}-{self.engine}"
+
+    @property
+    def policies(self) -> list[str]:
+        return [entry.policy for entry in self.entries]
+
+    def jobs(self) -> list[EvaluationJob]:
+        return make_jobs(self.policies, load_suite(self.suite), self.seeds, engine=self.engine)
+
+    def evaluate(self, workers: int, resume: bool) -> dict[str, Any]:
+        """Returns what `quicgym.agents.evaluation` sums it up to; ends where it was interrupted."""
+        say(self.title)
+        evaluation = evaluate(
+            self.policies,
+            self.suite,
+            self.seeds,
+            self.folder,
+            engine=self.engine,
+            workers=workers,
+            resume=resume,
+            keep_series=False,
+            command=evaluate_command(self.suite, self.engine, self.seeds, self.entries),
+        )
+        if evaluation is None:
+            raise typer.Exit(2)
+        report_failures(evaluation.outcome.failures)
+        if evaluation.document is None:
+            report_interruption(
+                evaluation.outcome, evaluation.jobs, self.folder, _command(), resumed=resume
+            )
+            raise typer.Exit(130)
+        report_missing(evaluation.document)
+        return evaluation.document
+
+
+def _announce(sections: list[_Section], workers: int, resume: bool) -> None:
     """Says how long it will take."""
-    kept = {key for folder in kept_in for key in read_finished(folder)}
+    wanted = {section.title: section.jobs() for section in sections}
+    kept = {key for section in sections if resume for key in read_finished(section.folder)}
     estimate = Estimate()
     say(f"{sum(map(len, wanted.values()))} episodes with {workers} processes:")
     for title, jobs in wanted.items():
