@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -23,7 +24,7 @@ from rich.table import Table
 
 from quicgym.agents.evaluation import is_level
 from quicgym.agents.policies import BASELINES, Decisions, Policy, find_policy
-from quicgym.agents.rollout import play_all
+from quicgym.agents.rollout import play, play_all
 from quicgym.console import progress_bar, wide_console
 from quicgym.controllers import switching_members
 from quicgym.envs.distributions import load_suite
@@ -98,23 +99,34 @@ def rewards(
         )
 
 
+def _cells(scenarios: Sequence[Scenario], seeds: int) -> list[tuple[Scenario, int]]:
+    return [(scenario, seed) for scenario in scenarios for seed in range(seeds)]
+
+
 def played(policy: Policy, scenarios: Sequence[Scenario], seeds: int) -> np.ndarray:
     """Returns what a policy earns, of shape (scenarios, seeds)."""
-    cells = [(scenario, seed) for scenario in scenarios for seed in range(seeds)]
-    episodes = play_all(policy, cells, threads=os.cpu_count() or 1)
+    episodes = play_all(policy, _cells(scenarios, seeds), threads=os.cpu_count() or 1)
     earned = [episode.metrics["reward"] for episode in episodes]
     return np.array(earned).reshape(len(scenarios), seeds)
 
 
-def rewards_of_windows(scenarios: Sequence[Scenario], seeds: int) -> np.ndarray:
-    """Returns what each fixed window earns, of shape (windows, scenarios, seeds)."""
-    table = np.zeros((len(WINDOWS), len(scenarios), seeds))
-    with progress_bar(TextColumn("fixed windows")) as progress:
-        for column, scenario in enumerate(progress.track(scenarios, description="")):
-            for row, window_bytes in enumerate(fair_window_bytes(scenario) * 2.0**WINDOWS):
-                policy = find_policy(f"guided:window_bytes={window_bytes:.0f}")
-                table[row, column] = played(policy, [scenario], seeds)
-    return table
+def rewards_of_windows(cells: Sequence[tuple[Scenario, int]]) -> np.ndarray:
+    """Returns what each of WINDOWS earns for each scenario and seed, of shape (windows, cells)."""
+
+    def column(cell: tuple[Scenario, int]) -> list[float | None]:
+        scenario, seed = cell
+        names = [
+            f"guided:window_bytes={window_bytes:.0f}"
+            for window_bytes in fair_window_bytes(scenario) * 2.0**WINDOWS
+        ]
+        return [play(find_policy(name), scenario, seed=seed).metrics["reward"] for name in names]
+
+    with (
+        ThreadPoolExecutor(os.cpu_count()) as pool,
+        progress_bar(TextColumn("windows")) as progress,
+    ):
+        columns = progress.track(pool.map(column, cells), total=len(cells), description="")
+        return np.array(list(columns)).T
 
 
 def chosen(earned: np.ndarray, by: np.ndarray, best: np.ndarray) -> tuple[float, float]:
@@ -130,7 +142,9 @@ def chosen(earned: np.ndarray, by: np.ndarray, best: np.ndarray) -> tuple[float,
 
 
 def choices(
-    seeds: Annotated[int, typer.Option(min=2, help="Of each scenario; an even number.")] = 10,
+    seeds: Annotated[
+        int, typer.Option(min=2, help="Of each scenario; one half chooses for the other.")
+    ] = 10,
     paths: Annotated[int, typer.Option(min=1, help="Nearby ones of each scenario.")] = 3,
 ) -> None:
     """Print how often a choice that knows more than a policy can is level with the best."""
@@ -144,7 +158,7 @@ def choices(
         title = f"nearby paths {copy + 1} of {paths}"
         near.append(rewards(baselines, others, seeds, title).mean(axis=2))
     begun = rewards([Begun(name) for name in switching_members()], suite, seeds, "after 5 s")
-    windows = rewards_of_windows(suite, seeds)
+    windows = rewards_of_windows(_cells(suite, seeds)).reshape(len(WINDOWS), len(suite), seeds)
 
     halves = [slice(0, seeds // 2), slice(seeds // 2, seeds)]
     best = own.mean(axis=2).max(axis=0)

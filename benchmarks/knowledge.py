@@ -5,8 +5,9 @@
 `quicgym.benchmarks.choices` looks at the very path that it chooses for, with other seeds. Here the
 choice is told what the path is: its rate, RTT, queue, loss and rate changes, and the number, kinds,
 starts and RTTs of the other flows. What that means for each policy it has to learn from other
-paths. A policy that only observes knows less. What hindsight earns above this choice is particular
-to a path, down to its milliseconds: nothing that is learned on other paths brings it.
+paths. It chooses among the baselines, among windows that never change, or among all of these. A
+policy that only observes knows less. What hindsight earns above this choice is particular to a
+path, down to its milliseconds: nothing that is learned on other paths brings it.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from torch import nn
 from quicgym.agents.evaluation import is_level
 from quicgym.agents.policies import BASELINES, find_policy
 from quicgym.agents.rollout import play_all
+from quicgym.benchmarks.choices import rewards_of_windows
 from quicgym.console import progress_bar, wide_console
 from quicgym.envs.distributions import episodes_of, load_distribution, load_suite
 from quicgym.envs.fair_share import fair_window_bytes
@@ -131,7 +133,7 @@ def knowledge(
 ) -> None:
     """Print what a choice earns that is told its path, beside single policies and hindsight."""
     cells = episodes_of(load_suite(PATHS), paths)
-    earned = rewards(cells)
+    earned = np.concatenate([rewards(cells), rewards_of_windows(cells)])
     known = np.array([facts(scenario) for scenario, _ in cells])
     best = earned[: len(BASELINES)].max(axis=0)
 
@@ -151,11 +153,17 @@ def knowledge(
 
     for name in ("ibcca", LEARNED):
         add(name, POLICIES.index(name))
-    among = {"the baselines": len(BASELINES), f"them and {LEARNED}": len(POLICIES)}
-    for row, count in among.items():
-        add(f"told the path, among {row}", choices_on_others(known, earned[:count]))
-    for row, count in among.items():
-        add(f"hindsight, among {row}", earned[:count].argmax(axis=0))
+    rows = np.arange(len(earned))
+    among = {
+        "the baselines": rows[: len(BASELINES)],
+        f"the baselines and {LEARNED}": rows[: len(POLICIES)],
+        "fixed windows": rows[len(POLICIES) :],
+        "all of these": rows,
+    }
+    for name, group in among.items():
+        add(f"told the path, among {name}", group[choices_on_others(known, earned[group])])
+    for name, group in among.items():
+        add(f"hindsight, among {name}", group[earned[group].argmax(axis=0)])
     wide_console().print(table)
 
 

@@ -28,6 +28,16 @@ def test_a_nearby_path_differs_by_1_percent_at_most():
             assert two == pytest.approx(one, rel=0.01)
 
 
+def test_a_nearby_path_that_changes_its_rate_is_as_much_faster_afterwards():
+    random = np.random.default_rng(1)
+    changing = [path for path in load_suite("heldout") if path.bottleneck.rate_schedule]
+    for scenario in changing:
+        link, other = scenario.bottleneck, choices.nearby(scenario, random).bottleneck
+        for one, two in zip(link.rate_schedule, other.rate_schedule, strict=True):
+            assert two.at_s == one.at_s
+            assert two.rate_mbps / one.rate_mbps == pytest.approx(other.rate_mbps / link.rate_mbps)
+
+
 def test_the_first_5_s_are_ibccas():
     scenario = helper.scenario(
         duration_s=7.0, flow_list=(Flow(name="agent"), Flow(name="other", controller="cubic"))
@@ -44,9 +54,9 @@ def test_the_first_5_s_are_ibccas():
 def test_a_fixed_window_is_a_power_of_2_of_the_fair_share():
     # Alone and below a BDP the throughput is in proportion, or less, for ACKs are delayed.
     alone = helper.scenario(duration_s=6.0, loss=0, flow_list=(Flow(name="agent"),))
-    earned = choices.rewards_of_windows([alone], 2)
-    assert earned.shape == (len(choices.WINDOWS), 1, 2)
-    by_window = dict(zip(choices.WINDOWS.tolist(), earned.mean(axis=(1, 2)), strict=True))
+    earned = choices.rewards_of_windows([(alone, 0), (alone, 1)])
+    assert earned.shape == (len(choices.WINDOWS), 2)
+    by_window = dict(zip(choices.WINDOWS.tolist(), earned.mean(axis=1), strict=True))
     assert 0.5 * 2**-2.5 < by_window[-2.5] < 2**-2.5
     assert 0.7 * 2**-1.0 < by_window[-1.0] < 2**-1.0
     assert by_window[0.5] > 0.9 > by_window[3.0]
@@ -67,3 +77,20 @@ def test_the_command_prints_a_row_for_each_choice(monkeypatch, capsys):
     rows = [line for line in capsys.readouterr().out.splitlines() if "│" in line]
     assert len(rows) == 6
     assert "100" in rows[0] and "nothing: ibcca everywhere" in rows[-1]
+
+
+def test_other_seeds_choose_and_not_those_that_are_counted(monkeypatch, capsys):
+    # Each seed has another best policy, so that what the others choose is not the best.
+    def rewards(policies, scenarios, seeds, title):
+        table = np.zeros((len(policies), len(scenarios), seeds))
+        table[0, :, 0] = table[1, :, 1] = 1.0
+        return table
+
+    windows = rewards(choices.WINDOWS, [None], 2, "")
+    monkeypatch.setattr(choices, "SUITE", "ebcc-single")
+    monkeypatch.setattr(choices, "rewards", rewards)
+    monkeypatch.setattr(choices, "rewards_of_windows", lambda cells: windows.reshape(-1, 2))
+    choices.choices(seeds=2, paths=1)
+    rows = [line for line in capsys.readouterr().out.splitlines() if "other seeds" in line]
+    assert len(rows) == 3
+    assert all(row.replace("│", " ").split()[-2:] == ["0", "0.0000"] for row in rows)
