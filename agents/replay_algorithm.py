@@ -121,7 +121,8 @@ class ReplayAlgorithm(BaseAlgorithm):
             random = np.random.default_rng(np.random.randint(2**31, size=4))
             rewards = np.concatenate(list(self._collect(random)))
             callback.update_locals({"rewards": rewards})
-            callback.on_step()
+            if not callback.on_step():
+                break
             callback.on_rollout_end()
             # As Stable-Baselines3 does: what the update records is for the callback to see first.
             self.logger.dump(self.num_timesteps)

@@ -34,7 +34,7 @@ struct AckEvent {
     Time largest_acked_sent_time = 0;   // send time of the largest newly acknowledged packet
     std::uint64_t delivered_bytes = 0;  // total acknowledged on the connection so far
     std::uint64_t newly_acked_bytes = 0;
-    std::uint64_t newly_lost_bytes = 0;
+    std::uint64_t newly_lost_bytes = 0;  // as this ACK frame shows; the loss timer's are for on_loss alone
     std::uint64_t prior_in_flight_bytes = 0;  // before this ACK frame
     std::uint64_t in_flight_bytes = 0;        // after it
     std::uint64_t blocked_events = 0;         // so far: send buffer full, or DATA_BLOCKED sent (RFC 9000 4.1)

@@ -12,7 +12,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,12 +22,13 @@ import pytest
 import yaml
 from conftest import Command
 
-from quicgym import ScenarioError, controllers, load_scenario
-from quicgym.agents.evaluation import evaluate, summarize
+from quicgym import ScenarioError, _core, controllers, load_scenario
+from quicgym.agents.evaluation import evaluate, evaluate_here, summarize
 from quicgym.agents.evaluation_jobs import EvaluationJob, make_jobs
 from quicgym.agents.policies import BASELINES, STEERED, find_policy, kind_of
 from quicgym.agents.rollout import METRICS, play
 from quicgym.agents.run_folders import read_runs, read_series, series_path
+from quicgym.agents.statistics import Bootstrap
 from quicgym.benchmarks.evaluate import notable_differences
 from quicgym.cli import main
 from quicgym.console import wide_console
@@ -290,6 +293,91 @@ def test_failed_runs_are_named_the_rest_is_kept_and_resume_mends(
     assert len(read_finished(tmp_path / "out")) == 8
 
 
+def test_the_key_of_an_episode_is_all_that_its_result_depends_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scenario = load_scenario("ebcc-single")
+    job = EvaluationJob("bbr", None, scenario, "native", 0)
+    shorter = scenario.model_copy(update={"duration_s": 3.0})
+    changes: list[dict[str, Any]] = [
+        {},
+        {"policy": "cubic"},
+        {"fingerprint": "0123"},
+        {"scenario": shorter},
+        {"engine": "ns3"},
+        {"seed": 1},
+        {"reward": Reward("power")},
+    ]
+    keys = [replace(job, **change).key for change in changes]
+    assert replace(job, series_file=Path("kept.parquet"), trust_zip=True).key == job.key
+    monkeypatch.setattr(_core, "commit", "0123abcd")
+    keys.append(replace(job).key)
+    assert len(set(keys)) == len(keys) == 8
+
+
+def test_without_time_series_there_is_no_folder_of_them(suite: Path, tmp_path: Path) -> None:
+    names = {}
+    for keep in (True, False):
+        folder = tmp_path / f"keep-{keep}"
+        evaluate(["cubic"], suite, 1, folder, keep_series=keep)
+        names[keep] = {path.name for path in folder.iterdir()}
+    assert names[True] - names[False] == {"series"}
+
+
+def test_the_document_names_the_distributions_of_a_suite(suite: Path, tmp_path: Path) -> None:
+    drawn = tmp_path / "drawn.yaml"
+    own = load_distribution("single").model_copy(update={"duration_s": 1.0, "name": "own"})
+    drawn.write_text(yaml.safe_dump(own.model_dump(mode="json", exclude_none=True)))
+    for entries, expected in ((drawn, ["own"]), (suite, [])):
+        evaluation = evaluate(["cubic"], entries, 1, tmp_path / entries.stem, keep_series=False)
+        assert evaluation is not None and evaluation.document is not None
+        assert evaluation.document["distributions"] == expected
+
+
+def test_a_policy_that_is_evaluated_here_earns_the_reward_that_is_asked_for(
+    suite: Path, tmp_path: Path
+) -> None:
+    policy, power = find_policy("cubic"), Reward("power")
+    evaluate_here(policy, str(suite), 1, tmp_path / "out", reward=power, threads=1, command="c")
+    frame = pd.read_parquet(tmp_path / "out/results.parquet")
+    scenario = load_scenario("ebcc-flows-3").model_copy(update={"duration_s": 2.0})
+    expected = play(policy, scenario, reward=power).metrics["reward"]
+    assert frame["reward"][0] == expected != play(policy, scenario).metrics["reward"]
+    document = json.loads((tmp_path / "out/evaluation.json").read_text())
+    assert document["reward"]["name"] == "power" and document["seeds"] == [0]
+
+
+def test_two_scenarios_of_one_name_are_refused() -> None:
+    scenario = load_scenario("ebcc-single")
+    with pytest.raises(ScenarioError, match="two of the scenarios have the name 'ebcc-single'"):
+        make_jobs(["bbr"], [scenario, scenario.model_copy(update={"duration_s": 2.0})], 1)
+
+
+def test_a_difference_has_the_intervals_of_the_bootstrap() -> None:
+    random = np.random.default_rng(1)
+    scores = random.normal(size=(2, 3, 5)) + [[[0.3]], [[0.0]]]
+    names = ["ebcc-single", "ebcc-flows-3", "ebcc-flows-5"]
+    rewards = {name: rows.tolist() for name, rows in zip(("bbr", "cubic"), scores, strict=True)}
+    scenarios = [load_scenario(name) for name in names]
+    (found,) = summarize(runs_of(rewards, names), list(rewards), scenarios, 5)["differences"]
+    first, second = (list(rewards).index(found[side]) for side in "ab")
+    bootstrap = Bootstrap(scores)
+    difference = bootstrap.difference(first, second)
+    probability = bootstrap.probability_of_improvement(first, second)
+    assert found == {
+        "a": found["a"],
+        "b": found["b"],
+        "iqm_difference": difference.value,
+        "low": difference.low,
+        "high": difference.high,
+        "probability_of_improvement": probability.value,
+        "probability_low": probability.low,
+        "probability_high": probability.high,
+    }
+    assert probability.low is not None and probability.high is not None
+    assert probability.low < probability.value < probability.high
+
+
 def test_aggregates_and_who_is_level() -> None:
     names = ["ebcc-flows-3", "ebcc-single", "high-latency"]
     scenarios = [load_scenario(name) for name in names]
@@ -391,8 +479,6 @@ def learned(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.train
-@needs_train
 def _session(leader: int) -> set[int]:
     """The processes of a session that are running."""
     found = set()
@@ -469,12 +555,12 @@ def test_tables_are_as_wide_as_their_numbers_on_any_terminal(
     assert wide_console().width == 300
 
 
+@pytest.mark.train
+@needs_train
 def test_a_learned_policy_s_weights_are_part_of_the_key(learned: Path) -> None:
     scenario = load_scenario("ebcc-flows-3").model_copy(update={"duration_s": 2.0})
     (job,) = make_jobs([str(learned)], [scenario], 1)
     assert job.run()["reward"] == play(find_policy(str(learned)), scenario).metrics["reward"]
-    from dataclasses import replace
-
     import torch
 
     from quicgym.agents.learned import save_policy
@@ -487,6 +573,19 @@ def test_a_learned_policy_s_weights_are_part_of_the_key(learned: Path) -> None:
     save_policy(learned, policy, Architecture(), {"seed": 0})
     (changed,) = make_jobs([str(learned)], [scenario], 1)
     assert changed.key != job.key
+
+
+@pytest.mark.train
+@needs_train
+def test_a_policy_whose_files_change_during_the_evaluation_is_refused(learned: Path) -> None:
+    from quicgym.agents.learned import save_policy
+    from quicgym.agents.networks import Architecture
+
+    scenario = load_scenario("ebcc-single").model_copy(update={"duration_s": 2.0})
+    (job,) = make_jobs([str(learned)], [scenario], 1)
+    save_policy(learned, find_policy(str(learned)), Architecture(), {"seed": 1})
+    with pytest.raises(ScenarioError, match="mine.json: its files changed during the evaluation"):
+        job.run()
 
 
 @pytest.mark.train

@@ -107,6 +107,76 @@ def test_the_update_raises_the_probability_of_what_went_better():
     assert change[better].mean() > change[worse].mean() + 1e-3
 
 
+def test_the_learning_rate_follows_its_schedule():
+    model = learned(make(learning_rate=lambda remaining: 1e-3 * remaining), 480)
+    assert model.num_timesteps == 480  # in two iterations
+    assert model.policy.optimizer.param_groups[0]["lr"] == pytest.approx(0.5e-3)
+
+
+def test_a_callback_can_end_the_training():
+    from stable_baselines3.common.callbacks import BaseCallback
+
+    class SecondStep(BaseCallback):
+        def _on_step(self):
+            return self.n_calls < 2
+
+    model = make()
+    model.learn(10**9, callback=SecondStep())
+    assert model.num_timesteps == 480 and model._n_updates == 2  # of two epochs after the first
+
+
+def flattened(model):
+    import torch
+
+    return torch.cat([weights.detach().flatten() for weights in model.policy.parameters()])
+
+
+def test_what_has_become_likely_enough_is_not_made_likelier():
+    import torch
+
+    model = silent(make(n_epochs=1))
+    _, decisions = collected(model)
+    moved = decisions.log_probabilities - 1  # so that all are e times as probable now
+    better, worse = torch.ones_like(moved), -torch.ones_like(moved)
+    before = flattened(model)
+    model._decisions = decisions._replace(log_probabilities=moved, advantages=better)
+    model._train()
+    assert torch.equal(flattened(model), before)
+    model._decisions = decisions._replace(log_probabilities=moved, advantages=worse)
+    model._train()
+    assert not torch.equal(flattened(model), before)
+
+
+def test_entropy_is_rewarded():
+    import torch
+
+    model = silent(make(n_epochs=1, ent_coef=10.0, learning_rate=1e-2))
+    with torch.no_grad():
+        model.policy.action_net.bias[0] = 2.0
+    _, decisions = collected(model)
+    before = model._distribution(decisions.condensed).entropy().mean()
+    model._train()
+    assert model._distribution(decisions.condensed).entropy().mean() > before + 0.01
+
+
+def test_an_iteration_is_learned_from_as_often_as_asked():
+    model = make(n_epochs=3)
+    batches = []
+    train_on = model._distribution
+    model._distribution = lambda condensed: batches.append(len(condensed)) or train_on(condensed)
+    _, decisions = collected(model)
+    batches.clear()
+    silent(model)._train()
+    assert sum(batches) == 3 * len(decisions.condensed)
+    assert max(batches) == 64 and model._n_updates == 3
+
+
+def test_advantages_have_one_scale_in_every_iteration():
+    _, decisions = collected(make(paths=8, replays=4))
+    assert decisions.advantages.std() == pytest.approx(1, abs=0.1)
+    assert decisions.advantages.abs().max() <= 4
+
+
 def test_it_learns_to_fill_the_path_and_no_more():
     model = make(16, paths=4, replays=8, n_epochs=4, batch_size=256, learning_rate=3e-3, gamma=0.9)
     untrained, _ = collected(model)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import quicgym
@@ -18,6 +18,7 @@ def test_jain_of_known_shares() -> None:
     assert jain([0, 0]) is None
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(0.001, 1e6), min_size=1, max_size=20))
 def test_jain_is_between_one_over_n_and_one(values: list[float]) -> None:
     index = jain(values)
@@ -87,6 +88,22 @@ def test_pandas_view(three_flows: Result) -> None:
     assert queue["packets"].max() == 100
     with pytest.raises(ValueError, match="no flow 'flow-9'"):
         three_flows.trace("flow-9")
+
+
+def test_a_trace_in_pandas_is_the_simulation_s_in_the_units_of_its_columns() -> None:
+    with Simulation("ebcc-single", controllers="bbr", trace_interval_ms=50) as simulation:
+        simulation.run_until(5)
+        rows = simulation.trace(0)
+        trace = Result(simulation).trace()
+    for column, name, factor in (
+        ("time_s", "time", 1e-9),
+        ("pacing_rate_mbps", "pacing_rate", 8e-6),
+        ("rtt_ms", "rtt", 1e-6),
+        ("smoothed_rtt_ms", "smoothed_rtt", 1e-6),
+    ):
+        assert trace[column].to_numpy() == pytest.approx(rows[name] * factor), column
+    for name in ("window", "in_flight", "sent", "delivered", "lost", "received"):
+        assert (trace[f"{name}_bytes"] == rows[f"{name}_bytes"]).all(), name
 
 
 def test_a_result_is_json(three_flows: Result) -> None:
