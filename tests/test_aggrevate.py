@@ -116,6 +116,44 @@ def test_a_part_of_the_decisions_is_kept_and_all_are_counted():
     assert 0.15 < len(part.observations) / len(whole.observations) < 0.35
 
 
+def test_an_untrained_policy_takes_a_window_that_becomes_smaller():
+    model = make()
+    greedy = model._greedy(np.zeros_like(model._batch.observations))
+    assert {WINDOW_EXPONENTS[choice] for choice in greedy} == {-0.125}
+
+
+@pytest.mark.parametrize(("exploration", "fewest", "most"), [(0.0, 1, 1), (1.0, 8, 13)])
+def test_some_episodes_stray_from_the_policy_s_choices(exploration, fewest, most):
+    model = learned(make(kept=1.0, exploration=exploration), 1)
+    last = model.observations[:, -len(WINDOW_EXPONENTS) :]
+    chosen = last[last.sum(dim=1) == 1].argmax(dim=1)
+    assert fewest <= len(set(chosen.tolist())) <= most
+
+
+def test_visits_are_on_the_paths_that_were_played_with_seeds_of_their_own():
+    model = make()
+    played, worth = [], []
+    play, worth_of = model._play, model._worth
+
+    def remember(episodes, decide):
+        played.append(list(episodes))
+        return play(episodes, decide)
+
+    def remember_path(fixed, path, times_s):
+        worth.append(path)
+        return worth_of(fixed, path, times_s)
+
+    model._play, model._worth = remember, remember_path
+    model._kept = 1.0
+    list(model._collect(np.random.default_rng(1)))
+    fixed, visits = played
+    on_each_path = [path.scenario for path in fixed[::5] for _ in range(2)]
+    assert [visit.scenario for visit in visits] == on_each_path
+    seeds = {visit.seed for visit in visits}
+    assert len(seeds) == 8 and not seeds & {path.seed for path in fixed}
+    assert worth[0][-8:].tolist() == [0, 0, 1, 1, 2, 2, 3, 3]  # of the last decision, all visits
+
+
 def test_it_learns_to_fill_the_path_and_no_more():
     model = make(16, paths=8, n_updates=150, batch_size=128, kept=1.0, learning_rate=3e-3)
     untrained = next(model._collect(np.random.default_rng(1))).mean()

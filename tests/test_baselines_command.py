@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,8 @@ import yaml
 from conftest import Command
 
 import quicgym as package
-from quicgym import load_scenario
-from quicgym.benchmarks.simulations import Job
+from quicgym import _core, load_scenario
+from quicgym.benchmarks.simulations import Job, make_jobs
 from quicgym.envs.result import FLOW_METRICS, METRICS
 from quicgym.envs.scenario import Flow, Scenario
 from quicgym.envs.simulation import ns3_version
@@ -207,6 +208,38 @@ def test_resume_runs_again_what_has_changed(quicgym: Command, tmp_path: Path) ->
     assert len(read_finished(tmp_path / "results/baselines")) == 3
 
 
+def test_the_key_of_a_run_is_all_that_its_result_depends_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace = tmp_path / "link.trace"
+    trace.write_text("1\n2\n")
+    link = {"delay_ms": 10, "trace": trace}
+    data = load_scenario("ebcc-single").model_dump(exclude_none=True) | {"bottleneck": link}
+    data["reverse"] = {"delay_ms": 10, "rate_mbps": 10}
+    scenario = Scenario.model_validate(data)
+
+    def key(**changes: Any) -> str:
+        arguments = {"scenario": scenario, "controller": "bbr", "engine": "native", "seed": 0}
+        return Job(**{**arguments, **changes}).key
+
+    assert key(scenario=scenario.model_copy(update={"description": "other words"})) == key()
+    shorter = scenario.model_copy(update={"duration_s": 3.0})
+    changes = ({"scenario": shorter}, {"controller": "cubic"}, {"engine": "ns3"}, {"seed": 1})
+    keys = [key(), *(key(**change) for change in changes)]
+    trace.write_text("1\n3\n")
+    keys.append(key())
+    monkeypatch.setattr(_core, "commit", "0123abcd")
+    keys.append(key())
+    assert len(set(keys)) == len(keys) == 7
+
+
+def test_time_series_are_those_of_the_first_seed(tmp_path: Path) -> None:
+    scenario = load_scenario("ebcc-flows-3")
+    jobs = make_jobs([scenario], ["bbr", "cubic"], "native", 3, tmp_path)
+    assert [job.trace_folder is not None for job in jobs] == [True, False, False] * 2
+    assert [job.seed for job in jobs] == [0, 1, 2] * 2
+
+
 def test_a_failing_run_is_named_and_the_others_go_on(tmp_path: Path) -> None:
     good = load_scenario("ebcc-single").model_copy(update={"duration_s": 2.0})
     # Past the models' checks: the C++ core refuses it.
@@ -223,6 +256,27 @@ def test_a_failing_run_is_named_and_the_others_go_on(tmp_path: Path) -> None:
     (failure,) = outcome.failures
     assert "scenario ebcc-single, controller bbr, engine native, seed 4" in failure
     assert "nonsense" in failure
+
+
+@dataclass(frozen=True)
+class Brief:
+    """A job that ends its process, or returns at once."""
+
+    key: str
+    dies: bool = False
+
+    def run(self) -> dict[str, Any]:
+        if self.dies:
+            os._exit(3)
+        return {"seed": 0}
+
+
+def test_a_job_whose_process_dies_takes_no_other_with_it(tmp_path: Path) -> None:
+    jobs = [Brief("first"), Brief("deadly", dies=True), Brief("last")]
+    outcome = run_jobs(jobs, tmp_path, 1)
+    assert set(outcome.finished) == set(read_finished(tmp_path)) == {"first", "last"}
+    (failure,) = outcome.failures
+    assert "deadly" in failure and "its process died" in failure
 
 
 @pytest.mark.parametrize(

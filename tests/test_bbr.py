@@ -438,3 +438,87 @@ def test_low_application_rate_does_not_lower_the_bandwidth():
     assert rounds.rows[-1].delivered == pytest.approx(1e6, rel=0.05)
     assert not math.isnan(rounds.rows[-1].snapshot.pacing_rate)
     assert rounds.rows[-1].snapshot.bandwidth_estimate >= 1e5
+
+
+def test_the_three_rounds_without_growth_follow_each_other():
+    driver = make()
+    for rate in (1e5, 1e5, 1e5, 2e5, 2e5, 2e5):
+        one_round(driver, rate, in_flight=10**9)
+    assert driver.mode == Mode.startup
+    one_round(driver, 2e5, in_flight=10**9)
+    assert driver.mode == Mode.drain
+
+
+def test_window_grows_until_an_initial_window_is_delivered_whatever_the_target():
+    driver = make()
+    for acknowledged in range(2, 11, 2):  # a BDP of less than a packet
+        window = driver.window
+        driver.ack(rate=1e4)
+        assert driver.window == window + (2 * DATAGRAM if acknowledged < 10 else 0)
+
+
+def test_further_losses_of_a_recovery_leave_the_window():
+    driver = in_probe_bw()
+    one_round(driver)
+    driver.loss(in_flight=int(BDP))
+    assert driver.window == int(BDP) + DATAGRAM
+    driver.loss(3 * DATAGRAM, after=1, in_flight=int(BDP))
+    assert driver.window == int(BDP) - 2 * DATAGRAM
+    driver.loss(10**6, after=1, in_flight=int(BDP))
+    assert driver.window == 4 * DATAGRAM
+
+
+def test_persistent_congestion_ends_packet_conservation():
+    driver = in_probe_bw()
+    driver.loss(in_flight=int(BDP))
+    driver.controller.on_persistent_congestion(driver.now)
+    driver.ack(after=1, in_flight=20 * DATAGRAM)
+    assert driver.window == 6 * DATAGRAM
+
+
+def test_persistent_congestion_forgets_how_full_the_pipe_seemed():
+    driver = make()
+    one_round(driver, in_flight=10**9)
+    driver.controller.on_persistent_congestion(driver.now)
+    for _ in range(3):
+        one_round(driver, in_flight=10**9)
+        assert driver.mode == Mode.startup
+    one_round(driver, in_flight=10**9)
+    assert driver.mode == Mode.drain
+
+
+def test_a_recovery_that_ends_in_probe_rtt_leaves_the_window_to_its_end():
+    driver = in_probe_bw()
+    one_round(driver)
+    window = driver.window
+    driver.now += 10 * SECOND - 1000
+    driver.loss(in_flight=int(BDP))
+    cut = driver.now
+    driver.ack(after=1001, rtt=RTT + 1, lost=DATAGRAM, sent_time=cut, in_flight=int(BDP))
+    assert driver.mode == Mode.probe_rtt
+    # Conservation ends, then the recovery itself.
+    driver.ack(after=RTT, rtt=RTT + 1, lost=DATAGRAM, sent_time=cut + 1, in_flight=4 * DATAGRAM)
+    driver.ack(after=RTT, rtt=RTT + 1, sent_time=cut + 2, in_flight=4 * DATAGRAM)
+    assert (driver.mode, driver.window) == (Mode.probe_rtt, 4 * DATAGRAM)
+    driver.ack(after=RTT + 1, rtt=RTT + 1, in_flight=4 * DATAGRAM)
+    assert (driver.mode, driver.window) == (Mode.probe_bw, window)
+
+
+def test_the_bandwidth_filter_keeps_successors_of_different_age():
+    driver = make()
+    estimates = []
+    for number in range(16):
+        one_round(driver, RATE * (1 - number / 32), in_flight=10**9)
+        estimates.append(round(32 * (1 - driver.controller.snapshot.bandwidth_estimate / RATE)))
+    # The best of rounds 0 to 10, then what was seen a quarter and a half of the window later.
+    assert estimates == [0] * 11 + [3] * 3 + [6] * 2
+
+
+def test_a_bandwidth_whose_successor_has_expired_too_gives_way_to_the_third():
+    driver = make()
+    for number in range(7):
+        one_round(driver, RATE * (1 - number / 32), in_flight=10**9)
+    for _ in range(8):
+        one_round(driver, 0.0, in_flight=10**9)
+    one_round(driver, RATE / 4, in_flight=10**9)
+    assert driver.controller.snapshot.bandwidth_estimate == RATE * (1 - 6 / 32)

@@ -75,6 +75,12 @@ def test_outages_have_their_share_and_length_and_the_mean_makes_up_for_them(name
     assert path.mean() * PACKET_BITS / 1e6 == pytest.approx(model.mean_mbps, rel=0.04)
 
 
+def test_a_trace_begins_in_an_outage_as_often_as_any_moment_lies_in_one() -> None:
+    model = CellularModel(mean_mbps=6.0, outage_s=1.0, between_outages_s=1.0)
+    begins = [packet_rates(model, 1, np.random.default_rng(seed))[0] for seed in range(200)]
+    assert np.mean([rate == 0 for rate in begins]) == pytest.approx(0.5, abs=0.1)
+
+
 def test_packets_go_in_a_poisson_process_of_that_rate() -> None:
     still = CellularModel(mean_mbps=12.0, volatility=0.0, between_outages_s=1e12)
     times = cellular_trace(still, 600_000, 3)

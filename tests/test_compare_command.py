@@ -277,6 +277,34 @@ def test_a_resumed_run_forgets_what_came_after_its_checkpoint(tmp_path: Path) ->
     assert run.Tags()["scalars"] == ["evaluation/reward"]
 
 
+def test_an_evaluation_can_be_read_before_the_file_is_closed(tmp_path: Path) -> None:
+    from quicgym.agents.tensorboard import EvaluationWriter
+
+    writer = EvaluationWriter(tmp_path)
+    records = [{"scenario": name} | metrics("bbr", name, 0) for name in SCENARIOS]
+    writer.evaluation(7, records)
+    assert set(points(read(tmp_path), "evaluation/reward")) == {7}
+    writer.close()
+
+
+def test_hparams_have_ranges_of_numbers_and_truth_values(tmp_path: Path) -> None:
+    from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
+
+    from quicgym.agents.tensorboard import EvaluationWriter
+
+    rows = [{"seed": 3, "quick": True}, {"seed": 1, "quick": False}]
+    writer = EvaluationWriter(tmp_path)
+    writer.hparams(rows[0], rows)
+    writer.close()
+    plugin = read(tmp_path).PluginTagToContent("hparams")
+    experiment = HParamsPluginData.FromString(plugin["_hparams_/experiment"]).experiment
+    seed, quick = experiment.hparam_infos
+    assert (seed.domain_interval.min_value, seed.domain_interval.max_value) == (1, 3)
+    assert [value.bool_value for value in quick.domain_discrete.values] == [False, True]
+    start = HParamsPluginData.FromString(plugin["_hparams_/session_start_info"]).session_start_info
+    assert start.hparams["quick"].bool_value is True and start.hparams["seed"].number_value == 3
+
+
 def contents(folder: Path) -> dict[str, bytes]:
     return {
         str(path.relative_to(folder)): path.read_bytes()
@@ -322,6 +350,16 @@ def test_the_log_directory_of_others_is_refused_or_moved_aside(
         done = compare(folder, "--logdir", logs, "--force")
         assert done.returncode == 2
         assert f"holds the run {tmp_path / 'a'}" in done.stderr
+
+
+def test_the_current_folder_is_never_moved_aside(
+    compare: Callable[..., Any], tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    runs = write_evaluation(tmp_path_factory.mktemp("elsewhere") / "a", ["bbr"])
+    (tmp_path / "notes.txt").write_text("mine")
+    done = compare(runs, "--logdir", ".", "--force")
+    assert done.returncode == 2 and "holds the current folder" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 
 def test_paths_that_seeds_draw_have_to_be_the_same_ones(
@@ -395,6 +433,11 @@ def missing_line(folder: Path) -> None:
     path.write_text("\n".join(path.read_text().splitlines()[1:]) + "\n")
 
 
+def negative_step(folder: Path) -> None:
+    path = folder / "training/evaluations.jsonl"
+    path.write_text(path.read_text().replace('"step": 0', '"step": -1'))
+
+
 def change_json(name: str, **changes: Any) -> Any:
     def change(folder: Path) -> None:
         data = json.loads((folder / name).read_text())
@@ -430,6 +473,7 @@ CASES: list[tuple[Any, tuple[str, ...], list[str]]] = [
     (write("training/evaluations.jsonl", '{"step": 1}\n'), BOTH, ["has no 'scenario'"]),
     (broken_line, BOTH, ["training/evaluations.jsonl:2:", "damaged"]),
     (missing_line, BOTH, ["step 0 has no line for scenario 'heldout-01', seed 0"]),
+    (negative_step, BOTH, ["step has values that are not environment steps"]),
     (
         change_json("baselines/evaluation.json", suite="papers"),
         BOTH,

@@ -265,3 +265,41 @@ def test_fills_a_long_fat_path():
     path = Path(rate=2.5e6, base_rtt=200 * MILLISECOND, queue_packets=200)
     rounds = AckRounds(_core.make_controller("cubic", {"hystart": 1}), path).run(20 * SECOND)
     assert rounds.throughput(5 * SECOND, 20 * SECOND) > 0.95 * path.rate
+
+
+@pytest.mark.parametrize(
+    "rtt, rise, growth", [(10, 3, 20), (10, 5, 5), (400, 15, 20), (400, 17, 5)]
+)
+def test_hystart_asks_for_a_rise_of_4_to_16_ms(rtt, rise, growth):
+    driver = make(hystart=1)
+    hystart_round(driver, rtt * MILLISECOND)
+    hystart_round(driver, (rtt + rise) * MILLISECOND)
+    window = segments(driver)
+    hystart_round(driver, (rtt + rise) * MILLISECOND)
+    assert segments(driver) == window + growth
+
+
+def test_after_persistent_congestion_reno_has_nothing_to_catch_up_with():
+    # Alpha is 1 from cwnd_prior on, and the new epoch begins there (RFC 9438 4.3 and 4.8).
+    driver = grown_to(20, rtt=10 * MILLISECOND)
+    driver.loss()
+    driver.controller.on_persistent_congestion(driver.now)
+    driver.now += 2 * driver.rtt
+    while driver.mode == Mode.slow_start:
+        driver.ack()
+    expected = segments(driver)
+    assert expected == 14
+    for _ in range(28):
+        expected += 2 / segments(driver)
+        driver.ack(after=driver.rtt // 7)
+        assert segments(driver) == pytest.approx(expected, rel=1e-3)
+
+
+def test_one_ack_goes_its_share_of_the_way_to_the_cubic_one_round_trip_from_now():
+    driver = grown_to(1000)
+    start = lose(driver)
+    k = (300 / C) ** (1 / 3)
+    driver.now = start + SECOND
+    target = C * (1 + 0.1 - k) ** 3 + 1000
+    driver.ack(70 * DATAGRAM)
+    assert segments(driver) == pytest.approx(700 + (target - 700) * 70 / 700, abs=0.01)

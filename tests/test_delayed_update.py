@@ -315,3 +315,20 @@ def test_a_lone_flow_keeps_the_queue_short_and_the_path_full(name):
         return sum(late) / len(late)
 
     assert mean_rtt(rounds) < 0.15 * mean_rtt(plain)
+
+
+@pytest.mark.parametrize("mean, held", [(2.8, False), (3.2, True)])
+def test_the_middle_of_the_range_is_half_way_from_its_lower_end(mean, held):
+    driver = settled(high=5)
+    period(driver, round((mean * 10 - 1) / 9 * RTT), uncongested=1)
+    assert grows(driver) != held
+
+
+def test_the_first_period_after_a_loss_begins_with_it():
+    driver = settled()
+    for _ in range(5):
+        ack(driver, 9 * RTT, after=PERIOD // 10)
+    driver.loss()
+    period(driver, 3 * RTT)
+    period(driver, 4 * RTT)
+    assert not grows(driver)

@@ -179,6 +179,43 @@ def test_one_s_own_distribution_is_found_by_its_path(tmp_path):
         quicgym.make_vec("quicgym/Tuning-v0", num_envs=1, scenario=str(file))
 
 
+def drawn(folder, *lines):
+    """A scenario of the distribution with other lines."""
+    file = folder / "mine.yaml"
+    file.write_text(yaml.safe_dump(yaml.safe_load(DISTRIBUTION) | yaml.safe_load("\n".join(lines))))
+    return load_distribution(file).sample(np.random.default_rng(1))
+
+
+def test_the_smallest_queue_holds_two_packets(tmp_path):
+    few = "queue_bdp: {minimum: 0.01, maximum: 0.01}"
+    assert drawn(tmp_path, few).bottleneck.queue.limit == 2
+
+
+def test_access_links_are_faster_than_the_path_they_lead_to(tmp_path):
+    fast = "rate_mbps: {minimum: 400, maximum: 400}"
+    assert drawn(tmp_path, fast).access.rate_mbps == 2000
+    assert drawn(tmp_path, "max_datagram_bytes: 1200").access.rate_mbps == 100
+
+
+def test_extra_rtt_is_a_share_of_the_path_s(tmp_path):
+    two = "flows: {minimum: 2, maximum: 2}"
+    scenario = drawn(tmp_path, two, "extra_rtt: {minimum: 0.5, maximum: 0.5}")
+    first, other = scenario.flows
+    _, rtt_ms = path(scenario)
+    assert first.extra_delay_ms == 0
+    assert 2 * other.extra_delay_ms == pytest.approx(0.5 * rtt_ms)  # one way, twice
+
+
+def test_agents_have_the_first_flows_and_others_the_rest(tmp_path):
+    scenario = drawn(tmp_path, "flows: {minimum: 4, maximum: 4}", "agents: 2")
+    assert [(flow.name, flow.controller) for flow in scenario.flows] == [
+        ("agent", None),
+        ("agent-2", None),
+        ("other-1", "cubic"),
+        ("other-2", "cubic"),
+    ]
+
+
 def test_traces_take_the_place_of_rates(tmp_path):
     (tmp_path / "link.trace").write_text("5\n10\n", encoding="ascii")
     file = tmp_path / "mine.yaml"
@@ -210,6 +247,8 @@ def test_traces_take_the_place_of_rates(tmp_path):
         ("rates: 3", "rates = 3: unknown field"),
         ("traces: {chance: 1, paths: [none.trace]}", "none.trace.*cannot read the trace"),
         ("rtt_ms: {minimum: 1, maximum: 20}", "rtt_ms.minimum = 1: .*milliseconds, 4 to 100000"),
+        ("agents: 2", "agents: there are only 1 flows at times"),
+        ("start_spread_s: 5", "start_spread_s: make it shorter than duration_s"),
     ],
 )
 def test_mistakes_name_file_and_field(line, message, tmp_path):

@@ -335,3 +335,48 @@ def test_a_gamma_that_is_set_later_does_not_decide_on_old_losses():
     driver.loss(in_flight=int(BDP))
     decide(driver, LONG)
     assert driver.mode == Mode.probe_rtt
+
+
+def test_losses_from_before_probe_bw_are_not_decided_on():
+    driver = make()
+    for _ in range(10):
+        driver.ack(int(BDP), after=RTT, rate=RATE, round_start=True, in_flight=10**8)
+    assert driver.mode == Mode.drain
+    driver.loss(in_flight=int(BDP))
+    driver.ack(rate=RATE, in_flight=0)
+    assert driver.mode == Mode.probe_bw
+    decide(driver, LONG)
+    assert driver.mode == Mode.probe_bw
+
+
+def test_the_first_decision_comes_an_interval_after_the_entry_into_probe_bw():
+    driver = make(decision_interval_rounds=3)
+    for _ in range(10):
+        driver.ack(int(BDP), after=RTT, rate=RATE, round_start=True, in_flight=10**8)
+    driver.ack(rate=RATE, in_flight=0)
+    assert driver.mode == Mode.probe_bw
+    windows = [driver.window]
+    for _ in range(3):
+        decide(driver)
+        windows.append(driver.window)
+    assert windows[0] == windows[1] == windows[2] != windows[3]
+
+
+def test_a_shorter_decision_interval_takes_effect_at_once():
+    driver = below_target(0.5)
+    driver.controller.set_parameters({"decision_interval_rounds": 100})
+    decide(driver)  # had been due
+    window = driver.window
+    decide(driver)
+    assert driver.window == window
+    driver.controller.set_parameters({"decision_interval_rounds": 1})
+    decide(driver)
+    assert driver.window > window
+
+
+def test_the_window_grows_again_after_persistent_congestion_without_a_decision():
+    driver = below_target(0.5)
+    driver.controller.on_persistent_congestion(driver.now)
+    assert driver.window == 4 * DATAGRAM
+    ack(driver, acked=10 * DATAGRAM, after=1)
+    assert driver.window == 14 * DATAGRAM

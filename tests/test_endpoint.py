@@ -5,6 +5,9 @@ from endpoints import MILLISECOND, SECOND, Pair, application, make_flow
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import quicgym
+from quicgym.controllers import describe
+
 RTT = 50 * MILLISECOND
 
 
@@ -323,3 +326,301 @@ def test_a_lost_data_blocked_is_sent_again_and_is_the_same_event():
     pair.run_until(10 * SECOND)
     assert dropped and len(pair.frames("data", "DATA_BLOCKED")) > 1
     assert pair.sender.statistics()["blocked_events"] == 1
+
+
+class Late(Pair):
+    """Some datagrams take longer: `late` gets direction and index and says by how much."""
+
+    def __init__(self, flow, late, usual=RTT // 2, drop=lambda direction, index, frames: False):
+
+        def hold(direction, index, frames):
+            self.delay = usual + late(direction, index)
+            return drop(direction, index, frames)
+
+        super().__init__(flow, usual, hold)
+
+
+def with_window(window_bytes, **fields):
+    """A flow whose window does not move."""
+    return make_flow(controller="external", parameters={"window_bytes": [window_bytes]}, **fields)
+
+
+def constant_rate(rate_bits_per_second, **fields):
+    kind = application("constant_rate", rate_bits_per_second=rate_bits_per_second)
+    return with_window(1_000_000, application=kind, **fields)
+
+
+def times(pair, direction, name):
+    return [time for time, _ in pair.frames(direction, name)]
+
+
+def listening(flow):
+    """The flow with a window that stands, and a list of the ACK and loss events that it gets."""
+    events = []
+
+    class Listening(quicgym.Controller):
+        def on_start(self, max_datagram_bytes):
+            self.window_bytes = 40 * max_datagram_bytes
+
+        def on_ack(self, event):
+            sample = event.sample
+            limited = (event.app_limited, sample.app_limited)
+            events.append(("ack", event.now, sample.interval, sample.delivery_rate, limited))
+
+        def on_loss(self, event):
+            lost = (event.lost_packets, event.lost_bytes, event.largest_lost_sent_time)
+            events.append(("loss", event.now, *lost))
+
+    flow.set_python_controller(describe(Listening))
+    return flow, events
+
+
+def test_a_handshake_reply_that_may_answer_either_initial_gives_no_rtt():
+    # The reply to the first Initial arrives after the second one has left, at 999 ms.
+    pair = Pair(transfer(5000), delay=600 * MILLISECOND)
+    pair.run_until(1300 * MILLISECOND)
+    assert pair.sender.statistics()["rtt_samples"] == 0
+    pair.run_until(10 * SECOND)
+    assert pair.sender.statistics()["min_rtt"] >= 1200 * MILLISECOND
+
+
+def test_timeouts_of_the_handshake_do_not_lengthen_the_first_probe_timeout():
+    drop = lambda direction, index, frames: direction == "data" and index != 1  # noqa: E731
+    pair = Pair(transfer(2000), drop=drop)
+    pair.run_until(3 * SECOND)
+    first, second, probe = times(pair, "data", "STREAM")[:3]
+    assert first == 999 * MILLISECOND + RTT
+    # RFC 9002 6.2.1 after one sample: RTT + 4 * RTT / 2 + max_ack_delay.
+    assert probe == second + 3 * RTT + 25 * MILLISECOND
+
+
+def test_an_acknowledged_probe_ends_the_backoff():
+    flow = constant_rate(9288)  # a message per second
+    seen = set()
+
+    def lose_first_copies(direction, index, frames):
+        offsets = [frame[2] for frame in frames if frame[0] == "STREAM"]
+        new = direction == "data" and bool(offsets) and not set(offsets) <= seen
+        seen.update(offsets)
+        return new and len(seen) > 3
+
+    pair = Pair(flow, drop=lose_first_copies)
+    pair.run_until(9 * SECOND)
+    sent = times(pair, "data", "STREAM")
+    waits = [b - a for a, b in zip(sent, sent[1:], strict=False) if 0 < b - a < SECOND // 2]
+    assert len(waits) > 3
+    assert max(waits) == waits[0] < 3 * RTT
+
+
+def test_a_loss_event_names_the_last_of_its_packets():
+    flow, events = listening(make_flow())
+    pair = Interrupted(flow, 450 * MILLISECOND, 500 * MILLISECOND)
+    pair.run_until(SECOND)
+    dropped = iter([(time, size) for time, _, size, _, lost in pair.log if lost])
+    losses = [event[2:] for event in events if event[0] == "loss"]
+    assert max(packets for packets, *_ in losses) > 10
+    for packets, lost_bytes, largest_lost_sent_time in losses:
+        lost = [next(dropped) for _ in range(packets)]
+        assert lost_bytes == sum(size for _, size in lost)
+        assert largest_lost_sent_time == lost[-1][0]
+    assert next(dropped, None) is None
+
+
+def test_the_minimum_rtt_starts_anew_after_persistent_congestion():
+    class Longer(Interrupted):
+        def _drain(self, endpoint, direction):
+            self.delay = (40 if self.now >= self.start else 25) * MILLISECOND
+            super()._drain(endpoint, direction)
+
+    pair = Longer(make_flow(), 450 * MILLISECOND, 2500 * MILLISECOND)
+    pair.run_until(400 * MILLISECOND)
+    assert pair.sender.statistics()["min_rtt"] == RTT
+    pair.run_until(4 * SECOND)
+    assert pair.sender.statistics()["persistent_congestion_events"] == 1
+    assert pair.sender.statistics()["min_rtt"] == 80 * MILLISECOND
+
+
+@pytest.mark.parametrize("lost, events", [(22, 0), (25, 1)])
+def test_persistent_congestion_takes_three_probe_timeouts(lost, events):
+    # RFC 9002 7.6.1, for an RTT that does not vary: 3 * (50 ms + 1 ms + 25 ms).
+    pair = Pair(constant_rate(928_800), drop=losing("data", *range(100, 100 + lost)))
+    pair.run_until(3 * SECOND)
+    statistics = pair.sender.statistics()
+    assert statistics["declared_lost_packets"] == lost
+    assert statistics["persistent_congestion_events"] == events
+
+
+def test_data_blocked_waits_for_room_in_the_window():
+    pair = Pair(with_window(12_000, flow_control_window_bytes=11_660))
+    pair.run_until(SECOND)
+    blocked = times(pair, "data", "DATA_BLOCKED")
+    assert blocked and blocked[0] >= 2 * RTT  # when the first packets are acknowledged
+
+
+def test_a_full_window_is_not_application_limited_though_nothing_more_waits():
+    # Ten packets, the initial window: their first acknowledgement, of one, still lets it grow.
+    pair = Pair(transfer(11_000))
+    pair.run_until(4 * RTT)
+    assert pair.sender.closed
+    assert pair.sender.window_bytes == 12_000 + 1200
+
+
+def test_a_packet_that_arrives_late_is_acknowledged_at_once_with_the_delay_of_the_largest():
+    # A packet every 33 ms; the tenth takes 40 ms longer and comes after the next.
+    late = 40 * MILLISECOND
+    pair = Late(
+        constant_rate(280_000),
+        lambda direction, index: late if (direction, index) == ("data", 10) else 0,
+    )
+    pair.run_until(2 * SECOND)
+    sent = [time for time, direction, *_ in pair.log if direction == "data"]
+    arrival = sent[10] + late + RTT // 2
+    frames = [frame for time, frame in pair.frames("ack", "ACK") if time == arrival]
+    assert len(frames) == 1
+    delay, ranges = frames[0][1:]
+    assert len(ranges) == 1 and ranges[0][1] == 10  # no gap is left
+    assert delay * 8 == pytest.approx((arrival - sent[11] - RTT // 2) / 1000, abs=8)
+
+
+def test_a_packet_that_fills_a_gap_long_reported_is_acknowledged():
+    # Two gaps that every ACK frame has reported often enough; then the first one is filled.
+    pair = Late(
+        constant_rate(928_800),
+        lambda direction, index: SECOND if (direction, index) == ("data", 20) else 0,
+        drop=losing("data", 30),
+    )
+    pair.run_until(3 * SECOND)
+    ranges = [gap for _, frame in pair.frames("ack", "ACK") for gap in frame[2]]
+    assert any(smallest <= 19 <= largest for smallest, largest in ranges)
+    assert not any(smallest <= 29 <= largest for smallest, largest in ranges)
+
+
+def test_a_marked_packet_is_acknowledged_at_once():
+    flow = constant_rate(100_000, ecn=True)
+    pair = Pair(flow, mark=lambda index: index == 10)
+    pair.run_until(2 * SECOND)
+    sent = [time for time, direction, *_ in pair.log if direction == "data"]
+    acknowledged = times(pair, "ack", "ACK")
+    assert sent[10] + RTT // 2 in acknowledged
+    assert sent[11] + RTT // 2 + 25 * MILLISECOND in acknowledged
+
+
+def test_delivery_rate_of_packets_alone_is_their_size_over_the_time_until_the_acknowledgement():
+    # 93 ms between packets, 50 for the way there and back, 25 until the acknowledgement leaves.
+    kind = application("constant_rate", rate_bits_per_second=100_000)
+    flow, events = listening(make_flow(application=kind))
+    pair = Pair(flow)
+    pair.run_until(3 * SECOND)
+    samples = [event[2:4] for event in events if event[0] == "ack"][5:]
+    assert len(samples) > 20
+    for interval, rate in samples:
+        assert interval == RTT + 25 * MILLISECOND
+        assert 1150 < rate * interval * 1e-9 <= 1200
+
+
+def test_acknowledgements_that_catch_up_do_not_raise_the_delivery_rate():
+    # 119 kB/s of packets. Their acknowledgements take 40 ms longer until, from one on, they do not.
+    kind = application("constant_rate", rate_bits_per_second=928_800)
+    flow, events = listening(make_flow(application=kind))
+    pair = Late(
+        flow,
+        lambda direction, index: 40 * MILLISECOND if direction == "ack" and index < 40 else 0,
+    )
+    pair.run_until(2 * SECOND)
+    rates = [event[3] for event in events if event[0] == "ack"]
+    assert 119_000 < max(rates) < 1.2 * 119_000
+
+
+def test_the_application_limits_the_sender_no_longer_when_it_has_filled_the_window_again():
+    # 0.2 s of 20 Mbps in 1.2 s; the window carries 7.7 Mbps, so that a part of each pause is idle.
+    kind = application(
+        "on_off",
+        rate_bits_per_second=20_000_000,
+        on_duration=SECOND // 5,
+        off_duration=SECOND,
+    )
+    flow, events = listening(make_flow(application=kind))
+    pair = Pair(flow)
+    pair.run_until(2 * SECOND)
+    limited = [(event[1], event[4]) for event in events if event[0] == "ack"]
+    assert any(flags[0] for now, flags in limited if now < 1.2 * SECOND)
+    busy = {flags for now, flags in limited if 1.4 * SECOND < now < 1.6 * SECOND}
+    assert busy == {(False, False)}
+
+
+@pytest.mark.parametrize(
+    "delay, more, expected",
+    [(25_000_000, 60_000_000, 110_000_000 * 9 // 8), (100_000, 0, MILLISECOND)],
+    ids=["longer", "short"],
+)
+def test_the_time_threshold_is_nine_eighths_of_the_latest_rtt_and_a_millisecond_at_least(
+    delay, more, expected
+):
+    # The path becomes longer for the last packets of the flight; of these the third last is lost.
+    pair = Late(
+        transfer(30_000, controller="external", parameters={"window_bytes": [1e6]}),
+        lambda direction, index: more if direction == "data" and index >= 20 else 0,
+        delay,
+        losing("data", 24),
+    )
+    pair.run_until(SECOND)
+    sent = [(frame[2], time) for time, frame in pair.frames("data", "STREAM")]
+    (lost,) = {
+        frame[2] for _, _, _, read, dropped in pair.log for frame in read["frames"] if dropped
+    }
+    first, second = [time for offset, time in sent if offset == lost]
+    assert second - first == expected
+
+
+@pytest.mark.parametrize("delays", [7, 1], ids=["varying", "steady"])
+def test_the_first_probe_leaves_when_the_smoothed_rtt_and_its_variation_say(delays):
+    """RFC 9002 5.3 and 6.2.1, from what the acknowledgements in the log brought."""
+    # A packet every 10 ms over a path of so many delays; from one on nothing arrives.
+    kind = application("constant_rate", rate_bits_per_second=928_800)
+    pair = Late(
+        with_window(36_000, application=kind),
+        lambda direction, index: index % delays * MILLISECOND if direction == "data" else 0,
+        drop=lambda direction, index, frames: direction == "data" and index > 99,
+    )
+    pair.run_until(3 * SECOND)
+    data = [
+        (time, read["frames"]) for time, direction, _, read, _ in pair.log if direction == "data"
+    ]
+    # The first datagram is the Initial.
+    sent = {
+        index - 1: time for index, (time, frames) in enumerate(data) if frames[-1][0] == "STREAM"
+    }
+    smoothed, variation, minimum, largest = RTT, RTT // 2, RTT, -1
+    for time, (_, delay, ranges, *_) in pair.frames("ack", "ACK"):
+        newest = ranges[0][1]
+        if time < RTT or newest <= largest:
+            continue
+        largest = newest
+        if newest not in sent:
+            continue
+        latest = time + RTT // 2 - sent[newest]
+        minimum = min(minimum, latest)
+        delay = min(delay * 8000, 25 * MILLISECOND)
+        adjusted = latest - delay if latest >= minimum + delay else latest
+        variation = (3 * variation + abs(smoothed - adjusted)) // 4
+        smoothed = (7 * smoothed + adjusted) // 8
+    assert pair.sender.smoothed_rtt == smoothed
+    times = list(sent.values())
+    last, probe = next(
+        (a, c) for a, b, c in zip(times, times[1:], times[2:], strict=False) if b == c
+    )
+    assert probe - last == smoothed + max(4 * variation, MILLISECOND) + 25 * MILLISECOND
+
+
+def test_what_a_message_lacks_when_a_pause_begins_is_written_after_it():
+    # A message takes 9.3 ms; the application writes for 15 ms of 20.
+    kind = application(
+        "on_off",
+        rate_bits_per_second=1_000_000,
+        on_duration=15 * MILLISECOND,
+        off_duration=5 * MILLISECOND,
+    )
+    pair = Pair(make_flow(application=kind))
+    pair.run_until(2 * SECOND)
+    written = pair.receiver.statistics()["goodput_bytes"] * 8
+    assert written == pytest.approx(0.75e6 * (2 - 0.025), abs=20_000)

@@ -332,3 +332,64 @@ def test_render_modes_that_cannot_be_are_errors(make, monkeypatch):
     monkeypatch.setattr("matplotlib.get_backend", lambda: "agg")
     with pytest.raises(RuntimeError, match="finds no display"):
         make("quicgym/Tuning-v0", render_mode="human")
+
+
+def test_windows_are_drawn_in_kilobytes_and_rates_as_they_are(make):
+    environment = make("quicgym/Tuning-v0", scenario=helper.scenario(), render_mode="rgb_array")
+    _, info = environment.reset(seed=1)
+    environment.render()
+    panels = environment.unwrapped._plot._axes
+    shown = {line.get_label(): line.get_ydata()[0] for axes in panels for line in axes.lines}
+    assert shown["window"] == info["flow_window_bytes"] / 1e3 > 1
+    assert shown["capacity"] == info["capacity_mbps"]
+
+
+def test_a_window_is_drawn_anew_by_every_reset_and_step(make, monkeypatch):
+    monkeypatch.setattr("matplotlib.get_backend", lambda: "a window's")
+    drawn = []
+    monkeypatch.setattr("matplotlib.pyplot.pause", drawn.append)
+    environment = make("quicgym/Tuning-v0", scenario=helper.scenario(), render_mode="human")
+    environment.reset(seed=1)
+    assert len(drawn) == 1
+    environment.step(helper.rest(environment.action_space))
+    assert len(drawn) == 2
+    assert environment.render() is None
+
+
+def test_totals_and_parameters_are_those_of_the_flow_that_is_asked_for(make):
+    flows = (
+        Flow(name="agent", start_s=0.1),
+        Flow(name="other", controller="ebcc", parameters={"gamma": 7}, start_s=0.2),
+    )
+    environment = make("quicgym/Tuning-v0", scenario=helper.scenario(flow_list=flows)).unwrapped
+    environment.reset(seed=1)
+    for _ in range(3):
+        environment.step(preset_action("bbr"))
+    starts = [environment.statistics(flow)["start"] for flow in (0, 1)]
+    assert starts == [100_000_000, 200_000_000]
+    assert environment.parameters()["gamma"] == environment.parameters(0)["gamma"] == [np.inf]
+    assert environment.parameters(1)["gamma"] == [7]
+
+
+def test_parameters_in_the_options_hold_for_one_episode(make):
+    environment = make("quicgym/Tuning-v0", scenario=helper.scenario()).unwrapped
+    ebcc = {"controller": "ebcc"}
+    environment.reset(seed=1, options={**ebcc, "parameters": {"gamma": 60}})
+    assert environment.parameters()["gamma"] == [60]
+    environment.reset(options=ebcc)
+    assert environment.parameters()["gamma"] == [30]
+
+
+def test_parameters_in_the_options_leave_the_scenario_s_others_in_force(make):
+    scenario = helper.scenario(controller_parameters={"ebcc": {"beta": 0.7, "gamma": 20.0}})
+    environment = make("quicgym/Tuning-v0", scenario=scenario).unwrapped
+    environment.reset(seed=1, options={"controller": "ebcc", "parameters": {"gamma": 60}})
+    assert environment.parameters()["beta"] == [0.7] and environment.parameters()["gamma"] == [60]
+
+
+@pytest.mark.ns3
+def test_no_agent_controls_ns3s_tcp():
+    flows = (Flow(name="theirs", transport="tcp", controller="cubic"), Flow(name="ours"))
+    scenario = helper.scenario(flow_list=flows)
+    with pytest.raises(ScenarioError, match="flow theirs is ns-3's TCP, which no agent can"):
+        gymnasium.make("quicgym/Tuning-v0", scenario=scenario, engine="ns3", flow="theirs")

@@ -4,7 +4,7 @@ import environments as helper
 import pytest
 
 from quicgym.envs.fair_share import fair_window_bytes
-from quicgym.envs.scenario import Flow, ScenarioError
+from quicgym.envs.scenario import Access, Flow, ScenarioError
 
 
 def test_the_fair_share_is_an_equal_part_of_the_bandwidth_delay_product(tmp_path):
@@ -25,3 +25,9 @@ def test_the_fair_share_is_an_equal_part_of_the_bandwidth_delay_product(tmp_path
     taken = helper.scenario(flow_list=(Flow(name="other", controller="cubic"),))
     with pytest.raises(ScenarioError, match="names its controller"):
         fair_window_bytes(taken)
+
+
+def test_the_agent_s_own_access_links_are_those_that_count():
+    own = Flow(name="agent", access=Access(rate_mbps=50, delay_ms=15))
+    # 10 ms of the bottleneck and 15 at either end, there and back.
+    assert fair_window_bytes(helper.scenario(flow_list=(own,))) == pytest.approx(8e6 / 8 * 0.08)

@@ -87,6 +87,10 @@ def test_a_second_run_writes_the_same_bytes(
             "- {name: a, policy: cubic, kind: baseline}\n- {name: a, policy: bbr, kind: baseline}",
             "name = 'a': is there twice",
         ),
+        (
+            "- {name: a, policy: bbr, kind: baseline}\n- {name: b, policy: bbr, kind: baseline}",
+            "policy = 'bbr': is there twice",
+        ),
     ],
 )
 def test_mistakes_in_the_list_are_named(content: str, words: str, tmp_path: Path) -> None:
@@ -187,3 +191,23 @@ def test_the_page_says_how_far_the_best_learned_is_ahead_or_behind() -> None:
         entries[:2], [document() | {"policies": [document()["policies"][i] for i in (0, 2)]}], "x"
     )
     assert "best learned" not in without and "training seeds" not in without
+
+
+def test_the_page_names_who_was_left_out_and_where_the_best_learned_is_furthest_behind() -> None:
+    entries = [
+        Entry(name="CUBIC", policy="cubic", kind="baseline"),
+        Entry(name="PPO 1", policy="a.json", kind="learned"),
+        Entry(name="Slow", policy="slow.json", kind="learned"),
+    ]
+    data = document()
+    data["policies"] = [data["policies"][index] for index in (1, 2)]
+    earned = ([0.1, 0.6, 0.2, 0.3, 0.5, 0.4], [0.7] * 6)
+    for row, rewards in zip(data["policies"], earned, strict=True):
+        row["scenarios"] = [
+            {"scenario": f"s{number}", "reward": reward} for number, reward in enumerate(rewards)
+        ]
+    text = page(entries, [data], "make leaderboard")
+    assert "Not run here: Slow." in text
+    worst = "s0 (-0.600), s2 (-0.500), s3 (-0.400), s5 (-0.300), s4 (-0.200)"
+    assert f"in 0 of 6; furthest behind in {worst}" in text and "s1 (" not in text
+    assert "Not run here" not in page(entries[:2], [data], "make leaderboard")

@@ -130,6 +130,60 @@ def test_training_can_begin_at_a_preset(algorithm, hidden):
     assert np.allclose(action, preset, atol=0.02)
 
 
+def test_exploration_keeps_a_preset_s_ends_of_the_ranges():
+    from quicgym.agents.sb3_policies import begin_at
+
+    model, _, _ = make("ppo")
+    preset = quicgym.preset_action("ebcc")
+    begin_at(model, preset, "ppo")
+    bias = model.policy.action_net.bias.detach().numpy()
+    at_the_end = np.abs(preset) == 1
+    assert at_the_end.any() and not at_the_end.all()
+    assert bias[at_the_end] == pytest.approx(1.3 * preset[at_the_end])  # actions are clipped
+    assert bias[~at_the_end] == pytest.approx(preset[~at_the_end])
+
+
+def test_what_a_target_network_does_first_is_the_preset_too():
+    import torch
+
+    from quicgym.agents.sb3_policies import begin_at
+
+    model, _, _ = make("td3")
+    begin_at(model, quicgym.preset_action("ebcc"), "td3")
+    ours, target = model.policy.actor.state_dict(), model.policy.actor_target.state_dict()
+    assert all(torch.equal(target[name], tensor) for name, tensor in ours.items())
+
+
+@pytest.mark.parametrize("environment", ["quicgym/Switch-v0", "quicgym/Window-v0"])
+def test_a_preferred_choice_is_drawn_nine_times_out_of_ten(environment):
+    import torch
+
+    from quicgym.agents.sb3_policies import prefer
+
+    model, _, _ = make("ppo", environment)
+    prefer(model, 3)
+    observations = torch.zeros(1, model.observation_space.shape[0])
+    probabilities = model.policy.get_distribution(observations).distribution.probs
+    assert probabilities[0, 3].item() == pytest.approx(0.9, abs=0.01)
+
+
+def test_a_policy_begun_with_is_as_hesitant_as_its_temperature_says():
+    import torch
+
+    from quicgym.agents.sb3_policies import begin_with
+
+    model, policy, _ = make("ppo", "quicgym/Switch-v0")
+    with torch.no_grad():
+        policy.actor.action.bias.normal_()
+    begin_with(model, policy.actor, 0.25)
+    observations = torch.rand(5, model.observation_space.shape[0])
+    with torch.no_grad():
+        outputs = policy.actor.action(policy.actor.hidden(policy.actor.features(observations)))
+    logits = model.policy.get_distribution(observations).distribution.logits
+    expected = (outputs / 0.25).log_softmax(dim=1)
+    assert torch.allclose(logits, expected, atol=1e-5)
+
+
 def test_a_policy_is_loaded_as_it_was_saved(published):
     _, policy, _ = make()
     loaded = quicgym.load_policy(published)
@@ -194,6 +248,24 @@ def test_a_disk_that_becomes_full_leaves_the_policy_that_was_there(published, mo
         save_policy(published, other, architecture, {})
     assert {path.name: path.read_bytes() for path in published.parent.iterdir()} == before
     quicgym.load_policy(published)
+
+
+def test_files_are_on_the_disk_before_any_takes_its_place(tmp_path, monkeypatch):
+    import os
+    from pathlib import Path
+
+    from quicgym.agents.whole_files import write_whole
+
+    done = []
+    fsync, rename = os.fsync, Path.replace
+    monkeypatch.setattr(os, "fsync", lambda number: (done.append("sync"), fsync(number)))
+    monkeypatch.setattr(
+        Path, "replace", lambda self, target: (done.append("rename"), rename(self, target))
+    )
+    paths = [tmp_path / "folder" / name for name in ("one", "two")]
+    write_whole({path: lambda new: new.write_text("new") for path in paths})
+    assert done == ["sync", "sync", "rename", "rename"]
+    assert sorted(paths[0].parent.iterdir()) == paths
 
 
 def test_a_missing_layer_is_refused(published):

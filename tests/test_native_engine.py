@@ -350,3 +350,15 @@ def test_an_application_that_is_off_for_weeks_writes_no_more():
     )
     simulation = run(make_scenario([make_flow(application=weeks)]), 1)
     assert simulation.statistics(0)["goodput_bytes"] <= 1200
+
+
+def test_gilbert_elliott_loss_moves_before_it_decides():
+    link = make_link()
+    loss = link.loss
+    loss.kind = _core.LossKind.gilbert_elliott
+    loss.good_to_bad, loss.bad_to_good, loss.loss_in_good, loss.loss_in_bad = 1.0, 1.0, 0.0, 1.0
+    simulation = run(make_scenario([make_flow()], link, record_deliveries=True), 3)
+    # Every second packet is lost, beginning with the first Initial, sent again after 999 ms.
+    totals = simulation.statistics(0)
+    assert totals["dropped_packets"] >= totals["received_packets"] > 5
+    assert deliveries(simulation)[0][2] > 999 * MILLISECOND

@@ -138,3 +138,13 @@ def test_sawtooth_between_full_queue_and_half_of_it():
     assert max(row.window for row in steady) == pytest.approx(full, rel=0.05)
     assert min(row.window for row in steady) == pytest.approx(full / 2, rel=0.06)
     assert rounds.throughput(10 * SECOND, 30 * SECOND) > 0.98 * path.rate
+
+
+def test_persistent_congestion_begins_the_count_of_acknowledged_bytes_anew():
+    driver = after_loss()
+    driver.ack(19 * DATAGRAM)
+    driver.controller.on_persistent_congestion(driver.now)
+    driver.ack(18 * DATAGRAM, after=driver.rtt)
+    assert (driver.window, driver.mode) == (20 * DATAGRAM, Mode.congestion_avoidance)
+    driver.ack(19 * DATAGRAM)
+    assert driver.window == 20 * DATAGRAM

@@ -14,6 +14,8 @@ from plotly.offline import get_plotlyjs
 
 from quicgym.benchmarks.paper_needs import check_names, needs
 from quicgym.benchmarks.papers import engine_of
+from quicgym.benchmarks.run_time import Estimate, in_words
+from quicgym.benchmarks.simulations import Job
 from quicgym.configs import load_paper, paper_names
 from quicgym.envs import load_scenario
 
@@ -240,3 +242,21 @@ def test_there_are_enough_claims_and_every_algorithm_is_in_a_table() -> None:
     for paper in papers:
         columns = {name for table in paper.tables for name in table.algorithms or paper.algorithms}
         assert columns >= set(paper.algorithms)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0.2, "1 s"), (89, "89 s"), (90, "2 min"), (5399, "90 min"), (5400, "1.5 h"), (9000, "2.5 h")],
+)
+def test_run_times_are_said_as_people_say_them(seconds: float, words: str) -> None:
+    assert in_words(seconds) == words
+
+
+def test_a_run_is_expected_to_fill_its_link() -> None:
+    estimate = Estimate()
+    estimate.__dict__["_native_s_per_packet"] = 1e-6  # in place of what this machine takes
+    scenario = load_scenario("ebcc-single")  # 15 Mbps for 20 s in datagrams of 1400 bytes
+    packets = 15e6 / 8 / 1400 * 20
+    for engine, multiple in (("native", 1), ("ns3", 130)):
+        seconds = estimate.cpu_s(Job(scenario, "bbr", engine, 0))  # type: ignore[arg-type]
+        assert seconds == pytest.approx(multiple * packets * 1e-6)

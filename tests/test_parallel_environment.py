@@ -3,6 +3,7 @@
 import warnings
 
 import environments as helper
+import gymnasium
 import numpy as np
 import pytest
 from pettingzoo.test import parallel_api_test, parallel_seed_test
@@ -90,6 +91,62 @@ def test_without_an_agent_to_come_nothing_more_is_simulated():
     while environment.agents:
         *_, infos = environment.step(rest(environment))
     assert infos["first"]["time_s"] < 0.6
+
+
+def test_an_agent_that_its_jitter_delays_still_joins():
+    flows = (
+        Flow(name="first", stop_s=0.3),
+        Flow(name="second", start_s=0.4, start_jitter_ms=900),
+    )
+    environment = ParallelCongestionControlEnv("rate", helper.scenario(flow_list=flows, loss=0))
+    latest = 0
+    for seed in range(3):
+        environment.reset(seed=seed)
+        acted = set()
+        while environment.agents:
+            acted |= set(environment.agents)
+            environment.step(rest(environment))
+        assert acted == {"first", "second"}
+        latest = max(latest, environment._batch.statistics(0, 1)["start"])
+    assert latest > 600_000_000  # decisions after start_s at which it had not begun
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"episode_s": 0.35},
+        {"decision_interval_ms": 500, "reward_interval_ms": 100},
+        {"decision_interval_rtts": 2.0},
+        {"history_length": 2, "reward": "power"},
+    ],
+    ids=lambda arguments: ", ".join(arguments),
+)
+def test_an_agent_alone_has_the_episode_of_the_single_environment(arguments):
+    flows = (Flow(name="agent"), Flow(name="other", controller="cubic", start_s=0.2))
+    scenario = helper.scenario(flow_list=flows)
+    single = gymnasium.make("quicgym/Rate-v0", scenario=scenario, **arguments).unwrapped
+    environment = ParallelCongestionControlEnv("rate", scenario, **arguments)
+    chosen = helper.actions(single.action_space, 30)
+    begin, *rows = helper.play(single, chosen, seed=3)
+    observations, infos = environment.reset(seed=3)
+    assert np.array_equal(observations["agent"], begin[0]) and infos["agent"] == begin[4]
+    for expected, action in zip(rows, chosen, strict=False):
+        observations, *others = environment.step({"agent": action})
+        assert np.array_equal(observations["agent"], expected[0])
+        assert tuple(result["agent"] for result in others) == expected[1:]
+    assert not environment.agents and expected[3]
+
+
+def test_the_samples_of_an_agent_do_not_depend_on_those_of_others():
+    environment = ParallelCongestionControlEnv("rate", helper.scenario(flows=2))
+    first, second = (environment.action_space(agent) for agent in environment.possible_agents)
+    samples = []
+    for draws_of_the_other in (0, 3):
+        first.seed(1)
+        for _ in range(draws_of_the_other):
+            second.sample()
+        samples.append(first.sample().tolist())
+    assert samples[0] == samples[1]
 
 
 def test_all_as_ebcc_is_the_simulation_of_ebcc():
@@ -185,3 +242,47 @@ def test_a_scenario_by_option_has_to_have_the_same_agents():
     with pytest.raises(ScenarioError, match="its agents are .*give one with the environment's own"):
         environment.reset(options={"scenario": helper.scenario(flows=3, duration_s=1.0)})
     environment.close()
+
+
+def test_a_flows_own_reward_is_measured_against_an_equal_part_of_the_link():
+    environment = ParallelCongestionControlEnv(
+        "tuning", helper.scenario(flow_list=JOIN_AND_LEAVE, loss=0.02), reward_per_flow=True
+    )
+    environment.reset(seed=1)
+    active = set()
+    while environment.agents:
+        _, rewards, _, _, infos = environment.step(rest(environment))
+        for agent, reward in rewards.items():
+            info = infos[agent]
+            active.add(info["active_flows"])
+            share = info["flow_throughput_mbps"] / info["capacity_mbps"] * info["active_flows"]
+            expected = share - 5 * info["flow_loss_rate"] - (1 - info["jain"])
+            assert reward == pytest.approx(expected)
+    assert active == {3, 4}
+
+
+def test_orcas_reward_of_a_flow_remembers_its_highest_rate():
+    environment = ParallelCongestionControlEnv(
+        "rate", helper.scenario(loss=0), reward="orca", reward_per_flow=True
+    )
+    environment.reset(seed=1)
+    earned = []
+    for exponent in (1, 0, -1, -1, -1, 0, 0):
+        _, rewards, *_ = environment.step({"flow-1": np.full(2, exponent, np.float32)})
+        earned += rewards.values()
+    assert earned[1] > 0.9
+    assert 0 < earned[-1] < 0.25
+
+
+def test_decisions_follow_the_agent_with_the_shortest_round_trip_time():
+    flows = (Flow(name="far", extra_delay_ms=60), Flow(name="near"))
+    environment = ParallelCongestionControlEnv(
+        "tuning", helper.scenario(loss=0, flow_list=flows), decision_interval_rtts=2
+    )
+    environment.reset(seed=1)
+    times = []
+    while environment.agents:
+        *_, infos = environment.step(rest(environment))
+        times.append(infos["near"]["time_s"])
+    # 40 ms and at most 35 packets before it; the other one has 160 ms at least.
+    assert np.all(np.diff(times)[:-1] < 2 * 0.085)

@@ -10,6 +10,7 @@ from training import NEEDS_TRAIN, learned
 from quicgym.agents.policies import Decisions
 from quicgym.agents.rollout import play
 from quicgym.controllers import switching_members
+from quicgym.envs.observations import observation_names
 from quicgym.envs.scenario import Flow, ScenarioError
 
 pytestmark = NEEDS_TRAIN
@@ -127,6 +128,44 @@ def test_the_controller_in_force_is_credited_the_margin():
     assert later.any() and not later.all()
     expected = 0.05 * in_force * later  # at first nothing is lost by choosing another
     assert np.allclose(credited.advantages - plain.advantages, expected, atol=1e-6)
+
+
+def in_force(model):
+    """The controllers in force at the decisions that were compared, as places."""
+    return model.observations[:, -len(switching_members()) :].argmax(dim=1).numpy()
+
+
+def test_before_a_comparison_controllers_are_tried_at_random():
+    found = {}
+    for exploration in (0.0, 1.0):
+        model = make(decision_weights=[0, 0, 1], comparisons=12, exploration=exploration)
+        model.prefer("ibcca")
+        found[exploration] = set(in_force(learned(model, 1)))
+    places = [switching_members().index(name) for name in CONTROLLERS]
+    assert found == {0.0: {places[2]}, 1.0: set(places)}
+
+
+def test_each_agent_tells_what_it_sees_in_some_of_the_comparisons():
+    flows = (Flow(name="agent"), Flow(name="far", extra_delay_ms=100))
+    model = make(
+        scenario=helper.scenario(duration_s=2.0, flow_list=flows),
+        decision_weights=[0, 1],
+        comparisons=12,
+    )
+    min_rtt = observation_names(2, "switching").index("min_rtt")
+    far = learned(model, 1).observations[:, min_rtt].numpy() > 0.4  # log10(40) / 5 and of 240
+    assert far.any() and not far.all()
+
+
+def test_the_update_is_the_one_that_was_asked_for():
+    import torch
+
+    model = learned(make(weight_decay=0.5), 1)
+    assert model.policy.optimizer.param_groups[0]["weight_decay"] == 0.5
+    model.advantages = torch.full_like(model.advantages, 10.0)
+    model._train()
+    # Huber's loss: beyond 0.2 it grows in proportion, so that a disaster does not outweigh all.
+    assert model.logger.name_to_value["train/loss"] == pytest.approx(0.2 * (10 - 0.1), abs=0.1)
 
 
 def test_it_learns_to_choose_what_earns_more():

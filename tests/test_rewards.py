@@ -79,6 +79,15 @@ def test_weights_are_taken():
         Reward(loss_weight=float("nan"))
 
 
+def test_the_weight_of_delay_is_taken():
+    reward = Reward("delay", loss_weight=2, delay_weight=3)
+    for _, reward_, _, _, i in play(helper.scenario(flows=2), reward)[0][1:]:
+        expected = i["throughput_share"] - 2 * i["loss_rate"] - 3 * (i["rtt_ratio"] - 1)
+        assert reward_ == pytest.approx(expected)
+    with pytest.raises(ValueError, match="delay_weight = inf: give a finite number"):
+        Reward("delay", delay_weight=float("inf"))
+
+
 def test_auroras_and_orcas_rewards_in_their_units():
     # One flow, datagrams of 1200 bytes only: packets follow from throughput.
     packets = lambda info: info["throughput_mbps"] * 1e6 / 8 / 1230  # noqa: E731
@@ -156,3 +165,75 @@ def test_capacity_of_a_wireless_lan_is_the_rate_of_its_symbols():
     # 40 MHz, MCS 7, long guard interval: 108 subcarriers of 5 bits in 4 microseconds.
     assert [row[4]["capacity_mbps"] for row in rows[1:]] == pytest.approx([135] * 5)
     assert 0.1 < rows[-1][4]["throughput_share"] < 1
+
+
+def test_without_an_rtt_sample_in_an_interval_the_last_mean_stays():
+    # A packet takes 20 ms, so that acknowledgements are rare and a queue builds up.
+    scenario = helper.scenario(rate_mbps=0.5, loss=0)
+    rows, seed = play(scenario, decision_interval_ms=20)
+    with Simulation(scenario, "native", seed, "bbr", trace_interval_ms=None) as simulation:
+        samples = []
+        for row in rows:
+            simulation.run_until(row[4]["time_s"])
+            samples.append(simulation.flows[0].statistics["rtt_samples"])
+    quiet = []
+    for step in range(1, len(rows)):
+        before, info = rows[step - 1][4], rows[step][4]
+        if 0 < samples[step - 1] == samples[step]:
+            quiet.append(info["rtt_ratio"])
+            for term in ("rtt_ms", "rtt_ratio", "flow_rtt_ms"):
+                assert info[term] == before[term]
+    assert len(quiet) > 10 and max(quiet) > 2
+
+
+def test_the_capacity_is_that_of_the_whole_interval_between_two_decisions():
+    steps = (RateStep(at_s=0.3, rate_mbps=4.0), RateStep(at_s=0.95, rate_mbps=8.0))
+    scenario = Scenario(
+        name="capacity", duration_s=2, access=Access(rate_mbps=50, delay_ms=5),
+        bottleneck=Link(rate_mbps=8.0, delay_ms=10, queue=Queue(limit=35), rate_schedule=steps),
+        flows=(Flow(start_s=0.05),),
+    )  # fmt: skip
+    rows, _ = play(scenario, decision_interval_ms=500, reward_interval_ms=100)
+    assert [row[4]["capacity_mbps"] for row in rows[1:]] == pytest.approx([6.0, 4.8, 8.0, 8.0])
+
+
+def test_an_outage_of_the_link_is_a_share_of_0(tmp_path):
+    trace = tmp_path / "link.trace"
+    trace.write_text("\n".join(map(str, [*range(1, 601), 1500])), encoding="ascii")
+    scenario = Scenario(
+        name="outage", duration_s=2, access=Access(rate_mbps=50, delay_ms=5),
+        bottleneck=Link(trace=trace, delay_ms=10), reverse=Link(rate_mbps=8.0, delay_ms=10),
+        flows=(Flow(start_s=0.05),),
+    )  # fmt: skip
+    rows, _ = play(scenario, "power")
+    outage = [row for row in rows[1:] if row[4]["capacity_mbps"] == 0]
+    assert len(outage) >= 8
+    for _, reward, _, _, info in outage:
+        assert (reward, info["throughput_share"]) == (0, 0)
+
+
+def test_a_flow_that_ends_with_the_scenario_has_reached_its_own_end():
+    flow = Flow(start_s=0.1, stop_s=2.0)
+    rows, _ = play(helper.scenario(flow_list=(flow,)))
+    assert rows[-1][2:4] == (True, False)
+    assert rows[-1][4]["time_s"] == 2
+
+
+def test_the_loss_rate_of_a_flow_is_of_its_own_packets():
+    scenario = helper.scenario(flows=2, loss=0.05)
+    rows, seed = play(scenario)
+    lossy = 0
+    with Simulation(
+        scenario, "native", seed, ["bbr", "cubic"], trace_interval_ms=None
+    ) as simulation:
+        before = (0, 0)
+        for number, row in enumerate(rows):
+            simulation.run_until(row[4]["time_s"])
+            total = simulation.flows[0].statistics
+            now = (total["dropped_packets"], total["received_packets"])
+            drops, received = now[0] - before[0], now[1] - before[1]
+            before = now
+            if number and drops + received:
+                lossy += drops > 0
+                assert row[4]["flow_loss_rate"] == pytest.approx(drops / (drops + received))
+    assert lossy > 5

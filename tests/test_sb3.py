@@ -97,6 +97,19 @@ def test_seed_and_options_hold_for_the_next_reset():
         environments.reset()
 
 
+def test_seed_and_options_are_forgotten_after_that_reset():
+    environments = make()
+    rows = environments.environments
+    environments.seed(7)
+    environments.set_options({"controller": "cubic"})
+    environments.reset()
+    seeds = rows.episode_seeds()
+    assert [episode.controller for episode in rows.batch.episodes] == ["cubic"] * 3
+    environments.reset()
+    assert not set(seeds) & set(rows.episode_seeds())
+    assert [episode.controller for episode in rows.batch.episodes] == [None] * 3
+
+
 def test_ppo_learns_without_nan_or_infinity():
     from stable_baselines3 import PPO
     from stable_baselines3.common.vec_env import VecCheckNan, VecMonitor
@@ -134,3 +147,32 @@ def test_a_critic_may_see_what_only_the_network_knows():
             else:
                 assert observations[row, size + 4] == np.float32(infos[row]["active_flows"] / 8)
     assert ends
+
+
+def test_what_a_critic_sees_is_what_its_names_say():
+    from quicgym.envs.sb3 import PRIVILEGED, _privileged
+
+    info = {
+        "throughput_share": [0.75, 0.0],
+        "loss_rate": [0.1, 0.0],
+        "jain": [0.9, 1.0],
+        "rtt_ratio": [2.5, 30.0],
+        "active_flows": [4.0, 1.0],
+        "queue_bytes": [50_000.0, 0.0],
+        "capacity_mbps": [8.0, 0.0],
+        "flow_throughput_mbps": [1.5, 0.0],
+        "throughput_mbps": [6.0, 0.0],
+    }
+    seen = _privileged({name: np.array(values) for name, values in info.items()})
+    assert dict(zip(PRIVILEGED, seen[0], strict=True)) == pytest.approx(
+        {
+            "throughput_share": 0.75,
+            "loss_rate": 0.1,
+            "jain": 0.9,
+            "rtt_ratio / 10": 0.25,
+            "active_flows / 8": 0.5,
+            "queue / capacity in s": 0.05,
+            "flow's throughput / throughput": 0.25,
+        }
+    )
+    assert seen[1] == pytest.approx([0, 0, 1, 1, 0.125, 0, 0])  # at most 1, and finite

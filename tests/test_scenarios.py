@@ -63,6 +63,11 @@ def test_every_packaged_scenario_loads() -> None:
         assert scenario.source
 
 
+def test_names_are_listed_with_their_numbers_in_order() -> None:
+    names = [name for name in scenario_names() if name.startswith("ebcc-bandwidth-")]
+    assert names == [f"ebcc-bandwidth-{rate}" for rate in ("5", "10", "15", "17.5")]
+
+
 def test_what_the_papers_left_for_later_says_so() -> None:
     beyond = [name for name in scenario_names() if name.startswith("beyond-")]
     assert set(beyond) == {
@@ -189,6 +194,27 @@ def test_the_printed_tables_refer_to_scenarios_and_keep_their_digits() -> None:
             ["bottleneck.queue.limit = 1229", "one takes 1230 bytes", "give at least 1230"],
         ),
         (
+            {
+                "bottleneck": {
+                    "rate_mbps": 15,
+                    "delay_ms": 10,
+                    "queue": {"limit": 1501, "unit": "bytes"},
+                },
+                "flows": [{}, {"max_datagram_bytes": 1472}],
+            },
+            ["bottleneck.queue.limit = 1501", "one takes 1502 bytes"],
+        ),
+        (
+            {
+                "reverse": {
+                    "rate_mbps": 15,
+                    "delay_ms": 10,
+                    "queue": {"limit": 1229, "unit": "bytes"},
+                }
+            },
+            ["reverse.queue.limit = 1229", "one takes 1230 bytes"],
+        ),
+        (
             {"bottleneck": {"rate_mbps": 15, "delay_ms": 10, "queue": {"unit": "frames"}}},
             ["bottleneck.queue.unit = 'frames'", "'packets' or 'bytes'"],
         ),
@@ -225,6 +251,10 @@ def test_the_printed_tables_refer_to_scenarios_and_keep_their_digits() -> None:
         ({"flows": []}, ["flows = []", "at least one flow"]),
         ({"flows": [{"start_s": 10}]}, ["flows.0.start_s = 10", "never runs", "10 s"]),
         (
+            {"flows": [{"start_s": 5, "start_jitter_ms": 5000}]},
+            ["flows.0.start_s = 5", "never runs", "10 s"],
+        ),
+        (
             {"flows": [{"start_s": 5, "stop_s": 5}]},
             ["flows.0.stop_s = 5", "not after the start", "make stop_s later"],
         ),
@@ -248,6 +278,10 @@ def test_the_printed_tables_refer_to_scenarios_and_keep_their_digits() -> None:
         (
             {"flows": [{"controller": "bbr", "parameters": {"gain_cycle": 1}}]},
             ["flows.0.parameters.gain_cycle = 1", "give a list"],
+        ),
+        (
+            {"flows": [{"controller": "bbr", "parameters": {"gain_cycle": []}}]},
+            ["flows.0.parameters.gain_cycle = ()", "give a list of numbers"],
         ),
         (
             {"flows": [{"controller": "bbr", "parameters": {"gamma": "much"}}]},
@@ -317,6 +351,10 @@ def test_the_printed_tables_refer_to_scenarios_and_keep_their_digits() -> None:
         ({"max_datagram_bytes": 1199}, ["max_datagram_bytes = 1199", "1200 to 1472"]),
         ({"max_datagram_bytes": 1473}, ["max_datagram_bytes = 1473", "1200 to 1472"]),
         ({"name": "a b"}, ["name = 'a b'", "without spaces"]),
+        (
+            {"duration_s": "9" * 1000},
+            [f"duration_s = '{'9' * 56}...: ", "seconds above 0"],
+        ),
     ],
     ids=str,
 )
@@ -374,6 +412,7 @@ def test_an_unknown_name_lists_those_that_exist() -> None:
         ("1\n5\n4\n", ["rates.trace:3", "4 ms comes after 5 ms", "ascending"]),
         ("1\nfast\n", ["rates.trace:2", "'fast' is not a time"]),
         ("-1\n", ["rates.trace:1", "is not a time"]),
+        (f"1\n{2**32}\n", ["rates.trace:2", "is not a time"]),
     ],
 )
 def test_bad_traces(tmp_path: Path, content: str | None, expected: list[str]) -> None:
@@ -417,6 +456,10 @@ def test_a_trace_is_found_beside_its_yaml_and_runs_on_native_only(tmp_path: Path
         scenario.check_engine("ns3")
     both = {"bottleneck": {"delay_ms": 10, "rate_mbps": 1, "trace": "rates.trace"}}
     assert "the trace sets the rate" in error_of(write(tmp_path, **both))
+    steps = [{"at_s": 1, "rate_mbps": 2}]
+    changes["bottleneck"]["rate_schedule"] = steps
+    message = error_of(write(tmp_path, **changes, reverse={"delay_ms": 10, "rate_mbps": 10}))
+    assert "bottleneck.rate_schedule" in message and "the trace sets the rate" in message
 
 
 @pytest.mark.parametrize(
@@ -450,6 +493,13 @@ def test_the_reverse_link_defaults_to_the_bottleneck_without_its_loss() -> None:
         flows=(Flow(),),
     )
     assert scenario.reverse_link == Link(rate_mbps=3, delay_ms=4, queue=Queue(limit=9))
+
+
+def test_the_reverse_queue_has_the_unit_of_the_bottleneck_s() -> None:
+    queue = {"limit": 90_000, "unit": "bytes"}
+    link = {"rate_mbps": 15, "delay_ms": 10, "queue": queue}
+    reverse = Scenario.model_validate({**GOOD, "bottleneck": link}).reverse_link
+    assert reverse is not None and reverse.queue == Queue(limit=90_000, unit="bytes")
 
 
 def test_counted_flows_get_names() -> None:

@@ -361,6 +361,83 @@ def test_after_a_kill_trials_are_compared_with_those_before(tmp_path: Path, _: N
     assert report(scheduler(), 3, 0.2) == "CONTINUE"
 
 
+@pytest.mark.parametrize("_", [pytest.param(None, marks=NEEDS_RAY)])
+def test_ray_draws_whole_numbers_from_end_to_end(_: None) -> None:
+    from quicgym.agents import search_ray
+    from quicgym.agents.search_config import SearchedField
+
+    field = SearchedField(minimum=1, maximum=3, scale="whole")
+    np.random.seed(1)
+    assert {search_ray._domain(field).sample() for _ in range(60)} == {1, 2, 3}
+
+
+@pytest.mark.parametrize("_", [pytest.param(None, marks=NEEDS_RAY)])
+def test_equal_values_of_a_list_are_told_apart(_: None) -> None:
+    from quicgym.agents.search_config import SearchConfig
+    from quicgym.agents.search_trial import decode, encode
+
+    values = [True, 1, 1.0, [16]]
+    config = SearchConfig(
+        name="mine",
+        training="ppo",
+        scheduler="asha",
+        hyperparameters={"network.any": {"values": values}},
+        samples=2,
+    )
+    for value in values:
+        found = decode(config, encode(config, {"network.any": value}))["network.any"]
+        assert found == value and type(found) is type(value)
+
+
+@pytest.mark.parametrize("_", [pytest.param(None, marks=NEEDS_RAY)])
+def test_a_population_keeps_the_checkpoints_since_its_last_perturbation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, _: None
+) -> None:
+    from quicgym.agents.search_ray import RaySearch
+
+    monkeypatch.chdir(tmp_path)
+    file = str(write_search(tmp_path, PBT))
+    kept = [
+        RaySearch(load_search(file, [f"perturbation_steps={steps}"]), tmp_path, tmp_path, 1, "")
+        for steps in (160, 480)
+    ]
+    assert [search._kept() for search in kept] == [1 + 3, 3 + 3]
+
+
+@pytest.mark.parametrize("_", [pytest.param(None, marks=NEEDS_RAY)])
+def test_of_trials_that_share_their_best_policy_the_one_that_found_it_is_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, _: None
+) -> None:
+    from quicgym.agents.search_ray import SearchTrial
+    from quicgym.agents.search_results import Results
+    from quicgym.agents.search_trial import Progress
+
+    monkeypatch.chdir(tmp_path)
+    found = [{"step": 0, "trial": "00001", "setting": {}}]
+    gone_on = [*found, {"step": 320, "trial": "00000", "setting": {}}]
+    trials = [
+        SearchTrial(name, {}, Progress(480, 0.1, 0.5, 160, lineage), None, True, None)
+        for name, lineage in (("00000", gone_on), ("00001", found))
+    ]
+    results = Results(load_search(str(write_search(tmp_path, PBT))), trials)
+    assert [trial.name for trial in results.ranked] == ["00001", "00000"]
+
+
+@pytest.mark.parametrize("_", [pytest.param(None, marks=NEEDS_RAY)])
+def test_a_trial_s_curve_is_that_of_its_latest_starts(tmp_path: Path, _: None) -> None:
+    from quicgym.agents.search_results import _evaluations
+
+    for start, steps in ((1, (0, 160, 320)), (2, (160, 320)), (10, (320, 480))):
+        (tmp_path / str(start)).mkdir()
+        records = [{"step": step, "start": start} for step in steps]
+        (tmp_path / str(start) / "evaluations.jsonl").write_text(
+            "".join(json.dumps(record) + "\n" for record in records)
+        )
+    found = _evaluations(tmp_path)
+    starts = {step: [record["start"] for record in records] for step, records in found.items()}
+    assert starts == {0: [1], 160: [2], 320: [10], 480: [10]}
+
+
 @pytest.mark.parametrize("name", search_names())
 def test_shipped_searches_are_complete_and_never_see_the_held_out_suite(name: str) -> None:
     search = load_search(name)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
-from quicgym.agents.sensitivity import sensitivity
+from quicgym.agents.sensitivity import _share, sensitivity
 from quicgym.agents.sweep_config import Setting, SweepConfig
 from quicgym.agents.sweep_trial import FinishedTrial
 
@@ -58,3 +60,17 @@ def test_a_constant_objective_has_no_shares() -> None:
     found = table(lambda s: 1.0)
     assert found["variance_share"].isna().all() and found["rank_correlation"].isna().all()
     assert (found["marginal_range"] == 0).all()
+
+
+def test_what_noise_alone_would_explain_is_taken_off() -> None:
+    # Two halves of four: (bins - 1) / (trials - 1) of the variance is between them by chance.
+    shares = []
+    for order in itertools.permutations((0.0, 1.0, 2.0, 4.0)):
+        objectives = np.array(order)
+        means = np.repeat(objectives.reshape(2, 2).mean(axis=1), 2)
+        shares.append(_share(objectives, means, 2, exact=False))
+        total = np.var(order) * 4
+        between = np.sum((means - np.mean(order)) ** 2)
+        unbiased = (between - (total - between) / 2) / total
+        assert shares[-1] == pytest.approx(max(0.0, unbiased))
+    assert min(shares) == 0 < max(shares)

@@ -9,6 +9,7 @@ from environments import StoppedInTheMiddle
 import quicgym
 from quicgym import Ns3MissingError, Scenario, ScenarioError, Simulation, load_scenario
 from quicgym.envs import simulation as simulation_module
+from quicgym.envs.conversion import resolve_controllers, to_core
 from quicgym.envs.simulation import MODES
 
 ENGINES = ["native", pytest.param("ns3", marks=pytest.mark.ns3)]
@@ -289,3 +290,53 @@ def test_a_seed_and_a_trace_interval_have_limits() -> None:
         Simulation("ebcc-single", seed=-1, controllers="bbr")
     with pytest.raises(ScenarioError, match="trace_interval_ms = 1e-07"):
         Simulation("ebcc-single", controllers="bbr", trace_interval_ms=1e-7)
+
+
+def test_what_a_scenario_says_is_what_the_engines_read() -> None:
+    scenario = Scenario.model_validate(
+        {
+            "name": "all",
+            "duration_s": 10,
+            "bottleneck": {
+                "rate_mbps": 8,
+                "delay_ms": 10,
+                "loss": {
+                    "kind": "gilbert-elliott",
+                    "good_to_bad": 0.01,
+                    "bad_to_good": 0.2,
+                    "loss_in_good": 0.001,
+                    "loss_in_bad": 0.9,
+                },
+            },
+            "access": {"rate_mbps": 50, "delay_ms": 20},
+            "flows": [
+                {
+                    "access": {"rate_mbps": 30, "delay_ms": 5},
+                    "application": {"kind": "on-off", "rate_mbps": 4, "on_s": 1.5, "off_s": 2.5},
+                },
+                {
+                    "application": {
+                        "kind": "bursts",
+                        "rate_mbps": 1,
+                        "burst_rate_mbps": 3,
+                        "burst_duration_s": 0.5,
+                        "burst_period_s": 2,
+                        "burst_count": 4,
+                    }
+                },
+            ],
+        }
+    )
+    core = to_core(scenario, resolve_controllers(scenario, "cubic"))
+    loss = core.bottleneck.loss
+    found = (loss.good_to_bad, loss.bad_to_good, loss.loss_in_good, loss.loss_in_bad)
+    assert found == (0.01, 0.2, 0.001, 0.9)
+    own, common = core.flows
+    assert (own.access_rate_bits_per_second, own.access_delay) == (30_000_000, 5_000_000)
+    assert (common.access_rate_bits_per_second, common.access_delay) == (50_000_000, 20_000_000)
+    on_off, bursts = own.application, common.application
+    assert on_off.rate_bits_per_second == 4_000_000
+    assert (on_off.on_duration, on_off.off_duration) == (1_500_000_000, 2_500_000_000)
+    assert (bursts.rate_bits_per_second, bursts.burst_rate_bits_per_second) == (10**6, 3 * 10**6)
+    assert (bursts.burst_duration, bursts.burst_period) == (500_000_000, 2_000_000_000)
+    assert bursts.burst_count == 4

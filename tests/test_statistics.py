@@ -41,6 +41,13 @@ def test_an_unstratified_interval_is_scipy_s():
     assert ours.high == pytest.approx(theirs.high, abs=0.05 * width)
 
 
+def test_other_resamples_come_from_another_seed():
+    scores = np.random.default_rng(3).normal(size=(1, 3, 8))
+    first, again, other = (Bootstrap(scores, 200, seed).interquartile_mean(0) for seed in (1, 1, 2))
+    assert first == again and first.value == other.value
+    assert (first.low, first.high) != (other.low, other.high)
+
+
 def test_seeds_are_drawn_within_their_scenario():
     # Two scenarios far apart: drawing across them would move the mean by tens.
     random = np.random.default_rng(0)

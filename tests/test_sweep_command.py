@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pandas as pd
@@ -347,3 +348,74 @@ def test_ray_tune_does_not_keep_ctrl_c() -> None:
 
     assert fit(Tuner()) == "results"  # type: ignore[arg-type]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def finished(config: Any, objectives: list[float]) -> list[Any]:
+    """Trials of a grid with these objectives, in its order, and then the published one."""
+    from quicgym.agents.sweep_trial import FinishedTrial
+
+    settings = [*config.listed_settings(), config.published_setting()]
+    return [
+        FinishedTrial(setting, objective, (objective,), ())
+        for setting, objective in zip(settings, objectives, strict=True)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("objective", "sign"), [("reward", 1), ("mean_rtt_ms", -1)], ids=["highest", "lowest"]
+)
+def test_the_best_is_compared_with_the_published_seed_by_seed(
+    objective: str, sign: int, tmp_path: Path
+) -> None:
+    from quicgym.agents.sweep_config import load_sweep
+    from quicgym.agents.sweep_results import Results
+
+    config = load_sweep(str(write_sweep(tmp_path)), [f"objective={objective}", "seeds=3"])
+    trials = finished(config, [sign * number for number in (1.0, 4.0, 3.0, 4.0, 4.0)])
+    results = Results(config, tuple(trials), ())
+    assert results.published is trials[-1]
+    assert results.ranked == [trials[4], trials[1], trials[3], trials[2], trials[0]]
+    assert [results.rank(trial) for trial in trials] == [5, 1, 4, 1, 1]
+
+    def run(settings: Any) -> Any:
+        assert settings == [trials[4].setting, trials[4].setting]
+        return [tuple(sign * number for number in values) for values in ((3, 5, 7), (2, 3, 4))]
+
+    results.confirm(run)
+    difference = results.difference
+    assert difference is not None and difference.seeds == (3, 4, 5)
+    assert difference.mean == pytest.approx(2)  # of 1, 2 and 3
+    half = 4.302653 / 3**0.5  # Student's t with two degrees of freedom, two-sided 95%
+    assert (difference.low, difference.high) == pytest.approx((2 - half, 2 + half))
+
+
+def test_what_chose_the_best_does_not_confirm_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from quicgym.agents import sweep_ray
+    from quicgym.agents.sweep_config import load_sweep
+
+    config = load_sweep(str(write_sweep(tmp_path)), ["seeds=3"])
+
+    class Seeds:
+        """Its objective is the seed."""
+
+        def run(self, setting: Any, seeds: Any) -> Any:
+            return {"per_seed": [float(seed) for seed in seeds]}
+
+    fake = SimpleNamespace(
+        remote=lambda **options: lambda task: SimpleNamespace(remote=task), get=list
+    )
+    monkeypatch.setattr(sweep_ray, "ray", fake)
+    search = sweep_ray.RaySearch(config, Seeds(), tmp_path, 1)  # type: ignore[arg-type]
+    assert search.confirm([{"gamma": 5.0}, {"gamma": 40.0}]) == [(3.0, 4.0, 5.0)] * 2
+
+
+def test_json_has_infinity_as_the_command_line_takes_it() -> None:
+    from quicgym.agents.sweep_results import _json
+
+    document = {"gamma": float("inf"), "cycle": (1.25, 0.75), "objective": 0.5, "error": None}
+    text = json.dumps(_json({"best": document}), allow_nan=False)
+    assert json.loads(text) == {
+        "best": {"gamma": "inf", "cycle": [1.25, 0.75], "objective": 0.5, "error": None}
+    }

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import yaml
 
-from quicgym.agents.policies import parse_parameters
+from quicgym import _core
+from quicgym.agents.begun import identity_of
+from quicgym.agents.policies import find_policy, parse_parameters
+from quicgym.agents.rollout import play
 from quicgym.agents.sweep_config import load_sweep, policy_text, sweep_names
-from quicgym.agents.sweep_trial import decode
-from quicgym.envs import ScenarioError, load_suite
+from quicgym.agents.sweep_trial import FinishedTrial, Trials, decode
+from quicgym.envs import Reward, ScenarioError, load_scenario, load_suite
+from quicgym.envs.distributions import load_entry
 
 GRID = """
 name: mine
@@ -137,3 +143,85 @@ def test_unknown_sweeps() -> None:
         load_sweep("ebcc-gama")
     with pytest.raises(ScenarioError, match="no/such.yaml.*give the path of a YAML file"):
         load_sweep("no/such.yaml")
+
+
+def short(name: str, duration_s: float = 2.0, **flow: float) -> dict[str, Any]:
+    scenario = load_scenario("ebcc-flows-3").model_dump(exclude_none=True, mode="json")
+    scenario |= {"name": name, "duration_s": duration_s}
+    return scenario | ({"flows": [flow]} if flow else {})
+
+
+def test_a_trial_has_the_fixed_parameters_the_reward_and_the_seeds(
+    file: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "short.yaml"
+    path.write_text(yaml.safe_dump(short("short", 6.0)))
+    changes = [f"scenarios=[{path}]", "fixed.gain_cycle=[1.5, 0.5]", "reward=delay"]
+    config = load_sweep(str(file), changes)
+    (scenario,) = config.load_scenarios()
+    found = Trials.of(config, [scenario]).run({"gamma": 10.0, "beta": 0.1}, (0, 2))
+    policy = find_policy("ebcc:gain_cycle=1.5/0.5,gamma=10,beta=0.1")
+    rewards = [
+        play(policy, scenario, seed=seed, reward=Reward("delay")).metrics["reward"]
+        for seed in (0, 2)
+    ]
+    assert found["per_seed"] == rewards and found["objective"] == pytest.approx(np.mean(rewards))
+    assert [(run["scenario"], run["seed"]) for run in found["episodes"]] == [
+        ("short", 0),
+        ("short", 2),
+    ]
+
+
+def test_over_a_suite_the_objective_is_the_interquartile_mean(file: Path, tmp_path: Path) -> None:
+    path = tmp_path / "suite.yaml"
+    path.write_text(yaml.safe_dump([short("a"), short("b", 1.5), short("c", 2.5), short("d", 3)]))
+    config = load_sweep(str(file), ["scenarios=[]", f"suite={path}"])
+    found = Trials.of(config, config.load_scenarios()).run({"gamma": 10.0, "beta": 0.1}, [0])
+    rewards = sorted(run["reward"] for run in found["episodes"])
+    assert found["objective"] == found["per_seed"][0] == pytest.approx(np.mean(rewards[1:3]))
+    assert found["objective"] != pytest.approx(np.mean(rewards))
+
+
+def test_a_run_without_a_value_of_the_objective_is_named(file: Path, tmp_path: Path) -> None:
+    path = tmp_path / "brief.yaml"
+    path.write_text(yaml.safe_dump(short("brief", 1.0, start_s=0.999)))
+    config = load_sweep(str(file), [f"scenarios=[{path}]", "objective=mean_rtt_ms"])
+    trials = Trials.of(config, config.load_scenarios())
+    with pytest.raises(ValueError, match="brief, seed 4: nothing to measure mean_rtt_ms by"):
+        trials.run({"gamma": 10.0, "beta": 0.1}, [4])
+
+
+def test_the_deviation_is_that_of_a_sample() -> None:
+    assert FinishedTrial({}, 2.0, (1.0, 3.0), ()).deviation == pytest.approx(2**0.5)
+    assert FinishedTrial({}, 1.0, (1.0,), ()).deviation is None
+
+
+def test_another_sweep_is_one_of_other_packets_or_another_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace = tmp_path / "link.trace"
+    link = {"delay_ms": 10, "trace": "link.trace"}
+    traced = short("traced") | {"bottleneck": link, "reverse": {"delay_ms": 10, "rate_mbps": 10}}
+    distribution = {
+        "name": "drawn",
+        "duration_s": 2,
+        "rate_mbps": {"minimum": 2, "maximum": 4},
+        "rtt_ms": {"minimum": 20, "maximum": 30},
+        "queue_bdp": {"minimum": 1, "maximum": 1},
+        "traces": {"chance": 1, "paths": ["link.trace"]},
+    }
+    for name, data in (("traced", traced), ("drawn", distribution)):
+        (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump(data))
+
+    def identities() -> list[str]:
+        return [
+            identity_of({}, [load_entry(tmp_path / f"{name}.yaml")]) for name in ("traced", "drawn")
+        ]
+
+    found = []
+    for packets in ("1\n2\n", "1\n3\n"):
+        trace.write_text(packets)
+        found += identities()
+    assert identities() == found[2:]
+    monkeypatch.setattr(_core, "commit", "0123abcd")
+    assert len({*found, *identities()}) == 6

@@ -217,3 +217,51 @@ def test_a_loss_that_startup_ignores_does_not_end_the_search_of_the_next_one(nam
     before = driver.window
     rounds_of(driver, 5)
     assert driver.window > 3 * before
+
+
+@pytest.mark.parametrize("name", ["newreno", "cubic", "vegas", "newreno+", "cubic+"])
+def test_persistent_congestion_ends_the_recovery_period(name):
+    driver = Driver(_core.make_controller(name))
+    driver.ack(30 * DATAGRAM, round_start=True)
+    driver.loss()
+    assert driver.mode == Mode.recovery
+    driver.controller.on_persistent_congestion(driver.now)
+    assert driver.mode == Mode.slow_start
+    # Packets from before the loss: their acknowledgements let the window grow.
+    driver.ack(2 * DATAGRAM, after=1)
+    driver.ack(2 * DATAGRAM, after=1, round_start=True)
+    driver.ack(2 * DATAGRAM, after=1)
+    assert driver.window >= 4 * DATAGRAM
+
+
+def test_cubic_takes_over_with_its_plateau_at_the_window_and_not_where_it_lost_last():
+    driver = Driver(make("cubic"), RTT)
+    driver.ack(190 * DATAGRAM)
+    driver.loss()
+    driver.ack(0, after=RTT + 1)
+    switch(driver.controller, "newreno")
+    driver.loss(after=RTT)
+    switch(driver.controller, "cubic")
+    assert driver.window == 70 * DATAGRAM
+    driver.ack(0, after=RTT + 1)
+    rounds_of(driver, 10)
+    assert 75 * DATAGRAM < driver.window < 82 * DATAGRAM
+
+
+def test_vegas_that_takes_over_forgets_the_rtt_of_anothers_window():
+    driver = steady("newreno")
+    driver.ack(0, after=RTT, rtt=RTT, min_rtt=RTT)
+    switch(driver.controller, "vegas")
+    window = driver.window
+    driver.ack(0, after=RTT, rtt=2 * RTT, min_rtt=RTT)
+    driver.ack(0, after=RTT, rtt=0, min_rtt=RTT, round_start=True)
+    assert driver.window == window - DATAGRAM
+
+
+def test_bbr_that_takes_over_paces_at_the_bandwidth_of_now():
+    driver = steady("bbr")
+    switch(driver.controller, "cubic")
+    driver.ack(after=RTT, rate=3 * RATE, round_start=True, in_flight=int(BDP))
+    switch(driver.controller, "bbr")
+    assert driver.controller.snapshot.bandwidth_estimate == 3 * RATE
+    assert driver.controller.pacing_rate > 2 * RATE  # the gain is 0.75 at least

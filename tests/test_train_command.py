@@ -9,9 +9,10 @@ import subprocess
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 import yaml
-from training import NEEDS_TRAIN, command, train, write_config
+from training import NEEDS_TRAIN, command, silent, train, write_config
 
 import quicgym
 
@@ -295,6 +296,8 @@ def test_there_is_nothing_to_resume(tmp_path):
         ("environment.scenario=self-play", ("different numbers of agents", "use dpi")),
         ("environment.id=quicgym/Switch-v0", ("start.std is for a Box",)),
         ("hyperparameters.use_sde=true", ("use_sde", "no such parameter")),
+        ("network={extractor: gru, extractor_sizes: [8, 8]}", ("gru has one size",)),
+        ("start={final_std: 0.1}", ("start.final_std is for ppo and grpo with start.std",)),
     ],
 )
 def test_a_mistake_is_named_with_its_remedy(change, words, tmp_path):
@@ -329,3 +332,163 @@ def test_an_unknown_configuration_is_named(tmp_path):
     assert done.returncode == 2 and "did you mean ppo?" in done.stderr
     (tmp_path / "list.yaml").write_text(yaml.safe_dump([1, 2]))
     assert "no mapping" in train(tmp_path, tmp_path / "list.yaml").stderr
+
+
+def made(folder, *changes, algorithm="ppo"):
+    """A configuration with changes, its environments and its model."""
+    from quicgym.agents.training_config import load_training
+    from quicgym.agents.training_model import make_environments, make_model
+
+    config = load_training(str(write_config(folder, algorithm)), changes)
+    environments = make_environments(config)
+    return config, environments, make_model(config, environments)
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def callback(folder, *changes, suite=(), on_evaluation=None):
+    from quicgym.agents.training_callback import TrainingCallback
+    from quicgym.agents.training_folder import RunFolder
+
+    config, environments, model = made(folder, *changes)
+    run = RunFolder(folder / "run")
+    training = TrainingCallback(config, run, environments, list(suite), "test", on_evaluation)
+    training.model = silent(model)
+    return training
+
+
+def test_exploration_falls_exponentially_to_its_last_value(here):
+    training = callback(here, "start.std=0.5", "start.final_std=0.02", "steps=1000")
+    stds = []
+    for step in (0, 500, 1000, 1200):
+        training._set_std(step)
+        stds.append(training.model.policy.log_std.exp().mean().item())
+    assert stds == pytest.approx([0.5, 0.1, 0.02, 0.02])
+
+
+def test_the_reward_of_an_evaluation_is_the_interquartile_mean(here, monkeypatch):
+    from quicgym.agents import training_callback
+    from quicgym.agents.rollout import METRICS, Episode
+
+    suite = [(quicgym.load_scenario("ebcc-single"), seed) for seed in range(4)]
+    rewards = (0.1, 0.2, -5.0, 0.4)
+
+    def play_all(*arguments, **options):
+        return [Episode({**dict.fromkeys(METRICS, 0.0), "reward": reward}) for reward in rewards]
+
+    monkeypatch.setattr(training_callback, "play_all", play_all)
+    told = []
+    training = callback(here, suite=suite, on_evaluation=lambda *result: told.append(result[:2]))
+    with training:
+        training._keep()
+    assert told == [(0, pytest.approx(0.15))] and training.best_reward == pytest.approx(0.15)
+
+
+def test_the_reward_of_a_rollout_is_of_that_rollout_alone(here):
+    training = callback(here)
+    recorded = []
+    with training:
+        for reward in (1.0, 3.0):
+            training.locals = {"rewards": np.full(4, reward)}
+            training._on_step()
+            training._on_rollout_end()
+            recorded.append(training.logger.name_to_value["rollout/reward"])
+    assert recorded == [1.0, 3.0]
+
+
+def test_a_resumed_run_forgets_the_curves_after_its_checkpoint(here, monkeypatch):
+    from quicgym.agents import training_callback
+
+    purged = []
+
+    class Writer:
+        def __init__(self, folder, purge_step):
+            purged.append(purge_step)
+
+        def close(self):
+            pass
+
+    monkeypatch.setattr(training_callback, "EvaluationWriter", Writer)
+    training = callback(here)
+    with training:
+        pass
+    training.num_timesteps = 160
+    training.restore(training.model, training._state())
+    with training:
+        pass
+    assert purged == [None, 161]
+
+
+def test_the_newest_two_checkpoints_are_kept(tmp_path):
+    from quicgym.agents.training_folder import RunFolder
+
+    folder = RunFolder(tmp_path)
+    for step in (0, 5, 160, 1000):
+        folder.save_checkpoint(step, {"step": step})
+    assert [path.name for path in folder.checkpoints()] == [
+        "step-000000000160.pt",
+        "step-000000001000.pt",
+    ]
+    assert folder.load_checkpoint() == {"step": 1000}
+
+
+def test_td3_explores_with_the_std_of_the_configuration(here):
+    _, _, model = made(here, "start.std=0.25", algorithm="td3")
+    noise = np.array([model.action_noise() for _ in range(400)])
+    assert noise.shape == (400, 14) and noise.std() == pytest.approx(0.25, rel=0.1)
+    assert made(here, "start.std=null", algorithm="td3")[2].action_noise is None
+
+
+def test_a_preset_s_parameters_are_those_of_the_configuration(here):
+    changes = ("start.preset=ebcc", "start.parameters={gamma: 60, beta: 0.7}")
+    _, _, model = made(here, *changes)
+    observations = np.zeros((1, model.observation_space.shape[0]), np.float32)
+    action, _ = model.predict(observations, deterministic=True)
+    expected = quicgym.preset_action("ebcc", gamma=60, beta=0.7)
+    assert action[0] == pytest.approx(expected, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"reward": "power"},
+        {"reward_per_flow": True},
+        {"decision_interval_ms": 500.0, "reward_interval_ms": 100.0},
+        {"decision_interval_rtts": 3.0},
+    ],
+    ids=lambda change: ", ".join(change),
+)
+def test_training_steps_the_environments_of_its_configuration(change, here):
+    changes = [f"environment.{name}={value}" for name, value in change.items()]
+    _, ours, _ = made(here, *changes)
+    theirs = quicgym.make_vec(
+        "quicgym/Tuning-v0",
+        4,
+        scenario="./pair.yaml",
+        per_flow=True,
+        autoreset_mode="SameStep",
+        **change,
+    )
+    ours.seed(3)
+    assert np.array_equal(ours.reset(), theirs.reset(seed=3)[0])
+    actions = np.tile(quicgym.preset_action("bbr"), (8, 1))
+    actions[::2] = quicgym.preset_action("ebcc", gamma=5)
+    for _ in range(2):
+        observations, rewards, _, _ = ours.step(actions)
+        expected = theirs.step(actions)
+        assert np.array_equal(observations, expected[0])
+        assert np.array_equal(rewards, expected[1].astype(np.float32))
+
+
+def test_a_linear_schedule_ends_at_0():
+    from quicgym.agents.training_model import _with_schedules
+
+    values = _with_schedules({"learning_rate": "linear_4e-4", "gamma": 0.9})
+    assert [values["learning_rate"](left) for left in (1.0, 0.5, 0.0)] == pytest.approx(
+        [4e-4, 2e-4, 0]
+    )
+    assert values["gamma"] == 0.9

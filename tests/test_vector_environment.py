@@ -157,6 +157,18 @@ def test_options_hold_through_autoresets_until_the_next_reset():
     assert np.array_equal(after, single.step(np.zeros(14, np.float32))[0])
 
 
+def test_options_are_those_of_the_reset_whatever_the_caller_does_with_them_later():
+    vector = quicgym.make_vec("quicgym/Tuning-v0", num_envs=1, **SHORT)
+    options = {"controller": "newreno"}
+    vector.reset(seed=1, options=options)
+    options["controller"] = "cubik"
+    episodes = set()
+    for _ in range(12):
+        vector.step(np.zeros((1, 14), np.float32))
+        episodes |= {episode.controller for episode in vector.batch.episodes}
+    assert len(vector.episode_seeds()) == 1 and episodes == {"newreno"}
+
+
 def batches_of_row(count):
     return [np.zeros(14, np.float32)] * count
 
@@ -239,6 +251,46 @@ def test_reward_functions_see_rows_with_an_agent_alone():
     vector.reset(seed=1)
     _, rewards, *_, info = vector.step(batches(vector, 1)[0])
     assert np.array_equal(rewards > 0, info["throughput_mbps"] > 0)
+
+
+class DrawsLengths:
+    """A distribution over two durations."""
+
+    most_agents = 2
+
+    def sample(self, random):
+        return helper.scenario(flows=2, duration_s=float(random.choice([0.5, 0.9])))
+
+
+def until_some_have_ended(vector):
+    """Steps to the first end of an episode; returns which simulations ended, and by row."""
+    vector.reset(seed=1)
+    durations_s = np.array([episode.scenario.duration_s for episode in vector.batch.episodes])
+    assert set(durations_s) == {0.5, 0.9}
+    for batch in batches(vector, 10):
+        _, _, _, truncations, _ = vector.step(batch)
+        if truncations.any():
+            break
+    return durations_s == 0.5, truncations
+
+
+def test_the_end_of_a_simulation_is_that_of_all_its_rows():
+    vector = quicgym.make_vec("quicgym/Rate-v0", num_envs=6, scenario=DrawsLengths(), per_flow=True)
+    ended, truncations = until_some_have_ended(vector)
+    assert truncations.tolist() == np.repeat(ended, 2).tolist()
+
+
+def test_a_reward_function_is_asked_of_the_simulations_that_moved():
+    vector = quicgym.make_vec(
+        "quicgym/Rate-v0",
+        num_envs=6,
+        scenario=DrawsLengths(),
+        per_flow=True,
+        reward=lambda info: np.ones(len(info["jain"])),
+    )
+    ended, _ = until_some_have_ended(vector)
+    _, rewards, *_ = vector.step(vector.action_space.sample())  # begins their next episodes
+    assert rewards.tolist() == np.repeat(~ended, 2).tolist()
 
 
 def test_scenarios_are_drawn_from_each_rows_own_generator():
@@ -336,6 +388,16 @@ def test_a_failing_controller_is_named_and_the_other_rows_go_on(mode):
 def test_wrong_arguments_are_answered_with_the_remedy(arguments, message):
     with pytest.raises(ValueError, match=message):
         quicgym.make_vec("quicgym/Tuning-v0", **arguments)
+
+
+def test_what_began_after_a_close_can_be_closed_too():
+    vector = quicgym.make_vec("quicgym/Tuning-v0", num_envs=2, **SHORT)
+    assert vector.np_random_seed == (-1, -1)  # before the first reset
+    for _ in range(2):
+        vector.reset(seed=1)
+        assert None not in vector.episode_seeds()
+        vector.close()
+        assert vector.episode_seeds() == (None, None)
 
 
 def test_the_autoreset_mode_is_each_instances_own():

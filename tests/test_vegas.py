@@ -170,3 +170,34 @@ def test_a_lone_flow_keeps_alpha_to_beta_packets_in_the_queue():
     assert 1 <= min(queue) and max(queue) <= 8
     assert rounds.throughput(10 * SECOND, 20 * SECOND) > 0.99 * path.rate
     assert rounds.lost == 0
+
+
+@pytest.mark.parametrize("rounds", [0, 1])
+@pytest.mark.parametrize("event", ["loss", "persistent congestion"])
+def test_samples_from_before_a_cut_do_not_count_after_it(event, rounds):
+    def windows(early):
+        driver = in_avoidance()
+        for _ in range(rounds):
+            one_round(driver, 3)
+        driver.ack(0, after=RTT, rtt=RTT if early else 0, min_rtt=RTT)
+        if event == "loss":
+            driver.loss(sent_time=driver.now)
+        else:
+            driver.controller.on_persistent_congestion(driver.now)
+        driver.now += RTT
+        seen = []
+        for _ in range(4):
+            driver.ack(0, after=RTT, rtt=3 * RTT, min_rtt=RTT, sent_time=driver.now)
+            driver.ack(after=RTT, rtt=0, min_rtt=RTT, round_start=True)
+            seen.append((driver.window, driver.mode))
+        return seen
+
+    assert windows(early=True) == windows(early=False)
+
+
+def test_slow_start_that_ends_below_one_packet_in_the_queue_does_not_raise_the_window():
+    driver = make(gamma=0.5)
+    while driver.mode == Mode.slow_start:
+        before = packets(driver)
+        one_round(driver, 0.7, acked=0)
+    assert packets(driver) <= before

@@ -1,11 +1,13 @@
 """Verdicts are computed from measurements, and from nothing else."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from quicgym.benchmarks.measurements import Measurements, value_of
 from quicgym.benchmarks.verdicts import MissingMeasurement, judge
-from quicgym.configs import Claim, Paper
+from quicgym.configs import Claim, Paper, PrintedTable
 
 PAPER = Paper(name="p", title="p", algorithms={"a": "A", "b": "B"})
 
@@ -91,3 +93,64 @@ def test_what_no_run_has_is_open() -> None:
     assert verdict(never, {"to": "b", "below": 1})[1] == ["open"]  # type: ignore[arg-type]
     assert verdict(never, {"of": "b", "to": "a", "below": 1})[1] == ["open"]  # type: ignore[arg-type]
     assert verdict(never, {"below": 1}) == ("fails", ["open"])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("check", "words"),
+    [
+        ({}, "exactly one of above, below and between"),
+        ({"above": 1, "below": 2}, "exactly one of above, below and between"),
+        ({"to": "b", "in": ["s", "t"], "to_in": "u", "above": 1}, "to_in needs one scenario for"),
+        ({"to_in": "t", "above": 1}, "to_in and to_metric need `to`"),
+        ({"to_metric": "jain", "above": 1}, "to_in and to_metric need `to`"),
+    ],
+)
+def test_a_comparison_that_says_too_much_or_too_little_is_refused(
+    check: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(ValueError, match=words):
+        verdict(STEADY, check)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"rows": [{"label": "r", "scenario": "s", "values": {"a": "1.0"}}]}, "does not hold 2"),
+        ({"cross_check": "t"}, "no row has the scenario t"),
+    ],
+)
+def test_a_printed_table_that_does_not_fit_itself_is_refused(
+    changes: dict[str, Any], words: str
+) -> None:
+    table = {
+        "number": "1",
+        "caption": "",
+        "row_header": "",
+        "metrics": {"rate": "receive_rate_mbps", "loss": "loss_percent"},
+        "cross_check": "s",
+        "rows": [{"label": "r", "scenario": "s", "values": {"a": "1.0/-"}}],
+    }
+    printed = PrintedTable.model_validate(table)
+    assert printed.printed(printed.rows[0], "a", "receive_rate_mbps") == "1.0"
+    with pytest.raises(ValueError, match=words):
+        PrintedTable.model_validate(table | changes)
+
+
+def test_runs_are_in_the_order_of_their_seeds() -> None:
+    scenario = SimpleNamespace(name="s")
+    jobs: list[Any] = [
+        SimpleNamespace(
+            key=str(seed), seed=seed, scenario=scenario, controller="a", engine="native"
+        )
+        for seed in (2, 0, 1, 3)
+    ]
+    finished = {str(seed): {"jain": seed / 10, "flows": []} for seed in range(3)}
+    assert Measurements(jobs, finished).values("s", "a", "native", "jain") == [0, 0.1, 0.2]
+
+
+def test_a_sum_over_flows_lacks_what_a_flow_lacks() -> None:
+    flows = [{"name": "x", "completion_time_s": 1.5}, {"name": "y", "completion_time_s": 2.0}]
+    assert value_of({"flows": flows}, "completion_time_s@sum") == 3.5
+    assert value_of({"flows": flows}, "completion_time_s@y") == 2
+    flows.append({"name": "z", "completion_time_s": None})
+    assert value_of({"flows": flows}, "completion_time_s@sum") is None
