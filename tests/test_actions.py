@@ -262,3 +262,27 @@ def test_a_scenarios_own_parameters_outside_the_space_give_way_to_any_action():
     in_force = environment.parameters()
     expected = action_parameters(np.zeros(14))
     assert {name: in_force[name] for name in expected} == expected
+
+
+def test_rate_stays_below_the_largest_window_and_pacing_rate():
+    scenario = helper.scenario(loss=0)
+    environment = gymnasium.make(
+        "quicgym/Rate-v0", scenario=scenario, decision_interval_ms=5
+    ).unwrapped
+    environment.reset(seed=1)
+    for _ in range(12):
+        environment.step(np.zeros(2, np.float32))
+    for _ in range(20):
+        *_, info = environment.step(np.ones(2, np.float32))
+    assert info["flow_window_bytes"] == 100_000_000
+    assert info["flow_pacing_rate_mbps"] == 80_000
+
+
+def test_the_action_that_is_shown_leaves_the_parameters_as_they_are():
+    # So large a gamma is infinity in the action's single precision.
+    scenario = helper.scenario(controller_parameters={"bbr": {"gamma": 1e10 / 3}})
+    environment = gymnasium.make("quicgym/Tuning-v0", scenario=scenario).unwrapped
+    observation, _ = environment.reset(seed=1)
+    assert observation[-14] == 1
+    environment.step(observation[-14:])
+    assert environment.parameters()["gamma"] == [1e10 / 3]

@@ -1,5 +1,7 @@
 """The QUIC endpoints against RFC 9000 and RFC 9002, on a scripted network."""
 
+import itertools
+
 import pytest
 from endpoints import MILLISECOND, SECOND, Pair, application, make_flow
 from hypothesis import given, settings
@@ -624,3 +626,146 @@ def test_what_a_message_lacks_when_a_pause_begins_is_written_after_it():
     pair.run_until(2 * SECOND)
     written = pair.receiver.statistics()["goodput_bytes"] * 8
     assert written == pytest.approx(0.75e6 * (2 - 0.025), abs=20_000)
+
+
+def losing_control(*lost):
+    """Drops these of the receiver's packets with HANDSHAKE_DONE or MAX_DATA, counted from 0."""
+    seen = itertools.count()
+    return lambda direction, index, frames: (
+        direction == "ack"
+        and any(frame[0] in ("HANDSHAKE_DONE", "MAX_DATA") for frame in frames)
+        and next(seen) in lost
+    )
+
+
+def test_an_acknowledged_handshake_done_ends_the_receivers_backoff():
+    # A message per second: the ninth makes the receiver grant more.
+    flow = constant_rate(9288, flow_control_window_bytes=20_000)
+    pair = Pair(flow, drop=losing_control(0, 1, 3))
+    pair.run_until(15 * SECOND)
+    done, credit = times(pair, "ack", "HANDSHAKE_DONE"), times(pair, "ack", "MAX_DATA")
+    # 1024 ms without a sample of the RTT.
+    assert [later - earlier for earlier, later in itertools.pairwise(done)] == [
+        1024 * MILLISECOND,
+        2048 * MILLISECOND,
+    ]
+    # RTT + 4 * RTT / 2 + max_ack_delay, of an RTT with 25 ms of delay at most.
+    assert credit[2] > 8 * SECOND
+    assert credit[3] - credit[2] <= 3 * (RTT + 25 * MILLISECOND) + 25 * MILLISECOND
+
+
+def test_timeouts_of_the_handshake_do_not_lengthen_the_receivers_first_one():
+    lose_done = losing_control(0)
+    pair = Pair(
+        constant_rate(9288),
+        drop=lambda *sent: losing("ack", 0)(*sent) or lose_done(*sent),
+    )
+    pair.run_until(4 * SECOND)
+    first, again = times(pair, "ack", "HANDSHAKE_DONE")
+    assert first > SECOND
+    assert again - first == 1024 * MILLISECOND
+
+
+def test_newer_credit_repeats_a_handshake_done_that_is_not_acknowledged():
+    pair = Pair(make_flow(flow_control_window_bytes=20_000), drop=losing_control(0))
+    pair.run_until(SECOND // 2)
+    done, credit = times(pair, "ack", "HANDSHAKE_DONE"), times(pair, "ack", "MAX_DATA")
+    assert done[1] == credit[0] < 4 * RTT
+    assert len(credit) > len(done)
+
+
+def test_more_credit_is_granted_when_half_of_it_is_used():
+    pair = Pair(constant_rate(1_000_000, flow_control_window_bytes=20_000))
+    pair.run_until(SECOND)
+    message = pair.frames("data", "STREAM")[0][1][3]
+    limits = [frame[1] for _, frame in pair.frames("ack", "MAX_DATA")]
+    read = [limit - 20_000 for limit in limits]
+    assert len(read) > 5
+    assert all(
+        0 < later - earlier - 10_000 <= message
+        for earlier, later in zip([0, *read], read, strict=False)
+    )
+
+
+@pytest.mark.parametrize("pause, events", [(180, 1), (220, 2)])
+def test_a_send_buffer_is_full_until_a_third_of_it_is_free(pause, events):
+    # Of 75,000 bytes written, 24,000 wait after 180 ms of pause and 18,000 after 220.
+    kind = application(
+        "on_off",
+        rate_bits_per_second=6_000_000,
+        on_duration=100 * MILLISECOND,
+        off_duration=pause * MILLISECOND,
+    )
+    pair = Pair(with_window(12_000, application=kind, send_buffer_bytes=30_000))
+    pair.run_until((200 + pause) * MILLISECOND)
+    assert pair.sender.statistics()["send_buffer_events"] == events
+
+
+def test_a_message_is_written_when_its_last_bit_is():
+    pair = Pair(constant_rate(7_000_001))
+    pair.run_until(SECOND // 4)
+    sent = pair.frames("data", "STREAM")
+    needed = -(-sent[-1][1][3] * 8 * SECOND // 7_000_001)
+    assert {later[0] - earlier[0] for earlier, later in itertools.pairwise(sent[-50:])} == {needed}
+
+
+def test_an_application_without_a_rate_writes_nothing():
+    pair = Pair(with_window(12_000, application=application("bursts", burst_period=SECOND)))
+    pair.run_until(SECOND)
+    assert pair.receiver.statistics()["goodput_bytes"] == 0
+
+
+@pytest.mark.parametrize("limit", [63, 64, 16_383, 16_384])
+def test_limits_where_an_integer_of_the_wire_grows_are_written_right(limit):
+    def lose_credit(direction, index, frames):
+        return direction == "ack" and any(frame[0] == "MAX_DATA" for frame in frames)
+
+    pair = Pair(make_flow(flow_control_window_bytes=limit), drop=lose_credit)
+    pair.run_until(SECOND)
+    assert pair.frames("data", "DATA_BLOCKED")[0][1] == ("DATA_BLOCKED", limit)
+    assert pair.receiver.statistics()["goodput_bytes"] == limit
+
+
+@pytest.mark.parametrize("delay, events", [(600, 0), (25, 1)])
+def test_losses_from_before_the_first_sample_of_the_rtt_are_not_persistent_congestion(
+    delay, events
+):
+    # With 600 ms of delay the reply may answer either Initial and gives no sample.
+    drop = lambda direction, index, frames: (  # noqa: E731
+        direction == "data" and frames[0][0] != "CRYPTO" and pair.now < 20 * SECOND
+    )
+    pair = Pair(constant_rate(92_880), delay=delay * MILLISECOND)
+    pair.drop = drop
+    pair.run_until(25 * SECOND)
+    assert pair.sender.statistics()["rtt_samples"] > 0
+    assert pair.sender.statistics()["persistent_congestion_events"] == events
+
+
+def test_losses_found_after_persistent_congestion_are_not_another_one():
+    # Every 4 ms a packet: when the first one arrives again, the one before it may still come.
+    drop = lambda direction, index, frames: (  # noqa: E731
+        direction == "data" and SECOND < pair.now < 3 * SECOND
+    )
+    pair = Pair(constant_rate(2_322_000))
+    pair.drop = drop
+    pair.run_until(5 * SECOND)
+    assert pair.sender.statistics()["persistent_congestion_events"] == 1
+
+
+def test_a_packet_below_all_ranges_that_are_remembered_is_a_duplicate():
+    pair = Pair(constant_rate(9288))
+    pair.run_until(SECOND // 2)
+
+    def goodput_after(number):
+        stream = b"\x0e\x02" + (1 << 31 | 100 * number).to_bytes(4, "big") + b"\x01"
+        prefix = b"\x43" + bytes(8) + number.to_bytes(4, "big") + stream + b"x"
+        pair.receiver.on_datagram(pair.now, prefix, len(prefix) + 16, 0)
+        return pair.receiver.statistics()["goodput_bytes"]
+
+    before = goodput_after(100)
+    for number in range(102, 182, 2):
+        before += 1
+        assert goodput_after(number) == before
+    # Of 41 ranges the 32 newest are left: 118 and later.
+    assert goodput_after(117) == before
+    assert goodput_after(119) == before + 1

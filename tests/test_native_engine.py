@@ -362,3 +362,96 @@ def test_gilbert_elliott_loss_moves_before_it_decides():
     totals = simulation.statistics(0)
     assert totals["dropped_packets"] >= totals["received_packets"] > 5
     assert deliveries(simulation)[0][2] > 999 * MILLISECOND
+
+
+def test_a_changed_window_counts_and_is_used_from_the_moment_of_the_change():
+    flow = make_flow(controller="external", parameters={"window_bytes": [12_000]})
+    simulation = run(make_scenario([flow]), 1)
+    before = simulation.statistics(0)
+    # What stands for no time is not among the windows.
+    simulation.set_parameters(0, {"window_bytes": [120_000]})
+    simulation.set_parameters(0, {"window_bytes": [60_000]})
+    assert simulation.statistics(0)["max_window_packets"] == 50
+    simulation.run_until(SECOND + 1)
+    assert simulation.statistics(0)["sent_packets"] > before["sent_packets"]
+
+
+ARRIVAL = 5 * MILLISECOND
+
+
+def first_packet_arrives_at_5_ms(link):
+    """One flow over the link, which the first Initial reaches at ARRIVAL."""
+    flow = make_flow(access_rate_bits_per_second=1_000_000_000)
+    transit = _core.transmission_time_ns(1200 + WIRE_OVERHEAD, 1_000_000_000)
+    flow.access_delay = ARRIVAL - transit
+    return make_scenario([flow], link)
+
+
+@pytest.mark.parametrize("opportunities, served", [([4, 5, 40], 5), ([4, 6, 40], 6)])
+def test_a_packet_takes_the_opportunity_of_the_instant_of_its_arrival(opportunities, served):
+    link = make_link(delay=0)
+    link.delivery_opportunities_ms = opportunities
+    simulation = _core.NativeSimulation(first_packet_arrives_at_5_ms(link), 1)
+    received = served * MILLISECOND + ARRIVAL
+    simulation.run_until(received - 1)
+    assert simulation.statistics(0)["received_packets"] == 0
+    simulation.run_until(received)
+    assert simulation.statistics(0)["received_packets"] == 1
+
+
+def test_a_lost_packet_counts_as_dropped_from_the_end_of_its_way_over_the_link():
+    link = make_link()
+    link.loss.kind, link.loss.probability = _core.LossKind.bernoulli, 1.0
+    simulation = _core.NativeSimulation(first_packet_arrives_at_5_ms(link), 1)
+    sent = _core.transmission_time_ns(1200 + WIRE_OVERHEAD, link.rate_bits_per_second)
+    lost = ARRIVAL + sent + link.delay
+    simulation.run_until(lost - 1)
+    assert simulation.statistics(0)["dropped_packets"] == 0
+    simulation.run_until(lost)
+    assert simulation.statistics(0)["dropped_packets"] == 1
+    assert simulation.statistics(0)["queue_samples"] == 1
+
+
+def test_an_opportunity_after_one_that_was_used_in_part_is_whole():
+    link = make_link(delay=0)
+    link.delivery_opportunities_ms = [5, 50, 80]
+    simulation = _core.NativeSimulation(first_packet_arrives_at_5_ms(link), 1)
+    received = 50 * MILLISECOND + ARRIVAL
+    simulation.run_until(received - 1)
+    assert simulation.statistics(0)["received_packets"] == 1
+    simulation.run_until(received)
+    assert simulation.statistics(0)["received_packets"] == 2
+
+
+@pytest.mark.parametrize("step, rate", [(ARRIVAL, 1_000_000), (ARRIVAL + 1, 15_000_000)])
+def test_a_rate_holds_for_what_starts_in_the_instant_of_its_step(step, rate):
+    link = make_link(delay=0)
+    change = _core.RateStep()
+    change.at, change.rate_bits_per_second = step, 1_000_000
+    link.rate_schedule = [change]
+    simulation = _core.NativeSimulation(first_packet_arrives_at_5_ms(link), 1)
+    received = ARRIVAL + _core.transmission_time_ns(1200 + WIRE_OVERHEAD, rate) + ARRIVAL
+    simulation.run_until(received - 1)
+    assert simulation.statistics(0)["received_packets"] == 0
+    simulation.run_until(received)
+    assert simulation.statistics(0)["received_packets"] == 1
+
+
+def test_what_still_waits_is_not_among_what_has_left_the_queue():
+    flows = [make_flow(controller="cubic"), make_flow(controller="cubic")]
+    scenario = make_scenario(flows, trace_interval=MILLISECOND // 10)
+    simulation = _core.NativeSimulation(scenario, 1)
+    before = [0.0, 0.0]
+    for step in range(1, 41):
+        simulation.run_until(step * 25 * MILLISECOND)
+        totals = [simulation.statistics(flow) for flow in range(2)]
+        # The link carries 46 packets in the 30 ms that follow it.
+        left = sum(total["queue_samples"] - total["received_packets"] for total in totals)
+        assert 0 <= left < 50
+        delays = [total["queue_delay_sum_seconds"] for total in totals]
+        assert all(now >= earlier for now, earlier in zip(delays, before, strict=True))
+        before = delays
+        waiting = [row[1] for row in struct.iter_unpack("<qQQ", simulation.queue_trace())]
+        integral = simulation.queue_occupancy_seconds
+        assert integral == pytest.approx(sum(waiting) * 1e-4, rel=0.02, abs=0.01)
+    assert max(waiting) > 80

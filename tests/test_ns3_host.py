@@ -475,3 +475,96 @@ def test_episodes_leave_no_memory_behind() -> None:
         episode(seed)
     # A leaked node with its stack would be about 20 kB, of which an episode has eight.
     assert resident_bytes() - before < 1_000_000
+
+
+def test_the_bytes_that_wait_are_those_on_the_wire() -> None:
+    scenario = dumbbell([quic("cubic")], discipline="fifo")
+    with Simulation(scenario, "ns3", trace_interval_ms=1) as simulation:
+        simulation.run_until(2)
+        queue = simulation.queue_trace()
+    full = queue[queue["packets"] > 10]
+    assert len(full) > 500
+    # Now and then a packet is not full.
+    wire_bytes = full["packets"] * (DATAGRAM_BYTES + LINK_BYTES)
+    assert (full["bytes"] <= wire_bytes).all()
+    assert (full["bytes"] == wire_bytes).mean() > 0.8
+
+
+def test_tcps_window_counts_until_the_flow_ends() -> None:
+    with Simulation(dumbbell([tcp("cubic", stop_s=1.5)]), "ns3") as simulation:
+        simulation.run_until(1.5)
+        at_the_end = simulation.flows[0].statistics
+        simulation.run_until(3)
+        later = simulation.flows[0].statistics
+    assert later["received_bytes"] > at_the_end["received_bytes"]
+    for key in ("window_seconds", "window_packet_seconds", "max_window_packets"):
+        assert later[key] == at_the_end[key]
+
+
+def test_tcps_lost_bytes_are_those_sent_again() -> None:
+    application = {"kind": "constant-rate", "rate_mbps": 2}
+    fields = dumbbell([tcp("cubic", application=application)]).model_dump()
+    fields["bottleneck"]["loss"] = {"kind": "bernoulli", "probability": 0.02}
+    with Simulation(Scenario.model_validate(fields), "ns3", 1, trace_interval_ms=100) as simulation:
+        simulation.run_until(6)
+        lost_packets = simulation.flows[0].statistics["declared_lost_packets"]
+        assert lost_packets > 10
+        assert simulation.trace(0)["lost_bytes"][-1] == lost_packets * DATAGRAM_BYTES
+
+
+def test_the_end_of_a_tcp_connection_is_no_delivered_byte() -> None:
+    application = {"kind": "transfer", "size_bytes": 100_000}
+    flow = tcp("cubic", application=application)
+    with Simulation(dumbbell([flow]), "ns3", trace_interval_ms=100) as simulation:
+        simulation.run_until(2)
+        assert simulation.trace(0)["delivered_bytes"][-1] == 100_000
+
+
+def test_the_present_may_be_run_to_again() -> None:
+    simulation = _ns3.Ns3Simulation(valid_core(), 1)
+    for _ in range(2):
+        simulation.run_until(10**9)
+        assert simulation.now == 10**9
+    simulation.close()
+
+
+def test_tcps_timeouts_are_counted() -> None:
+    fields = dumbbell([tcp("cubic")]).model_dump()
+    fields["bottleneck"]["loss"] = {"kind": "bernoulli", "probability": 0.3}
+    with Simulation(Scenario.model_validate(fields), "ns3", 1) as simulation:
+        simulation.run_until(10)
+        total = simulation.flows[0].statistics
+    assert 0 < total["probe_timeouts"] <= 10 / 0.2
+
+
+def test_dropped_packets_without_data_do_not_count() -> None:
+    # SYNs of flows that begin into a full queue: ns-3 repeats them after 3 s.
+    application = {"kind": "transfer", "size_bytes": 1000}
+    starts = [1 + index / 20 for index in range(20)]
+    later = [
+        tcp("cubic", name=f"{start_s}", start_s=start_s, application=application)
+        for start_s in starts
+    ]
+    flows = [quic("cubic", count=4), *later]
+    with Simulation(dumbbell(flows, limit=1), "ns3") as simulation:
+        simulation.run_until(6)
+        totals = [flow.statistics for flow in simulation.flows[4:]]
+    waited = [
+        total["completion"] * 1e-9 - start_s for total, start_s in zip(totals, starts, strict=True)
+    ]
+    assert max(waited) > 3
+    for total in totals:
+        assert total["sent_packets"] - total["received_packets"] == total["dropped_packets"]
+
+
+def test_the_largest_datagram_and_steps_at_the_same_time_can_be_done() -> None:
+    core = valid_core()
+    core.flows = [with_fields(core.flows[0], max_datagram_bytes=1472)]
+    steps = [
+        with_fields(_core.RateStep(), at=5, rate_bits_per_second=rate) for rate in (10**6, 10**7)
+    ]
+    core.bottleneck = with_fields(core.bottleneck, rate_schedule=steps)
+    simulation = _ns3.Ns3Simulation(core, 1)
+    simulation.run_until(10**9)
+    assert simulation.statistics(0)["goodput_bytes"] > 100_000
+    simulation.close()

@@ -237,3 +237,16 @@ def test_the_loss_rate_of_a_flow_is_of_its_own_packets():
                 lossy += drops > 0
                 assert row[4]["flow_loss_rate"] == pytest.approx(drops / (drops + received))
     assert lossy > 5
+
+
+def test_orcas_reward_remembers_the_highest_rate_of_all_flows():
+    environment = gymnasium.make(
+        "quicgym/Rate-v0", scenario=helper.scenario(loss=0), reward="orca"
+    ).unwrapped
+    environment.reset(seed=1)
+    earned = [
+        environment.step(np.full(2, exponent, np.float32))[1]
+        for exponent in (1, 0, -1, -1, -1, 0, 0)
+    ]
+    assert earned[1] > 0.9
+    assert 0 < earned[-1] < 0.25

@@ -340,3 +340,15 @@ def test_what_a_scenario_says_is_what_the_engines_read() -> None:
     assert (bursts.rate_bits_per_second, bursts.burst_rate_bits_per_second) == (10**6, 3 * 10**6)
     assert (bursts.burst_duration, bursts.burst_period) == (500_000_000, 2_000_000_000)
     assert bursts.burst_count == 4
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_flow_is_traced_from_its_start(engine: str) -> None:
+    fields = load_scenario("ebcc-single").model_dump()
+    fields["flows"] = [{"name": "later", "controller": "newreno", "start_s": 0.5}]
+    scenario = Scenario.model_validate(fields)
+    with Simulation(scenario, engine, trace_interval_ms=100) as simulation:
+        simulation.run_until(1)
+        assert simulation.trace("later")["time"].tolist() == [
+            100_000_000 * step for step in range(5, 11)
+        ]

@@ -265,3 +265,15 @@ def test_bbr_that_takes_over_paces_at_the_bandwidth_of_now():
     switch(driver.controller, "bbr")
     assert driver.controller.snapshot.bandwidth_estimate == 3 * RATE
     assert driver.controller.pacing_rate > 2 * RATE  # the gain is 0.75 at least
+
+
+@every_bbr
+def test_the_first_packet_after_the_switch_is_a_sample_of_its_own_rate(name):
+    driver = steady(name)
+    switch(driver.controller, "vegas")
+    for _ in range(40):
+        driver.ack(after=RTT + 1, rate=RATE / 10, round_start=True, in_flight=10 * DATAGRAM)
+    switch(driver.controller, name)
+    driver.controller.on_packet_sent(driver.now, DATAGRAM, 11 * DATAGRAM)
+    driver.ack(after=RTT, rate=RATE / 10, in_flight=10 * DATAGRAM)
+    assert driver.controller.snapshot.bandwidth_estimate == RATE / 10

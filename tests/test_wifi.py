@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import gymnasium
 import numpy as np
 import pytest
 import yaml
 
-from quicgym import ScenarioError, Simulation, _core, load_scenario
+from quicgym import ScenarioError, Simulation, _core, load_scenario, preset_action
 from quicgym.envs import Scenario
 from quicgym.envs.conversion import resolve_controllers, to_core
 
@@ -314,3 +315,18 @@ def test_episodes_leave_no_memory_behind() -> None:
     for seed in range(30):
         episode(seed)
     assert resident_bytes() - before < 1_000_000
+
+
+@ns3
+@pytest.mark.parametrize(
+    ("short", "width_mhz", "rate_mbps"), [(False, 20, 65), (True, 20, 72.222), (True, 40, 150)]
+)
+def test_the_share_is_of_the_rate_on_the_air(short: bool, width_mhz: int, rate_mbps: float) -> None:
+    scenario = lan([{"start_s": START_S}], short_guard_interval=short, channel_width_mhz=width_mhz)
+    environment = gymnasium.make(
+        "quicgym/Tuning-v0", scenario=scenario, engine="ns3", decision_interval_ms=50
+    ).unwrapped
+    environment.reset(seed=1)
+    *_, info = environment.step(preset_action("bbr"))
+    environment.close()
+    assert info["throughput_mbps"] / info["throughput_share"] == pytest.approx(rate_mbps, rel=1e-5)

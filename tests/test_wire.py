@@ -159,3 +159,92 @@ def test_endpoints_survive_any_datagrams(datagrams):
         while endpoint.poll_datagram(pair.now) is not None:
             pass
     assert pair.sender.in_flight_bytes <= pair.sender.statistics()["sent_bytes"]
+
+
+@pytest.mark.parametrize(
+    ("expected", "truncated", "number"),
+    [
+        (384, 0, 512),  # half a window below: the next window
+        (384, 1, 257),
+        (256, 128, 384),  # half a window above: this window
+        (256, 129, 129),
+        (10, 200, 200),  # there is no window before the first
+        (2**62 - 1, 0, 2**62 - 256),  # and none after the last
+    ],
+)
+def test_packet_numbers_at_the_ends_of_the_window_of_rfc_9000_a3(expected, truncated, number):
+    assert _core.decode_packet_number(expected, truncated, 1) == number
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_a_packet_number_grows_before_the_window_is_used_up(count):
+    half = 2 ** (8 * count - 1)
+    assert [_core.packet_number_bytes(number) for number in (half - 1, half)] == [count, count + 1]
+
+
+def test_an_integer_may_end_in_implied_zeros():
+    for prefix, value in ((b"\x40", 0), (b"\x80\x01", 1 << 16), (b"\xc0\x00\x01", 1 << 40)):
+        count = 1 << (prefix[0] >> 6)
+        size = len(SHORT_HEADER) + 1 + count
+        assert read(b"\x10" + prefix, size=size)["frames"] == [("MAX_DATA", value)]
+        cut = read(b"\x10" + prefix, size=size - 1)
+        assert (cut["error"], cut["frames"]) == ("the datagram ends inside a field", [])
+
+
+@pytest.mark.parametrize("frame", [b"\x06", b"\x0e\x02"])
+def test_data_may_end_at_offset_2_to_the_62_minus_1_and_not_beyond(frame):
+    for offset, error in (
+        (2**62 - 4, None),
+        (2**62 - 3, "stream data beyond offset 2^62 - 1"),
+    ):
+        assert read(frame + varint(offset) + varint(3) + b"abc")["error"] == error
+
+
+def test_an_acknowledgement_may_reach_down_to_packet_number_0():
+    for ranges, expected in (
+        (b"\x00\x05", [(0, 5)]),
+        (b"\x01\x00\x03\x00", [(5, 5), (0, 0)]),
+        (b"\x01\x00\x01\x02", [(5, 5), (0, 2)]),
+    ):
+        assert read(b"\x02\x05\x00" + ranges)["frames"] == [("ACK", 0, expected)]
+
+
+def test_of_many_acknowledged_ranges_the_32_newest_are_read():
+    frames = b"\x02" + varint(200) + b"\x00" + varint(39) + bytes(1 + 39 * 2) + b"\x01"
+    acknowledgement, ping = read(frames)["frames"]
+    assert acknowledgement == ("ACK", 0, [(number, number) for number in range(200, 136, -2)])
+    assert ping == ("PING",)
+
+
+def test_a_close_by_the_application_names_no_frame():
+    frames = b"\x1d" + varint(300) + b"\x02no" + b"\x1c" + varint(7) + b"\x06\x03bad" + b"\x01"
+    assert read(frames)["frames"] == [
+        ("CONNECTION_CLOSE", 300),
+        ("CONNECTION_CLOSE", 7),
+        ("PING",),
+    ]
+
+
+def initial(frames, token=b"", shorter=0, id_bytes=8):
+    """An Initial packet; its Length field says `shorter` bytes too few."""
+    ids = (bytes([id_bytes]) + bytes(id_bytes)) * 2
+    header = bytes.fromhex("c000000001") + ids + varint(len(token)) + token
+    data = header + varint(1 + len(frames) + TAG - shorter) + b"\x00" + frames + bytes(TAG)
+    return _core.read_datagram(data, len(data))
+
+
+def test_initial_packets_with_a_token_and_with_a_close_are_read():
+    result = initial(b"\x06\x00\x01x", token=b"\x40token")
+    assert (result["type"], result["error"]) == ("Initial", None)
+    assert result["frames"] == [("CRYPTO", 0, 1)]
+    assert initial(b"\x1c\x05\x00\x00")["frames"] == [("CONNECTION_CLOSE", 5)]
+
+
+def test_malformed_initial_packets_are_error_values():
+    crypto = b"\x06\x00\x01x"
+    assert initial(b"")["error"] == "a packet without frames"
+    assert initial(b"\x1d\x05\x00")["error"] == "a frame that an Initial packet may not carry"
+    mismatch = "the Length field does not match the datagram"
+    assert initial(crypto, shorter=1)["error"] == initial(crypto, shorter=-1)["error"] == mismatch
+    length = "a connection id that is not eight bytes long"
+    assert initial(crypto, id_bytes=7)["error"] == initial(crypto, id_bytes=9)["error"] == length
