@@ -87,27 +87,17 @@ def nearby(scenario: Scenario, random: np.random.Generator) -> Scenario:
 
 
 def rewards(
-    policies: Sequence[Policy], scenarios: Sequence[Scenario], seeds: int, title: str
+    policies: Sequence[Policy], cells: Sequence[tuple[Scenario, int]], title: str
 ) -> np.ndarray:
-    """Returns what each policy earns, of shape (policies, scenarios, seeds)."""
+    """Returns what each policy earns for each scenario and seed, of shape (policies, cells)."""
+    threads = os.cpu_count() or 1
     with progress_bar(TextColumn(title)) as progress:
-        return np.stack(
+        return np.array(
             [
-                played(policy, scenarios, seeds)
+                [episode.metrics["reward"] for episode in play_all(policy, cells, threads=threads)]
                 for policy in progress.track(policies, description="")
             ]
         )
-
-
-def _cells(scenarios: Sequence[Scenario], seeds: int) -> list[tuple[Scenario, int]]:
-    return [(scenario, seed) for scenario in scenarios for seed in range(seeds)]
-
-
-def played(policy: Policy, scenarios: Sequence[Scenario], seeds: int) -> np.ndarray:
-    """Returns what a policy earns, of shape (scenarios, seeds)."""
-    episodes = play_all(policy, _cells(scenarios, seeds), threads=os.cpu_count() or 1)
-    earned = [episode.metrics["reward"] for episode in episodes]
-    return np.array(earned).reshape(len(scenarios), seeds)
 
 
 def rewards_of_windows(cells: Sequence[tuple[Scenario, int]]) -> np.ndarray:
@@ -150,15 +140,23 @@ def choices(
     """Print how often a choice that knows more than a policy can is level with the best."""
     suite = [scenario for scenario in load_suite(SUITE) if isinstance(scenario, Scenario)]
     baselines = [find_policy(name) for name in BASELINES]
-    own = rewards(baselines, suite, seeds, "the suite")
+
+    def cells(scenarios: Sequence[Scenario]) -> list[tuple[Scenario, int]]:
+        return [(scenario, seed) for scenario in scenarios for seed in range(seeds)]
+
+    def by_scenario(earned: np.ndarray) -> np.ndarray:
+        return earned.reshape(-1, len(suite), seeds)
+
+    own = by_scenario(rewards(baselines, cells(suite), "the suite"))
     near = []
     for copy in range(paths):
         random = np.random.default_rng(copy)
         others = [nearby(scenario, random) for scenario in suite]
         title = f"nearby paths {copy + 1} of {paths}"
-        near.append(rewards(baselines, others, seeds, title).mean(axis=2))
-    begun = rewards([Begun(name) for name in switching_members()], suite, seeds, "after 5 s")
-    windows = rewards_of_windows(_cells(suite, seeds)).reshape(len(WINDOWS), len(suite), seeds)
+        near.append(by_scenario(rewards(baselines, cells(others), title)).mean(axis=2))
+    begun_with = [Begun(name) for name in switching_members()]
+    begun = by_scenario(rewards(begun_with, cells(suite), "after 5 s"))
+    windows = by_scenario(rewards_of_windows(cells(suite)))
 
     halves = [slice(0, seeds // 2), slice(seeds // 2, seeds)]
     best = own.mean(axis=2).max(axis=0)

@@ -12,22 +12,19 @@ path, down to its milliseconds: nothing that is learned on other paths brings it
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import Annotated
 
 import numpy as np
 import torch
 import typer
-from rich.progress import TextColumn
 from rich.table import Table
 from torch import nn
 
 from quicgym.agents.evaluation import is_level
 from quicgym.agents.policies import BASELINES, find_policy
-from quicgym.agents.rollout import play_all
-from quicgym.benchmarks.choices import rewards_of_windows
-from quicgym.console import progress_bar, wide_console
+from quicgym.benchmarks.choices import rewards, rewards_of_windows
+from quicgym.console import wide_console
 from quicgym.envs.distributions import episodes_of, load_distribution, load_suite
 from quicgym.envs.fair_share import fair_window_bytes
 from quicgym.envs.scenario import Scenario
@@ -116,24 +113,17 @@ def choices_on_others(known: np.ndarray, earned: np.ndarray) -> np.ndarray:
     return result
 
 
-def rewards(cells: Sequence[tuple[Scenario, int]]) -> np.ndarray:
-    """Returns what each of POLICIES earns, of shape (policies, paths)."""
-    policies = [find_policy(name) for name in POLICIES]
-    threads = os.cpu_count() or 1
-    table = []
-    with progress_bar(TextColumn("policies")) as progress:
-        for policy in progress.track(policies, description=""):
-            episodes = play_all(policy, cells, threads=threads)
-            table.append([episode.metrics["reward"] for episode in episodes])
-    return np.array(table)
-
-
 def knowledge(
     paths: Annotated[int, typer.Option(min=8, help="That are drawn.")] = 3072,
 ) -> None:
     """Print what a choice earns that is told its path, beside single policies and hindsight."""
     cells = episodes_of(load_suite(PATHS), paths)
-    earned = np.concatenate([rewards(cells), rewards_of_windows(cells)])
+    earned = np.concatenate(
+        [
+            rewards([find_policy(name) for name in POLICIES], cells, "policies"),
+            rewards_of_windows(cells),
+        ]
+    )
     known = np.array([facts(scenario) for scenario, _ in cells])
     best = earned[: len(BASELINES)].max(axis=0)
 

@@ -81,15 +81,16 @@ def test_the_command_prints_a_row_for_each_choice(monkeypatch, capsys):
 
 def test_other_seeds_choose_and_not_those_that_are_counted(monkeypatch, capsys):
     # Each seed has another best policy, so that what the others choose is not the best.
-    def rewards(policies, scenarios, seeds, title):
-        table = np.zeros((len(policies), len(scenarios), seeds))
+    def rewards(policies, cells, title):
+        table = np.zeros((len(policies), len(cells) // 2, 2))
         table[0, :, 0] = table[1, :, 1] = 1.0
-        return table
+        return table.reshape(len(policies), -1)
 
-    windows = rewards(choices.WINDOWS, [None], 2, "")
     monkeypatch.setattr(choices, "SUITE", "ebcc-single")
     monkeypatch.setattr(choices, "rewards", rewards)
-    monkeypatch.setattr(choices, "rewards_of_windows", lambda cells: windows.reshape(-1, 2))
+    monkeypatch.setattr(
+        choices, "rewards_of_windows", lambda cells: rewards(choices.WINDOWS, cells, "")
+    )
     choices.choices(seeds=2, paths=1)
     rows = [line for line in capsys.readouterr().out.splitlines() if "other seeds" in line]
     assert len(rows) == 3

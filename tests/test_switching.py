@@ -120,13 +120,18 @@ def test_bbrs_model_is_current_and_its_window_finds_the_target(name):
     assert 0.9 * BDP < driver.window <= 2 * BDP + 3 * DATAGRAM
 
 
-@every_bbr
-def test_anothers_rate_does_not_lower_the_bandwidth(name):
+def back_after_a_slower_one(name):
     driver = steady(name)
     switch(driver.controller, "vegas")
     for _ in range(40):
         driver.ack(after=RTT + 1, rate=RATE / 10, round_start=True, in_flight=10 * DATAGRAM)
     switch(driver.controller, name)
+    return driver
+
+
+@every_bbr
+def test_anothers_rate_does_not_lower_the_bandwidth(name):
+    driver = back_after_a_slower_one(name)
     assert driver.controller.snapshot.bandwidth_estimate == RATE
     # Packets that vegas sent still say nothing; those sent from now on do.
     driver.ack(after=1, rate=RATE / 10, in_flight=10 * DATAGRAM)
@@ -269,11 +274,7 @@ def test_bbr_that_takes_over_paces_at_the_bandwidth_of_now():
 
 @every_bbr
 def test_the_first_packet_after_the_switch_is_a_sample_of_its_own_rate(name):
-    driver = steady(name)
-    switch(driver.controller, "vegas")
-    for _ in range(40):
-        driver.ack(after=RTT + 1, rate=RATE / 10, round_start=True, in_flight=10 * DATAGRAM)
-    switch(driver.controller, name)
+    driver = back_after_a_slower_one(name)
     driver.controller.on_packet_sent(driver.now, DATAGRAM, 11 * DATAGRAM)
     driver.ack(after=RTT, rate=RATE / 10, in_flight=10 * DATAGRAM)
     assert driver.controller.snapshot.bandwidth_estimate == RATE / 10
