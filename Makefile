@@ -59,6 +59,7 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/clang-format --dry-run --Werror $(CPP)
 	$(BIN)/mypy -p quicgym
+	MYPYPATH=benchmarks/studies $(BIN)/mypy --explicit-package-bases benchmarks/studies
 
 format: setup
 	$(BIN)/ruff check --fix .
@@ -78,7 +79,7 @@ sanitize: setup
 	  -C build-dir=build/sanitized-objects -C cmake.define.QUICGYM_SANITIZE=ON .
 	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libubsan.so)" \
 	  ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=$(SANITIZED) \
-	  $(BIN)/pytest -p no:cacheprovider tests/test_wire.py tests/test_endpoint.py tests/test_native_engine.py $(ARGS)
+	  $(BIN)/pytest -p no:cacheprovider tests/sim/test_wire.py tests/sim/test_endpoint.py tests/sim/test_native_engine.py $(ARGS)
 
 clean:
 	rm -rf build $(VENV)

@@ -16,15 +16,15 @@ from typing import Any, Literal
 import pandas as pd
 
 from quicgym import __version__, _core
-from quicgym.benchmarks import drawings, figures, tables
-from quicgym.benchmarks.measurements import Measurements
-from quicgym.benchmarks.paper_needs import scenarios_of
+from quicgym.benchmarks.papers import drawings, figures, tables
+from quicgym.benchmarks.papers.measurements import Measurements
+from quicgym.benchmarks.papers.model import Paper, TableRow, load_paper
+from quicgym.benchmarks.papers.needs import scenarios_of
 from quicgym.benchmarks.simulations import TRACES_FOLDER, Job, make_jobs
-from quicgym.configs import Paper, TableRow, load_paper
 from quicgym.console import say, wide_console
 from quicgym.envs import Scenario, ScenarioError, load_scenario
-from quicgym.envs.scenario import EngineName
-from quicgym.envs.simulation import NS3_REMEDY, check_engine, ns3_version
+from quicgym.envs.scenarios.model import EngineName
+from quicgym.envs.simulation.simulation import NS3_REMEDY, check_engine, ns3_version
 from quicgym.jobs import RUNS_FILE, report_failures, report_interruption, run_jobs
 from quicgym.results_folder import prepare
 

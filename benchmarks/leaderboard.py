@@ -17,21 +17,22 @@ from typing import Annotated, Any
 import typer
 
 from quicgym import Ns3MissingError, ScenarioError
-from quicgym.agents.evaluation import evaluate
-from quicgym.agents.evaluation_jobs import EvaluationJob, make_jobs
-from quicgym.agents.policies import kind_of
-from quicgym.benchmarks.evaluate import report_missing
+from quicgym.agents.evaluation.evaluate import report_missing
+from quicgym.agents.evaluation.jobs import EvaluationJob, make_jobs
+from quicgym.agents.evaluation.summary import evaluate
+from quicgym.agents.policies.hand_coded import kind_of
 from quicgym.benchmarks.leaderboard_page import ENGINES, Entry, evaluate_command, page
 from quicgym.benchmarks.run_time import Estimate, in_words
 from quicgym.benchmarks.simulations import Job
-from quicgym.configs import LEADERBOARD
-from quicgym.configs.validation import validated
-from quicgym.configs.yaml_files import read_yaml_file
 from quicgym.console import say
-from quicgym.envs.distributions import load_suite
-from quicgym.envs.simulation import check_engine
+from quicgym.envs.scenarios.distributions import load_suite
+from quicgym.envs.simulation.simulation import check_engine
 from quicgym.errors import UserError
 from quicgym.jobs import read_finished, report_failures, report_interruption
+from quicgym.validation import validated
+from quicgym.yaml_files import CONFIGS, read_yaml_file
+
+LEADERBOARD = Path(str(CONFIGS / "leaderboard.yaml"))
 
 SUITES = ("papers", "heldout")
 SEEDS, NS3_SEEDS = 40, 2
@@ -164,7 +165,7 @@ class _Section:
         return make_jobs(self.policies, load_suite(self.suite), self.seeds, engine=self.engine)
 
     def evaluate(self, workers: int, resume: bool) -> dict[str, Any]:
-        """Returns what `quicgym.agents.evaluation` sums it up to; ends where it was interrupted."""
+        """Returns what `evaluation.summary` sums it up to; ends where it was interrupted."""
         say(self.title)
         evaluation = evaluate(
             self.policies,

@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from quicgym.agents.evaluation import is_level
-from quicgym.benchmarks.evaluate import number
+from quicgym.agents.evaluation.evaluate import number
+from quicgym.agents.evaluation.summary import is_level
 
 ENGINES = {"native": "native engine", "ns3": "ns-3"}
 COLUMNS = {

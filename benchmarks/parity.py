@@ -9,11 +9,11 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from quicgym.configs import load_paper
+from quicgym.benchmarks.papers.model import load_paper
 from quicgym.console import wide_console
 from quicgym.envs import Scenario, Simulation, load_scenario
-from quicgym.envs.conversion import resolve_controllers
-from quicgym.envs.simulation import check_engine
+from quicgym.envs.simulation.conversion import resolve_controllers
+from quicgym.envs.simulation.simulation import check_engine
 
 DEFAULT_SCENARIOS = ("ebcc-single", "ebcc-flows-3", "ebcc-flows-5")
 """1, 3 and 5 flows."""

@@ -12,8 +12,8 @@ from typing import Any
 
 from quicgym import __version__, _core, run
 from quicgym.envs import Scenario
-from quicgym.envs.conversion import resolve_controllers
-from quicgym.envs.scenario import EngineName
+from quicgym.envs.scenarios.model import EngineName
+from quicgym.envs.simulation.conversion import resolve_controllers
 
 TRACES_FOLDER = "traces"
 

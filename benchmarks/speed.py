@@ -24,8 +24,8 @@ from rich.table import Table
 from quicgym import _core, controllers
 from quicgym.console import wide_console
 from quicgym.envs import Scenario, Simulation, make_vec, preset_action
-from quicgym.envs.scenario import Access, EngineName, Flow, Link, Queue
-from quicgym.envs.simulation import ns3_version
+from quicgym.envs.scenarios.model import Access, EngineName, Flow, Link, Queue
+from quicgym.envs.simulation.simulation import ns3_version
 
 ROUNDS = 6
 BARE_LOOP_PACKETS = 2_000_000

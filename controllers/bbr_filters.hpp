@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "sim/time.hpp"
+#include "sim/base/time.hpp"
 
 namespace quicgym {
 

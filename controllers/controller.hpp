@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/random.hpp"
-#include "sim/time.hpp"
+#include "sim/base/random.hpp"
+#include "sim/base/time.hpp"
 
 namespace quicgym {
 

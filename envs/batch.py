@@ -13,11 +13,11 @@ import numpy as np
 
 from quicgym import _core
 from quicgym.envs.actions import action_space
-from quicgym.envs.conversion import nanoseconds
 from quicgym.envs.episodes import EpisodeChoice, EpisodeSource
 from quicgym.envs.observations import observation_space
 from quicgym.envs.rewards import Reward, RewardFunction
-from quicgym.envs.simulation import DELIVERY_DTYPE, ns3_module
+from quicgym.envs.simulation.conversion import nanoseconds
+from quicgym.envs.simulation.simulation import DELIVERY_DTYPE, ns3_module
 
 INFO_COLUMNS: tuple[str, ...] = tuple(name for name, _ in _core.INFO_COLUMNS)
 """The keys of `info`; docs/environments.md says what they mean."""

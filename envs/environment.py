@@ -8,10 +8,10 @@ import gymnasium
 import numpy as np
 
 from quicgym.envs.batch import INFO_COLUMNS, EpisodeBatch
-from quicgym.envs.conversion import ControllerChoice
 from quicgym.envs.episodes import EpisodeSource, ScenarioChoice
 from quicgym.envs.rewards import Reward, RewardFunction
-from quicgym.envs.scenario import Scenario
+from quicgym.envs.scenarios.model import Scenario
+from quicgym.envs.simulation.conversion import ControllerChoice
 
 if TYPE_CHECKING:
     from quicgym.envs.render import EpisodePlot

@@ -12,17 +12,17 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from quicgym import _core
-from quicgym.configs.yaml_files import closest
-from quicgym.envs.conversion import (
+from quicgym.envs.scenarios.distributions import load_entry
+from quicgym.envs.scenarios.model import SHORTEST_S, EngineName, Scenario, ScenarioError
+from quicgym.envs.simulation.conversion import (
     ControllerChoice,
     find_controller,
     nanoseconds,
     resolve_controllers,
     to_core,
 )
-from quicgym.envs.distributions import load_entry
-from quicgym.envs.scenario import SHORTEST_S, EngineName, Scenario, ScenarioError
-from quicgym.envs.simulation import check_engine, flow_index
+from quicgym.envs.simulation.simulation import check_engine, flow_index
+from quicgym.yaml_files import closest
 
 RESET_OPTIONS = ("controller", "parameters", "scenario")
 

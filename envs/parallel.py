@@ -18,14 +18,14 @@ except ImportError as error:
         "pip install 'quicgym[multi]'"
     ) from error
 
-from quicgym.configs.yaml_files import closest
 from quicgym.envs.actions import choices
 from quicgym.envs.batch import INFO_COLUMNS, EpisodeBatch
-from quicgym.envs.conversion import ControllerChoice
 from quicgym.envs.episodes import RESET_OPTIONS, EpisodeSource, ScenarioChoice
 from quicgym.envs.registration import BY_KIND
 from quicgym.envs.rewards import Reward, RewardFunction
-from quicgym.envs.scenario import Scenario, ScenarioError
+from quicgym.envs.scenarios.model import Scenario, ScenarioError
+from quicgym.envs.simulation.conversion import ControllerChoice
+from quicgym.yaml_files import closest
 
 
 class ParallelCongestionControlEnv(ParallelEnv[str, np.ndarray, Any]):

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from quicgym import _core
-from quicgym.configs.yaml_files import closest
+from quicgym.yaml_files import closest
 
 REWARDS: tuple[str, ...] = tuple(_core.REWARDS)
 

@@ -30,12 +30,12 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from quicgym.envs.batch import EpisodeBatch
-from quicgym.envs.conversion import ControllerChoice
 from quicgym.envs.environment import CongestionControlEnv
 from quicgym.envs.episodes import EpisodeSource, ScenarioChoice
 from quicgym.envs.ns3_workers import Ns3WorkerBatch, WorkerDeath
 from quicgym.envs.rate import RateEnv
 from quicgym.envs.rewards import Reward, RewardFunction
+from quicgym.envs.simulation.conversion import ControllerChoice
 from quicgym.envs.switch import SwitchEnv
 from quicgym.envs.tuning import TuningEnv
 from quicgym.envs.window import WindowEnv

@@ -1,5 +1,5 @@
 // What to simulate, as plain data: both engines read the same structures.
-// The Python models in envs/scenario.py validate and fill them.
+// The Python models in envs/scenarios/model.py validate and fill them.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "controllers/controller.hpp"
-#include "sim/time.hpp"
+#include "sim/base/time.hpp"
 
 namespace quicgym {
 

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "controllers/controller.hpp"
-#include "sim/one_thread.hpp"
+#include "sim/base/one_thread.hpp"
+#include "sim/base/time.hpp"
 #include "sim/scenario.hpp"
-#include "sim/time.hpp"
 
 namespace quicgym {
 

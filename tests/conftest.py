@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from quicgym.envs.simulation import ns3_version
+from quicgym.envs.simulation.simulation import ns3_version
 
 # The tests share the cores; PyTorch's threads would get into each other's way.
 os.environ.setdefault("OMP_NUM_THREADS", "1")

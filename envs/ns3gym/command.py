@@ -11,7 +11,7 @@ import yaml
 
 from quicgym.envs.ns3gym.errors import Ns3GymError
 from quicgym.envs.ns3gym.server import serve
-from quicgym.envs.simulation import Ns3MissingError
+from quicgym.envs.simulation.simulation import Ns3MissingError
 
 
 def run_serve(

@@ -5,8 +5,8 @@
 #include <ctime>
 #include <vector>
 
+#include "sim/base/time.hpp"
 #include "sim/bindings/modules.hpp"
-#include "sim/time.hpp"
 
 namespace quicgym::bindings {
 

@@ -17,7 +17,7 @@ namespace quicgym::bindings {
 
 namespace nb = nanobind;
 
-// envs/simulation.py reads the arrays as NumPy structured arrays with these offsets.
+// envs/simulation/simulation.py reads the arrays as NumPy structured arrays with these offsets.
 static_assert(sizeof(TraceSample) == 88 && offsetof(TraceSample, mode) == 80);
 static_assert(sizeof(QueueSample) == 24);
 static_assert(sizeof(Delivery) == 24 && offsetof(Delivery, time) == 16);

@@ -8,9 +8,9 @@
 #include <optional>
 #include <vector>
 
+#include "sim/base/one_thread.hpp"
 #include "sim/environment/episode.hpp"
 #include "sim/environment/worker_pool.hpp"
-#include "sim/one_thread.hpp"
 
 namespace quicgym::environment {
 

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "sim/base/time.hpp"
 #include "sim/scenario.hpp"
-#include "sim/time.hpp"
 
 namespace quicgym::environment {
 

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "sim/base/time.hpp"
 #include "sim/net/link.hpp"
-#include "sim/time.hpp"
 
 namespace quicgym::net {
 

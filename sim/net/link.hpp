@@ -7,11 +7,11 @@
 #include <cstdint>
 #include <vector>
 
+#include "sim/base/ring.hpp"
+#include "sim/base/time.hpp"
 #include "sim/net/loss.hpp"
-#include "sim/ring.hpp"
 #include "sim/scenario.hpp"
 #include "sim/simulation.hpp"
-#include "sim/time.hpp"
 
 namespace quicgym::net {
 

@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim/random.hpp"
+#include "sim/base/random.hpp"
+#include "sim/base/time.hpp"
 #include "sim/scenario.hpp"
-#include "sim/time.hpp"
 
 namespace quicgym::net {
 

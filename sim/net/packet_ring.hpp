@@ -4,9 +4,9 @@
 
 #include <cstdint>
 
+#include "sim/base/ring.hpp"
 #include "sim/net/link.hpp"
 #include "sim/quic/datagram.hpp"
-#include "sim/ring.hpp"
 
 namespace quicgym::net {
 

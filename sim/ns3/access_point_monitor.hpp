@@ -13,10 +13,10 @@
 #include <unordered_map>
 #include <vector>
 
+#include "sim/base/time_integral.hpp"
 #include "sim/ns3/flow_counters.hpp"
 #include "sim/ns3/packet_view.hpp"
 #include "sim/simulation.hpp"
-#include "sim/time_integral.hpp"
 
 namespace quicgym::ns3_host {
 

@@ -9,9 +9,9 @@
 #include <cstdint>
 #include <deque>
 
+#include "sim/base/time_integral.hpp"
 #include "sim/ns3/flow_counters.hpp"
 #include "sim/simulation.hpp"
-#include "sim/time_integral.hpp"
 
 namespace quicgym::ns3_host {
 

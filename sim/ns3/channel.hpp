@@ -6,7 +6,7 @@
 #include <array>
 #include <cstdint>
 
-#include "sim/time.hpp"
+#include "sim/base/time.hpp"
 
 namespace quicgym::ns3_host {
 

@@ -9,8 +9,8 @@
 
 #include <cstdint>
 
+#include "sim/base/time.hpp"
 #include "sim/ns3/channel.hpp"
-#include "sim/time.hpp"
 
 namespace quicgym::ns3_host {
 

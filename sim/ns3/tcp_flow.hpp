@@ -12,12 +12,12 @@
 #include <algorithm>
 #include <deque>
 
+#include "sim/base/rate_bins.hpp"
+#include "sim/base/time_integral.hpp"
 #include "sim/ns3/flow.hpp"
 #include "sim/ns3/timer.hpp"
 #include "sim/quic/application.hpp"
 #include "sim/quic/rtt_histogram.hpp"
-#include "sim/rate_bins.hpp"
-#include "sim/time_integral.hpp"
 
 namespace quicgym::ns3_host {
 

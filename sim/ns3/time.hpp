@@ -4,7 +4,7 @@
 #include <ns3/nstime.h>
 #include <ns3/simulator.h>
 
-#include "sim/time.hpp"
+#include "sim/base/time.hpp"
 
 namespace quicgym::ns3_host {
 

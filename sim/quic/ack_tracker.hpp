@@ -5,10 +5,10 @@
 #include <array>
 #include <cstdint>
 
+#include "sim/base/time.hpp"
 #include "sim/quic/frames.hpp"
 #include "sim/quic/range_set.hpp"
 #include "sim/quic/rtt_estimator.hpp"
-#include "sim/time.hpp"
 
 namespace quicgym::quic {
 

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
+#include "sim/base/time.hpp"
 #include "sim/scenario.hpp"
-#include "sim/time.hpp"
 
 namespace quicgym::quic {
 

@@ -6,12 +6,12 @@
 #include <cstdint>
 #include <optional>
 
+#include "sim/base/rate_bins.hpp"
 #include "sim/quic/ack_tracker.hpp"
 #include "sim/quic/datagram.hpp"
 #include "sim/quic/frames.hpp"
 #include "sim/quic/range_set.hpp"
 #include "sim/quic/rtt_estimator.hpp"
-#include "sim/rate_bins.hpp"
 #include "sim/scenario.hpp"
 #include "sim/simulation.hpp"
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "controllers/controller.hpp"
-#include "sim/time.hpp"
+#include "sim/base/time.hpp"
 
 namespace quicgym::quic {
 

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstdint>
 
-#include "sim/time.hpp"
+#include "sim/base/time.hpp"
 
 namespace quicgym {
 

@@ -8,6 +8,9 @@
 #include <memory>
 
 #include "controllers/controller.hpp"
+#include "sim/base/random.hpp"
+#include "sim/base/rate_bins.hpp"
+#include "sim/base/time_integral.hpp"
 #include "sim/quic/ack_tracker.hpp"
 #include "sim/quic/application.hpp"
 #include "sim/quic/datagram.hpp"
@@ -16,11 +19,8 @@
 #include "sim/quic/rtt_histogram.hpp"
 #include "sim/quic/send_stream.hpp"
 #include "sim/quic/sent_packets.hpp"
-#include "sim/random.hpp"
-#include "sim/rate_bins.hpp"
 #include "sim/scenario.hpp"
 #include "sim/simulation.hpp"
-#include "sim/time_integral.hpp"
 
 namespace quicgym::quic {
 

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "sim/ring.hpp"
-#include "sim/time.hpp"
+#include "sim/base/ring.hpp"
+#include "sim/base/time.hpp"
 
 namespace quicgym::quic {
 

@@ -23,7 +23,7 @@ from quicgym.envs import (
 from quicgym.errors import PolicyError, UserError
 
 if _TYPE_CHECKING:
-    from quicgym.agents.learned import load_policy
+    from quicgym.agents.policies.learned import load_policy
 
 __version__ = _version("quicgym")
 
@@ -31,7 +31,7 @@ __version__ = _version("quicgym")
 def __getattr__(name: str) -> object:
     # PyTorch takes its time, and is there with the extra `train` only.
     if name == "load_policy":
-        from quicgym.agents.learned import load_policy
+        from quicgym.agents.policies.learned import load_policy
 
         return load_policy
     raise AttributeError(f"module 'quicgym' has no attribute {name!r}")

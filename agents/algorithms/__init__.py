@@ -1,0 +1,1 @@
+"""Training algorithms of our own, beside those of Stable-Baselines3."""

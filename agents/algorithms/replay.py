@@ -1,0 +1,230 @@
+"""What algorithms that play whole episodes have in common: the network, the loop, the playing.
+
+Stable-Baselines3's own algorithms see a stream of steps from episodes that the environments draw.
+Those here draw the episodes themselves, so that one can be played again: with another window, with
+another controller, or with the policy's other choices.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+import torch
+from gymnasium.spaces import Space
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.policies import ActorCriticPolicy
+
+from quicgym.envs.batch import INFO_COLUMNS
+from quicgym.envs.episodes import EpisodeChoice
+from quicgym.envs.observations import observation_names
+from quicgym.envs.sb3 import Sb3VecEnv
+from quicgym.envs.scenarios.model import ScenarioError
+
+_TIME = INFO_COLUMNS.index("time_s")
+
+Decide = Callable[[slice, int, np.ndarray], np.ndarray]
+
+
+class Course(NamedTuple):
+    """What episodes have earned: a column for each, a row for the beginning and for each step."""
+
+    times_s: np.ndarray
+    earned: np.ndarray  # reward · s, since the beginning
+
+    def means(self) -> np.ndarray:
+        """Returns the mean reward of each episode, over its time."""
+        result: np.ndarray = self.earned[-1] / (self.times_s[-1] - self.times_s[0])
+        return result
+
+    def means_from(self, episode: int, times_s: np.ndarray) -> np.ndarray:
+        """Returns the mean reward of an episode from these times to its end."""
+        at_s, earned = self.times_s[:, episode], self.earned[:, episode]
+        begin_s = np.minimum(times_s, at_s[at_s < at_s[-1]][-1])  # its last step at least
+        result: np.ndarray = earned[-1] - np.interp(begin_s, at_s, earned)
+        return result / (at_s[-1] - begin_s)
+
+
+class ReplayAlgorithm(BaseAlgorithm):
+    """The interface of Stable-Baselines3's algorithms, around iterations of playing and learning.
+
+    Args:
+        policy: "MlpPolicy".
+        env: The environments.
+        learning_rate: A number, or a schedule.
+        policy_kwargs: Of the policy.
+        seed: Of the weights.
+        device: Of the network.
+        action_spaces: That the algorithm knows; None: all.
+    """
+
+    policy_aliases = {"MlpPolicy": ActorCriticPolicy}
+    policy: ActorCriticPolicy
+
+    def __init__(
+        self,
+        policy: str,
+        env: Sb3VecEnv,
+        learning_rate: Any,
+        *,
+        policy_kwargs: dict[str, Any] | None,
+        seed: int | None,
+        device: str,
+        action_spaces: tuple[type[Space], ...] | None = None,
+    ) -> None:
+        """Makes the network; nothing has been played."""
+        super().__init__(
+            policy,
+            env,
+            learning_rate,
+            policy_kwargs=policy_kwargs,
+            seed=seed,
+            device=device,
+            support_multi_env=True,
+            supported_action_spaces=action_spaces,
+        )
+        self._batch = env.environments.batch
+        self._n_updates = 0
+        self._slow_start: int | None = None  # its place in Window-v0's observations, from the end
+        if self._batch.kind == "window":
+            names = observation_names(1, "window")
+            self._slow_start = names.index("slow_start") - len(names)
+        self._setup_model()
+
+    def _setup_model(self) -> None:
+        self._setup_lr_schedule()
+        self.set_random_seed(self.seed)
+        policy: Any = self.policy_class(
+            self.observation_space, self.action_space, self.lr_schedule, **self.policy_kwargs
+        )
+        self.policy = policy.to(self.device)
+
+    def learn(
+        self,
+        total_timesteps: int,
+        callback: Any = None,
+        log_interval: int = 1,
+        tb_log_name: str = "run",
+        reset_num_timesteps: bool = True,
+        progress_bar: bool = False,
+    ) -> Self:
+        """Plays and learns until so many decisions have been made, those of replays included."""
+        total, callback = self._setup_learn(
+            total_timesteps, callback, reset_num_timesteps, tb_log_name, progress_bar
+        )
+        callback.on_training_start(locals(), globals())
+        while self.num_timesteps < total:
+            callback.on_rollout_start()
+            self._update_current_progress_remaining(self.num_timesteps, total)
+            random = np.random.default_rng(np.random.randint(2**31, size=4))
+            rewards = np.concatenate(list(self._collect(random)))
+            callback.update_locals({"rewards": rewards})
+            if not callback.on_step():
+                break
+            callback.on_rollout_end()
+            # As Stable-Baselines3 does: what the update records is for the callback to see first.
+            self.logger.dump(self.num_timesteps)
+            self.policy.set_training_mode(True)
+            self._update_learning_rate(self.policy.optimizer)
+            self._train()
+            self.policy.set_training_mode(False)
+        callback.on_training_end()
+        return self
+
+    @abstractmethod
+    def _collect(self, random: np.random.Generator) -> Iterator[np.ndarray]:
+        """Plays what is learned from; yields what the policy's own choices have earned."""
+
+    @abstractmethod
+    def _train(self) -> None:
+        """Updates the weights."""
+
+    def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
+        return ["policy", "policy.optimizer"], []
+
+    def _times(self) -> np.ndarray:
+        """The time in each simulation, in s: that of its first row, which has an agent."""
+        times_s: np.ndarray = self._batch.info[:: self._batch.agent_count, _TIME].copy()
+        return times_s
+
+    def _takes_effect(self, runs: np.ndarray) -> np.ndarray:
+        """Returns in which of the first running simulations an action has an effect."""
+        if self._slow_start is None:
+            return runs
+        effect: np.ndarray = runs & (self._batch.observations[: len(runs), self._slow_start] == 0)
+        return effect
+
+    @property
+    def _features(self) -> Any:
+        return self.policy.pi_features_extractor.features
+
+    def _condense(self, observations: np.ndarray) -> torch.Tensor:
+        condensed: torch.Tensor = self._features.condense(torch.from_numpy(observations))
+        return condensed
+
+    def _latent(self, condensed: torch.Tensor) -> torch.Tensor:
+        """What the network's last layer makes its outputs of."""
+        features = self._features.encode(condensed.to(self.device))
+        return self.policy.mlp_extractor.forward_actor(features)
+
+    def _play(self, episodes: Sequence[EpisodeChoice], decide: Decide) -> Course:
+        """Plays episodes with one agent each to their ends.
+
+        Args:
+            episodes: As many as there are simulations are played side by side.
+            decide: Returns an action for each episode of a part, which is the one in `_batch`; is
+                told the number of the step, and which of them still run.
+        """
+        batch = self._batch
+        all_times_s, all_earned = [], []
+        actions = np.zeros((len(batch.selected), *(batch.action_space.shape or ())))
+        for first in range(0, len(episodes), len(batch.selected)):
+            part = slice(first, min(first + len(batch.selected), len(episodes)))
+            count = part.stop - first
+            batch.begin_chosen(range(count), episodes[part])
+            batch.selected[:] = np.arange(len(batch.selected)) < count
+            times_s, earned = [self._times()[:count]], [np.zeros(count)]
+            while batch.selected.any():
+                runs = batch.selected[:count].copy()
+                actions[:count] = decide(part, len(earned) - 1, runs)
+                batch.set_actions(actions)
+                batch.step()
+                times_s.append(self._times()[:count])  # stands still where an episode has ended
+                earned.append(earned[-1] + batch.rewards[:count] * (times_s[-1] - times_s[-2]))
+                self.num_timesteps += int(runs.sum())
+                batch.selected[:] &= ~(batch.terminations | batch.truncations)
+            all_times_s.append(np.stack(times_s))
+            all_earned.append(np.stack(earned))
+        return Course(_side_by_side(all_times_s), _side_by_side(all_earned))
+
+
+def check_one_flow(env: Sb3VecEnv, algorithm: str) -> None:
+    """Raises ValueError where an episode has several agents, which `_play` does not know."""
+    if env.environments.batch.agent_count > 1:
+        raise ValueError(f"{algorithm} needs scenarios with one open flow each")
+
+
+def check_decisions(decisions: int, episodes: Sequence[EpisodeChoice]) -> None:
+    """Raises ScenarioError where there is nothing to learn from."""
+    if not decisions:
+        raise ScenarioError(
+            f"{episodes[0].scenario.name}: slow start was not over in any of {len(episodes)} "
+            "episodes, so there is nothing to learn from; give scenarios that last longer"
+        )
+
+
+def _side_by_side(parts: Sequence[np.ndarray]) -> np.ndarray:
+    """Joins columns; those that are shorter keep their last value."""
+    rows = max(map(len, parts))
+    return np.concatenate(
+        [np.pad(part, ((0, rows - len(part)), (0, 0)), mode="edge") for part in parts], axis=1
+    )
+
+
+def check_counts(**counts: int) -> None:
+    """Raises ValueError for an argument that is no whole number above 0."""
+    for argument, value in counts.items():
+        if int(value) != value or value < 1:
+            raise ValueError(f"{argument} = {value}: give a whole number above 0")

@@ -1,0 +1,1 @@
+"""Rollouts of policies over suites, their statistics, tables, figures and TensorBoard."""

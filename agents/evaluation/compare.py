@@ -1,0 +1,242 @@
+"""Baselines and agents in one TensorBoard: the curves of training, and level lines beside them.
+
+Into the log directory goes a folder for each run, with its event file, and comparison.json, which
+says where the runs come from. It is written beside its place and renamed: whole, or not there.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from rich.table import Table
+
+from quicgym import __version__, _core
+from quicgym.agents.evaluation.run_folders import (
+    Run,
+    RunError,
+    check_comparable,
+    file_name,
+    read_runs,
+    read_series,
+)
+from quicgym.agents.evaluation.tensorboard import EvaluationWriter, evaluation_values, flatten
+from quicgym.console import progress_bar, say, wide_console
+
+COMPARISON_FORMAT = "quicgym-comparison-1"
+COMPARISON_FILE = "comparison.json"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asked for."""
+
+    folders: Sequence[Path]
+    directory: Path
+    force: bool
+    command: str
+    """The command line, to be kept with the comparison."""
+
+
+def run_compare(request: Request) -> int:
+    """Reads, writes and prints everything; returns the exit status."""
+    try:
+        # One folder twice is one; messages have it as the user wrote it.
+        given = {folder.resolve(): folder for folder in reversed(request.folders)}
+        folders = sorted(given)
+        aside = _check_directory(request, folders)
+        runs = _named([run for folder in folders for run in read_runs(given[folder])])
+        check_comparable(list(runs.values()))
+        try:
+            _write_and_rename(request, runs, folders, aside=aside)
+        except OSError as error:
+            raise RunError(
+                f"{request.directory}: cannot be written ({error.strerror}), nothing has changed "
+                "there; make room, or give another folder with --logdir"
+            ) from None
+    except RunError as error:
+        say(f"quicgym: {error}")
+        return 2
+    except KeyboardInterrupt:
+        say(f"interrupted: nothing was written to {request.directory}")
+        return 130
+    _print(runs)
+    print(f"\nto look at it:\n  tensorboard --logdir {shlex.quote(str(request.directory))}")
+    return 0
+
+
+def _named(runs: Sequence[Run]) -> dict[str, Run]:
+    """Returns the runs by names that are distinct and can be folders."""
+    named: dict[str, Run] = {}
+    for run in runs:
+        name = stem = file_name(run.name)[:100]
+        number = 1
+        while name in named:
+            number += 1
+            name = f"{stem}-{number}"
+        named[name] = run
+    return named
+
+
+def _check_directory(request: Request, folders: Sequence[Path]) -> bool:
+    """Refuses a log directory whose content would be lost, or shown as runs of this comparison.
+
+    Returns:
+        What is there has to be moved aside, as --force says. False: there is nothing, or an earlier
+        comparison of the same runs, which the new one replaces.
+    """
+    directory, target = request.directory, request.directory.resolve()
+    for place, what in [*((folder, "run") for folder in folders), (Path.cwd(), "current folder")]:
+        if place.is_relative_to(target):
+            raise RunError(f"--logdir {directory} holds the {what} {place}; give another folder")
+    reason = _what_is_there(target, folders)
+    if reason and not request.force:
+        raise RunError(
+            f"--logdir {directory} {reason}: give another folder, or --force to move what is there "
+            "aside"
+        )
+    return bool(reason)
+
+
+def _what_is_there(target: Path, folders: Sequence[Path]) -> str:
+    """Returns why the log directory cannot be replaced; an empty text if it can."""
+    if not target.exists():
+        return ""
+    if not target.is_dir():
+        return "is a file"
+    present = sorted(path.relative_to(target) for path in target.rglob("*"))
+    earlier = _read_comparison(target / COMPARISON_FILE)
+    foreign = [path for path in present if not _is_ours(path, earlier)]
+    if foreign:
+        return (
+            f"holds {foreign[0]}, which `quicgym compare` did not write, and TensorBoard shows all "
+            "that is in it"
+        )
+    if present and set(earlier.values()) != set(map(str, folders)):
+        return f"holds another comparison, of {', '.join(earlier)}"
+    return ""
+
+
+def _read_comparison(path: Path) -> dict[str, str]:
+    """Returns the runs of an earlier comparison and where they come from; nothing without one."""
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        if data["format"] == COMPARISON_FORMAT:
+            return {run["name"]: run["folder"] for run in data["runs"]}
+    except (OSError, ValueError, KeyError, TypeError):
+        pass
+    return {}
+
+
+def _is_ours(path: Path, earlier: Mapping[str, str]) -> bool:
+    if len(path.parts) == 1:
+        return path.name in earlier or (path.name == COMPARISON_FILE and bool(earlier))
+    return path.parts[0] in earlier and path.name.startswith("events.out.tfevents.")
+
+
+def _write_and_rename(
+    request: Request, runs: Mapping[str, Run], folders: Sequence[Path], *, aside: bool
+) -> None:
+    target = request.directory.resolve()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    # Beside its place, because a rename does not leave the file system.
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-") as temporary:
+        new = Path(temporary) / "new"
+        new.mkdir()
+        _write(request, runs, new)
+        if not target.exists():
+            new.rename(target)
+            return
+        # Not below the log directory: TensorBoard would show it.
+        kept = f"{target.name}-previous-{datetime.now():%Y%m%d-%H%M%S-%f}"
+        old = target.with_name(kept) if aside else Path(temporary) / "old"
+        target.rename(old)
+        try:
+            new.rename(target)
+        except BaseException:
+            old.rename(target)
+            raise
+        if aside:
+            say(f"what was in {request.directory} is now in {request.directory.with_name(kept)}")
+
+
+def _write(request: Request, runs: Mapping[str, Run], directory: Path) -> None:
+    trainings = [run for run in runs.values() if run.kind == "training"]
+    steps = sorted({0, *(int(step) for run in trainings for step in run.results["step"])})
+    settings = _settings(runs)
+    progress = progress_bar()
+    with progress:
+        total = sum(1 + len(run.series) for run in runs.values())
+        task = progress.add_task("curves and episodes", total=total)
+        for name, run in runs.items():
+            writer = EvaluationWriter(directory / name)
+            try:
+                writer.layout(run.scenarios, run.series)
+                writer.hparams(settings[name], list(settings.values()))
+                for step, rows in _curve(run, steps):
+                    writer.evaluation(step, rows)
+                progress.advance(task)
+                for scenario, path in run.series.items():
+                    writer.episode(scenario, read_series(path))
+                    progress.advance(task)
+            finally:
+                writer.close()
+    about = {
+        "format": COMPARISON_FORMAT,
+        "version": __version__,
+        "commit": _core.commit,
+        "command": request.command,
+        "runs": [
+            {
+                "name": name,
+                "kind": run.kind,
+                "policy": run.policy,
+                "folder": str(run.folder.resolve()),
+            }
+            for name, run in runs.items()
+        ],
+    }
+    text = json.dumps(about, indent=1) + "\n"
+    (directory / COMPARISON_FILE).write_text(text, encoding="utf-8")
+
+
+def _curve(run: Run, steps: Sequence[int]) -> list[tuple[int, pd.DataFrame]]:
+    """Returns the evaluations of a run by step; one that did not train has a level line.
+
+    The line has all the steps, not only its two ends: TensorBoard scales charts to where most
+    points are, and would leave it outside.
+    """
+    if run.kind == "training":
+        return [(int(str(step)), rows) for step, rows in run.results.groupby("step")]
+    return [(step, run.results) for step in steps]
+
+
+def _settings(runs: Mapping[str, Run]) -> dict[str, dict[str, Any]]:
+    """Returns each run's settings: policy, kind, and what differs between those that have it."""
+    flat = {name: flatten(run.settings) for name, run in runs.items()}
+    values: dict[str, set[str]] = {}
+    for settings in flat.values():
+        for key, value in settings.items():
+            values.setdefault(key, set()).add(repr(value))
+    return {
+        name: {"policy": run.policy, "kind": run.kind}
+        | {key: value for key, value in flat[name].items() if len(values[key]) > 1}
+        for name, run in runs.items()
+    }
+
+
+def _print(runs: Mapping[str, Run]) -> None:
+    table = Table(box=None, pad_edge=False)
+    for heading in ("run", "kind", "reward", "from"):
+        table.add_column(heading, justify="right" if heading == "reward" else "left")
+    for name, run in runs.items():
+        reward = evaluation_values(_curve(run, [0])[-1][1])["evaluation/reward"]
+        table.add_row(name, run.kind, f"{reward:.4f}", str(run.folder))
+    wide_console().print(table, highlight=False)

@@ -1,0 +1,195 @@
+"""The command `quicgym evaluate`: an evaluation as a table and as pictures."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from rich.table import Table
+
+from quicgym.agents.evaluation.figures import draw_evaluation
+from quicgym.agents.evaluation.summary import evaluate, scores_of
+from quicgym.agents.policies.hand_coded import BASELINES
+from quicgym.console import say, wide_console
+from quicgym.envs.rewards import Reward
+from quicgym.envs.scenarios.model import ScenarioError
+from quicgym.jobs import report_failures, report_interruption
+
+Format = Literal["table", "json", "csv"]
+ALL_BASELINES = "baselines"
+COLUMNS = {
+    "goodput_mbps": ("goodput\n(Mbps)", ".2f"),
+    "loss_percent": ("loss\n(%)", ".2f"),
+    "mean_rtt_ms": ("RTT\n(ms)", ".1f"),
+    "mean_queue_delay_ms": ("queueing\ndelay (ms)", ".1f"),
+    "jain": ("Jain", ".3f"),
+}
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asked for."""
+
+    policies: Sequence[str]
+    """As `find_policy` takes them, and "baselines" for all of these; empty: "baselines"."""
+    suite: str
+    seeds: int
+    engine: str
+    reward: str
+    jobs: int
+    format: Format
+    directory: Path
+    resume: bool
+    trust_zip: bool
+    command: str
+    """The command line, to be kept with the results."""
+
+
+def run_evaluate(request: Request) -> int:
+    """Runs, writes, draws and prints everything; returns the exit status."""
+    try:
+        reward = Reward(request.reward)
+    except ValueError as error:
+        raise ScenarioError(f"--reward: {error}") from None
+    evaluation = evaluate(
+        expand(request.policies),
+        request.suite,
+        request.seeds,
+        request.directory,
+        engine=request.engine,
+        reward=reward,
+        workers=request.jobs,
+        resume=request.resume,
+        trust_zip=request.trust_zip,
+        command=request.command,
+    )
+    if evaluation is None:
+        return 2
+    report_failures(evaluation.outcome.failures)
+    document = evaluation.document
+    if document is None:
+        report_interruption(
+            evaluation.outcome,
+            evaluation.jobs,
+            request.directory,
+            request.command,
+            resumed=request.resume,
+        )
+        return 130
+    report_missing(document)
+    ranked = [entry["policy"] for entry in document["policies"]]
+    scenarios = [cell["scenario"] for cell in document["policies"][0]["scenarios"]]
+    scores = scores_of(evaluation.runs, ranked, scenarios, request.seeds)
+    files = draw_evaluation(document, scores, request.directory / "figures")
+    if request.format == "json":
+        print(json.dumps(document, indent=1, allow_nan=False))
+    elif request.format == "csv":
+        print(evaluation.runs.to_csv(index=False), end="")
+    else:
+        _print(document)
+    say(
+        f"{len(evaluation.runs)} runs (evaluation.json, results.parquet), the time series of "
+        f"seed 0 (series) and {len(files)} pictures (figures) are in {request.directory}"
+    )
+    return 1 if evaluation.outcome.failures else 0
+
+
+def expand(policies: Sequence[str]) -> list[str]:
+    """Returns the policies, each once, "baselines" replaced by all of these."""
+    found: dict[str, None] = {}
+    for choice in policies or [ALL_BASELINES]:
+        found |= dict.fromkeys(BASELINES if choice == ALL_BASELINES else [choice])
+    return list(found)
+
+
+def report_missing(document: dict[str, Any]) -> None:
+    """Says on standard error which policies have no aggregate, and why."""
+    for policy in dict.fromkeys(cell["policy"] for cell in document["missing"]):
+        cells = [
+            f"{cell['scenario']} seed {cell['seed']}"
+            for cell in document["missing"]
+            if cell["policy"] == policy
+        ]
+        say(f"{policy}: no aggregate, because runs are missing: {', '.join(cells)}")
+    if document["missing"]:
+        say("the same command with --resume runs only what is missing")
+
+
+def notable_differences(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """Returns the differences that a reader asks for first.
+
+    The best learned policy against the best baseline and the best static one, either way round as
+    the better one comes first; without a learned policy the best against the next.
+    """
+    ranked = [entry for entry in document["policies"] if entry["iqm_reward"] is not None]
+    best = {entry["kind"]: entry["policy"] for entry in reversed(ranked)}
+    pairs = [
+        {best["learned"], best[kind]}
+        for kind in ("baseline", "static")
+        if {"learned", kind} <= {*best}
+    ] or [{entry["policy"] for entry in ranked[:2]}]
+    return [
+        entry
+        for pair in pairs
+        for entry in document["differences"]
+        if {entry["a"], entry["b"]} == pair
+    ]
+
+
+def difference_in_words(entry: dict[str, Any]) -> str:
+    """Returns one line: who is ahead, by how much, and how sure that is."""
+    text = f"{entry['a']} − {entry['b']}: {entry['iqm_difference']:.4f}"
+    if entry["low"] is not None:
+        text += f" [{entry['low']:.4f}, {entry['high']:.4f}]"
+    text += f"; P({entry['a']} > {entry['b']}) = {entry['probability_of_improvement']:.2f}"
+    if entry["probability_low"] is not None:
+        text += f" [{entry['probability_low']:.2f}, {entry['probability_high']:.2f}]"
+    return text
+
+
+def number(value: float | None, format: str) -> str:
+    """Returns a number as tables show it; a dash where nothing was measured."""
+    return "–" if value is None else f"{value:{format}}"
+
+
+def interval(entry: dict[str, Any]) -> str:
+    """Returns a policy's interval as tables show it."""
+    if entry["iqm_low"] is None:
+        return "–"
+    return f"{entry['iqm_low']:.4f} to {entry['iqm_high']:.4f}"
+
+
+def _print(document: dict[str, Any]) -> None:
+    scenarios, seeds = len(document["policies"][0]["scenarios"]), len(document["seeds"])
+    console = wide_console()
+    console.print(
+        f"{document['suite']}, {document['engine']} engine: {scenarios} scenarios, {seeds} seeds, "
+        f"reward {document['reward']['name']}\nIQM: interquartile mean, with its 95% interval over "
+        "seeds; the rest: means over the scenarios\n",
+        highlight=False,
+    )
+    output = Table(box=None, pad_edge=False)
+    output.add_column("policy", no_wrap=True)
+    headings = ["IQM\nreward", "\n95% interval", *(heading for heading, _ in COLUMNS.values())]
+    for heading in (*headings, "level in\n(%)"):
+        output.add_column(heading, justify="right")
+    for entry in document["policies"]:
+        mean, share = entry["mean"] or {}, entry["level_share"]
+        output.add_row(
+            entry["policy"],
+            number(entry["iqm_reward"], ".4f"),
+            interval(entry),
+            *(number(mean.get(metric), form) for metric, (_, form) in COLUMNS.items()),
+            number(None if share is None else 100 * share, ".0f"),
+        )
+    console.print(output)
+    console.print(
+        "\nlevel in: share of the scenarios with a reward at most 1% below that of the best "
+        "hand-coded controller here",
+        highlight=False,
+    )
+    for entry in notable_differences(document):
+        console.print(f"IQM {difference_in_words(entry)}", highlight=False, markup=False)

@@ -1,0 +1,199 @@
+"""The episodes that an evaluation asks for, as jobs."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cache, cached_property
+from hashlib import sha256
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from quicgym import __version__, _core
+from quicgym.agents.evaluation.rollouts import play
+from quicgym.agents.policies.hand_coded import Policy, RandomPolicy, find_policy, kind_of
+from quicgym.envs.actions import action_space
+from quicgym.envs.rewards import Reward
+from quicgym.envs.scenarios.distributions import SuiteEntry, scenario_of
+from quicgym.envs.scenarios.model import EngineName, Scenario, ScenarioError
+from quicgym.envs.simulation.simulation import check_engine
+
+
+@dataclass(frozen=True, eq=False)
+class EvaluationJob:
+    """One episode of one policy."""
+
+    policy: str
+    """As the user names it."""
+    fingerprint: str | None
+    """Of a learned policy's weights and description; None: its name says all."""
+    scenario: Scenario
+    engine: EngineName
+    seed: int
+    reward: Reward = field(default_factory=Reward)
+    trust_zip: bool = False
+    series_file: Path | None = None
+    """Where to keep the time series; None: nowhere."""
+
+    def __str__(self) -> str:
+        """Returns what identifies the episode for a reader."""
+        return (
+            f"policy {self.policy}, scenario {self.scenario.name}, engine {self.engine}, "
+            f"seed {self.seed}"
+        )
+
+    @cached_property
+    def key(self) -> str:
+        """What identifies the episode for --resume: equal keys give equal results."""
+        parts = [
+            self.policy,
+            self.fingerprint,
+            *self.scenario.content(),
+            self.engine,
+            self.seed,
+            asdict(self.reward),
+            __version__,
+            _core.commit,
+        ]
+        return sha256(json.dumps(parts, default=str, sort_keys=True).encode()).hexdigest()[:32]
+
+    def run(self) -> dict[str, Any]:
+        """Returns the episode's metrics; writes the time series where they are wanted."""
+        episode = play(
+            self._load_policy(),
+            self.scenario,
+            self.engine,
+            self.seed,
+            reward=self.reward,
+            keep_series=self.series_file is not None,
+        )
+        if self.series_file is not None and episode.series is not None:
+            import pandas as pd
+
+            self.series_file.parent.mkdir(parents=True, exist_ok=True)
+            pd.DataFrame(dict(episode.series)).to_parquet(self.series_file)
+        return {
+            "policy": self.policy,
+            "scenario": self.scenario.name,
+            "engine": self.engine,
+            "seed": self.seed,
+            **episode.metrics,
+        }
+
+    def _load_policy(self) -> Policy:
+        if kind_of(self.policy) == "random":  # its draws must not depend on what ran before
+            return RandomPolicy(action_space("tuning"), self.seed)
+        policy, fingerprint = _load(self.policy, self.trust_zip)
+        if fingerprint != self.fingerprint:
+            raise ScenarioError(f"{self.policy}: its files changed during the evaluation")
+        return policy
+
+
+@cache
+def _load(choice: str, trust_zip: bool) -> tuple[Policy, str | None]:
+    """Loads a policy once per worker process."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the main process has said it
+        policy = find_policy(choice, trust_zip=trust_zip)
+    if kind_of(choice) == "learned":
+        import torch
+
+        torch.set_num_threads(1)  # the other cores have workers of their own
+    return policy, fingerprint_of(choice, policy)
+
+
+def fingerprint_of(choice: str, policy: Policy) -> str | None:
+    """Returns what identifies a learned policy's content; None for one that is no file."""
+    if choice.endswith(".zip"):
+        return sha256(Path(choice).read_bytes()).hexdigest()
+    description = getattr(policy, "description", None)  # which has the SHA-256 of the weights
+    if description is None:
+        return None
+    return sha256(description.model_dump_json().encode()).hexdigest()
+
+
+def make_jobs(
+    policies: Sequence[str],
+    scenarios: Iterable[SuiteEntry],
+    seeds: int,
+    *,
+    engine: str = "native",
+    reward: Reward | None = None,
+    trust_zip: bool = False,
+    series_in: Path | None = None,
+) -> list[EvaluationJob]:
+    """Returns every combination; only seed 0 keeps its time series.
+
+    Args:
+        policies: As `find_policy` takes them.
+        scenarios: To be run; of a distribution one for each seed.
+        seeds: How many; from 0.
+        engine: "native" or "ns3".
+        reward: What is earned; None: the default.
+        trust_zip: As `load_policy` has it.
+        series_in: The evaluation's folder, if time series are to be kept.
+
+    Raises:
+        ScenarioError: A policy or the engine does not exist, or a scenario does not fit the engine
+            or has no flow for a policy.
+        PolicyError: A learned policy cannot be loaded.
+        MissingExtraError: It needs the extra `train`.
+        Ns3MissingError: This build has no ns-3.
+    """
+    known = check_engine(engine)
+    scenarios = tuple(scenarios)
+    names = [scenario.name for scenario in scenarios]
+    for scenario in (scenario_of(entry, 0) for entry in scenarios):
+        scenario.check_engine(known)
+        if all(flow.controller is not None for flow in scenario.flows):
+            raise ScenarioError(
+                f"scenario {scenario.name}: each flow names its controller, so none is left for a "
+                "policy; leave out `controller` of one"
+            )
+        if names.count(scenario.name) > 1:
+            raise ScenarioError(
+                f"two of the scenarios have the name {scenario.name!r}; change `name` of one"
+            )
+    fingerprints = {
+        choice: fingerprint_of(choice, find_policy(choice, trust_zip=trust_zip))
+        for choice in policies
+    }
+    files = _series_files(fingerprints, names, series_in) if series_in else {}
+    return [
+        EvaluationJob(
+            choice,
+            fingerprint,
+            scenario_of(entry, seed),
+            known,
+            seed,
+            reward or Reward(),
+            trust_zip,
+            files.get((choice, entry.name)) if seed == 0 else None,
+        )
+        for choice, fingerprint in fingerprints.items()
+        for entry in scenarios
+        for seed in range(seeds)
+    ]
+
+
+def _series_files(
+    policies: Iterable[str], scenarios: Sequence[str], folder: Path
+) -> dict[tuple[str, str], Path]:
+    from quicgym.agents.evaluation.run_folders import (
+        series_path,  # pandas: a worker need not wait for it
+    )
+
+    files: dict[tuple[str, str], Path] = {}
+    owners: dict[Path, tuple[str, str]] = {}
+    for cell in product(policies, scenarios):
+        files[cell] = series_path(folder, *cell)
+        owner = owners.setdefault(files[cell], cell)
+        if owner != cell:
+            raise ScenarioError(
+                f"{owner[0]} in {owner[1]} and {cell[0]} in {cell[1]}: the time series of both "
+                f"would be {files[cell].name}; give one of them another name"
+            )
+    return files

@@ -1,0 +1,204 @@
+"""One episode of a policy: what it earned, and what a network engineer would measure of it.
+
+Learned and hand-coded policies go through this one function, on either engine. Every flow of the
+scenario that names no controller has the policy, as every such flow has the controller in the
+papers' runs. The reward is that of all flows, at each decision of the first agent's flow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from quicgym.agents.policies.hand_coded import Policy
+from quicgym.envs.batch import INFO_COLUMNS, EpisodeBatch
+from quicgym.envs.episodes import EpisodeChoice, EpisodeSource
+from quicgym.envs.registration import BY_KIND
+from quicgym.envs.rewards import Reward
+from quicgym.envs.scenarios.model import Scenario
+from quicgym.envs.simulation.conversion import nanoseconds
+from quicgym.envs.simulation.result import FlowResult, jain, mean_of, measure_flow
+
+REWARD_TERMS = ("throughput_share", "loss_rate", "jain_of_intervals")
+REWARD_INTERVAL_MS = 100.0
+"""Over which the reward's terms are taken, however long a policy's decisions last."""
+METRICS = (
+    "reward",
+    *REWARD_TERMS,
+    "goodput_mbps",
+    "agent_goodput_mbps",
+    "loss_percent",
+    "mean_rtt_ms",
+    "mean_queue_delay_ms",
+    "jain",
+)
+"""The keys of an episode's metrics.
+
+reward, throughput_share, loss_rate and jain_of_intervals are means over time; the others
+are those of `quicgym.envs.simulation.result` over the whole episode, a mean over all flows but for
+agent_goodput_mbps, the mean over the flows that have the policy.
+"""
+
+
+@dataclass(frozen=True)
+class Episode:
+    """What came out of an episode.
+
+    Attributes:
+        metrics: By the names in METRICS; None where nothing was measured.
+        series: With `keep_series`, the reward and the columns of `info` at each decision.
+    """
+
+    metrics: Mapping[str, float | None]
+    series: Mapping[str, np.ndarray] | None = None
+
+
+def play(
+    policy: Policy,
+    scenario: Scenario,
+    engine: str = "native",
+    seed: int = 0,
+    *,
+    reward: Reward | None = None,
+    keep_series: bool = False,
+) -> Episode:
+    """Runs an episode to the scenario's end.
+
+    Args:
+        policy: Has every flow that names no controller.
+        scenario: To be run.
+        engine: "native" or "ns3".
+        seed: Of the simulation.
+        reward: What is earned; None: the default.
+        keep_series: Keep the time series.
+
+    Raises:
+        ScenarioError: The scenario does not fit the engine, or has no flow for the policy.
+    """
+    return _play(policy, [(scenario, seed)], engine, 1, reward, keep_series)[0]
+
+
+def play_all(
+    policy: Policy,
+    cells: Sequence[tuple[Scenario, int]],
+    *,
+    threads: int,
+    reward: Reward | None = None,
+    keep_series: bool = False,
+) -> list[Episode]:
+    """Runs an episode for each scenario and seed, side by side on the native engine.
+
+    Args:
+        policy: Has every flow that names no controller.
+        cells: Scenario and seed of each episode.
+        threads: That run them.
+        reward: What is earned; None: the default.
+        keep_series: Keep the time series.
+    """
+    by_agents: dict[int, list[int]] = {}
+    for index, (scenario, _) in enumerate(cells):
+        agents = sum(flow.controller is None for _, flow in scenario.single_flows())
+        by_agents.setdefault(agents, []).append(index)
+    episodes: dict[int, Episode] = {}
+    for indices in by_agents.values():
+        chosen = [cells[index] for index in indices]
+        played = _play(policy, chosen, "native", threads, reward, keep_series)
+        episodes.update(zip(indices, played, strict=True))
+    return [episodes[index] for index in range(len(cells))]
+
+
+def _play(
+    policy: Policy,
+    cells: Sequence[tuple[Scenario, int]],
+    engine: str,
+    threads: int,
+    reward: Reward | None,
+    keep_series: bool,
+) -> list[Episode]:
+    """Runs episodes that have the same number of agents."""
+    decisions, options = policy.decisions, policy.options or {}
+    batch = EpisodeBatch(
+        decisions.kind,
+        EpisodeSource(cells[0][0], engine, BY_KIND[decisions.kind].controller, every_flow=True),
+        len(cells),
+        threads,
+        **decisions.arguments,
+        reward_interval_ms=REWARD_INTERVAL_MS,
+        reward=reward or Reward(),
+    )
+    controller, parameters = options.get("controller"), options.get("parameters") or {}
+    choices = [EpisodeChoice(scenario, seed, controller, parameters) for scenario, seed in cells]
+    rewards: list[list[float]] = [[] for _ in cells]
+    columns: list[list[np.ndarray]] = [[] for _ in cells]
+    try:
+        batch.begin_chosen(range(len(cells)), choices)
+        begins = batch.columns()["time_s"][:: batch.agent_count]
+        batch.selected[:] = True
+        while batch.selected.any():
+            batch.set_actions(policy(batch.observations))
+            batch.step()
+            for index in np.flatnonzero(batch.selected):
+                first = index * batch.agent_count
+                rewards[index].append(float(batch.rewards[first]))
+                columns[index].append(batch.info[first].copy())
+            batch.selected[:] &= ~(batch.terminations | batch.truncations)
+        return [
+            _episode(
+                policy,
+                scenario,
+                partial(batch.statistics, index),
+                np.array(rewards[index]),
+                np.array(columns[index]),
+                begins[index],
+                keep_series,
+            )
+            for index, (scenario, _) in enumerate(cells)
+        ]
+    finally:
+        batch.close()
+
+
+def _episode(
+    policy: Policy,
+    scenario: Scenario,
+    statistics: Callable[[int], dict[str, Any]],
+    rewards: np.ndarray,
+    columns: np.ndarray,
+    begin_s: float,
+    keep_series: bool,
+) -> Episode:
+    series = dict(zip(INFO_COLUMNS, columns.T, strict=True))
+    durations_s = np.diff(series["time_s"], prepend=begin_s)
+    end = nanoseconds(float(series["time_s"][-1]))
+    flows, agents = [], []
+    for index, (name, model) in enumerate(scenario.single_flows()):
+        flow = measure_flow(
+            name, model.controller or policy.name, statistics(index), model.stop_s, end
+        )
+        flows.append(flow)
+        if model.controller is None:
+            agents.append(flow)
+
+    def mean(metric: str, over: list[FlowResult]) -> float | None:
+        return mean_of(getattr(flow, metric) for flow in over)
+
+    def over_time(values: np.ndarray) -> float:
+        return float(np.average(values, weights=durations_s))
+
+    metrics = {
+        "reward": over_time(rewards),
+        "throughput_share": over_time(series["throughput_share"]),
+        "loss_rate": over_time(series["loss_rate"]),
+        "jain_of_intervals": over_time(series["jain"]),
+        "goodput_mbps": mean("goodput_mbps", flows),
+        "agent_goodput_mbps": mean("goodput_mbps", agents),
+        "loss_percent": mean("loss_percent", flows),
+        "mean_rtt_ms": mean("mean_rtt_ms", flows),
+        "mean_queue_delay_ms": mean("mean_queue_delay_ms", flows),
+        "jain": jain(flow.receive_rate_mbps for flow in flows),
+    }
+    return Episode(metrics, {"reward": rewards, **series} if keep_series else None)

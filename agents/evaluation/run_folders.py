@@ -1,0 +1,316 @@
+"""What `quicgym train` and `quicgym evaluate` leave in their folders, read back.
+
+A training run's folder has `run.json` (its configuration), `evaluations.jsonl` (a line for each
+step, scenario and seed) and, once it is done, `evaluation/`. An evaluation's folder has
+`evaluation.json` (what was evaluated), `results.parquet` (a row for each policy, scenario and seed)
+and `series/`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from quicgym.agents.evaluation.rollouts import METRICS
+from quicgym.agents.policies.hand_coded import kind_of
+from quicgym.console import say
+from quicgym.errors import RunError
+from quicgym.results_folder import RUN_FILE
+
+RUN_FORMAT = "quicgym-run-1"
+EVALUATIONS_FILE = "evaluations.jsonl"
+EVALUATION_FILE = "evaluation.json"
+RESULTS_FILE = "results.parquet"
+
+
+@dataclass(frozen=True)
+class Run:
+    """One policy's results, or those of one that is being trained.
+
+    Attributes:
+        name: As run.json or the evaluation says; two runs may have the same.
+        folder: Where it is.
+        kind: "training", "learned" or "hand-coded".
+        policy: Its name.
+        results: A row for each scenario and seed, the columns "scenario", "seed" and METRICS; of a
+            training run also "step", in environment steps.
+        suite: What it was evaluated on; None: not known before training is done.
+        reward: What was earned there; None as well.
+        drawn: The suite's distributions, whose paths the seeds draw.
+        settings: Name -> value, nested: of a training run, its configuration.
+        series: Scenario -> the file with the time series of an episode.
+    """
+
+    name: str
+    folder: Path
+    kind: str
+    policy: str
+    results: pd.DataFrame
+    suite: Any = None
+    reward: Any = None
+    drawn: frozenset[str] = frozenset()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    series: Mapping[str, Path] = field(default_factory=dict)
+
+    @property
+    def scenarios(self) -> list[str]:
+        """The names of the suite's scenarios."""
+        return [str(name) for name in self.results["scenario"].unique()]
+
+
+def file_name(text: str) -> str:
+    """Returns the text as a part of a file's name: `ebcc:gain_cycle=1/0.75` has a slash."""
+    return re.sub(r"[^\w.,:=+@-]", "-", text).lstrip(".") or "-"
+
+
+def series_path(folder: Path, policy: str, scenario: str) -> Path:
+    """Returns where an evaluation keeps the time series of a policy's episode."""
+    return folder / "series" / f"{file_name(policy)}--{file_name(scenario)}.parquet"
+
+
+def read_runs(folder: Path) -> list[Run]:
+    """Returns the runs of a folder: one of a training run, one for each policy of an evaluation.
+
+    Raises:
+        RunError: It is neither, or a file in it is not what it should be.
+    """
+    if (folder / RUN_FILE).is_file():
+        return [_read_training(folder)]
+    if (folder / EVALUATION_FILE).is_file():
+        return _read_evaluation(folder)
+    what = f"has neither {RUN_FILE} nor {EVALUATION_FILE}" if folder.is_dir() else "is no folder"
+    raise RunError(
+        f"{folder}: {what}; give the folder of a `quicgym train` or a `quicgym evaluate --out DIR`"
+    )
+
+
+def _read_training(folder: Path) -> Run:
+    path = folder / RUN_FILE
+    about = _read_json(path, ("format", "kind", "name", "config", "seed"))
+    for key, expected in (("format", RUN_FORMAT), ("kind", "training")):
+        if about[key] != expected:
+            raise RunError(
+                f"{path}: {key} = {about[key]!r}: compare reads runs with {expected!r} only"
+            )
+    if not isinstance(about["config"], dict):
+        raise RunError(f"{path}: config = {about['config']!r}: has to be a JSON object")
+    name = str(about["name"])
+    results = _read_curve(folder / EVALUATIONS_FILE)
+    settings = {**about["config"], "seed": about["seed"]}
+    evaluation = folder / "evaluation"
+    if not (evaluation / EVALUATION_FILE).is_file():
+        say(
+            f"note: {folder} has no {evaluation.name}/, its training is not finished: its curve "
+            "ends where it is now, and there is no episode of it"
+        )
+        return Run(name, folder, "training", name, results, settings=settings)
+    evaluated = _read_evaluation(evaluation)
+    if len(evaluated) > 1:
+        raise RunError(
+            f"{evaluation}: has the policies {', '.join(run.policy for run in evaluated)}: it may "
+            "have only the one that was trained; evaluate others into another folder"
+        )
+    final = evaluated[0]
+    if set(final.scenarios) != set(results["scenario"]):
+        raise RunError(
+            f"{folder / EVALUATIONS_FILE}: its scenarios are not those of "
+            f"{evaluation / RESULTS_FILE}: {_difference(results['scenario'], final.scenarios)}; "
+            "both have to be of one suite"
+        )
+    settings = {**final.settings, **settings}
+    return Run(
+        name,
+        folder,
+        "training",
+        name,
+        results,
+        final.suite,
+        final.reward,
+        final.drawn,
+        settings,
+        final.series,
+    )
+
+
+def read_evaluations(path: Path) -> list[dict[str, Any]]:
+    """Returns the lines of evaluations.jsonl.
+
+    Raises:
+        RunError: It cannot be read, or a line is damaged.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise RunError(f"{path}: cannot be read: {error}") from None
+    records = []
+    for number, line in enumerate(lines, 1):
+        try:
+            record = json.loads(line)
+            if not isinstance(record, dict):
+                raise ValueError("no JSON object")
+        except ValueError as error:
+            raise RunError(f"{path}:{number}: {error}; the line is damaged, train again") from None
+        records.append(record)
+    return records
+
+
+def _read_curve(path: Path) -> pd.DataFrame:
+    records = read_evaluations(path)
+    if not records:
+        raise RunError(f"{path}: no evaluation is finished yet; compare later")
+    frame = _checked(path, pd.DataFrame(records), ("step", "scenario", "seed"))
+    if not pd.api.types.is_integer_dtype(frame["step"]) or (frame["step"] < 0).any():
+        raise RunError(f"{path}: step has values that are not environment steps (0, 1, ...)")
+    wanted = frozenset(zip(frame["scenario"], frame["seed"], strict=True))
+    for step, rows in frame.groupby("step"):
+        missing = wanted - set(zip(rows["scenario"], rows["seed"], strict=True))
+        if missing:
+            scenario, seed = min(missing)
+            raise RunError(
+                f"{path}: step {step} has no line for scenario {scenario!r}, seed {seed}, which "
+                "other steps have; the evaluations of a run have to be of one suite"
+            )
+    return frame
+
+
+def _read_evaluation(folder: Path) -> list[Run]:
+    path = folder / RESULTS_FILE
+    about = _read_json(folder / EVALUATION_FILE, ("suite", "reward"))
+    try:
+        frame = pd.read_parquet(path)
+    except (OSError, ValueError) as error:  # pyarrow's errors are ValueErrors
+        raise RunError(f"{path}: cannot be read: {error}") from None
+    if frame.empty:
+        raise RunError(f"{path}: has no results; evaluate again")
+    _checked(path, frame, ("policy", "scenario", "engine", "seed"))
+    engines = sorted(frame["engine"].unique())
+    if len(engines) > 1:
+        raise RunError(
+            f"{path}: engine has the values {', '.join(engines)}: evaluate each into its own folder"
+        )
+    runs = []
+    for policy, rows in frame.groupby("policy", sort=False):
+        name = str(policy)
+        paths = {scenario: series_path(folder, name, scenario) for scenario in rows["scenario"]}
+        series = {scenario: file for scenario, file in paths.items() if file.is_file()}
+        if len(series) < len(paths):
+            say(f"note: {folder}/series has {len(series)} of {len(paths)} episodes of {name}")
+        runs.append(
+            Run(
+                name,
+                folder,
+                "learned" if kind_of(name) == "learned" else "hand-coded",
+                name,
+                rows,
+                about["suite"],
+                about["reward"],
+                frozenset(about.get("distributions", ())),
+                {"engine": engines[0]},
+                series,
+            )
+        )
+    return runs
+
+
+def read_series(path: Path) -> pd.DataFrame:
+    """Returns the time series of an episode.
+
+    Raises:
+        RunError: The file is not what it should be.
+    """
+    try:
+        frame = pd.read_parquet(path)
+    except (OSError, ValueError) as error:
+        raise RunError(f"{path}: cannot be read: {error}") from None
+    for column in ("time_s", "reward"):
+        if column not in frame:
+            raise RunError(f"{path}: has no column {column!r}; evaluate again")
+    return frame
+
+
+def check_comparable(runs: Sequence[Run]) -> None:
+    """Makes sure that all were evaluated on the same suite, for the same reward.
+
+    Raises:
+        RunError: Two were not.
+    """
+    for what in ("suite", "reward"):
+        known = [run for run in runs if getattr(run, what) is not None]
+        for run in known:
+            first, other = getattr(known[0], what), getattr(run, what)
+            if first != other:
+                raise RunError(
+                    f"{known[0].folder} has the {what} {_short(first)}, {run.folder} has "
+                    f"{_short(other)}; curves of different {what}s do not compare: evaluate the "
+                    f"policies of one of them again, with the other's {what}"
+                )
+    for run in runs:
+        if set(run.scenarios) != set(runs[0].scenarios):
+            raise RunError(
+                f"{run.name} of {run.folder} and {runs[0].name} of {runs[0].folder} were evaluated "
+                f"on other scenarios: {_difference(run.scenarios, runs[0].scenarios)}; evaluate "
+                "them on one suite"
+            )
+    drawn = frozenset[str]().union(*(run.drawn for run in runs))
+    for run in runs:
+        for scenario in sorted(drawn):
+            first, other = (_seeds(entry, scenario) for entry in (runs[0], run))
+            if first != other:
+                raise RunError(
+                    f"{runs[0].folder} has {len(first)} paths of the distribution {scenario}, "
+                    f"{run.folder} {len(other)}, not the same ones: each seed draws one; evaluate "
+                    "one of them again, with as many seeds as the other"
+                )
+
+
+def _seeds(run: Run, scenario: str) -> set[int]:
+    return set(run.results.loc[run.results["scenario"] == scenario, "seed"])
+
+
+def _read_json(path: Path, keys: Sequence[str]) -> dict[str, Any]:
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise RunError(f"{path}: {error.strerror}") from None
+    except ValueError as error:
+        raise RunError(f"{path}: not valid JSON: {error}") from None
+    for key in keys:
+        if not isinstance(data, dict) or key not in data:
+            raise RunError(f"{path}: has no {key!r}; it was not written by this quicgym")
+    assert isinstance(data, dict)
+    return data
+
+
+def _checked(path: Path, frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
+    """Returns the frame with METRICS as numbers."""
+    for column in (*names, *METRICS):
+        if column not in frame or (column in names and frame[column].isna().any()):
+            raise RunError(f"{path}: has no {column!r}; it was not written by this quicgym")
+    for metric in METRICS:
+        try:
+            frame[metric] = frame[metric].astype(float)
+        except (TypeError, ValueError) as error:
+            raise RunError(f"{path}: {metric} has a value that is no number: {error}") from None
+    return frame
+
+
+def _difference(ours: Sequence[str] | pd.Series, theirs: Sequence[str]) -> str:
+    only = [
+        f"{name!r} is only in the {place}"
+        for names, place in (
+            (set(ours) - set(theirs), "first"),
+            (set(theirs) - set(ours), "second"),
+        )
+        for name in sorted(names)
+    ]
+    return ", ".join(only[:3]) + (f" and {len(only) - 3} more" if len(only) > 3 else "")
+
+
+def _short(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

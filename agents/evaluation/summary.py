@@ -1,0 +1,332 @@
+"""Policies over a suite of scenarios and seeds, and what can be said of them.
+
+`evaluate` runs the episodes; into its folder go runs.jsonl (one line per episode), results.parquet
+(one row per episode), evaluation.json (the summary) and series/ (the time series of seed 0).
+docs/evaluation.md explains what the summary has.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from quicgym import __version__, _core
+from quicgym.agents.evaluation.jobs import EvaluationJob, make_jobs
+from quicgym.agents.evaluation.rollouts import METRICS, play_all
+from quicgym.agents.evaluation.run_folders import series_path
+from quicgym.agents.evaluation.statistics import Bootstrap, Estimate
+from quicgym.agents.policies.hand_coded import Policy, kind_of
+from quicgym.envs.rewards import Reward
+from quicgym.envs.scenarios.distributions import Distribution, SuiteEntry, episodes_of, load_suite
+from quicgym.envs.simulation.simulation import ns3_version
+from quicgym.jobs import RUNS_FILE, Outcome, run_jobs
+from quicgym.results_folder import prepare
+from quicgym.whole_files import write_whole
+
+RESULTS = (RUNS_FILE, "results.parquet", "evaluation.json", "series", "figures")
+LEVEL_MARGIN = 0.01
+"""Within this share of the best baseline's reward, a policy is level with it."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What came out of an evaluation.
+
+    Attributes:
+        jobs: The episodes that were asked for.
+        outcome: What became of them.
+        runs: One row per finished episode: policy, scenario, engine, seed and METRICS.
+        document: The content of evaluation.json; None where the evaluation was interrupted.
+    """
+
+    jobs: Sequence[EvaluationJob]
+    outcome: Outcome
+    runs: pd.DataFrame
+    document: dict[str, Any] | None
+
+
+def evaluate(
+    policies: Sequence[str],
+    suite: str | Path,
+    seeds: int,
+    directory: Path,
+    *,
+    engine: str = "native",
+    reward: Reward | None = None,
+    workers: int = 1,
+    resume: bool = False,
+    trust_zip: bool = False,
+    keep_series: bool = True,
+    command: str = "",
+) -> Evaluation | None:
+    """Runs every policy in every scenario with the seeds 0 to `seeds` - 1, and sums it up.
+
+    Args:
+        policies: As `find_policy` takes them.
+        suite: As `load_suite` takes it.
+        seeds: How many.
+        directory: Where results go; those of an earlier run are moved aside.
+        engine: "native" or "ns3".
+        reward: What is earned; None: the default.
+        workers: Processes.
+        resume: Go on with what the directory holds.
+        trust_zip: Accept models that Stable-Baselines3 saved; loading one runs code in it.
+        keep_series: Keep the time series of seed 0.
+        command: The command line, to be kept with the results.
+
+    Returns:
+        None where the directory cannot be written to; the user has been told then.
+
+    Raises:
+        ScenarioError, PolicyError, Ns3MissingError: As `make_jobs` and `load_suite`.
+    """
+    scenarios = load_suite(suite)
+    reward = reward or Reward()
+    jobs = make_jobs(
+        policies,
+        scenarios,
+        seeds,
+        engine=engine,
+        reward=reward,
+        trust_zip=trust_zip,
+        series_in=directory if keep_series else None,
+    )
+    if not prepare(directory, RESULTS, resume=resume):
+        return None
+    outcome = run_jobs(jobs, directory, workers, resume=resume, title="episodes")
+    finished = [outcome.finished[job.key] for job in jobs if job.key in outcome.finished]
+    runs = _rows(finished)
+    document = None
+    if not outcome.interrupted:
+        about = _about(suite, scenarios, seeds, engine, reward, command)
+        document = _write(directory, about, runs, list(dict.fromkeys(policies)), scenarios, seeds)
+    return Evaluation(jobs, outcome, runs, document)
+
+
+def evaluate_here(
+    policy: Policy,
+    suite: str,
+    seeds: int,
+    directory: Path,
+    *,
+    reward: Reward,
+    threads: int,
+    command: str,
+) -> None:
+    """Evaluates one policy in this process, into a folder as `evaluate` leaves it.
+
+    Args:
+        policy: As it is now, in a file or not.
+        suite: As `load_suite` takes it.
+        seeds: How many.
+        directory: Where results go, in place of those that are there.
+        reward: What is earned.
+        threads: That run the episodes.
+        command: The command line, to be kept with the results.
+    """
+    scenarios = load_suite(suite)
+    cells = episodes_of(scenarios, seeds)
+    episodes = play_all(policy, cells, threads=threads, reward=reward, keep_series=True)
+    finished = []
+    for (scenario, seed), episode in zip(cells, episodes, strict=True):
+        about = {"policy": policy.name, "scenario": scenario.name, "engine": "native"}
+        finished.append({**about, "seed": seed, **episode.metrics})
+        if seed == 0 and episode.series is not None:
+            path = series_path(directory, policy.name, scenario.name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            pd.DataFrame(dict(episode.series)).to_parquet(path)
+    about = _about(suite, scenarios, seeds, "native", reward, command)
+    _write(directory, about, _rows(finished), [policy.name], scenarios, seeds)
+
+
+def _rows(finished: Sequence[dict[str, Any]]) -> pd.DataFrame:
+    runs = pd.DataFrame(finished, columns=["policy", "scenario", "engine", "seed", *METRICS])
+    return runs.astype(dict.fromkeys(METRICS, float))
+
+
+def _about(
+    suite: str | Path,
+    entries: Sequence[SuiteEntry],
+    seeds: int,
+    engine: str,
+    reward: Reward,
+    command: str,
+) -> dict[str, Any]:
+    return {
+        "suite": str(suite),
+        "distributions": [entry.name for entry in entries if isinstance(entry, Distribution)],
+        "engine": engine,
+        "seeds": list(range(seeds)),
+        "reward": asdict(reward),
+        "version": __version__,
+        "commit": _core.commit,
+        "ns3_version": ns3_version(),
+        "command": command,
+    }
+
+
+def _write(
+    directory: Path,
+    about: dict[str, Any],
+    runs: pd.DataFrame,
+    policies: Sequence[str],
+    scenarios: Sequence[SuiteEntry],
+    seeds: int,
+) -> dict[str, Any]:
+    """Writes evaluation.json and results.parquet; returns the former's content."""
+    document = about | summarize(runs, policies, scenarios, seeds)
+    text = json.dumps(document, indent=1, allow_nan=False) + "\n"
+    runs.attrs.update(about)
+    write_whole(
+        {
+            directory / "evaluation.json": lambda path: path.write_text(text, encoding="utf-8"),
+            directory / "results.parquet": runs.to_parquet,
+        }
+    )
+    return document
+
+
+def scores_of(
+    runs: pd.DataFrame, policies: Sequence[str], scenarios: Sequence[str], seeds: int
+) -> np.ndarray:
+    """Returns the rewards: policies x scenarios x seeds, nan where a run is missing."""
+    table = _table(runs, policies, scenarios, seeds)
+    shape = (len(policies), len(scenarios), seeds)
+    return table["reward"].to_numpy(dtype=float).reshape(shape)
+
+
+def summarize(
+    runs: pd.DataFrame, policies: Sequence[str], scenarios: Sequence[SuiteEntry], seeds: int
+) -> dict[str, Any]:
+    """Returns the part of evaluation.json that is computed.
+
+    Args:
+        runs: One row per episode.
+        policies: Those that were asked for.
+        scenarios: Of the suite.
+        seeds: How many were asked for.
+
+    Returns:
+        "policies", best first; "differences" of each to all below it; "missing": the runs that
+        failed. A policy with a missing run has no aggregate and no difference, only what its other
+        runs say of each scenario.
+    """
+    names = [scenario.name for scenario in scenarios]
+    scores = scores_of(runs, policies, names, seeds)
+    complete = [index for index in range(len(policies)) if np.isfinite(scores[index]).all()]
+    places = {policies[index]: place for place, index in enumerate(complete)}
+    bootstrap = Bootstrap(scores[complete]) if complete else None
+    shares = _level_shares(scores, policies)
+    grouped = _table(runs, policies, names, seeds)[list(METRICS)].groupby(level=[0, 1], sort=False)
+    rows = grouped.mean()
+    rows["seeds"] = grouped["reward"].count()
+    rows["reward_std"] = grouped["reward"].agg(_deviation)
+    entries = []
+    for policy in policies:
+        estimate = (
+            bootstrap.interquartile_mean(places[policy]) if bootstrap and policy in places else None
+        )
+        entries.append(_entry(policy, estimate, shares.get(policy), pd.DataFrame(rows.loc[policy])))
+    # Best first, in the order given where two are equal, those without an aggregate last.
+    entries.sort(key=lambda entry: (entry["iqm_reward"] is None, -(entry["iqm_reward"] or 0.0)))
+    ranked = [entry["policy"] for entry in entries if entry["policy"] in places]
+    differences = [
+        {"a": first, "b": second, **_difference(bootstrap, places[first], places[second])}
+        for first, second in combinations(ranked, 2)
+        if bootstrap
+    ]
+    missing = [
+        {"policy": policies[p], "scenario": names[s], "seed": int(seed)}
+        for p, s, seed in np.argwhere(~np.isfinite(scores))
+    ]
+    return {"policies": entries, "differences": differences, "missing": missing}
+
+
+def _entry(
+    policy: str, estimate: Estimate | None, level_share: float | None, rows: pd.DataFrame
+) -> dict[str, Any]:
+    """What evaluation.json says of a policy; `rows` are its means in each scenario."""
+    metrics = list(METRICS)
+    return {
+        "policy": policy,
+        "kind": kind_of(policy),
+        "iqm_reward": estimate.value if estimate else None,
+        "iqm_low": estimate.low if estimate else None,
+        "iqm_high": estimate.high if estimate else None,
+        "level_share": level_share,
+        "mean": _numbers(rows[metrics].mean()) if estimate else None,
+        "scenarios": [
+            {
+                "scenario": name,
+                "seeds": int(row["seeds"]),
+                **_numbers(row[[*metrics, "reward_std"]]),
+            }
+            for name, row in rows.iterrows()
+        ],
+    }
+
+
+def _difference(bootstrap: Bootstrap, first: int, second: int) -> dict[str, float | None]:
+    difference = bootstrap.difference(first, second)
+    probability = bootstrap.probability_of_improvement(first, second)
+    return {
+        "iqm_difference": difference.value,
+        "low": difference.low,
+        "high": difference.high,
+        "probability_of_improvement": probability.value,
+        "probability_low": probability.low,
+        "probability_high": probability.high,
+    }
+
+
+def is_level(reward: np.ndarray | float, best: np.ndarray | float) -> np.ndarray:
+    """Returns where a reward is at least the best baseline's, but for LEVEL_MARGIN of it."""
+    return np.asarray(reward >= best - LEVEL_MARGIN * np.abs(best))
+
+
+def _level_shares(scores: np.ndarray, policies: Sequence[str]) -> dict[str, float]:
+    """The share of scenarios in which a policy is at least level with the best baseline.
+
+    Empty without baselines, or where a baseline lacks runs: the best one is not known then.
+    """
+    baselines = [index for index, policy in enumerate(policies) if kind_of(policy) == "baseline"]
+    means = scores.mean(axis=2)
+    if not baselines or not np.isfinite(means[baselines]).all():
+        return {}
+    best = means[baselines].max(axis=0)
+    level = is_level(means, best)
+    return {
+        policy: float(level[index].mean())
+        for index, policy in enumerate(policies)
+        if np.isfinite(means[index]).all()
+    }
+
+
+def _table(
+    runs: pd.DataFrame, policies: Sequence[str], scenarios: Sequence[str], seeds: int
+) -> pd.DataFrame:
+    levels = {"policy": policies, "scenario": scenarios, "seed": range(seeds)}
+    index = pd.MultiIndex.from_product(list(levels.values()), names=list(levels))
+    return runs.set_index(list(levels)).reindex(index)
+
+
+def _deviation(values: pd.Series) -> float:
+    """The sample standard deviation; exactly 0 where all are equal, nan of fewer than two."""
+    there = values.dropna()
+    if len(there) > 1 and there.min() == there.max():
+        return 0.0
+    return float(there.std())
+
+
+def _numbers(values: pd.Series) -> dict[str, float | None]:
+    """JSON has no nan."""
+    return {
+        str(name): float(value) if np.isfinite(value) else None for name, value in values.items()
+    }

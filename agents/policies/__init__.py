@@ -1,0 +1,1 @@
+"""Policies: the protocol, hand-coded ones, learned ones and their networks."""

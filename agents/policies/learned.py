@@ -1,0 +1,323 @@
+"""Learned policies: published as weights and a description, so that loading one runs no code.
+
+A policy is two files. `NAME.json` says what the network is, which observations and actions it was
+trained for, how it was trained, and the SHA-256 of `NAME.safetensors`, which has its weights. The
+policies that quicgym brings are in `agents/policies/pretrained`.
+
+    policy = quicgym.load_policy("window-grpo-seed0")
+    observation, info = environment.reset(seed=1)
+    environment.step(policy(observation))
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from gymnasium.spaces import Discrete
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from quicgym.errors import MissingExtraError, PolicyError
+from quicgym.validation import validated
+from quicgym.yaml_files import closest
+
+try:
+    import safetensors.torch
+    import torch
+except ImportError as error:
+    raise MissingExtraError("learned policies need PyTorch and safetensors") from error
+
+from quicgym.agents.policies.hand_coded import PRETRAINED, Decisions, pretrained_names
+from quicgym.agents.policies.networks import ACTIVATIONS, Actor, Architecture
+from quicgym.envs.actions import ACTION_VERSION, action_space, choices
+from quicgym.envs.observations import OBSERVATION_VERSION, observation_space
+from quicgym.envs.registration import BY_KIND, CLASSES, ENVIRONMENTS
+from quicgym.whole_files import write_whole
+
+_Size = Annotated[int, Field(ge=1, le=65_536)]
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class ArchitectureDescription(_Model):
+    """quicgym.agents.policies.networks.Architecture, as JSON has it."""
+
+    extractor: Literal["mlp", "gru", "pyramid"]
+    extractor_sizes: tuple[_Size, ...] = Field(min_length=1, max_length=16)
+    hidden_sizes: tuple[_Size, ...] = Field(max_length=16)
+    activation: Literal[tuple(ACTIVATIONS)]  # type: ignore[valid-type]
+    output: Literal["clip", "tanh", "argmax"]
+
+
+class PolicyDescription(_Model):
+    """The JSON beside the weights.
+
+    Attributes:
+        format: Of this file.
+        name: As tables show it.
+        description: What it is.
+        environment: The id of the environment that it was trained in.
+        observation_version: quicgym.envs.observations.OBSERVATION_VERSION at that time.
+        action_version: quicgym.envs.actions.ACTION_VERSION at that time.
+        decision_interval_ms: Between two decisions, unless the next is given.
+        decision_interval_rtts: The same in smoothed RTTs.
+        history_length: Frames in an observation.
+        architecture: Of the network.
+        sha256: Of the file with the weights.
+        training: Where it comes from: command, configuration, seed, steps, version, commit.
+    """
+
+    format: Literal["quicgym-policy-1"] = "quicgym-policy-1"
+    name: str = Field(min_length=1, max_length=100)
+    description: str = ""
+    environment: Literal[ENVIRONMENTS]  # type: ignore[valid-type]
+    observation_version: int
+    action_version: int
+    decision_interval_ms: float = Field(ge=1, le=60_000)
+    decision_interval_rtts: float | None = Field(default=None, ge=0.1, le=1000)
+    history_length: int = Field(ge=1, le=1000)
+    architecture: ArchitectureDescription
+    sha256: str = Field(pattern="^[0-9a-f]{64}$")
+    training: dict[str, Any] = {}
+
+    @model_validator(mode="after")
+    def _fits(self) -> PolicyDescription:
+        has_choices = bool(choices(CLASSES[self.environment].kind))
+        if has_choices != (self.architecture.output == "argmax"):
+            raise ValueError(
+                f"architecture.output = {self.architecture.output!r} does not fit the actions of "
+                f"{self.environment}"
+            )
+        return self
+
+    @property
+    def decisions(self) -> Decisions:
+        """What the policy decides, how often, and on what."""
+        return Decisions(
+            CLASSES[self.environment].kind,
+            self.decision_interval_ms,
+            self.decision_interval_rtts,
+            self.history_length,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class LearnedPolicy:
+    """A network as a policy; it takes the most likely action, and draws nothing.
+
+    Attributes:
+        name: As tables show it.
+        decisions: In which environment it acts.
+        actor: The network.
+        description: Where it comes from; None while it is being trained.
+    """
+
+    name: str
+    decisions: Decisions
+    actor: Actor
+    description: PolicyDescription | None = None
+    options: dict[str, Any] | None = None
+
+    def __call__(self, observations: np.ndarray) -> np.ndarray:
+        """Returns an action for each row of observations, or the action for one."""
+        rows = torch.from_numpy(np.atleast_2d(np.asarray(observations, dtype=np.float32)))
+        with torch.inference_mode():
+            actions: np.ndarray = self.actor(rows).numpy()
+        return actions if observations.ndim == 2 else actions[0]
+
+
+def action_count(kind: str) -> int:
+    """Returns how many outputs a network has: coordinates of an action, or choices."""
+    space = action_space(kind)
+    return int(space.n) if isinstance(space, Discrete) else (space.shape or (1,))[0]
+
+
+def load_policy(name_or_path: str | Path, *, trust_zip: bool = False) -> Any:
+    """Loads a learned policy; no code from the files is run.
+
+    Args:
+        name_or_path: A name from `pretrained_names()`, the path of a description, or a run of
+            `quicgym train`.
+        trust_zip: Also accept a model that Stable-Baselines3 saved (.zip). Loading one runs code
+            that is in it: only for files whose origin you trust.
+
+    Returns:
+        A policy: call it with observations; see quicgym.agents.policies.hand_coded.Policy.
+
+    Raises:
+        PolicyError: There is none, or a version, the checksum, a name, shape or type of the weights
+            is not what it should be.
+    """
+    text = str(name_or_path)
+    if text.endswith(".zip"):
+        return _load_zip(Path(text), trust_zip)
+    path = Path(name_or_path)
+    if path.is_dir():
+        path = path / "policy" / "policy.json"
+    elif isinstance(name_or_path, str) and not text.endswith(".json"):
+        path = PRETRAINED / f"{text}.json"
+        if text not in pretrained_names():
+            raise PolicyError(
+                f"unknown policy {text!r}; {closest(text, pretrained_names())}; "
+                "or give the path of a description (.json), or a training run's folder"
+            )
+    description = _read_description(path)
+    weights = path.with_suffix(".safetensors")
+    try:
+        data = weights.read_bytes()
+    except OSError as error:
+        raise PolicyError(f"{weights}: {error.strerror}; it has to be beside {path.name}") from None
+    if sha256(data).hexdigest() != description.sha256:
+        raise PolicyError(
+            f"{weights}: its SHA-256 is {sha256(data).hexdigest()}, {path.name} says "
+            f"{description.sha256}; get both files again, from the same place"
+        )
+    try:
+        tensors = safetensors.torch.load(data)
+    except Exception as error:  # safetensors has errors of its own for each kind of damage
+        raise PolicyError(f"{weights}: is no safetensors file: {error}") from None
+    decisions = description.decisions
+    architecture = Architecture(**description.architecture.model_dump())
+    with torch.device("meta"):  # no memory before the shapes are known to be right
+        actor = Actor(
+            architecture, decisions.kind, decisions.history_length, action_count(decisions.kind)
+        )
+    _check_tensors(weights, actor.state_dict(), tensors)
+    actor.load_state_dict(tensors, assign=True)
+    return LearnedPolicy(description.name, decisions, actor.eval(), description)
+
+
+def save_policy(
+    path: Path, policy: LearnedPolicy, architecture: Architecture, training: Mapping[str, Any]
+) -> PolicyDescription:
+    """Writes a policy as `load_policy` takes it.
+
+    Args:
+        path: Of the description (.json); the weights go beside it.
+        policy: To be written.
+        architecture: Of its network.
+        training: Where it comes from.
+
+    Raises:
+        OSError: The files cannot be written; those that were there before still are.
+    """
+    tensors = {name: tensor.contiguous() for name, tensor in policy.actor.state_dict().items()}
+    data = safetensors.torch.save(tensors)
+    environments = {environment.kind: name for name, environment in CLASSES.items()}
+    description = PolicyDescription(
+        name=policy.name,
+        environment=environments[policy.decisions.kind],
+        observation_version=OBSERVATION_VERSION,
+        action_version=ACTION_VERSION,
+        decision_interval_ms=policy.decisions.decision_interval_ms,
+        decision_interval_rtts=policy.decisions.decision_interval_rtts,
+        history_length=policy.decisions.history_length,
+        architecture=ArchitectureDescription(**architecture.__dict__),
+        sha256=sha256(data).hexdigest(),
+        training=dict(training),
+    )
+    text = description.model_dump_json(indent=1) + "\n"
+    write_whole(
+        {
+            path.with_suffix(".safetensors"): lambda new: new.write_bytes(data),
+            path: lambda new: new.write_text(text, encoding="utf-8"),
+        }
+    )
+    return description
+
+
+def _read_description(path: Path) -> PolicyDescription:
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise PolicyError(f"{path}: {error.strerror}; give a policy's description") from None
+    except ValueError as error:
+        raise PolicyError(f"{path}: not valid JSON: {error}") from None
+    description = validated(PolicyDescription, data, str(path), PolicyError)
+    for field, known in (
+        ("observation_version", OBSERVATION_VERSION),
+        ("action_version", ACTION_VERSION),
+    ):
+        given = getattr(description, field)
+        if given != known:
+            raise PolicyError(
+                f"{path}: {field} = {given}: the environments of this quicgym have version "
+                f"{known}; train it again, or use the quicgym that it was trained with "
+                f"({description.training.get('version', 'not stated')})"
+            )
+    return description
+
+
+def _check_tensors(
+    file: Path, expected: Mapping[str, torch.Tensor], given: Mapping[str, torch.Tensor]
+) -> None:
+    for name in expected.keys() - given.keys():
+        raise PolicyError(f"{file}: has no tensor {name!r}, which the architecture needs")
+    for name in given.keys() - expected.keys():
+        raise PolicyError(f"{file}: tensor {name!r} is not in the architecture")
+    for name, tensor in expected.items():
+        if tensor.shape != given[name].shape or tensor.dtype != given[name].dtype:
+            raise PolicyError(
+                f"{file}: tensor {name!r} has the shape {tuple(given[name].shape)} of "
+                f"{given[name].dtype}; the architecture needs {tuple(tensor.shape)} of "
+                f"{tensor.dtype}"
+            )
+        if not torch.isfinite(given[name]).all():
+            raise PolicyError(f"{file}: tensor {name!r} has values that are not finite")
+
+
+@dataclass(frozen=True, eq=False)
+class _Sb3Policy:
+    """A model that Stable-Baselines3 saved."""
+
+    name: str
+    decisions: Decisions
+    model: Any
+    options: dict[str, Any] | None = None
+
+    def __call__(self, observations: np.ndarray) -> np.ndarray:
+        actions, _ = self.model.predict(observations, deterministic=True)
+        return np.asarray(actions)
+
+
+def _load_zip(path: Path, trusted: bool) -> _Sb3Policy:
+    if not trusted:
+        raise PolicyError(
+            f"{path}: loading a Stable-Baselines3 model runs code that is in the file; if you "
+            "trust where it comes from, say trust_zip=True (--trust-zip)"
+        )
+    from stable_baselines3 import PPO, SAC, TD3
+    from stable_baselines3.common.save_util import load_from_zip_file
+
+    if not path.is_file():
+        raise PolicyError(f"{path}: is no file; give the path of a model of Stable-Baselines3")
+    warnings.warn(f"{path}: loading it runs code that is in the file", stacklevel=3)
+    try:
+        data, _, _ = load_from_zip_file(path, device="cpu")
+    except Exception as error:  # zip, pickle and PyTorch have errors of their own for each damage
+        raise PolicyError(f"{path}: is no model of Stable-Baselines3: {error}") from None
+    if data is None:
+        raise PolicyError(f"{path}: is no model of Stable-Baselines3: it has no file `data`")
+    marks: dict[str, Any] = {"clip_range": PPO, "target_entropy": SAC, "target_policy_noise": TD3}
+    algorithm = next((marks[mark] for mark in marks if mark in data), None)
+    if algorithm is None:
+        raise PolicyError(f"{path}: is no model of PPO, SAC or TD3")
+    model = algorithm.load(path, device="cpu")
+    for kind in BY_KIND:
+        decisions = Decisions(kind)
+        if model.observation_space == observation_space(
+            decisions.history_length, kind
+        ) and model.action_space == action_space(kind):
+            return _Sb3Policy(path.stem, decisions, model)
+    raise PolicyError(
+        f"{path}: its spaces are {model.observation_space} and {model.action_space}, which are "
+        "those of no environment of quicgym with its default arguments"
+    )

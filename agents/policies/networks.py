@@ -1,0 +1,221 @@
+"""The networks of learned policies, in PyTorch: features of the history, then layers, then actions.
+
+The same modules are trained inside Stable-Baselines3 (quicgym.agents.policies.stable_baselines3)
+and run alone from published weights (quicgym.agents.policies.learned).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import nn
+
+from quicgym.envs.observations import FRAME_FEATURES, observation_space
+
+Extractor = Literal["mlp", "gru", "pyramid"]
+Output = Literal["clip", "tanh", "argmax"]
+ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU}
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """What a policy's network is made of.
+
+    Attributes:
+        extractor: "mlp": the whole observation through dense layers; "gru": the frames, oldest
+            first, through a gated recurrent unit, whose last state goes on with the rest;
+            "pyramid": means over the last frame, the one before, the two, four, eight … before
+            that, and the rest, through dense layers.
+        extractor_sizes: Outputs of the dense layers, or the one size of the unit's state.
+        hidden_sizes: Outputs of the dense layers from the features to the actions.
+        activation: Between layers: "tanh" or "relu".
+        output: "clip": to [-1, 1]; "tanh": into it; "argmax": the place of the largest.
+    """
+
+    extractor: Extractor = "mlp"
+    extractor_sizes: tuple[int, ...] = (64,)
+    hidden_sizes: tuple[int, ...] = (64,)
+    activation: str = "tanh"
+    output: Output = "clip"
+
+
+def dense(inputs: int, sizes: Sequence[int], activation: str) -> nn.Sequential:
+    """Returns dense layers, each followed by the activation."""
+    layers: list[nn.Module] = []
+    for size in sizes:
+        layers += [nn.Linear(inputs, size), ACTIVATIONS[activation]()]
+        inputs = size
+    return nn.Sequential(*layers)
+
+
+class _Features(nn.Module):
+    """What becomes of an observation; `condense` has no weights, so what it gives can be kept."""
+
+    size: int
+
+    def condense(self, observations: torch.Tensor) -> torch.Tensor:
+        """Maps (rows, observation_size) to (rows, what is left of it)."""
+        return observations
+
+    def encode(self, condensed: torch.Tensor) -> torch.Tensor:
+        """Maps what `condense` returns to (rows, size)."""
+        raise NotImplementedError
+
+    def forward(self, observations: torch.Tensor) -> torch.Tensor:
+        """Maps (rows, observation_size) to (rows, size)."""
+        return self.encode(self.condense(observations))
+
+
+class MlpFeatures(_Features):
+    """The whole observation through dense layers.
+
+    Args:
+        observation_size: Elements of an observation.
+        architecture: Of the policy.
+    """
+
+    def __init__(self, observation_size: int, architecture: Architecture) -> None:
+        """Makes the layers."""
+        super().__init__()
+        self.layers = dense(observation_size, architecture.extractor_sizes, architecture.activation)
+        self.size = architecture.extractor_sizes[-1]
+
+    def encode(self, condensed: torch.Tensor) -> torch.Tensor:
+        """Maps (rows, observation_size) to (rows, size)."""
+        features: torch.Tensor = self.layers(condensed)
+        return features
+
+
+class GruFeatures(_Features):
+    """The frames of the history through a gated recurrent unit, beside the rest as it is.
+
+    Args:
+        observation_size: Elements of an observation.
+        history_length: Frames at its beginning.
+        architecture: Of the policy.
+    """
+
+    def __init__(
+        self, observation_size: int, history_length: int, architecture: Architecture
+    ) -> None:
+        """Makes the unit."""
+        super().__init__()
+        frame = len(FRAME_FEATURES)
+        self.frames = (history_length, frame)
+        self.unit = nn.GRU(frame, architecture.extractor_sizes[0], batch_first=True)
+        self.size = architecture.extractor_sizes[0] + observation_size - history_length * frame
+
+    def encode(self, condensed: torch.Tensor) -> torch.Tensor:
+        """Maps (rows, observation_size) to (rows, size)."""
+        history, rest = _split(condensed, self.frames)
+        _, last = self.unit(history)
+        return torch.cat([last[0], rest], dim=1)
+
+
+class PyramidFeatures(_Features):
+    """Means of frames over spans that double with their age, and the rest, through dense layers.
+
+    A long history in few numbers: what was seen lately in detail, what was seen long ago, slow
+    start for one, as a mean. Ratios are taken as their logarithms, losses as their roots.
+
+    Args:
+        observation_size: Elements of an observation.
+        history_length: Frames at its beginning.
+        architecture: Of the policy.
+    """
+
+    def __init__(
+        self, observation_size: int, history_length: int, architecture: Architecture
+    ) -> None:
+        """Makes the layers."""
+        super().__init__()
+        names = [name for name, _, _ in FRAME_FEATURES]
+        self.frames = (history_length, len(names))
+        self.ratios = [names.index(name) for name in _RATIOS]
+        self.loss = names.index("loss")
+        self.spans = _spans(history_length)
+        rest = observation_size - history_length * len(names)
+        inputs = len(self.spans) * len(names) + rest
+        self.layers = dense(inputs, architecture.extractor_sizes, architecture.activation)
+        self.size = architecture.extractor_sizes[-1]
+
+    def condense(self, observations: torch.Tensor) -> torch.Tensor:
+        """Maps (rows, observation_size) to (rows, means and the rest)."""
+        history, rest = _split(observations, self.frames)
+        means = torch.stack(
+            [history[:, first:last].mean(dim=1) for first, last in self.spans], dim=1
+        )
+        means[..., self.ratios] = (means[..., self.ratios] + 2.0**-5).log2()
+        means[..., self.loss] = 3.0 * means[..., self.loss].sqrt()
+        return torch.cat([means.flatten(1), rest], dim=1)
+
+    def encode(self, condensed: torch.Tensor) -> torch.Tensor:
+        """Maps (rows, means and the rest) to (rows, size)."""
+        features: torch.Tensor = self.layers(condensed)
+        return features
+
+
+_RATIOS = ("send_rate", "pacing_rate", "rtt", "in_flight", "window")
+
+
+def _split(
+    observations: torch.Tensor, frames: tuple[int, int]
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The frames of the history, of shape (rows, frames, features), and the rest."""
+    length, features = frames
+    end = length * features
+    return observations[:, :end].reshape(-1, length, features), observations[:, end:]
+
+
+def _spans(length: int) -> list[tuple[int, int]]:
+    """First frame and the one after the last of each span, the latest span first."""
+    spans, size = [(length - 1, length)], 1
+    while spans[-1][0] > 0:
+        end = spans[-1][0]
+        spans.append((max(0, end - size), end))
+        size *= 2
+    return spans
+
+
+def make_features(
+    architecture: Architecture, observation_size: int, history_length: int
+) -> MlpFeatures | GruFeatures | PyramidFeatures:
+    """Returns the feature extractor."""
+    if architecture.extractor == "gru":
+        return GruFeatures(observation_size, history_length, architecture)
+    if architecture.extractor == "pyramid":
+        return PyramidFeatures(observation_size, history_length, architecture)
+    return MlpFeatures(observation_size, architecture)
+
+
+class Actor(nn.Module):
+    """From observations to actions, without exploration.
+
+    Args:
+        architecture: Its shape.
+        kind: What an action is: "tuning", "rate", "switching" or "window".
+        history_length: Frames in an observation.
+        actions: Coordinates of an action, or choices.
+    """
+
+    def __init__(
+        self, architecture: Architecture, kind: str, history_length: int, actions: int
+    ) -> None:
+        """Makes the layers; their weights are random."""
+        super().__init__()
+        size = observation_space(history_length, kind).shape[0]
+        self.features = make_features(architecture, size, history_length)
+        self.hidden = dense(self.features.size, architecture.hidden_sizes, architecture.activation)
+        width = (architecture.hidden_sizes or (self.features.size,))[-1]
+        self.action = nn.Linear(width, actions)
+        self.output = architecture.output
+
+    def forward(self, observations: torch.Tensor) -> torch.Tensor:
+        """Maps (rows, observation size) to (rows, actions), or to (rows,) choices."""
+        result: torch.Tensor = self.action(self.hidden(self.features(observations)))
+        if self.output == "argmax":
+            return result.argmax(dim=1)
+        return result.tanh() if self.output == "tanh" else result.clamp(-1.0, 1.0)

@@ -1,0 +1,1 @@
+"""Training runs: configuration, model, callbacks, folder."""

@@ -1,0 +1,280 @@
+"""What a training run is made of: YAML files, and changes to them on the command line.
+
+quicgym's own configurations are in configs/training; `quicgym train ppo
+steps=1e6 hyperparameters.learning_rate=1e-4` changes two fields of one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib.resources.abc import Traversable
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from quicgym.controllers import switching_members
+from quicgym.envs.actions import PRESETS, choices, preset_action
+from quicgym.envs.registration import CLASSES, ENVIRONMENTS
+from quicgym.envs.rewards import REWARDS
+from quicgym.envs.scenarios.distributions import HELD_OUT_SUITE
+from quicgym.errors import UserError
+from quicgym.validation import validated
+from quicgym.yaml_files import CONFIGS, closest, read_yaml, yaml_names
+
+TRAINING = CONFIGS / "training"
+
+Algorithm = Literal["ppo", "sac", "td3", "dpi", "aggrevate", "grpo"]
+GRADIENT = ("ppo", "grpo")  # policies that draw their actions
+PRESETS_OF: dict[str, tuple[str, ...]] = {
+    "quicgym/Tuning-v0": PRESETS,
+    "quicgym/Switch-v0": switching_members(),
+}
+SWITCH, WINDOW = "quicgym/Switch-v0", "quicgym/Window-v0"
+DISCRETE = tuple(name for name, environment in CLASSES.items() if choices(environment.kind))
+
+
+class ConfigError(UserError, ValueError):
+    """A configuration is not valid; the text names file, field, value and remedy."""
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class EnvironmentConfig(_Model):
+    """The environments that training steps; arguments of quicgym.make_vec.
+
+    Attributes:
+        id: Such as "quicgym/Tuning-v0".
+        scenario: A scenario or a distribution of scenarios, by name or a YAML's path.
+        simulations: Their number; each flow that names no controller is a row for the policy.
+        threads: That run them; None: as many as there are cores.
+        decision_interval_ms: Between two decisions, unless the next is given.
+        decision_interval_rtts: The same in smoothed RTTs.
+        reward_interval_ms: A decision's reward is the mean over intervals of this length; None:
+            taken over the whole of it. Policies are always measured with 100.
+        history_length: Frames in an observation.
+        reward: Its name.
+        reward_per_flow: Each flow earns its own.
+    """
+
+    id: Literal[ENVIRONMENTS] = "quicgym/Tuning-v0"  # type: ignore[valid-type]
+    scenario: str = "training"
+    simulations: int = Field(default=128, ge=1, le=65_536)
+    threads: int | None = Field(default=None, ge=1)
+    decision_interval_ms: float = Field(default=100.0, ge=1, le=60_000)
+    decision_interval_rtts: float | None = Field(default=None, ge=0.1, le=1000)
+    reward_interval_ms: float | None = Field(default=None, ge=1, le=60_000)
+    history_length: int = Field(default=4, ge=1, le=1000)
+    reward: Literal[REWARDS] = "fair-throughput"  # type: ignore[valid-type]
+    reward_per_flow: bool = False
+
+
+class NetworkConfig(_Model):
+    """The policy's network; see quicgym.agents.policies.networks.Architecture.
+
+    Attributes:
+        privileged_critic: PPO's value network, which only training uses, also sees what only the
+            network knows; see quicgym.envs.sb3.PRIVILEGED.
+    """
+
+    extractor: Literal["mlp", "gru", "pyramid"] = "mlp"
+    extractor_sizes: tuple[int, ...] = Field(default=(64,), min_length=1)
+    hidden_sizes: tuple[int, ...] = (64,)
+    activation: Literal["tanh", "relu"] = "tanh"
+    privileged_critic: bool = False
+
+    @field_validator("extractor_sizes", "hidden_sizes")
+    @classmethod
+    def _positive(cls, sizes: tuple[int, ...]) -> tuple[int, ...]:
+        if any(size < 1 for size in sizes):
+            raise ValueError("sizes of layers are whole numbers above 0")
+        return sizes
+
+    @model_validator(mode="after")
+    def _one_unit(self) -> NetworkConfig:
+        if self.extractor == "gru" and len(self.extractor_sizes) != 1:
+            raise ValueError("extractor gru has one size, that of its state")
+        return self
+
+
+class StartConfig(_Model):
+    """Where the policy begins; None: where its random weights put it.
+
+    Attributes:
+        preset: What it does at first. In Tuning-v0 a controller of the BBR family, in Switch-v0 one
+            of the controllers to choose from, which it then prefers.
+        parameters: Of the preset in Tuning-v0, others than its own; what a sweep has found, say.
+        policy: With the same network and observations, whose weights training goes on from: a
+            published one's name, a description's path or a run's folder.
+        temperature: Which that policy's outputs are divided by to be logits, so that the best
+            choice is not the only one drawn. What AggreVaTe predicts are differences of rewards.
+        std: Of the exploration, in units of the action space: PPO's and GRPO's at first, TD3's for
+            ever.
+        final_std: Of PPO's and GRPO's at the end, which it falls to exponentially; None: it is
+            learned.
+    """
+
+    preset: str | None = None
+    parameters: dict[str, float | list[float]] = {}
+    policy: str | None = None
+    temperature: float = Field(default=1.0, gt=0)
+    std: float | None = Field(default=None, gt=0)
+    final_std: float | None = Field(default=None, gt=0)
+
+
+class EvaluationConfig(_Model):
+    """How the policy is measured while it is trained.
+
+    Attributes:
+        suite: Its scenarios; never those that results are reported on.
+        seeds: Of each scenario: 0 to seeds - 1.
+        interval_steps: After so many steps the policy is evaluated and a checkpoint is written.
+    """
+
+    suite: str = "validation"
+    seeds: int = Field(default=1, ge=1)
+    interval_steps: int = Field(default=500_000, ge=1)
+
+
+class TrainingConfig(_Model):
+    """A training run.
+
+    Attributes:
+        name: Of the run and of the policy.
+        algorithm: "ppo", "sac" or "td3", of Stable-Baselines3; "dpi",
+            "aggrevate" and "grpo", of quicgym.agents.algorithms.
+        hyperparameters: Arguments of that algorithm, by its own names.
+        environment: What is stepped.
+        network: What is trained.
+        start: Where the policy begins.
+        steps: Of the environment, all rows together; the last rollout is finished.
+        seed: Everything random comes from it.
+        device: "auto" (a GPU where there is one), "cpu" or "cuda".
+        evaluation: How the policy is measured on the way.
+    """
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=80)
+    algorithm: Algorithm
+    hyperparameters: dict[str, Any] = {}
+    environment: EnvironmentConfig = EnvironmentConfig()
+    network: NetworkConfig = NetworkConfig()
+    start: StartConfig = StartConfig()
+    steps: int = Field(ge=1)
+    seed: int = Field(default=0, ge=0, lt=2**32)
+    device: str = Field(default="auto", pattern=r"^(auto|cpu|cuda(:\d+)?)$")
+    evaluation: EvaluationConfig = EvaluationConfig()
+
+    @model_validator(mode="after")
+    def _possible(self) -> TrainingConfig:
+        presets = PRESETS_OF.get(self.environment.id, ())
+        if self.start.preset is not None and self.start.preset not in presets:
+            raise ValueError(
+                f"start.preset = {self.start.preset!r} is none of {self.environment.id}; "
+                f"{closest(self.start.preset, presets)}"
+            )
+        if self.start.parameters:
+            if self.environment.id != "quicgym/Tuning-v0" or self.start.preset is None:
+                raise ValueError("start.parameters are those of a start.preset of Tuning-v0")
+            preset_action(self.start.preset, **self.start.parameters)  # says what is wrong with it
+        if self.network.privileged_critic and (
+            self.algorithm != "ppo" or self.network.extractor != "mlp"
+        ):
+            raise ValueError("network.privileged_critic is for ppo with extractor mlp")
+        only = {"dpi": SWITCH, "aggrevate": WINDOW}.get(self.algorithm, self.environment.id)
+        if self.environment.id != only:
+            raise ValueError(
+                f"{self.algorithm} compares the choices of {only.removeprefix('quicgym/')}; use "
+                "another algorithm"
+            )
+        if self.start.std is not None and self.algorithm not in (*GRADIENT, "td3"):
+            raise ValueError(f"start.std is for ppo, grpo and td3, not for {self.algorithm}")
+        if self.start.std is not None and self.environment.id in DISCRETE:
+            raise ValueError(f"start.std is for a Box, and {self.environment.id} has choices")
+        draws = self.algorithm in GRADIENT
+        if self.start.final_std is not None and (not draws or self.start.std is None):
+            raise ValueError("start.final_std is for ppo and grpo with start.std")
+        if self.start.policy is not None and (not draws or self.start.preset is not None):
+            raise ValueError("start.policy is for ppo and grpo, in place of start.preset")
+        if self.start.temperature != 1 and (
+            self.start.policy is None or self.environment.id not in DISCRETE
+        ):
+            raise ValueError("start.temperature is for a start.policy with discrete actions")
+        if self.environment.id in DISCRETE and self.algorithm in ("sac", "td3"):
+            raise ValueError(
+                f"{self.algorithm} has no discrete actions; use ppo or grpo, or dpi for Switch-v0 "
+                "and aggrevate for Window-v0"
+            )
+        if self.evaluation.suite == HELD_OUT_SUITE:
+            raise ValueError(
+                f"evaluation.suite = {HELD_OUT_SUITE!r}: by this suite the policy is chosen, and "
+                "what has chosen it is no longer held out; use validation, and `quicgym evaluate` "
+                "in the end"
+            )
+        return self
+
+
+def training_names() -> list[str]:
+    """Returns the names of the configurations that quicgym brings."""
+    return yaml_names(TRAINING)
+
+
+def load_training(name_or_path: str, changes: Sequence[str] = ()) -> TrainingConfig:
+    """Loads a configuration.
+
+    Args:
+        name_or_path: One of `training_names()`, or a YAML's path.
+        changes: Such as "steps=1e6" or "hyperparameters.gamma=0.9"; values as in YAML.
+
+    Raises:
+        ConfigError: There is none, it is not valid, or a change is not.
+    """
+    data = changed(read_fields(name_or_path, TRAINING, "training configuration"), changes)
+    return validated(TrainingConfig, data, name_or_path, ConfigError)
+
+
+def read_fields(name_or_path: str, folder: Traversable, what: str) -> dict[str, Any]:
+    """Reads a configuration's mapping, by its name in a folder or from a path."""
+    file = read_yaml(name_or_path, folder, what, ConfigError)
+    if not isinstance(file.data, dict):
+        raise ConfigError(f"{file.name}: is no mapping of fields; see configs/")
+    return file.data
+
+
+def changed(data: Mapping[str, Any], changes: Sequence[str]) -> dict[str, Any]:
+    """Returns a configuration with changes such as "evaluation.seeds=3"."""
+    result = _copied(data)
+    for change in changes:
+        path, equals, text = change.partition("=")
+        if not equals or not path:
+            raise ConfigError(f"{change!r} changes nothing: write field=value, or a.b=value")
+        *parents, field = path.split(".")
+        inner = result
+        for parent in parents:
+            inner = inner.setdefault(parent, {})
+            if not isinstance(inner, dict):
+                raise ConfigError(f"{change}: {parent} is {inner!r:.60}, which has no fields")
+        inner[field] = value_of(text)
+    return result
+
+
+def value_of(text: str) -> Any:
+    """Returns a value as YAML has it; 1e6 is a number, which YAML 1.1 takes for a word."""
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError:
+        return text
+    if isinstance(value, str):
+        try:
+            number = float(value)
+        except ValueError:
+            return value
+        return int(number) if number.is_integer() else number
+    return value
+
+
+def _copied(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        key: _copied(value) if isinstance(value, dict) else value for key, value in data.items()
+    }

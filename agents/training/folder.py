@@ -1,0 +1,140 @@
+"""The folder of a training run: what was run, what came of it, and from where it can go on.
+
+| file | content |
+|---|---|
+| `run.json` | the commands, the whole configuration, seed, version and commit |
+| `checkpoints/step-*.pt` | everything that training goes on from; the newest two |
+| `evaluations.jsonl` | a line per evaluation and scenario: step, scenario, seed, metrics |
+| `policy/policy.json`, `.safetensors` | the best policy so far, as `quicgym.load_policy` takes it |
+| `evaluation/` | at the end: the best policy, as `quicgym evaluate` leaves it |
+| `tensorboard/` | curves of training and evaluation |
+
+A file is written beside its place and then renamed: it is there as a whole, or not at all.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from quicgym.agents.evaluation.run_folders import read_evaluations
+from quicgym.errors import RunError
+from quicgym.results_folder import RUN_FILE
+from quicgym.whole_files import write_whole
+
+KEPT_CHECKPOINTS = 2
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The paths of a run, and how they are read and written."""
+
+    directory: Path
+
+    @property
+    def description_path(self) -> Path:
+        """Of run.json."""
+        return self.directory / RUN_FILE
+
+    @property
+    def evaluations_path(self) -> Path:
+        """Of evaluations.jsonl."""
+        return self.directory / "evaluations.jsonl"
+
+    @property
+    def policy_path(self) -> Path:
+        """Of the policy's description."""
+        return self.directory / "policy" / "policy.json"
+
+    @property
+    def evaluation(self) -> Path:
+        """The folder with the best policy's evaluation, when training is done."""
+        return self.directory / "evaluation"
+
+    @property
+    def tensorboard(self) -> Path:
+        """The folder of event files."""
+        return self.directory / "tensorboard"
+
+    def checkpoints(self) -> list[Path]:
+        """Returns the checkpoints, oldest first."""
+        return sorted((self.directory / "checkpoints").glob("step-*.pt"))
+
+    def describe(self, description: Mapping[str, Any]) -> None:
+        """Writes run.json."""
+        text = json.dumps(description, indent=1) + "\n"
+        write_whole({self.description_path: lambda path: path.write_text(text, encoding="utf-8")})
+
+    def description(self) -> dict[str, Any]:
+        """Reads run.json.
+
+        Raises:
+            RunError: It is not there, or is something else.
+        """
+        try:
+            data = json.loads(self.description_path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise RunError(
+                f"{self.description_path}: cannot be read ({error}); give the folder of a run of "
+                "`quicgym train`"
+            ) from None
+        known = isinstance(data, dict) and data.get("format") == "quicgym-run-1"
+        if not known or not {"config", "commit"} <= data.keys():
+            raise RunError(f"{self.description_path}: describes no run of this quicgym")
+        return data
+
+    def save_checkpoint(self, step: int, state: Mapping[str, Any]) -> Path:
+        """Writes a checkpoint, then removes all but the newest ones.
+
+        Raises:
+            OSError: It cannot be written; those that were there before still are.
+        """
+        path = self.directory / "checkpoints" / f"step-{step:012d}.pt"
+
+        def save(target: Path) -> None:
+            try:
+                torch.save(dict(state), target)
+            except RuntimeError as error:  # which is what PyTorch makes of a full disk
+                raise OSError(str(error).splitlines()[0]) from error
+
+        write_whole({path: save})
+        for old in self.checkpoints()[:-KEPT_CHECKPOINTS]:
+            old.unlink()
+        return path
+
+    def load_checkpoint(self) -> dict[str, Any] | None:
+        """Returns the newest checkpoint that can be read; None where there is none."""
+        for path in reversed(self.checkpoints()):
+            try:
+                return read_checkpoint(path)
+            except RunError:
+                continue
+        return None
+
+    def evaluations(self) -> list[dict[str, Any]]:
+        """Returns the lines of evaluations.jsonl.
+
+        Raises:
+            RunError: It cannot be read, or a line is damaged.
+        """
+        return read_evaluations(self.evaluations_path) if self.evaluations_path.exists() else []
+
+    def write_evaluations(self, records: Iterable[Mapping[str, Any]]) -> None:
+        """Writes evaluations.jsonl anew."""
+        text = "".join(json.dumps(record) + "\n" for record in records)
+        write_whole({self.evaluations_path: lambda path: path.write_text(text, encoding="utf-8")})
+
+
+def read_checkpoint(path: Path) -> dict[str, Any]:
+    """Returns what a checkpoint has; RunError where it cannot be read."""
+    try:
+        state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+    except (OSError, RuntimeError, ValueError, EOFError, pickle.UnpicklingError) as error:
+        raise RunError(f"{path}: is no checkpoint: {error}") from error
+    return state

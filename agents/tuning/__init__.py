@@ -1,0 +1,1 @@
+"""Sweeps of controller parameters and searches for hyperparameters, over Ray Tune."""

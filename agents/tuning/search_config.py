@@ -1,0 +1,284 @@
+"""What a search for hyperparameters is asked for: a YAML of configs/searches, or a user's.
+
+name: my-search
+training: ppo
+changes: {steps: 3_000_000}
+scheduler: asha
+hyperparameters:
+  hyperparameters.gamma: {minimum: 0.9, maximum: 0.999}
+  network.hidden_sizes: {values: [[32], [64], [64, 64]]}
+samples: 16
+grace_steps: 500_000
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from quicgym.agents.training.configuration import (
+    TRAINING,
+    ConfigError,
+    TrainingConfig,
+    changed,
+    read_fields,
+    value_of,
+)
+from quicgym.agents.tuning.ranges import ValueRange
+from quicgym.envs.scenarios.model import Name
+from quicgym.validation import validated
+from quicgym.yaml_files import CONFIGS, yaml_names
+
+SEARCHES = CONFIGS / "searches"
+
+Setting = dict[str, Any]
+"""Values of training fields by their dotted names."""
+SEARCHED = ("hyperparameters", "network", "start", "environment")
+# What the trials are compared by, or what changes no policy.
+_NOT_SEARCHED = ("environment.reward", "environment.threads")
+# What may change while a run goes on: the rollout, the networks and the replay buffer stay.
+MUTABLE = {
+    "ppo": ("learning_rate", "batch_size", "n_epochs", "gamma", "gae_lambda", "clip_range")
+    + ("ent_coef", "vf_coef", "max_grad_norm", "target_kl"),
+    "sac": ("learning_rate", "batch_size", "gamma", "tau", "gradient_steps"),
+    "td3": ("learning_rate", "batch_size", "gamma", "tau", "gradient_steps", "policy_delay")
+    + ("target_policy_noise", "target_noise_clip"),
+    "dpi": ("learning_rate", "comparisons", "margin", "exploration", "n_updates", "batch_size"),
+    "aggrevate": ("learning_rate", "paths", "visits", "repeats", "exploration", "kept")
+    + ("n_updates", "batch_size"),
+    "grpo": ("learning_rate", "paths", "replays", "gamma", "n_epochs", "batch_size", "clip_range")
+    + ("ent_coef",),
+}
+_OF_SCHEDULER = {
+    "asha": ("grace_steps", "reduction_factor", "search"),
+    "pbt": ("perturbation_steps",),
+}
+
+
+class SearchedField(ValueRange):
+    """The values of one training field: a range, or a list of any values that the field takes."""
+
+    @staticmethod
+    def text(value: Any) -> str:
+        """Returns a value as messages, tables and the command line have it."""
+        if isinstance(value, str) and value_of(value) == value:
+            return value
+        return json.dumps(value, separators=(",", ":"))
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The minimum and the maximum of a range."""
+        minimum, maximum = super().ends
+        return self._number(minimum), self._number(maximum)
+
+    def draw(self, random: np.random.Generator) -> Any:
+        """Draws a value."""
+        value = super().draw(random)
+        return value if self.values is not None else self._number(value)
+
+    def _number(self, value: float) -> float:
+        # Stable-Baselines3 takes no 3.0 for 3 epochs.
+        return int(value) if self.scale == "whole" else float(value)
+
+
+class SearchConfig(BaseModel):
+    """A search for hyperparameters.
+
+    Attributes:
+        name: Of the search; results go to results/searches/<name>.
+        description: The question.
+        training: Of which hyperparameters: one of `training_names()`, or a YAML's path.
+        changes: Fields of the training that differ in all trials, such as {steps: 3_000_000}.
+        scheduler: asha: asynchronous successive halving (Li et al., MLSys 2020), which stops bad
+            trials early. pbt: population-based training (Jaderberg et al., 2017), in which bad
+            trials go on from good ones, with hyperparameters near theirs.
+        hyperparameters: The fields that are searched.
+        samples: Trials; with pbt the population.
+        seed: Of the draws. Each trial's training has the seed of `training`.
+        grace_steps: asha: no trial is stopped before.
+        reduction_factor: asha: one of so many trials goes on at each of its milestones.
+        search: asha: independent draws, or Optuna's tree-structured Parzen estimator.
+        perturbation_steps: pbt: after so many steps a trial may be replaced.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    name: Name
+    description: str = ""
+    training: str
+    changes: dict[str, Any] = {}
+    scheduler: Literal["asha", "pbt"]
+    hyperparameters: dict[str, SearchedField] = Field(min_length=1)
+    samples: int = Field(ge=2, le=10_000)
+    seed: int = Field(default=0, ge=0, le=2**32 - 1)
+    grace_steps: int | None = Field(default=None, ge=1)
+    reduction_factor: float = Field(default=3, gt=1)
+    search: Literal["random", "optuna"] = "random"
+    perturbation_steps: int | None = Field(default=None, ge=1)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _dotted(cls, data: Any) -> Any:
+        if isinstance(data, dict) and isinstance(data.get("hyperparameters"), dict):
+            return {**data, "hyperparameters": _flat(data["hyperparameters"])}
+        return data
+
+    def draws(self) -> list[Setting]:
+        """Returns the settings of independent draws, in the order of their trials."""
+        random = np.random.default_rng(self.seed)
+        return [
+            {name: field.draw(random) for name, field in self.hyperparameters.items()}
+            for _ in range(self.samples)
+        ]
+
+
+@dataclass(frozen=True)
+class Search:
+    """A search, and the training that it is for."""
+
+    config: SearchConfig
+    file: str
+    fields: Mapping[str, Any]
+    """Of the training, as its YAML and `changes` have them."""
+    training: TrainingConfig
+
+    def trial(self, setting: Setting) -> TrainingConfig:
+        """Returns what a trial trains: on one thread, as trials run beside one another.
+
+        Raises:
+            ConfigError: The training does not take the setting.
+        """
+        data = _nested({**_flat_fields(self.fields), **setting, "environment.threads": 1})
+        return validated(TrainingConfig, data, self.file, ConfigError)
+
+    def train_command(self, setting: Setting) -> str:
+        """Returns the command that trains with a setting."""
+        changes = {**_flat_fields(self.config.changes), **setting}
+        texts = [f"{name}={SearchedField.text(value)}" for name, value in changes.items()]
+        return shlex.join(["quicgym", "train", self.config.training, *texts])
+
+
+def search_names() -> list[str]:
+    """Returns the names of the searches that quicgym brings."""
+    return yaml_names(SEARCHES)
+
+
+def load_search(name_or_path: str, changes: Sequence[str] = ()) -> Search:
+    """Loads a search.
+
+    Args:
+        name_or_path: One of `search_names()`, or a YAML's path.
+        changes: Such as "samples=8", "changes.steps=1e6" or
+            "hyperparameters.hyperparameters.gamma.maximum=0.99".
+
+    Raises:
+        ConfigError: There is none, it is not valid, or a change is not.
+    """
+    data = read_fields(name_or_path, SEARCHES, "search")
+    if isinstance(data.get("hyperparameters"), dict):
+        data["hyperparameters"] = _nested(data["hyperparameters"])
+    config = validated(SearchConfig, changed(data, changes), name_or_path, ConfigError)
+    try:
+        fields = read_fields(config.training, TRAINING, "training configuration")
+        fields = _nested({**_flat_fields(fields), **_flat_fields(config.changes)})
+        file = f"{config.training} with changes"
+        training = validated(TrainingConfig, fields, file, ConfigError)
+    except ConfigError as error:
+        raise ConfigError(f"{name_or_path}: training: {error}") from None
+    search = Search(config, name_or_path, fields, training)
+    _check_scheduler(search)
+    _check_fields(search)
+    return search
+
+
+def _check_scheduler(search: Search) -> None:
+    config, training = search.config, search.training
+    for scheduler, names in _OF_SCHEDULER.items():
+        for name in names:
+            if scheduler != config.scheduler and name in config.model_fields_set:
+                raise ConfigError(
+                    f"{search.file}: {name} = {getattr(config, name)!r}: belongs to the scheduler "
+                    f"{scheduler}, and this one is {config.scheduler}; leave it out"
+                )
+    name = "grace_steps" if config.scheduler == "asha" else "perturbation_steps"
+    steps = getattr(config, name)
+    if steps is None:
+        raise ConfigError(
+            f"{search.file}: {name}: is missing; the scheduler {config.scheduler} needs it"
+        )
+    if steps >= training.steps:
+        raise ConfigError(
+            f"{search.file}: {name} = {steps:,}: has to be below the training's steps, "
+            f"{training.steps:,}, or the scheduler has nothing to do"
+        )
+    interval = training.evaluation.interval_steps
+    if config.scheduler == "pbt" and steps % interval:
+        raise ConfigError(
+            f"{search.file}: perturbation_steps = {steps:,}: is no multiple of the training's "
+            f"evaluation.interval_steps, {interval:,}, when there are checkpoints; change one"
+        )
+
+
+def _check_fields(search: Search) -> None:
+    config, algorithm = search.config, search.training.algorithm
+    for name, field in config.hyperparameters.items():
+        where = f"{search.file}: hyperparameters.{name}"
+        if name.partition(".")[0] not in SEARCHED or "." not in name or name in _NOT_SEARCHED:
+            raise ConfigError(
+                f"{where}: is not searched; give fields of the training's "
+                f"{', '.join(SEARCHED)}, but for {' and '.join(_NOT_SEARCHED)}"
+            )
+        owner, _, last = name.partition(".")
+        if config.scheduler == "pbt" and (owner, last in MUTABLE[algorithm]) != (SEARCHED[0], True):
+            known = MUTABLE[algorithm]
+            raise ConfigError(
+                f"{where}: cannot change while a run goes on, as pbt does; give some of "
+                f"{', '.join(f'hyperparameters.{entry}' for entry in known)}; or use asha"
+            )
+        for value in field.limits:
+            try:
+                search.trial({name: value})
+            except ConfigError as error:
+                text = str(error).removeprefix(f"{search.file}: ")
+                raise ConfigError(f"{where} = {field.text(value)}: {text}") from None
+
+
+def _flat(data: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Returns {"network": {"hidden_sizes": RANGE}} as {"network.hidden_sizes": RANGE}."""
+    flat: dict[str, Any] = {}
+    for key, value in data.items():
+        is_range = not isinstance(value, dict) or set(value) & set(SearchedField.model_fields)
+        flat |= {f"{prefix}{key}": value} if is_range else _flat(value, f"{prefix}{key}.")
+    return flat
+
+
+def _flat_fields(data: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in data.items():
+        nested = isinstance(value, dict) and value
+        flat |= _flat_fields(value, f"{prefix}{key}.") if nested else {f"{prefix}{key}": value}
+    return flat
+
+
+def _nested(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns {"a.b": 1, "a": {"c": 2}} as {"a": {"b": 1, "c": 2}}."""
+    nested: dict[str, Any] = {}
+    for key, value in data.items():
+        *parents, last = str(key).split(".")
+        inner = nested
+        for parent in parents:
+            entry = inner.setdefault(parent, {})
+            if not isinstance(entry, dict):
+                entry = inner[parent] = {}
+            inner = entry
+        if isinstance(value, dict) and isinstance(inner.get(last), dict):
+            inner[last] |= value
+        else:
+            inner[last] = dict(value) if isinstance(value, dict) else value
+    return nested

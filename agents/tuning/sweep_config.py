@@ -1,0 +1,279 @@
+"""What a parameter sweep is asked for: a YAML of configs/sweeps, or one of a user's.
+
+name: my-sweep
+controller: ebcc
+parameters:
+  gamma: {minimum: 5, maximum: 160, scale: log, count: 6}
+  gain_cycle: {values: [[1.25, 0.75, 1, 1, 1, 1, 1, 1], [1.25, 1, 1, 0.75, 1, 1]]}
+search: grid
+scenarios: [ebcc-flows-3, ebcc-flows-5]
+seeds: 5
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from quicgym.agents.evaluation.rollouts import METRICS
+from quicgym.agents.training.configuration import ConfigError, changed, read_fields
+from quicgym.agents.tuning.ranges import ValueRange, rounded
+from quicgym.controllers import ControllerInfo
+from quicgym.envs import Scenario, ScenarioError, load_scenario, load_suite
+from quicgym.envs.rewards import REWARDS
+from quicgym.envs.scenarios.distributions import HELD_OUT_SUITE
+from quicgym.envs.scenarios.model import EngineName, Name, ParameterNumber, Parameters
+from quicgym.envs.simulation.conversion import find_controller
+from quicgym.validation import validated
+from quicgym.yaml_files import CONFIGS, closest, yaml_names
+
+SWEEPS = CONFIGS / "sweeps"
+
+Value = float | tuple[float, ...]
+Setting = dict[str, Value]
+"""Parameters of a controller by name."""
+
+MINIMISED = ("loss_rate", "loss_percent", "mean_rtt_ms", "mean_queue_delay_ms")
+"""The metrics of which less is better; of all others it is more."""
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class SweptParameter(ValueRange):
+    """The values of one parameter: a range, or a list of values.
+
+    Attributes:
+        count: How many values of the range a grid has; other searches draw from all of it.
+        values: In place of a range; of a parameter that is a list of numbers, lists.
+    """
+
+    count: int | None = Field(default=None, ge=2, le=10_000)
+    values: tuple[ParameterNumber | tuple[ParameterNumber, ...], ...] | None = Field(
+        default=None, min_length=1
+    )
+
+    @model_validator(mode="after")
+    def _no_count_of_values(self) -> SweptParameter:
+        if self.values is not None and self.count is not None:
+            raise ValueError("has values and a range; give one of them")
+        return self
+
+    @staticmethod
+    def text(value: Value) -> str:
+        """Returns a value as messages show it."""
+        return label(value)
+
+    def grid(self) -> tuple[Value, ...]:
+        """Returns the values of a grid."""
+        if self.values is not None:
+            return self.values
+        assert self.count is not None
+        space = np.geomspace if self.scale == "log" else np.linspace
+        numbers = space(*self.ends, self.count)
+        if self.scale == "whole":
+            numbers = np.unique(np.round(numbers))
+        return tuple(map(rounded, numbers))
+
+
+class SweepConfig(_Model):
+    """A parameter sweep.
+
+    Attributes:
+        name: Of the sweep; results go to results/sweeps/<name>.
+        description: The question.
+        controller: Any of the catalogue.
+        parameters: What is swept.
+        fixed: Other parameters of the controller, the same in every trial.
+        search: All combinations, independent draws, or Optuna's tree-structured Parzen estimator.
+        samples: Trials of random and optuna, beside the published setting.
+        seed: Of the draws of random and optuna.
+        scenarios: Names or paths; the objective is their mean.
+        suite: In their place: a suite's name or path; the objective is the interquartile mean.
+        seeds: Every trial runs each scenario with the seeds 0 to seeds - 1.
+        reward: Which one is earned.
+        objective: Which of `quicgym.agents.evaluation.rollouts.METRICS` is to be best: highest, or
+            lowest if it is a loss, RTT or delay.
+        engine: native or ns3.
+        published: The setting to compare with; what it does not name has the controller's default.
+    """
+
+    name: Name
+    description: str = ""
+    controller: str
+    parameters: dict[str, SweptParameter] = Field(min_length=1)
+    fixed: Parameters = {}
+    search: Literal["grid", "random", "optuna"] = "grid"
+    samples: int | None = Field(default=None, ge=1, le=100_000)
+    seed: int = Field(default=0, ge=0, le=2**32 - 1)
+    scenarios: tuple[str, ...] = ()
+    suite: str | None = None
+    seeds: Annotated[int, Field(ge=1, le=10_000)] = 5
+    reward: Literal[REWARDS] = "fair-throughput"  # type: ignore[valid-type]
+    objective: Literal[METRICS] = "reward"  # type: ignore[valid-type]
+    engine: EngineName = "native"
+    published: Parameters = {}
+
+    @field_validator("controller")
+    @classmethod
+    def _exists(cls, value: str) -> str:
+        find_controller(value)
+        return value
+
+    @model_validator(mode="after")
+    def _complete(self) -> SweepConfig:
+        if bool(self.scenarios) == (self.suite is not None):
+            raise ValueError("give either scenarios or suite")
+        if self.suite == HELD_OUT_SUITE:
+            raise ValueError(
+                f"suite = {self.suite!r}: it is for evaluation alone, and what a sweep has seen is "
+                "no longer held out; use validation"
+            )
+        if self.search != "grid" and self.samples is None:
+            raise ValueError(f"samples: is missing; say how many trials search: {self.search} has")
+        for name, swept in self.parameters.items():
+            if self.search == "grid" and swept.values is None and swept.count is None:
+                raise ValueError(
+                    f"parameters.{name}.count: is missing; say how many values of the range the "
+                    "grid has, or list them as values"
+                )
+        self._check_parameters()
+        return self
+
+    def _check_parameters(self) -> None:
+        info = find_controller(self.controller)
+        known = [parameter.name for parameter in info.parameters]
+        for field in ("parameters", "fixed", "published"):
+            for name in getattr(self, field):
+                if name not in known:
+                    raise ValueError(
+                        f"{field}.{name}: controller {self.controller!r} has no such parameter; "
+                        f"{closest(name, known)}"
+                    )
+        for name in self.fixed:
+            if name in self.parameters:
+                raise ValueError(f"fixed.{name}: it is in parameters too; take one away")
+        for name in self.published:
+            if name not in self.parameters:
+                raise ValueError(
+                    f"published.{name}: is not swept; {closest(name, self.parameters)}; what is "
+                    "the same in every trial belongs to fixed"
+                )
+        for name, swept in self.parameters.items():
+            for value in swept.limits:
+                _check_value(info, f"parameters.{name}", name, value)
+        for field in ("fixed", "published"):
+            for name, value in getattr(self, field).items():
+                _check_value(info, f"{field}.{name}", name, value)
+
+    @property
+    def mode(self) -> Literal["max", "min"]:
+        """Whether the objective is to be high or low."""
+        return "min" if self.objective in MINIMISED else "max"
+
+    @property
+    def trials(self) -> int:
+        """How many settings are searched; the published one may come on top."""
+        if self.search == "grid":
+            return int(np.prod([len(swept.grid()) for swept in self.parameters.values()]))
+        assert self.samples is not None
+        return self.samples
+
+    def published_setting(self) -> Setting:
+        """Returns the published value of every swept parameter."""
+        info = find_controller(self.controller)
+        setting: Setting = {}
+        for name in self.parameters:
+            parameter = info.parameter(name)
+            default = parameter.default if parameter.is_list else parameter.default[0]
+            setting[name] = self.published.get(name, default)
+        return setting
+
+    def listed_settings(self) -> list[Setting]:
+        """Returns the settings of a grid or of independent draws, in the order of their trials."""
+        names, swept = list(self.parameters), list(self.parameters.values())
+        if self.search == "grid":
+            product = itertools.product(*(entry.grid() for entry in swept))
+            return [dict(zip(names, values, strict=True)) for values in product]
+        random = np.random.default_rng(self.seed)
+        return [
+            {name: entry.draw(random) for name, entry in self.parameters.items()}
+            for _ in range(self.trials)
+        ]
+
+    def load_scenarios(self) -> tuple[Scenario, ...]:
+        """Returns what every trial runs.
+
+        Raises:
+            ScenarioError: There is no such scenario or suite, or it does not fit.
+        """
+        found = (
+            load_suite(self.suite)
+            if self.suite is not None
+            else tuple(load_scenario(name) for name in dict.fromkeys(self.scenarios))
+        )
+        names = [scenario.name for scenario in found]
+        scenarios = []
+        for scenario in found:
+            if not isinstance(scenario, Scenario):
+                raise ScenarioError(
+                    f"suite = {self.suite!r} is a distribution; a sweep needs scenarios, so that "
+                    "all its trials run the same"
+                )
+            scenario.check_engine(self.engine)
+            if names.count(scenario.name) > 1:
+                raise ScenarioError(
+                    f"two of the scenarios have the name {scenario.name!r}; change `name` in one"
+                )
+            if all(flow.controller is not None for flow in scenario.flows):
+                raise ScenarioError(
+                    f"{scenario.name}: each of its flows names a controller, so that none is left "
+                    "to sweep; take the controller of one away"
+                )
+            scenarios.append(scenario)
+        return tuple(scenarios)
+
+
+def label(value: Value) -> str:
+    """Returns a value as `--policy` takes it and tables show it: the numbers, parted by slashes."""
+    numbers = value if isinstance(value, Sequence) else (value,)
+    return "/".join(f"{number:.12g}" for number in numbers)
+
+
+def policy_text(controller: str, setting: Mapping[str, Value]) -> str:
+    """Returns the text by which `policies.hand_coded.find_policy` finds the setting."""
+    return controller + ":" + ",".join(f"{name}={label(value)}" for name, value in setting.items())
+
+
+def sweep_names() -> list[str]:
+    """Returns the names of the sweeps that quicgym brings."""
+    return yaml_names(SWEEPS)
+
+
+def load_sweep(name_or_path: str, overrides: Sequence[str] = ()) -> SweepConfig:
+    """Loads a sweep by its name or from a YAML file.
+
+    Args:
+        name_or_path: One of `sweep_names()`, or a path.
+        overrides: `key=value`; the key is dotted where it is inside another, the value is YAML.
+
+    Raises:
+        ScenarioError: There is none, or it is not valid; the text names file, field and value.
+    """
+    try:
+        data = changed(read_fields(name_or_path, SWEEPS, "sweep"), overrides)
+    except ConfigError as error:
+        raise ScenarioError(str(error)) from None
+    return validated(SweepConfig, data, name_or_path, ScenarioError)
+
+
+def _check_value(info: ControllerInfo, field: str, name: str, value: Value) -> None:
+    try:
+        info.complete({name: list(value) if isinstance(value, tuple) else value})
+    except ValueError as error:
+        raise ValueError(f"{field} = {label(value)}: {error}") from None

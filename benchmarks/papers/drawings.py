@@ -1,0 +1,261 @@
+"""The papers' figures as data: what to draw, before anything draws it.
+
+figures.py draws them as PNG files, report.py as interactive plots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from quicgym import controllers
+from quicgym.benchmarks.papers.measurements import Measurements, mean_and_deviation
+from quicgym.benchmarks.papers.model import Figure, Paper
+from quicgym.benchmarks.simulations import Job
+
+THROUGHPUT_WINDOW_S = 0.5
+
+
+@dataclass(frozen=True)
+class Line:
+    """A quantity over time."""
+
+    label: str | None
+    """None: another line of the same label has it."""
+    place: int
+    """Decides colour and dashes."""
+    time_s: np.ndarray
+    values: np.ndarray
+
+
+@dataclass(frozen=True)
+class Bars:
+    """One algorithm's bars, one per group; nan where nothing was measured or printed."""
+
+    label: str
+    place: int
+    means: list[float]
+    deviations: list[float]
+    printed: list[float]
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One pair of axes: lines over time, or bars in groups."""
+
+    title: str
+    x_label: str
+    y_label: str
+    lines: list[Line] = field(default_factory=list)
+    duration_s: float = 0.0
+    groups: list[str] = field(default_factory=list)
+    bars: list[Bars] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure: rows of panels. The panels of a row have one y axis where `share_y` says so."""
+
+    file: str
+    title: str
+    panels: list[list[Panel]]
+    share_y: bool = False
+
+
+@dataclass(frozen=True)
+class _Series:
+    title: str
+    label: str
+    of_trace: Callable[[pd.DataFrame, int], tuple[np.ndarray, np.ndarray]]
+    """From a flow's trace and its datagram size to times in s and values."""
+
+
+def _window(trace: pd.DataFrame, datagram_bytes: int) -> tuple[np.ndarray, np.ndarray]:
+    return trace["time_s"].to_numpy(), trace["window_bytes"].to_numpy() / datagram_bytes
+
+
+def _rtt(trace: pd.DataFrame, datagram_bytes: int) -> tuple[np.ndarray, np.ndarray]:
+    known = trace[trace["rtt_ms"] > 0]
+    return known["time_s"].to_numpy(), known["rtt_ms"].to_numpy()
+
+
+def _throughput(trace: pd.DataFrame, datagram_bytes: int) -> tuple[np.ndarray, np.ndarray]:
+    """What reached the receiver in the THROUGHPUT_WINDOW_S before each moment, in Mbps."""
+    time = trace["time_s"].to_numpy()
+    received = trace["received_bytes"].to_numpy().astype(float)
+    if len(time) < 2:
+        return time, np.zeros_like(time)
+    before = np.interp(time - THROUGHPUT_WINDOW_S, time, received, left=0.0)
+    return time, (received - before) * 8e-6 / THROUGHPUT_WINDOW_S
+
+
+SERIES = {
+    "window": _Series("window", "congestion window (packets)", _window),
+    "rtt": _Series("RTT", "RTT (ms)", _rtt),
+    "throughput": _Series("throughput", "receiving rate (Mbps)", _throughput),
+}
+
+
+def place_of(controller: str, paper: Paper) -> int:
+    """Returns a controller's place: the same look in all figures of a paper."""
+    known = (*paper.algorithms, *(entry.name for entry in controllers.catalogue()))
+    names = list(dict.fromkeys(known))
+    return names.index(controller) if controller in names else len(names)
+
+
+def figure_drawing(
+    figure: Figure,
+    paper: Paper,
+    measured: Measurements,
+    traced: dict[str, list[Job]],
+    engine_of: Callable[[str], str],
+    algorithms: Sequence[str] = (),
+) -> Drawing | None:
+    """Returns a figure of a paper; None where there is no data for it.
+
+    Args:
+        figure: What the paper draws.
+        paper: The paper that it is in.
+        measured: All metrics, for bars.
+        traced: By scenario, the jobs that kept their time series.
+        engine_of: The engine whose values are drawn, by scenario.
+        algorithms: What is drawn; empty: what the paper draws.
+    """
+    algorithms = algorithms or figure.algorithms or tuple(paper.algorithms)
+    if figure.over_time:
+        panels = []
+        for name in figure.scenarios:
+            jobs = [job for job in traced.get(name, ()) if job.controller in (None, *algorithms)]
+            if jobs:
+                title = jobs[0].scenario.description if len(figure.scenarios) > 1 else ""
+                series = SERIES[figure.over_time]
+                panels.append(
+                    _time_panel(jobs, series, paper, mean=figure.mean_of_flows, title=title)
+                )
+    else:
+        panels = [
+            _bar_panel(figure, label, metric, algorithms, paper, measured, engine_of)
+            for label, metric in figure.bars.items()
+        ]
+        if not any(panel.bars for panel in panels):
+            return None
+    if not panels:
+        return None
+    return Drawing(
+        f"{paper.name}-figure-{figure.number}-{figure.name}",
+        f"Figure {figure.number}: {figure.caption}",
+        [panels],
+        share_y=bool(figure.over_time),
+    )
+
+
+def scenario_drawing(jobs: Sequence[Job], paper: Paper) -> Drawing:
+    """Returns window, RTT and throughput under one another, one column per controller."""
+    rows = []
+    for series in SERIES.values():
+        rows.append([_time_panel([job], series, paper, mean=False, title="") for job in jobs])
+    rows[0] = [
+        Panel(
+            _label(job.controller, paper), panel.x_label, panel.y_label, panel.lines,
+            panel.duration_s,
+        )
+        for job, panel in zip(jobs, rows[0], strict=True)
+    ]  # fmt: skip
+    scenario = jobs[0].scenario.name
+    return Drawing(scenario, f"{scenario}, seed {jobs[0].seed}", rows, share_y=True)
+
+
+def trace_paths(job: Job) -> list[Path]:
+    """Returns the files of a job's time series; none where it keeps none."""
+    paths = [job.trace_path(name) for name, _ in job.scenario.single_flows()]
+    return [path for path in paths if path is not None]
+
+
+def with_traces(jobs: Sequence[Job], engine_of: Callable[[str], str]) -> dict[str, list[Job]]:
+    """Returns, by scenario, the jobs whose time series are on disk."""
+    traced: dict[str, list[Job]] = {}
+    for job in jobs:
+        paths = trace_paths(job)
+        of_engine = job.engine == engine_of(job.scenario.name)
+        if of_engine and paths and all(path.exists() for path in paths):
+            traced.setdefault(job.scenario.name, []).append(job)
+    return traced
+
+
+def _label(controller: str | None, paper: Paper) -> str:
+    return paper.algorithms.get(controller or "", controller or "flows' own controllers")
+
+
+def _flow_series(job: Job, series: _Series) -> list[tuple[np.ndarray, np.ndarray]]:
+    sizes = [
+        flow.max_datagram_bytes or job.scenario.max_datagram_bytes
+        for _, flow in job.scenario.single_flows()
+    ]
+    return [
+        series.of_trace(pd.read_parquet(path), size)
+        for path, size in zip(trace_paths(job), sizes, strict=True)
+    ]
+
+
+def _time_panel(
+    jobs: Sequence[Job], series: _Series, paper: Paper, *, mean: bool, title: str
+) -> Panel:
+    lines = []
+    for job in jobs:
+        flows = _flow_series(job, series)
+        if mean:
+            times = max((time for time, _ in flows), key=len)  # a flow's begin with the flow
+            values = [np.interp(times, time, value, left=0) for time, value in flows]
+            flows = [(times, np.mean(values, axis=0))]
+            names = [_label(job.controller, paper)]
+            places = [place_of(job.controller or "", paper)]
+        elif any(flow.controller for _, flow in job.scenario.single_flows()):
+            names = [
+                f"{name}: {flow.controller or _label(job.controller, paper)}"
+                for name, flow in job.scenario.single_flows()
+            ]
+            places = list(range(len(names)))
+        else:
+            names = [_label(job.controller, paper)] * len(flows)
+            places = [place_of(job.controller or "", paper)] * len(flows)
+        shown: set[str] = set()
+        for (time, value), name, place in zip(flows, names, places, strict=True):
+            lines.append(Line(None if name in shown else name, place, time, value))
+            shown.add(name)
+    label = f"mean {series.label} of the flows" if mean else series.label
+    return Panel(title, "time (s)", label, lines, jobs[0].scenario.duration_s)
+
+
+def _bar_panel(
+    figure: Figure,
+    label: str,
+    metric: str,
+    algorithms: Sequence[str],
+    paper: Paper,
+    measured: Measurements,
+    engine_of: Callable[[str], str],
+) -> Panel:
+    bars = []
+    for name in algorithms:
+        numbers = [
+            measured.values(row.scenario, name, engine_of(row.scenario), metric)
+            for row in figure.rows
+        ]
+        if not any(numbers):
+            continue
+        statistics = [mean_and_deviation(entry) if entry else (np.nan, 0.0) for entry in numbers]
+        printed = (paper.printed(row.scenario, name, metric) for row in figure.rows)
+        bars.append(
+            Bars(
+                paper.algorithms.get(name, name),
+                place_of(name, paper),
+                [mean for mean, _ in statistics],
+                [deviation for _, deviation in statistics],
+                [np.nan if number is None else number for number in printed],
+            )
+        )
+    return Panel("", "", label, groups=[row.label for row in figure.rows], bars=bars)

@@ -1,0 +1,78 @@
+"""What was measured, by scenario, controller and engine; and the quantities of a run by name."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from quicgym.benchmarks.simulations import Job
+from quicgym.envs.simulation.result import FLOW_METRICS, METRICS
+
+Run = dict[str, Any]
+Place = tuple[str, str | None, str]
+"""Scenario, controller of the flows that name none, engine."""
+
+
+class Measurements:
+    """The runs of many jobs, in the order of their seeds."""
+
+    def __init__(self, jobs: Iterable[Job], finished: dict[str, Run]) -> None:
+        """Takes the jobs and their metrics by key; a job without metrics is left out."""
+        self._runs: dict[Place, list[Run]] = defaultdict(list)
+        for job in sorted(jobs, key=lambda job: job.seed):
+            if job.key in finished:
+                place = (job.scenario.name, job.controller, job.engine)
+                self._runs[place].append(finished[job.key])
+
+    def runs(self, scenario: str, controller: str | None, engine: str) -> Sequence[Run]:
+        """Returns the runs of all seeds; empty where there are none."""
+        return self._runs.get((scenario, controller, engine), ())
+
+    def values(
+        self, scenario: str, controller: str | None, engine: str, quantity: str
+    ) -> list[float]:
+        """Returns a quantity of all seeds that have it."""
+        found = (value_of(run, quantity) for run in self.runs(scenario, controller, engine))
+        return [value for value in found if value is not None]
+
+
+def split(quantity: str) -> tuple[str, str]:
+    """Returns metric and scope of "metric@scope"; the scope of a plain metric is empty."""
+    metric, _, scope = quantity.partition("@")
+    return metric, scope
+
+
+def problem_with(quantity: str, flows: Sequence[str]) -> str | None:
+    """Returns what is wrong with a quantity's name for runs with these flows; None: nothing."""
+    metric, scope = split(quantity)
+    known = FLOW_METRICS if scope else METRICS
+    if metric not in known:
+        return f"no metric is named {metric!r}; there are: {', '.join(known)}"
+    numbers = [str(number) for number in range(1, len(flows) + 1)]
+    if scope not in ("", "sum", *numbers, *flows):
+        return f"no flow is named {scope!r}; there are: {', '.join([*numbers, *flows, 'sum'])}"
+    return None
+
+
+def value_of(run: Run, quantity: str) -> float | None:
+    """Returns a quantity of a run: "metric", "metric@flow" or "metric@sum"; None: no sample."""
+    metric, scope = split(quantity)
+    if not scope:
+        return run[metric]
+    if scope == "sum":
+        parts = [flow[metric] for flow in run["flows"]]
+        return None if None in parts else float(sum(parts))
+    for number, flow in enumerate(run["flows"], start=1):
+        if scope in (str(number), flow["name"]):
+            return flow[metric]
+    raise KeyError(quantity)
+
+
+def mean_and_deviation(numbers: Sequence[float]) -> tuple[float, float]:
+    """Returns mean and sample standard deviation; it is exactly 0 where all are equal."""
+    if min(numbers) == max(numbers):
+        return float(numbers[0]), 0.0
+    return float(np.mean(numbers)), float(np.std(numbers, ddof=1))

@@ -1,0 +1,243 @@
+"""What a paper prints and claims, as data: tables, figures and claims, one YAML per paper."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    model_validator,
+)
+
+from quicgym.validation import validated
+from quicgym.yaml_files import CONFIGS, read_yaml, yaml_names
+
+PAPERS = CONFIGS / "papers"
+
+
+class PaperError(ValueError):
+    """A paper's file that cannot be used; the text names file, field, value and remedy."""
+
+
+def _as_tuple(value: Any) -> Any:
+    return (value,) if isinstance(value, str) else value
+
+
+Names = Annotated[tuple[str, ...], BeforeValidator(_as_tuple)]
+"""One name, or a list of them."""
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class TableRow(_Model):
+    """One printed row: the scenario that reproduces it, and its cells as printed."""
+
+    label: str
+    scenario: str
+    values: dict[str, str] = {}
+
+
+class PrintedTable(_Model):
+    """One table of a paper.
+
+    A cell holds one number per entry of `metrics`, separated by "/"; "-" where none is printed.
+    """
+
+    number: str
+    caption: str
+    row_header: str
+    metrics: dict[str, str]
+    """How the paper calls a quantity -> its key in quicgym's results, unit included.
+
+    `metric@flow` is of one flow, by number from 1 or by name; `metric@sum` adds the flows up.
+    """
+    cross_check: str | None = None
+    """The scenario of the row that `quicgym baselines` runs on ns-3 too."""
+    algorithms: Names = ()
+    """Columns; empty: all of the paper's."""
+    rows: tuple[TableRow, ...]
+
+    @model_validator(mode="after")
+    def _cells_are_complete(self) -> PrintedTable:
+        for row in self.rows:
+            for controller, cell in row.values.items():
+                if len(cell.split("/")) != len(self.metrics):
+                    raise ValueError(
+                        f"table {self.number}, {row.label}, {controller}: {cell!r} does not hold "
+                        f"{len(self.metrics)} numbers"
+                    )
+        if self.cross_check not in {None, *(row.scenario for row in self.rows)}:
+            raise ValueError(f"table {self.number}: no row has the scenario {self.cross_check}")
+        return self
+
+    def printed(self, row: TableRow, controller: str, metric: str) -> str | None:
+        """Returns the number as printed, or None where the paper has none."""
+        cell = row.values.get(controller)
+        if cell is None:
+            return None
+        number = cell.split("/")[list(self.metrics.values()).index(metric)]
+        return None if number == "-" else number
+
+
+class FigureRow(_Model):
+    """One group of bars."""
+
+    label: str
+    scenario: str
+
+
+class Figure(_Model):
+    """One figure of a paper: either curves over time, or groups of bars."""
+
+    number: str
+    name: str
+    """Of its file."""
+    caption: str
+    over_time: str | None = None
+    """window, rtt or throughput; a panel per scenario."""
+    scenarios: Names = ()
+    mean_of_flows: bool = False
+    """One curve per algorithm: the mean over its flows."""
+    bars: dict[str, str] = {}
+    """Axis label -> metric; a panel each."""
+    rows: tuple[FigureRow, ...] = ()
+    """The groups of bars."""
+    algorithms: Names = ()
+    """Empty: all of the paper's."""
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Figure:
+        if bool(self.over_time and self.scenarios) == bool(self.bars and self.rows):
+            raise ValueError(
+                f"figure {self.number} needs either over_time and scenarios, or bars and rows"
+            )
+        return self
+
+
+class Check(_Model):
+    """One comparison of a claim; it stands for each combination of what it lists.
+
+    With `to`: the metric of `of` against a multiple of the metric of `to`. Without: against a
+    number.
+    """
+
+    metric: str
+    of: Names
+    within: Names = Field(alias="in")
+    """Scenarios."""
+    to: Names = ()
+    to_in: Names = ()
+    """Scenarios of `to`, one for each of `in`; empty: the same."""
+    to_metric: str | None = None
+    """None: the same."""
+    above: float | None = None
+    below: float | None = None
+    between: tuple[float, float] | None = None
+
+    @model_validator(mode="after")
+    def _one_comparison(self) -> Check:
+        if sum(bound is not None for bound in (self.above, self.below, self.between)) != 1:
+            raise ValueError("give exactly one of above, below and between")
+        if self.to_in and len(self.to_in) != len(self.within):
+            raise ValueError("to_in needs one scenario for each of `in`")
+        if not self.to and (self.to_in or self.to_metric):
+            raise ValueError("to_in and to_metric need `to`")
+        return self
+
+
+class Claim(_Model):
+    """What a paper says, and the comparisons of our measurements that decide about it."""
+
+    id: Annotated[str, Field(pattern=r"^[a-z0-9.+-]+$")]
+    statement: str
+    source: str
+    """Where the paper says so: abstract, section, conclusion."""
+    tables: Names = ()
+    figures: Names = ()
+    printed: dict[str, float] = {}
+    """The numbers that the paper gives for it, each with what it is."""
+    checks: tuple[Check, ...]
+
+
+class Variation(_Model):
+    """One value of something that the paper leaves open, other than the scenarios have it."""
+
+    name: str
+    fields: dict[str, Any] = {}
+    """Field of a scenario, dotted, such as bottleneck.queue.limit -> its value."""
+    controller_parameters: dict[str, dict[str, float | tuple[float, ...]]] = {}
+
+
+class Watched(_Model):
+    """A quantity that is shown beside the verdicts of each variation."""
+
+    scenario: str
+    algorithm: str
+    metric: str
+
+
+class Paper(_Model):
+    """Everything of one paper that can be reproduced."""
+
+    name: str
+    title: str
+    algorithms: dict[str, str]
+    """Name in quicgym's catalogue -> heading in the paper."""
+    tables: tuple[PrintedTable, ...] = ()
+    figures: tuple[Figure, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    variations: tuple[Variation, ...] = ()
+    """For benchmarks/studies/reproduction.py: under each of them the claims are judged again."""
+    watched: tuple[Watched, ...] = ()
+
+    @model_validator(mode="after")
+    def _references_exist(self) -> Paper:
+        tables = {table.number for table in self.tables}
+        figures = {figure.number for figure in self.figures}
+        seen: set[str] = set()
+        for claim in self.claims:
+            if claim.id in seen:
+                raise ValueError(f"two claims have the id {claim.id!r}; rename one")
+            seen.add(claim.id)
+            for kind, wanted, known in (
+                ("table", claim.tables, tables),
+                ("figure", claim.figures, figures),
+            ):
+                for number in wanted:
+                    if number not in known:
+                        raise ValueError(
+                            f"claim {claim.id}: there is no {kind} {number!r}; "
+                            f"there are: {', '.join(sorted(known))}"
+                        )
+        return self
+
+    def printed(self, scenario: str, algorithm: str, metric: str) -> float | None:
+        """Returns what the paper prints for a measurement: the first table that has it."""
+        for table in self.tables:
+            for row in table.rows:
+                if row.scenario == scenario and metric in table.metrics.values():
+                    number = table.printed(row, algorithm, metric)
+                    if number is not None:
+                        return float(number)
+        return None
+
+
+def paper_names() -> list[str]:
+    """Returns the names of the papers that quicgym brings."""
+    return yaml_names(PAPERS)
+
+
+def load_paper(name_or_path: str | Path) -> Paper:
+    """Loads a paper by its name, such as "ebcc", or from a YAML file of the same form.
+
+    Raises:
+        PaperError: No such paper, or a file that does not fit; the text names file and field.
+    """
+    file = read_yaml(name_or_path, PAPERS, "paper", PaperError)
+    return validated(Paper, file.data, file.name, PaperError)

@@ -1,0 +1,79 @@
+"""Which runs a paper's file needs, and whether quicgym has what it asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from quicgym import controllers
+from quicgym.benchmarks.papers.drawings import SERIES
+from quicgym.benchmarks.papers.measurements import problem_with
+from quicgym.benchmarks.papers.model import Paper, PaperError
+from quicgym.envs import Scenario
+from quicgym.yaml_files import closest
+
+
+def needs(paper: Paper) -> Iterator[tuple[str, str]]:
+    """Yields scenario and algorithm of every run that tables, figures and claims need."""
+    everyone = tuple(paper.algorithms)
+    for table in paper.tables:
+        for row in table.rows:
+            yield from ((row.scenario, name) for name in table.algorithms or everyone)
+    for figure in paper.figures:
+        for scenario in (*figure.scenarios, *(row.scenario for row in figure.rows)):
+            yield from ((scenario, name) for name in figure.algorithms or everyone)
+    yield from claim_needs(paper)
+
+
+def claim_needs(paper: Paper) -> Iterator[tuple[str, str]]:
+    """Yields scenario and algorithm of every run that the claims need."""
+    for claim in paper.claims:
+        for check in claim.checks:
+            yield from ((scenario, name) for scenario in check.within for name in check.of)
+            for scenario in check.to_in or check.within:
+                yield from ((scenario, name) for name in check.to)
+
+
+def scenarios_of(paper: Paper) -> Iterator[str]:
+    """Yields the scenarios of those runs, each once."""
+    yield from dict.fromkeys(scenario for scenario, _ in needs(paper))
+
+
+def _quantities(paper: Paper) -> Iterator[tuple[str, str, str]]:
+    """Yields field, scenario and quantity of everything that a paper's file asks for."""
+    for number, table in enumerate(paper.tables):
+        for word, metric in table.metrics.items():
+            for row in table.rows:
+                yield f"tables.{number}.metrics.{word}", row.scenario, metric
+    for number, figure in enumerate(paper.figures):
+        for label, metric in figure.bars.items():
+            for group in figure.rows:
+                yield f"figures.{number}.bars.{label}", group.scenario, metric
+    for claim in paper.claims:
+        for number, check in enumerate(claim.checks):
+            where = f"claim {claim.id}: checks.{number}"
+            for scenario in check.within:
+                yield f"{where}.metric", scenario, check.metric
+            for scenario in (check.to_in or check.within) if check.to else ():
+                yield f"{where}.to_metric", scenario, check.to_metric or check.metric
+
+
+def check_names(file: str, paper: Paper, scenarios: dict[str, Scenario]) -> None:
+    """Raises PaperError where the file asks for what quicgym does not have."""
+    known = controllers.names()
+    for scenario, algorithm in needs(paper):
+        if algorithm not in known:
+            raise PaperError(
+                f"{file}: {scenario}: no controller is named {algorithm!r}; "
+                f"{closest(algorithm, known)}"
+            )
+    for field, scenario, quantity in _quantities(paper):
+        flows = [name for name, _ in scenarios[scenario].single_flows()]
+        problem = problem_with(quantity, flows)
+        if problem:
+            raise PaperError(f"{file}: {field} = {quantity!r} ({scenario}): {problem}")
+    for number, figure in enumerate(paper.figures):
+        if figure.over_time not in (None, *SERIES):
+            raise PaperError(
+                f"{file}: figures.{number}.over_time = {figure.over_time!r}: no such time series; "
+                f"{closest(figure.over_time or '', SERIES)}"
+            )

@@ -1,0 +1,336 @@
+"""Every table, figure and claim of the papers, from our own runs.
+
+Into the output folder go runs.jsonl (one line per finished run), papers.json, tables.parquet (one
+row per cell), claims.parquet (one row per comparison), traces/ (time series of the first seed),
+figures/ and, with the format html, papers.html.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import pandas as pd
+from rich.console import Console
+from rich.text import Text
+
+from quicgym import __version__, _core
+from quicgym.benchmarks import run_time
+from quicgym.benchmarks.papers import drawings, figures, report, tables
+from quicgym.benchmarks.papers.measurements import Measurements, mean_and_deviation
+from quicgym.benchmarks.papers.model import Paper, load_paper, paper_names
+from quicgym.benchmarks.papers.needs import check_names, needs, scenarios_of
+from quicgym.benchmarks.papers.verdicts import Judgement, MissingMeasurement, judge
+from quicgym.benchmarks.simulations import TRACES_FOLDER, Job, make_jobs
+from quicgym.console import say, wide_console
+from quicgym.envs import Scenario, ScenarioError, load_scenario
+from quicgym.envs.scenarios.model import EngineName
+from quicgym.envs.simulation.simulation import NS3_REMEDY, ns3_version
+from quicgym.jobs import (
+    RUNS_FILE,
+    Outcome,
+    read_finished,
+    report_failures,
+    report_interruption,
+    run_jobs,
+)
+from quicgym.results_folder import prepare
+
+Format = Literal["table", "json", "html"]
+RESULTS = (
+    RUNS_FILE, "papers.json", "tables.parquet", "claims.parquet", "papers.html", TRACES_FOLDER,
+    "figures",
+)  # fmt: skip
+VERDICTS = {"holds": "holds", "partly": "holds in part", "fails": "does not hold"}
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the user asked for."""
+
+    papers: Sequence[str]
+    """Names or paths; empty: all that quicgym brings."""
+    seeds: int
+    jobs: int
+    format: Format
+    directory: Path
+    resume: bool
+    without_ns3: bool
+    command: str
+    """The command line, to be kept with the results."""
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """One paper with what was measured for it."""
+
+    paper: Paper
+    judgements: tuple[Judgement, ...]
+    undecided: dict[str, str]
+    """Claim -> what it lacks."""
+
+
+def run_papers(request: Request) -> int:
+    """Runs, judges, writes and prints everything; returns the exit status."""
+    names = request.papers or paper_names()
+    papers = [load_paper(name) for name in names]
+    scenarios = {name: load_scenario(name) for paper in papers for name in scenarios_of(paper)}
+    for name, paper in zip(names, papers, strict=True):
+        check_names(name, paper, scenarios)
+    jobs = _jobs(papers, scenarios, request)
+    if not prepare(request.directory, RESULTS, resume=request.resume):
+        return 2
+    outcome = _run(jobs, request)
+    report_failures(outcome.failures)
+    if outcome.interrupted:
+        report_interruption(
+            outcome, jobs, request.directory, request.command, resumed=request.resume
+        )
+        return 130
+    measured = Measurements(jobs, outcome.finished)
+
+    def engine(scenario: str) -> EngineName:
+        return engine_of(scenarios[scenario])
+
+    reproductions = [_judge(paper, measured, engine) for paper in papers]
+    traced = drawings.with_traces(jobs, engine)
+    drawn = {
+        paper.name: [
+            drawing
+            for figure in paper.figures
+            if (drawing := drawings.figure_drawing(figure, paper, measured, traced, engine))
+        ]
+        for paper in papers
+    }
+    document = _document(request, reproductions, measured, engine)
+    files = figures.draw_all(
+        [drawing for of_paper in drawn.values() for drawing in of_paper],
+        request.directory / "figures",
+    )
+    _write(request, document)
+    if request.format == "html":
+        page = request.directory / "papers.html"
+        report.write(page, document, papers, drawn)
+        say(f"the report is {page}")
+    elif request.format == "json":
+        print(json.dumps(document, indent=1, allow_nan=False))
+    else:
+        _print(request, reproductions, measured, engine)
+    say(
+        f"{len(outcome.finished)} runs, papers.json, tables.parquet, claims.parquet and "
+        f"{len(files)} pictures (figures) are in {request.directory}"
+    )
+    return 1 if outcome.failures else 0
+
+
+def engine_of(scenario: Scenario) -> EngineName:
+    """Returns the engine whose values count: the native one where it can run the scenario."""
+    try:
+        scenario.check_engine("native")
+    except ScenarioError:
+        return "ns3"
+    return "native"
+
+
+def _jobs(papers: Sequence[Paper], scenarios: dict[str, Scenario], request: Request) -> list[Job]:
+    traced = {name for paper in papers for figure in paper.figures for name in figure.scenarios}
+    wanted: dict[str, dict[str, None]] = {}
+    for paper in papers:
+        for name, algorithm in needs(paper):
+            wanted.setdefault(name, {})[algorithm] = None
+    jobs: dict[str, Job] = {}
+    for name, algorithms in wanted.items():
+        engine = engine_of(scenarios[name])
+        if engine == "ns3" and (request.without_ns3 or ns3_version() is None):
+            continue
+        folder = request.directory / TRACES_FOLDER if name in traced else None
+        for job in make_jobs([scenarios[name]], list(algorithms), engine, request.seeds, folder):
+            jobs[job.key] = job
+    left_out = sorted(name for name in wanted if engine_of(scenarios[name]) == "ns3")
+    if left_out and request.without_ns3:
+        say(f"left out, as --without-ns3 says: {', '.join(left_out)}")
+    elif left_out and ns3_version() is None:
+        say(
+            "note: this quicgym was built without the ns-3 host, so these are left out: "
+            f"{', '.join(left_out)}; to have them, {NS3_REMEDY}"
+        )
+    return list(jobs.values())
+
+
+def _run(jobs: Sequence[Job], request: Request) -> Outcome:
+    """Runs the jobs by kind, each with its own progress bar; says beforehand how long it takes."""
+    kept = read_finished(request.directory) if request.resume else {}
+    kinds: dict[str, list[Job]] = {}
+    for job in jobs:
+        kinds.setdefault(run_time.kind_of(job), []).append(job)
+    estimate = run_time.Estimate()
+    say(f"{len(jobs)} simulations with {request.jobs} processes:")
+    for kind, of_kind in kinds.items():
+        new = [job for job in of_kind if job.key not in kept]
+        length = run_time.in_words(sum(map(estimate.cpu_s, new)) / request.jobs)
+        say(f"  {kind}: {len(new)} to run of {len(of_kind)}, about {length}")
+    outcome = Outcome()
+    for kind, of_kind in kinds.items():
+        # Seed by seed, so that what an interrupted run leaves covers everything; the longest first,
+        # so that no core is left with one at the end.
+        ordered = sorted(of_kind, key=lambda job: (job.seed, -estimate.cpu_s(job)))
+        part = run_jobs(ordered, request.directory, request.jobs, resume=True, title=kind)
+        outcome.finished |= part.finished
+        outcome.failures += part.failures
+        if part.interrupted:
+            outcome.interrupted = True
+            break
+    return outcome
+
+
+def _judge(
+    paper: Paper, measured: Measurements, engine: Callable[[str], EngineName]
+) -> Reproduction:
+    judgements = []
+    undecided = {}
+    for claim in paper.claims:
+        try:
+            judgements.append(judge(claim, paper, measured, engine))
+        except MissingMeasurement as missing:
+            undecided[claim.id] = str(missing)
+    return Reproduction(paper, tuple(judgements), undecided)
+
+
+def _table_cells(
+    paper: Paper, measured: Measurements, engine: Callable[[str], EngineName]
+) -> Iterator[dict[str, Any]]:
+    for table in paper.tables:
+        for row in table.rows:
+            for algorithm in table.algorithms or paper.algorithms:
+                for metric in table.metrics.values():
+                    of_engine = engine(row.scenario)
+                    numbers = measured.values(row.scenario, algorithm, of_engine, metric)
+                    if not numbers:
+                        continue
+                    mean, deviation = mean_and_deviation(numbers)
+                    printed = table.printed(row, algorithm, metric)
+                    yield {
+                        "paper": paper.name,
+                        "table": table.number,
+                        "row": row.label,
+                        "scenario": row.scenario,
+                        "algorithm": algorithm,
+                        "metric": metric,
+                        "printed": None if printed is None else float(printed),
+                        "measured_mean": mean,
+                        "measured_std": deviation,
+                        "ratio": mean / float(printed) if printed and float(printed) else None,
+                        "seeds": len(numbers),
+                        "engine": of_engine,
+                    }
+
+
+def _document(
+    request: Request,
+    reproductions: Sequence[Reproduction],
+    measured: Measurements,
+    engine: Callable[[str], EngineName],
+) -> dict[str, Any]:
+    return {
+        "version": __version__,
+        "commit": _core.commit,
+        "ns3_version": ns3_version(),
+        "python": platform.python_version(),
+        "command": request.command,
+        "seeds": list(range(request.seeds)),
+        "claims": [
+            {
+                "id": judgement.claim.id,
+                "paper": reproduction.paper.name,
+                "statement": judgement.claim.statement,
+                "source": judgement.source,
+                "verdict": judgement.verdict,
+                "measured": judgement.measured(),
+                "printed": judgement.claim.printed,
+            }
+            for reproduction in reproductions
+            for judgement in reproduction.judgements
+        ],
+        "tables": [
+            cell
+            for reproduction in reproductions
+            for cell in _table_cells(reproduction.paper, measured, engine)
+        ],
+    }
+
+
+def _write(request: Request, document: dict[str, Any]) -> None:
+    text = json.dumps(document, indent=1, allow_nan=False)
+    (request.directory / "papers.json").write_text(text + "\n", encoding="utf-8")
+    about = {key: value for key, value in document.items() if key not in ("claims", "tables")}
+    for name, rows in (("tables", document["tables"]), ("claims", _claim_rows(document))):
+        frame = pd.DataFrame(rows)
+        frame.attrs.update(about)
+        frame.to_parquet(request.directory / f"{name}.parquet")
+
+
+def _claim_rows(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """One row per comparison, its quantities flattened."""
+    rows = []
+    for claim in document["claims"]:
+        for comparison in claim["measured"]:
+            row = {key: claim[key] for key in ("paper", "id", "verdict", "source", "statement")}
+            for part in ("quantity", "against"):
+                for key, value in (comparison[part] or {}).items():
+                    row[f"{part}_{key}"] = value
+            row |= {key: comparison[key] for key in ("ratio", "claimed", "outcome")}
+            rows.append(row)
+    return rows
+
+
+def _print(
+    request: Request,
+    reproductions: Iterable[Reproduction],
+    measured: Measurements,
+    engine: Callable[[str], EngineName],
+) -> None:
+    console = wide_console()
+    several = request.seeds > 1
+    seeds = f"mean±standard deviation over {request.seeds} seeds" if several else "seed 0"
+    console.print(f"{seeds}; ratio: ours divided by the printed value\n", highlight=False)
+    for reproduction in reproductions:
+        paper = reproduction.paper
+        console.print(Text(paper.title, style="bold underline"), "")
+        for table in paper.tables:
+            shown = tables.paper_table(
+                table, paper, measured, lambda row: [engine(row.scenario)], ratio=True
+            )
+            if shown is not None:
+                console.print(shown, "")
+        for judgement in reproduction.judgements:
+            _print_judgement(console, judgement)
+        for claim, missing in reproduction.undecided.items():
+            console.print(f"{claim}: not decided, because there is no {missing}", highlight=False)
+        counts = {
+            words: sum(entry.verdict == verdict for entry in reproduction.judgements)
+            for verdict, words in VERDICTS.items()
+        }
+        if reproduction.judgements:
+            console.print(
+                f"{paper.name}: "
+                + ", ".join(f"{count} {words}" for words, count in counts.items())
+                + "\n",
+                highlight=False,
+            )
+
+
+def _print_judgement(console: Console, judgement: Judgement) -> None:
+    claim = judgement.claim
+    colour = {"holds": "green", "partly": "yellow", "fails": "red"}[judgement.verdict]
+    console.print(
+        Text.assemble(
+            (VERDICTS[judgement.verdict], f"bold {colour}"),
+            f"  {claim.id}: {claim.statement} ({judgement.source})",
+        )
+    )
+    for comparison in judgement.comparisons:
+        console.print(Text(f"    {comparison.outcome}: {comparison.in_words()}", style="dim"))

@@ -1,0 +1,180 @@
+"""The papers' tables with our values beside them, and one table of everything measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from rich import box
+from rich.table import Table
+
+from quicgym.benchmarks.papers.measurements import Measurements, Run, mean_and_deviation, split
+from quicgym.benchmarks.papers.model import Paper, PrintedTable, TableRow
+from quicgym.envs.simulation.result import METRICS
+
+ROW_LABELS = {
+    "send_rate_mbps": "sending rate (Mbps)",
+    "receive_rate_mbps": "receiving rate (Mbps)",
+    "goodput_mbps": "goodput (Mbps)",
+    "loss_percent": "loss (%)",
+    "mean_rtt_ms": "mean RTT (ms)",
+    "p95_rtt_ms": "95th percentile RTT (ms)",
+    "mean_queue_delay_ms": "queueing delay (ms)",
+    "mean_one_way_delay_ms": "one-way delay (ms)",
+    "completion_time_s": "completion time (s)",
+    "mean_window_packets": "mean window (packets)",
+    "max_window_packets": "largest window (packets)",
+    "send_rate_variance_mbps2": "variance of the sending rate (Mbps²)",
+    "receive_rate_variance_mbps2": "variance of the receiving rate (Mbps²)",
+    "jain": "Jain's index",
+    "buffer_use_percent": "buffer use (%)",
+    "efficiency_index_mbps": "efficiency index (Mbps)",
+}
+SOURCES = {"native": "ours", "ns3": "ns-3"}
+
+
+def _cell(numbers: Sequence[float], metric: str) -> str:
+    if not numbers:
+        return "–"
+    mean, deviation = mean_and_deviation(numbers)
+    digits = 3 if metric == "jain" else 2
+    if 0 < abs(mean) < 0.1:
+        digits = 4  # of a loss of 0.0284% two decimals would say nothing
+    if len(numbers) == 1:
+        return f"{mean:.{digits}f}"
+    return f"{mean:.{digits}f}±{deviation:.{digits}f}"
+
+
+def _table(title: str) -> Table:
+    return Table(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        padding=(0, 1, 0, 0),
+    )
+
+
+def paper_table(
+    table: PrintedTable,
+    paper: Paper,
+    measured: Measurements,
+    engines: Callable[[TableRow], Sequence[str]],
+    *,
+    ratio: bool = False,
+) -> Table | None:
+    """Returns one table of a paper: our values and the paper's under one another.
+
+    Args:
+        table: The printed table.
+        paper: The paper that it is in.
+        measured: Everything measured.
+        engines: The engines whose values a row shows, each in a line of its own.
+        ratio: Add a line with ours divided by the printed value.
+
+    Returns:
+        None where no run belongs to the table.
+    """
+    columns = table.algorithms or tuple(paper.algorithms)
+
+    def there(row: TableRow, name: str) -> bool:
+        return any(measured.runs(row.scenario, name, engine) for engine in engines(row))
+
+    shown = [name for name in columns if any(there(row, name) for row in table.rows)]
+    rows = [row for row in table.rows if any(there(row, name) for name in shown)]
+    if not rows:
+        return None
+    output = _table(f"{title_of(table.number)}: {table.caption}")
+    several = len(table.metrics) > 1  # of a single one the caption says what it is
+    output.add_column(table.row_header.replace(" (", "\n("))
+    for _ in ("quantity", "source") if several else ("source",):
+        output.add_column("")
+    for name in shown:
+        output.add_column(paper.algorithms.get(name, name), justify="right")
+    for row in rows:
+        label_lines = row.label.replace(", ", ",\n").splitlines()
+        for word, metric in table.metrics.items():
+            for source, cells in _sources(table, row, metric, shown, measured, engines(row), ratio):
+                label = label_lines.pop(0) if label_lines else ""
+                output.add_row(label, *([word] if several else []), source, *cells)
+                word = ""
+        output.add_section()
+    return output
+
+
+def title_of(number: str) -> str:
+    """Returns "Table 2"; what is not printed as a table has its own word, such as "Figure 7"."""
+    return number if " " in number else f"Table {number}"
+
+
+def _sources(
+    table: PrintedTable,
+    row: TableRow,
+    metric: str,
+    shown: Sequence[str],
+    measured: Measurements,
+    engines: Sequence[str],
+    ratio: bool,
+) -> Iterable[tuple[str, list[str]]]:
+    for engine in engines:
+        cells = [measured.values(row.scenario, name, engine, metric) for name in shown]
+        if any(cells):
+            yield SOURCES[engine], [_cell(numbers, split(metric)[0]) for numbers in cells]
+    printed = [table.printed(row, name, metric) for name in shown]
+    if not any(printed):
+        return
+    yield "paper", [number or "–" for number in printed]
+    if ratio:
+        yield (
+            "ratio",
+            [
+                f"{mean_and_deviation(numbers)[0] / float(number):.2f}"
+                if number and float(number) != 0 and numbers
+                else "–"
+                for number, numbers in zip(
+                    printed,
+                    (measured.values(row.scenario, name, engines[0], metric) for name in shown),
+                    strict=True,
+                )
+            ],
+        )
+
+
+def measurement_tables(runs: Sequence[Run], names: Mapping[str, str]) -> Iterator[Table]:
+    """Yields, per scenario and engine, every metric of every controller.
+
+    Args:
+        runs: Everything measured; a cell is mean±standard deviation over the seeds.
+        names: Column headings of controllers that have another than their own name.
+    """
+    for scenario, engine in dict.fromkeys((run["scenario"], run["engine"]) for run in runs):
+        here = [run for run in runs if (run["scenario"], run["engine"]) == (scenario, engine)]
+        output = _table(f"{scenario} ({'ns-3' if engine == 'ns3' else engine})")
+        output.add_column("mean of the flows" if len(here[0]["flows"]) > 1 else "", min_width=24)
+        columns = list(_columns(here, names))
+        for heading, _ in columns:
+            output.add_column(heading, justify="right", min_width=10)
+        for metric in METRICS:
+            cells = (
+                [entry[metric] for entry in entries if entry.get(metric) is not None]
+                for _, entries in columns
+            )
+            output.add_row(ROW_LABELS[metric], *(_cell(numbers, metric) for numbers in cells))
+        yield output
+
+
+def _columns(
+    runs: Sequence[Run], names: Mapping[str, str]
+) -> Iterator[tuple[str, list[Mapping[str, Any]]]]:
+    """Yields heading and one entry per seed: a controller's runs; mixed flows one by one, too."""
+    for controller in dict.fromkeys(run["controller"] for run in runs):
+        seeds = [run for run in runs if run["controller"] == controller]
+        flows = seeds[0]["flows"]
+        if len({flow["controller"] for flow in flows}) == 1:
+            yield names.get(controller, controller), list(seeds)
+            continue
+        yield "all", list(seeds)
+        for index, flow in enumerate(flows):
+            entries = [run["flows"][index] for run in seeds]
+            yield f"{flow['name']}\n{flow['controller']}", entries

@@ -1,0 +1,144 @@
+"""In which region a paper's claims hold: what the paper leaves open is varied, claims judged again.
+
+    python benchmarks/studies/reproduction.py PAPER [--seeds N] [--jobs N] [--with-ns3] [--out DIR]
+
+prints the tables of docs/reproduction.md. The variations are in the paper's file.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from quicgym.benchmarks.papers.measurements import Measurements, mean_and_deviation
+from quicgym.benchmarks.papers.model import Paper, PaperError, Variation, load_paper
+from quicgym.benchmarks.papers.needs import claim_needs
+from quicgym.benchmarks.papers.run import engine_of
+from quicgym.benchmarks.papers.verdicts import MissingMeasurement, judge
+from quicgym.benchmarks.simulations import make_jobs
+from quicgym.console import say
+from quicgym.envs import Scenario, load_scenario
+from quicgym.jobs import report_failures, run_jobs
+from quicgym.validation import validated
+
+AS_IT_IS = Variation(name="as the scenarios have it")
+SIGNS = {"holds": "holds", "partly": "in part", "fails": "no"}
+
+
+def varied(scenario: Scenario, variation: Variation) -> Scenario:
+    """Returns the scenario with the variation's fields and parameters.
+
+    Raises:
+        PaperError: A field does not exist, or a value does not fit.
+    """
+    data = scenario.model_dump(exclude_none=True)
+    for field, value in variation.fields.items():
+        *parents, last = field.split(".")
+        target: Any = data
+        for parent in parents:
+            target = target[parent]
+        target[last] = value
+    parameters = data.setdefault("controller_parameters", {})
+    for controller, values in variation.controller_parameters.items():
+        parameters[controller] = {**parameters.get(controller, {}), **values}
+    return validated(Scenario, data, f"variation {variation.name!r} of {scenario.name}", PaperError)
+
+
+def judge_variation(
+    paper: Paper, variation: Variation, seeds: int, jobs: int, directory: Path, *, with_ns3: bool
+) -> tuple[dict[str, str], list[str]]:
+    """Runs what the claims need; returns claim -> verdict, and the watched quantities as text."""
+    wanted: dict[str, dict[str, None]] = {}
+    watched = ((entry.scenario, entry.algorithm) for entry in paper.watched)
+    for name, algorithm in (*claim_needs(paper), *watched):
+        wanted.setdefault(name, {})[algorithm] = None
+    scenarios = {name: varied(load_scenario(name), variation) for name in wanted}
+    engines = {name: engine_of(scenario) for name, scenario in scenarios.items()}
+    all_jobs = [
+        job
+        for name, scenario in scenarios.items()
+        if with_ns3 or engines[name] == "native"
+        for job in make_jobs([scenario], list(wanted[name]), engines[name], seeds)
+    ]
+    outcome = run_jobs(all_jobs, directory, jobs, resume=True, title=variation.name)
+    report_failures(outcome.failures)
+    if outcome.interrupted:
+        raise KeyboardInterrupt
+    measured = Measurements(all_jobs, outcome.finished)
+    verdicts = {}
+    for claim in paper.claims:
+        try:
+            verdict = judge(claim, paper, measured, engines.__getitem__).verdict
+            verdicts[claim.id] = SIGNS[verdict]
+        except MissingMeasurement:
+            verdicts[claim.id] = "–"
+    quantities = []
+    for entry in paper.watched:
+        engine = engines[entry.scenario]
+        numbers = measured.values(entry.scenario, entry.algorithm, engine, entry.metric)
+        if not numbers:
+            quantities.append("–")
+            continue
+        mean, deviation = mean_and_deviation(numbers)
+        quantities.append(f"{mean:.4g}±{deviation:.2g}")
+    return verdicts, quantities
+
+
+def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Yields the lines of a Markdown table."""
+    yield f"| {' | '.join(header)} |"
+    yield "|" + "---|" * len(header)
+    for row in rows:
+        yield f"| {' | '.join(row)} |"
+
+
+def main(
+    paper: Annotated[str, typer.Argument(help="A name from `quicgym papers --help` or a YAML.")],
+    seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Seeds 0 to N-1.")] = 10,
+    jobs: Annotated[int | None, typer.Option(min=1, metavar="N", help="Processes.")] = None,
+    with_ns3: Annotated[
+        bool,
+        typer.Option(
+            "--with-ns3", help="Judge what only ns-3 can run as well; without it, – stands there."
+        ),
+    ] = False,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Keeps the runs; going on is free.")] = (
+        Path("results/reproduction")
+    ),
+) -> None:
+    """Judge a paper's claims again for each variation of what the paper leaves open."""
+    try:
+        described = load_paper(paper)
+        results = {}
+        for variation in (AS_IT_IS, *described.variations):
+            results[variation.name] = judge_variation(
+                described, variation, seeds, jobs or os.cpu_count() or 1, out, with_ns3=with_ns3
+            )
+    except PaperError as error:
+        say(f"quicgym: {error}")
+        raise typer.Exit(2) from None
+    claims = [claim.id for claim in described.claims]
+    print(f"Verdicts, {seeds} seeds\n")
+    rows = [
+        [name, *(verdicts[claim] for claim in claims)] for name, (verdicts, _) in results.items()
+    ]
+    # A row per claim reads better, since there are more claims than variations.
+    for line in markdown(
+        ["claim", *(row[0] for row in rows)],
+        ([claim, *(row[place] for row in rows)] for place, claim in enumerate(claims, start=1)),
+    ):
+        print(line)
+    print(f"\nQuantities, mean±standard deviation over {seeds} seeds\n")
+    header = [f"{entry.scenario}, {entry.algorithm}, {entry.metric}" for entry in described.watched]
+    for line in markdown(
+        ["variation", *header], ([name, *numbers] for name, (_, numbers) in results.items())
+    ):
+        print(line)
+
+
+if __name__ == "__main__":
+    typer.run(main)

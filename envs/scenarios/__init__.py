@@ -1,0 +1,1 @@
+"""Scenarios: model, files, distributions, suites, traces."""

@@ -1,0 +1,27 @@
+"""The window with which a flow takes an equal part of its path."""
+
+from __future__ import annotations
+
+from quicgym.envs.scenarios.model import Scenario, ScenarioError
+
+
+def fair_window_bytes(scenario: Scenario) -> float:
+    """Returns an equal part of the bottleneck's rate, times the first open flow's empty RTT.
+
+    Raises:
+        ScenarioError: The bottleneck has no rate (a trace, or a wireless LAN), or no flow is open.
+    """
+    link, flows = scenario.bottleneck, [flow for _, flow in scenario.single_flows()]
+    if link is None or link.rate_mbps is None:
+        raise ScenarioError(
+            f"{scenario.name}: the bottleneck has no rate_mbps, and so no fair share; give a "
+            "scenario that has"
+        )
+    agent = next((flow for flow in flows if flow.controller is None), None)
+    if agent is None:
+        raise ScenarioError(
+            f"{scenario.name}: every flow names its controller; leave out the one of a flow"
+        )
+    access = agent.access or scenario.access
+    rtt_s = 2e-3 * (link.delay_ms + 2 * access.delay_ms + agent.extra_delay_ms)
+    return link.rate_mbps * 125e3 / len(flows) * rtt_s

@@ -1,0 +1,1 @@
+"""Simulations of scenarios, and their results."""

@@ -1,0 +1,322 @@
+"""One simulation, on the engine of choice, driven step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from quicgym import _core
+from quicgym.controllers import ControllerInfo
+from quicgym.envs.scenarios.files import load_scenario
+from quicgym.envs.scenarios.model import ENGINES, EngineName, Scenario, ScenarioError
+from quicgym.envs.simulation.conversion import (
+    ControllerChoice,
+    nanoseconds,
+    resolve_controllers,
+    to_core,
+)
+from quicgym.yaml_files import closest
+
+MODES = (
+    "slow_start",
+    "congestion_avoidance",
+    "recovery",
+    "startup",
+    "drain",
+    "probe_bw",
+    "probe_rtt",
+)
+"""Names of the numbers in a trace's `mode`."""
+
+TRACE_DTYPE = np.dtype(
+    {
+        "names": [
+            "time", "window_bytes", "pacing_rate", "rtt", "smoothed_rtt", "in_flight_bytes",
+            "sent_bytes", "delivered_bytes", "lost_bytes", "received_bytes", "mode",
+        ],
+        "formats": ["i8", "u8", "f8", "i8", "i8", "u8", "u8", "u8", "u8", "u8", "u1"],
+        "offsets": [0, 8, 16, 24, 32, 40, 48, 56, 64, 72, 80],
+        "itemsize": 88,
+    }
+)  # fmt: skip
+QUEUE_DTYPE = np.dtype([("time", "i8"), ("packets", "u8"), ("bytes", "u8")])
+DELIVERY_DTYPE = np.dtype(
+    {
+        "names": ["flow", "packet_number", "time"],
+        "formats": ["u4", "u8", "i8"],
+        "offsets": [0, 8, 16],
+        "itemsize": 24,
+    }
+)
+
+NS3_REMEDY = (
+    "install it and build quicgym again, from its source folder:\n"
+    "  pip install ns3==3.44.post0 scikit-build-core nanobind cmake ninja\n"
+    "  pip install --no-build-isolation --no-deps --force-reinstall ."
+)
+
+
+class Ns3MissingError(RuntimeError):
+    """The ns-3 host is not there: left out of this build, or without its libraries."""
+
+    def __init__(self, reason: str = "this quicgym was built without the ns-3 host") -> None:
+        """Says how to get it."""
+        super().__init__(f"{reason}; {NS3_REMEDY}")
+        self._reason = reason
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """As another process makes it: from the reason, not from the whole text."""
+        return type(self), (self._reason,)
+
+
+def ns3_module() -> Any:
+    """Returns the extension module of the ns-3 host; Ns3MissingError where there is none."""
+    # Without ns-3 in the build there is no such module; with it, its libraries may still be gone.
+    if find_spec("quicgym._ns3") is None:
+        raise Ns3MissingError
+    try:
+        return import_module("quicgym._ns3")
+    except ImportError as error:
+        raise Ns3MissingError(f"the ns-3 host cannot be loaded ({error})") from error
+
+
+def ns3_version() -> str | None:
+    """Returns the version of ns-3 that quicgym was built with; None where it has none."""
+    try:
+        version: str = ns3_module().ns3_version
+    except Ns3MissingError:
+        return None
+    return version
+
+
+def check_engine(engine: str) -> EngineName:
+    """Returns the engine's name.
+
+    Raises:
+        ScenarioError: There is no such engine.
+        Ns3MissingError: This build has no ns-3.
+    """
+    for known in ENGINES:
+        if engine == known:
+            if known == "ns3":
+                ns3_module()
+            return known
+    raise ScenarioError(f"unknown engine {engine!r}; {closest(engine, ENGINES)}")
+
+
+def flow_index(flow: int | str, names: Sequence[str]) -> int:
+    """Returns the place of a flow given by index or name; ValueError where there is none."""
+    if isinstance(flow, str):
+        if flow not in names:
+            raise ValueError(f"no flow {flow!r}; {closest(flow, names)}")
+        return names.index(flow)
+    if not 0 <= flow < len(names):
+        raise ValueError(f"no flow {flow}; there are {len(names)}, counted from 0")
+    return flow
+
+
+class SimulatedFlow:
+    """A flow of a running simulation.
+
+    Attributes:
+        index: Its place in the scenario, from 0.
+        name: Its name in the scenario.
+        controller: Its controller's name.
+    """
+
+    def __init__(self, host: Any, index: int, name: str, controller: ControllerInfo) -> None:
+        """Made by Simulation."""
+        self._host = host
+        self.index = index
+        self.name = name
+        self.controller = controller.name
+        self._lists = {entry.name for entry in controller.parameters if entry.is_list}
+
+    @property
+    def statistics(self) -> dict[str, Any]:
+        """Totals since the flow's start: times in ns, `..._seconds` in s, else packets or bytes."""
+        values: dict[str, Any] = self._host.statistics(self.index)
+        return values
+
+    @property
+    def snapshot(self) -> dict[str, Any]:
+        """The controller's state now: bytes, bytes per second, ns; `mode` as one of MODES."""
+        values: dict[str, Any] = dict(self._host.snapshot(self.index))
+        values["mode"] = MODES[int(values["mode"])]
+        return values
+
+    @property
+    def parameters(self) -> dict[str, float | list[float]]:
+        """The controller's parameters, in the units that the catalogue states."""
+        values: dict[str, list[float]] = self._host.parameters(self.index)
+        return {
+            name: list(value) if name in self._lists else value[0] for name, value in values.items()
+        }
+
+    def set_parameters(self, **values: float | Sequence[float]) -> None:
+        """Replaces the named parameters and keeps the controller's state.
+
+        Raises:
+            ValueError: Unknown name or value out of range; nothing is changed then.
+            ControllerError: A controller in Python failed to take them.
+        """
+        lists = {
+            name: list(value) if isinstance(value, Iterable) else [value]
+            for name, value in values.items()
+        }
+        self._host.set_parameters(
+            self.index, {name: [float(number) for number in lists[name]] for name in lists}
+        )
+
+    def __repr__(self) -> str:
+        """Returns name and controller."""
+        return f"<SimulatedFlow {self.name}: {self.controller}>"
+
+
+class Simulation:
+    """A scenario, running.
+
+    The native engine takes any number of simulations at a time. ns-3 keeps its state in globals:
+    one simulation per process, so close one before the next, or use it as a context manager.
+
+    Args:
+        scenario: A Scenario, a name from `scenario_names()` or the path of a YAML.
+        engine: "native" or "ns3".
+        seed: Every random draw of the simulation comes from it. Same scenario, seed, engine and
+            build: the same packets.
+        controllers: For the flows that name none: a name or a subclass of quicgym.Controller for
+            all, or a list of one for each.
+        trace_interval_ms: Between two rows of the traces; None: no traces.
+        record_deliveries: Keep (flow, packet number, time) of every packet delivered.
+        pcap_prefix: Write packet captures to files whose paths begin so. Engine ns3 only.
+        flow_monitor_path: Write ns-3's FlowMonitor report to this file. Engine ns3 only.
+
+    Raises:
+        ScenarioError: The scenario, or the engine for it, is not valid.
+        Ns3MissingError: This build has no ns-3.
+        ControllerError: A controller in Python failed to start.
+        RuntimeError: Another ns-3 simulation is open in this process.
+
+    Example:
+        with Simulation("ebcc-flows-3", controllers="bbr") as simulation:
+            simulation.run_until(5)
+            simulation.flows[0].set_parameters(gamma=30)
+            simulation.run()
+            print(simulation.trace(0)["window_bytes"])
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario | str | Path,
+        engine: str = "native",
+        seed: int = 0,
+        controllers: ControllerChoice | Sequence[ControllerChoice] | None = None,
+        *,
+        trace_interval_ms: float | None = 10.0,
+        record_deliveries: bool = False,
+        pcap_prefix: str | None = None,
+        flow_monitor_path: str | Path | None = None,
+    ) -> None:
+        """Builds the network; nothing has happened yet, `time` is 0."""
+        if not isinstance(scenario, Scenario):
+            scenario = load_scenario(scenario)
+        self.scenario = scenario
+        self.engine = check_engine(engine)
+        self.seed = seed
+        scenario.check_engine(self.engine)
+        if self.engine == "native" and (pcap_prefix or flow_monitor_path):
+            raise ScenarioError("pcap_prefix and flow_monitor_path need the engine ns3")
+        if not 0 <= seed < 2**64:
+            raise ScenarioError(f"seed = {seed}: give a whole number from 0 to 2**64 - 1")
+        if trace_interval_ms is not None and trace_interval_ms < 1e-6:
+            raise ScenarioError(
+                f"trace_interval_ms = {trace_interval_ms}: is not a nanosecond; None switches "
+                "traces off"
+            )
+        chosen = resolve_controllers(scenario, controllers)
+        core = to_core(scenario, chosen)
+        core.trace_interval = nanoseconds((trace_interval_ms or 0.0) / 1e3)
+        core.record_deliveries = record_deliveries
+        core.pcap_prefix = pcap_prefix or ""
+        core.flow_monitor_path = str(flow_monitor_path or "")
+        if self.engine == "native":
+            self._host: Any = _core.NativeSimulation(core, seed)
+        else:
+            self._host = ns3_module().Ns3Simulation(core, seed)
+        self.flows = tuple(
+            SimulatedFlow(self._host, index, name, controller)
+            for index, ((name, _), controller) in enumerate(
+                zip(scenario.single_flows(), chosen, strict=True)
+            )
+        )
+
+    @property
+    def time(self) -> float:
+        """Simulated time in s."""
+        return float(self._host.now) * 1e-9
+
+    def run_until(self, time_s: float) -> None:
+        """Processes every event up to and at `time_s`, in s from the start of the simulation.
+
+        Raises:
+            ValueError: The time has passed already.
+            ControllerError: A controller in Python failed. The simulation has ended then: what it
+                measured can be read, and running on raises RuntimeError.
+        """
+        self._host.run_until(nanoseconds(time_s))
+
+    def run(self) -> None:
+        """Runs to the end of the scenario."""
+        self.run_until(self.scenario.duration_s)
+
+    def trace(self, flow: int | str) -> np.ndarray:
+        """Returns the time series of a flow, given by its index or name.
+
+        A structured array: `time`, `rtt`, `smoothed_rtt` in ns; `window_bytes`, `in_flight_bytes`;
+        `pacing_rate` in bytes per second; totals `sent_bytes`, `delivered_bytes` (acknowledged),
+        `lost_bytes` (declared lost), `received_bytes` (at the receiver); `mode`, see MODES.
+        """
+        return np.frombuffer(self._host.trace(self._index(flow)), TRACE_DTYPE)
+
+    def queue_trace(self) -> np.ndarray:
+        """Returns what waits before the bottleneck: `time` in ns, `packets`, `bytes`."""
+        return np.frombuffer(self._host.queue_trace(), QUEUE_DTYPE)
+
+    @property
+    def queue_occupancy_seconds(self) -> float:
+        """∫ of the bottleneck's queue dt: packets · s, or bytes · s where bytes limit it."""
+        return float(self._host.queue_occupancy_seconds)
+
+    def deliveries(self) -> np.ndarray:
+        """Returns every delivery in order: `flow` (index), `packet_number`, `time` in ns.
+
+        Empty without `record_deliveries`.
+        """
+        return np.frombuffer(self._host.deliveries(), DELIVERY_DTYPE)
+
+    def close(self) -> None:
+        """Ends the simulation; on ns3, the next one may begin in this process."""
+        if self.engine == "ns3":
+            self._host.close()
+
+    def __enter__(self) -> Simulation:
+        """Returns itself."""
+        return self
+
+    def __exit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Closes the simulation."""
+        self.close()
+
+    def _index(self, flow: int | str) -> int:
+        return flow_index(flow, [entry.name for entry in self.flows])

@@ -1,0 +1,5 @@
+"""`python -m quicgym.cli`."""
+
+from quicgym.cli import main
+
+main()

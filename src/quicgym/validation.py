@@ -1,0 +1,160 @@
+"""Checks of a file's fields by pydantic, with errors that name file, field, value and remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import NoneType, UnionType
+from typing import Annotated, Any, NamedTuple, TypeVar, Union, get_args, get_origin
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails, PydanticCustomError
+
+from quicgym.yaml_files import closest
+
+T = TypeVar("T")
+
+
+def problem(field: str, value: Any, text: str, remedy: str) -> PydanticCustomError:
+    """Returns the error of a check of our own, for the field as seen from where it is made."""
+    return PydanticCustomError(
+        "problem",
+        "{field} = {value}: {text}; {remedy}",
+        {"field": field, "value": repr(value), "text": text, "remedy": remedy},
+    )
+
+
+def validated(
+    kind: type[T],
+    data: Any,
+    file: str,
+    error: type[Exception],
+    *,
+    context: Mapping[str, Any] | None = None,
+) -> T:
+    """Returns what a file holds, as `kind`.
+
+    Args:
+        kind: A pydantic model, or any other type that pydantic can check.
+        data: As read from the file.
+        file: Its name.
+        error: Is raised, with a line for each wrong field, where `data` does not fit.
+        context: For the validators of `kind`.
+    """
+    try:
+        return TypeAdapter(kind).validate_python(data, context=dict(context or {}))
+    except ValidationError as wrong:
+        texts = _explain(kind, wrong.errors())
+        raise error("\n".join(f"{file}: {text}" for text in texts)) from None
+
+
+def _explain(kind: Any, errors: Sequence[ErrorDetails]) -> list[str]:
+    """One line per wrong field."""
+    explained: dict[str, str] = {}
+    for error in errors:
+        location = error["loc"]
+        if any(other["loc"][: len(location)] == location != other["loc"] for other in errors):
+            continue  # a list that is too short because its items are wrong
+        # Each member of "a number or a list" that did not fit is an error; the first is enough.
+        field, text = _explain_one(kind, error)
+        explained.setdefault(field or text, text)
+    return list(explained.values())
+
+
+def _explain_one(kind: Any, error: ErrorDetails) -> tuple[str, str]:
+    """The field as a dotted path, and one line: field, value, problem, remedy."""
+    place = _locate(kind, error["loc"])
+    field, message = place.field, error["msg"].removeprefix("Value error, ")
+    if error["type"] == "problem":
+        context = error["ctx"]
+        field = ".".join(filter(None, (field, context["field"])))
+        return field, f"{field} = {context['value']}: {context['text']}; {context['remedy']}"
+    if not field:
+        if error["type"] == "value_error":  # of several fields, which its text names
+            return field, message
+        holds = f"holds {_show(error['input'])}"
+        if not _is_model(kind):
+            return field, f"{holds}: {message.replace('Input should', 'should')}"
+        return field, (
+            f"{holds} where the fields of a {kind.__name__} are expected; "
+            "start from one of quicgym's own files"
+        )
+    if error["type"] == "extra_forbidden":
+        hint = closest(field.split(".")[-1], place.model.model_fields)
+        return field, f"{field} = {_show(error['input'])}: unknown field; {hint}"
+    remedy = f"; give {place.description}" if place.description else ""
+    if error["type"] == "missing":
+        return field, f"{field}: is missing{remedy or '; add it'}"
+    message = message.replace("Input should", "should")
+    return field, f"{field} = {_show(error['input'])}: {message}{remedy}"
+
+
+class _Place(NamedTuple):
+    """The model that has the wrong field, the field's path, and what it takes, in words."""
+
+    model: type[BaseModel]
+    field: str
+    description: str | None
+
+
+def _locate(kind: Any, location: tuple[int | str, ...]) -> _Place:
+    """The place as a user writes it; pydantic's also names the member of a union that it tried."""
+    model: type[BaseModel] = BaseModel
+    path: list[str] = []
+    description = None
+    for step in location:
+        members = list(_members(kind))
+        if len(members) > 1:
+            chosen = [entry for entry in members if _label(entry) == step]
+            if not chosen:
+                break  # what is wrong inside of "a number or a list" is the field's
+            kind = chosen[0]
+            continue
+        kind, arguments = members[0], get_args(members[0])
+        path.append(str(step))
+        if _is_model(kind):
+            model = kind
+            field = model.model_fields.get(str(step))
+            description = _description(field) if field else None
+            kind = field.annotation if field else Any
+        else:  # a mapping's values, or a list's items
+            kind = arguments[1 if get_origin(kind) is dict else 0] if arguments else Any
+    return _Place(model, ".".join(path), description)
+
+
+def _members(annotation: Any) -> list[Any]:
+    """The types of a union, without None; of all else the type itself."""
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        return _members(get_args(annotation)[0])
+    if origin in (Union, UnionType):
+        return [found for entry in get_args(annotation) for found in _members(entry)]
+    return [] if annotation is NoneType else [annotation]
+
+
+def _is_model(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
+
+
+def _label(annotation: Any) -> str | None:
+    """By which pydantic names a member of a union: its tag, or the class."""
+    if not _is_model(annotation):
+        return None
+    kind = annotation.model_fields.get("kind")
+    return kind.default if kind is not None else annotation.__name__
+
+
+def _description(field: FieldInfo) -> str | None:
+    """What a field takes, in words; of `X | None`, what X takes."""
+    inner = [
+        extra.description
+        for argument in get_args(field.annotation)
+        for extra in getattr(argument, "__metadata__", ())
+        if isinstance(extra, FieldInfo)
+    ]
+    return next(filter(None, [field.description, *inner]), None)
+
+
+def _show(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,102 @@
+"""YAML files: quicgym's own by name, a user's by path."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+CONFIGS = files("quicgym.configs")
+"""The folder of quicgym's own files."""
+
+
+class YamlFile(NamedTuple):
+    """What a file holds, its name as messages show it, and where relative paths in it start."""
+
+    data: Any
+    name: str
+    folder: Path
+
+
+def yaml_names(folder: Traversable) -> list[str]:
+    """Returns the names of a folder's files without their ending, numbers sorted as numbers."""
+    names = (entry.name for entry in folder.iterdir())
+    found = (name.removesuffix(".yaml") for name in names if name.endswith(".yaml"))
+    return sorted(found, key=_natural_order)
+
+
+def _natural_order(name: str) -> list[str | float]:
+    parts = re.split(r"(\d+(?:\.\d+)?)", name)
+    return [float(part) if index % 2 else part for index, part in enumerate(parts)]
+
+
+def closest(name: str, known: Iterable[str]) -> str:
+    """Returns "did you mean …? there are: …" for a name that is not among `known`."""
+    known = list(known)
+    similar = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean {similar[0]}? " if similar else ""
+    return f"{hint}there are: {', '.join(known)}"
+
+
+def is_path(name_or_path: str | Path) -> bool:
+    """Whether it is a Path, or a text that ends in .yaml or .yml or has a folder in it."""
+    text = str(name_or_path)
+    return isinstance(name_or_path, Path) or text.endswith((".yaml", ".yml")) or "/" in text
+
+
+def read_yaml(
+    name_or_path: str | Path,
+    folder: Traversable,
+    what: str,
+    error: type[Exception],
+    *,
+    otherwise: str = "",
+) -> YamlFile:
+    """Reads a file.
+
+    Args:
+        name_or_path: One of `yaml_names(folder)`, or a path; see `is_path`.
+        folder: Of quicgym's own files.
+        what: The file is, such as "scenario".
+        error: Is raised, with file, line and remedy, where there is no such file or no YAML in it.
+        otherwise: What could be given in place of a name or a path.
+    """
+    text = str(name_or_path)
+    if is_path(name_or_path):
+        return read_yaml_file(Path(name_or_path), error)
+    if text not in yaml_names(folder):
+        raise error(
+            f"unknown {what} {text!r}; {closest(text, yaml_names(folder))}; "
+            f"or give a YAML's path{otherwise}"
+        )
+    file = folder / f"{text}.yaml"
+    content = file.read_text(encoding="utf-8")
+    return YamlFile(_parsed(content, file.name, error), file.name, Path(str(folder)))
+
+
+def read_yaml_file(path: Path, error: type[Exception]) -> YamlFile:
+    """Reads a file by its path; raises `error` as `read_yaml` does."""
+    try:
+        content = path.read_text(encoding="utf-8")
+    except OSError as problem:
+        raise error(f"{path}: {problem.strerror}; give the path of a YAML file") from None
+    except UnicodeDecodeError:
+        raise error(f"{path}: is not a text file; give the path of a YAML file") from None
+    return YamlFile(_parsed(content, str(path), error), str(path), path.parent)
+
+
+def _parsed(content: str, name: str, error: type[Exception]) -> Any:
+    try:
+        return yaml.safe_load(content)
+    except yaml.MarkedYAMLError as problem:
+        mark = problem.problem_mark
+        where = f"{name}:{mark.line + 1}" if mark else name
+        raise error(f"{where}: not valid YAML: {problem.problem}; correct this line") from None
+    except yaml.YAMLError as problem:
+        raise error(f"{name}: not valid YAML: {problem}") from None

@@ -1,0 +1,267 @@
+"""GRPO: what replays of a path are compared by, and that a policy learns from it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import yaml
+from helpers import environments as helper
+from helpers.training import NEEDS_TRAIN, learned, make_model, silent, train, write_config
+
+import quicgym
+from quicgym.envs.observations import observation_names
+from quicgym.envs.scenarios.model import Flow, ScenarioError
+
+pytestmark = NEEDS_TRAIN
+
+ALONE = helper.scenario(duration_s=3.0, flow_list=(Flow(name="agent"),))
+
+
+def make(simulations=8, scenario=ALONE, id="quicgym/Window-v0", **arguments):
+    arguments = {"paths": 4, "replays": 2, "batch_size": 64, **arguments}
+    return make_model("grpo", id, simulations, scenario, **arguments)
+
+
+def collected(model, seed=1):
+    """What one iteration learns from."""
+    import torch
+
+    torch.manual_seed(seed)
+    earned = next(rewards := model._collect(np.random.default_rng(seed)))
+    next(rewards, None)
+    return earned, model._decisions
+
+
+def test_an_advantage_is_what_followed_less_the_mean_of_the_path_s_replays():
+    model = make(gamma=0.5)
+    rewards = np.array([[0.0, 0.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0]])
+    advantages = model._advantages(rewards)
+    # To go: 0.5, 1 and 0 on the first path, 0.25, 0.5 and 1 in the second's second replay.
+    spreads = np.array([(0.25**2 + 0.5**2) / 3, (0.125**2 + 0.25**2 + 0.5**2) / 3]) ** 0.5
+    first, second = spreads + spreads.mean()
+    assert advantages[:, 0] == pytest.approx(np.array([0.25, 0.5, 0.0]) / first)
+    assert advantages[:, 3] == pytest.approx(np.array([0.125, 0.25, 0.5]) / second)
+    assert advantages[:, :2].sum(axis=1) == pytest.approx(np.zeros(3))
+
+
+def test_what_a_path_earns_whatever_is_done_there_makes_no_advantage():
+    model = make()
+    rewards = np.random.default_rng(2).normal(size=(20, 8))
+    of_paths = np.repeat(np.random.default_rng(3).normal(size=(20, 4)) * 100, 2, axis=1)
+    assert model._advantages(rewards) == pytest.approx(model._advantages(rewards + of_paths))
+    assert 0.99 < model._explained_variance < 1
+
+
+def test_a_path_on_which_much_is_at_stake_does_not_drown_the_others():
+    model = make()
+    rewards = np.random.default_rng(2).normal(size=(20, 8))
+    rewards[:, :2] *= 1000
+    spreads = model._advantages(rewards).std(axis=0)
+    assert spreads.max() < 10 * spreads.min()
+
+
+def test_replays_differ_by_the_policy_s_choices_alone():
+    import torch
+
+    model = make(scenario=ALONE.model_copy(update={"duration_s": 1.0}))
+    with torch.no_grad():  # a policy that never hesitates
+        model.policy.action_net.weight.mul_(1e6)
+    earned, decisions = collected(model)
+    assert (earned[::2] == earned[1::2]).all()
+    assert not decisions.advantages.any()
+
+
+def test_all_decisions_are_counted_and_those_after_slow_start_learned_from():
+    model = make()
+    _, decisions = collected(model)
+    names = observation_names(1, "window")
+    slow_start = names.index("slow_start") - len(names)
+    assert model.num_timesteps == 8 * 30
+    assert 100 < len(decisions.condensed) < 8 * 30
+    assert not decisions.condensed[:, slow_start].any()
+    assert len({len(column) for column in decisions}) == 1
+
+
+def test_more_episodes_than_simulations_are_played_in_parts():
+    import torch
+
+    whole, parts = make(simulations=8), make(simulations=3)
+    for model in (whole, parts):
+        with torch.no_grad():
+            model.policy.action_net.weight.mul_(1e6)
+    assert (collected(whole)[0] == collected(parts)[0]).all()
+    ours, theirs = whole._decisions, parts._decisions
+    assert len(ours.condensed) == len(theirs.condensed)
+    assert torch.equal(ours.condensed.sort(dim=0)[0], theirs.condensed.sort(dim=0)[0])
+
+
+def test_the_update_raises_the_probability_of_what_went_better():
+    model = make(paths=8, replays=4, n_epochs=1, learning_rate=1e-3)
+    _, decisions = collected(model)
+    silent(model)._train()
+    after = model._distribution(decisions.condensed).log_prob(decisions.actions)
+    change = (after - decisions.log_probabilities).detach()
+    better = decisions.advantages > 1
+    worse = decisions.advantages < -1
+    assert better.sum() > 20 and worse.sum() > 20
+    assert change[better].mean() > change[worse].mean() + 1e-3
+
+
+def test_the_learning_rate_follows_its_schedule():
+    model = learned(make(learning_rate=lambda remaining: 1e-3 * remaining), 480)
+    assert model.num_timesteps == 480  # in two iterations
+    assert model.policy.optimizer.param_groups[0]["lr"] == pytest.approx(0.5e-3)
+
+
+def test_a_callback_can_end_the_training():
+    from stable_baselines3.common.callbacks import BaseCallback
+
+    class SecondStep(BaseCallback):
+        def _on_step(self):
+            return self.n_calls < 2
+
+    model = make()
+    model.learn(10**9, callback=SecondStep())
+    assert model.num_timesteps == 480 and model._n_updates == 2  # of two epochs after the first
+
+
+def flattened(model):
+    import torch
+
+    return torch.cat([weights.detach().flatten() for weights in model.policy.parameters()])
+
+
+def test_what_has_become_likely_enough_is_not_made_likelier():
+    import torch
+
+    model = silent(make(n_epochs=1))
+    _, decisions = collected(model)
+    moved = decisions.log_probabilities - 1  # so that all are e times as probable now
+    better, worse = torch.ones_like(moved), -torch.ones_like(moved)
+    before = flattened(model)
+    model._decisions = decisions._replace(log_probabilities=moved, advantages=better)
+    model._train()
+    assert torch.equal(flattened(model), before)
+    model._decisions = decisions._replace(log_probabilities=moved, advantages=worse)
+    model._train()
+    assert not torch.equal(flattened(model), before)
+
+
+def test_entropy_is_rewarded():
+    import torch
+
+    model = silent(make(n_epochs=1, ent_coef=10.0, learning_rate=1e-2))
+    with torch.no_grad():
+        model.policy.action_net.bias[0] = 2.0
+    _, decisions = collected(model)
+    before = model._distribution(decisions.condensed).entropy().mean()
+    model._train()
+    assert model._distribution(decisions.condensed).entropy().mean() > before + 0.01
+
+
+def test_an_iteration_is_learned_from_as_often_as_asked():
+    model = make(n_epochs=3)
+    batches = []
+    train_on = model._distribution
+    model._distribution = lambda condensed: batches.append(len(condensed)) or train_on(condensed)
+    _, decisions = collected(model)
+    batches.clear()
+    silent(model)._train()
+    assert sum(batches) == 3 * len(decisions.condensed)
+    assert max(batches) == 64 and model._n_updates == 3
+
+
+def test_advantages_have_one_scale_in_every_iteration():
+    _, decisions = collected(make(paths=8, replays=4))
+    assert decisions.advantages.std() == pytest.approx(1, abs=0.1)
+    assert decisions.advantages.abs().max() <= 4
+
+
+def test_it_learns_to_fill_the_path_and_no_more():
+    model = make(16, paths=4, replays=8, n_epochs=4, batch_size=256, learning_rate=3e-3, gamma=0.9)
+    untrained, _ = collected(model)
+    learned(model, 20_000)
+    own, _ = collected(model)
+    assert own.mean() > untrained.mean() + 0.1
+
+
+def test_actions_of_a_box_stay_in_it():
+    model = learned(make(id="quicgym/Tuning-v0", n_epochs=1), 1)
+    assert model._decisions.actions.abs().max() > 1  # drawn, and clipped where they are taken
+    assert np.abs(model._batch.actions).max() == 1
+
+
+def test_scenarios_in_which_slow_start_never_ends_are_named():
+    brief = helper.scenario(duration_s=0.3, flow_list=(Flow(name="agent"),))
+    with pytest.raises(ScenarioError, match="slow start was not over in any of 8 episodes"):
+        learned(make(scenario=brief), 1)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"paths": 0}, "paths = 0"),
+        ({"replays": 1}, "replays = 1: give two or more"),
+        ({"gamma": 1.1}, "gamma = 1.1"),
+        ({"clip_range": 0}, "clip_range = 0"),
+        ({"n_epochs": 0.5}, "n_epochs = 0.5"),
+        ({"scenario": helper.scenario(flows=2)}, "one open flow each"),
+    ],
+)
+def test_wrong_arguments_are_answered_with_the_remedy(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        make(**arguments)
+
+
+def test_training_goes_on_from_another_policy(tmp_path):
+    first = write_config(tmp_path, "aggrevate")
+    assert train(tmp_path, first, "--out", "first").returncode == 0
+    second = write_config(tmp_path, "grpo")
+    start = ("start.policy=first", "start.temperature=0.01")
+    done = train(tmp_path, second, *start, "steps=1", "--out", "second")
+    assert done.returncode == 0, done.stderr
+    begun = next(
+        line for line in (tmp_path / "second/evaluations.jsonl").read_text().splitlines() if line
+    )
+    whole = [yaml.safe_load(line) for line in _last_evaluation(tmp_path / "first")]
+    assert yaml.safe_load(begun)["reward"] in [record["reward"] for record in whole]
+    published = quicgym.load_policy(tmp_path / "second").description
+    assert published.training["config"]["start"]["policy"] == "first"
+
+
+def _last_evaluation(run):
+    step = quicgym.load_policy(run).description.training["step"]
+    lines = (run / "evaluations.jsonl").read_text().splitlines()
+    return [line for line in lines if yaml.safe_load(line)["step"] == step]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (
+            ("start.policy=window-aggrevate-seed0",),
+            ("environment.history_length = 128, here 4", "begin with another policy"),
+        ),
+        (
+            (
+                "start.policy=window-aggrevate-seed0",
+                "environment.history_length=128",
+                "environment.decision_interval_ms=50",
+            ),
+            ("environment.decision_interval_ms = 100.0, here 50.0",),
+        ),
+        (("start.policy=window-aggrevate-seed00",), ("did you mean window-aggrevate-seed0?",)),
+        (("start.temperature=0.1",), ("start.temperature is for a start.policy",)),
+        (
+            ("start.policy=window-aggrevate-seed0", "algorithm=aggrevate"),
+            ("start.policy is for ppo and grpo",),
+        ),
+    ],
+)
+def test_a_policy_that_cannot_be_begun_with_is_named(changes, words, tmp_path):
+    config = write_config(tmp_path, "grpo", hyperparameters={})
+    done = train(tmp_path, config, *changes, "--out", "run")
+    assert done.returncode == 2, done.stderr
+    for word in words:
+        assert word in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,370 @@
+"""Published policies: what is trained is what is loaded, and what is wrong is refused."""
+
+from __future__ import annotations
+
+import json
+import resource
+import warnings
+
+import numpy as np
+import pytest
+from helpers.training import NEEDS_TRAIN
+
+import quicgym
+from quicgym.agents.policies.hand_coded import pretrained_names
+from quicgym.envs.registration import CLASSES
+
+pytestmark = NEEDS_TRAIN
+
+CASES = [
+    ("ppo", "quicgym/Tuning-v0", "mlp"),
+    ("ppo", "quicgym/Tuning-v0", "gru"),
+    ("ppo", "quicgym/Switch-v0", "mlp"),
+    ("ppo", "quicgym/Window-v0", "mlp"),
+    ("ppo", "quicgym/Rate-v0", "gru"),
+    ("sac", "quicgym/Rate-v0", "mlp"),
+    ("sac", "quicgym/Tuning-v0", "gru"),
+    ("td3", "quicgym/Tuning-v0", "mlp"),
+    ("td3", "quicgym/Rate-v0", "gru"),
+    ("dpi", "quicgym/Switch-v0", "mlp"),
+    ("dpi", "quicgym/Switch-v0", "gru"),
+    ("aggrevate", "quicgym/Window-v0", "pyramid"),
+    ("grpo", "quicgym/Window-v0", "pyramid"),
+    ("grpo", "quicgym/Rate-v0", "gru"),
+    ("ppo", "quicgym/Tuning-v0", "pyramid"),
+]
+
+
+def make(algorithm="ppo", environment="quicgym/Tuning-v0", extractor="mlp", hidden=(12,)):
+    """Returns an untrained model of Stable-Baselines3, and it as a policy of ours."""
+    from quicgym.agents.policies.hand_coded import Decisions
+    from quicgym.agents.policies.networks import Architecture
+    from quicgym.agents.policies.stable_baselines3 import export_policy, output_of, policy_arguments
+    from quicgym.agents.training.model import ALGORITHMS
+    from quicgym.envs.sb3 import make_sb3
+
+    kind = CLASSES[environment].kind
+    architecture = Architecture(extractor, (16,), hidden, "tanh", output_of(algorithm, kind))
+    model = ALGORITHMS[algorithm](
+        "MlpPolicy",
+        make_sb3(environment, 11),
+        policy_kwargs=policy_arguments(algorithm, architecture, 4, None),
+        seed=3,
+        device="cpu",
+    )
+    return model, export_policy(model, "test", architecture, Decisions(kind)), architecture
+
+
+@pytest.fixture
+def published(tmp_path):
+    from quicgym.agents.policies.learned import save_policy
+
+    _, policy, architecture = make()
+    path = tmp_path / "test.json"
+    save_policy(path, policy, architecture, {"command": "quicgym train"})
+    return path
+
+
+def edit(path, **changes):
+    data = json.loads(path.read_text())
+    data.update(changes)
+    path.write_text(json.dumps(data))
+
+
+@pytest.mark.parametrize(("algorithm", "environment", "extractor"), CASES)
+def test_the_exported_network_acts_as_the_trained_one(algorithm, environment, extractor):
+    model, policy, _ = make(algorithm, environment, extractor)
+    if environment in ("quicgym/Switch-v0", "quicgym/Window-v0"):
+        # Untrained, it prefers by so little that rounding could decide.
+        for last in (model.policy.action_net, policy.actor.action):
+            last.weight.data.mul_(100)
+    model.observation_space.seed(1)
+    observations = np.array([model.observation_space.sample() for _ in range(20)])
+    expected, _ = model.predict(observations, deterministic=True)
+    actions = policy(observations)
+    assert np.allclose(actions, expected, atol=1e-6)
+    assert actions.shape == expected.shape
+    assert np.allclose(policy(observations[0]), expected[0], atol=1e-6)
+
+
+def test_a_policy_needs_nothing_of_what_its_critic_saw():
+    from stable_baselines3 import PPO
+
+    from quicgym.agents.policies.hand_coded import Decisions
+    from quicgym.agents.policies.networks import Architecture
+    from quicgym.agents.policies.stable_baselines3 import (
+        PrivilegedCriticPolicy,
+        export_policy,
+        policy_arguments,
+    )
+    from quicgym.envs.sb3 import PRIVILEGED, make_sb3
+
+    architecture = Architecture("mlp", (16,), (12,), "tanh", "argmax")
+    model = PPO(
+        PrivilegedCriticPolicy,
+        make_sb3("quicgym/Switch-v0", 2, privileged=True),
+        policy_kwargs=policy_arguments("ppo", architecture, 4, None),
+        seed=3,
+        device="cpu",
+    )
+    policy = export_policy(model, "test", architecture, Decisions("switching"))
+    model.observation_space.seed(1)
+    observations = np.array([model.observation_space.sample() for _ in range(20)])
+    expected, _ = model.predict(observations, deterministic=True)
+    assert np.array_equal(policy(observations[:, : -len(PRIVILEGED)]), expected)
+    values = model.policy.predict_values(model.policy.obs_to_tensor(observations)[0])
+    observations[:, -len(PRIVILEGED) :] = 1 - observations[:, -len(PRIVILEGED) :]
+    others = model.policy.predict_values(model.policy.obs_to_tensor(observations)[0])
+    assert (values != others).all()
+
+
+@pytest.mark.parametrize("algorithm", ["ppo", "sac", "td3"])
+@pytest.mark.parametrize("hidden", [(12,), ()])
+def test_training_can_begin_at_a_preset(algorithm, hidden):
+    from quicgym.agents.policies.hand_coded import Decisions
+    from quicgym.agents.policies.networks import Architecture
+    from quicgym.agents.policies.stable_baselines3 import begin_at, export_policy, output_of
+
+    model, _, _ = make(algorithm, hidden=hidden)
+    preset = quicgym.preset_action("ebcc")
+    begin_at(model, preset, algorithm)
+    architecture = Architecture("mlp", (16,), hidden, "tanh", output_of(algorithm, "tuning"))
+    policy = export_policy(model, "test", architecture, Decisions("tuning"))
+    action = policy(np.zeros((1, model.observation_space.shape[0]), np.float32))[0]
+    assert np.allclose(action, preset, atol=0.02)
+
+
+def test_exploration_keeps_a_preset_s_ends_of_the_ranges():
+    from quicgym.agents.policies.stable_baselines3 import begin_at
+
+    model, _, _ = make("ppo")
+    preset = quicgym.preset_action("ebcc")
+    begin_at(model, preset, "ppo")
+    bias = model.policy.action_net.bias.detach().numpy()
+    at_the_end = np.abs(preset) == 1
+    assert at_the_end.any() and not at_the_end.all()
+    assert bias[at_the_end] == pytest.approx(1.3 * preset[at_the_end])  # actions are clipped
+    assert bias[~at_the_end] == pytest.approx(preset[~at_the_end])
+
+
+def test_what_a_target_network_does_first_is_the_preset_too():
+    import torch
+
+    from quicgym.agents.policies.stable_baselines3 import begin_at
+
+    model, _, _ = make("td3")
+    begin_at(model, quicgym.preset_action("ebcc"), "td3")
+    ours, target = model.policy.actor.state_dict(), model.policy.actor_target.state_dict()
+    assert all(torch.equal(target[name], tensor) for name, tensor in ours.items())
+
+
+@pytest.mark.parametrize("environment", ["quicgym/Switch-v0", "quicgym/Window-v0"])
+def test_a_preferred_choice_is_drawn_nine_times_out_of_ten(environment):
+    import torch
+
+    from quicgym.agents.policies.stable_baselines3 import prefer
+
+    model, _, _ = make("ppo", environment)
+    prefer(model, 3)
+    observations = torch.zeros(1, model.observation_space.shape[0])
+    probabilities = model.policy.get_distribution(observations).distribution.probs
+    assert probabilities[0, 3].item() == pytest.approx(0.9, abs=0.01)
+
+
+def test_a_policy_begun_with_is_as_hesitant_as_its_temperature_says():
+    import torch
+
+    from quicgym.agents.policies.stable_baselines3 import begin_with
+
+    model, policy, _ = make("ppo", "quicgym/Switch-v0")
+    with torch.no_grad():
+        policy.actor.action.bias.normal_()
+    begin_with(model, policy.actor, 0.25)
+    observations = torch.rand(5, model.observation_space.shape[0])
+    with torch.no_grad():
+        outputs = policy.actor.action(policy.actor.hidden(policy.actor.features(observations)))
+    logits = model.policy.get_distribution(observations).distribution.logits
+    expected = (outputs / 0.25).log_softmax(dim=1)
+    assert torch.allclose(logits, expected, atol=1e-5)
+
+
+def test_a_policy_is_loaded_as_it_was_saved(published):
+    _, policy, _ = make()
+    loaded = quicgym.load_policy(published)
+    observations = np.random.default_rng(0).random((5, 55), dtype=np.float32)
+    assert np.array_equal(loaded(observations), policy(observations))
+    assert loaded.decisions == policy.decisions and loaded.name == "test"
+
+
+def refused(path, *words):
+    with pytest.raises(quicgym.PolicyError) as caught:
+        quicgym.load_policy(path)
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_another_observation_version_is_refused(published):
+    edit(published, observation_version=99)
+    refused(published, "observation_version = 99", "train it again")
+
+
+def test_another_action_version_is_refused(published):
+    edit(published, action_version=0)
+    refused(published, "action_version = 0")
+
+
+def test_changed_weights_are_refused(published):
+    file = published.with_suffix(".safetensors")
+    data = bytearray(file.read_bytes())
+    data[-1] ^= 1
+    file.write_bytes(data)
+    refused(published, "SHA-256", "get both files again")
+
+
+def test_a_wrong_shape_is_refused(published):
+    data = json.loads(published.read_text())
+    data["architecture"]["hidden_sizes"] = [13]
+    edit(published, architecture=data["architecture"])
+    refused(published, "hidden.0", "(12, 16)", "(13, 16)")
+
+
+def test_a_description_of_a_huge_network_needs_no_memory(published):
+    data = json.loads(published.read_text())
+    data["architecture"]["hidden_sizes"] = [64_000, 64_000]  # 16 GB
+    edit(published, architecture=data["architecture"])
+    tracked = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    refused(published, "hidden.2")
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < tracked + 100_000  # kB
+
+
+def test_a_disk_that_becomes_full_leaves_the_policy_that_was_there(published, monkeypatch):
+    from quicgym.agents.policies.learned import save_policy
+
+    before = {path.name: path.read_bytes() for path in published.parent.iterdir()}
+    _, other, architecture = make(algorithm="td3")
+    _, _, architecture = make()
+
+    def full(path, *arguments, **options):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(type(published), "write_text", full)  # the second of the two files
+    with pytest.raises(OSError, match="No space left"):
+        save_policy(published, other, architecture, {})
+    assert {path.name: path.read_bytes() for path in published.parent.iterdir()} == before
+    quicgym.load_policy(published)
+
+
+def test_files_are_on_the_disk_before_any_takes_its_place(tmp_path, monkeypatch):
+    import os
+    from pathlib import Path
+
+    from quicgym.whole_files import write_whole
+
+    done = []
+    fsync, rename = os.fsync, Path.replace
+    monkeypatch.setattr(os, "fsync", lambda number: (done.append("sync"), fsync(number)))
+    monkeypatch.setattr(
+        Path, "replace", lambda self, target: (done.append("rename"), rename(self, target))
+    )
+    paths = [tmp_path / "folder" / name for name in ("one", "two")]
+    write_whole({path: lambda new: new.write_text("new") for path in paths})
+    assert done == ["sync", "sync", "rename", "rename"]
+    assert sorted(paths[0].parent.iterdir()) == paths
+
+
+def test_a_missing_layer_is_refused(published):
+    data = json.loads(published.read_text())
+    data["architecture"]["hidden_sizes"] = [12, 12]
+    edit(published, architecture=data["architecture"])
+    refused(published, "has no tensor 'hidden.2")
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"format": "quicgym-policy-9"}, ("format", "quicgym-policy-1")),
+        ({"environment": "CartPole-v1"}, ("environment", "Tuning-v0")),
+        ({"colour": "red"}, ("colour", "red")),
+        ({"history_length": 0}, ("history_length = 0",)),
+        ({"decision_interval_ms": 0.001}, ("decision_interval_ms = 0.001", "equal to 1")),
+        ({"environment": "quicgym/Switch-v0"}, ("'clip' does not fit", "Switch-v0")),
+    ],
+)
+def test_a_wrong_description_is_refused(published, changes, words):
+    edit(published, **changes)
+    refused(published, *words)
+
+
+def test_files_that_are_not_there_are_named(published, tmp_path):
+    published.with_suffix(".safetensors").unlink()
+    refused(published, "test.safetensors", "No such file")
+    refused(tmp_path / "none.json", "none.json", "No such file")
+    refused("tuning-pppo", "unknown policy")
+    published.write_text("{")
+    refused(published, "not valid JSON")
+
+
+def test_weights_that_are_no_safetensors_are_refused(published):
+    from hashlib import sha256
+
+    published.with_suffix(".safetensors").write_bytes(b"not a tensor")
+    edit(published, sha256=sha256(b"not a tensor").hexdigest())
+    refused(published, "is no safetensors file")
+
+
+def test_a_zip_of_stable_baselines3_needs_a_flag_and_warns(tmp_path):
+    model, policy, _ = make()
+    model.save(tmp_path / "model.zip")
+    refused(tmp_path / "model.zip", "runs code", "trust_zip")
+    with pytest.warns(UserWarning, match="runs code"):
+        loaded = quicgym.load_policy(tmp_path / "model.zip", trust_zip=True)
+    observations = np.random.default_rng(0).random((5, 55), dtype=np.float32)
+    assert np.allclose(loaded(observations), policy(observations), atol=1e-6)
+
+
+PUBLISHED = ("switch-dpi", "tuning-ppo", "window-aggrevate", "window-grpo")
+
+
+@pytest.mark.parametrize("content", [None, b"", b"PK\x05\x06" + bytes(18), b"not a zip"])
+def test_a_zip_that_is_no_model_is_refused(content, tmp_path):
+    path = tmp_path / "other.zip"
+    if content is not None:
+        path.write_bytes(content)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error" if content is None else "ignore")
+        with pytest.raises(quicgym.PolicyError, match="other.zip: is no "):
+            quicgym.load_policy(path, trust_zip=True)
+
+
+def test_there_are_published_policies():
+    published = {f"{name}-seed{seed}" for name in PUBLISHED for seed in range(3)}
+    assert set(pretrained_names()) == published
+
+
+@pytest.mark.parametrize("name", pretrained_names())
+def test_a_published_policy_is_of_the_shipped_configuration(name):
+    from quicgym.agents.training.configuration import TrainingConfig, load_training
+
+    description = quicgym.load_policy(name).description
+    training = description.training
+    config = {"tuning-ppo": "ppo"}.get(description.name, description.name)
+    changes = [f"seed={training['seed']}"]
+    if name.startswith("window-grpo"):
+        changes.append(f"start.policy=window-aggrevate-seed{training['seed']}")
+    expected = load_training(config, changes)
+    assert TrainingConfig.model_validate(training["config"]) == expected
+    assert name == f"{description.name}-seed{training['seed']}"
+
+
+@pytest.mark.parametrize("name", pretrained_names())
+def test_a_published_policy_uses_the_link_and_shares_it(name):
+    from quicgym.agents.evaluation.rollouts import play, play_all
+
+    policy = quicgym.load_policy(name)
+    alone = play(policy, quicgym.load_scenario("ebcc-single")).metrics
+    assert alone["throughput_share"] > 0.85
+    scenario = quicgym.load_scenario("ebcc-flows-3")
+    three = play_all(policy, [(scenario, seed) for seed in range(8)], threads=1)
+    # Of IBCCA's eight runs the mean is 0.92, and one of them 0.78.
+    assert np.mean([episode.metrics["jain"] for episode in three]) > 0.8
+    assert np.mean([episode.metrics["loss_percent"] for episode in three]) < 10

@@ -1,0 +1,124 @@
+"""Hand-coded policies in single and vector environments."""
+
+import dataclasses
+
+import gymnasium
+import numpy as np
+import pytest
+from helpers import environments as helper
+
+import quicgym
+from quicgym.agents.evaluation.rollouts import play
+from quicgym.agents.policies.hand_coded import (
+    ConstantPolicy,
+    RandomPolicy,
+    controller_policy,
+    find_policy,
+    preset_policy,
+    switch_policy,
+)
+from quicgym.envs import ENVIRONMENTS, ScenarioError, load_scenario
+from quicgym.envs.actions import PRESETS
+from quicgym.envs.scenarios.model import Flow
+
+
+def earned(environment, policy, seed=3):
+    observation, _ = environment.reset(seed=seed, options=policy.options)
+    rewards = []
+    while True:
+        observation, reward, terminated, truncated, _ = environment.step(policy(observation))
+        rewards.append(reward)
+        if terminated or truncated:
+            return rewards
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_preset_earns_what_its_controller_earns(preset):
+    environment = gymnasium.make("quicgym/Tuning-v0", scenario=helper.scenario(flows=2))
+    by_options = controller_policy(preset, environment.action_space)
+    assert earned(environment, preset_policy(preset)) == earned(environment, by_options)
+    assert preset_policy(preset).name == by_options.name == preset
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_every_policy_gives_actions_of_the_space(name):
+    vector = quicgym.make_vec(name, num_envs=3, scenario=helper.scenario())
+    space = vector.single_action_space
+    policies = [
+        RandomPolicy(space, seed=1),
+        controller_policy("cubic", space),
+        ConstantPolicy("middle", np.zeros(space.shape, space.dtype)),
+    ]
+    for policy in policies:
+        observations, _ = vector.reset(seed=1, options=policy.options)
+        assert vector.action_space.contains(policy(observations))
+        vector.step(policy(observations))
+        assert space.contains(policy(observations[0]))
+
+
+def test_random_policies_follow_their_seed():
+    environment = gymnasium.make("quicgym/Rate-v0", scenario=helper.scenario())
+    space = environment.action_space
+    first = earned(environment, RandomPolicy(space, seed=1))
+    assert first == earned(environment, RandomPolicy(space, seed=1))
+    assert first != earned(environment, RandomPolicy(space, seed=2))
+
+
+def test_a_choice_in_switch_earns_what_its_controller_earns():
+    environment = gymnasium.make("quicgym/Switch-v0", scenario=helper.scenario(flows=2))
+    by_options = controller_policy("vegas", environment.action_space)
+    assert earned(environment, switch_policy("vegas")) == earned(environment, by_options)
+    with pytest.raises(ValueError, match="'vega'; did you mean vegas"):
+        switch_policy("vega")
+
+
+@pytest.mark.parametrize("engine", ["native", pytest.param("ns3", marks=pytest.mark.ns3)])
+@pytest.mark.parametrize(
+    "policy", [preset_policy("bbr-combined"), switch_policy("ibcca")], ids=["tuning", "switching"]
+)
+def test_a_flow_that_starts_between_two_decisions_begins_with_its_action(policy, engine):
+    flows = (Flow(name="first"), Flow(name="second", start_s=0.33))
+    scenario = helper.scenario(flow_list=flows, loss=0)
+    slow = dataclasses.replace(policy.decisions, decision_interval_ms=1500.0)
+    policy = dataclasses.replace(policy, decisions=slow)
+    own, theirs = play(policy, scenario, engine=engine), play(find_policy(policy.name), scenario)
+    for metric in ("goodput_mbps", "loss_percent", "mean_rtt_ms", "jain"):
+        assert own.metrics[metric] == theirs.metrics[metric]
+
+
+def test_parameters_in_the_reset_options_are_the_controller_s():
+    scenario = load_scenario("ebcc-flows-3")
+    with_option = play(find_policy("ebcc:gamma=60,beta=0.7"), scenario, seed=3).metrics
+    changed = scenario.model_copy(
+        update={"controller_parameters": {"ebcc": {"gamma": 60.0, "beta": 0.7}}}
+    )
+    assert with_option == play(find_policy("ebcc"), changed, seed=3).metrics
+    assert with_option != play(find_policy("ebcc"), scenario, seed=3).metrics
+
+
+def test_an_episode_has_the_metrics_of_a_run():
+    scenario = load_scenario("ebcc-flows-3")
+    metrics = play(find_policy("cubic"), scenario, seed=1).metrics
+    expected = quicgym.run(scenario, "cubic", seed=1).metrics
+    for name in ("goodput_mbps", "loss_percent", "mean_rtt_ms", "mean_queue_delay_ms", "jain"):
+        assert metrics[name] == pytest.approx(expected[name]), name
+    assert metrics["agent_goodput_mbps"] == metrics["goodput_mbps"]
+
+
+@pytest.mark.parametrize(
+    ("choice", "words"),
+    [
+        ("ebcc:gama=60", "gama"),
+        ("ebcc:gamma", "name=number"),
+        ("ebcc:gamma=-1", "gamma"),
+    ],
+)
+def test_a_policy_s_wrong_parameters_are_named(choice, words):
+    with pytest.raises(ScenarioError, match=words):
+        find_policy(choice)
+
+
+def test_parameters_without_a_controller_are_refused():
+    environment = gymnasium.make("quicgym/Tuning-v0")
+    with pytest.raises(ScenarioError, match="name their controller"):
+        environment.reset(seed=0, options={"parameters": {"gamma": 60}})

@@ -1,0 +1,212 @@
+"""The page that `make leaderboard` writes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from quicgym import __version__, _core, load_scenario
+from quicgym.agents.policies.hand_coded import BASELINES
+from quicgym.benchmarks.leaderboard import LEADERBOARD, LeaderboardError, load_entries, main
+from quicgym.benchmarks.leaderboard_page import Entry, page
+
+
+def leaderboard(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "quicgym.benchmarks.leaderboard", *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[str]:
+    scenario = load_scenario("ebcc-flows-3").model_copy(update={"duration_s": 2.0})
+    data = json.loads(json.dumps(scenario.model_dump(exclude_none=True), default=str))
+    (tmp_path / "tiny.yaml").write_text(yaml.safe_dump(data))
+    (tmp_path / "two.yaml").write_text(
+        "- {name: eBCC, policy: ebcc, kind: baseline}\n"
+        "- {name: swept, policy: 'ebcc:gamma=60', kind: static}\n"
+    )
+    return ["--suite", "tiny.yaml", "--policies", "two.yaml", "--engine", "native", "--seeds", "2"]
+
+
+def test_a_second_run_writes_the_same_bytes(
+    files: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    first = leaderboard(tmp_path, *files, "--jobs", "1", "--out", "a.md", "--results", "first")
+    assert first.returncode == 0, first.stderr
+    monkeypatch.chdir(tmp_path)
+
+    def here(*more: str) -> str:
+        monkeypatch.setattr(sys, "argv", ["leaderboard", *files, *more])
+        with pytest.raises(SystemExit) as end:
+            main()
+        errors = capsys.readouterr().err
+        assert not end.value.code, errors
+        return errors
+
+    here("--jobs", "2", "--out", "b.md", "--results", "other")
+    text = (tmp_path / "a.md").read_text()
+    assert text == (tmp_path / "b.md").read_text()
+    assert "4 episodes with 1 processes" in first.stderr and "about" in first.stderr
+    assert f"quicgym {__version__}, commit {_core.commit}" in text
+    assert "## Suite `tiny.yaml`, native engine" in text and "1 scenarios, seeds 0 to 1" in text
+    assert "quicgym evaluate --policy ebcc ebcc:gamma=60 --suite tiny.yaml" in text
+    document = json.loads((tmp_path / "first/tiny-native/evaluation.json").read_text())
+    for entry in document["policies"]:
+        assert f"| {entry['iqm_reward']:.4f} |" in text
+    assert str(tmp_path) not in text
+    assert "0 to run of 4" in here("--out", "c.md", "--results", "first", "--resume")
+    assert (tmp_path / "c.md").read_text() == text
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("- {name: a, policy: cubic}", "0.kind: is missing"),
+        ("- {name: a, policy: cubic, kind: learned}", "0.kind = 'learned': cubic is baseline"),
+        (
+            "- {name: a, policy: cubic, kind: baseline, gruop: b}",
+            "0.gruop = 'b': unknown",
+        ),
+        ("[]", "at least one"),
+        ("- [", "not valid YAML"),
+        (
+            "- {name: a, policy: cubic, kind: baseline}\n- {name: a, policy: bbr, kind: baseline}",
+            "name = 'a': is there twice",
+        ),
+        (
+            "- {name: a, policy: bbr, kind: baseline}\n- {name: b, policy: bbr, kind: baseline}",
+            "policy = 'bbr': is there twice",
+        ),
+    ],
+)
+def test_mistakes_in_the_list_are_named(content: str, words: str, tmp_path: Path) -> None:
+    path = tmp_path / "list.yaml"
+    path.write_text(content)
+    with pytest.raises(LeaderboardError, match=f"list.yaml.*: .*{words}"):
+        load_entries(path)
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--suite", "heldot"], ["--engine", "ns2"], ["--policies", "none.yaml"]]
+)
+def test_bad_input_ends_with_a_message(
+    arguments: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["leaderboard", *arguments])
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 2
+    assert arguments[1] in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_shipped_list_has_every_baseline() -> None:
+    entries = load_entries(LEADERBOARD)
+    assert [entry.policy for entry in entries if entry.kind == "baseline"] == list(BASELINES)
+
+
+def document() -> dict:
+    """Two trainings of one policy: the better ahead of the baseline in one scenario of two."""
+
+    def row(policy: str, iqm: float, rewards: list[float], share: float) -> dict:
+        metrics = (
+            "reward", "throughput_share", "loss_rate", "jain_of_intervals", "goodput_mbps",
+            "agent_goodput_mbps", "loss_percent", "mean_rtt_ms", "mean_queue_delay_ms",
+        )  # fmt: skip
+        return {
+            "policy": policy,
+            "iqm_reward": iqm,
+            "iqm_low": iqm - 0.01,
+            "iqm_high": iqm + 0.01,
+            "level_share": share,
+            "mean": dict.fromkeys(metrics, 0.25),
+            "scenarios": [
+                {"scenario": name, "reward": reward}
+                for name, reward in zip(("one", "two"), rewards, strict=True)
+            ],
+        }
+
+    def difference(a: str, b: str, value: float, low: float, high: float) -> dict:
+        numbers = {"iqm_difference": value, "low": low, "high": high}
+        return {"a": a, "b": b, **numbers, "probability_of_improvement": 0.75}
+
+    return {
+        "version": "1",
+        "commit": "c",
+        "ns3_version": None,
+        "suite": "s",
+        "engine": "native",
+        "seeds": [0, 1],
+        "command": "quicgym evaluate",
+        "policies": [
+            row("ebcc:gamma=60", 0.9, [0.9, 0.9], 1.0),
+            row("a.json", 0.8, [1.0, 0.6], 0.5),
+            row("cubic", 0.7, [0.6, 0.8], 1.0),
+            row("b.json", 0.5, [0.5, 0.5], 0.0),
+        ],
+        "differences": [
+            difference("ebcc:gamma=60", "a.json", 0.1, 0.05, 0.2),
+            difference("a.json", "cubic", 0.1, 0.04, 0.16),
+        ],
+    }
+
+
+def test_the_page_says_how_far_the_best_learned_is_ahead_or_behind() -> None:
+    entries = [
+        Entry(name="CUBIC", policy="cubic", kind="baseline"),
+        Entry(name="Swept", policy="ebcc:gamma=60", kind="static"),
+        Entry(name="PPO 1", policy="a.json", kind="learned", group="PPO"),
+        Entry(name="PPO 2", policy="b.json", kind="learned", group="PPO"),
+    ]
+    text = page(entries, [document()], "make leaderboard")
+    assert (
+        "best learned (PPO 1) − best hand-coded baseline (CUBIC): +0.1000, "
+        "95% interval [0.0400, 0.1600]; probability of improvement 0.75" in text
+    )
+    assert (
+        "best learned (PPO 1) − best static parameters (Swept): -0.1000, "
+        "95% interval [-0.2000, -0.0500]; probability of improvement 0.25" in text
+    )
+    assert "in 1 of 2; furthest behind in two (-0.200)" in text
+    assert "| PPO | 2 | 0.6500 | 0.5000 | 0.8000 |" in text
+    without = page(
+        entries[:2], [document() | {"policies": [document()["policies"][i] for i in (0, 2)]}], "x"
+    )
+    assert "best learned" not in without and "training seeds" not in without
+
+
+def test_the_page_names_who_was_left_out_and_where_the_best_learned_is_furthest_behind() -> None:
+    entries = [
+        Entry(name="CUBIC", policy="cubic", kind="baseline"),
+        Entry(name="PPO 1", policy="a.json", kind="learned"),
+        Entry(name="Slow", policy="slow.json", kind="learned"),
+    ]
+    data = document()
+    data["policies"] = [data["policies"][index] for index in (1, 2)]
+    earned = ([0.1, 0.6, 0.2, 0.3, 0.5, 0.4], [0.7] * 6)
+    for row, rewards in zip(data["policies"], earned, strict=True):
+        row["scenarios"] = [
+            {"scenario": f"s{number}", "reward": reward} for number, reward in enumerate(rewards)
+        ]
+    text = page(entries, [data], "make leaderboard")
+    assert "Not run here: Slow." in text
+    worst = "s0 (-0.600), s2 (-0.500), s3 (-0.400), s5 (-0.300), s4 (-0.200)"
+    assert f"in 0 of 6; furthest behind in {worst}" in text and "s1 (" not in text
+    assert "Not run here" not in page(entries[:2], [data], "make leaderboard")

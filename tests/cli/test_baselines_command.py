@@ -1,0 +1,336 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import yaml
+from conftest import Command
+
+import quicgym as package
+from quicgym import _core, load_scenario
+from quicgym.benchmarks.simulations import Job, make_jobs
+from quicgym.envs.scenarios.model import Flow, Scenario
+from quicgym.envs.simulation.result import FLOW_METRICS, METRICS
+from quicgym.envs.simulation.simulation import ns3_version
+from quicgym.jobs import read_finished, run_jobs
+
+SHORT = ("--scenario", "ebcc-flows-3", "ebcc-single", "--seeds", "2")
+
+
+def own_scenario(folder: Path, **changes: Any) -> Path:
+    data = load_scenario("ebcc-single").model_dump(exclude_none=True)
+    path = folder / "own.yaml"
+    path.write_text(yaml.safe_dump({**data, "name": "own", **changes}))
+    return path
+
+
+def test_json_is_one_document_and_files_are_written(quicgym: Command, tmp_path: Path) -> None:
+    done = quicgym("baselines", *SHORT, "--controller", "bbr", "--format", "json", "--out", "here")
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert set(document) == {"version", "command", "runs"}
+    assert document["version"] == package.__version__
+    assert document["command"].startswith("quicgym baselines --scenario ebcc-flows-3")
+    runs = document["runs"]
+    assert [(run["scenario"], run["controller"], run["engine"], run["seed"]) for run in runs] == [
+        ("ebcc-flows-3", "bbr", "native", 0),
+        ("ebcc-flows-3", "bbr", "native", 1),
+        ("ebcc-single", "bbr", "native", 0),
+        ("ebcc-single", "bbr", "native", 1),
+    ]
+    for run in runs:
+        keys = {"scenario", "controller", "engine", "seed", *METRICS, "flows"}
+        assert set(run) == keys
+        for flow in run["flows"]:
+            assert set(flow) == {"name", "controller", *FLOW_METRICS}
+    assert len(runs[0]["flows"]) == 3
+    assert runs[0]["receive_rate_mbps"] != runs[1]["receive_rate_mbps"]
+
+    kept = json.loads((tmp_path / "here/results.json").read_text())
+    assert kept["runs"] == runs
+    assert kept["seeds"] == [0, 1]
+    assert {"version", "command", "commit"} <= set(kept)
+    frame = pd.read_parquet(tmp_path / "here/results.parquet")
+    assert list(frame["jain"]) == [run["jain"] for run in runs]
+    assert frame.attrs["command"] == document["command"]
+    figures = {path.name for path in (tmp_path / "here/figures").iterdir()}
+    assert figures >= {
+        "ebcc-figure-2-window.png",
+        "ebcc-figure-3-rtt.png",
+        "ebcc-figure-4-throughput.png",
+        "ebcc-figure-8-flows.png",
+        "ebcc-figure-9-mean-throughput.png",
+        "ebcc-single.png",
+    }
+
+
+def test_the_table_has_the_papers_values_beside_ours(quicgym: Command) -> None:
+    done = quicgym("baselines", "--scenario", "ebcc-bandwidth-15", "--seeds", "2")
+    assert done.returncode == 0, done.stderr
+    for text in (
+        "Table 2: Packet sending/receiving rate (Mbps)",
+        "Table 3: Packet loss rate (%)",
+        "NewReno",
+        "eBCC",
+        "14.731",
+        "12.465",
+        "19.7338",
+        "±",
+        "95th percentile RTT (ms)",
+        "Jain's index",
+    ):
+        assert text in done.stdout
+    assert "Table 4" not in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 100
+
+
+def test_csv(quicgym: Command) -> None:
+    done = quicgym("baselines", *SHORT, "--controller", "cubic", "--format", "csv")
+    rows = list(csv.DictReader(io.StringIO(done.stdout)))
+    assert len(rows) == 4
+    assert list(rows[0]) == ["scenario", "controller", "engine", "seed", *METRICS]
+
+
+@pytest.mark.long
+def test_everything_runs_with_a_cross_check_row_per_table(quicgym: Command, tmp_path: Path) -> None:
+    done = quicgym("baselines", "--seeds", "2", "--out", "all")
+    assert done.returncode == 0, done.stderr
+    runs = json.loads((tmp_path / "all/results.json").read_text())["runs"]
+    assert all(run["scenario"].startswith("ebcc-") for run in runs)
+    for number in range(2, 9):
+        assert f"Table {number}:" in done.stdout
+    if ns3_version() is None:
+        assert "cross-check" in done.stderr
+    else:
+        assert done.stdout.count(" ns-3 ") >= 7
+
+
+@pytest.mark.ns3
+def test_ns3_gives_the_same_figures(quicgym: Command) -> None:
+    arguments = ("baselines", "--scenario", "ebcc-bandwidth-5", "--seeds", "1", "--format", "json")
+    native, ns3 = (
+        json.loads(quicgym(*arguments, "--engine", engine, "--out", engine).stdout)["runs"]
+        for engine in ("native", "ns3")
+    )
+    for ours, theirs in zip(native, ns3, strict=True):
+        assert theirs["engine"] == "ns3"
+        assert ours["receive_rate_mbps"] == pytest.approx(theirs["receive_rate_mbps"], rel=1e-9)
+
+
+def test_a_scenario_of_ones_own(quicgym: Command, tmp_path: Path) -> None:
+    path = own_scenario(
+        tmp_path,
+        duration_s=3,
+        flows=[{"name": "a", "controller": "bbr"}, {"name": "b", "controller": "cubic"}],
+    )
+    done = quicgym("baselines", "--scenario", path, "--seeds", "1", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    (run,) = json.loads(done.stdout)["runs"]
+    assert run["controller"] == "bbr, cubic"
+    assert [flow["controller"] for flow in run["flows"]] == ["bbr", "cubic"]
+    assert (tmp_path / "results/baselines/figures/own.png").exists()
+
+
+def test_earlier_results_are_kept(quicgym: Command, tmp_path: Path) -> None:
+    arguments = ("--scenario", own_scenario(tmp_path, duration_s=2), "--controller", "bbr")
+    first = quicgym("baselines", *arguments, "--seeds", "1")
+    old = (tmp_path / "results/baselines/results.json").read_text()
+    (tmp_path / "results/baselines/notes.txt").write_text("mine")
+    second = quicgym("baselines", *arguments, "--seeds", "2")
+    assert first.returncode == second.returncode == 0
+    (previous,) = (tmp_path / "results/baselines").glob("previous-*")
+    assert (previous / "results.json").read_text() == old
+    assert (previous / "figures/own.png").exists()
+    assert previous.name in second.stderr
+    assert (tmp_path / "results/baselines/notes.txt").exists()
+
+
+def test_an_interrupted_run_keeps_what_it_has_and_resumes(quicgym: Command, tmp_path: Path) -> None:
+    path = own_scenario(tmp_path, duration_s=400)
+    arguments = ["baselines", "--scenario", str(path), "--seeds", "30", "--controller", "bbr"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "quicgym.cli", *arguments, "--jobs", "1"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        # A test run in the background ignores Ctrl-C, and so would the command.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    runs = tmp_path / "results/baselines/runs.jsonl"
+    deadline = time.monotonic() + 60
+    while not (runs.exists() and runs.read_text().count("\n") >= 2):
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.01)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to the workers too
+    output, errors = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert output == ""
+    assert "interrupted" in errors and "--resume" in errors
+    assert "Traceback" not in errors
+    kept = runs.read_text()
+    assert 2 <= kept.count("\n") < 30
+
+    with runs.open("a") as file:
+        file.write('{"key": "torn')  # as after a power cut
+    done = quicgym(*arguments, "--resume", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    assert len(json.loads(done.stdout)["runs"]) == 30
+    assert runs.read_text().startswith(kept)
+    assert len(read_finished(runs.parent)) == 30
+    before = runs.read_text()
+    again = quicgym(*arguments, "--resume", "--format", "json")
+    assert json.loads(again.stdout)["runs"] == json.loads(done.stdout)["runs"]
+    assert runs.read_text() == before
+
+
+def test_resume_runs_again_what_has_changed(quicgym: Command, tmp_path: Path) -> None:
+    path = own_scenario(tmp_path, duration_s=2)
+    arguments = ("baselines", "--scenario", path, "--seeds", "1", "--controller", "bbr", "--resume")
+    quicgym(*arguments)
+    own_scenario(tmp_path, duration_s=3)
+    assert quicgym(*arguments).returncode == 0
+    assert len(read_finished(tmp_path / "results/baselines")) == 2
+    own_scenario(tmp_path, duration_s=3, controller_parameters={"bbr": {"gamma": 20}})
+    assert quicgym(*arguments).returncode == 0
+    assert len(read_finished(tmp_path / "results/baselines")) == 3
+
+
+def test_the_key_of_a_run_is_all_that_its_result_depends_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace = tmp_path / "link.trace"
+    trace.write_text("1\n2\n")
+    link = {"delay_ms": 10, "trace": trace}
+    data = load_scenario("ebcc-single").model_dump(exclude_none=True) | {"bottleneck": link}
+    data["reverse"] = {"delay_ms": 10, "rate_mbps": 10}
+    scenario = Scenario.model_validate(data)
+
+    def key(**changes: Any) -> str:
+        arguments = {"scenario": scenario, "controller": "bbr", "engine": "native", "seed": 0}
+        return Job(**{**arguments, **changes}).key
+
+    assert key(scenario=scenario.model_copy(update={"description": "other words"})) == key()
+    shorter = scenario.model_copy(update={"duration_s": 3.0})
+    changes = ({"scenario": shorter}, {"controller": "cubic"}, {"engine": "ns3"}, {"seed": 1})
+    keys = [key(), *(key(**change) for change in changes)]
+    trace.write_text("1\n3\n")
+    keys.append(key())
+    monkeypatch.setattr(_core, "commit", "0123abcd")
+    keys.append(key())
+    assert len(set(keys)) == len(keys) == 7
+
+
+def test_time_series_are_those_of_the_first_seed(tmp_path: Path) -> None:
+    scenario = load_scenario("ebcc-flows-3")
+    jobs = make_jobs([scenario], ["bbr", "cubic"], "native", 3, tmp_path)
+    assert [job.trace_folder is not None for job in jobs] == [True, False, False] * 2
+    assert [job.seed for job in jobs] == [0, 1, 2] * 2
+
+
+def test_a_failing_run_is_named_and_the_others_go_on(tmp_path: Path) -> None:
+    good = load_scenario("ebcc-single").model_copy(update={"duration_s": 2.0})
+    # Past the models' checks: the C++ core refuses it.
+    change = {"controller": "bbr", "parameters": {"nonsense": 1.0}}
+    flow = Flow.model_construct(**{**good.flows[0].__dict__, **change})
+    broken = Scenario.model_construct(**{**good.__dict__, "flows": (flow,)})
+    jobs = [
+        Job(broken, "bbr", "native", 4),
+        Job(good, "bbr", "native", 0),
+        Job(good, "cubic", "native", 1),
+    ]
+    outcome = run_jobs(jobs, tmp_path, 2)
+    assert len(outcome.finished) == 2
+    (failure,) = outcome.failures
+    assert "scenario ebcc-single, controller bbr, engine native, seed 4" in failure
+    assert "nonsense" in failure
+
+
+@dataclass(frozen=True)
+class Brief:
+    """A job that ends its process, or returns at once."""
+
+    key: str
+    dies: bool = False
+
+    def run(self) -> dict[str, Any]:
+        if self.dies:
+            os._exit(3)
+        return {"seed": 0}
+
+
+def test_a_job_whose_process_dies_takes_no_other_with_it(tmp_path: Path) -> None:
+    jobs = [Brief("first"), Brief("deadly", dies=True), Brief("last")]
+    outcome = run_jobs(jobs, tmp_path, 1)
+    assert set(outcome.finished) == set(read_finished(tmp_path)) == {"first", "last"}
+    (failure,) = outcome.failures
+    assert "deadly" in failure and "its process died" in failure
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--scenario", "ebcc-singel"], ["'ebcc-singel'", "did you mean ebcc-single?"]),
+        (["--scenario", "no/such.yaml"], ["no/such.yaml", "No such file"]),
+        (["--controller", "bbbr"], ["'bbbr'", "newreno, cubic, vegas, bbr"]),
+        (["--engine", "ns2"], ["'ns2'", "native, ns3"]),
+        (["--seeds", "0"], ["--seeds", "greater"]),
+        (["--seeds", "many"], ["--seeds", "integer"]),
+        (["--jobs", "0"], ["--jobs"]),
+        (["--format", "xml"], ["--format", "'table', 'json', 'csv'"]),
+        (["--nonsense"], ["--nonsense"]),
+        (["--out", "file.txt"], ["file.txt", "folder"]),
+    ],
+    ids=lambda value: " ".join(value),
+)
+def test_bad_input(
+    quicgym: Command, tmp_path: Path, arguments: list[str], expected: list[str]
+) -> None:
+    (tmp_path / "file.txt").write_text("")
+    done = quicgym("baselines", *arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    for text in expected:
+        assert text in done.stderr
+    assert not (tmp_path / "results").exists()
+
+
+def test_bad_yaml(quicgym: Command, tmp_path: Path) -> None:
+    path = own_scenario(tmp_path, access={"rate_mbps": -1, "delay_ms": 5})
+    done = quicgym("baselines", "--scenario", path)
+    assert done.returncode == 2
+    assert f"{path}: access.rate_mbps = -1" in done.stderr
+    assert "Traceback" not in done.stderr
+    path.write_text("name: [\n")
+    assert f"{path}:2" in quicgym("baselines", "--scenario", path).stderr
+
+
+def test_two_scenarios_of_one_name_are_refused(quicgym: Command, tmp_path: Path) -> None:
+    path = own_scenario(tmp_path, name="ebcc-single")
+    done = quicgym("baselines", "--scenario", path, "--scenario", "ebcc-single")
+    assert done.returncode == 2
+    assert "ebcc-single" in done.stderr and "change `name`" in done.stderr
+
+
+def test_lists_version_and_help(quicgym: Command) -> None:
+    assert "ebcc-bandwidth-17.5" in quicgym("scenarios").stdout
+    assert "gamma" in quicgym("controllers").stdout
+    version = quicgym("--version").stdout
+    assert f"quicgym {package.__version__}" in version
+    assert f"ns-3 {ns3_version() or 'not installed'}" in version
+    assert "commit" in version and "Python 3." in version
+    text = quicgym("baselines", "--help").stdout
+    assert "--resume" in text and "Examples" in text

@@ -1,0 +1,528 @@
+"""quicgym compare: what TensorBoard reads is what the runs' folders say."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import resource
+import subprocess
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from conftest import Command
+
+from quicgym.agents.evaluation.rollouts import METRICS
+from quicgym.envs.batch import INFO_COLUMNS
+
+pytestmark = [
+    pytest.mark.train,
+    pytest.mark.skipif(
+        importlib.util.find_spec("tensorboard") is None,
+        reason="TensorBoard is missing; `make setup EXTRAS=dev,ns3,train` installs it",
+    ),
+]
+SCENARIOS = ("heldout-01", "heldout-02.5")
+STEPS = (0, 5_000, 10_000)
+
+
+def metrics(policy: str, scenario: str, seed: int, step: int = 0) -> dict[str, float | None]:
+    """Numbers that no two runs share; Jain's index was not measured in the second scenario."""
+    number = len(policy) + 7 * SCENARIOS.index(scenario) ** 2 + seed**2 / 8 + step / 3_000
+    values: dict[str, float | None] = {name: number + i / 16 for i, name in enumerate(METRICS)}
+    return values | ({"jain": None} if scenario == SCENARIOS[1] else {})
+
+
+def series(decisions: int = 5) -> pd.DataFrame:
+    frame = pd.DataFrame({name: np.arange(decisions) + 0.5 for name in ("reward", *INFO_COLUMNS)})
+    return frame.assign(time_s=0.1 * np.arange(1, decisions + 1))
+
+
+def write_evaluation(
+    folder: Path,
+    policies: Iterable[str],
+    seeds: int = 3,
+    scenarios: Iterable[str] = SCENARIOS,
+    **about: Any,
+) -> Path:
+    (folder / "series").mkdir(parents=True)
+    rows = [
+        {"policy": policy, "scenario": scenario, "engine": "native", "seed": seed}
+        | metrics(policy, scenario, seed)
+        for policy in policies
+        for scenario in scenarios
+        for seed in range(seeds)
+    ]
+    pd.DataFrame(rows).to_parquet(folder / "results.parquet")
+    written = {
+        "policies": [{"policy": policy} for policy in policies],
+        "suite": "heldout",
+        "engine": "native",
+        "seeds": seeds,
+        "reward": "fair-throughput",
+    }
+    (folder / "evaluation.json").write_text(json.dumps(written | about))
+    for policy in policies:
+        for scenario in scenarios:
+            name = f"{policy.replace('/', '-')}--{scenario}.parquet"
+            series().to_parquet(folder / "series" / name)
+    return folder
+
+
+def write_training(folder: Path, name: str = "tuning-ppo", seed: int = 1, **config: Any) -> Path:
+    write_evaluation(folder / "evaluation", [name])
+    about = {
+        "format": "quicgym-run-1",
+        "kind": "training",
+        "name": name,
+        "command": "quicgym train ppo",
+        "config": {"algorithm": {"name": "ppo", "learning_rate": 3e-4}, **config},
+        "seed": seed,
+    }
+    (folder / "run.json").write_text(json.dumps(about))
+    lines = [
+        json.dumps(
+            {"step": step, "scenario": scenario, "seed": seed} | metrics(name, scenario, seed, step)
+        )
+        for step in STEPS
+        for scenario in SCENARIOS
+        for seed in range(2)
+    ]
+    (folder / "evaluations.jsonl").write_text("\n".join(lines) + "\n")
+    return folder
+
+
+def read(folder: Path) -> Any:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    return EventAccumulator(str(folder), size_guidance={"scalars": 0}).Reload()
+
+
+@pytest.fixture
+def compare(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., Any]:
+    """Runs the command in this process: a new one needs two seconds for its imports."""
+    from quicgym import cli
+
+    def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr(sys, "argv", ["quicgym", "compare", *map(str, arguments)])
+        with pytest.raises(SystemExit) as caught:
+            cli.main()
+        output = capsys.readouterr()
+        return subprocess.CompletedProcess(sys.argv, caught.value.code, output.out, output.err)
+
+    return run
+
+
+def points(run: Any, tag: str) -> dict[int, float]:
+    return {event.step: event.value for event in run.Scalars(tag)}
+
+
+def test_agents_and_baselines_have_the_same_tags_and_steps(
+    quicgym: Command, tmp_path: Path
+) -> None:
+    training = write_training(tmp_path / "training")
+    evaluation = write_evaluation(tmp_path / "evaluation", ["bbr", "cubic"])
+    done = quicgym("compare", training, evaluation, "--logdir", "logs/here")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert "tensorboard --logdir logs/here" in done.stdout
+    folder = tmp_path / "logs/here"
+    assert {path.name for path in folder.iterdir()} == {
+        "bbr",
+        "comparison.json",
+        "cubic",
+        "tuning-ppo",
+    }
+    assert [path.name for path in folder.parent.iterdir()] == ["here"]
+    runs = {name: read(folder / name) for name in ("tuning-ppo", "bbr", "cubic")}
+
+    columns = {"reward", *INFO_COLUMNS} - {"time_s"}
+    tags = {f"evaluation/{metric}" for metric in METRICS}
+    tags |= {f"scenario/{name}/{metric}" for name in SCENARIOS for metric in METRICS}
+    tags -= {f"scenario/{SCENARIOS[1]}/jain"}
+    tags |= {f"episode/{name}/{column}" for name in SCENARIOS for column in columns}
+    for run in runs.values():
+        assert set(run.Tags()["scalars"]) == tags
+
+    # Of six numbers, the interquartile mean leaves out the smallest and the largest.
+    for name, run in runs.items():
+        seeds = 2 if name == "tuning-ppo" else 3
+        for tag in tags:
+            if not tag.startswith("episode/"):
+                assert tuple(points(run, tag)) == STEPS
+        for step in STEPS:
+            at = step if name == "tuning-ppo" else 0
+            of = {
+                scenario: [metrics(name, scenario, seed, at) for seed in range(seeds)]
+                for scenario in SCENARIOS
+            }
+            rewards = sorted(row["reward"] for rows in of.values() for row in rows)
+            assert points(run, "evaluation/reward")[step] == pytest.approx(np.mean(rewards[1:-1]))
+            goodput = [np.mean([row["goodput_mbps"] for row in rows]) for rows in of.values()]
+            found = [points(run, f"scenario/{s}/goodput_mbps")[step] for s in SCENARIOS]
+            assert found == pytest.approx(goodput)
+            assert points(run, "evaluation/goodput_mbps")[step] == pytest.approx(np.mean(goodput))
+            jain = np.mean([row["jain"] for row in of[SCENARIOS[0]]])
+            assert points(run, "evaluation/jain")[step] == pytest.approx(jain)
+        rtt = points(run, f"episode/{SCENARIOS[1]}/rtt_ms")
+        assert rtt == {100: 0.5, 200: 1.5, 300: 2.5, 400: 3.5, 500: 4.5}
+
+
+def test_custom_scalars_have_a_chart_for_all_runs(
+    compare: Callable[..., Any], tmp_path: Path
+) -> None:
+    import re
+
+    from tensorboard.plugins.custom_scalar import layout_pb2
+
+    write_evaluation(tmp_path / "evaluation", ["bbr", "cubic"])
+    assert compare("evaluation").returncode == 0
+    run = read(tmp_path / "results/compare/cubic")
+    (event,) = run.Tensors("custom_scalars__config__")
+    layout = layout_pb2.Layout.FromString(event.tensor_proto.string_val[0])
+    assert [category.title for category in layout.category] == [
+        "All scenarios",
+        *(f"Scenario {name}" for name in SCENARIOS),
+        *(f"Episode of {name}, over milliseconds" for name in SCENARIOS),
+    ]
+    assert [category.closed for category in layout.category] == [False, True, True, True, True]
+    tags = run.Tags()["scalars"] + [f"scenario/{SCENARIOS[1]}/jain"]  # not measured, has a chart
+    shown = []
+    for category in layout.category:
+        for chart in category.chart:
+            (pattern,) = chart.multiline.tag
+            matching = [tag for tag in tags if re.match(pattern, tag)]
+            assert len(matching) == 1, pattern
+            shown += matching
+    assert len(shown) == len(set(shown))
+    assert {"evaluation/jain", "scenario/heldout-02.5/mean_queue_delay_ms"} <= set(shown)
+
+
+def test_hparams_have_what_differs(compare: Callable[..., Any], tmp_path: Path) -> None:
+    from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
+
+    write_training(tmp_path / "a", seed=1, stop=None, steps=9, layers=[64, 64])
+    write_training(tmp_path / "b", seed=2, stop=0.5, steps=9, layers=[256], quick=True)
+    write_evaluation(tmp_path / "baselines", ["bbr"])
+    assert compare("b", "baselines", "a").returncode == 0
+    rows = {}
+    for name in ("tuning-ppo", "tuning-ppo-2", "bbr"):  # by the folders' names, not as given
+        plugin = read(tmp_path / "results/compare" / name).PluginTagToContent("hparams")
+        start = HParamsPluginData.FromString(
+            plugin["_hparams_/session_start_info"]
+        ).session_start_info
+        assert start.group_name == name
+        rows[name] = {
+            key: getattr(value, value.WhichOneof("kind")) for key, value in start.hparams.items()
+        }
+        experiment = HParamsPluginData.FromString(plugin["_hparams_/experiment"]).experiment
+        columns = {info.name for info in experiment.hparam_infos}
+        assert columns == {"policy", "kind", "seed", "stop", "layers"}
+        assert [metric.name.tag for metric in experiment.metric_infos] == [
+            f"evaluation/{metric}" for metric in METRICS
+        ]
+    training = {"policy": "tuning-ppo", "kind": "training"}
+    assert rows == {
+        "tuning-ppo": {**training, "seed": 1, "stop": "null", "layers": "[64, 64]"},
+        "tuning-ppo-2": {**training, "seed": 2, "stop": "0.5", "layers": "[256]"},
+        "bbr": {"policy": "bbr", "kind": "hand-coded"},
+    }
+
+
+def test_names_with_slashes_and_kinds(compare: Callable[..., Any], tmp_path: Path) -> None:
+    write_evaluation(tmp_path / "a", ["ebcc:gain_cycle=1.25/0.75", "../mine"])
+    done = compare("a", "a", "--logdir", "logs")
+    assert done.returncode == 0, done.stderr
+    runs = json.loads((tmp_path / "logs/comparison.json").read_text())["runs"]
+    assert [(run["name"], run["kind"]) for run in runs] == [
+        ("ebcc:gain_cycle=1.25-0.75", "hand-coded"),
+        ("-mine", "learned"),
+    ]
+    tags = read(tmp_path / "logs/ebcc:gain_cycle=1.25-0.75").Tags()["scalars"]
+    assert f"episode/{SCENARIOS[0]}/reward" in tags
+    assert points(read(tmp_path / "logs/-mine"), "evaluation/reward").keys() == {0}
+
+
+def test_of_a_training_that_is_not_finished_there_is_the_curve(
+    compare: Callable[..., Any], tmp_path: Path
+) -> None:
+    folder = write_training(tmp_path / "training")
+    (folder / "evaluation").rename(tmp_path / "elsewhere")
+    done = compare("training", "--logdir", "logs")
+    assert done.returncode == 0, done.stderr
+    assert "training is not finished" in done.stderr
+    run = read(tmp_path / "logs/tuning-ppo")
+    assert [event.step for event in run.Scalars("evaluation/reward")] == list(STEPS)
+    assert not any(tag.startswith("episode/") for tag in run.Tags()["scalars"])
+
+
+def test_a_resumed_run_forgets_what_came_after_its_checkpoint(tmp_path: Path) -> None:
+    from quicgym.agents.evaluation.tensorboard import EvaluationWriter
+
+    for purge_step, values in ((None, {0: 1.0, 5: 2.0, 9: 3.0}), (5, {5: 4.0, 7: 5.0})):
+        writer = EvaluationWriter(tmp_path, purge_step)
+        for step, value in values.items():
+            writer.scalars(step, {"evaluation/reward": value, "evaluation/jain": float("nan")})
+        writer.close()
+    run = read(tmp_path)
+    assert points(run, "evaluation/reward") == {0: 1.0, 5: 4.0, 7: 5.0}
+    assert run.Tags()["scalars"] == ["evaluation/reward"]
+
+
+def test_an_evaluation_can_be_read_before_the_file_is_closed(tmp_path: Path) -> None:
+    from quicgym.agents.evaluation.tensorboard import EvaluationWriter
+
+    writer = EvaluationWriter(tmp_path)
+    records = [{"scenario": name} | metrics("bbr", name, 0) for name in SCENARIOS]
+    writer.evaluation(7, records)
+    assert set(points(read(tmp_path), "evaluation/reward")) == {7}
+    writer.close()
+
+
+def test_hparams_have_ranges_of_numbers_and_truth_values(tmp_path: Path) -> None:
+    from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
+
+    from quicgym.agents.evaluation.tensorboard import EvaluationWriter
+
+    rows = [{"seed": 3, "quick": True}, {"seed": 1, "quick": False}]
+    writer = EvaluationWriter(tmp_path)
+    writer.hparams(rows[0], rows)
+    writer.close()
+    plugin = read(tmp_path).PluginTagToContent("hparams")
+    experiment = HParamsPluginData.FromString(plugin["_hparams_/experiment"]).experiment
+    seed, quick = experiment.hparam_infos
+    assert (seed.domain_interval.min_value, seed.domain_interval.max_value) == (1, 3)
+    assert [value.bool_value for value in quick.domain_discrete.values] == [False, True]
+    start = HParamsPluginData.FromString(plugin["_hparams_/session_start_info"]).session_start_info
+    assert start.hparams["quick"].bool_value is True and start.hparams["seed"].number_value == 3
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def test_the_log_directory_of_others_is_refused_or_moved_aside(
+    compare: Callable[..., Any], tmp_path: Path
+) -> None:
+    write_evaluation(tmp_path / "a", ["bbr"])
+    write_evaluation(tmp_path / "b", ["cubic"])
+    (tmp_path / "logs").mkdir()  # an empty one is nobody's
+    assert compare("a", "--logdir", "logs").returncode == 0
+    first = contents(tmp_path / "logs")
+
+    again = compare("a", "--logdir", "logs")
+    assert again.returncode == 0, again.stderr
+    assert set(contents(tmp_path / "logs")) != set(first)
+    assert len(list((tmp_path / "logs/bbr").iterdir())) == 1
+    assert {path.name for path in tmp_path.iterdir()} == {"a", "b", "logs"}
+
+    before = contents(tmp_path)
+    done = compare("b", "--logdir", "logs")
+    assert done.returncode == 2 and done.stdout == ""
+    assert "holds another comparison, of bbr" in done.stderr and "--force" in done.stderr
+    (tmp_path / "logs/bbr/notes.txt").write_text("mine")
+    done = compare("a", "--logdir", "logs")
+    assert done.returncode == 2
+    assert "bbr/notes.txt" in done.stderr and "did not write" in done.stderr
+    assert contents(tmp_path).items() >= before.items()
+
+    before = contents(tmp_path / "logs")
+    done = compare("b", "--logdir", "logs", "--force")
+    assert done.returncode == 0, done.stderr
+    (previous,) = tmp_path.glob("logs-previous-*")
+    assert previous.name in done.stderr
+    assert contents(previous) == before
+    assert {path.name for path in (tmp_path / "logs").iterdir()} == {"cubic", "comparison.json"}
+
+    for folder, logs in (("a", "a"), (tmp_path / "a", ".")):
+        done = compare(folder, "--logdir", logs, "--force")
+        assert done.returncode == 2
+        assert f"holds the run {tmp_path / 'a'}" in done.stderr
+
+
+def test_the_current_folder_is_never_moved_aside(
+    compare: Callable[..., Any], tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    runs = write_evaluation(tmp_path_factory.mktemp("elsewhere") / "a", ["bbr"])
+    (tmp_path / "notes.txt").write_text("mine")
+    done = compare(runs, "--logdir", ".", "--force")
+    assert done.returncode == 2 and "holds the current folder" in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_paths_that_seeds_draw_have_to_be_the_same_ones(
+    compare: Callable[..., Any], tmp_path: Path
+) -> None:
+    drawn = {"distributions": [SCENARIOS[0]]}
+    write_evaluation(tmp_path / "a", ["bbr"], seeds=2, **drawn)
+    write_evaluation(tmp_path / "b", ["cubic"], seeds=3, **drawn)
+    write_evaluation(tmp_path / "c", ["vegas"], seeds=2, **drawn)
+    done = compare("a", "b", "--logdir", "logs")
+    assert done.returncode == 2
+    assert f"a has 2 paths of the distribution {SCENARIOS[0]}, b 3" in done.stderr
+    assert "with as many seeds" in done.stderr and not (tmp_path / "logs").exists()
+    assert compare("a", "c", "--logdir", "logs").returncode == 0
+    write_evaluation(tmp_path / "d", ["bbr"], seeds=2)  # of scenarios, more seeds are more of them
+    write_evaluation(tmp_path / "e", ["cubic"], seeds=3)
+    assert compare("d", "e", "--logdir", "other").returncode == 0
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_where_the_new_comparison_cannot_be_put_the_earlier_one_stays(
+    force: bool, compare: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_evaluation(tmp_path / "a", ["bbr"])
+    assert compare("a", "--logdir", "logs").returncode == 0
+    if force:
+        (tmp_path / "logs/notes.txt").write_text("mine")
+    before = contents(tmp_path / "logs")
+    rename = Path.rename
+
+    def fails(self: Path, target: Path) -> Path:
+        if self.name == "new":
+            raise OSError(28, "No space left on device")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", fails)
+    done = compare("a", "--logdir", "logs", *(["--force"] if force else []))
+    assert done.returncode == 2 and "nothing has changed there" in done.stderr
+    assert contents(tmp_path / "logs") == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "logs"]
+
+
+def test_a_full_disk_leaves_nothing_half(tmp_path: Path) -> None:
+    write_evaluation(tmp_path / "a", ["bbr"])
+
+    def small_files() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2_000, 2_000))
+
+    done = subprocess.run(
+        [sys.executable, "-m", "quicgym.cli", "compare", "a", "--logdir", "logs"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        preexec_fn=small_files,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+    )
+    assert done.returncode == 2
+    assert "logs: cannot be written (File too large)" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def broken_line(folder: Path) -> None:
+    path = folder / "training/evaluations.jsonl"
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join([lines[0], lines[1][:40], *lines[2:]]) + "\n")
+
+
+def missing_line(folder: Path) -> None:
+    path = folder / "training/evaluations.jsonl"
+    path.write_text("\n".join(path.read_text().splitlines()[1:]) + "\n")
+
+
+def negative_step(folder: Path) -> None:
+    path = folder / "training/evaluations.jsonl"
+    path.write_text(path.read_text().replace('"step": 0', '"step": -1'))
+
+
+def change_json(name: str, **changes: Any) -> Any:
+    def change(folder: Path) -> None:
+        data = json.loads((folder / name).read_text())
+        (folder / name).write_text(json.dumps(data | changes))
+
+    return change
+
+
+def change_results(name: str, **changes: Any) -> Any:
+    def change(folder: Path) -> None:
+        path = folder / name / "results.parquet"
+        pd.read_parquet(path).assign(**changes).to_parquet(path)
+
+    return change
+
+
+def write(name: str, text: str) -> Any:
+    return lambda folder: (folder / name).write_text(text)
+
+
+BOTH = ("training", "baselines")
+CASES: list[tuple[Any, tuple[str, ...], list[str]]] = [
+    (None, (), ["Missing argument", "RUN"]),
+    (None, ("nowhere",), ["nowhere: is no folder", "quicgym train", "quicgym evaluate"]),
+    (None, (".",), ["has neither run.json nor evaluation.json"]),
+    (None, ("training", "--logdir", "file.txt"), ["file.txt is a file"]),
+    (None, ("training", "--logdir", "file.txt/x"), ["file.txt/x", "File exists"]),
+    (write("training/run.json", "{"), BOTH, ["training/run.json: not valid JSON"]),
+    (write("training/run.json", "{}"), BOTH, ["training/run.json: has no 'format'"]),
+    (change_json("training/run.json", kind="sweep"), BOTH, ["kind = 'sweep'", "'training'"]),
+    (change_json("training/run.json", config=3), BOTH, ["config = 3"]),
+    (write("training/evaluations.jsonl", ""), BOTH, ["no evaluation is finished yet"]),
+    (write("training/evaluations.jsonl", '{"step": 1}\n'), BOTH, ["has no 'scenario'"]),
+    (broken_line, BOTH, ["training/evaluations.jsonl:2:", "damaged"]),
+    (missing_line, BOTH, ["step 0 has no line for scenario 'heldout-01', seed 0"]),
+    (negative_step, BOTH, ["step has values that are not environment steps"]),
+    (
+        change_json("baselines/evaluation.json", suite="papers"),
+        BOTH,
+        ["baselines has the suite papers, training has heldout"],
+    ),
+    (
+        change_json("baselines/evaluation.json", reward={"name": "power"}),
+        BOTH,
+        ["training has fair-throughput", '{"name": "power"}', "different rewards"],
+    ),
+    (
+        change_results("baselines", scenario="other"),
+        BOTH,
+        ["'other' is only in the", "on one suite"],
+    ),
+    (
+        change_results("training/evaluation", scenario="other"),
+        BOTH,
+        ["its scenarios are not those of training/evaluation/results.parquet"],
+    ),
+    (
+        change_results("training/evaluation", policy=list("aaabbb")),
+        BOTH,
+        ["training/evaluation: has the policies a, b"],
+    ),
+    (change_results("baselines", engine=["native", "ns3"] * 3), BOTH, ["values native, ns3"]),
+    (change_results("baselines", jain="high"), BOTH, ["jain has a value that is no number"]),
+    (write("baselines/results.parquet", "PAR1"), BOTH, ["results.parquet: cannot be read"]),
+    (write("baselines/series/bbr--heldout-01.parquet", "x"), BOTH, ["heldout-01.parquet: cannot"]),
+]
+
+
+@pytest.mark.parametrize(("damage", "arguments", "expected"), CASES)
+def test_bad_input(
+    tmp_path: Path,
+    compare: Callable[..., Any],
+    damage: Any,
+    arguments: tuple[str, ...],
+    expected: list[str],
+) -> None:
+    write_training(tmp_path / "training")
+    write_evaluation(tmp_path / "baselines", ["bbr"])
+    (tmp_path / "file.txt").write_text("")
+    if damage:
+        damage(tmp_path)
+    before = contents(tmp_path)
+    done = compare(*arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    for text in expected:
+        assert text in done.stderr
+    assert contents(tmp_path) == before

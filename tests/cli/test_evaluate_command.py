@@ -1,0 +1,621 @@
+"""`quicgym evaluate`, as a user runs it."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import importlib.util
+import io
+import json
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from conftest import Command
+
+from quicgym import ScenarioError, _core, controllers, load_scenario
+from quicgym.agents.evaluation.evaluate import notable_differences
+from quicgym.agents.evaluation.jobs import EvaluationJob, make_jobs
+from quicgym.agents.evaluation.rollouts import METRICS, play
+from quicgym.agents.evaluation.run_folders import read_runs, read_series, series_path
+from quicgym.agents.evaluation.statistics import Bootstrap
+from quicgym.agents.evaluation.summary import evaluate, evaluate_here, summarize
+from quicgym.agents.policies.hand_coded import BASELINES, STEERED, find_policy, kind_of
+from quicgym.cli import main
+from quicgym.console import wide_console
+from quicgym.envs.rewards import Reward
+from quicgym.envs.scenarios.distributions import load_distribution, scenario_of
+from quicgym.envs.scenarios.model import Flow, Scenario
+from quicgym.errors import MissingExtraError
+from quicgym.jobs import read_finished, run_jobs
+
+needs_train = pytest.mark.skipif(
+    any(importlib.util.find_spec(name) is None for name in ("torch", "stable_baselines3")),
+    reason="PyTorch is missing; `make setup EXTRAS=dev,ns3,train` installs it",
+)
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Path:
+    """Two short scenarios: one in which seeds differ, one in which nothing is random."""
+    entries = [
+        load_scenario(name).model_copy(update={"duration_s": 2.0}).model_dump(exclude_none=True)
+        for name in ("ebcc-flows-3", "ebcc-bandwidth-5")
+    ]
+    path = tmp_path / "short.yaml"
+    path.write_text(yaml.safe_dump(json.loads(json.dumps(entries, default=str))))
+    return path
+
+
+Main = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Main:
+    """The command in this process, where SciPy, pandas and PyTorch are imported once."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str | Path) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["quicgym", *map(str, arguments)])
+        with pytest.raises(SystemExit) as end:
+            main()
+        return int(end.value.code or 0), *capfd.readouterr()
+
+    return run
+
+
+def runs_of(rewards: dict[str, list[list[float]]], names: list[str]) -> pd.DataFrame:
+    return pd.DataFrame(
+        [
+            {"policy": policy, "scenario": name, "seed": seed, **dict.fromkeys(METRICS, 1.0)}
+            | {"reward": reward}
+            for policy, rows in rewards.items()
+            for name, row in zip(names, rows, strict=True)
+            for seed, reward in enumerate(row)
+        ]
+    )
+
+
+def test_a_table_and_the_files(quicgym: Command, suite: Path, tmp_path: Path) -> None:
+    arguments = ("evaluate", "--policy", "bbr", "ebcc:gamma=60", "cubic", "--suite", suite)
+    done = quicgym(*arguments, "--seeds", "2", "--jobs", "2")
+    assert done.returncode == 0, done.stderr
+    assert "2 scenarios, 2 seeds, reward fair-throughput" in done.stdout
+    rows = {line.split()[0]: line.split() for line in done.stdout.splitlines() if line.strip()}
+    assert {"bbr", "ebcc:gamma=60", "cubic"} <= set(rows)
+    folder = tmp_path / "results/evaluation"
+    document = json.loads((folder / "evaluation.json").read_text())
+    ranked = [entry["policy"] for entry in document["policies"]]
+    assert [name for name in rows if name in ranked] == ranked
+    for entry in document["policies"]:
+        assert rows[entry["policy"]][1] == f"{entry['iqm_reward']:.4f}"
+        assert rows[entry["policy"]][2] == f"{entry['iqm_low']:.4f}"
+        assert float(rows[entry["policy"]][5]) == round(entry["mean"]["goodput_mbps"], 2)
+    assert f"IQM {ranked[0]} − {ranked[1]}: " in done.stdout
+    assert {path.name for path in (folder / "figures").iterdir()} == {
+        "iqm.png",
+        "profiles.png",
+        "scenarios.png",
+    }
+    assert set((folder / "series").iterdir()) == {
+        series_path(folder, policy, scenario)
+        for policy in ranked
+        for scenario in ("ebcc-flows-3", "ebcc-bandwidth-5")
+    }
+    (bbr,) = (run for run in read_runs(folder) if run.name == "bbr")  # as compare reads it
+    series = read_series(bbr.series["ebcc-flows-3"])
+    scenario = load_scenario("ebcc-flows-3").model_copy(update={"duration_s": 2.0})
+    metrics = play(find_policy("bbr"), scenario).metrics
+    durations_s = np.diff(series["time_s"], prepend=series["time_s"][0] - 0.1)
+    assert np.average(series["reward"], weights=durations_s) == pytest.approx(metrics["reward"])
+    frame = pd.read_parquet(folder / "results.parquet")
+    assert len(frame) == 12 and frame.attrs["seeds"] == [0, 1]
+    row = frame[(frame.policy == "bbr") & (frame.scenario == "ebcc-flows-3")].iloc[0]
+    assert row[list(METRICS)].to_dict() == metrics
+
+
+def test_json_is_the_document_and_earlier_results_are_kept(
+    here: Main, suite: Path, tmp_path: Path
+) -> None:
+    arguments = ("evaluate", "--policy", "bbr", "cubic", "--suite", suite, "--seeds", "2")
+    arguments = (*arguments, "--jobs", "1")
+    status, output, errors = here(
+        *arguments, "--format", "json", "--out", "here", "--reward", "delay"
+    )
+    assert status == 0, errors
+    document = json.loads(output)
+    assert document == json.loads((tmp_path / "here/evaluation.json").read_text())
+    assert document["suite"] == str(suite) and document["engine"] == "native"
+    assert document["seeds"] == [0, 1] and document["reward"]["name"] == "delay"
+    assert document["command"].startswith("quicgym evaluate --policy bbr")
+    assert document["missing"] == []
+    first, second = document["policies"]
+    assert first["iqm_low"] <= first["iqm_reward"] <= first["iqm_high"]
+    assert {cell["scenario"] for cell in first["scenarios"]} == {"ebcc-flows-3", "ebcc-bandwidth-5"}
+    for cell in first["scenarios"]:
+        assert set(METRICS) | {"scenario", "seeds", "reward_std"} == set(cell)
+    (difference,) = document["differences"]
+    assert (difference["a"], difference["b"]) == (first["policy"], second["policy"])
+    assert difference["iqm_difference"] == pytest.approx(first["iqm_reward"] - second["iqm_reward"])
+    assert difference["iqm_difference"] >= 0
+    assert {entry["level_share"] for entry in document["policies"]} <= {0.0, 0.5, 1.0}
+
+    status, output, errors = here(*arguments, "--format", "csv", "--out", "here")
+    assert status == 0, errors
+    rows = list(csv.DictReader(io.StringIO(output)))
+    assert len(rows) == 8 and list(rows[0]) == ["policy", "scenario", "engine", "seed", *METRICS]
+    (previous,) = (tmp_path / "here").glob("previous-*")
+    assert json.loads((previous / "evaluation.json").read_text()) == document
+
+
+def test_of_a_distribution_each_seed_is_a_path(here: Main, tmp_path: Path) -> None:
+    distribution = load_distribution("training-50")
+    own = distribution.model_copy(update={"duration_s": 6.0})
+    jobs = make_jobs(["cubic", "ibcca"], [own], 3)
+    scenarios = [job.scenario for job in jobs]
+    assert scenarios[:3] == scenarios[3:] == [scenario_of(own, seed) for seed in range(3)]
+    assert len({scenario.bottleneck.rate_mbps for scenario in scenarios}) == 3
+    status, output, errors = here(
+        "evaluate", "--policy", "cubic", "--suite", "single", "--seeds", "2", "--format", "json"
+    )
+    assert status == 0, errors
+    document = json.loads(output)
+    (entry,) = document["policies"]
+    assert [cell["scenario"] for cell in entry["scenarios"]] == ["single"]
+    assert entry["scenarios"][0]["seeds"] == 2
+    assert entry["iqm_low"] < entry["iqm_high"]
+
+
+def test_resume_runs_what_is_missing_or_has_changed(suite: Path, tmp_path: Path) -> None:
+    def run(**changes):
+        arguments = {"seeds": 2, "resume": True, "directory": tmp_path / "out", **changes}
+        return evaluate(["cubic"], suite, **arguments)
+
+    first = run()
+    runs = tmp_path / "out/runs.jsonl"
+    lines = runs.read_text().splitlines(keepends=True)
+    runs.write_text("".join(lines[:-1]) + lines[-1][:30])  # killed in the middle of a line
+    second = run()
+    assert second.document == first.document
+    assert len(read_finished(tmp_path / "out")) == 4
+    run(reward=Reward(loss_weight=2))
+    assert len(read_finished(tmp_path / "out")) == 8
+    run(seeds=3)
+    assert len(read_finished(tmp_path / "out")) == 10
+    before = runs.read_text()
+    assert run(seeds=3).document["seeds"] == [0, 1, 2]
+    assert runs.read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--policy", "cubik"], ["'cubik'", "did you mean cubic?"]),
+        (["--policy", ""], ["unknown policy ''"]),
+        (["--policy", "ebcc:gamma=1,gamma=2"], ["gamma is there twice", "give one value"]),
+        (["--policy", "ebcc:gama=60"], ["ebcc:gama=60", "no parameter 'gama'"]),
+        (["--policy", "ebcc:gamma"], ["name=number"]),
+        pytest.param(
+            ["--policy", "none.json"],
+            ["none.json", "No such file"],
+            marks=[pytest.mark.train, needs_train],
+        ),
+        pytest.param(
+            ["--policy", "model.zip"],
+            ["model.zip", "--trust-zip"],
+            marks=[pytest.mark.train, needs_train],
+        ),
+        (["--suite", "heldot"], ["'heldot'", "did you mean heldout?", "name of a scenario"]),
+        (["--suite", "no/such.yaml"], ["no/such.yaml", "No such file"]),
+        (["--suite", "ibcca-single"], ["wifi", "ns3"]),
+        (["--suite", "own.yaml"], ["own.yaml"]),
+        (["--suite", "controlled.yaml"], ["each flow names its controller"]),
+        (["--engine", "ns2"], ["'ns2'", "native, ns3"]),
+        (["--reward", "fair"], ["--reward", "'fair'", "fair-throughput"]),
+        (["--seeds", "0"], ["--seeds"]),
+        (["--out", "own.yaml"], ["own.yaml", "--out"]),
+    ],
+    ids=lambda value: " ".join(value),
+)
+def test_bad_input(here: Main, tmp_path: Path, arguments: list[str], expected: list[str]) -> None:
+    (tmp_path / "own.yaml").write_text("3")
+    scenario = load_scenario("ebcc-single").model_dump(exclude_none=True)
+    (tmp_path / "controlled.yaml").write_text(
+        yaml.safe_dump({**scenario, "flows": [{"controller": "bbr"}]})
+    )
+    suite = [] if "--suite" in arguments else ["--suite", "ebcc-single"]
+    status, output, errors = here("evaluate", *arguments, *suite)
+    assert status == 2, errors
+    assert output == ""
+    assert "Traceback" not in errors
+    for text in expected:
+        assert text in errors
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_failing_run_leaves_no_aggregate_over_what_is_missing(tmp_path: Path) -> None:
+    scenario = load_scenario("ebcc-single").model_copy(update={"duration_s": 2.0})
+    # Past the models' checks: the C++ core refuses it.
+    change = {"controller": "bbr", "parameters": {"x": 1.0}}
+    flow = Flow.model_construct(**{**scenario.flows[0].__dict__, **change})
+    change = {"name": "broken", "flows": (*scenario.flows, flow)}
+    broken = Scenario.model_construct(**{**scenario.__dict__, **change})
+    jobs = [
+        EvaluationJob(policy, None, entry, "native", 0)
+        for policy, entry in (("bbr", scenario), ("cubic", scenario), ("cubic", broken))
+    ]
+    outcome = run_jobs(jobs, tmp_path, 1)
+    (failure,) = outcome.failures
+    assert "policy cubic, scenario broken, engine native, seed 0" in failure
+    runs = pd.DataFrame(list(outcome.finished.values()))
+    document = summarize(runs, ["bbr", "cubic"], [scenario, broken], 1)
+    assert {(cell["policy"], cell["scenario"]) for cell in document["missing"]} == {
+        ("bbr", "broken"),
+        ("cubic", "broken"),
+    }
+    assert document["differences"] == []
+    for entry in document["policies"]:
+        assert entry["iqm_reward"] is None and entry["mean"] is None
+        assert entry["level_share"] is None
+        there, missing = entry["scenarios"]
+        assert there["reward"] is not None and there["seeds"] == 1
+        assert missing["reward"] is None and missing["seeds"] == 0
+
+
+def test_failed_runs_are_named_the_rest_is_kept_and_resume_mends(
+    here: Main, suite: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/series").write_text("")  # so that seed 0 cannot keep its time series
+    arguments = ("evaluate", "--policy", "bbr", "cubic", "--suite", suite, "--seeds", "2")
+    arguments = (*arguments, "--jobs", "1", "--out", "out", "--resume")
+    status, output, errors = here(*arguments)
+    assert status == 1 and "Traceback" not in errors
+    assert errors.count("failed: policy ") == 4
+    assert "bbr: no aggregate, because runs are missing: ebcc-flows-3 seed 0" in errors
+    assert "–" in output and len(read_finished(tmp_path / "out")) == 4
+    assert json.loads((tmp_path / "out/evaluation.json").read_text())["missing"]
+    (tmp_path / "out/series").unlink()
+    status, output, errors = here(*arguments, "--format", "json")
+    assert status == 0, errors
+    assert json.loads(output)["missing"] == []
+    assert len(read_finished(tmp_path / "out")) == 8
+
+
+def test_the_key_of_an_episode_is_all_that_its_result_depends_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scenario = load_scenario("ebcc-single")
+    job = EvaluationJob("bbr", None, scenario, "native", 0)
+    shorter = scenario.model_copy(update={"duration_s": 3.0})
+    changes: list[dict[str, Any]] = [
+        {},
+        {"policy": "cubic"},
+        {"fingerprint": "0123"},
+        {"scenario": shorter},
+        {"engine": "ns3"},
+        {"seed": 1},
+        {"reward": Reward("power")},
+    ]
+    keys = [replace(job, **change).key for change in changes]
+    assert replace(job, series_file=Path("kept.parquet"), trust_zip=True).key == job.key
+    monkeypatch.setattr(_core, "commit", "0123abcd")
+    keys.append(replace(job).key)
+    assert len(set(keys)) == len(keys) == 8
+
+
+def test_without_time_series_there_is_no_folder_of_them(suite: Path, tmp_path: Path) -> None:
+    names = {}
+    for keep in (True, False):
+        folder = tmp_path / f"keep-{keep}"
+        evaluate(["cubic"], suite, 1, folder, keep_series=keep)
+        names[keep] = {path.name for path in folder.iterdir()}
+    assert names[True] - names[False] == {"series"}
+
+
+def test_the_document_names_the_distributions_of_a_suite(suite: Path, tmp_path: Path) -> None:
+    drawn = tmp_path / "drawn.yaml"
+    own = load_distribution("single").model_copy(update={"duration_s": 1.0, "name": "own"})
+    drawn.write_text(yaml.safe_dump(own.model_dump(mode="json", exclude_none=True)))
+    for entries, expected in ((drawn, ["own"]), (suite, [])):
+        evaluation = evaluate(["cubic"], entries, 1, tmp_path / entries.stem, keep_series=False)
+        assert evaluation is not None and evaluation.document is not None
+        assert evaluation.document["distributions"] == expected
+
+
+def test_a_policy_that_is_evaluated_here_earns_the_reward_that_is_asked_for(
+    suite: Path, tmp_path: Path
+) -> None:
+    policy, power = find_policy("cubic"), Reward("power")
+    evaluate_here(policy, str(suite), 1, tmp_path / "out", reward=power, threads=1, command="c")
+    frame = pd.read_parquet(tmp_path / "out/results.parquet")
+    scenario = load_scenario("ebcc-flows-3").model_copy(update={"duration_s": 2.0})
+    expected = play(policy, scenario, reward=power).metrics["reward"]
+    assert frame["reward"][0] == expected != play(policy, scenario).metrics["reward"]
+    document = json.loads((tmp_path / "out/evaluation.json").read_text())
+    assert document["reward"]["name"] == "power" and document["seeds"] == [0]
+
+
+def test_two_scenarios_of_one_name_are_refused() -> None:
+    scenario = load_scenario("ebcc-single")
+    with pytest.raises(ScenarioError, match="two of the scenarios have the name 'ebcc-single'"):
+        make_jobs(["bbr"], [scenario, scenario.model_copy(update={"duration_s": 2.0})], 1)
+
+
+def test_a_difference_has_the_intervals_of_the_bootstrap() -> None:
+    random = np.random.default_rng(1)
+    scores = random.normal(size=(2, 3, 5)) + [[[0.3]], [[0.0]]]
+    names = ["ebcc-single", "ebcc-flows-3", "ebcc-flows-5"]
+    rewards = {name: rows.tolist() for name, rows in zip(("bbr", "cubic"), scores, strict=True)}
+    scenarios = [load_scenario(name) for name in names]
+    (found,) = summarize(runs_of(rewards, names), list(rewards), scenarios, 5)["differences"]
+    first, second = (list(rewards).index(found[side]) for side in "ab")
+    bootstrap = Bootstrap(scores)
+    difference = bootstrap.difference(first, second)
+    probability = bootstrap.probability_of_improvement(first, second)
+    assert found == {
+        "a": found["a"],
+        "b": found["b"],
+        "iqm_difference": difference.value,
+        "low": difference.low,
+        "high": difference.high,
+        "probability_of_improvement": probability.value,
+        "probability_low": probability.low,
+        "probability_high": probability.high,
+    }
+    assert probability.low is not None and probability.high is not None
+    assert probability.low < probability.value < probability.high
+
+
+def test_aggregates_and_who_is_level() -> None:
+    names = ["ebcc-flows-3", "ebcc-single", "high-latency"]
+    scenarios = [load_scenario(name) for name in names]
+    rewards = {
+        "bbr": [[0.9, 1.1], [-1.0, -1.0], [0.5, 0.5]],
+        "cubic": [[0.5, 0.5], [-2.0, -2.0], [1.0, 1.0]],
+        "ebcc:gamma=60": [[0.99, 0.995], [-1.009, -1.009], [0.98, 0.98]],
+        "torn": [[1.0, 1.0], [1.0, np.nan], [1.0, 1.0]],
+    }
+    document = summarize(runs_of(rewards, names), list(rewards), scenarios, 2)
+    entries = {entry["policy"]: entry for entry in document["policies"]}
+    assert entries["bbr"]["iqm_reward"] == pytest.approx((0.5 + 0.5 + 0.9 - 1.0) / 4)
+    assert entries["bbr"]["level_share"] == pytest.approx(2 / 3)
+    assert entries["cubic"]["level_share"] == pytest.approx(1 / 3)
+    # Within 1% in the first two, also where rewards are negative; 2% short in the last.
+    assert entries["ebcc:gamma=60"]["level_share"] == pytest.approx(2 / 3)
+    assert entries["bbr"]["scenarios"][0]["reward_std"] == pytest.approx(np.sqrt(0.02))
+    assert entries["bbr"]["mean"]["reward"] == pytest.approx(0.5 / 3)
+    assert document["policies"][-1]["policy"] == "torn" and entries["torn"]["iqm_reward"] is None
+    assert document["missing"] == [{"policy": "torn", "scenario": "ebcc-single", "seed": 1}]
+    assert len(document["differences"]) == 3
+    # Torn counts as learned, but has no aggregate: the best two are shown.
+    shown = notable_differences(document)
+    assert [(entry["a"], entry["b"]) for entry in shown] == [
+        (document["policies"][0]["policy"], document["policies"][1]["policy"])
+    ]
+    without = summarize(runs_of({"random": rewards["bbr"]}, names), ["random"], scenarios, 2)
+    assert without["policies"][0]["level_share"] is None
+
+
+def test_the_best_learned_is_compared_with_the_best_baseline_and_the_best_static() -> None:
+    names = ["ebcc-single"]
+    rewards = {
+        "bbr": [[0.1, 0.1]],
+        "cubic": [[0.9, 0.9]],
+        "ebcc:gamma=60": [[0.5, 0.5]],
+        "mine.json": [[0.6, 0.6]],
+        "worse.json": [[0.2, 0.2]],
+    }
+    document = summarize(runs_of(rewards, names), list(rewards), [load_scenario(names[0])], 2)
+    assert [(entry["a"], entry["b"]) for entry in notable_differences(document)] == [
+        ("cubic", "mine.json"),
+        ("mine.json", "ebcc:gamma=60"),
+    ]
+
+
+def test_the_baselines_are_the_catalogue_but_for_what_something_else_steers() -> None:
+    own = {name for name in controllers.names() if controllers.find(name).plugin is None}
+    assert own == {*BASELINES, *STEERED}
+    assert {kind_of(name) for name in BASELINES} == {"baseline"}
+    assert {kind_of(name) for name in (*STEERED, "cubic:beta=0.5")} == {"static"}
+
+
+def test_random_draws_depend_on_the_seed_alone() -> None:
+    scenario = load_scenario("ebcc-flows-3").model_copy(update={"duration_s": 2.0})
+    first, other = make_jobs(["random"], [scenario], 2)
+    rewards = [job.run()["reward"] for job in (first, other, first)]
+    assert rewards[0] == rewards[2] != rewards[1]
+
+
+def test_two_time_series_never_share_a_file(tmp_path: Path) -> None:
+    scenario = load_scenario("ebcc-single")
+    policies = ["ebcc:gain_cycle=1/1", "ebcc:gain_cycle=1/0.5"]
+    jobs = make_jobs(policies, [scenario], 2, series_in=tmp_path)
+    assert [job.series_file is not None for job in jobs] == [True, False] * 2
+    assert len({job.series_file for job in jobs}) == 3
+    # Names that no scenario's checks let through.
+    names = [Scenario.model_construct(**{**scenario.__dict__, "name": n}) for n in ("a/b", "a-b")]
+    with pytest.raises(ScenarioError, match="a/b and bbr in a-b.*give one of them another name"):
+        make_jobs(["bbr"], names, 1, series_in=tmp_path)
+
+
+@pytest.mark.ns3
+def test_ns3_gives_the_same_metrics(tmp_path: Path, suite: Path) -> None:
+    native, ns3 = (
+        evaluate(["ebcc"], suite, 1, tmp_path / engine, engine=engine).runs
+        for engine in ("native", "ns3")
+    )
+    assert list(ns3["engine"]) == ["ns3", "ns3"]
+    for metric in METRICS:
+        assert list(ns3[metric]) == pytest.approx(list(native[metric]), rel=1e-9), metric
+
+
+@pytest.fixture
+def learned(tmp_path: Path) -> Path:
+    """A policy that nobody trained, as training publishes it."""
+    pytest.importorskip("torch")
+    import torch
+
+    from quicgym.agents.policies.hand_coded import Decisions
+    from quicgym.agents.policies.learned import LearnedPolicy, action_count, save_policy
+    from quicgym.agents.policies.networks import Actor, Architecture
+
+    torch.manual_seed(0)
+    architecture, decisions = Architecture(), Decisions()
+    actor = Actor(architecture, "tuning", decisions.history_length, action_count("tuning"))
+    path = tmp_path / "mine.json"
+    save_policy(path, LearnedPolicy("mine", decisions, actor), architecture, {"seed": 0})
+    return path
+
+
+def _session(leader: int) -> set[int]:
+    """The processes of a session that are running."""
+    found = set()
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            state, _, _, session = status.read_text().rpartition(")")[2].split()[:4]
+            if int(session) == leader and state != "Z":
+                found.add(int(status.parent.name))
+    return found
+
+
+def _wait_until(condition: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + 120
+    while not condition():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.05)
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
+def test_workers_end_with_a_command_that_was_killed(tmp_path: Path) -> None:
+    arguments = ("--policy", "baselines", "--suite", "heldout", "--seeds", "9", "--jobs", "2")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "quicgym.cli", "evaluate", *arguments, "--out", "out"],
+        cwd=tmp_path,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    runs = tmp_path / "out/runs.jsonl"
+    _wait_until(lambda: runs.exists() and runs.stat().st_size > 0, "no run was finished")
+    assert len(_session(process.pid)) > 2  # the command and its workers
+    process.kill()
+    process.wait()
+    _wait_until(lambda: not _session(process.pid), "workers go on without the command")
+
+
+def test_a_full_disk_is_named_and_what_is_finished_kept(suite: Path, tmp_path: Path) -> None:
+    limit = 1_500
+
+    def small_files() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+    command = [sys.executable, "-m", "quicgym.cli", "evaluate", "--policy", "cubic"]
+    command += ["--suite", str(suite), "--seeds", "4", "--out", "out"]
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, preexec_fn=small_files
+    )
+    assert done.returncode == 1, done.stderr
+    assert "File too large; make room" in done.stderr and "--resume" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (tmp_path / "out/evaluation.json").exists()
+    again = subprocess.run(
+        [*command, "--resume"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert again.returncode == 0, again.stderr
+    assert len(read_finished(tmp_path / "out")) == 8
+
+
+def test_a_folder_with_a_training_is_left_alone(here: Main, suite: Path, tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run/run.json").write_text("{}")
+    status, _, errors = here(
+        "evaluate", "--policy", "cubic", "--suite", suite, "--seeds", "1", "--out", "run"
+    )
+    assert status == 2 and "holds a run of `quicgym train`" in errors
+    assert [path.name for path in (tmp_path / "run").iterdir()] == ["run.json"]
+
+
+def test_tables_are_as_wide_as_their_numbers_on_any_terminal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    assert wide_console().width == 160
+    monkeypatch.setenv("COLUMNS", "300")
+    assert wide_console().width == 300
+
+
+@pytest.mark.train
+@needs_train
+def test_a_learned_policy_s_weights_are_part_of_the_key(learned: Path) -> None:
+    scenario = load_scenario("ebcc-flows-3").model_copy(update={"duration_s": 2.0})
+    (job,) = make_jobs([str(learned)], [scenario], 1)
+    assert job.run()["reward"] == play(find_policy(str(learned)), scenario).metrics["reward"]
+    import torch
+
+    from quicgym.agents.policies.learned import save_policy
+    from quicgym.agents.policies.networks import Architecture
+
+    assert replace(job, fingerprint=None).key != job.key
+    policy = find_policy(str(learned))
+    with torch.no_grad():
+        next(policy.actor.parameters()).add_(0.1)
+    save_policy(learned, policy, Architecture(), {"seed": 0})
+    (changed,) = make_jobs([str(learned)], [scenario], 1)
+    assert changed.key != job.key
+
+
+@pytest.mark.train
+@needs_train
+def test_a_policy_whose_files_change_during_the_evaluation_is_refused(learned: Path) -> None:
+    from quicgym.agents.policies.learned import save_policy
+    from quicgym.agents.policies.networks import Architecture
+
+    scenario = load_scenario("ebcc-single").model_copy(update={"duration_s": 2.0})
+    (job,) = make_jobs([str(learned)], [scenario], 1)
+    save_policy(learned, find_policy(str(learned)), Architecture(), {"seed": 1})
+    with pytest.raises(ScenarioError, match="mine.json: its files changed during the evaluation"):
+        job.run()
+
+
+@pytest.mark.train
+@needs_train
+def test_learned_policies_and_zips_on_the_command_line(
+    here: Main, learned: Path, suite: Path, tmp_path: Path
+) -> None:
+    from stable_baselines3 import PPO
+
+    from quicgym.envs.sb3 import make_sb3
+
+    PPO("MlpPolicy", make_sb3("quicgym/Tuning-v0", 1), device="cpu").save(tmp_path / "ppo.zip")
+    arguments = ("evaluate", "--policy", "mine.json", "ppo.zip", "cubic", "--suite", suite)
+    with pytest.warns(UserWarning, match="runs code that is in the file"):
+        status, output, errors = here(*arguments, "--trust-zip", "--seeds", "1", "--jobs", "1")
+    assert status == 0, errors
+    assert "UserWarning" not in errors  # the worker does not say it again
+    document = json.loads((tmp_path / "results/evaluation/evaluation.json").read_text())
+    assert {entry["policy"]: entry["kind"] for entry in document["policies"]} == {
+        "mine.json": "learned",
+        "ppo.zip": "learned",
+        "cubic": "baseline",
+    }
+    assert sum(" − " in line for line in output.splitlines()) == 1
+
+
+def test_without_the_extra_the_message_says_how_to_get_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    monkeypatch.delitem(sys.modules, "quicgym.agents.policies.learned", raising=False)
+    with pytest.raises(MissingExtraError, match=r"learned policies need .*quicgym\[train\]"):
+        find_policy("mine.json")

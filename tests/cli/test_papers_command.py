@@ -1,0 +1,203 @@
+"""`quicgym papers`: tables, figures, claims and the report, run as a user runs them."""
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+from conftest import Command
+from helpers.papers import SMALL
+from plotly.offline import get_plotlyjs
+
+from quicgym.benchmarks.papers.model import load_paper, paper_names
+from quicgym.benchmarks.papers.needs import check_names, needs
+from quicgym.benchmarks.papers.run import engine_of
+from quicgym.benchmarks.run_time import Estimate, in_words
+from quicgym.benchmarks.simulations import Job
+from quicgym.envs import load_scenario
+
+
+def written(folder: Path, **changes: object) -> Path:
+    path = folder / "small.yaml"
+    path.write_text(yaml.safe_dump({**SMALL, **changes}, sort_keys=False))
+    return path
+
+
+def test_json_holds_claims_and_tables(quicgym: Command, tmp_path: Path) -> None:
+    done = quicgym(
+        "papers", "--paper", written(tmp_path), "--seeds", "3", "--format", "json", "--out", "here"
+    )
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert document["command"].startswith("quicgym papers --paper")
+    assert document["seeds"] == [0, 1, 2]
+    true, false = document["claims"]
+    assert (true["id"], true["paper"], true["verdict"]) == ("true", "small", "holds")
+    assert true["source"] == "abstract; Table 1"
+    assert (false["verdict"], false["printed"]) == ("fails", {"rate": 1.5})
+    (comparison,) = true["measured"]
+    assert comparison["quantity"]["algorithm"] == "bbr"
+    assert comparison["quantity"]["mean"] < comparison["against"]["mean"]
+    assert comparison["quantity"]["seeds"] == 3
+    cells = document["tables"]
+    assert len(cells) == 2 * 2 * 2
+    first = cells[0]
+    assert {key: first[key] for key in ("paper", "table", "row", "algorithm", "metric")} == {
+        "paper": "small",
+        "table": "1",
+        "row": "one",
+        "algorithm": "newreno",
+        "metric": "receive_rate_mbps",
+    }
+    assert first["printed"] == 7.0
+    assert first["ratio"] == pytest.approx(first["measured_mean"] / 7)
+    assert (first["seeds"], first["engine"]) == (3, "native")
+    assert cells[1]["printed"] is None
+    folder = tmp_path / "here"
+    assert json.loads((folder / "papers.json").read_text())["claims"] == document["claims"]
+    assert len(pd.read_parquet(folder / "tables.parquet")) == len(cells)
+    assert list(pd.read_parquet(folder / "claims.parquet")["outcome"]) == ["yes", "no"]
+    assert {path.name for path in (folder / "figures").iterdir()} == {
+        "small-figure-1-window.png",
+        "small-figure-2-rates.png",
+    }
+
+
+def test_the_table_shows_ratio_and_verdicts_and_says_how_long_it_takes(
+    quicgym: Command, tmp_path: Path
+) -> None:
+    done = quicgym("papers", "--paper", written(tmp_path), "--seeds", "2")
+    assert done.returncode == 0, done.stderr
+    for text in ("Table 1: Rates", "ratio", "7.0", "holds  true:", "does not hold  false:"):
+        assert text in done.stdout
+    assert "small: 1 holds, 0 holds in part, 1 does not hold" in done.stdout
+    assert "native engine: 8 to run of 8, about" in done.stderr
+    again = quicgym("papers", "--paper", written(tmp_path), "--seeds", "2", "--resume")
+    assert "native engine: 0 to run of 8" in again.stderr
+    assert again.stdout == done.stdout
+
+
+def test_html_is_one_file_whose_plots_a_browser_draws(quicgym: Command, tmp_path: Path) -> None:
+    arguments = ("--paper", written(tmp_path), "--seeds", "2", "--format", "html", "--out", "here")
+    done = quicgym("papers", *arguments)
+    assert done.returncode == 0, done.stderr
+    page = tmp_path / "here/papers.html"
+    text = page.read_text()
+    without_plotly = text.replace(get_plotlyjs(), "")
+    assert len(without_plotly) < len(text)
+    for outside in ("src=", "@import", "url("):
+        assert outside not in without_plotly
+    assert "does not hold" in text and "Table 1: Rates" in text
+    browser = next(
+        filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+    )
+    if browser is None:
+        pytest.skip("no Chromium; install it (Debian: apt install chromium)")
+    drawn = subprocess.run(
+        [
+            browser,
+            *("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run"),
+            *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+            f"--user-data-dir={tmp_path / 'profile'}",
+            "--virtual-time-budget=20000",
+            "--dump-dom",
+            page.as_uri(),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "HOME": str(tmp_path)},
+    )
+    assert drawn.stdout.count('class="main-svg"') >= 2, drawn.stderr
+    assert 'class="js-line"' in drawn.stdout  # the window's curve
+    assert 'class="point"' in drawn.stdout  # the bars
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"algorithms": {"bbbr": "BBR"}}, ["'bbbr'", "did you mean bbr?"]),
+        (
+            {"tables": [{**SMALL["tables"][0], "metrics": {"a": "speed", "b": "jain"}}]},  # type: ignore[index]
+            ["tables.0.metrics.a = 'speed'", "no metric is named 'speed'", "goodput_mbps"],
+        ),
+        (
+            {"tables": [{**SMALL["tables"][0], "metrics": {"a": "jain@1", "b": "jain"}}]},  # type: ignore[index]
+            ["no metric is named 'jain'"],
+        ),
+        (
+            {"tables": [{**SMALL["tables"][0], "metrics": {"a": "jain", "b": "goodput_mbps@7"}}]},  # type: ignore[index]
+            ["no flow is named '7'", "flow-1"],
+        ),
+        (
+            {"claims": [{**SMALL["claims"][0], "tables": "9"}]},  # type: ignore[index]
+            ["claim true", "no table '9'", "there are: 1"],
+        ),
+        (
+            {"claims": [{**SMALL["claims"][0], "checks": [{"metric": "loss_percent"}]}]},  # type: ignore[index]
+            ["claims.0.checks.0.of: is missing"],
+        ),
+        (
+            {"claims": [SMALL["claims"][0], SMALL["claims"][0]]},  # type: ignore[index]
+            ["two claims have the id 'true'"],
+        ),
+        (
+            {"figures": [{**SMALL["figures"][0], "over_time": "windows"}]},  # type: ignore[index]
+            ["figures.0.over_time", "'windows'", "did you mean window?"],
+        ),
+        ({"extra": 1}, ["small.yaml: extra"]),
+    ],
+)
+def test_a_wrong_paper_file_is_named_with_its_field(
+    quicgym: Command, tmp_path: Path, changes: dict[str, object], expected: list[str]
+) -> None:
+    done = quicgym("papers", "--paper", written(tmp_path, **changes))
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    for text in expected:
+        assert text in done.stderr
+    assert not (tmp_path / "results").exists()
+
+
+def test_an_unknown_paper_is_answered_with_the_known_ones(quicgym: Command) -> None:
+    done = quicgym("papers", "--paper", "ebc")
+    assert done.returncode == 2
+    assert "'ebc'" in done.stderr and "ebcc" in done.stderr
+
+
+@pytest.mark.parametrize("name", paper_names())
+def test_the_papers_that_come_with_quicgym_ask_for_what_there_is(name: str) -> None:
+    paper = load_paper(name)
+    scenarios = {scenario: load_scenario(scenario) for scenario, _ in needs(paper)}
+    check_names(name, paper, scenarios)
+    assert {engine_of(scenario) for scenario in scenarios.values()} <= {"native", "ns3"}
+
+
+def test_there_are_enough_claims_and_every_algorithm_is_in_a_table() -> None:
+    papers = [load_paper(name) for name in paper_names()]
+    assert sum(len(paper.claims) for paper in papers) >= 25
+    for paper in papers:
+        columns = {name for table in paper.tables for name in table.algorithms or paper.algorithms}
+        assert columns >= set(paper.algorithms)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0.2, "1 s"), (89, "89 s"), (90, "2 min"), (5399, "90 min"), (5400, "1.5 h"), (9000, "2.5 h")],
+)
+def test_run_times_are_said_as_people_say_them(seconds: float, words: str) -> None:
+    assert in_words(seconds) == words
+
+
+def test_a_run_is_expected_to_fill_its_link() -> None:
+    estimate = Estimate()
+    estimate.__dict__["_native_s_per_packet"] = 1e-6  # in place of what this machine takes
+    scenario = load_scenario("ebcc-single")  # 15 Mbps for 20 s in datagrams of 1400 bytes
+    packets = 15e6 / 8 / 1400 * 20
+    for engine, multiple in (("native", 1), ("ns3", 130)):
+        seconds = estimate.cpu_s(Job(scenario, "bbr", engine, 0))  # type: ignore[arg-type]
+        assert seconds == pytest.approx(multiple * packets * 1e-6)

@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from conftest import Command
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from quicgym import Scenario, Simulation, controllers, load_scenario
+from quicgym.benchmarks.parity import compare, first_difference
+from quicgym.envs.scenarios.model import EngineName
+from quicgym.envs.simulation.simulation import DELIVERY_DTYPE, ns3_version
+
+
+def deliveries(*rows: tuple[int, int, int]) -> np.ndarray:
+    return np.array(list(rows), DELIVERY_DTYPE)
+
+
+def test_the_first_difference_is_named() -> None:
+    ours = deliveries((0, 1, 100), (1, 1, 100), (0, 2, 200))
+    assert first_difference(ours, ours.copy()) is None
+    assert first_difference(ours, deliveries((0, 1, 100), (1, 1, 101), (0, 3, 200))) == (
+        "delivery 1: native flow 1 packet 1 at 100 ns, ns-3 flow 1 packet 1 at 101 ns"
+    )
+    assert first_difference(ours, ours[:2]) == (
+        "delivery 2: native flow 0 packet 2 at 200 ns, ns-3 has no more"
+    )
+
+
+@pytest.mark.ns3
+def test_all_controllers_with_1_3_and_5_flows(quicgym: Command) -> None:
+    done = quicgym("parity")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "12 of 12 equal" in done.stdout
+
+
+@pytest.mark.ns3
+@pytest.mark.parametrize("scenario", ["ebcc-single", "ebcc-flows-3"])
+@pytest.mark.parametrize(
+    "controller",
+    [
+        *("vegas", "bbr-smooth", "bbr-extended", "bbr-combined"),
+        *("ibcca", "newreno+", "cubic+", "ibcca-cubic", "switching", "guided"),
+    ],
+)
+def test_controllers_beside_the_four_of_the_command(scenario: str, controller: str) -> None:
+    comparison = compare(load_scenario(scenario), controller)
+    assert comparison.deliveries > 20_000
+    assert comparison.difference is None
+
+
+@pytest.mark.ns3
+def test_a_blocked_sender() -> None:
+    description = load_scenario("ebcc-flows-3").model_dump(exclude_none=True)
+    application = {"kind": "on-off", "rate_mbps": 20.0, "on_s": 1.0, "off_s": 1.0}
+    flow = description["flows"][0] | {"application": application, "send_buffer_bytes": 50_000}
+    description["flows"] = [flow]
+    comparison = compare(Scenario.model_validate(description), "ibcca")
+    assert comparison.difference is None
+
+
+@pytest.mark.ns3
+def test_a_controller_that_is_switched_every_100_ms() -> None:
+    def deliveries(engine: EngineName) -> np.ndarray:
+        with Simulation(
+            "ebcc-flows-3", engine, 1, "switching", trace_interval_ms=None, record_deliveries=True
+        ) as simulation:
+            for tenth in range(1, 200):
+                simulation.run_until(tenth / 10)
+                for index, flow in enumerate(simulation.flows):
+                    members = len(controllers.switching_members())
+                    flow.set_parameters(active=7 * (tenth + index) % members)
+            simulation.run()
+            return simulation.deliveries()
+
+    native = deliveries("native")
+    assert len(native) > 20_000
+    assert first_difference(native, deliveries("ns3")) is None
+
+
+@pytest.mark.ns3
+def test_a_sender_that_switches_by_itself() -> None:
+    description = load_scenario("ebcc-single").model_dump(exclude_none=True)
+    bursts = {
+        **{"kind": "bursts", "rate_mbps": 10.0, "burst_rate_mbps": 20.0},
+        **{"burst_duration_s": 1.0, "burst_period_s": 5.0, "burst_count": 3},
+    }
+    description["flows"] = [description["flows"][0] | {"application": bursts}]
+    scenario = Scenario.model_validate(description)
+    assert compare(scenario, "ibcca-cubic").difference is None
+
+
+@pytest.mark.ns3
+def test_a_scenario_that_one_engine_cannot_run_is_refused(quicgym: Command, tmp_path: Path) -> None:
+    data = load_scenario("ebcc-single").model_dump(exclude_none=True)
+    data["bottleneck"]["queue"]["discipline"] = "codel"
+    path = tmp_path / "codel.yaml"
+    path.write_text(yaml.safe_dump(data))
+    done = quicgym("parity", "--scenario", path)
+    assert done.returncode == 2
+    assert "codel" in done.stderr and "use the engine ns3" in done.stderr
+
+
+def test_bad_input(quicgym: Command) -> None:
+    done = quicgym("parity", "--scenario", "nonsense", "--controller", "bbr")
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    if ns3_version() is None:
+        assert "pip install ns3" in done.stderr
+    else:
+        assert "unknown scenario 'nonsense'" in done.stderr
+
+
+# Round numbers are drawn often: equal delays and rates make much happen in the same nanosecond.
+rates = st.sampled_from([5.0, 10.0, 20.0]) | st.floats(0.5, 50)
+delays = st.sampled_from([0.0, 1.0, 10.0]) | st.floats(0, 50)
+losses = st.none() | st.one_of(
+    st.fixed_dictionaries({"kind": st.just("bernoulli"), "probability": st.floats(0, 0.05)}),
+    st.fixed_dictionaries(
+        {
+            "kind": st.just("gilbert-elliott"),
+            "good_to_bad": st.floats(0, 0.1),
+            "bad_to_good": st.floats(0, 1),
+            "loss_in_bad": st.floats(0, 1),
+        }
+    ),
+)
+schedules = st.lists(st.tuples(st.floats(0.1, 2), rates), max_size=3).map(
+    lambda steps: [
+        {"at_s": at, "rate_mbps": rate}
+        for at, rate in sorted({at: rate for at, rate in steps}.items())
+    ]
+)
+queues = st.one_of(
+    st.fixed_dictionaries({"limit": st.integers(1, 200)}),
+    st.fixed_dictionaries({"limit": st.integers(1502, 300_000), "unit": st.just("bytes")}),
+)
+links = st.fixed_dictionaries(
+    {
+        "rate_mbps": rates,
+        "delay_ms": delays,
+        "queue": queues,
+        "loss": losses,
+        "rate_schedule": schedules,
+    }
+)
+applications = st.one_of(
+    st.just({"kind": "bulk"}),
+    st.fixed_dictionaries({"kind": st.just("transfer"), "size_bytes": st.integers(1, 2_000_000)}),
+    st.fixed_dictionaries({"kind": st.just("constant-rate"), "rate_mbps": st.floats(0.1, 20)}),
+)
+flows = st.fixed_dictionaries(
+    {
+        "controller": st.sampled_from([entry.name for entry in controllers.catalogue()]),
+        "send_buffer_bytes": st.sampled_from([10_000, 2**20]),
+        "start_s": st.sampled_from([0.0, 0.5]) | st.floats(0, 0.5),
+        "start_jitter_ms": st.just(0.0) | st.floats(0, 50),
+        "extra_delay_ms": st.sampled_from([0.0, 1.0, 13.7]),
+        "application": applications,
+    }
+)
+wired = st.fixed_dictionaries(
+    {
+        "name": st.just("random"),
+        "duration_s": st.just(2.0),
+        "bottleneck": links,
+        "reverse": st.none() | links,
+        "access": st.fixed_dictionaries({"rate_mbps": rates, "delay_ms": delays}),
+        "flows": st.lists(flows, min_size=1, max_size=5),
+        "max_datagram_bytes": st.integers(1200, 1472),
+    }
+)
+
+
+@pytest.mark.ns3
+@settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.too_slow])
+@given(description=wired, seed=st.integers(0, 2**32))
+def test_random_wired_scenarios(description: dict[str, object], seed: int) -> None:
+    comparison = compare(Scenario.model_validate(description), None, seed)
+    assert comparison.difference is None

@@ -1,0 +1,597 @@
+"""`quicgym search`, as a user runs it. Ray's start takes seconds: one run serves many tests."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import json
+import math
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from conftest import Command
+from helpers.training import NEEDS_TRAIN, write_config
+
+from quicgym.agents.training.configuration import ConfigError, load_training
+from quicgym.agents.tuning.search_config import MUTABLE, load_search, search_names
+from quicgym.envs import ScenarioError, load_suite
+
+NEEDS_RAY = [
+    *NEEDS_TRAIN,
+    pytest.mark.skipif(
+        not all(map(importlib.util.find_spec, ("ray", "optuna", "tensorboard"))),
+        reason="Ray, Optuna or TensorBoard is missing; `make setup EXTRAS=dev,ns3,train` has them",
+    ),
+]
+ASHA: dict[str, Any] = {
+    "name": "mine",
+    "training": "./tiny.yaml",
+    "scheduler": "asha",
+    "hyperparameters": {
+        # The last one makes losses that are no numbers.
+        "hyperparameters.learning_rate": {"values": ["linear_1e-3", 0.003, 1e20]},
+        "hyperparameters.gamma": {"minimum": 0.9, "maximum": 0.99},
+        "network.hidden_sizes": {"values": [[16], [8, 8]]},
+    },
+    "samples": 5,
+    "seed": 9,
+    "grace_steps": 160,
+    "reduction_factor": 2,
+}
+PBT: dict[str, Any] = {
+    "name": "mine",
+    "training": "./tiny.yaml",
+    "changes": {"steps": 800},
+    "scheduler": "pbt",
+    "hyperparameters": {
+        "hyperparameters.learning_rate": {"minimum": 1e-4, "maximum": 1e-2, "scale": "log"},
+        "hyperparameters.n_epochs": {"minimum": 1, "maximum": 4, "scale": "whole"},
+        "hyperparameters.clip_range": {"values": [0.1, 0.2, 0.3]},
+    },
+    "samples": 3,
+    "perturbation_steps": 160,
+}
+
+
+def write_search(folder: Path, search: dict[str, Any]) -> Path:
+    write_config(folder)
+    path = folder / "mine.yaml"
+    path.write_text(yaml.safe_dump(search, sort_keys=False))
+    return path
+
+
+def run(folder: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "quicgym.cli", "search", *map(str, arguments)],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return write_search(tmp_path, ASHA)
+
+
+# One start of Ray
+
+
+@pytest.mark.parametrize("_", [pytest.param(None, marks=NEEDS_RAY)])
+def test_asha_ends_bad_trials_early_and_keeps_the_best(file: Path, tmp_path: Path, _: None) -> None:
+    done = run(tmp_path, file, "--jobs", "1", "--out", "out")
+    assert done.returncode == 1, done.stderr  # a trial failed
+    assert "Traceback" not in done.stderr
+    check_table(tmp_path, done)
+    check_runs(tmp_path)
+    check_failure(tmp_path, done)
+    check_best(tmp_path, done)
+    check_tensorboard(tmp_path)
+    check_other_configuration(tmp_path)
+
+
+def check_table(folder: Path, process: subprocess.CompletedProcess[str]) -> None:
+    """Every trial is there, with what became of it."""
+    frame = pd.read_parquet(folder / "out/trials.parquet").set_index("trial")
+    assert sorted(frame.index) == [f"{number:05}" for number in range(5)]
+    assert set(frame["state"]) == {"finished", "stopped early", "failed"}
+    ranked = frame[frame["state"] != "failed"]
+    assert ranked["best_reward"].is_monotonic_decreasing
+    assert (ranked.loc[ranked["state"] == "finished", "step"] == 480).all()
+    assert ranked.loc[ranked["state"] == "stopped early", "step"].between(160, 479).all()
+    assert (ranked["best_step"] <= ranked["step"]).all()
+    for state in ("finished", "stopped early", "failed"):
+        assert process.stdout.count(state) == (frame["state"] == state).sum()
+
+
+def check_runs(folder: Path) -> None:
+    """What was drawn is what was run, and nothing was tried again."""
+    draws = load_search("./mine.yaml").config.draws()
+    for number, setting in enumerate(draws):
+        (start,) = (folder / f"out/trials/{number:05}").iterdir()  # none was tried again
+        config = json.loads((start / "run.json").read_text())["config"]
+        assert config["hyperparameters"]["gamma"] == setting["hyperparameters.gamma"]
+        assert (
+            config["hyperparameters"]["learning_rate"] == setting["hyperparameters.learning_rate"]
+        )
+        assert config["network"]["hidden_sizes"] == setting["network.hidden_sizes"]
+        assert config["environment"]["threads"] == 1
+
+
+def check_failure(folder: Path, process: subprocess.CompletedProcess[str]) -> None:
+    """Losses that are no numbers end their trial alone."""
+    frame = pd.read_parquet(folder / "out/trials.parquet")
+    failed = frame[frame["state"] == "failed"]
+    assert set(failed["hyperparameters.learning_rate"]) == {"1e+20"}
+    assert set(frame["hyperparameters.learning_rate"]) > {"1e+20"}
+    lines = [line for line in process.stderr.splitlines() if line.startswith("failed: ")]
+    assert len(lines) == len(failed)
+    assert "learning_rate=1e+20" in lines[0] and "Training stops" in lines[0]
+
+
+def check_best(folder: Path, process: subprocess.CompletedProcess[str]) -> None:
+    """The best policy is kept, and the printed command trains it again."""
+    from quicgym.agents.policies.learned import load_policy
+    from quicgym.agents.training.run import train
+
+    document = json.loads((folder / "out/search.json").read_text())
+    assert {"version", "commit", "command", "config"} <= set(document)
+    best = document["best"]
+    frame = pd.read_parquet(folder / "out/trials.parquet")
+    assert best["reward"] == frame["best_reward"][0] and best["trial"] == frame["trial"][0]
+    assert best["train"] in process.stdout
+    policy = load_policy(folder / "out/policy/policy.json")
+    assert policy.description.training["reward"] == best["reward"]
+    words = shlex.split(best["train"])
+    assert words[:2] == ["quicgym", "train"]
+    again = load_training(words[2], [*words[3:], "environment.threads=1"])
+    reward = train(again, folder / "again", "test")
+    if frame["state"][0] == "finished":
+        assert load_policy(folder / "again").description.sha256 == policy.description.sha256
+    assert reward >= best["reward"]
+
+
+def check_tensorboard(folder: Path) -> None:
+    """Each trial has a row of the table and a curve."""
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+    from tensorboard.plugins.hparams import plugin_data_pb2
+
+    frame = pd.read_parquet(folder / "out/trials.parquet")
+    runs = sorted((folder / "out/tensorboard").iterdir())
+    assert len(runs) == (frame["state"] != "failed").sum()
+    for place, row in zip(runs, frame.itertuples(), strict=False):
+        events = EventAccumulator(str(place)).Reload()
+        data = events.PluginTagToContent("hparams")["_hparams_/session_start_info"]
+        start = plugin_data_pb2.HParamsPluginData.FromString(data).session_start_info
+        gamma = frame.loc[row.Index, "hyperparameters.gamma"]
+        assert start.hparams["hyperparameters.gamma"].number_value == gamma
+        curve = events.Scalars("evaluation/reward")
+        assert [event.step for event in curve] == list(range(0, row.step + 1, 160))
+        assert max(event.value for event in curve) == pytest.approx(row.best_reward, rel=1e-6)
+
+
+def check_other_configuration(folder: Path) -> None:
+    """--resume is refused with another configuration."""
+    from quicgym.agents.tuning.search import Request, run_search
+
+    search = load_search("./mine.yaml", ["samples=6"])
+    with pytest.raises(ScenarioError, match="holds the search 'mine' with another configuration"):
+        run_search(Request(search, folder / "out", 1, True, None, "test"))
+    assert (folder / "out/trials.parquet").exists()
+
+
+# The other start of Ray
+
+
+@pytest.mark.parametrize("_", [pytest.param(None, marks=NEEDS_RAY)])
+def test_a_population_exploits_and_keeps_its_schedule(tmp_path: Path, _: None) -> None:
+    done = run(tmp_path, write_search(tmp_path, PBT), "--jobs", "1", "--out", "out")
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    check_population(tmp_path)
+    check_schedule(tmp_path, done)
+
+
+def check_population(folder: Path) -> None:
+    """All trials are finished, and some went on from others, with other hyperparameters."""
+    frame = pd.read_parquet(folder / "out/trials.parquet")
+    assert len(frame) == 3 and set(frame["state"]) == {"finished"}
+    assert (frame["step"] == 800).all()
+    assert frame["hyperparameters.n_epochs"].between(1, 4).all()
+
+    lineages = {}
+    for path in (folder / "out/ray/pbt").glob("*/checkpoint_*/progress.json"):
+        progress = json.loads(path.read_text())
+        if progress["step"] == 800:
+            lineages[path.parts[-3]] = progress["lineage"]
+    assert len(lineages) == 3
+    exploited = [lineage for lineage in lineages.values() if len(lineage) > 1]
+    assert exploited, "no trial has gone on from another"
+    for lineage in lineages.values():
+        steps = [entry["step"] for entry in lineage]
+        assert steps[0] == 0 and steps == sorted(steps)
+        assert all(step % 160 == 0 for step in steps)
+        for entry in lineage:
+            setting = entry["setting"]
+            assert 1e-4 <= setting["hyperparameters.learning_rate"] <= 1e-2
+            assert setting["hyperparameters.n_epochs"] in (1, 2, 3, 4)
+            assert setting["hyperparameters.clip_range"] in (0.1, 0.2, 0.3)
+    # A run whose first evaluation is a later one has begun with a checkpoint.
+    changes = [pair for lineage in exploited for pair in itertools.pairwise(lineage)]
+    assert any(old["trial"] != new["trial"] for old, new in changes)
+    for _old, new in changes:
+        starts = sorted((folder / f"out/trials/{new['trial']}").iterdir())
+        begins = [json.loads((start / "evaluations.jsonl").open().readline()) for start in starts]
+        assert new["step"] + 160 in [record["step"] for record in begins]
+
+
+def check_schedule(folder: Path, process: subprocess.CompletedProcess[str]) -> None:
+    """search.json says which hyperparameters the best policy was trained with."""
+    document = json.loads((folder / "out/search.json").read_text())
+    best = document["best"]
+    assert best["schedule"][0]["step"] == 0
+    assert best["schedule"][-1]["hyperparameters"] == best["hyperparameters"]
+    assert all(entry["step"] < max(best["step"], 1) for entry in best["schedule"])
+    assert best["train"] in process.stdout and "steps=800" in best["train"]
+
+
+# Without Ray
+
+
+class Stopped(Exception):
+    """What a kill is in a test."""
+
+
+@pytest.mark.parametrize("_", [pytest.param(None, marks=NEEDS_RAY)])
+def test_a_trial_that_begins_again_goes_on_from_its_checkpoint(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, _: None
+) -> None:
+    import ray.tune
+
+    from quicgym.agents.tuning import search_trial
+
+    search = load_search(str(file))
+    setting = search.config.draws()[0] | {"hyperparameters.learning_rate": 0.003}
+    config = {"setting": search_trial.encode(search.config, setting)}
+    reports: list[tuple[dict[str, Any], Path | None]] = []
+
+    def start(trials: Path, kill_at: int | None = None, begin: Path | None = None) -> None:
+        def report(metrics: dict[str, Any], checkpoint: Any = None) -> None:
+            kept = None
+            if checkpoint is not None:
+                kept = Path(checkpoint.to_directory(str(tmp_path / f"kept-{len(reports)}")))
+            reports.append((metrics, kept))
+            if metrics["step"] == kill_at:
+                raise Stopped
+
+        fake = SimpleNamespace(
+            get_context=lambda: SimpleNamespace(get_trial_id=lambda: "ff5acbdf"),
+            get_checkpoint=lambda: begin and ray.tune.Checkpoint.from_directory(str(begin)),
+            report=report,
+            Checkpoint=ray.tune.Checkpoint,
+        )
+        monkeypatch.setattr(search_trial, "tune", fake)
+        search_trial.run_trial(config, search, trials, tmp_path, "test")
+
+    start(tmp_path / "whole")
+    uninterrupted, policy = reports[-1]
+    assert [metrics["step"] for metrics, _ in reports] == [0, 160, 320, 480]
+    reports.clear()
+    with pytest.raises(Stopped):
+        start(tmp_path / "parts", kill_at=320)
+    start(tmp_path / "parts", begin=reports[-1][1])
+    assert [metrics["step"] for metrics, _ in reports] == [0, 160, 320, 480]
+    resumed, kept = reports[-1]
+    assert resumed == uninterrupted
+    assert policy is not None and kept is not None
+    for name in ("policy/policy.safetensors", "progress.json"):
+        assert (kept / name).read_bytes() == (policy / name).read_bytes()
+    assert len(json.loads((kept / "progress.json").read_text())["lineage"]) == 1
+
+    reports.clear()
+    config["setting"]["hyperparameters.learning_rate"] = 2  # 1e20
+    start(tmp_path / "broken")
+    assert reports[-1][0]["step"] == 0 and "Training stops" in reports[-1][0]["error"]
+
+
+@pytest.mark.parametrize("_", [pytest.param(None, marks=NEEDS_RAY)])
+def test_explored_settings_are_near_and_in_the_ranges(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, _: None
+) -> None:
+    from quicgym.agents.tuning.search_ray import Explore
+    from quicgym.agents.tuning.search_trial import decode
+
+    monkeypatch.chdir(tmp_path)
+    config = load_search(str(write_search(tmp_path, PBT))).config
+    explore = Explore(config)
+    before = {
+        "hyperparameters.learning_rate": 9e-3,
+        "hyperparameters.n_epochs": 2,
+        "hyperparameters.clip_range": 0,
+    }
+    after = [decode(config, explore({"setting": before})["setting"]) for _ in range(400)]
+    rates = np.array([setting["hyperparameters.learning_rate"] for setting in after])
+    assert ((rates >= 1e-4) & (rates <= 1e-2)).all()
+    assert 0.2 < (rates == 1e-2).mean() < 0.55  # 1.2 times, at the end of the range
+    assert 0.2 < (rates == 7.2e-3).mean() < 0.55
+    epochs = [setting["hyperparameters.n_epochs"] for setting in after]
+    assert set(epochs) == {1, 2, 3, 4} and all(type(number) is int for number in epochs)
+    assert epochs.count(1) + epochs.count(3) > 0.7 * 400
+    assert {setting["hyperparameters.clip_range"] for setting in after} == {0.1, 0.2, 0.3}
+    assert explore({"setting": before}) != Explore(config)({"setting": before})
+
+
+@pytest.mark.parametrize("_", [pytest.param(None, marks=NEEDS_RAY)])
+def test_after_a_kill_trials_are_compared_with_those_before(tmp_path: Path, _: None) -> None:
+    from quicgym.agents.tuning.search_ray import Asha
+
+    def scheduler() -> Asha:
+        return Asha(
+            tmp_path / "milestones.jsonl",
+            time_attr="step",
+            metric="reward",
+            mode="max",
+            max_t=400,
+            grace_period=100,
+            reduction_factor=2,
+        )
+
+    def report(asha: Asha, number: int, reward: float) -> str:
+        trial = SimpleNamespace(trial_id=f"x_{number:05}")
+        asha.on_trial_add(None, trial)
+        return asha.on_trial_result(None, trial, {"step": 100, "reward": reward})
+
+    first = scheduler()
+    assert report(first, 0, 0.9) == "CONTINUE"
+    assert report(first, 1, 0.1) == "STOP"
+    with (tmp_path / "milestones.jsonl").open("a") as file:
+        file.write('["x_00002", 10')  # torn
+    assert report(scheduler(), 3, 0.2) == "STOP"
+    (tmp_path / "milestones.jsonl").unlink()
+    assert report(scheduler(), 3, 0.2) == "CONTINUE"
+
+
+@pytest.mark.parametrize("_", [pytest.param(None, marks=NEEDS_RAY)])
+def test_ray_draws_whole_numbers_from_end_to_end(_: None) -> None:
+    from quicgym.agents.tuning import search_ray
+    from quicgym.agents.tuning.search_config import SearchedField
+
+    field = SearchedField(minimum=1, maximum=3, scale="whole")
+    np.random.seed(1)
+    assert {search_ray._domain(field).sample() for _ in range(60)} == {1, 2, 3}
+
+
+@pytest.mark.parametrize("_", [pytest.param(None, marks=NEEDS_RAY)])
+def test_equal_values_of_a_list_are_told_apart(_: None) -> None:
+    from quicgym.agents.tuning.search_config import SearchConfig
+    from quicgym.agents.tuning.search_trial import decode, encode
+
+    values = [True, 1, 1.0, [16]]
+    config = SearchConfig(
+        name="mine",
+        training="ppo",
+        scheduler="asha",
+        hyperparameters={"network.any": {"values": values}},
+        samples=2,
+    )
+    for value in values:
+        found = decode(config, encode(config, {"network.any": value}))["network.any"]
+        assert found == value and type(found) is type(value)
+
+
+@pytest.mark.parametrize("_", [pytest.param(None, marks=NEEDS_RAY)])
+def test_a_population_keeps_the_checkpoints_since_its_last_perturbation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, _: None
+) -> None:
+    from quicgym.agents.tuning.search_ray import RaySearch
+
+    monkeypatch.chdir(tmp_path)
+    file = str(write_search(tmp_path, PBT))
+    kept = [
+        RaySearch(load_search(file, [f"perturbation_steps={steps}"]), tmp_path, tmp_path, 1, "")
+        for steps in (160, 480)
+    ]
+    assert [search._kept() for search in kept] == [1 + 3, 3 + 3]
+
+
+@pytest.mark.parametrize("_", [pytest.param(None, marks=NEEDS_RAY)])
+def test_of_trials_that_share_their_best_policy_the_one_that_found_it_is_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, _: None
+) -> None:
+    from quicgym.agents.tuning.search_ray import SearchTrial
+    from quicgym.agents.tuning.search_results import Results
+    from quicgym.agents.tuning.search_trial import Progress
+
+    monkeypatch.chdir(tmp_path)
+    found = [{"step": 0, "trial": "00001", "setting": {}}]
+    gone_on = [*found, {"step": 320, "trial": "00000", "setting": {}}]
+    trials = [
+        SearchTrial(name, {}, Progress(480, 0.1, 0.5, 160, lineage), None, True, None)
+        for name, lineage in (("00000", gone_on), ("00001", found))
+    ]
+    results = Results(load_search(str(write_search(tmp_path, PBT))), trials)
+    assert [trial.name for trial in results.ranked] == ["00001", "00000"]
+
+
+@pytest.mark.parametrize("_", [pytest.param(None, marks=NEEDS_RAY)])
+def test_a_trial_s_curve_is_that_of_its_latest_starts(tmp_path: Path, _: None) -> None:
+    from quicgym.agents.tuning.search_results import _evaluations
+
+    for start, steps in ((1, (0, 160, 320)), (2, (160, 320)), (10, (320, 480))):
+        (tmp_path / str(start)).mkdir()
+        records = [{"step": step, "start": start} for step in steps]
+        (tmp_path / str(start) / "evaluations.jsonl").write_text(
+            "".join(json.dumps(record) + "\n" for record in records)
+        )
+    found = _evaluations(tmp_path)
+    starts = {step: [record["start"] for record in records] for step, records in found.items()}
+    assert starts == {0: [1], 160: [2], 320: [10], 480: [10]}
+
+
+@pytest.mark.parametrize("name", search_names())
+def test_shipped_searches_are_complete_and_never_see_the_held_out_suite(name: str) -> None:
+    search = load_search(name)
+    assert search.config.name == name and search.config.description.endswith(("?", "."))
+    held_out = {scenario.name for scenario in load_suite("heldout")}
+    assert not held_out & {entry.name for entry in load_suite(search.training.evaluation.suite)}
+    for setting in search.config.draws():
+        assert search.trial(setting).environment.threads == 1
+
+
+@pytest.mark.parametrize(
+    "algorithm", [pytest.param(name, marks=NEEDS_TRAIN) for name in sorted(MUTABLE)]
+)
+def test_what_may_change_while_a_run_goes_on_exists(algorithm: str, tmp_path: Path) -> None:
+    from quicgym.agents.training.model import check_hyperparameters
+
+    config = load_training(str(write_config(tmp_path, algorithm)))
+    names = dict.fromkeys(MUTABLE[algorithm], 1)
+    check_hyperparameters(config.model_copy(update={"hyperparameters": names}))
+
+
+def test_draws_come_from_the_seed_and_stay_in_range(file: Path) -> None:
+    changes = ["samples=200", "hyperparameters.start.std={minimum: 0.01, maximum: 1, scale: log}"]
+    changes.append("hyperparameters.hyperparameters.n_epochs.scale=whole")
+    changes.append("hyperparameters.hyperparameters.n_epochs.minimum=1")
+    changes.append("hyperparameters.hyperparameters.n_epochs.maximum=3")
+    draws = load_search(str(file), changes).config.draws()
+    assert draws == load_search(str(file), changes).config.draws()
+    assert draws != load_search(str(file), [*changes, "seed=1"]).config.draws()
+    stds = [setting["start.std"] for setting in draws]
+    assert all(0.01 <= std <= 1 for std in stds)
+    assert math.isclose(np.mean(np.log10(stds)), -1, abs_tol=0.15)  # the middle of a log scale
+    epochs = [setting["hyperparameters.n_epochs"] for setting in draws]
+    assert set(epochs) == {1, 2, 3} and all(type(number) is int for number in epochs)
+    rates = [setting["hyperparameters.learning_rate"] for setting in draws]
+    assert set(rates) == {"linear_1e-3", 0.003, 1e20}
+
+
+def test_unknown_files_are_refused() -> None:
+    with pytest.raises(ConfigError, match="no/such.yaml.*give the path of a YAML file"):
+        load_search("no/such.yaml")
+
+
+RATE = "hyperparameters.hyperparameters.learning_rate"
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        (["sampels=2"], ["sampels = 2: unknown field", "did you mean samples?"]),
+        (["samples=1"], ["samples = 1", "greater than or equal to 2"]),
+        (["scheduler=hyperband"], ["scheduler = 'hyperband'", "'asha' or 'pbt'"]),
+        (["training=pppo"], ["mine.yaml: training", "'pppo'", "did you mean ppo?"]),
+        (["changes.step=10"], ["training", "step = 10: unknown field", "did you mean steps?"]),
+        (["grace_steps=null"], ["grace_steps: is missing"]),
+        (["grace_steps=480"], ["grace_steps = 480", "below the training's steps, 480"]),
+        (["perturbation_steps=160"], ["perturbation_steps = 160", "scheduler pbt", "leave it out"]),
+        (["scheduler=pbt"], ["grace_steps = 160", "scheduler asha", "leave it out"]),
+        (["hyperparameters.steps={values: [1]}"], ["hyperparameters.steps", "is not searched"]),
+        (
+            ["hyperparameters.environment.reward={values: [delay]}"],
+            ["hyperparameters.environment.reward", "is not searched"],
+        ),
+        (
+            ["hyperparameters.network.hidden_sizes.values=[[16], [0]]"],
+            ["hyperparameters.network.hidden_sizes = [0]", "whole numbers above 0"],
+        ),
+        (
+            ["hyperparameters.network.hidden_size={values: [[16]]}"],
+            ["hyperparameters.network.hidden_size", "did you mean hidden_sizes?"],
+        ),
+        ([f"{RATE}={{minimum: 0, maximum: 1, scale: log}}"], [RATE, "log scale", "above 0"]),
+        ([f"{RATE}={{minimum: 2, maximum: 1}}"], [RATE, "maximum 1 is not above minimum 2"]),
+        ([f"{RATE}.minimum=1"], [RATE, "values and a range"]),
+        ([f"{RATE}.values=[1, 1]"], [RATE, "has 1 twice"]),
+        (["changes.evaluation.suite=heldout"], ["'heldout'", "use validation"]),
+        (["samples"], ["'samples'", "field=value"]),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_mistakes_name_file_field_value_and_remedy(
+    file: Path, changes: list[str], expected: list[str]
+) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_search(str(file), changes)
+    for text in ("mine.yaml", *expected) if changes != ["samples"] else expected:
+        assert text in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        (["perturbation_steps=100"], ["perturbation_steps = 100", "interval_steps, 160"]),
+        (["perturbation_steps=null"], ["perturbation_steps: is missing"]),
+        (
+            ["hyperparameters.network.hidden_sizes={values: [[16]]}"],
+            ["network.hidden_sizes", "cannot change while a run goes on", "or use asha"],
+        ),
+        (
+            ["hyperparameters.hyperparameters.n_steps={values: [10, 20]}"],
+            ["hyperparameters.n_steps", "cannot change while a run goes on"],
+        ),
+        (["search=optuna"], ["search = 'optuna'", "scheduler asha"]),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_mistakes_with_a_population(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: list[str], expected: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError) as caught:
+        load_search(str(write_search(tmp_path, PBT)), changes)
+    for text in ("mine.yaml", *expected):
+        assert text in str(caught.value)
+
+
+def test_a_name_that_is_not_there_is_said_without_a_traceback(
+    quicgym: Command, tmp_path: Path
+) -> None:
+    done = quicgym("search", "ppo-ahsa")
+    assert done.returncode == 2
+    assert done.stdout == "" and "Traceback" not in done.stderr
+    assert "'ppo-ahsa'" in done.stderr and "did you mean ppo-asha?" in done.stderr
+    assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "jobs", "address", "expected"),
+    [
+        (
+            "ppo-asha",
+            "hyperparameters.hyperparameters.gama={values: [1]}",
+            None,
+            None,
+            "hyperparameters.gama: ppo has no such parameter; did you mean gamma?",
+        ),
+        ("ppo-asha", "changes.environment.scenario=no-such", None, None, "no-such"),
+        ("ppo-asha", "seed=1", None, "nowhere", "--address nowhere: write HOST:PORT"),
+        ("ppo-pbt", "seed=1", 2, "127.0.0.1:1", "--jobs 2: .*leave --jobs away"),
+    ],
+)
+@pytest.mark.parametrize("_", [pytest.param(None, marks=NEEDS_RAY)])
+def test_what_every_trial_would_fail_of_is_said_before_ray_starts(
+    tmp_path: Path,
+    name: str,
+    change: str,
+    jobs: int | None,
+    address: str | None,
+    expected: str,
+    _: None,
+) -> None:
+    from quicgym.agents.tuning.search import Request, run_search
+
+    folder = tmp_path / "out"
+    with pytest.raises((ConfigError, ScenarioError), match=expected):
+        run_search(Request(load_search(name, [change]), folder, jobs, False, address, "test"))
+    assert not folder.exists()

@@ -1,0 +1,118 @@
+"""`quicgym serve`, as a user runs it."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from conftest import Command
+from gymnasium import spaces
+from helpers.ns3gym_peers import PATIENCE_S, Background, free_port
+
+from quicgym.envs.ns3gym import Ns3GymEnv
+from quicgym.envs.ns3gym.command import run_serve
+
+CART_POLE = [sys.executable, "-m", "quicgym.cli", "serve", "CartPole-v1", "--port", "{port}"]
+
+
+def test_a_served_environment_is_driven(quicgym: Command) -> None:
+    port = free_port()
+    command = Background(
+        lambda: quicgym("serve", "CartPole-v1", "--port", port, "--episodes", 2, "--seed", 3)
+    )
+    with Ns3GymEnv(port, timeout_s=PATIENCE_S) as env:
+        observation, _ = env.reset()
+        env.reset()
+    expected, _ = gymnasium.make("CartPole-v1").reset(seed=3)
+    np.testing.assert_array_equal(observation, expected)
+    done = command.join()
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == (
+        f"serving CartPole-v1 to an agent at tcp://127.0.0.1:{port}; Ctrl-C ends it\n"
+        "served 2 episodes\n"
+    )
+
+
+def test_a_started_simulation_gets_port_and_seed() -> None:
+    command = [*CART_POLE, "--seed", "{seed}", "--episodes", "1"]
+    env = gymnasium.make("CartPole-v1")
+    with Ns3GymEnv(0, command, timeout_s=PATIENCE_S) as remote:
+        for seed in (7, 8, 7):
+            observation, _ = remote.reset(seed=seed)
+            np.testing.assert_array_equal(observation, env.reset(seed=seed)[0])
+            np.testing.assert_array_equal(remote.step(1)[0], env.step(1)[0])
+
+
+def test_ctrl_c_ends_it_without_a_traceback(tmp_path: Path) -> None:
+    command = [part.replace("{port}", str(free_port())) for part in CART_POLE]
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        # A test run in the background ignores Ctrl-C, and so would the command.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("serving CartPole-v1")
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, output, errors) == (130, "stopped\n", "")
+
+
+def test_no_agent_is_exit_status_1(quicgym: Command) -> None:
+    done = quicgym("serve", "CartPole-v1", "--port", free_port(), "--timeout-s", 0.1)
+    assert done.returncode == 1
+    assert "no SimInitAck within 0.1 s: the agent is not there" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["NoSuchGame-v0"], "quicgym: environment 'NoSuchGame-v0': Environment `NoSuchGame`"),
+        (["nowhere/Game-v0"], "environment 'nowhere/Game-v0': Namespace nowhere not found"),
+        (["CartPole-v1", "--env-arg", "size=1"], "environment 'CartPole-v1': .*'size'"),
+        (["CartPole-v1", "--env-arg", "size"], "--env-arg 'size': is not key=value"),
+        (["CartPole-v1", "--env-arg", "size=["], "--env-arg 'size=.': '.' is not valid YAML"),
+        (["CartPole-v1", "--dtype", "int"], "Invalid value for '--dtype'"),
+    ],
+)
+def test_bad_input_is_exit_status_2(quicgym: Command, arguments: list[str], message: str) -> None:
+    done = quicgym("serve", *arguments)
+    assert done.returncode == 2
+    with pytest.raises(AssertionError, match=message):
+        raise AssertionError(done.stderr)
+
+
+@pytest.mark.parametrize(("given", "engine"), [([], "ns3"), (["engine=native"], "native")])
+def test_quicgym_s_environments_run_on_ns3_unless_told_otherwise(
+    given: list[str], engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[dict[str, Any]] = []
+
+    class Probe(gymnasium.Env[Any, Any]):
+        observation_space = action_space = spaces.Discrete(2)
+
+        def __init__(self, **arguments: Any) -> None:
+            made.append(arguments)
+
+    monkeypatch.setattr(gymnasium, "make", lambda env_id, **arguments: Probe(**arguments))
+    status = run_serve(
+        "quicgym/Probe-v0",
+        ["flows=[1, 2]", *given],
+        port=free_port(),
+        host="127.0.0.1",
+        dtype="float",
+        episodes=None,
+        seed=None,
+        timeout_s=0.1,
+    )
+    assert status == 1
+    assert made == [{"flows": [1, 2], "engine": engine}]

@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import json
+
+from conftest import Command
+
+from quicgym import controllers
+from quicgym.envs.simulation.simulation import ns3_version
+
+
+def test_speed_measures_everything(quicgym: Command) -> None:
+    done = quicgym("speed", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert set(document) == {"measurements"}
+    measured = {entry["name"]: entry for entry in document["measurements"]}
+    expected = {
+        "bare-loop",
+        *(f"native-{entry.name}-1x15mbps" for entry in controllers.catalogue()),
+        *(
+            f"native-{controller}-{load}"
+            for controller in ("newreno", "bbr")
+            for load in ("10x100mbps", "100x1gbps")
+        ),
+        "native-bbr-1x15mbps-400s",
+    }
+    environments = {"vec-native-tuning", "gym-native-tuning"}
+    if ns3_version() is not None:
+        expected.add("ns3-bbr-1x15mbps")
+        environments.add("gym-ns3-tuning")
+    assert set(measured) == expected | environments
+    for name in environments:
+        assert set(measured[name]) == {"name", "steps_per_cpu_second", "steps"}
+        assert measured[name]["steps_per_cpu_second"] > 10
+    for name in expected:
+        entry = measured[name]
+        assert set(entry) == {"name", "cpu_ns_per_packet", "packets"}
+        assert entry["cpu_ns_per_packet"] > 0
+        assert entry["packets"] > 1_000
+    # Loose, for a machine with other work: the targets are measured by hand.
+    short, long = (
+        measured[name]["cpu_ns_per_packet"]
+        for name in ("native-bbr-1x15mbps", "native-bbr-1x15mbps-400s")
+    )
+    assert long < 1.5 * short
+
+
+def test_bad_input(quicgym: Command) -> None:
+    done = quicgym("speed", "--format", "csv")
+    assert done.returncode == 2
+    assert "'table', 'json'" in done.stderr

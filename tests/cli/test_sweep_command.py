@@ -1,0 +1,421 @@
+"""`quicgym sweep`, as a user runs it. Ray's start takes seconds: one run serves many tests."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pandas as pd
+import pytest
+import yaml
+from conftest import Command
+
+from quicgym import load_scenario
+from quicgym.agents.evaluation.rollouts import METRICS, play
+from quicgym.agents.policies.hand_coded import find_policy
+
+pytestmark = [
+    pytest.mark.train,
+    pytest.mark.skipif(
+        not all(map(importlib.util.find_spec, ("ray", "optuna", "tensorboard"))),
+        reason="Ray, Optuna or TensorBoard is missing; `make setup EXTRAS=dev,ns3,train` has them",
+    ),
+]
+CONTROLLERS = '''
+import os
+import quicgym
+from quicgym.controllers import Parameter
+
+def attempt(number):
+    """Writes down that a run begins; returns how many began before."""
+    with open(os.environ["SWEEP_LOG"], "a+") as file:
+        file.seek(0)
+        before = file.read().split().count(f"{number:g}")
+        file.write(f"{number:g}\\n")
+    return before
+
+class Fragile(quicgym.Controller):
+    """Fails always at level 3, and the first time at level 2."""
+
+    parameters = (Parameter("level", 1.0, 1.0, 100.0, description="Window in packets"),)
+
+    def on_start(self, max_datagram_bytes):
+        before = attempt(self.level)
+        if self.level == 3 or self.level == 2 and before == 0:
+            raise ValueError(f"level {self.level:g} does not hold")
+        self.window_bytes = int(4 * self.level * max_datagram_bytes)
+
+    def on_ack(self, event):
+        pass
+
+    def on_loss(self, event):
+        pass
+'''
+
+
+def write_sweep(folder: Path, **changes: Any) -> Path:
+    """A sweep over two seconds of two flows."""
+    scenario = load_scenario("ebcc-flows-3").model_dump(exclude_none=True, mode="json")
+    scenario |= {"name": "short", "duration_s": 2.5}
+    (folder / "short.yaml").write_text(yaml.safe_dump(scenario))
+    sweep = {
+        "name": "mine",
+        "controller": "ebcc",
+        "parameters": {"gamma": {"values": [5, 40]}, "beta": {"values": [0.1, 0.9]}},
+        "scenarios": [str(folder / "short.yaml")],
+        "seeds": 2,
+    }
+    path = folder / "mine.yaml"
+    path.write_text(yaml.safe_dump(sweep | changes, sort_keys=False))
+    return path
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """One in which a package registers the controller `fragile`."""
+    site = folder / "site"
+    information = site / "fragile-1.0.dist-info"
+    information.mkdir(parents=True, exist_ok=True)
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: fragile\nVersion: 1.0\n")
+    (information / "entry_points.txt").write_text(
+        "[quicgym.controllers]\nfragile = fragile_package:Fragile\n"
+    )
+    (site / "fragile_package.py").write_text(CONTROLLERS)
+    return {**os.environ, "PYTHONPATH": str(site), "SWEEP_LOG": str(folder / "log.txt")}
+
+
+def command(folder: Path, *arguments: str | Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "quicgym.cli", "sweep", *map(str, arguments)],
+        cwd=folder,
+        env=environment(folder),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def run(folder: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    process = command(folder, *arguments)
+    output, errors = process.communicate(timeout=300)
+    return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
+
+
+def test_a_grid_gives_the_table_and_all_files(tmp_path: Path) -> None:
+    done = run(tmp_path, write_sweep(tmp_path), "--out", "out", "--jobs", "2")
+    assert done.returncode == 0, done.stderr
+    check_table(tmp_path, done.stdout)
+    check_document(tmp_path)
+    check_pictures_and_hparams(tmp_path)
+
+
+def check_table(folder: Path, output: str) -> None:
+    """Every trial is there, and the objective is what one would measure oneself."""
+    assert "mine: reward (fair-throughput), mean over 1 scenarios, seeds 0 to 1" in output
+    assert output.count("published") >= 1 and "share of variance" in output
+    frame = pd.read_parquet(folder / "out/trials.parquet")
+    assert set(zip(frame["gamma"], frame["beta"], strict=True)) == {
+        *((gamma, beta) for gamma in (5, 40) for beta in (0.1, 0.9)),
+        (30, 0.5),
+    }
+    assert frame["objective"].is_monotonic_decreasing
+    assert frame.loc[frame["published"], ["gamma", "beta"]].values.tolist() == [[30, 0.5]]
+    assert {"objective_std", "reward@short", "error", *METRICS} <= set(frame)
+    assert frame["error"].isna().all()
+    for row in frame.itertuples():
+        runs = [
+            play(
+                find_policy(f"ebcc:gamma={row.gamma},beta={row.beta}"),
+                load_scenario(folder / "short.yaml"),
+                seed=seed,
+            ).metrics["reward"]
+            for seed in (0, 1)
+        ]
+        assert row.objective == pytest.approx(sum(runs) / 2, rel=1e-12)
+    sensitivity = pd.read_parquet(folder / "out/sensitivity.parquet")
+    assert sensitivity["parameter"].tolist() == ["gamma", "beta"]
+
+
+def check_document(folder: Path) -> None:
+    """sweep.json has the best, the published, and what made them."""
+    document = json.loads((folder / "out/sweep.json").read_text())
+    frame = pd.read_parquet(folder / "out/trials.parquet")
+    best = frame.iloc[0]
+    assert document["best"]["parameters"] == {"gamma": best["gamma"], "beta": best["beta"]}
+    assert document["best"]["rank"] == 1
+    find_policy(document["best"]["policy"])
+    assert document["published"]["parameters"] == {"gamma": 30, "beta": 0.5}
+    assert document["published"]["objective"] == frame.loc[frame["published"], "objective"].item()
+    difference = document["difference"]
+    assert difference["seeds"] == [2, 3]  # chosen by neither
+    assert difference["low"] <= difference["mean"] <= difference["high"]
+    assert document["config"]["seeds"] == 2 and document["failed"] == []
+    assert {"version", "commit", "command"} <= set(document)
+
+
+def check_pictures_and_hparams(folder: Path) -> None:
+    """They can be read back."""
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+    from tensorboard.plugins.hparams import plugin_data_pb2
+
+    (picture,) = (folder / "out/figures").iterdir()
+    assert picture.name == "gamma-beta.png"
+    assert picture.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    found = set()
+    for place in sorted((folder / "out/tensorboard").iterdir()):
+        events = EventAccumulator(str(place)).Reload()
+        data = events.PluginTagToContent("hparams")["_hparams_/session_start_info"]
+        start = plugin_data_pb2.HParamsPluginData.FromString(data).session_start_info
+        values = {name: value.number_value for name, value in start.hparams.items()}
+        (objective,) = events.Scalars("sweep/objective")
+        found.add((values["gamma"], values["beta"], objective.value))
+        assert {f"evaluation/{metric}" for metric in METRICS} <= set(events.Tags()["scalars"])
+    frame = pd.read_parquet(folder / "out/trials.parquet")
+    assert sorted(found) == [
+        (row.gamma, row.beta, pytest.approx(row.objective, rel=1e-6))
+        for row in frame.sort_values(["gamma", "beta"]).itertuples()
+    ]
+
+
+def test_optuna_proposes_settings_in_the_ranges(tmp_path: Path) -> None:
+    path = write_sweep(
+        tmp_path,
+        parameters={
+            "gamma": {"minimum": 5, "maximum": 80, "scale": "log"},
+            "decision_interval_rounds": {"minimum": 1, "maximum": 3, "scale": "whole"},
+            "gain_cycle": {"values": [[1.25, 0.75, 1], [1.1, 0.9]]},
+        },
+        search="optuna",
+        samples=5,
+        objective="mean_rtt_ms",
+    )
+    done = run(tmp_path, path, "seeds=1", "--jobs", "1", "--out", "out")
+    assert done.returncode == 0, done.stderr
+    frame = pd.read_parquet(tmp_path / "out/trials.parquet")
+    searched = frame[~frame["published"]]
+    assert len(searched) == 5 and len(frame) == 6
+    assert searched["gamma"].between(5, 80).all() and searched["gamma"].nunique() == 5
+    assert set(searched["decision_interval_rounds"]) <= {1, 2, 3}
+    assert set(searched["gain_cycle"]) <= {"1.25/0.75/1", "1.1/0.9"}
+    assert frame["objective"].is_monotonic_increasing  # a low RTT is better
+    assert (frame["objective"] == frame["mean_rtt_ms"]).all()
+    assert {path.name for path in (tmp_path / "out/figures").iterdir()} == {
+        "gamma-decision_interval_rounds.png",
+        "gamma-gain_cycle.png",
+        "decision_interval_rounds-gain_cycle.png",
+    }
+
+
+FRAGILE = {
+    "controller": "fragile",
+    "parameters": {"level": {"values": [20, 40, 2, 3, 60, 80]}},
+    "seeds": 1,
+}
+
+
+def write_fragile(folder: Path) -> Path:
+    """Trials of a controller in Python that are slow enough to be killed in their middle."""
+    path = write_sweep(folder, **FRAGILE)
+    scenario = yaml.safe_load((folder / "short.yaml").read_text())
+    (folder / "short.yaml").write_text(yaml.safe_dump(scenario | {"duration_s": 30.0}))
+    return path
+
+
+def runs_of(folder: Path) -> list[float]:
+    """The level of each run that has begun; three flows tell of it."""
+    return [float(level) for level in (folder / "log.txt").read_text().split()]
+
+
+@pytest.fixture(scope="module")
+def fragile(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    """A sweep in which a trial fails once, and another always."""
+    folder = tmp_path_factory.mktemp("fragile")
+    return folder, run(folder, write_fragile(folder), "--jobs", "2", "--out", "out")
+
+
+def test_failing_trials_are_tried_again_and_reported_while_others_finish(fragile: Any) -> None:
+    folder, done = fragile
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    (failure,) = [line for line in done.stderr.splitlines() if line.startswith("failed: ")]
+    assert "fragile:level=3: " in failure and "level 3 does not hold" in failure
+    assert "tried 3 times" in failure
+    levels = runs_of(folder)
+    assert levels.count(3) == 3  # fails at the first of three flows, each time
+    assert levels.count(2) == 1 + 3  # failed once, then all three flows
+    frame = pd.read_parquet(folder / "out/trials.parquet").set_index("level")
+    assert set(frame.index) == {1, 2, 3, 20, 40, 60, 80}
+    assert frame["objective"].isna().to_dict() == {level: level == 3 for level in frame.index}
+    assert "does not hold" in frame.loc[3, "error"]
+    document = json.loads((folder / "out/sweep.json").read_text())
+    assert [entry["parameters"] for entry in document["failed"]] == [{"level": 3}]
+
+
+def test_a_killed_sweep_goes_on_and_gives_the_same_table(tmp_path: Path, fragile: Any) -> None:
+    path = write_fragile(tmp_path)
+    process = command(tmp_path, path, "--jobs", "1", "--out", "out")
+    deadline = time.monotonic() + 120
+    while True:
+        states = list((tmp_path / "out/ray/grid").glob("experiment_state-*.json"))
+        if any(state.read_text().count("TERMINATED") >= 2 for state in states):
+            break
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    before = runs_of(tmp_path)
+    assert not {60, 80} <= set(before), "it was killed too late to show anything"
+    assert not (tmp_path / "out/trials.parquet").exists()
+
+    changed = run(tmp_path, path, "seeds=2", "--out", "out", "--resume")
+    assert changed.returncode == 2
+    assert "another configuration" in changed.stderr and "Traceback" not in changed.stderr
+
+    done = run(tmp_path, path, "--jobs", "1", "--out", "out", "--resume")
+    assert done.returncode == 1, done.stderr  # for level 3
+    uninterrupted = pd.read_parquet(fragile[0] / "out/trials.parquet")
+    resumed = pd.read_parquet(tmp_path / "out/trials.parquet")
+    pd.testing.assert_frame_equal(resumed, uninterrupted)
+    # What had finished was not run again, but for the best one on its fresh seed.
+    finished = [level for level in (20.0, 40.0) if before.count(level) == 3]
+    assert finished
+    best = resumed["level"][0]
+    for level in finished:
+        assert runs_of(tmp_path).count(level) == (6 if level == best else 3)
+
+
+def test_a_cluster_that_is_not_there_is_said_at_once(quicgym: Command, tmp_path: Path) -> None:
+    path = write_sweep(tmp_path)
+    begin = time.monotonic()
+    done = quicgym("sweep", path, "--address", "127.0.0.1:1")
+    assert time.monotonic() - begin < 20
+    assert done.returncode == 2
+    assert "--address 127.0.0.1:1: no Ray cluster is there" in done.stderr
+    assert "ray start --head" in done.stderr and "Traceback" not in done.stderr
+    assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["ebcc-gama"], ["'ebcc-gama'", "did you mean ebcc-gamma-beta?"]),
+        (["ebcc-gamma-beta", "sampels=2"], ["sampels = 2", "did you mean samples?"]),
+        (["ebcc-gamma-beta", "--address", "nowhere"], ["--address nowhere", "HOST:PORT"]),
+        (["ebcc-gamma-beta", "--jobs", "0"], ["--jobs"]),
+    ],
+    ids=lambda value: " ".join(value),
+)
+def test_bad_input(
+    quicgym: Command, tmp_path: Path, arguments: list[str], expected: list[str]
+) -> None:
+    done = quicgym("sweep", *arguments)
+    assert done.returncode == 2
+    assert done.stdout == "" and "Traceback" not in done.stderr
+    for text in expected:
+        assert text in done.stderr
+    assert not (tmp_path / "results").exists()
+
+
+def test_ctrl_c_while_ray_starts_comes_afterwards() -> None:
+    from quicgym.agents.tuning.ray_tune import _interrupted_afterwards
+
+    begun = []
+    with pytest.raises(KeyboardInterrupt), _interrupted_afterwards():
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.1)
+        begun.append("Ray")
+    assert begun == ["Ray"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_ray_tune_does_not_keep_ctrl_c() -> None:
+    from quicgym.agents.tuning.ray_tune import fit
+
+    class Tuner:
+        def fit(self) -> str:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            return "results"
+
+    assert fit(Tuner()) == "results"  # type: ignore[arg-type]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def finished(config: Any, objectives: list[float]) -> list[Any]:
+    """Trials of a grid with these objectives, in its order, and then the published one."""
+    from quicgym.agents.tuning.sweep_trial import FinishedTrial
+
+    settings = [*config.listed_settings(), config.published_setting()]
+    return [
+        FinishedTrial(setting, objective, (objective,), ())
+        for setting, objective in zip(settings, objectives, strict=True)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("objective", "sign"), [("reward", 1), ("mean_rtt_ms", -1)], ids=["highest", "lowest"]
+)
+def test_the_best_is_compared_with_the_published_seed_by_seed(
+    objective: str, sign: int, tmp_path: Path
+) -> None:
+    from quicgym.agents.tuning.sweep_config import load_sweep
+    from quicgym.agents.tuning.sweep_results import Results
+
+    config = load_sweep(str(write_sweep(tmp_path)), [f"objective={objective}", "seeds=3"])
+    trials = finished(config, [sign * number for number in (1.0, 4.0, 3.0, 4.0, 4.0)])
+    results = Results(config, tuple(trials), ())
+    assert results.published is trials[-1]
+    assert results.ranked == [trials[4], trials[1], trials[3], trials[2], trials[0]]
+    assert [results.rank(trial) for trial in trials] == [5, 1, 4, 1, 1]
+
+    def run(settings: Any) -> Any:
+        assert settings == [trials[4].setting, trials[4].setting]
+        return [tuple(sign * number for number in values) for values in ((3, 5, 7), (2, 3, 4))]
+
+    results.confirm(run)
+    difference = results.difference
+    assert difference is not None and difference.seeds == (3, 4, 5)
+    assert difference.mean == pytest.approx(2)  # of 1, 2 and 3
+    half = 4.302653 / 3**0.5  # Student's t with two degrees of freedom, two-sided 95%
+    assert (difference.low, difference.high) == pytest.approx((2 - half, 2 + half))
+
+
+def test_what_chose_the_best_does_not_confirm_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from quicgym.agents.tuning import sweep_ray
+    from quicgym.agents.tuning.sweep_config import load_sweep
+
+    config = load_sweep(str(write_sweep(tmp_path)), ["seeds=3"])
+
+    class Seeds:
+        """Its objective is the seed."""
+
+        def run(self, setting: Any, seeds: Any) -> Any:
+            return {"per_seed": [float(seed) for seed in seeds]}
+
+    fake = SimpleNamespace(
+        remote=lambda **options: lambda task: SimpleNamespace(remote=task), get=list
+    )
+    monkeypatch.setattr(sweep_ray, "ray", fake)
+    search = sweep_ray.RaySearch(config, Seeds(), tmp_path, 1)  # type: ignore[arg-type]
+    assert search.confirm([{"gamma": 5.0}, {"gamma": 40.0}]) == [(3.0, 4.0, 5.0)] * 2
+
+
+def test_json_has_infinity_as_the_command_line_takes_it() -> None:
+    from quicgym.agents.tuning.sweep_results import _json
+
+    document = {"gamma": float("inf"), "cycle": (1.25, 0.75), "objective": 0.5, "error": None}
+    text = json.dumps(_json({"best": document}), allow_nan=False)
+    assert json.loads(text) == {
+        "best": {"gamma": "inf", "cycle": [1.25, 0.75], "objective": 0.5, "error": None}
+    }

@@ -1,0 +1,313 @@
+"""The catalogue, its error messages, and what holds for every controller in it."""
+
+import math
+
+import pytest
+from helpers.ack_rounds import DATAGRAM, MILLISECOND, SECOND, AckRounds, Path
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from quicgym import _core, controllers
+
+CATALOGUE = controllers.catalogue()
+NAMES = [controller.name for controller in CATALOGUE]
+every_controller = pytest.mark.parametrize("controller", CATALOGUE, ids=NAMES)
+
+
+def test_the_names_and_their_order():
+    assert NAMES == [
+        *("newreno", "cubic", "vegas"),
+        *("bbr", "bbr-smooth", "bbr-extended", "bbr-combined", "ebcc", "ibcca"),
+        *("newreno+", "cubic+", "ibcca-cubic", "switching", "external", "guided"),
+    ]
+
+
+@every_controller
+def test_every_entry_is_documented_and_its_defaults_are_in_range(controller):
+    assert controller.description and controller.source
+    for parameter in controller.parameters:
+        assert parameter.description and parameter.source
+        assert parameter.minimum < parameter.maximum
+        assert parameter.is_list or len(parameter.default) == 1
+        assert all(parameter.minimum <= value <= parameter.maximum for value in parameter.default)
+
+
+@every_controller
+def test_a_new_controller_has_the_defaults_of_the_catalogue(controller):
+    defaults = {parameter.name: list(parameter.default) for parameter in controller.parameters}
+    assert _core.make_controller(controller.name).parameters == defaults
+    assert controller.complete() == defaults
+
+
+@every_controller
+def test_both_ends_of_every_range_are_allowed_and_nothing_beyond(controller):
+    for parameter in controller.parameters:
+        made = _core.make_controller(controller.name)
+        for value in (parameter.minimum, parameter.maximum):
+            made.set_parameters({parameter.name: value})
+            assert made.parameters[parameter.name] == [value]
+        beyond = [math.nan, math.nextafter(parameter.minimum, -math.inf)]
+        if parameter.maximum < math.inf:
+            beyond.append(math.nextafter(parameter.maximum, math.inf))
+        for value in beyond:
+            for reject in (
+                lambda values: controller.complete(values),
+                lambda values: _core.make_controller(controller.name, values),
+                made.set_parameters,
+            ):
+                with pytest.raises(ValueError, match=f"{parameter.name}.*{controller.name}.*range"):
+                    reject({parameter.name: value})
+
+
+def test_unknown_names_are_answered_with_the_known_ones():
+    with pytest.raises(ValueError, match="'reno'.*newreno, cubic, vegas, bbr"):
+        _core.make_controller("reno")
+    with pytest.raises(KeyError, match="'reno'.*newreno, cubic, vegas, bbr"):
+        controllers.find("reno")
+    with pytest.raises(ValueError, match="'ebcc'.*'gama'.*gamma, beta"):
+        _core.complete_parameters("ebcc", {"gama": 1})
+    with pytest.raises(ValueError, match="'bbr'.*'gama'.*gamma, beta"):
+        _core.make_controller("bbr").set_parameters({"gama": 1})
+    with pytest.raises(ValueError, match=r"'cubic\+'.*'gama'.*period_ms.*fast_convergence"):
+        _core.make_controller("cubic+").set_parameters({"gama": 1})
+    with pytest.raises(ValueError, match="'ibcca'.*'gama'.*derate_tests.*gamma, beta"):
+        _core.make_controller("ibcca").set_parameters({"gama": 1})
+    with pytest.raises(KeyError, match="'gama'.*gamma, beta"):
+        controllers.find("bbr").parameter("gama")
+
+
+@pytest.mark.parametrize(
+    "value, message",
+    [
+        ([], "at least one number, not 0"),
+        ([1, 99], "is 99, outside the range"),
+        ([1, math.nan], "is nan"),
+        ("fast", "number or a list"),
+        (None, "number or a list"),
+    ],
+)
+def test_bad_lists_are_rejected(value, message):
+    with pytest.raises(ValueError, match=f"gain_cycle.*{message}"):
+        _core.make_controller("bbr", {"gain_cycle": value})
+
+
+def test_a_number_does_not_take_a_list():
+    with pytest.raises(ValueError, match="beta.*one number, not 2"):
+        _core.make_controller("bbr", {"beta": [0.1, 0.2]})
+
+
+@pytest.mark.parametrize(
+    "name, values",
+    [
+        ("bbr", {"alpha": 0.5, "beta": 7}),
+        ("ibcca", {"alpha": 0.5, "test_rounds": 0}),
+        ("ibcca", {"derate_tests": 5, "beta": 7}),
+        ("cubic+", {"beta": 0.5, "theta": 7}),
+        ("cubic+", {"theta": 0.5, "beta": 7}),
+    ],
+)
+def test_rejected_parameters_change_nothing(name, values):
+    controller = _core.make_controller(name)
+    before = controller.parameters
+    with pytest.raises(ValueError):
+        controller.set_parameters(values)
+    assert controller.parameters == before
+
+
+def test_an_event_without_random_stream_is_an_error():
+    with pytest.raises(ValueError, match="random"):
+        _core.make_controller("bbr").on_ack(_core.AckEvent())
+
+
+def test_zero_datagram_size_is_an_error():
+    with pytest.raises(ValueError, match="max_datagram_bytes"):
+        _core.make_controller("bbr", {}, 0)
+
+
+def test_find_gives_range_and_unit():
+    gamma = controllers.find("ebcc").parameter("gamma")
+    assert (gamma.default, gamma.minimum, gamma.maximum) == ((30.0,), 0.0, math.inf)
+    assert gamma.unit == "packets"
+
+
+@every_controller
+def test_same_events_same_state(controller):
+    def run():
+        path = Path(rate=5e5, base_rtt=50 * MILLISECOND, queue_packets=20)
+        made = _core.make_controller(controller.name)
+        rounds = AckRounds(made, path, lose=lambda number: number % 151 == 150, seed=3)
+        return [
+            (row.now, row.window, row.snapshot.pacing_rate) for row in rounds.run(5 * SECOND).rows
+        ]
+
+    assert run() == run()
+
+
+def minimum_window(made):
+    return made.parameters.get("min_window_packets", [2.0])[0] * DATAGRAM
+
+
+def check(made):
+    snapshot = made.snapshot
+    assert made.window_bytes >= int(minimum_window(made))
+    assert made.window_bytes < 1 << 60
+    assert math.isfinite(made.pacing_rate) and made.pacing_rate > 0
+    assert math.isfinite(snapshot.bandwidth_estimate) and snapshot.bandwidth_estimate >= 0
+    assert math.isfinite(snapshot.queue_estimate_packets) and snapshot.queue_estimate_packets >= 0
+    assert snapshot.round_trip_estimate >= 0
+    assert (snapshot.window_bytes, snapshot.pacing_rate) == (made.window_bytes, made.pacing_rate)
+
+
+def parameter_values(controller):
+    """Any values in range, both ends included, for some of the controller's parameters."""
+
+    def numbers(parameter):
+        one = st.one_of(
+            st.sampled_from([parameter.minimum, parameter.maximum]),
+            st.floats(parameter.minimum, min(parameter.maximum, 1e6)),
+        )
+        return st.lists(one, min_size=1, max_size=12) if parameter.is_list else one
+
+    return st.fixed_dictionaries(
+        {}, optional={parameter.name: numbers(parameter) for parameter in controller.parameters}
+    )
+
+
+class Operations:
+    """Packets in flight, and whatever may happen to them, in any order."""
+
+    def __init__(self, made):
+        self.made = made
+        self.random = _core.Random(5)
+        self.now = 0
+        self.delivered = 0
+        self.outstanding = []  # (sent time, delivered bytes when sent)
+        self.next_round = 0
+        self.smoothed_rtt = 0
+
+    @property
+    def in_flight(self):
+        return DATAGRAM * len(self.outstanding)
+
+    def send(self, count):
+        for _ in range(count):
+            self.outstanding.append((self.now, self.delivered))
+            self.made.on_packet_sent(self.now, DATAGRAM, self.in_flight)
+
+    def take(self, count):
+        taken, self.outstanding = self.outstanding[:count], self.outstanding[count:]
+        return taken
+
+    def lose(self, count):
+        lost = self.take(count)
+        if lost:
+            event = _core.LossEvent()
+            event.now = self.now
+            event.largest_lost_sent_time = lost[-1][0]
+            event.lost_bytes = DATAGRAM * len(lost)
+            event.lost_packets = len(lost)
+            event.in_flight_bytes = self.in_flight
+            self.made.on_loss(event)
+        return DATAGRAM * len(lost)
+
+    def ack(self, count, lost, rate, rate_limited, app_limited, without_rtt, unsent):
+        prior_in_flight = self.in_flight
+        lost_bytes = self.lose(lost)
+        acked = self.take(count)
+        if not acked:
+            return
+        sent_time, delivered_when_sent = acked[-1]
+        self.delivered += DATAGRAM * len(acked)
+        rtt = 0 if without_rtt else max(1, self.now - sent_time)
+        if rtt:
+            self.smoothed_rtt = (7 * (self.smoothed_rtt or rtt) + rtt) // 8
+        event = _core.AckEvent()
+        event.now = self.now
+        event.rtt = rtt
+        event.smoothed_rtt = self.smoothed_rtt
+        event.min_rtt = rtt
+        event.largest_acked_sent_time = sent_time
+        event.delivered_bytes = self.delivered
+        event.newly_acked_bytes = DATAGRAM * len(acked)
+        event.newly_lost_bytes = lost_bytes
+        event.prior_in_flight_bytes = prior_in_flight
+        event.in_flight_bytes = self.in_flight
+        event.sample.delivery_rate = rate
+        event.sample.app_limited = rate_limited
+        event.app_limited = app_limited
+        event.unsent_bytes = unsent
+        event.round_start = delivered_when_sent >= self.next_round
+        if event.round_start:
+            self.next_round = self.delivered
+        event.random = self.random
+        self.made.on_ack(event)
+
+
+@every_controller
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_invariants_hold_under_any_sequence_of_events(controller, data):
+    values = parameter_values(controller)
+    made = _core.make_controller(controller.name, data.draw(values))
+    operations = Operations(made)
+    check(made)
+    # Mostly what moves the state machine on: packets, time, ACKs.
+    kinds = ["send", "ack", "ack", "ack", "loss", "persistent", "ecn", "parameters"]
+    for kind in data.draw(st.lists(st.sampled_from(kinds), min_size=1, max_size=60)):
+        operations.now += data.draw(st.sampled_from([0, 1, 10**6, 10**8, 10**9, 11 * 10**9]))
+        count = data.draw(st.integers(1, 40))
+        if kind == "send":
+            operations.send(count)
+        elif kind == "ack":
+            operations.send(data.draw(st.integers(0, 40)))
+            operations.now += data.draw(st.sampled_from([0, 1, 10**7, 10**8]))
+            operations.ack(
+                count,
+                lost=data.draw(st.sampled_from([0, 0, 0, 1, 5])),
+                rate=data.draw(st.sampled_from([0.0, 1e-3, 1e5, 1.2e5, 1e6, 1e10])),
+                rate_limited=data.draw(st.booleans()),
+                app_limited=data.draw(st.booleans()),
+                without_rtt=data.draw(st.sampled_from([False, False, False, True])),
+                unsent=data.draw(st.sampled_from([0, 10**5, 2**61])),
+            )
+        elif kind == "loss":
+            operations.lose(count)
+        elif kind == "persistent":
+            made.on_persistent_congestion(operations.now)
+        elif kind == "ecn":
+            event = _core.EcnEvent()
+            event.now = event.largest_acked_sent_time = operations.now
+            event.newly_marked_packets = count - 1
+            event.in_flight_bytes = operations.in_flight
+            made.on_ecn(event)
+        else:
+            before = made.snapshot
+            made.set_parameters(data.draw(values))
+            after = made.snapshot
+            if controller.name != "switching":  # where another one's state may be in force now
+                window = before.window_bytes
+                # Where the window is a parameter itself; in `guided` it also ends slow start.
+                (given,) = made.parameters.get("window_bytes", [0.0])
+                if given > 0:
+                    window = int(given)
+                if controller.name == "guided" and given > 0:
+                    assert after.mode == _core.ControllerMode.congestion_avoidance
+                else:
+                    assert after.mode == before.mode
+                assert after.bandwidth_estimate == before.bandwidth_estimate
+                if controller.name != "external" or given > 0:  # whose 0 is the initial window
+                    assert after.window_bytes == max(window, int(minimum_window(made)))
+        check(made)
+
+
+@every_controller
+@pytest.mark.parametrize("loss_period", [0, 7, 100])
+def test_any_path_is_survived_and_used(controller, loss_period):
+    path = Path(rate=2.5e5, base_rtt=30 * MILLISECOND, queue_packets=10)
+    lose = lambda number: loss_period > 0 and number % loss_period == 0  # noqa: E731
+    made = _core.make_controller(controller.name)
+    rounds = AckRounds(made, path, lose=lose).run(10 * SECOND)
+    assert all(row.window >= 2 * DATAGRAM for row in rounds.rows)
+    assert (
+        rounds.throughput(2 * SECOND, 10 * SECOND) > (0.9 if not loss_period else 0.1) * path.rate
+    )

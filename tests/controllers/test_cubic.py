@@ -1,0 +1,305 @@
+"""CUBIC against RFC 9438, HyStart++ against RFC 9406."""
+
+import pytest
+from helpers.ack_rounds import DATAGRAM, MILLISECOND, SECOND, AckRounds, Driver, Path
+
+from quicgym import _core
+
+Mode = _core.ControllerMode
+C, BETA = 0.4, 0.7
+ALPHA = 3 * (1 - BETA) / (1 + BETA)
+
+
+def make(rtt=100 * MILLISECOND, **parameters):
+    return Driver(_core.make_controller("cubic", parameters), rtt)
+
+
+def segments(driver):
+    return driver.window / DATAGRAM
+
+
+def grown_to(window_segments, **arguments):
+    driver = make(**arguments)
+    driver.ack((window_segments - 10) * DATAGRAM)
+    assert segments(driver) == window_segments
+    return driver
+
+
+def one_round(driver, **arguments):
+    """Acknowledges about one window, in ACKs of two datagrams spread over one RTT."""
+    acks = max(1, driver.window // (2 * DATAGRAM))
+    for _ in range(acks):
+        driver.ack(2 * DATAGRAM, after=driver.rtt // acks, **arguments)
+
+
+def lose(driver):
+    """One congestion event; returns at the first moment of the epoch that follows."""
+    driver.loss()
+    driver.ack(0, after=driver.rtt + 1)
+    return driver.now
+
+
+def w_cubic(seconds, w_max, epoch_window):
+    k = ((w_max - epoch_window) / C) ** (1 / 3)
+    return C * (seconds - k) ** 3 + w_max
+
+
+def test_loss_leaves_seven_tenths_of_the_window():
+    driver = grown_to(100)
+    driver.loss()
+    assert segments(driver) == pytest.approx(70)
+    driver.loss(after=driver.rtt)  # of the same recovery period
+    assert segments(driver) == pytest.approx(70)
+    driver.loss(after=1)
+    assert segments(driver) == pytest.approx(49)
+
+
+def test_window_follows_the_closed_form():
+    # Large window, long RTT: the cubic region, where Reno would be far below.
+    driver = grown_to(1000)
+    start = lose(driver)
+    largest_gap = 0.0
+    for _ in range(150):
+        one_round(driver)
+        seconds = (driver.now - start) * 1e-9
+        behind, ahead = (
+            w_cubic(seconds + lag, w_max=1000, epoch_window=700) for lag in (-0.1, 0.1)
+        )
+        assert behind - 1 <= segments(driver) <= ahead + 1
+        largest_gap = max(largest_gap, abs(segments(driver) - 1000))
+    assert largest_gap > 200  # it went through the plateau and beyond
+
+
+def test_window_is_back_at_w_max_after_k_seconds():
+    driver = grown_to(1000)
+    start = lose(driver)
+    k = (300 / C) ** (1 / 3)
+    while driver.now < start + int((k - 0.5) * SECOND):
+        one_round(driver)
+    assert segments(driver) == pytest.approx(1000, abs=1)
+    while driver.now < start + int((k + 0.5) * SECOND):
+        one_round(driver)
+    assert segments(driver) == pytest.approx(1000, abs=1)
+
+
+def test_growth_is_at_most_half_a_window_per_round():
+    driver = grown_to(100)
+    lose(driver)
+    driver.now += 60 * SECOND  # W_cubic is by now far away
+    for _ in range(4):
+        window = driver.window
+        one_round(driver)
+        # 1.5 is the target; approaching it ACK by ACK compounds to e^0.5 at most.
+        assert 1.3 * window < driver.window < 1.65 * window
+
+
+def test_reno_friendly_region_follows_w_est():
+    # Small window, short RTT: W_cubic stays below what Reno would have.
+    driver = grown_to(20, rtt=10 * MILLISECOND)
+    lose(driver)
+    expected, prior = 14.0, 20.0
+    for _ in range(60):
+        for _ in range(7):
+            alpha = 1.0 if expected >= prior else ALPHA
+            expected += alpha * 2 / segments(driver)
+            driver.ack(2 * DATAGRAM, after=driver.rtt // 7)
+            assert segments(driver) == pytest.approx(expected, rel=1e-3)
+    assert expected > prior  # alpha changed to 1 on the way
+
+
+def test_a_beta_set_within_an_epoch_waits_for_the_next_loss():
+    changed, same = grown_to(20, rtt=10 * MILLISECOND), grown_to(20, rtt=10 * MILLISECOND)
+    for driver in (changed, same):
+        lose(driver)
+        driver.ack(2 * DATAGRAM, after=driver.rtt // 7)
+    changed.controller.set_parameters({"beta": 0.3})
+    for _ in range(100):
+        for driver in (changed, same):
+            driver.ack(2 * DATAGRAM, after=driver.rtt // 7)
+        assert changed.window == same.window
+    for driver in (changed, same):
+        lose(driver)
+    assert changed.window < 0.5 * same.window
+
+
+@pytest.mark.parametrize("fast, w_max", [(1, 700 * (1 + BETA) / 2), (0, 700)])
+def test_fast_convergence_lowers_w_max_when_the_window_shrank(fast, w_max):
+    driver = grown_to(1000, fast_convergence=fast)
+    driver.loss()
+    driver.loss(after=driver.rtt + 1)  # at 700, below the W_max of 1000
+    driver.ack(0, after=driver.rtt + 1)
+    start = driver.now
+    k = ((w_max - 490) / C) ** (1 / 3)
+    while driver.now < start + int(k * SECOND):
+        one_round(driver)
+    assert segments(driver) == pytest.approx(w_max, abs=1)
+
+
+def test_application_limited_time_does_not_count():
+    steady, paused = grown_to(1000), grown_to(1000)
+    for driver in (steady, paused):
+        lose(driver)
+        for _ in range(10):
+            one_round(driver)
+    window = paused.window
+    paused.ack(app_limited=True)
+    paused.ack(after=30 * SECOND)  # the first one after the silence
+    steady.ack()
+    for driver in (steady, paused):
+        one_round(driver)
+    assert paused.window > window
+    assert paused.window == pytest.approx(steady.window, abs=1)
+
+
+@pytest.mark.parametrize("avoidance", [False, True])
+def test_no_growth_while_the_application_limits(avoidance):
+    driver = grown_to(100)
+    if avoidance:
+        lose(driver)
+    window = driver.window
+    for _ in range(100):
+        driver.ack(after=driver.rtt, app_limited=True)
+    assert driver.window == window
+
+
+def test_no_growth_from_packets_sent_before_the_recovery_period():
+    driver = grown_to(100)
+    driver.loss()
+    window = driver.window
+    driver.ack(after=driver.rtt)
+    assert (driver.window, driver.mode) == (window, Mode.recovery)
+
+
+def test_after_persistent_congestion_slow_start_then_a_convex_epoch():
+    driver = grown_to(1000)
+    driver.loss()
+    driver.controller.on_persistent_congestion(driver.now)
+    assert (segments(driver), driver.mode) == (2, Mode.slow_start)
+    driver.now += 2 * driver.rtt
+    while driver.mode == Mode.slow_start:
+        driver.ack()
+    assert segments(driver) == pytest.approx(700, abs=2)
+    base, start = segments(driver), driver.now
+    for _ in range(80):
+        one_round(driver)
+    seconds = (driver.now - start) * 1e-9
+    # K is 0 and W_max the window at which the epoch began.
+    assert base + C * (seconds - 0.1) ** 3 - 2 <= segments(driver)
+    assert segments(driver) <= base + C * (seconds + 0.1) ** 3 + 2
+
+
+def test_ecn_marks_are_a_loss_event():
+    driver = grown_to(100)
+    driver.ecn(0)
+    assert segments(driver) == 100
+    driver.ecn(1)
+    assert segments(driver) == pytest.approx(70)
+
+
+def test_window_never_falls_below_two_datagrams():
+    driver = make()
+    for _ in range(20):
+        driver.loss(after=2 * driver.rtt)
+    assert segments(driver) == 2
+
+
+def test_pacing_rate_is_gain_times_window_over_smoothed_rtt():
+    driver = make()
+    driver.ack(rtt=50 * MILLISECOND)
+    assert driver.controller.pacing_rate == pytest.approx(2 * driver.window / 0.05)
+    driver.loss()
+    assert driver.controller.pacing_rate == pytest.approx(1.25 * driver.window / 0.05, rel=1e-3)
+
+
+def hystart_round(driver, rtt):
+    driver.ack(rtt=rtt, after=rtt, round_start=True)
+    for _ in range(9):
+        driver.ack(rtt=rtt)
+
+
+def test_hystart_is_off_by_default():
+    driver = make()
+    for rtt in (40, 40, 80, 160, 320, 640, 640, 640, 640):
+        hystart_round(driver, rtt * MILLISECOND)
+    assert driver.mode == Mode.slow_start
+    assert segments(driver) == 10 + 9 * 20
+
+
+def test_hystart_grows_a_quarter_then_leaves_slow_start_after_five_rounds():
+    driver = make(hystart=1)
+    hystart_round(driver, 40 * MILLISECOND)
+    hystart_round(driver, 44 * MILLISECOND)  # a rise below max(4 ms, 40 ms / 8 = 5 ms)
+    assert segments(driver) == 50
+    hystart_round(driver, 50 * MILLISECOND)  # a rise of 6 ms: found with the eighth sample
+    assert segments(driver) == 50 + 16 + 4 / 4
+    for _ in range(4):
+        hystart_round(driver, 50 * MILLISECOND)
+        assert driver.mode == Mode.slow_start
+    assert segments(driver) == 67 + 4 * 20 / 4
+    hystart_round(driver, 50 * MILLISECOND)
+    assert driver.mode == Mode.congestion_avoidance
+
+
+def test_hystart_resumes_slow_start_when_the_rtt_falls_again():
+    driver = make(hystart=1)
+    for rtt in (40, 50, 40):
+        hystart_round(driver, rtt * MILLISECOND)
+    window = segments(driver)
+    for _ in range(8):
+        hystart_round(driver, 40 * MILLISECOND)
+    assert segments(driver) == window + 8 * 20
+
+
+def test_hystart_watches_the_first_slow_start_only():
+    driver = make(hystart=1)
+    driver.loss()
+    driver.controller.on_persistent_congestion(driver.now)
+    driver.now += SECOND
+    driver.ack(0)
+    window = segments(driver)
+    driver.ack(rtt=40 * MILLISECOND, round_start=True)
+    assert segments(driver) == window + 2
+
+
+def test_fills_a_long_fat_path():
+    path = Path(rate=2.5e6, base_rtt=200 * MILLISECOND, queue_packets=200)
+    rounds = AckRounds(_core.make_controller("cubic", {"hystart": 1}), path).run(20 * SECOND)
+    assert rounds.throughput(5 * SECOND, 20 * SECOND) > 0.95 * path.rate
+
+
+@pytest.mark.parametrize(
+    "rtt, rise, growth", [(10, 3, 20), (10, 5, 5), (400, 15, 20), (400, 17, 5)]
+)
+def test_hystart_asks_for_a_rise_of_4_to_16_ms(rtt, rise, growth):
+    driver = make(hystart=1)
+    hystart_round(driver, rtt * MILLISECOND)
+    hystart_round(driver, (rtt + rise) * MILLISECOND)
+    window = segments(driver)
+    hystart_round(driver, (rtt + rise) * MILLISECOND)
+    assert segments(driver) == window + growth
+
+
+def test_after_persistent_congestion_reno_has_nothing_to_catch_up_with():
+    # Alpha is 1 from cwnd_prior on, and the new epoch begins there (RFC 9438 4.3 and 4.8).
+    driver = grown_to(20, rtt=10 * MILLISECOND)
+    driver.loss()
+    driver.controller.on_persistent_congestion(driver.now)
+    driver.now += 2 * driver.rtt
+    while driver.mode == Mode.slow_start:
+        driver.ack()
+    expected = segments(driver)
+    assert expected == 14
+    for _ in range(28):
+        expected += 2 / segments(driver)
+        driver.ack(after=driver.rtt // 7)
+        assert segments(driver) == pytest.approx(expected, rel=1e-3)
+
+
+def test_one_ack_goes_its_share_of_the_way_to_the_cubic_one_round_trip_from_now():
+    driver = grown_to(1000)
+    start = lose(driver)
+    k = (300 / C) ** (1 / 3)
+    driver.now = start + SECOND
+    target = C * (1 + 0.1 - k) ** 3 + 1000
+    driver.ack(70 * DATAGRAM)
+    assert segments(driver) == pytest.approx(700 + (target - 700) * 70 / 700, abs=0.01)

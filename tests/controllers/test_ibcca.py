@@ -1,0 +1,327 @@
+"""IBCCA, row by row: Algorithm 1, equations 2 and 3, and the readings of what they leave open."""
+
+import pytest
+from helpers.ack_rounds import DATAGRAM, MILLISECOND, SECOND, AckRounds, Driver, Path
+from helpers.endpoints import application, make_flow, make_link, make_scenario
+
+from quicgym import _core
+
+Mode = _core.ControllerMode
+RTT = 100 * MILLISECOND
+RATE = 1.25e6  # bytes per second
+BDP = RATE * RTT * 1e-9
+CYCLE = [0.75, 1, 1, 1, 1, 1, 1, 1.25]
+
+
+def in_probe_bw(seed=1, **parameters):
+    driver = Driver(_core.make_controller("ibcca", parameters), RTT, seed)
+    for _ in range(10):
+        driver.ack(int(BDP), after=RTT, rate=RATE, round_start=True, in_flight=int(2.5 * BDP))
+    driver.ack(rate=RATE, in_flight=int(BDP))
+    assert driver.mode == Mode.probe_bw
+    end_round(driver)
+    return driver
+
+
+def end_round(driver, *, blocked=0, in_flight=int(BDP), after=1):
+    """The ACK that ends the round; it has no RTT, so none goes into the next test."""
+    driver.ack(after=after, rate=RATE, rtt=0, round_start=True, blocked=blocked,
+               in_flight=in_flight)  # fmt: skip
+
+
+def measure(driver, *delays_ms, blocked=0, in_flight=int(BDP)):
+    """One test, that is one round, with each of these delays; the last one ends blocked."""
+    for index, delay in enumerate(delays_ms, start=1):
+        driver.ack(after=1, rate=RATE, rtt=round(delay * MILLISECOND), in_flight=in_flight)
+        events = blocked if index == len(delays_ms) else 0
+        end_round(driver, blocked=events, in_flight=in_flight)
+
+
+def gain(driver):
+    snapshot = driver.controller.snapshot
+    return round(snapshot.pacing_rate / snapshot.bandwidth_estimate / 0.99, 9)
+
+
+FOUR = 4 * DATAGRAM
+
+
+def in_probe_rtt(events=1, **parameters):
+    """In ProbeRTT because of congestion, with four packets in flight; its 200 ms begin now."""
+    driver = in_probe_bw(**parameters)
+    measure(driver, 110, 120, 130, 140, blocked=events)
+    assert driver.mode == Mode.probe_rtt
+    driver.ack(rate=RATE, rtt=0, in_flight=FOUR)
+    return driver
+
+
+def probe_rtt_left(driver):
+    """How long ProbeRTT lasts from now on, in ms, found by ACKs within one round."""
+    start = driver.now
+    while driver.mode == Mode.probe_rtt:
+        driver.ack(after=MILLISECOND // 4, rate=RATE, rtt=0, in_flight=FOUR)
+        assert driver.now < start + 20 * SECOND
+    return (driver.now - start) / MILLISECOND
+
+
+# Lines 4 and 5: stay in ProbeBW.
+
+
+def test_stays_when_blocked_without_a_rise():
+    driver = in_probe_bw()
+    measure(driver, 140, 130, 120, 140, blocked=3)
+    assert driver.mode == Mode.probe_bw
+
+
+def test_stays_when_the_delay_rises_but_nothing_is_blocked():
+    driver = in_probe_bw()
+    measure(driver, 110, 120, 130, 140)
+    assert driver.mode == Mode.probe_bw
+
+
+@pytest.mark.parametrize("follows", [0, 1])
+def test_stays_when_rtprop_is_older_than_its_window(follows):
+    driver = in_probe_bw(expired_rtprop_follows=follows)
+    driver.ack(after=11 * SECOND, rate=RATE, rtt=2 * RTT)
+    assert driver.mode == Mode.probe_bw
+    assert driver.controller.snapshot.round_trip_estimate == (2 * RTT if follows else RTT)
+
+
+def test_bbrs_other_reasons_for_probe_rtt_stay():
+    driver = Driver(_core.make_controller("ibcca"), RTT)
+    driver.ack(rate=RATE)
+    driver.ack(after=11 * SECOND, rate=RATE, rtt=2 * RTT)
+    assert driver.mode == Mode.probe_rtt
+
+
+# Lines 6 and 7: the gain cycle.
+
+
+def test_the_cycle_is_the_papers():
+    assert _core.make_controller("ibcca").parameters["gain_cycle"] == CYCLE
+
+
+@pytest.mark.parametrize("restarts", [1, 0])
+def test_a_rising_step_begins_the_cycle_anew(restarts):
+    driver = in_probe_bw(rise_restarts_cycle=restarts)
+    in_flight = int(2 * BDP)
+    while gain(driver) != 1.0:
+        driver.ack(after=RTT + 1, rate=RATE, in_flight=in_flight)
+    measure(driver, 120, in_flight=in_flight)
+    measure(driver, 120, 110, in_flight=in_flight)
+    while gain(driver) != 1.0:
+        driver.ack(after=RTT + 1, rate=RATE, rtt=0, in_flight=in_flight)
+    measure(driver, 110, 105, in_flight=in_flight)
+    assert gain(driver) == 1.0
+    measure(driver, 106, in_flight=in_flight)
+    assert gain(driver) == (0.75 if restarts else 1.0)
+
+
+def test_without_a_rise_the_phases_go_on():
+    driver = in_probe_bw()
+    gains = []
+    for _ in range(24):
+        driver.ack(after=RTT + 1, rate=RATE, in_flight=int(2 * BDP), round_start=True)
+        gains.append(gain(driver))
+    start = gains.index(0.75)
+    assert gains[start : start + 16] == CYCLE + CYCLE
+
+
+# Lines 9 and 10: to ProbeRTT at once.
+
+
+def test_a_rise_over_three_tests_while_blocked_begins_probe_rtt():
+    driver = in_probe_bw()
+    measure(driver, 110, 120, 130, 140, blocked=1)
+    assert driver.mode == Mode.probe_rtt
+    assert driver.window == FOUR
+
+
+def test_it_begins_at_once_when_the_block_comes_after_the_rise():
+    driver = in_probe_bw()
+    measure(driver, 110, 120, 130, 140)
+    driver.ack(after=1, rate=RATE)
+    assert driver.mode == Mode.probe_bw
+    driver.ack(after=1, rate=RATE, blocked=1)
+    assert driver.mode == Mode.probe_rtt
+
+
+@pytest.mark.parametrize(
+    "delays, mode",
+    [
+        ((150, 110, 120, 149), Mode.probe_bw),  # two of three steps rise, the sum does not
+        ((120, 160, 140, 121), Mode.probe_rtt),  # two of three fall, the sum rises
+        ((110, 150, 120, 110), Mode.probe_bw),  # no change
+    ],
+)
+def test_derate_is_the_sum_of_three_differences(delays, mode):
+    driver = in_probe_bw()
+    measure(driver, *delays, blocked=1)
+    assert driver.mode == mode
+
+
+@pytest.mark.parametrize("derate_tests, mode", [(1, Mode.probe_bw), (2, Mode.probe_rtt)])
+def test_the_number_of_differences_is_a_parameter(derate_tests, mode):
+    driver = in_probe_bw(derate_tests=derate_tests)
+    measure(driver, 150, 140, 170, 160, blocked=1)
+    assert driver.mode == mode
+
+
+def test_the_length_of_a_test_is_a_parameter():
+    driver = in_probe_bw(test_rounds=10)
+    measure(driver, 110, 120, 130, 140, blocked=1)
+    assert driver.mode == Mode.probe_bw
+
+
+def test_the_delay_of_a_test_is_its_lowest():
+    driver = in_probe_bw()
+    for high in (110, 120, 130, 140):
+        driver.ack(after=1, rate=RATE, rtt=high * MILLISECOND)
+        driver.ack(after=1, rate=RATE, rtt=RTT)
+        end_round(driver)
+    end_round(driver, blocked=1)
+    assert driver.mode == Mode.probe_bw
+
+
+def test_blocked_counts_from_the_entry_into_probe_bw():
+    driver = in_probe_rtt()
+    probe_rtt_left(driver)
+    assert driver.mode == Mode.probe_bw
+    measure(driver, 110, 120, 130, 140)
+    assert driver.mode == Mode.probe_bw
+    driver.ack(after=1, rate=RATE, blocked=1)
+    assert driver.mode == Mode.probe_rtt
+
+
+# Lines 11 to 13: ProbeRTT is extended.
+
+
+def test_probe_rtt_lasts_200_ms_without_a_further_rise():
+    driver = in_probe_rtt()
+    measure(driver, 110, 100, in_flight=FOUR)  # derate is above 0
+    assert probe_rtt_left(driver) == pytest.approx(200, abs=0.5)
+
+
+@pytest.mark.parametrize("events, first", [(1, 1), (2, 1), (5, 1), (2, 8)])
+def test_equation_2_extends_it_by_tin(events, first):
+    driver = in_probe_rtt(events, first_extension_ms=first)
+    measure(driver, 210, in_flight=FOUR)
+    tin = first * (210 / 140) ** events
+    assert probe_rtt_left(driver) == pytest.approx(200 + tin, abs=0.5)
+
+
+def test_tin_is_multiplied_from_test_to_test():
+    driver = in_probe_rtt(first_extension_ms=4)
+    measure(driver, 150, 180, 240, 150, in_flight=FOUR)  # the last step falls, derate is 0
+    first = 4 * 150 / 140
+    second = first * 180 / 150
+    third = second * 240 / 180
+    assert probe_rtt_left(driver) == pytest.approx(200 + first + second + third, abs=0.5)
+
+
+def test_events_of_probe_rtt_count_too():
+    driver = in_probe_rtt(first_extension_ms=4)
+    measure(driver, 210, blocked=2, in_flight=FOUR)
+    assert probe_rtt_left(driver) == pytest.approx(200 + 4 * 1.5**3, abs=0.5)
+
+
+def test_the_extension_ends_with_its_probe_rtt():
+    driver = in_probe_rtt(first_extension_ms=500)
+    measure(driver, 150, in_flight=FOUR)
+    assert probe_rtt_left(driver) > 700
+    measure(driver, 160, 170, 180, 190, blocked=1)
+    assert driver.mode == Mode.probe_rtt
+    driver.ack(rate=RATE, rtt=0, in_flight=FOUR)
+    assert probe_rtt_left(driver) == pytest.approx(200, abs=0.5)
+
+
+# The restart.
+
+
+def test_a_calculated_time_above_the_longest_restarts():
+    driver = in_probe_bw()
+    window = driver.window
+    measure(driver, 110, 120, 130, 140, blocked=5)
+    assert driver.window == FOUR
+    measure(driver, 140 * 6, in_flight=FOUR)  # 6^5 ms are 7.8 s
+    assert driver.mode == Mode.probe_rtt
+    measure(driver, 140 * 6, in_flight=FOUR)  # and as much again
+    assert driver.mode == Mode.startup
+    assert driver.window >= window
+    assert driver.controller.snapshot.bandwidth_estimate == RATE
+    # A Startup like the first: three rounds without growth end it. One comes before, for its
+    # bandwidth, and two more that still deliver what ProbeRTT had sent.
+    rounds = 0
+    while driver.mode == Mode.startup:
+        driver.ack(int(BDP), after=RTT, rate=RATE, round_start=True, in_flight=10**8)
+        rounds += 1
+    assert driver.mode == Mode.drain
+    assert rounds == 6
+
+
+def test_the_longest_time_is_a_parameter():
+    driver = in_probe_rtt(restart_after_s=0.205, first_extension_ms=6)
+    assert driver.mode == Mode.probe_rtt
+    measure(driver, 140, in_flight=FOUR)
+    assert driver.mode == Mode.startup
+
+
+@pytest.mark.parametrize("events", [10**3, 10**6, 2**63])
+@pytest.mark.parametrize("delays", [(150, 400), (400, 150)])
+def test_any_number_of_blocked_events_is_survived(events, delays):
+    driver = in_probe_rtt(events, restart_after_s=10_000)
+    for _ in range(5):
+        measure(driver, *delays, in_flight=FOUR)
+    assert driver.window >= FOUR
+
+
+# The sender's signal.
+
+
+def run_bursts(send_buffer_bytes, controller="ibcca", **fields):
+    """15 Mbps for a flow of 10, with half a second of 20 Mbps more every five seconds."""
+    flow = make_flow(
+        controller=controller,
+        send_buffer_bytes=send_buffer_bytes,
+        application=application(
+            "bursts",
+            rate_bits_per_second=10_000_000,
+            burst_rate_bits_per_second=20_000_000,
+            burst_duration=SECOND // 2,
+            burst_period=5 * SECOND,
+            burst_count=4,
+        ),
+        **fields,
+    )
+    simulation = _core.NativeSimulation(make_scenario([flow], make_link(queue_limit=400)), 1)
+    modes = set()
+    for step in range(1, 201):
+        simulation.run_until(step * SECOND // 10)
+        modes.add(Mode(simulation.snapshot(0)["mode"]))
+    return simulation.statistics(0), modes
+
+
+def test_the_send_buffer_is_full_once_per_burst():
+    statistics, _ = run_bursts(200_000)
+    assert statistics["send_buffer_events"] == 4
+    assert statistics["blocked_events"] == 0
+    assert run_bursts(10_000_000)[0]["send_buffer_events"] == 0
+
+
+def test_a_bulk_flow_fills_its_buffer_once():
+    simulation = _core.NativeSimulation(make_scenario([make_flow()]), 1)
+    simulation.run_until(5 * SECOND)
+    assert simulation.statistics(0)["send_buffer_events"] == 1
+
+
+@pytest.mark.parametrize("limit", ["send_buffer_bytes", "flow_control_window_bytes"])
+def test_a_full_buffer_and_closed_flow_control_reach_the_controller(limit):
+    limits = {"send_buffer_bytes": 10**9, "flow_control_window_bytes": 10**9}
+    assert Mode.probe_rtt not in run_bursts(**limits)[1]
+    assert Mode.probe_rtt in run_bursts(**limits | {limit: 200_000})[1]
+
+
+def test_a_lone_flow_fills_the_path():
+    path = Path(RATE, RTT, 100)
+    rounds = AckRounds(_core.make_controller("ibcca"), path).run(30 * SECOND)
+    assert rounds.throughput(5 * SECOND, 30 * SECOND) > 0.95 * RATE
+    assert all(row.snapshot.mode != Mode.probe_rtt for row in rounds.rows)

@@ -1,0 +1,171 @@
+"""The switch between IBCCA and CUBIC: the rule, its default, and the sender's signal for it."""
+
+import pytest
+from helpers.ack_rounds import MILLISECOND, Driver
+from helpers.endpoints import SECOND, application, make_flow, make_link, make_scenario
+
+import quicgym
+from quicgym import _core
+
+Mode = _core.ControllerMode
+RTT = 20 * MILLISECOND
+LINK = 100e6 / 8  # bytes per second
+CUBIC_MODES = {Mode.slow_start, Mode.congestion_avoidance, Mode.recovery}
+
+
+def make(**parameters):
+    driver = Driver(_core.make_controller("ibcca-cubic", parameters), RTT)
+    while driver.mode == Mode.startup:
+        ahead(driver, 0.0)
+    return driver
+
+
+def ahead(driver, seconds, rate=LINK, base=0):
+    """An ACK with so much waiting for the network, in seconds of its rate."""
+    driver.ack(after=RTT, rate=rate, round_start=True, unsent=base + round(seconds * LINK))
+
+
+def is_cubic(driver):
+    return driver.mode in CUBIC_MODES
+
+
+def test_it_begins_with_ibcca():
+    assert not is_cubic(make())
+
+
+def test_cubic_takes_over_above_the_threshold_and_gives_back_below_the_other():
+    driver = make(cubic_above_s=0.5, ibcca_below_s=0.2)
+    cubic = []
+    for seconds in (0.4, 0.5, 0.51, 0.3, 0.2, 0.19, 0.4, 0.51):
+        ahead(driver, seconds)
+        cubic.append(is_cubic(driver))
+    assert cubic == [False, False, True, True, True, False, False, True]
+
+
+@pytest.mark.parametrize(
+    "burst_mbps, burst_s, cubic",
+    [(28, 1, False), (35, 1, False), (42, 1, True), (35, 2, True), (35, 3, True)],
+)
+def test_the_defaults_put_the_papers_bursts_where_its_text_has_them(burst_mbps, burst_s, cubic):
+    """Figures 6 and 7: 90 Mbps with bursts on top, over a link of 100."""
+    driver = make()
+    excess_mbps = 90 + burst_mbps - 100
+    for step in range(1, 50 * burst_s + 1):
+        ahead(driver, step / 50 * excess_mbps / 100)
+    assert is_cubic(driver) == cubic
+
+
+def test_what_was_there_before_the_burst_does_not_count():
+    driver = Driver(_core.make_controller("ibcca-cubic"), RTT)
+    bulk = 2**61
+    for sent in range(0, 100):
+        ahead(driver, -sent, base=bulk)
+        assert not is_cubic(driver)
+    ahead(driver, -99 + 0.3, base=bulk)
+    assert is_cubic(driver)
+
+
+def test_startup_is_left_alone():
+    driver = Driver(_core.make_controller("ibcca-cubic"), RTT)
+    modes = []
+    for step in range(8):
+        ahead(driver, step)
+        modes.append(driver.mode)
+    cubic = [mode in CUBIC_MODES for mode in modes]
+    assert modes[0] == modes[1] == Mode.startup
+    assert cubic.index(True) == modes.count(Mode.startup) + 1
+
+
+def test_the_delivery_rate_is_the_highest_of_the_last_rounds():
+    driver = make(rate_window_rounds=3)
+    ahead(driver, 0.25)
+    ahead(driver, 0.25, rate=LINK / 2)
+    assert not is_cubic(driver)
+    for _ in range(4):
+        ahead(driver, 0.25, rate=LINK / 2)
+    assert is_cubic(driver)
+
+
+def test_without_a_rate_nothing_is_switched():
+    driver = Driver(_core.make_controller("ibcca-cubic"), RTT)
+    for unsent in (0, 10**9):
+        for _ in range(10):
+            driver.ack(after=RTT, unsent=unsent, round_start=True)
+    assert not is_cubic(driver)
+
+
+def test_thresholds_in_the_wrong_order_do_not_flap():
+    driver = make(cubic_above_s=0.2, ibcca_below_s=0.5)
+    for _ in range(5):
+        ahead(driver, 0.3)
+        assert is_cubic(driver)
+
+
+def test_a_bulk_transfer_is_ibccas():
+    def deliveries(controller):
+        with quicgym.Simulation(
+            "ebcc-flows-3", controllers=controller, record_deliveries=True
+        ) as simulation:
+            simulation.run()
+            return simulation.deliveries()
+
+    assert (deliveries("ibcca-cubic") == deliveries("ibcca")).all()
+
+
+def bursts(burst_mbps):
+    """10 Mbps on 15, with bursts of a second every ten; the modes in each tenth of a second."""
+    flow = make_flow(
+        controller="ibcca-cubic",
+        application=application(
+            "bursts",
+            rate_bits_per_second=10_000_000,
+            burst_rate_bits_per_second=burst_mbps * 1_000_000,
+            burst_duration=SECOND,
+            burst_period=10 * SECOND,
+            burst_count=3,
+        ),
+    )
+    simulation = _core.NativeSimulation(make_scenario([flow], make_link(queue_limit=100)), 1)
+    modes = []
+    for tenth in range(1, 301):
+        simulation.run_until(tenth * SECOND // 10)
+        modes.append(Mode(simulation.snapshot(0)["mode"]) in CUBIC_MODES)
+    return modes
+
+
+def test_over_a_network_cubic_has_the_bursts_and_ibcca_the_rest():
+    assert not any(bursts(5))
+    modes = bursts(15)
+    for begin in (100, 200):
+        assert any(modes[begin : begin + 15])
+        assert not any(modes[begin + 60 : begin + 100])
+
+
+def test_unsent_bytes_are_what_the_application_has_written_and_nobody_sent():
+    seen = []
+
+    class Recorder(quicgym.Controller):
+        name = "recorder"
+
+        def on_ack(self, event):
+            self.window_bytes = 100_000
+            seen.append((event.now, event.unsent_bytes))
+
+        def on_loss(self, event):
+            pass
+
+    # Written at 20 Mbps, carried at 10 with headers.
+    network = quicgym.Scenario.model_validate(
+        {
+            "name": "ahead",
+            "duration_s": 5,
+            "bottleneck": {"rate_mbps": 10, "delay_ms": 10},
+            "access": {"rate_mbps": 50, "delay_ms": 1},
+            "flows": [{"application": {"kind": "constant-rate", "rate_mbps": 20}}],
+        }
+    )
+    quicgym.run(network, Recorder)
+    (first, early), (last, late) = seen[len(seen) // 2], seen[-1]
+    carried = 10e6 / 8 * (1200 - 40) / 1230
+    assert (late - early) / ((last - first) * 1e-9) == pytest.approx(20e6 / 8 - carried, rel=0.02)
+    assert seen[0][1] < 100_000  # the handshake's: what was written in one round trip

@@ -1,0 +1,280 @@
+"""Several controllers on one connection: what standing by and taking over do to each family."""
+
+import random
+
+import pytest
+from helpers.ack_rounds import DATAGRAM, MILLISECOND, SECOND, AckRounds, Driver, Path
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from quicgym import _core, controllers
+
+Mode = _core.ControllerMode
+RTT = 100 * MILLISECOND
+RATE = 1.25e6  # bytes per second
+BDP = RATE * RTT * 1e-9
+MEMBERS = controllers.switching_members()
+LOSS_BASED = ("newreno", "cubic", "vegas", "newreno+", "cubic+")
+BBR_FAMILY = tuple(name for name in MEMBERS if name not in LOSS_BASED)
+every_member = pytest.mark.parametrize("name", MEMBERS)
+every_loss_based = pytest.mark.parametrize("name", LOSS_BASED)
+every_bbr = pytest.mark.parametrize("name", BBR_FAMILY)
+
+
+def make(active):
+    return _core.make_controller("switching", {"active": MEMBERS.index(active)})
+
+
+def switch(controller, active):
+    controller.set_parameters({"active": MEMBERS.index(active)})
+
+
+def steady(active):
+    """A few rounds at the bottleneck's rate, with a loss: no search for the rate goes on."""
+    driver = Driver(make(active), RTT)
+    for _ in range(10):
+        driver.ack(int(BDP), after=RTT, rate=RATE, round_start=True, in_flight=int(2.5 * BDP))
+    driver.ack(rate=RATE, in_flight=int(BDP))
+    driver.loss(in_flight=int(BDP))
+    for _ in range(3):
+        driver.ack(int(BDP), after=RTT + 1, rate=RATE, round_start=True, in_flight=int(BDP))
+    return driver
+
+
+def rounds_of(driver, count, **arguments):
+    """Rounds of a whole window each, the next one longer after the last than a round trip."""
+    for _ in range(count):
+        arguments.setdefault("in_flight", int(BDP))
+        driver.controller.on_packet_sent(driver.now, DATAGRAM, int(BDP))
+        driver.ack(driver.window, after=RTT + 1, rate=RATE, round_start=True, **arguments)
+
+
+def test_the_members_are_all_controllers_that_decide_by_themselves():
+    others = [entry.name for entry in controllers.catalogue()]
+    assert [*MEMBERS, "ibcca-cubic", "switching", "external", "guided"] == others
+    description = controllers.find("switching").parameter("active").description
+    for index, name in enumerate(MEMBERS):
+        assert f"{index} {name}" in description
+
+
+@every_member
+def test_never_switched_it_is_the_controller_alone(name):
+    def rows(controller):
+        path = Path(rate=5e5, base_rtt=50 * MILLISECOND, queue_packets=20)
+        lose = lambda number: number % 311 == 310  # noqa: E731
+        rounds = AckRounds(controller, path, lose=lose, seed=3).run(25 * SECOND)
+        return [(row.now, row.window, row.snapshot.pacing_rate) for row in rounds.rows]
+
+    assert rows(make(name)) == rows(_core.make_controller(name))
+
+
+@every_loss_based
+def test_a_window_is_taken_over_and_slow_start_is_not_begun_again(name):
+    driver = steady("bbr")
+    switch(driver.controller, name)
+    assert driver.window == pytest.approx(BDP + 3 * DATAGRAM, abs=DATAGRAM)
+    assert driver.mode != Mode.slow_start
+    before = driver.window
+    rounds_of(driver, 5)
+    assert before < driver.window < before + 10 * DATAGRAM
+
+
+@every_loss_based
+@pytest.mark.parametrize("former", ["bbr", "cubic"])
+def test_a_search_that_goes_on_is_continued(former, name):
+    driver = Driver(make(former), RTT)
+    driver.ack(0)
+    switch(driver.controller, name)
+    assert driver.mode == Mode.slow_start
+    before = driver.window
+    for _ in range(4):
+        rounds_of(driver, 1)
+    assert driver.window > 3 * before
+
+
+def test_probe_rtts_four_packets_are_not_handed_over():
+    driver = steady("bbr")
+    driver.ack(after=11 * SECOND, rate=RATE, rtt=2 * RTT, in_flight=int(BDP))
+    assert driver.mode == Mode.probe_rtt and driver.window == 4 * DATAGRAM
+    switch(driver.controller, "cubic")
+    assert driver.window > 0.9 * BDP
+
+
+def test_the_smallest_window_after_persistent_congestion_is_handed_over():
+    for former in ("bbr", "newreno"):
+        driver = steady(former)
+        driver.controller.on_persistent_congestion(driver.now)
+        switch(driver.controller, "cubic")
+        assert driver.window <= 4 * DATAGRAM
+
+
+@every_bbr
+def test_bbrs_model_is_current_and_its_window_finds_the_target(name):
+    driver = steady("newreno")
+    switch(driver.controller, name)
+    snapshot = driver.controller.snapshot
+    assert snapshot.bandwidth_estimate == RATE
+    assert snapshot.round_trip_estimate == RTT
+    rounds_of(driver, 20)
+    assert driver.mode == Mode.probe_bw
+    assert 0.9 * BDP < driver.window <= 2 * BDP + 3 * DATAGRAM
+
+
+def back_after_a_slower_one(name):
+    driver = steady(name)
+    switch(driver.controller, "vegas")
+    for _ in range(40):
+        driver.ack(after=RTT + 1, rate=RATE / 10, round_start=True, in_flight=10 * DATAGRAM)
+    switch(driver.controller, name)
+    return driver
+
+
+@every_bbr
+def test_anothers_rate_does_not_lower_the_bandwidth(name):
+    driver = back_after_a_slower_one(name)
+    assert driver.controller.snapshot.bandwidth_estimate == RATE
+    # Packets that vegas sent still say nothing; those sent from now on do.
+    driver.ack(after=1, rate=RATE / 10, in_flight=10 * DATAGRAM)
+    assert driver.controller.snapshot.bandwidth_estimate == RATE
+    driver.controller.on_packet_sent(driver.now + 1, DATAGRAM, 11 * DATAGRAM)
+    driver.ack(after=RTT + 2, rate=RATE / 10, in_flight=10 * DATAGRAM)
+    assert driver.controller.snapshot.bandwidth_estimate == RATE / 10
+
+
+@pytest.mark.parametrize("name", ["bbr", "bbr-extended", "bbr-combined", "ebcc"])
+def test_an_old_rtprop_is_measured_when_bbr_is_active_again(name):
+    driver = steady(name)
+    switch(driver.controller, "cubic")
+    for _ in range(20):
+        driver.ack(after=SECOND, rate=RATE, rtt=2 * RTT, in_flight=int(2 * BDP))
+    switch(driver.controller, name)
+    assert driver.mode == Mode.probe_bw
+    driver.ack(after=1, rate=RATE, rtt=2 * RTT, in_flight=int(2 * BDP))
+    assert driver.mode == Mode.probe_rtt
+
+
+def test_a_probe_rtt_that_is_left_does_not_come_back():
+    driver = steady("bbr")
+    driver.ack(after=11 * SECOND, rate=RATE, rtt=2 * RTT, in_flight=int(BDP))
+    assert driver.mode == Mode.probe_rtt
+    switch(driver.controller, "cubic")
+    rounds_of(driver, 1)
+    switch(driver.controller, "bbr")
+    rounds_of(driver, 10)
+    assert driver.mode == Mode.probe_bw
+
+
+def test_ibcca_does_not_answer_for_what_others_were_blocked_by():
+    driver = steady("ibcca")
+    switch(driver.controller, "cubic")
+    for delay in (110, 120, 130, 140):
+        driver.ack(after=RTT, rate=RATE, rtt=delay * MILLISECOND, round_start=True, blocked=1)
+    switch(driver.controller, "ibcca")
+    driver.ack(after=1, rate=RATE, rtt=140 * MILLISECOND)
+    assert driver.mode == Mode.probe_bw
+    driver.ack(after=1, rate=RATE, rtt=140 * MILLISECOND, blocked=1)
+    assert driver.mode == Mode.probe_rtt
+
+
+@every_member
+def test_a_loss_is_answered_by_the_active_one_and_once(name):
+    """Those who stood by know of the loss, and that the packets before it are answered for."""
+    driver = steady(name)
+    sent_time = driver.now - RTT
+    driver.loss(sent_time=sent_time, in_flight=int(BDP))
+    switch(driver.controller, "newreno" if name != "newreno" else "cubic")
+    before = driver.window
+    driver.loss(after=1, sent_time=sent_time + 1, in_flight=int(BDP))
+    assert driver.window == before
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    seed=st.integers(0, 2**32),
+    interval=st.sampled_from([10 * MILLISECOND, RTT, 500 * MILLISECOND]),
+    queue=st.sampled_from([5, 50, 400]),
+    loss_period=st.sampled_from([0, 100, 1000]),
+)
+def test_switched_for_ever_the_path_is_used_and_the_window_sane(seed, interval, queue, loss_period):
+    choice = random.Random(seed)
+    controller = make("newreno")
+    path = Path(rate=2.5e5, base_rtt=50 * MILLISECOND, queue_packets=queue)
+    lose = lambda number: loss_period > 0 and number % loss_period == 0  # noqa: E731
+    rounds = AckRounds(controller, path, lose=lose, seed=seed)
+    for step in range(1, 20 * SECOND // interval):
+        rounds.run(step * interval)
+        switch(controller, choice.choice(MEMBERS))
+        assert 2 * DATAGRAM <= controller.window_bytes < 1000 * DATAGRAM
+        assert 0 < controller.pacing_rate < 1e9
+    assert rounds.throughput(5 * SECOND, 20 * SECOND) > 0.5 * path.rate
+
+
+@every_loss_based
+def test_a_loss_that_startup_ignores_does_not_end_the_search_of_the_next_one(name):
+    driver = Driver(make("bbr"), RTT)
+    driver.ack(0)
+    driver.loss(in_flight=10 * DATAGRAM)
+    for window in (20, 40, 80):
+        driver.ack(window * DATAGRAM // 2, after=RTT + 1, rate=1e5 * window, round_start=True)
+    assert driver.mode == Mode.startup
+    switch(driver.controller, name)
+    assert driver.mode == Mode.slow_start
+    before = driver.window
+    rounds_of(driver, 5)
+    assert driver.window > 3 * before
+
+
+@pytest.mark.parametrize("name", ["newreno", "cubic", "vegas", "newreno+", "cubic+"])
+def test_persistent_congestion_ends_the_recovery_period(name):
+    driver = Driver(_core.make_controller(name))
+    driver.ack(30 * DATAGRAM, round_start=True)
+    driver.loss()
+    assert driver.mode == Mode.recovery
+    driver.controller.on_persistent_congestion(driver.now)
+    assert driver.mode == Mode.slow_start
+    # Packets from before the loss: their acknowledgements let the window grow.
+    driver.ack(2 * DATAGRAM, after=1)
+    driver.ack(2 * DATAGRAM, after=1, round_start=True)
+    driver.ack(2 * DATAGRAM, after=1)
+    assert driver.window >= 4 * DATAGRAM
+
+
+def test_cubic_takes_over_with_its_plateau_at_the_window_and_not_where_it_lost_last():
+    driver = Driver(make("cubic"), RTT)
+    driver.ack(190 * DATAGRAM)
+    driver.loss()
+    driver.ack(0, after=RTT + 1)
+    switch(driver.controller, "newreno")
+    driver.loss(after=RTT)
+    switch(driver.controller, "cubic")
+    assert driver.window == 70 * DATAGRAM
+    driver.ack(0, after=RTT + 1)
+    rounds_of(driver, 10)
+    assert 75 * DATAGRAM < driver.window < 82 * DATAGRAM
+
+
+def test_vegas_that_takes_over_forgets_the_rtt_of_anothers_window():
+    driver = steady("newreno")
+    driver.ack(0, after=RTT, rtt=RTT, min_rtt=RTT)
+    switch(driver.controller, "vegas")
+    window = driver.window
+    driver.ack(0, after=RTT, rtt=2 * RTT, min_rtt=RTT)
+    driver.ack(0, after=RTT, rtt=0, min_rtt=RTT, round_start=True)
+    assert driver.window == window - DATAGRAM
+
+
+def test_bbr_that_takes_over_paces_at_the_bandwidth_of_now():
+    driver = steady("bbr")
+    switch(driver.controller, "cubic")
+    driver.ack(after=RTT, rate=3 * RATE, round_start=True, in_flight=int(BDP))
+    switch(driver.controller, "bbr")
+    assert driver.controller.snapshot.bandwidth_estimate == 3 * RATE
+    assert driver.controller.pacing_rate > 2 * RATE  # the gain is 0.75 at least
+
+
+@every_bbr
+def test_the_first_packet_after_the_switch_is_a_sample_of_its_own_rate(name):
+    driver = back_after_a_slower_one(name)
+    driver.controller.on_packet_sent(driver.now, DATAGRAM, 11 * DATAGRAM)
+    driver.ack(after=RTT, rate=RATE / 10, in_flight=10 * DATAGRAM)
+    assert driver.controller.snapshot.bandwidth_estimate == RATE / 10

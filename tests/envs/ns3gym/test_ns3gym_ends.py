@@ -1,0 +1,686 @@
+"""Agent and simulation over loopback: episodes, ends of all kinds, wrong frames, silence."""
+
+from __future__ import annotations
+
+import gc
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+import zmq
+from gymnasium import spaces
+from gymnasium.error import ResetNeeded
+from gymnasium.utils.env_checker import check_env
+from helpers.ns3gym_peers import (
+    NESTED,
+    PATIENCE_S,
+    SMALL_INIT,
+    Background,
+    ExistingClient,
+    NestedEnv,
+    SameEpisodes,
+    await_listener,
+    box_state,
+    container,
+    free_port,
+    raw_socket,
+    same,
+)
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from quicgym.envs.ns3gym import (
+    MessageError,
+    Ns3GymEnv,
+    Ns3GymError,
+    PeerError,
+    PeerGoneError,
+    messages,
+    serve,
+    server,
+)
+from quicgym.envs.ns3gym.connection import MAXIMUM_FRAME_BYTES
+
+Rows = list[tuple[Any, float, bool, bool]]
+
+
+def serving(env: gymnasium.Env[Any, Any], port: int, **arguments: Any) -> Background:
+    arguments = {"timeout_s": PATIENCE_S} | arguments
+    return Background(lambda: serve(env, port, **arguments))
+
+
+def agent(port: int, **arguments: Any) -> Ns3GymEnv:
+    return Ns3GymEnv(port, **{"timeout_s": PATIENCE_S} | arguments)
+
+
+def rows(env: gymnasium.Env[Any, Any], actions: list[Any], seed: int | None = None) -> Rows:
+    """One episode: what each step shows."""
+    observation, _ = env.reset(seed=seed)
+    result: Rows = [(observation, 0.0, False, False)]
+    for action in actions:
+        observation, reward, terminated, truncated, _ = env.step(action)
+        result.append((observation, float(reward), terminated, truncated))
+        if terminated or truncated:
+            break
+    return result
+
+
+@pytest.mark.parametrize("first", ["agent", "simulation"])
+def test_episodes_are_those_of_the_environment_itself(first: str) -> None:
+    actions = [0, 1, 1] * 100
+    env = gymnasium.make("CartPole-v1")
+    expected = [rows(env, actions, seed=3), rows(env, actions), rows(env, actions)]
+    port = free_port()
+
+    def run_agent() -> list[Rows]:
+        with agent(port) as remote:
+            return [rows(remote, actions) for _ in range(3)]
+
+    def run_simulation() -> int:
+        return serve(env, port, episodes=3, seed=3, timeout_s=PATIENCE_S)
+
+    if first == "agent":
+        running = Background(run_agent)
+        await_listener(port)
+        assert run_simulation() == 3
+        episodes = running.join()
+    else:
+        simulation = Background(run_simulation)
+        time.sleep(0.3)  # long enough to be refused a few times
+        episodes = run_agent()
+        assert simulation.join() == 3
+    for episode, of_itself in zip(episodes, expected, strict=True):
+        assert len(episode) == len(of_itself)
+        assert episode[-1][2:] == (True, False)
+        for row, expected_row in zip(episode, of_itself, strict=True):
+            assert same(row[0], expected_row[0])
+            assert row[1:] == expected_row[1:]
+
+
+def test_a_truncated_episode_is_truncated() -> None:
+    port = free_port()
+    simulation = serving(gymnasium.make("Pendulum-v1", max_episode_steps=4), port, episodes=1)
+    with agent(port) as env:
+        episode = rows(env, [np.zeros(1, np.float32)] * 9)
+        with pytest.raises(ResetNeeded, match="call reset"):
+            env.step(np.zeros(1, np.float32))
+    assert simulation.join() == 1
+    assert [row[2:] for row in episode] == [(False, False)] * 4 + [(False, True)]
+
+
+def test_nested_spaces_and_info_arrive() -> None:
+    port = free_port()
+    simulated = NestedEnv()
+    simulation = serving(simulated, port, episodes=1)
+    with agent(port) as env:
+        observation, info = env.reset()
+        assert info == {"info": '{"capacity": 1.5, "queue": [0, 1]}'}
+        received, actions = [observation], []
+        truncated = False
+        while not truncated:
+            actions.append(env.action_space.sample())
+            observation, reward, _, truncated, info = env.step(actions[-1])
+            assert env.observation_space.contains(observation)
+            assert (reward, info) == (0.5, {"info": ""})
+            received.append(observation)
+    assert simulation.join() == 1
+    for ours, theirs in zip(received, simulated.observations, strict=True):
+        assert same(ours["matrix"], theirs["matrix"])
+        assert same(ours["inner"], theirs["inner"])
+        assert ours["pair"][0] == theirs["pair"][0] + 1
+    for ours, theirs in zip(actions, simulated.actions, strict=True):
+        assert NESTED.contains(theirs)
+        np.testing.assert_array_equal(ours["pair"][1], theirs["pair"][1])
+        np.testing.assert_allclose(ours["matrix"], theirs["matrix"], rtol=1e-6)
+
+
+def test_uint_serves_in_fixed_point() -> None:
+    actions = [1, 0, 0] * 5
+    env = gymnasium.make("CartPole-v1")
+    expected = rows(env, actions, seed=5)
+    port = free_port()
+    simulation = serving(env, port, episodes=1, seed=5, dtype="uint")
+    with agent(port) as remote:
+        assert remote.observation_space.dtype == np.uint32
+        episode = rows(remote, actions)
+    assert simulation.join() == 1
+    for row, (observation, *_) in zip(episode, expected, strict=True):
+        np.testing.assert_allclose(-32768 + row[0] / 65536, observation, atol=2**-17)
+
+
+def test_reset_and_close_in_mid_episode() -> None:
+    port = free_port()
+    simulation = serving(gymnasium.make("CartPole-v1"), port, episodes=3)
+    env = agent(port)
+    env.reset()
+    env.step(0)
+    env.reset()
+    env.reset()
+    env.step(1)
+    env.close()
+    assert simulation.join() == 3
+    env.close()
+
+
+def test_close_before_the_first_reset_ends_the_simulation() -> None:
+    port = free_port()
+    simulation = serving(gymnasium.make("CartPole-v1"), port, episodes=5)
+    agent(port).close()
+    assert simulation.join() == 0
+
+
+def test_gymnasium_s_checker_has_nothing_to_say(recwarn: pytest.WarningsRecorder) -> None:
+    port = free_port()
+    stop = threading.Event()
+
+    class UntilStopped(SameEpisodes):
+        def reset(self, **arguments: Any) -> Any:
+            if stop.is_set():
+                raise StopIteration
+            return super().reset(**arguments)
+
+    simulation = serving(UntilStopped(gymnasium.make("CartPole-v1")), port)
+    env = agent(port)
+    check_env(env)
+    stop.set()
+    with pytest.raises(PeerGoneError):
+        env.reset()
+    with pytest.raises(StopIteration):
+        simulation.join()
+    said = [str(warning.message) for warning in recwarn]
+    unexpected = [
+        text
+        for text in said
+        # No seed in the protocol, CartPole's own bounds, and no spec: it is not registered.
+        if not any(part in text for part in ("no seed", "infinity", "alternative render modes"))
+    ]
+    assert not unexpected
+
+
+def test_a_seed_that_cannot_arrive_is_said() -> None:
+    port = free_port()
+    simulation = serving(gymnasium.make("CartPole-v1"), port, episodes=1)
+    with agent(port) as env:
+        with pytest.warns(RuntimeWarning, match="seed = 7 does not reach the simulation"):
+            env.reset(seed=7)
+        with pytest.raises(ValueError, match="options = {'a': 1}: ns3-gym's protocol has none"):
+            env.reset(options={"a": 1})
+    assert simulation.join() == 1
+
+
+def test_an_action_outside_of_the_space_leaves_the_episode_as_it_was() -> None:
+    port = free_port()
+    simulation = serving(gymnasium.make("CartPole-v1"), port, episodes=1)
+    with agent(port) as env:
+        env.reset()
+        with pytest.raises(MessageError, match="action = 2: is not in"):
+            env.step(2)
+        assert env.step(1)[1] == 1.0
+    assert simulation.join() == 1
+
+
+# A client that exists.
+
+
+def test_the_existing_client_plays_several_episodes() -> None:
+    actions = [1, 0, 0] * 30
+    env = gymnasium.make("CartPole-v1")
+    expected = [rows(env, actions, seed=5), rows(env, actions)]
+    port = free_port()
+    simulation = serving(env, port, episodes=3, seed=5)
+    client = ExistingClient(port)
+    for of_itself in expected:
+        observation = client.reset()
+        # The simulation connects again at once, to the socket that is about to be closed.
+        time.sleep(0.2)
+        np.testing.assert_array_equal(np.float32(observation), of_itself[0][0])
+        for action, row in zip(actions, of_itself[1:], strict=False):
+            observation, reward, over, _ = client.step(action)
+            np.testing.assert_array_equal(np.float32(observation), row[0])
+            assert (reward, over) == (row[1], row[2])
+        assert over and client.reason == 1
+        time.sleep(0.2)
+    client.reset()
+    client.step(0)
+    client.close()
+    assert simulation.join() == 3
+
+
+@pytest.mark.parametrize("dtype", ["float", "uint"])
+def test_the_existing_client_s_nested_actions_are_understood(dtype: str) -> None:
+    class Vectors(NestedEnv):
+        observation_space = action_space = spaces.Dict(
+            {"double": spaces.Box(-2, 2, (2, 2), np.float64), "port": spaces.Discrete(4)}
+        )
+
+    port = free_port()
+    simulated = Vectors(length=2)
+    simulation = serving(simulated, port, episodes=1, dtype=dtype)
+    client = ExistingClient(port)
+    over = False
+    while not over:
+        observation, _, over, _ = client.step(client.observation)
+        assert all(len(values) == 4 for name, values in observation.items() if name != "port")
+    assert client.reason == 0
+    client.close()
+    assert simulation.join() == 1
+    for action, observation in zip(simulated.actions, simulated.observations[:-1], strict=True):
+        np.testing.assert_allclose(action["double"], observation["double"], rtol=1e-6, atol=1e-8)
+        assert action["port"] == observation["port"]
+
+
+# Peers that fail. Every wait that succeeds has PATIENCE_S; those that must end in time, little.
+
+ACK = messages.SimInitAck(done=True).SerializeToString()
+SMALL_ENV_SPACE = spaces.Box(-1, 1, (2,), np.float32)
+
+
+def small_env() -> NestedEnv:
+    env = NestedEnv()
+    env.observation_space = SMALL_ENV_SPACE  # type: ignore[assignment]
+    env.action_space = spaces.Discrete(3)  # type: ignore[assignment]
+    return env
+
+
+def test_no_agent_is_an_error_in_time() -> None:
+    port = free_port()
+    with pytest.raises(PeerError, match=f":{port}: no SimInitAck within 0.2 s: .* is not there"):
+        serve(small_env(), port, timeout_s=0.2)
+
+
+def test_a_silent_agent_is_an_error_in_time() -> None:
+    port = free_port()
+    with raw_socket(zmq.REP, port), pytest.raises(PeerError, match="no SimInitAck within 0.3 s"):
+        serve(small_env(), port, timeout_s=0.3)
+
+
+def test_without_a_number_of_episodes_an_agent_that_stays_away_is_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    meet, timeouts = server._meet, iter([PATIENCE_S, 0.2])
+    monkeypatch.setattr(
+        server, "_meet", lambda host, port, init, _: meet(host, port, init, next(timeouts))
+    )
+    port = free_port()
+    stop = messages.EnvActMsg(stopSimReq=True).SerializeToString()
+    with raw_socket(zmq.REP, port) as end:
+        simulation = serving(small_env(), port)
+        end.recv()
+        end.send(ACK)
+        end.recv()
+        end.send(stop)
+        assert simulation.join() == 1
+
+
+def test_an_agent_that_goes_away_ends_the_simulation_at_once() -> None:
+    port = free_port()
+    with raw_socket(zmq.REP, port) as end:
+        simulation = serving(small_env(), port, timeout_s=10 * PATIENCE_S)
+        end.recv()
+        end.send(ACK)
+        end.recv()
+    with pytest.raises(PeerGoneError, match="agent closed the connection where EnvActMsg"):
+        simulation.join()
+
+
+def test_an_agent_that_refuses_or_stops_at_once() -> None:
+    port = free_port()
+    with raw_socket(zmq.REP, port) as end:
+        simulation = serving(small_env(), port)
+        end.recv()
+        end.send(messages.SimInitAck(done=True, stopSimReq=True).SerializeToString())
+        assert simulation.join() == 0
+        simulation = serving(small_env(), port)
+        end.recv()
+        end.send(b"")
+        with pytest.raises(MessageError, match="SimInitAck.done = false"):
+            simulation.join()
+
+
+WRONG_ANSWERS = [
+    (b"\x0a\x05", "EnvActMsg: 2 bytes are not a valid EnvActMsg"),
+    (b"", "EnvActMsg.actData: is missing"),
+    (
+        messages.EnvActMsg(
+            actData=container(1, messages.DiscreteDataContainer(data=3))
+        ).SerializeToString(),
+        r"EnvActMsg\.actData\.data\.data = 3: is not in 0 to 2",
+    ),
+]
+
+
+@pytest.mark.parametrize(("frame", "message"), WRONG_ANSWERS)
+def test_a_wrong_answer_of_an_agent_is_named(frame: bytes, message: str) -> None:
+    port = free_port()
+    with raw_socket(zmq.REP, port) as end:
+        simulation = serving(small_env(), port)
+        end.recv()
+        end.send(ACK)
+        end.recv()
+        end.send(frame)
+        with pytest.raises(MessageError, match=message):
+            simulation.join()
+
+
+@pytest.mark.parametrize(
+    ("reward", "info", "message"),
+    [
+        (np.nan, {}, "reward = nan"),
+        (1e300, {}, "reward = 1e.300: is not a finite float32"),
+        (0.0, {(1, 2): 3}, "info: cannot be written as JSON: keys must be str"),
+    ],
+)
+def test_a_wrong_reward_or_info_of_the_environment_is_named(
+    reward: float, info: dict[str, Any], message: str
+) -> None:
+    class Wrong(NestedEnv):
+        observation_space = action_space = spaces.Discrete(2)
+
+        def step(self, action: Any) -> Any:
+            return 0, reward, False, False, info
+
+    port = free_port()
+    simulation = serving(Wrong(), port)
+    with agent(port) as env:
+        env.reset()
+        with pytest.raises(PeerGoneError, match="the simulation closed the connection"):
+            env.step(0)
+    with pytest.raises(MessageError, match=message):
+        simulation.join()
+
+
+def against(*frames: Any) -> tuple[Ns3GymEnv, Background]:
+    """An agent, and a simulation that sends these, each after the answer to the one before."""
+    port = free_port()
+
+    def play() -> list[bytes]:
+        with raw_socket(zmq.REQ, port) as end:
+            answers = []
+            for frame in frames:
+                end.send(frame if isinstance(frame, bytes) else frame.SerializeToString())
+                answers.append(end.recv())
+            return answers
+
+    simulation = Background(play)
+    return agent(port), simulation
+
+
+WRONG_STATES = [
+    (b"\xff", r"EnvStateMsg: 1 bytes are not a valid EnvStateMsg"),
+    (b"", r"EnvStateMsg\.obsData: is missing"),
+    (SMALL_INIT, r"EnvStateMsg\.obsData: is missing"),
+    (box_state(0.5), r"EnvStateMsg\.obsData\.data\.floatData: holds 1 numbers"),
+    (box_state(0.5, 2), r"EnvStateMsg\.obsData\.data\.floatData\[1\] = 2\.0: is not in -1 to 1"),
+    (box_state(0, 0, reward=float("nan")), r"EnvStateMsg\.reward = nan: is not finite"),
+    (box_state(0, 0, reason=5), r"EnvStateMsg\.reason = 5: is not SimulationEnd or GameOver"),
+    (box_state(0, 0, isGameOver=True), r"EnvStateMsg\.isGameOver: is set before the first step"),
+]
+
+
+@pytest.mark.parametrize(("state", "message"), WRONG_STATES)
+def test_a_wrong_state_of_a_simulation_is_named(state: Any, message: str) -> None:
+    env, _ = against(SMALL_INIT, state)
+    with pytest.raises(MessageError, match=message):
+        env.reset()
+    env.close()
+
+
+@pytest.mark.parametrize(
+    ("init", "message"),
+    [
+        (b"\x1a\x7f", "SimInitMsg: 2 bytes are not a valid SimInitMsg"),
+        (b"", r"SimInitMsg\.obsSpace\.type = NoSpaceType"),
+        (messages.SimInitMsg(obsSpace=SMALL_INIT.obsSpace), r"SimInitMsg\.actSpace\.type"),
+    ],
+)
+def test_a_wrong_introduction_of_a_simulation_is_named(init: Any, message: str) -> None:
+    with pytest.raises(MessageError, match=message):
+        against(init)
+
+
+def test_several_parts_are_refused() -> None:
+    port = free_port()
+
+    def play() -> None:
+        with raw_socket(zmq.REQ, port) as end:
+            end.send_multipart([SMALL_INIT.SerializeToString(), b"more"])
+            end.recv()
+
+    Background(play)
+    with pytest.raises(MessageError, match="SimInitMsg has several parts"):
+        agent(port)
+
+
+def test_a_frame_that_is_too_large_is_never_read() -> None:
+    env, _ = against(SMALL_INIT, b"\0" * (MAXIMUM_FRAME_BYTES + 1))
+    with pytest.raises(PeerGoneError, match="the simulation closed the connection"):
+        env.reset()
+    env.close()
+
+
+def test_other_spaces_in_the_second_episode_are_refused() -> None:
+    env, simulation = against(SMALL_INIT, box_state(0, 0), SMALL_INIT, box_state(0, 0))
+    env.reset()
+    env.reset()
+    env.close()
+    other = messages.SimInitMsg(obsSpace=SMALL_INIT.actSpace, actSpace=SMALL_INIT.actSpace)
+    env, simulation = against(SMALL_INIT, box_state(0, 0), other)
+    env.reset()
+    with pytest.raises(MessageError, match="describes other spaces than at first"):
+        env.reset()
+    assert messages.SimInitAck.FromString(simulation.join()[-1]).stopSimReq
+
+
+def test_what_the_agent_answers_at_the_end_is_what_simulations_know() -> None:
+    last = box_state(0, 0, isGameOver=True, reason=1, info="done", reward=2)
+    env, simulation = against(SMALL_INIT, box_state(0, 0), last)
+    env.reset()
+    _, reward, terminated, truncated, info = env.step(1)
+    assert (reward, terminated, truncated, info) == (2.0, True, False, {"info": "done"})
+    act = messages.EnvActMsg(actData=container(1, messages.DiscreteDataContainer(data=1)))
+    stop = messages.EnvActMsg(stopSimReq=True)
+    assert simulation.join() == [ACK, act.SerializeToString(), stop.SerializeToString()]
+    env.close()
+
+
+MUTATED = st.one_of(
+    st.binary(max_size=60),
+    st.builds(
+        lambda data, place, part: data[:place] + part + data[place + len(part) :],
+        st.sampled_from(
+            [
+                SMALL_INIT.SerializeToString(),
+                box_state(0.5, -0.5, reward=1, info="x").SerializeToString(),
+                *(frame for frame, _ in WRONG_ANSWERS),
+            ]
+        ),
+        st.integers(0, 160),
+        st.binary(max_size=4),
+    ),
+)
+over_sockets = settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+
+
+@over_sockets
+@given(MUTATED, MUTATED)
+def test_an_agent_survives_any_frames(init: bytes, state: bytes) -> None:
+    for frames in ((init,), (SMALL_INIT, state)):
+        try:
+            env, _ = against(*frames)
+            with env:
+                observation, _ = env.reset()
+                assert env.observation_space.contains(observation)
+        except (MessageError, PeerGoneError):
+            pass
+
+
+@over_sockets
+@given(MUTATED, MUTATED)
+def test_a_simulation_survives_any_frames(ack: bytes, answer: bytes) -> None:
+    for frames in ((ack,), (ACK, answer)):
+        port = free_port()
+        with raw_socket(zmq.REP, port) as end:
+            simulation = serving(small_env(), port, episodes=1)
+            for frame in frames:
+                end.recv()
+                end.send(frame)
+            while simulation.is_running and not end.poll(5):
+                pass
+            if end.poll(0):  # it goes on
+                end.recv()
+                end.send(messages.EnvActMsg(stopSimReq=True).SerializeToString())
+            try:
+                simulation.join()
+            except MessageError:
+                pass
+
+
+# Simulations in processes of their own.
+
+SIMULATION = """
+    import sys, time, zmq
+    from helpers.ns3gym_peers import SMALL_INIT, box_state, raw_socket
+
+    port, what = int(sys.argv[1]), sys.argv[2]
+    print("simulation", *sys.argv[1:], flush=True)
+    with raw_socket(zmq.REQ, port) as end:
+        if what == "silent":
+            time.sleep(1000)
+        end.send(SMALL_INIT.SerializeToString())
+        end.recv()
+        end.send(box_state(0, 0).SerializeToString())
+        end.recv()
+        if what == "dies":
+            sys.exit("assert failed: queue")
+        if what == "stubborn":
+            import signal, subprocess
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            child = subprocess.Popen(["sleep", "1000"])
+            open(sys.argv[3], "w").write(str(child.pid))
+            end.send(box_state(0, 0).SerializeToString())
+            end.recv()
+            time.sleep(1000)
+"""
+
+
+@pytest.fixture
+def simulation_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+    script = tmp_path / "simulation.py"
+    script.write_text(textwrap.dedent(SIMULATION))
+    return lambda *arguments: [sys.executable, str(script), "{port}", *map(str, arguments)]
+
+
+def test_a_simulation_that_dies_is_shown_with_its_output(
+    simulation_command: Callable[..., list[str]],
+) -> None:
+    with agent(0, command=simulation_command("dies", "{seed}")) as env:
+        env.reset(seed=11)
+        with pytest.raises(PeerGoneError) as caught:
+            env.step(0)
+        text = str(caught.value)
+        assert "ended with status 1 and wrote:\nsimulation" in text
+        assert text.endswith("dies 11\nassert failed: queue")
+        env.reset()  # a new one
+        with pytest.raises(PeerGoneError):
+            env.step(0)
+
+
+def test_a_silent_simulation_is_stopped_in_time(
+    simulation_command: Callable[..., list[str]],
+) -> None:
+    with pytest.raises(PeerError, match="no SimInitMsg within 0.5 s: .* is running and wrote"):
+        agent(0, command=simulation_command("silent"), timeout_s=0.5)
+
+
+def test_a_simulation_that_does_not_want_to_end_is_killed_with_its_children(
+    simulation_command: Callable[..., list[str]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("quicgym.envs.ns3gym.client._FAREWELL_S", 0.1)
+    monkeypatch.setattr("quicgym.envs.ns3gym.process._TERMINATE_S", 0.1)
+    env = agent(0, command=simulation_command("stubborn", tmp_path / "child"))
+    env.reset()
+    env.step(0)
+    child = int((tmp_path / "child").read_text())
+    env.close()
+    deadline = time.monotonic() + PATIENCE_S
+    while is_alive(child):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def is_alive(process_id: int) -> bool:
+    try:
+        state = Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return False
+    return state != "Z"
+
+
+def test_an_environment_that_is_forgotten_frees_port_and_process(
+    simulation_command: Callable[..., list[str]],
+) -> None:
+    env = agent(0, command=simulation_command("runs"))
+    env.reset()
+    port = env.port
+    process = env._process
+    assert process is not None
+    process_id = process._process.pid
+    del env, process
+    gc.collect()
+    assert not is_alive(process_id)
+    with raw_socket(zmq.REP, port):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"command": "no-such-program {port}"}, PeerError, "cannot start .*`no-such-program"),
+        ({"command": ""}, ValueError, "command: is empty"),
+        ({"command": "sim"}, ValueError, "command = 'sim': does not say where {port} goes"),
+        ({"command": "ls {port}", "cwd": "/nowhere"}, PeerError, "cannot start .* in /nowhere"),
+        ({"timeout_s": 0}, ValueError, "timeout_s = 0: is not above 0"),
+        ({"port": 65536}, Ns3GymError, "port = 65536: is not in 0 to 65535"),
+        ({"host": "no.such.interface"}, Ns3GymError, "cannot listen on tcp://no.such.interface"),
+    ],
+)
+def test_wrong_arguments_of_the_agent_are_named(
+    arguments: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        Ns3GymEnv(**{"port": 0, "timeout_s": PATIENCE_S} | arguments)
+
+
+def test_a_port_in_use_is_named() -> None:
+    port = free_port()
+    with raw_socket(zmq.REP, port), pytest.raises(Ns3GymError, match="Address already in use; giv"):
+        agent(port)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"dtype": "int"}, ValueError, "dtype = 'int': is neither"),
+        ({"episodes": 0}, ValueError, "episodes = 0: is not above 0"),
+        ({"timeout_s": -1}, ValueError, "timeout_s = -1: is not above 0"),
+        ({"port": 0}, Ns3GymError, "port = 0: is not in 1 to 65535"),
+        ({"host": "a b"}, Ns3GymError, "cannot connect to tcp://a b:5555"),
+    ],
+)
+def test_wrong_arguments_of_the_simulation_are_named(
+    arguments: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        serve(small_env(), **arguments)

@@ -1,0 +1,155 @@
+"""Cellular-like traces: the rate process has the statistics that it states."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import Command
+
+from quicgym.envs.scenarios.cellular_trace import (
+    MODELS,
+    PACKET_BITS,
+    TICK_MS,
+    CellularModel,
+    cellular_trace,
+    packet_rates,
+    summarize,
+)
+from quicgym.envs.scenarios.model import read_mahimahi
+
+HOUR_MS = 3_600_000
+STEADY = CellularModel(mean_mbps=6.0, between_outages_s=1e12)
+
+
+@pytest.fixture(scope="module")
+def rates() -> np.ndarray:
+    """Three hours without an outage: 2,000 times as long as the rate remembers."""
+    return packet_rates(STEADY, 3 * HOUR_MS, np.random.default_rng(1))
+
+
+def test_the_rate_is_uniform_between_0_and_twice_its_mean(rates: np.ndarray) -> None:
+    peak = 2 * 6e6 / PACKET_BITS
+    assert STEADY.peak_packets_per_s == pytest.approx(peak)
+    assert rates.min() >= 0 and rates.max() <= peak
+    quantiles = np.quantile(rates, np.linspace(0.1, 0.9, 9)) / peak
+    assert quantiles == pytest.approx(np.linspace(0.1, 0.9, 9), abs=0.03)
+
+
+def test_the_rate_moves_as_a_brownian_motion(rates: np.ndarray) -> None:
+    ticks = rates[::TICK_MS]
+    peak = STEADY.peak_packets_per_s
+    # Reflections apart, whose share is small, a change has the variance volatility² · time.
+    inside = (ticks[:-10] > 0.3 * peak) & (ticks[:-10] < 0.7 * peak)
+    for steps in (1, 5, 10):
+        change = (ticks[steps:][: len(inside)] - ticks[:-steps][: len(inside)])[inside]
+        deviation = 0.4 * (peak / 2) * np.sqrt(steps * TICK_MS / 1e3)
+        assert change.std() == pytest.approx(deviation, rel=0.02)
+        assert abs(change.mean()) < 0.02 * deviation * np.sqrt(steps)
+
+
+def test_the_rate_forgets_its_past_within_the_stated_time(rates: np.ndarray) -> None:
+    ticks = rates[::TICK_MS] - rates.mean()
+    peak = STEADY.peak_packets_per_s
+    constant_s = 2 * peak**2 / (np.pi * 0.4 * peak / 2) ** 2
+    assert constant_s == pytest.approx(5, rel=0.02)
+    # The first term of the series is 96/π⁴ of the variance, and all that is left after a while.
+    for seconds in (4, 8):
+        lag = seconds * 1000 // TICK_MS
+        correlation = np.mean(ticks[lag:] * ticks[:-lag]) / ticks.var()
+        expected = 96 / np.pi**4 * np.exp(-seconds / constant_s)
+        assert correlation == pytest.approx(expected, abs=0.05)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_outages_have_their_share_and_length_and_the_mean_makes_up_for_them(name: str) -> None:
+    model = MODELS[name]
+    path = packet_rates(model, 6 * HOUR_MS, np.random.default_rng(2))
+    gone = path == 0
+    assert gone.mean() == pytest.approx(model.outage_share, rel=0.15)
+    edges = np.flatnonzero(np.diff(gone.astype(int)))
+    lengths_s = np.diff(edges)[int(gone[0]) :: 2] / 1e3  # from the first edge into an outage
+    assert lengths_s.mean() == pytest.approx(model.outage_s, rel=0.1)
+    assert np.median(lengths_s) == pytest.approx(np.log(2) * model.outage_s, rel=0.15)
+    assert path.mean() * PACKET_BITS / 1e6 == pytest.approx(model.mean_mbps, rel=0.04)
+
+
+def test_a_trace_begins_in_an_outage_as_often_as_any_moment_lies_in_one() -> None:
+    model = CellularModel(mean_mbps=6.0, outage_s=1.0, between_outages_s=1.0)
+    begins = [packet_rates(model, 1, np.random.default_rng(seed))[0] for seed in range(200)]
+    assert np.mean([rate == 0 for rate in begins]) == pytest.approx(0.5, abs=0.1)
+
+
+def test_packets_go_in_a_poisson_process_of_that_rate() -> None:
+    still = CellularModel(mean_mbps=12.0, volatility=0.0, between_outages_s=1e12)
+    times = cellular_trace(still, 600_000, 3)
+    rate = packet_rates(still, 1, np.random.default_rng(3))[0]
+    counts = np.bincount((times - 1) // 10, minlength=60_000)
+    assert counts.mean() == pytest.approx(rate / 100, rel=0.02)
+    assert counts.var() == pytest.approx(counts.mean(), rel=0.05)
+
+
+def test_the_same_seed_gives_the_same_trace_and_another_one_another() -> None:
+    first, again, other = (cellular_trace(MODELS["lte"], 10_000, seed) for seed in (1, 1, 2))
+    assert np.array_equal(first, again)
+    assert not np.array_equal(first, other)
+
+
+@pytest.mark.parametrize("mean_mbps", [0.001, 2, 100])
+@pytest.mark.parametrize("duration_ms", [1, 100, 12_345])
+def test_a_trace_is_in_order_and_as_long_as_asked(mean_mbps: float, duration_ms: int) -> None:
+    for seed in range(5):
+        times = cellular_trace(CellularModel(mean_mbps), duration_ms, seed)
+        assert times[0] >= 1 and times[-1] == duration_ms
+        assert (np.diff(times) >= 0).all()
+
+
+def test_a_summary() -> None:
+    # A packet in each of ten milliseconds, then nothing, then two at the end of the third window.
+    summary = summarize([*range(1, 11), 300, 300])
+    assert (summary.packets, summary.duration_s) == (12, 0.3)
+    assert summary.mean_mbps == pytest.approx(12 * 12_000 / 0.3 / 1e6)
+    assert summary.percentiles_mbps[50] == pytest.approx(2 * 12_000 / 0.1 / 1e6)
+    assert summary.silent_percent == pytest.approx(100 / 3)
+
+
+def test_the_command_writes_what_a_scenario_reads(quicgym: Command, tmp_path: Path) -> None:
+    done = quicgym("trace", "my.trace", "--model", "3g", "--mean-mbps", "4", "--seed", "7")
+    assert done.returncode == 0, done.stderr
+    times = read_mahimahi(tmp_path / "my.trace")
+    summary = summarize(times)
+    assert summary.duration_s == 60
+    assert f"{len(times)} packets" in done.stdout
+    assert f"mean {summary.mean_mbps:.2f} Mbps" in done.stdout
+    assert f"p50 {summary.percentiles_mbps[50]:.2f}" in done.stdout
+
+
+def test_a_file_is_never_replaced_unasked(quicgym: Command, tmp_path: Path) -> None:
+    path = tmp_path / "my.trace"
+    path.write_text("1\n")
+    done = quicgym("trace", path)
+    assert done.returncode == 2
+    assert f"{path} exists; give another name, or --force" in done.stderr
+    assert path.read_text() == "1\n"
+    assert quicgym("trace", path, "--force", "--duration-s", "1").returncode == 0
+    assert read_mahimahi(path)[-1] == 1000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["my.trace", "--model", "6g"], ["'6g'", "lte, 3g"]),
+        (["my.trace", "--mean-mbps", "0"], ["mean-mbps"]),
+        (["my.trace", "--mean-mbps", "1e6"], ["1e+06 Mbps", "lower rate"]),
+        (["my.trace", "--mean-mbps", "nan"], ["mean-mbps"]),
+        (["my.trace", "--duration-s", "1e9"], ["duration-s"]),
+        (["missing/my.trace"], ["missing/my.trace", "existing folder"]),
+    ],
+)
+def test_bad_input(quicgym: Command, arguments: list[str], expected: list[str]) -> None:
+    done = quicgym("trace", *arguments)
+    assert done.returncode == 2, done.stdout
+    assert "Traceback" not in done.stderr
+    for text in expected:
+        assert text in done.stderr

@@ -1,0 +1,282 @@
+"""Distributions of scenarios, and that training never meets the held-out suite."""
+
+import gymnasium
+import numpy as np
+import pytest
+import yaml
+
+import quicgym
+from quicgym.envs import (
+    ENVIRONMENTS,
+    ScenarioError,
+    load_distribution,
+    load_scenario,
+    load_suite,
+)
+from quicgym.envs.scenarios.distributions import (
+    distribution_names,
+    is_held_out,
+    scenario_of,
+    suite_names,
+)
+
+
+def path(scenario):
+    """Rate in Mbps and RTT in ms."""
+    link = scenario.bottleneck
+    return link.rate_mbps, 2 * (link.delay_ms + 2 * scenario.access.delay_ms)
+
+
+def draws(name, count, seed=0):
+    random = np.random.default_rng(seed)
+    return [load_distribution(name).sample(random) for _ in range(count)]
+
+
+@pytest.mark.parametrize("name", distribution_names())
+def test_training_never_draws_a_held_out_path(name):
+    assert load_distribution(name).held_out
+    paths = [path(scenario) for scenario in draws(name, 1500)]
+    assert not any(is_held_out(*entry) for entry in paths)
+    # Nothing but those cells is left out: the ranges are used from end to end.
+    rates, rtts = zip(*paths, strict=True)
+    assert min(rates) < 1.1 and max(rates) > 0.9 * load_distribution(name).rate_mbps.maximum
+    assert min(rtts) < 11 and max(rtts) > 560
+
+
+def test_the_held_out_suite_is_64_held_out_paths_in_every_size():
+    suite = load_suite("heldout")
+    assert suite_names() == ["heldout", "ibcca-wired", "papers", "validation"]
+    assert len({scenario.name for scenario in suite}) == len(suite) == 64
+    assert all(is_held_out(*path(scenario)) for scenario in suite)
+    rates, rtts = zip(*map(path, suite), strict=True)
+    for values, parts in ((rates, np.geomspace(1, 200, 9)), (rtts, np.geomspace(10, 600, 9))):
+        assert np.histogram(values, parts)[0].tolist() == [8] * 8
+    assert {len(scenario.flows) for scenario in suite} >= {1, 2, 4, 8}
+    assert any(scenario.bottleneck.loss for scenario in suite)
+    assert any(scenario.bottleneck.rate_schedule for scenario in suite)
+
+
+def test_the_validation_suite_is_training_paths_and_none_held_out():
+    suite = load_suite("validation")
+    assert len({scenario.name for scenario in suite}) == len(suite) == 32
+    assert not any(is_held_out(*path(scenario)) for scenario in suite)
+    limits = load_distribution("training")
+    for rate, rtt in map(path, suite):
+        assert limits.rate_mbps.minimum <= rate <= limits.rate_mbps.maximum
+        assert limits.rtt_ms.minimum <= rtt <= limits.rtt_ms.maximum
+    assert {len(scenario.flows) for scenario in suite} >= {1, 2, 4}
+    assert 8 <= sum(bool(scenario.bottleneck.loss) for scenario in suite) <= 24
+    assert any(scenario.bottleneck.rate_schedule for scenario in suite)
+    heldout = {scenario.name for scenario in load_suite("heldout")}
+    assert not heldout & {scenario.name for scenario in suite}
+
+
+def test_the_papers_suite_has_their_wired_scenarios_with_a_flow_for_a_policy():
+    suite = load_suite("papers")
+    assert len({scenario.name for scenario in suite}) == len(suite) == 21
+    for scenario in suite:
+        scenario.check_engine("native")
+        assert any(flow.controller is None for flow in scenario.flows)
+        assert scenario.bottleneck.rate_mbps * scenario.duration_s <= 600  # megabits
+
+
+def test_a_suite_may_name_its_scenarios(tmp_path):
+    (tmp_path / "own.yaml").write_text(
+        yaml.safe_dump(
+            {**load_scenario("ebcc-single").model_dump(exclude_none=True), "name": "own"}
+        ),
+        encoding="utf-8",
+    )
+    file = tmp_path / "suite.yaml"
+    file.write_text("- ebcc-flows-3\n- own.yaml\n", encoding="utf-8")
+    assert [scenario.name for scenario in load_suite(file)] == ["ebcc-flows-3", "own"]
+    assert load_suite(tmp_path / "own.yaml")[0].name == "own"
+    assert load_suite("ebcc-flows-3") == (load_scenario("ebcc-flows-3"),)
+    (drawn,) = load_suite("training-50")
+    assert drawn == load_distribution("training-50")
+    assert scenario_of(drawn, 3) == scenario_of(drawn, 3) != scenario_of(drawn, 4)
+    file.write_text("- ebcc-flows-3\n- ebcc-flows-33\n", encoding="utf-8")
+    with pytest.raises(ScenarioError, match="suite.yaml: 1: .*did you mean ebcc-flows-3?"):
+        load_suite(file)
+    file.write_text("- {name: own, duration_s: -1}\n", encoding="utf-8")
+    with pytest.raises(ScenarioError, match="suite.yaml: 0: duration_s = -1"):
+        load_suite(file)
+
+
+def test_one_cell_of_each_row_and_column_is_held_out():
+    rates, rtts = np.geomspace(1, 200, 17)[1::2], np.geomspace(10, 600, 17)[1::2]
+    cells = np.array([[is_held_out(rate, rtt) for rate in rates] for rtt in rtts])
+    assert cells.sum(axis=0).tolist() == cells.sum(axis=1).tolist() == [1] * 8
+
+
+def test_a_draw_depends_on_the_generator_alone():
+    assert draws("training", 20, seed=4) == draws("training", 20, seed=4)
+    assert draws("training", 20, seed=4) != draws("training", 20, seed=5)
+
+
+def test_training_has_what_it_promises():
+    scenarios = draws("training", 400)
+    assert {len(scenario.flows) for scenario in scenarios} == set(range(1, 9))
+    controllers = {flow.controller for scenario in scenarios for flow in scenario.flows}
+    assert controllers == {None, "newreno", "cubic", "bbr", "ebcc", "vegas"}
+    assert 0.4 < np.mean([bool(scenario.bottleneck.loss) for scenario in scenarios]) < 0.6
+    changing = [bool(scenario.bottleneck.rate_schedule) for scenario in scenarios]
+    assert 0.15 < np.mean(changing) < 0.35
+    for scenario in scenarios:
+        rate, rtt = path(scenario)
+        bdp = rate * rtt * 1e3 / 8 / 1230
+        assert 0.2 * bdp - 1 < scenario.bottleneck.queue.limit < max(2, 5 * bdp) + 1
+
+
+@pytest.mark.parametrize("name", ["self-play", "self-play-50"])
+def test_with_self_play_all_flows_of_some_paths_are_agents(name):
+    distribution, scenarios = load_distribution(name), draws(name, 600)
+    assert distribution.most_agents == 8
+    assert load_distribution(name.replace("self-play", "training")).most_agents == 1
+    several = [scenario for scenario in scenarios if len(scenario.flows) > 1]
+    open_flows = [sum(flow.controller is None for flow in path.flows) for path in several]
+    alike = [count == len(path.flows) for count, path in zip(open_flows, several, strict=True)]
+    assert 0.2 < np.mean(alike) < 0.3
+    assert {count for count, all_open in zip(open_flows, alike, strict=True) if not all_open} == {1}
+    assert max(open_flows) == 8
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_environments_draw_from_a_distribution_by_name(name):
+    environment = gymnasium.make(name, scenario="training", episode_s=0.3).unwrapped
+    seen = []
+    for seed in (1, None, 1, None):
+        observation, _ = environment.reset(seed=seed)
+        assert environment.observation_space.contains(observation)
+        environment.step(environment.action_space.sample())
+        seen.append((environment.scenario, environment.episode_seed))
+    assert seen[:2] == seen[2:] and seen[0] != seen[1]
+    vector = quicgym.make_vec(name, num_envs=3, scenario="training", episode_s=0.3)
+    vector.reset(seed=1)
+    assert len(set(vector.step(vector.action_space.sample())[4]["capacity_mbps"])) == 3
+
+
+DISTRIBUTION = """
+name: mine
+duration_s: 5
+rate_mbps: {minimum: 2, maximum: 4}
+rtt_ms: {minimum: 20, maximum: 30}
+queue_bdp: {minimum: 1, maximum: 1}
+"""
+
+
+CHANGES = (
+    "rate_changes: {{chance: 1, count: {{minimum: 1, maximum: 2}}, "
+    "factor: {{minimum: {least}, maximum: {most}}}}}"
+)
+
+
+def test_one_s_own_distribution_is_found_by_its_path(tmp_path):
+    file = tmp_path / "mine.yaml"
+    file.write_text(DISTRIBUTION, encoding="utf-8")
+    assert load_suite(file) == (load_distribution(file),)
+    vector = quicgym.make_vec("quicgym/Tuning-v0", num_envs=4, scenario=str(file), episode_s=0.3)
+    vector.reset(seed=1)
+    rates = set(vector.step(vector.action_space.sample())[4]["capacity_mbps"])
+    assert len(rates) == 4 and min(rates) >= 2 and max(rates) <= 4
+    file.write_text(DISTRIBUTION + "rates: 3\n", encoding="utf-8")
+    with pytest.raises(ScenarioError, match="rates = 3: unknown field"):
+        quicgym.make_vec("quicgym/Tuning-v0", num_envs=1, scenario=str(file))
+
+
+def drawn(folder, *lines):
+    """A scenario of the distribution with other lines."""
+    file = folder / "mine.yaml"
+    file.write_text(yaml.safe_dump(yaml.safe_load(DISTRIBUTION) | yaml.safe_load("\n".join(lines))))
+    return load_distribution(file).sample(np.random.default_rng(1))
+
+
+def test_the_smallest_queue_holds_two_packets(tmp_path):
+    few = "queue_bdp: {minimum: 0.01, maximum: 0.01}"
+    assert drawn(tmp_path, few).bottleneck.queue.limit == 2
+
+
+def test_access_links_are_faster_than_the_path_they_lead_to(tmp_path):
+    fast = "rate_mbps: {minimum: 400, maximum: 400}"
+    assert drawn(tmp_path, fast).access.rate_mbps == 2000
+    assert drawn(tmp_path, "max_datagram_bytes: 1200").access.rate_mbps == 100
+
+
+def test_extra_rtt_is_a_share_of_the_path_s(tmp_path):
+    two = "flows: {minimum: 2, maximum: 2}"
+    scenario = drawn(tmp_path, two, "extra_rtt: {minimum: 0.5, maximum: 0.5}")
+    first, other = scenario.flows
+    _, rtt_ms = path(scenario)
+    assert first.extra_delay_ms == 0
+    assert 2 * other.extra_delay_ms == pytest.approx(0.5 * rtt_ms)  # one way, twice
+
+
+def test_agents_have_the_first_flows_and_others_the_rest(tmp_path):
+    scenario = drawn(tmp_path, "flows: {minimum: 4, maximum: 4}", "agents: 2")
+    assert [(flow.name, flow.controller) for flow in scenario.flows] == [
+        ("agent", None),
+        ("agent-2", None),
+        ("other-1", "cubic"),
+        ("other-2", "cubic"),
+    ]
+
+
+def test_traces_take_the_place_of_rates(tmp_path):
+    (tmp_path / "link.trace").write_text("5\n10\n", encoding="ascii")
+    file = tmp_path / "mine.yaml"
+    file.write_text(DISTRIBUTION + "traces: {chance: 1, paths: [link.trace]}\n", encoding="utf-8")
+    scenario = load_distribution(file).sample(np.random.default_rng(1))
+    assert scenario.bottleneck.trace == tmp_path / "link.trace"
+    assert scenario.reverse.rate_mbps == pytest.approx(2.4)
+    gymnasium.make("quicgym/Tuning-v0", scenario=scenario).reset(seed=1)
+
+
+@pytest.mark.parametrize(
+    "line, message",
+    [
+        ("rtt_ms: {minimum: 30, maximum: 20}", "rtt_ms.*maximum 20 is below minimum 30"),
+        ("rate_mbps: {minimum: 0, maximum: 2}", "rate_mbps.minimum = 0: .*give a number of Mbps"),
+        ("extra_rtt: {minimum: 0, maximum: 2, scale: log}", "extra_rtt.*minimum above 0"),
+        ("extra_rtt: {minimum: -1, maximum: 2}", "extra_rtt.minimum = -1"),
+        ("extra_rtt: {minimum: 0, maximum: 9000}", "extra_rtt: adds up to 135000 ms each way"),
+        ("queue_bdp: {minimum: -1, maximum: 2}", "queue_bdp.minimum = -1: .*a number above 0"),
+        ("other_controllers: [cubic, cubik]", "other_controllers.1 = 'cubik'.*did you mean cubic"),
+        ("other_controllers: []", "other_controllers = "),
+        (
+            "loss: {chance: 1, probability: {minimum: 0, maximum: 2}}",
+            "loss.probability.maximum = 2: .*a probability from 0 to 1",
+        ),
+        (CHANGES.format(least=0, most=2), "rate_changes.factor.minimum = 0"),
+        (CHANGES.format(least=1, most=1e6), r"rates of 2 to 4e\+06 Mbps"),
+        (CHANGES.format(least=1, most=2) + "\nduration_s: 0.05", "duration_s above 0.1"),
+        ("rates: 3", "rates = 3: unknown field"),
+        ("traces: {chance: 1, paths: [none.trace]}", "none.trace.*cannot read the trace"),
+        ("rtt_ms: {minimum: 1, maximum: 20}", "rtt_ms.minimum = 1: .*milliseconds, 4 to 100000"),
+        ("agents: 2", "agents: there are only 1 flows at times"),
+        ("start_spread_s: 5", "start_spread_s: make it shorter than duration_s"),
+    ],
+)
+def test_mistakes_name_file_and_field(line, message, tmp_path):
+    file = tmp_path / "mine.yaml"
+    file.write_text(DISTRIBUTION + line + "\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=message):
+        load_distribution(file)
+
+
+def test_unknown_names_are_answered_with_the_known_ones():
+    with pytest.raises(ScenarioError, match="'trainin'; did you mean training"):
+        load_distribution("trainin")
+    with pytest.raises(ScenarioError, match="'heldot'; did you mean heldout"):
+        load_suite("heldot")
+    with pytest.raises(ScenarioError, match="held-out cells; widen a range"):
+        narrow = load_distribution("single").model_copy(
+            update={
+                "rate_mbps": load_distribution("single").rate_mbps.model_copy(
+                    update={"minimum": 1.0, "maximum": 1.1}
+                ),
+                "rtt_ms": load_distribution("single").rtt_ms.model_copy(
+                    update={"minimum": 10.0, "maximum": 11.0}
+                ),
+            }
+        )
+        narrow.sample(np.random.default_rng(1))

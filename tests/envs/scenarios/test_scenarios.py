@@ -1,0 +1,620 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from quicgym.benchmarks.papers.model import load_paper
+from quicgym.envs import Scenario, ScenarioError, load_scenario, scenario_names
+from quicgym.envs.scenarios.model import (
+    Access,
+    BernoulliLoss,
+    Bulk,
+    Bursts,
+    ConstantRate,
+    Flow,
+    GilbertElliottLoss,
+    Link,
+    OnOff,
+    Queue,
+    RateStep,
+    Transfer,
+    read_mahimahi,
+)
+
+GOOD: dict[str, Any] = {
+    "name": "mine",
+    "duration_s": 10,
+    "bottleneck": {"rate_mbps": 15, "delay_ms": 10},
+    "access": {"rate_mbps": 50, "delay_ms": 20},
+    "flows": [{"start_s": 1}],
+}
+
+
+def write(folder: Path, **changes: Any) -> Path:
+    path = folder / "mine.yaml"
+    path.write_text(yaml.safe_dump({**GOOD, **changes}))
+    return path
+
+
+def error_of(path: Path) -> str:
+    with pytest.raises(ScenarioError) as caught:
+        load_scenario(path)
+    return str(caught.value)
+
+
+def test_every_packaged_scenario_loads() -> None:
+    names = scenario_names()
+    assert set(names) >= {
+        "ebcc-single",
+        *(f"ebcc-bandwidth-{rate}" for rate in ("5", "10", "15", "17.5")),
+        *(f"ebcc-delay-{delay}" for delay in (20, 15, 10)),
+        "ebcc-flows-3",
+        "ebcc-flows-5",
+    }
+    for name in names:
+        scenario = load_scenario(name)
+        assert scenario.name == name
+        assert scenario.source
+
+
+def test_names_are_listed_with_their_numbers_in_order() -> None:
+    names = [name for name in scenario_names() if name.startswith("ebcc-bandwidth-")]
+    assert names == [f"ebcc-bandwidth-{rate}" for rate in ("5", "10", "15", "17.5")]
+
+
+def test_what_the_papers_left_for_later_says_so() -> None:
+    beyond = [name for name in scenario_names() if name.startswith("beyond-")]
+    assert set(beyond) == {
+        *(f"beyond-ebcc-mixed-{other}" for other in ("newreno", "cubic", "bbr", "all")),
+        *("beyond-ebcc-rtt-2", "beyond-ebcc-rtt-3", "beyond-ebcc-cellular"),
+        *(f"beyond-high-latency-loss-{percent}" for percent in ("0.01", "0.1", "1", "5")),
+        *(f"beyond-high-latency-burst-{percent}" for percent in ("0.1", "1", "5")),
+    }
+    for name in beyond:
+        scenario = load_scenario(name)
+        assert scenario.description
+        assert "what it left for later" in scenario.source
+        assert None in [flow.controller for _, flow in scenario.single_flows()]
+        scenario.check_engine("native")
+
+
+def test_the_lossy_links_lose_what_their_names_say() -> None:
+    for name in scenario_names():
+        kind, _, percent = name.removeprefix("beyond-high-latency-").partition("-")
+        if not name.startswith("beyond-high-latency-"):
+            continue
+        loss = load_scenario(name).bottleneck.loss
+        if isinstance(loss, GilbertElliottLoss):
+            assert kind == "burst"
+            assert 1 / loss.bad_to_good == pytest.approx(5)
+            share = loss.good_to_bad / (loss.good_to_bad + loss.bad_to_good)
+        else:
+            assert isinstance(loss, BernoulliLoss) and kind == "loss"
+            share = loss.probability
+        assert 100 * share == pytest.approx(float(percent), rel=1e-4)
+
+
+def test_the_shipped_trace_is_found_from_any_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    trace = load_scenario("beyond-ebcc-cellular").bottleneck.trace
+    assert trace is not None
+    times = read_mahimahi(trace)
+    assert times[-1] == 60_000
+    assert trace.stat().st_size < 200_000
+    assert "lte.trace --model lte --mean-mbps 6 --duration-s 60 --seed 0" in (
+        trace.parent / "README.md"
+    ).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("name", "access", "bottleneck", "flows"),
+    [
+        ("ebcc-single", (50, 20), (15, 10), 1),
+        ("ebcc-bandwidth-5", (15, 20), (5, 10), 1),
+        ("ebcc-bandwidth-10", (30, 20), (10, 10), 1),
+        ("ebcc-bandwidth-15", (50, 20), (15, 10), 1),
+        ("ebcc-bandwidth-17.5", (75, 20), (17.5, 10), 1),
+        ("ebcc-delay-20", (50, 20), (15, 10), 1),
+        ("ebcc-delay-15", (50, 15), (15, 7.5), 1),
+        ("ebcc-delay-10", (50, 10), (15, 5), 1),
+        ("ebcc-flows-3", (50, 20), (15, 10), 3),
+        ("ebcc-flows-5", (50, 20), (15, 10), 5),
+    ],
+)
+def test_the_ebcc_experiments_are_the_papers(
+    name: str, access: tuple[float, float], bottleneck: tuple[float, float], flows: int
+) -> None:
+    scenario = load_scenario(name)
+    assert (scenario.access.rate_mbps, scenario.access.delay_ms) == access
+    assert (scenario.bottleneck.rate_mbps, scenario.bottleneck.delay_ms) == bottleneck
+    assert scenario.bottleneck.queue == Queue(limit=100, unit="packets", discipline="drop-tail")
+    assert scenario.max_datagram_bytes == 1400
+    assert scenario.duration_s == 20
+    assert [flow.start_s for _, flow in scenario.single_flows()] == [1] * flows
+
+
+def test_the_printed_tables_refer_to_scenarios_and_keep_their_digits() -> None:
+    paper = load_paper("ebcc")
+    assert [table.number for table in paper.tables] == list("2345678")
+    for table in paper.tables:
+        for row in table.rows:
+            assert row.scenario in scenario_names()
+            assert set(row.values) == set(paper.algorithms)
+    first = paper.tables[0]
+    assert first.printed(first.rows[1], "ebcc", "receive_rate_mbps") == "9.2662"
+    assert first.printed(first.rows[0], "newreno", "send_rate_mbps") == "4.220"
+    assert paper.tables[5].rows[1].values["bbr"] == "35.430"
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        (
+            {"bottleneck": {"rate_mbps": -5, "delay_ms": 10}},
+            ["bottleneck.rate_mbps = -5", "greater than", "give a number of Mbps"],
+        ),
+        (
+            {"bottleneck": {"rate_mbps": 100_001, "delay_ms": 10}},
+            ["bottleneck.rate_mbps = 100001", "less than or equal to 100000"],
+        ),
+        (
+            {"bottleneck": {"rate_mbps": "15 Mbps", "delay_ms": 10}},
+            ["bottleneck.rate_mbps = '15 Mbps'", "valid number", "give a number of Mbps"],
+        ),
+        (
+            {"bottleneck": {"rate_kbps": 15, "delay_ms": 10}},
+            ["bottleneck.rate_kbps = 15", "unknown field", "did you mean rate_mbps?"],
+        ),
+        ({"bottleneck": {"delay_ms": 10}}, ["bottleneck.rate_mbps", "missing", "trace"]),
+        ({"bottleneck": {"rate_mbps": 15}}, ["bottleneck.delay_ms", "missing", "milliseconds"]),
+        (
+            {"bottleneck": {"rate_mbps": 15, "delay_ms": 10, "queue": {"limit": 0}}},
+            ["bottleneck.queue.limit = 0", "give a whole number, 1 or more"],
+        ),
+        (
+            {"bottleneck": {"rate_mbps": 15, "delay_ms": 10, "queue": {"limit": 1.5}}},
+            ["bottleneck.queue.limit = 1.5", "give a whole number"],
+        ),
+        (
+            {
+                "bottleneck": {
+                    "rate_mbps": 15,
+                    "delay_ms": 10,
+                    "queue": {"limit": 1229, "unit": "bytes"},
+                }
+            },
+            ["bottleneck.queue.limit = 1229", "one takes 1230 bytes", "give at least 1230"],
+        ),
+        (
+            {
+                "bottleneck": {
+                    "rate_mbps": 15,
+                    "delay_ms": 10,
+                    "queue": {"limit": 1501, "unit": "bytes"},
+                },
+                "flows": [{}, {"max_datagram_bytes": 1472}],
+            },
+            ["bottleneck.queue.limit = 1501", "one takes 1502 bytes"],
+        ),
+        (
+            {
+                "reverse": {
+                    "rate_mbps": 15,
+                    "delay_ms": 10,
+                    "queue": {"limit": 1229, "unit": "bytes"},
+                }
+            },
+            ["reverse.queue.limit = 1229", "one takes 1230 bytes"],
+        ),
+        (
+            {"bottleneck": {"rate_mbps": 15, "delay_ms": 10, "queue": {"unit": "frames"}}},
+            ["bottleneck.queue.unit = 'frames'", "'packets' or 'bytes'"],
+        ),
+        (
+            {"bottleneck": {"rate_mbps": 15, "delay_ms": 10, "queue": {"ecn_marking": True}}},
+            ["bottleneck.queue.ecn_marking = True", "drop-tail cannot mark", "codel"],
+        ),
+        (
+            {
+                "bottleneck": {
+                    "rate_mbps": 15,
+                    "delay_ms": 10,
+                    "rate_schedule": [{"at_s": 5, "rate_mbps": 1}, {"at_s": 5, "rate_mbps": 2}],
+                }
+            },
+            ["bottleneck.rate_schedule.1.at_s = 5", "not after", "ascending"],
+        ),
+        (
+            {"bottleneck": {"rate_mbps": 1, "delay_ms": 1, "loss": {"kind": "bernouli"}}},
+            ["bottleneck.loss", "'bernoulli'"],
+        ),
+        (
+            {
+                "bottleneck": {
+                    "rate_mbps": 1,
+                    "delay_ms": 1,
+                    "loss": {"kind": "bernoulli", "probability": 1.5},
+                }
+            },
+            ["bottleneck.loss.probability = 1.5", "give a probability from 0 to 1"],
+        ),
+        ({"duration_s": 0}, ["duration_s = 0", "seconds above 0"]),
+        ({"duration_s": float("nan")}, ["duration_s = nan", "finite number"]),
+        ({"flows": []}, ["flows = []", "at least one flow"]),
+        ({"flows": [{"start_s": 10}]}, ["flows.0.start_s = 10", "never runs", "10 s"]),
+        (
+            {"flows": [{"start_s": 5, "start_jitter_ms": 5000}]},
+            ["flows.0.start_s = 5", "never runs", "10 s"],
+        ),
+        (
+            {"flows": [{"start_s": 5, "stop_s": 5}]},
+            ["flows.0.stop_s = 5", "not after the start", "make stop_s later"],
+        ),
+        ({"flows": [{"stop_s": 11}]}, ["flows.0.stop_s = 11", "after the scenario's end"]),
+        (
+            {"flows": [{"name": "a"}, {"name": "a"}]},
+            ["flows = 'a'", "two flows have this name"],
+        ),
+        (
+            {"flows": [{"controller": "bbbr"}]},
+            ["flows.0.controller = 'bbbr'", "did you mean bbr?", "newreno, cubic, vegas, bbr"],
+        ),
+        (
+            {"flows": [{"controller": "ebcc", "parameters": {"gama": 30}}]},
+            ["flows.0.parameters.gama = 30", "ebcc has no such parameter", "did you mean gamma?"],
+        ),
+        (
+            {"flows": [{"controller": "ebcc", "parameters": {"gamma": -1}}]},
+            ["flows.0.parameters.gamma = -1", "out of range", "packets"],
+        ),
+        (
+            {"flows": [{"controller": "bbr", "parameters": {"gain_cycle": 1}}]},
+            ["flows.0.parameters.gain_cycle = 1", "give a list"],
+        ),
+        (
+            {"flows": [{"controller": "bbr", "parameters": {"gain_cycle": []}}]},
+            ["flows.0.parameters.gain_cycle = ()", "give a list of numbers"],
+        ),
+        (
+            {"flows": [{"controller": "bbr", "parameters": {"gamma": "much"}}]},
+            ["flows.0.parameters.gamma = 'much'", "valid number"],
+        ),
+        (
+            {"flows": [{"parameters": {"gamma": 1}}]},
+            ["flows.0.parameters", "name the flow's controller"],
+        ),
+        (
+            {"controller_parameters": {"cubic*": {"theta": 0.5}}},
+            ["controller_parameters = 'cubic*'", "no such controller", "did you mean cubic"],
+        ),
+        (
+            {"controller_parameters": {"cubic+": {"period": 200}}},
+            [
+                "controller_parameters.cubic+.period = 200",
+                "cubic+ has no such parameter",
+                "period_ms",
+            ],
+        ),
+        (
+            {"controller_parameters": {"cubic+": {"theta": 2}}},
+            ["controller_parameters.cubic+.theta = 2", "out of range"],
+        ),
+        (
+            {"controller_parameters": {"cubic+": {"theta": "half"}}},
+            ["controller_parameters.cubic+.theta = 'half'", "valid number", "a number, or a list"],
+        ),
+        (
+            {"controller_parameters": {"bbr": {"gain_cycle": 1}}},
+            ["controller_parameters.bbr.gain_cycle = 1", "give a list"],
+        ),
+        (
+            {"controller_parameters": {"cubic+": 0.5}},
+            ["controller_parameters.cubic+ = 0.5", "a mapping of controllers"],
+        ),
+        (
+            {"flows": [{"transport": "tcp", "controller": "ebcc"}]},
+            ["flows.0.controller = 'ebcc'", "newreno, linux-reno, cubic, bbr, vegas"],
+        ),
+        (
+            {
+                "flows": [
+                    {
+                        "application": {
+                            "kind": "bursts",
+                            "rate_mbps": 1,
+                            "burst_rate_mbps": 1,
+                            "burst_duration_s": 3,
+                            "burst_period_s": 2,
+                            "burst_count": 1,
+                        }
+                    }
+                ]
+            },
+            ["flows.0.application.burst_duration_s = 3", "bursts overlap"],
+        ),
+        (
+            {"flows": [{"application": {"kind": "transfer", "size_mb": 1}}]},
+            ["flows.0.application.size_mb", "unknown field", "size_bytes"],
+        ),
+        (
+            {"flows": [{"application": {"kind": "flood"}}]},
+            ["flows.0.application", "'flood'", "'bulk'"],
+        ),
+        ({"max_datagram_bytes": 1199}, ["max_datagram_bytes = 1199", "1200 to 1472"]),
+        ({"max_datagram_bytes": 1473}, ["max_datagram_bytes = 1473", "1200 to 1472"]),
+        ({"name": "a b"}, ["name = 'a b'", "without spaces"]),
+        (
+            {"duration_s": "9" * 1000},
+            [f"duration_s = '{'9' * 56}...: ", "seconds above 0"],
+        ),
+    ],
+    ids=str,
+)
+def test_bad_values_name_file_field_value_and_remedy(
+    tmp_path: Path, changes: dict[str, Any], expected: list[str]
+) -> None:
+    path = write(tmp_path, **changes)
+    message = error_of(path)
+    for text in [str(path), *expected]:
+        assert text in message
+
+
+def test_all_problems_of_a_file_are_reported_at_once(tmp_path: Path) -> None:
+    message = error_of(write(tmp_path, duration_s=-1, max_datagram_bytes=5))
+    assert "duration_s" in message
+    assert "max_datagram_bytes" in message
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("name: a\nflows: [\n", ":3: not valid YAML"),
+        ("name: a\n\tduration_s: 1\n", ":2: not valid YAML"),
+        ("", "holds None"),
+        ("- 1\n", "holds [1]"),
+        ("!!python/object:os.system {}\n", ":1: not valid YAML"),
+    ],
+)
+def test_broken_yaml_names_file_and_line(tmp_path: Path, text: str, expected: str) -> None:
+    path = tmp_path / "broken.yaml"
+    path.write_text(text)
+    assert error_of(path).startswith(str(path))
+    assert expected in error_of(path)
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    assert "No such file" in error_of(tmp_path / "missing.yaml")
+    assert "Is a directory" in error_of(tmp_path)
+    binary = tmp_path / "binary.yaml"
+    binary.write_bytes(b"\xff\xfe\x00")
+    assert "not a text file" in error_of(binary)
+
+
+def test_an_unknown_name_lists_those_that_exist() -> None:
+    with pytest.raises(ScenarioError, match="did you mean ebcc-single.*ebcc-flows-5"):
+        load_scenario("ebcc-singel")
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (None, ["cannot read the trace: No such file"]),
+        ("", ["the trace is empty"]),
+        ("0\n", ["the trace is empty"]),
+        ("1\n5\n4\n", ["rates.trace:3", "4 ms comes after 5 ms", "ascending"]),
+        ("1\nfast\n", ["rates.trace:2", "'fast' is not a time"]),
+        ("-1\n", ["rates.trace:1", "is not a time"]),
+        (f"1\n{2**32}\n", ["rates.trace:2", "is not a time"]),
+    ],
+)
+def test_bad_traces(tmp_path: Path, content: str | None, expected: list[str]) -> None:
+    if content is not None:
+        (tmp_path / "rates.trace").write_text(content)
+    path = write(
+        tmp_path,
+        bottleneck={"delay_ms": 10, "trace": "rates.trace"},
+        reverse={"delay_ms": 10, "rate_mbps": 10},
+    )
+    message = error_of(path)
+    for text in [str(path), "bottleneck.trace", "rates.trace", *expected]:
+        assert text in message
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"1\n1\n4\n", b"1\r\n1\r\n4\r\n", b"# Mbps\n\n1\n  1 \n\t# more\n4", b"1\r1\r4\r"],
+)
+def test_line_ends_comments_and_blank_lines_of_traces(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "rates.trace"
+    path.write_bytes(content)
+    assert read_mahimahi(path) == [1, 1, 4]
+
+
+def test_a_trace_of_an_hour(tmp_path: Path) -> None:
+    path = tmp_path / "hour.trace"
+    path.write_text("".join(f"{time}\n" for time in range(1, 3_600_001)))
+    times = read_mahimahi(path)
+    assert len(times) == times[-1] == 3_600_000
+
+
+def test_a_trace_is_found_beside_its_yaml_and_runs_on_native_only(tmp_path: Path) -> None:
+    (tmp_path / "rates.trace").write_text("0\n0\n3\n10\n")
+    changes = {"bottleneck": {"delay_ms": 10, "trace": "rates.trace"}}
+    assert "reverse" in error_of(write(tmp_path, **changes))
+    scenario = load_scenario(write(tmp_path, **changes, reverse={"delay_ms": 10, "rate_mbps": 10}))
+    assert scenario.bottleneck.trace == tmp_path / "rates.trace"
+    scenario.check_engine("native")
+    with pytest.raises(ScenarioError, match="bottleneck.trace.*use the engine native"):
+        scenario.check_engine("ns3")
+    both = {"bottleneck": {"delay_ms": 10, "rate_mbps": 1, "trace": "rates.trace"}}
+    assert "the trace sets the rate" in error_of(write(tmp_path, **both))
+    steps = [{"at_s": 1, "rate_mbps": 2}]
+    changes["bottleneck"]["rate_schedule"] = steps
+    message = error_of(write(tmp_path, **changes, reverse={"delay_ms": 10, "rate_mbps": 10}))
+    assert "bottleneck.rate_schedule" in message and "the trace sets the rate" in message
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        (
+            {"bottleneck": {"rate_mbps": 1, "delay_ms": 1, "queue": {"discipline": "codel"}}},
+            "bottleneck.queue.discipline = codel",
+        ),
+        ({"flows": [{"transport": "tcp"}]}, "flows.0.transport = tcp"),
+    ],
+)
+def test_what_only_ns3_can_do(tmp_path: Path, changes: dict[str, Any], expected: str) -> None:
+    scenario = load_scenario(write(tmp_path, **changes))
+    scenario.check_engine("ns3")
+    with pytest.raises(ScenarioError, match=f"{expected}; use the engine ns3"):
+        scenario.check_engine("native")
+
+
+def test_the_reverse_link_defaults_to_the_bottleneck_without_its_loss() -> None:
+    scenario = Scenario(
+        name="a",
+        duration_s=1,
+        bottleneck=Link(
+            rate_mbps=3,
+            delay_ms=4,
+            queue=Queue(limit=9, discipline="codel"),
+            loss=BernoulliLoss(probability=0.1),
+        ),
+        access=Access(rate_mbps=1, delay_ms=1),
+        flows=(Flow(),),
+    )
+    assert scenario.reverse_link == Link(rate_mbps=3, delay_ms=4, queue=Queue(limit=9))
+
+
+def test_the_reverse_queue_has_the_unit_of_the_bottleneck_s() -> None:
+    queue = {"limit": 90_000, "unit": "bytes"}
+    link = {"rate_mbps": 15, "delay_ms": 10, "queue": queue}
+    reverse = Scenario.model_validate({**GOOD, "bottleneck": link}).reverse_link
+    assert reverse is not None and reverse.queue == Queue(limit=90_000, unit="bytes")
+
+
+def test_counted_flows_get_names() -> None:
+    scenario = Scenario.model_validate({**GOOD, "flows": [{}, {"name": "x", "count": 2}, {}]})
+    assert [name for name, _ in scenario.single_flows()] == ["flow-1", "x-1", "x-2", "flow-4"]
+
+
+def test_from_python_the_same_checks_hold_and_nothing_can_be_changed() -> None:
+    with pytest.raises(ValidationError, match="not after the start"):
+        Flow(start_s=2, stop_s=1)
+    with pytest.raises(ValidationError, match="frozen"):
+        load_scenario("ebcc-single").duration_s = 5  # type: ignore[misc]
+
+
+rates = st.floats(0.001, 100_000)
+delays = st.floats(0, 60_000)
+times = st.floats(0.001, 1000)
+probabilities = st.floats(0, 1)
+counts = st.integers(1, 2**40)
+queues = st.builds(
+    Queue, limit=st.integers(2000, 10**9), unit=st.sampled_from(["packets", "bytes"])
+)
+losses = st.none() | st.one_of(
+    st.builds(BernoulliLoss, probability=probabilities),
+    st.builds(
+        GilbertElliottLoss,
+        good_to_bad=probabilities,
+        bad_to_good=probabilities,
+        loss_in_good=probabilities,
+        loss_in_bad=probabilities,
+    ),
+)
+schedules = st.lists(times, max_size=3, unique=True).map(
+    lambda moments: tuple(RateStep(at_s=at, rate_mbps=1) for at in sorted(moments))
+)
+links = st.builds(
+    Link, rate_mbps=rates, delay_ms=delays, queue=queues, loss=losses, rate_schedule=schedules
+)
+accesses = st.builds(Access, rate_mbps=rates, delay_ms=delays)
+applications = st.one_of(
+    st.just(Bulk()),
+    st.builds(Transfer, size_bytes=counts),
+    st.builds(ConstantRate, rate_mbps=rates),
+    st.builds(
+        Bursts,
+        rate_mbps=rates,
+        burst_rate_mbps=rates,
+        burst_duration_s=times,
+        burst_period_s=st.just(1000.0),
+        burst_count=counts,
+    ),
+    st.builds(OnOff, rate_mbps=rates, on_s=times, off_s=times),
+)
+controllers = st.sampled_from(
+    [
+        {},
+        {"controller": "cubic"},
+        {"controller": "ebcc", "parameters": {"gamma": float("inf"), "gain_cycle": (1.25, 0.75)}},
+    ]
+)
+flows = st.builds(
+    lambda controller, **fields: Flow(**controller, **fields),
+    controllers,
+    count=st.integers(1, 4),
+    start_s=st.floats(0, 1000),
+    start_jitter_ms=delays,
+    extra_delay_ms=delays,
+    application=applications,
+    access=st.none() | accesses,
+    max_datagram_bytes=st.none() | st.integers(1200, 1472),
+    flow_control_window_bytes=counts,
+    send_buffer_bytes=counts,
+    ecn=st.booleans(),
+)
+scenarios = st.builds(
+    Scenario,
+    name=st.from_regex(r"[a-z][a-z0-9.-]{0,20}", fullmatch=True),
+    description=st.text(max_size=20),
+    duration_s=st.floats(2000, 10_000),
+    bottleneck=links,
+    reverse=st.none() | links,
+    access=accesses,
+    flows=st.lists(flows, min_size=1, max_size=4).map(tuple),
+    controller_parameters=st.dictionaries(
+        st.sampled_from(["bbr", "ebcc"]),
+        st.dictionaries(
+            st.sampled_from(["gamma", "probe_rtt_duration_ms"]), st.floats(1, 100), max_size=2
+        ),
+        max_size=2,
+    ),
+    max_datagram_bytes=st.integers(1200, 1472),
+)
+
+
+@settings(
+    deadline=None,
+    max_examples=60,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(scenario=scenarios)
+def test_a_scenario_survives_yaml(tmp_path: Path, scenario: Scenario) -> None:
+    path = tmp_path / "scenario.yaml"
+    path.write_text(yaml.safe_dump(scenario.model_dump()), encoding="utf-8")
+    assert load_scenario(path) == scenario
+
+
+def test_a_changed_copy_is_checked_too() -> None:
+    scenario = load_scenario("ebcc-single")
+    assert scenario.bottleneck is not None
+    assert scenario.model_copy(update={"duration_s": 5.0}).duration_s == 5
+    for part, change in (
+        (scenario.bottleneck, {"rate_mbps": 0.0}),
+        (scenario, {"max_datagram_bytes": 100}),
+        (scenario, {"duration": 5.0}),
+        (scenario.flows[0], {"count": 10**6}),
+    ):
+        with pytest.raises(ValueError, match=next(iter(change))):
+            part.model_copy(update=change)

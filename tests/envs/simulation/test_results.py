@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import quicgym
+from quicgym import Scenario, Simulation, load_scenario
+from quicgym.envs.simulation.result import FLOW_METRICS, METRICS, RUN_METRICS, Result, jain
+
+
+def test_jain_of_known_shares() -> None:
+    assert jain([5, 5, 5]) == 1
+    assert jain([1, 0, 0, 0]) == 0.25
+    assert jain([3, 1]) == pytest.approx(0.8)
+    assert jain([0, 0]) is None
+
+
+@settings(deadline=None)
+@given(st.lists(st.floats(0.001, 1e6), min_size=1, max_size=20))
+def test_jain_is_between_one_over_n_and_one(values: list[float]) -> None:
+    index = jain(values)
+    assert index is not None
+    assert 1 / len(values) - 1e-9 <= index <= 1 + 1e-9
+
+
+@pytest.fixture(scope="module")
+def three_flows() -> Result:
+    return quicgym.run("ebcc-flows-3", controller="cubic", seed=3)
+
+
+def test_the_metrics_are_their_formulas() -> None:
+    with Simulation("ebcc-flows-3", seed=3, controllers="cubic") as simulation:
+        simulation.run()
+        result = Result(simulation)
+        for flow, measured in zip(simulation.flows, result.flows, strict=True):
+            total = flow.statistics
+            active_s = 20 - total["start"] * 1e-9
+            assert 1 <= total["start"] * 1e-9 < 1.05
+            for metric, count in (
+                ("send_rate_mbps", "sent_bytes"),
+                ("receive_rate_mbps", "received_bytes"),
+                ("goodput_mbps", "goodput_bytes"),
+            ):
+                expected = total[count] * 8e-6 / active_s
+                assert getattr(measured, metric) == pytest.approx(expected)
+            assert measured.loss_percent == pytest.approx(
+                100 * total["dropped_packets"] / total["sent_packets"]
+            )
+
+
+def test_the_figures_are_plausible(three_flows: Result) -> None:
+    for flow in three_flows.flows:
+        assert flow.send_rate_mbps >= flow.receive_rate_mbps >= flow.goodput_mbps > 0
+        assert flow.mean_rtt_ms is not None and flow.p95_rtt_ms is not None
+        assert 100 <= flow.mean_rtt_ms <= flow.p95_rtt_ms <= 200
+        assert flow.mean_queue_delay_ms is not None
+        assert 0 <= flow.mean_queue_delay_ms <= 81
+    total = sum(flow.receive_rate_mbps for flow in three_flows.flows)
+    assert 12 < total <= 15
+
+
+def test_the_run_is_the_mean_of_its_flows(three_flows: Result) -> None:
+    metrics = three_flows.metrics
+    assert tuple(metrics) == METRICS
+    for name in FLOW_METRICS:
+        values = [getattr(flow, name) for flow in three_flows.flows]
+        if name == "completion_time_s":
+            assert metrics[name] is None and values == [None] * 3
+        else:
+            assert metrics[name] == pytest.approx(sum(values) / 3)
+    assert metrics["jain"] == jain(flow.receive_rate_mbps for flow in three_flows.flows)
+
+
+def test_pandas_view(three_flows: Result) -> None:
+    frame = three_flows.to_pandas()
+    assert len(frame) == 3
+    assert list(frame.columns[:5]) == ["scenario", "engine", "seed", "name", "controller"]
+    for name in RUN_METRICS:
+        assert (frame[name] == three_flows.metrics[name]).all()
+    trace = three_flows.trace("flow-2")
+    assert trace["time_s"].iloc[-1] == pytest.approx(20)
+    assert set(trace["mode"]) <= {"slow_start", "congestion_avoidance", "recovery"}
+    assert trace["rtt_ms"].max() < 300
+    queue = three_flows.queue_trace()
+    assert queue["packets"].max() == 100
+    with pytest.raises(ValueError, match="no flow 'flow-9'"):
+        three_flows.trace("flow-9")
+
+
+def test_a_trace_in_pandas_is_the_simulation_s_in_the_units_of_its_columns() -> None:
+    with Simulation("ebcc-single", controllers="bbr", trace_interval_ms=50) as simulation:
+        simulation.run_until(5)
+        rows = simulation.trace(0)
+        trace = Result(simulation).trace()
+    for column, name, factor in (
+        ("time_s", "time", 1e-9),
+        ("pacing_rate_mbps", "pacing_rate", 8e-6),
+        ("rtt_ms", "rtt", 1e-6),
+        ("smoothed_rtt_ms", "smoothed_rtt", 1e-6),
+    ):
+        assert trace[column].to_numpy() == pytest.approx(rows[name] * factor), column
+    for name in ("window", "in_flight", "sent", "delivered", "lost", "received"):
+        assert (trace[f"{name}_bytes"] == rows[f"{name}_bytes"]).all(), name
+
+
+def test_a_result_is_json(three_flows: Result) -> None:
+    document = json.loads(json.dumps(three_flows.to_dict(), allow_nan=False))
+    assert document["controller"] == "cubic"
+    assert len(document["flows"]) == 3
+
+
+def scenario_with(flow: dict[str, object]) -> Scenario:
+    return Scenario.model_validate({**load_scenario("ebcc-single").model_dump(), "flows": [flow]})
+
+
+def test_rates_are_over_the_time_that_a_flow_is_active() -> None:
+    stopped = quicgym.run(scenario_with({"start_s": 1, "stop_s": 11}), "bbr")
+    assert 10 < stopped.flows[0].receive_rate_mbps < 15
+    transfer = scenario_with(
+        {"start_s": 1, "application": {"kind": "transfer", "size_bytes": 5_000_000}}
+    )
+    with Simulation(transfer, controllers="bbr") as simulation:
+        simulation.run()
+        completion_s = simulation.flows[0].statistics["completion"] * 1e-9
+        result = Result(simulation)
+    assert 3 < completion_s < 8
+    assert result.flows[0].goodput_mbps == pytest.approx(5 * 8 / (completion_s - 1))
+
+
+def test_a_flow_that_has_not_begun_has_no_rtt() -> None:
+    simulation = Simulation("ebcc-single", controllers="bbr")
+    simulation.run_until(0.5)
+    result = Result(simulation)
+    assert result.flows[0].mean_rtt_ms is None
+    assert result.flows[0].send_rate_mbps == 0
+    assert result.flows[0].mean_window_packets is result.flows[0].max_window_packets is None
+    assert result.flows[0].mean_one_way_delay_ms is None
+    assert result.metrics["jain"] is None
+    assert result.metrics["buffer_use_percent"] is None
+    json.dumps(result.to_dict(), allow_nan=False)

@@ -1,0 +1,354 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers.environments import StoppedInTheMiddle
+
+import quicgym
+from quicgym import Ns3MissingError, Scenario, ScenarioError, Simulation, load_scenario
+from quicgym.envs.simulation import simulation as simulation_module
+from quicgym.envs.simulation.conversion import resolve_controllers, to_core
+from quicgym.envs.simulation.simulation import MODES
+
+ENGINES = ["native", pytest.param("ns3", marks=pytest.mark.ns3)]
+
+
+def test_importing_quicgym_is_light() -> None:
+    import subprocess
+    import sys
+
+    code = "import quicgym, sys; sys.exit(any(m in sys.modules for m in ('pandas', 'matplotlib')))"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_step_by_step(engine: str) -> None:
+    with Simulation("ebcc-flows-3", engine, seed=1, controllers="ebcc") as simulation:
+        assert simulation.time == 0
+        assert [flow.name for flow in simulation.flows] == ["flow-1", "flow-2", "flow-3"]
+        simulation.run_until(2.5)
+        assert simulation.time == 2.5
+        first = simulation.flows[0]
+        sent = first.statistics["sent_packets"]
+        assert sent > 0
+        assert first.snapshot["mode"] in MODES
+        assert first.parameters["gamma"] == 30
+        assert isinstance(first.parameters["gain_cycle"], list)
+        first.set_parameters(gamma=20, gain_cycle=[1.1, 0.9, 1])
+        assert first.parameters["gamma"] == 20
+        assert first.parameters["gain_cycle"] == [1.1, 0.9, 1]
+        assert simulation.flows[1].parameters["gamma"] == 30
+        simulation.run_until(4)
+        assert first.statistics["sent_packets"] > sent
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_traces(engine: str) -> None:
+    with Simulation("ebcc-single", engine, controllers="bbr", trace_interval_ms=50) as simulation:
+        simulation.run_until(5)
+        trace = simulation.trace("flow-1")
+        queue = simulation.queue_trace()
+        total = simulation.flows[0].statistics
+    assert np.array_equal(np.unique(np.diff(trace["time"])), [50_000_000])
+    assert trace["time"][-1] == 5_000_000_000
+    for name in ("sent_bytes", "delivered_bytes", "lost_bytes", "received_bytes"):
+        assert (np.diff(trace[name].astype(np.int64)) >= 0).all()
+    last = trace[-1]
+    assert last["sent_bytes"] == total["sent_bytes"]
+    assert last["received_bytes"] == total["received_bytes"]
+    assert last["delivered_bytes"] <= last["received_bytes"] <= last["sent_bytes"]
+    assert 100e6 <= last["rtt"] <= 250e6
+    assert 10 * 1400 <= last["window_bytes"] <= 1_000_000
+    assert 0.1e6 < last["pacing_rate"] < 10e6
+    assert set(trace["mode"]) <= set(range(len(MODES)))
+    assert queue["packets"].max() <= 100
+    assert (queue["bytes"] <= queue["packets"] * 1430).all()
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_same_seed_same_packets_and_stepping_changes_nothing(engine: str) -> None:
+    results = []
+    for steps in ([3.0], [0.5, 1.7, 3.0]):
+        with Simulation("ebcc-flows-3", engine, 7, "bbr", record_deliveries=True) as simulation:
+            for step in steps:
+                simulation.run_until(step)
+            results.append((simulation.deliveries().tolist(), simulation.trace(2).tolist()))
+    assert results[0] == results[1]
+    with Simulation("ebcc-flows-3", engine, 8, "bbr", record_deliveries=True) as simulation:
+        simulation.run_until(3)
+        assert simulation.deliveries().tolist() != results[0][0]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_deliveries(engine: str) -> None:
+    with Simulation(
+        "ebcc-flows-3", engine, 0, ["bbr", "cubic", "newreno"], record_deliveries=True
+    ) as simulation:
+        simulation.run_until(2)
+        deliveries = simulation.deliveries()
+    assert set(deliveries["flow"]) == {0, 1, 2}
+    assert (np.diff(deliveries["time"]) >= 0).all()
+    assert deliveries["time"].min() > 1_000_000_000
+    with Simulation("ebcc-single", engine, 0, "bbr", trace_interval_ms=None) as simulation:
+        simulation.run_until(2)
+        assert len(simulation.deliveries()) == 0
+        assert len(simulation.trace(0)) == 0
+
+
+def test_many_native_simulations_at_a_time() -> None:
+    simulations = [Simulation("ebcc-single", seed=seed, controllers="bbr") for seed in range(8)]
+    for simulation in simulations:
+        simulation.run_until(1.5)
+    assert all(entry.flows[0].statistics["sent_packets"] > 0 for entry in simulations)
+
+
+@pytest.mark.ns3
+def test_one_ns3_simulation_at_a_time() -> None:
+    with Simulation("ebcc-single", "ns3", controllers="bbr") as first:
+        first.run_until(1.2)
+        with pytest.raises(RuntimeError, match="close"):
+            Simulation("ebcc-single", "ns3", controllers="bbr")
+        first.run_until(1.4)
+    with Simulation("ebcc-single", "ns3", controllers="bbr") as second:
+        second.run_until(1.2)
+
+
+@pytest.mark.ns3
+def test_ns3_writes_captures_and_its_flow_monitor(tmp_path: Path) -> None:
+    monitor = tmp_path / "monitor.xml"
+    with Simulation(
+        "ebcc-single",
+        "ns3",
+        controllers="bbr",
+        pcap_prefix=str(tmp_path / "capture"),
+        flow_monitor_path=monitor,
+    ) as simulation:
+        simulation.run_until(1.5)
+    assert "FlowMonitor" in monitor.read_text()
+    captures = list(tmp_path.glob("capture*.pcap"))
+    assert captures
+    assert any(capture.stat().st_size > 1400 for capture in captures)
+
+
+def test_bad_calls_are_refused() -> None:
+    with pytest.raises(ScenarioError, match="unknown engine 'nativ'; did you mean native"):
+        Simulation("ebcc-single", "nativ", controllers="bbr")
+    with pytest.raises(ScenarioError, match="did you mean cubic"):
+        Simulation("ebcc-single", controllers="cubik")
+    with pytest.raises(ScenarioError, match="1 of its flows name no controller .*0 are given"):
+        Simulation("ebcc-single")
+    with pytest.raises(ScenarioError, match="3 of its flows .*2 are given"):
+        Simulation("ebcc-flows-3", controllers=["bbr", "bbr"])
+    with pytest.raises(ScenarioError, match="trace_interval_ms = -1"):
+        Simulation("ebcc-single", controllers="bbr", trace_interval_ms=-1)
+    with pytest.raises(ScenarioError, match="need the engine ns3"):
+        Simulation("ebcc-single", controllers="bbr", pcap_prefix="x")
+    simulation = Simulation("ebcc-single", controllers="ebcc")
+    simulation.run_until(2)
+    with pytest.raises(ValueError):
+        simulation.run_until(1)
+    with pytest.raises(ValueError, match="no flow 'flow-2'"):
+        simulation.trace("flow-2")
+    with pytest.raises(ValueError, match="no flow 1"):
+        simulation.trace(1)
+    with pytest.raises(ValueError, match="gamma"):
+        simulation.flows[0].set_parameters(gama=1)
+    with pytest.raises(ValueError, match="gamma"):
+        simulation.flows[0].set_parameters(gamma=-1)
+    assert simulation.flows[0].parameters["gamma"] == 30
+
+
+def test_without_ns3_the_error_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(simulation_module, "find_spec", lambda name: None)
+    assert simulation_module.ns3_version() is None
+    with pytest.raises(Ns3MissingError, match="pip install ns3==3.44.post0"):
+        Simulation("ebcc-single", "ns3", controllers="bbr")
+
+
+def test_a_flow_keeps_its_own_controller_and_parameters() -> None:
+    scenario = Scenario.model_validate(
+        {
+            **load_scenario("ebcc-single").model_dump(),
+            "flows": [
+                {"name": "a", "controller": "ebcc", "parameters": {"gamma": 12.5}},
+                {"name": "b"},
+            ],
+        }
+    )
+    simulation = Simulation(scenario, controllers="newreno")
+    assert [flow.controller for flow in simulation.flows] == ["ebcc", "newreno"]
+    assert simulation.flows[0].parameters["gamma"] == 12.5
+
+
+def test_controller_parameters_are_for_flows_that_are_given_the_controller() -> None:
+    scenario = Scenario.model_validate(
+        {
+            **load_scenario("ebcc-single").model_dump(),
+            "controller_parameters": {
+                "ebcc": {"gamma": 12.5, "gain_cycle": [1.5, 0.5]},
+                "cubic": {"beta": 0.6},
+            },
+            "flows": [{"name": "named", "controller": "ebcc"}, {"count": 2}],
+        }
+    )
+    simulation = Simulation(scenario, controllers=["ebcc", "newreno"])
+    named, given, other = simulation.flows
+    assert named.parameters["gamma"] == 30
+    assert given.parameters["gamma"] == 12.5
+    assert given.parameters["gain_cycle"] == [1.5, 0.5]
+    assert given.parameters["beta"] == named.parameters["beta"]
+    assert other.controller == "newreno"
+    assert Simulation(scenario, controllers="cubic").flows[1].parameters["beta"] == 0.6
+
+
+@pytest.mark.ns3
+def test_controller_parameters_are_not_for_tcp() -> None:
+    scenario = Scenario.model_validate(
+        {
+            **load_scenario("ebcc-single").model_dump(),
+            "controller_parameters": {"cubic": {"beta": 0.6}},
+            "flows": [{"transport": "tcp"}, {}],
+        }
+    )
+    with Simulation(scenario, "ns3", controllers="cubic") as simulation:
+        assert simulation.flows[0].parameters == {}
+        assert simulation.flows[1].parameters["beta"] == 0.6
+
+
+def test_the_rate_schedule_and_the_mahimahi_trace_set_the_rate(tmp_path: Path) -> None:
+    base = load_scenario("ebcc-single").model_dump()
+    slow = Scenario.model_validate(
+        {
+            **base,
+            "bottleneck": {
+                **base["bottleneck"],
+                "rate_schedule": [{"at_s": 10, "rate_mbps": 3}],
+            },
+        }
+    )
+    trace = quicgym.run(slow, "bbr").trace(0).set_index("time_s")["received_bytes"]
+    trace.index = trace.index.round(3)
+    first, second = (trace.loc[end] - trace.loc[end - 5] for end in (9.5, 20.0))
+    assert first * 8 / 5 / 1e6 == pytest.approx(14.5, rel=0.1)
+    assert second * 8 / 5 / 1e6 == pytest.approx(2.9, rel=0.1)
+
+    # One 1500-byte packet each 2 ms: 6 Mbps.
+    (tmp_path / "six.trace").write_text("".join(f"{2 * i}\n" for i in range(1, 501)))
+    traced = Scenario.model_validate(
+        {
+            **base,
+            "bottleneck": {"delay_ms": 10, "trace": tmp_path / "six.trace"},
+            "reverse": {"delay_ms": 10, "rate_mbps": 15},
+        }
+    )
+    rate = quicgym.run(traced, "bbr").metrics["receive_rate_mbps"]
+    assert rate == pytest.approx(6 * 1400 / 1500, rel=0.1)
+
+
+def test_random_loss_is_lost() -> None:
+    base = load_scenario("ebcc-single").model_dump()
+    lossy = Scenario.model_validate(
+        {
+            **base,
+            "bottleneck": {
+                **base["bottleneck"],
+                "loss": {"kind": "bernoulli", "probability": 0.02},
+            },
+        }
+    )
+    assert quicgym.run(lossy, "newreno").metrics["loss_percent"] == pytest.approx(2, abs=0.6)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_reading_from_another_thread_is_refused_while_it_runs(engine: str) -> None:
+    stopped = StoppedInTheMiddle()
+    with Simulation("ebcc-single", engine, controllers=stopped.controller) as simulation:
+        with stopped.during(lambda: simulation.run_until(4)):
+            for read in (
+                lambda: simulation.trace(0),
+                lambda: simulation.flows[0].statistics,
+                lambda: simulation.run_until(5),
+                *([simulation.close] if engine == "ns3" else []),
+            ):
+                with pytest.raises(RuntimeError, match="another thread"):
+                    read()
+        assert simulation.time == 4
+        simulation.run_until(5)
+        assert simulation.flows[0].statistics["sent_packets"] > 0
+
+
+def test_numbers_of_numpy_are_parameters() -> None:
+    with Simulation("ebcc-single", controllers="ebcc") as simulation:
+        simulation.flows[0].set_parameters(gamma=np.float32(3), beta=np.float64(0.5))
+        assert simulation.flows[0].parameters["gamma"] == 3
+
+
+def test_a_seed_and_a_trace_interval_have_limits() -> None:
+    with pytest.raises(ScenarioError, match="seed = -1"):
+        Simulation("ebcc-single", seed=-1, controllers="bbr")
+    with pytest.raises(ScenarioError, match="trace_interval_ms = 1e-07"):
+        Simulation("ebcc-single", controllers="bbr", trace_interval_ms=1e-7)
+
+
+def test_what_a_scenario_says_is_what_the_engines_read() -> None:
+    scenario = Scenario.model_validate(
+        {
+            "name": "all",
+            "duration_s": 10,
+            "bottleneck": {
+                "rate_mbps": 8,
+                "delay_ms": 10,
+                "loss": {
+                    "kind": "gilbert-elliott",
+                    "good_to_bad": 0.01,
+                    "bad_to_good": 0.2,
+                    "loss_in_good": 0.001,
+                    "loss_in_bad": 0.9,
+                },
+            },
+            "access": {"rate_mbps": 50, "delay_ms": 20},
+            "flows": [
+                {
+                    "access": {"rate_mbps": 30, "delay_ms": 5},
+                    "application": {"kind": "on-off", "rate_mbps": 4, "on_s": 1.5, "off_s": 2.5},
+                },
+                {
+                    "application": {
+                        "kind": "bursts",
+                        "rate_mbps": 1,
+                        "burst_rate_mbps": 3,
+                        "burst_duration_s": 0.5,
+                        "burst_period_s": 2,
+                        "burst_count": 4,
+                    }
+                },
+            ],
+        }
+    )
+    core = to_core(scenario, resolve_controllers(scenario, "cubic"))
+    loss = core.bottleneck.loss
+    found = (loss.good_to_bad, loss.bad_to_good, loss.loss_in_good, loss.loss_in_bad)
+    assert found == (0.01, 0.2, 0.001, 0.9)
+    own, common = core.flows
+    assert (own.access_rate_bits_per_second, own.access_delay) == (30_000_000, 5_000_000)
+    assert (common.access_rate_bits_per_second, common.access_delay) == (50_000_000, 20_000_000)
+    on_off, bursts = own.application, common.application
+    assert on_off.rate_bits_per_second == 4_000_000
+    assert (on_off.on_duration, on_off.off_duration) == (1_500_000_000, 2_500_000_000)
+    assert (bursts.rate_bits_per_second, bursts.burst_rate_bits_per_second) == (10**6, 3 * 10**6)
+    assert (bursts.burst_duration, bursts.burst_period) == (500_000_000, 2_000_000_000)
+    assert bursts.burst_count == 4
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_flow_is_traced_from_its_start(engine: str) -> None:
+    fields = load_scenario("ebcc-single").model_dump()
+    fields["flows"] = [{"name": "later", "controller": "newreno", "start_s": 0.5}]
+    scenario = Scenario.model_validate(fields)
+    with Simulation(scenario, engine, trace_interval_ms=100) as simulation:
+        simulation.run_until(1)
+        assert simulation.trace("later")["time"].tolist() == [
+            100_000_000 * step for step in range(5, 11)
+        ]

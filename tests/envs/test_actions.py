@@ -1,0 +1,288 @@
+"""The mapping from actions to parameters, its inverse, and the presets."""
+
+import math
+
+import gymnasium
+import numpy as np
+import pytest
+from helpers import environments as helper
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+
+from quicgym import Simulation, _core, controllers
+from quicgym.envs.actions import (
+    PRESETS,
+    TUNING_COORDINATES,
+    WINDOW_EXPONENTS,
+    action_parameters,
+    preset_action,
+)
+from quicgym.envs.observations import observation_names
+
+coordinates = st.floats(-1, 1, width=32)
+tuning_actions = arrays.arrays(np.float32, len(TUNING_COORDINATES), elements=coordinates)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_presets_action_stands_for_exactly_its_parameters(preset):
+    parameters = controllers.find(preset).complete()
+    set_by_action = action_parameters(preset_action(preset))
+    assert set_by_action == {name: parameters[name] for name in set_by_action}
+    others = {name: value for name, value in parameters.items() if name not in set_by_action}
+    bbr = controllers.find("bbr").complete()
+    assert others == {name: bbr[name] for name in others}
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("engine", ["native", pytest.param("ns3", marks=pytest.mark.ns3)])
+def test_a_preset_as_policy_is_the_controller_packet_by_packet(preset, engine):
+    scenario = helper.scenario(flows=2, duration_s=6)
+    environment = gymnasium.make(
+        "quicgym/Tuning-v0", scenario=scenario, engine=engine, record_deliveries=True
+    ).unwrapped
+    rows = helper.play(environment, [preset_action(preset)] * 100, seed=5)
+    deliveries, seed = environment.deliveries(), environment.episode_seed
+    controller = {"controller": preset}
+    as_controller = helper.play(environment, [preset_action("bbr")] * 100, 5, controller)
+    environment.close()
+    assert rows[-1][3]
+    assert helper.same(rows[1:], as_controller[1:])
+    with Simulation(
+        scenario, engine, seed, [preset, "cubic"], record_deliveries=True
+    ) as simulation:
+        simulation.run()
+        assert np.array_equal(deliveries, simulation.deliveries())
+
+
+@given(tuning_actions)
+def test_every_action_is_a_valid_set_of_parameters(action):
+    parameters = controllers.find("bbr").complete(action_parameters(action))
+    assert len(parameters["gain_cycle"]) <= 8
+
+
+@given(tuning_actions)
+def test_the_mapping_can_be_inverted(action):
+    parameters = action_parameters(action)
+    encoded = np.array(_core.encode_tuning(parameters), np.float32)
+    again = action_parameters(encoded)
+    assert again.keys() == parameters.keys()
+    for name, values in parameters.items():
+        # Near its infinity, gamma's last digits are lost in single precision.
+        tolerance = 1e-6 * max(1.0, parameters["gamma"][0] / 30) if name == "gamma" else 1e-6
+        for value, other in zip(values, again[name], strict=True):
+            assert value == other or math.isclose(value, other, rel_tol=tolerance, abs_tol=1e-6)
+
+
+def test_the_ends_of_the_ranges():
+    low, high = action_parameters(-np.ones(14)), action_parameters(np.ones(14))
+    assert low["gamma"] == [0] and high["gamma"] == [math.inf]
+    assert low["beta"] == [0] and high["beta"] == [1]
+    assert low["alpha"] == [0] and high["alpha"] == [0.999]
+    assert low["gain_cycle"] == [0.5] and high["gain_cycle"] == [1.5] * 8
+    assert action_parameters(np.zeros(14))["gamma"] == [30]
+
+
+def test_presets_take_other_parameters_within_the_space():
+    assert action_parameters(preset_action("ebcc", gamma=60))["gamma"][0] == pytest.approx(60)
+    for parameters, message in [
+        ({"gama": 60}, "no parameter 'gama'"),
+        ({"gain_cycle": [2.0, 0.5]}, "gains from 0.5 to 1.5"),
+        ({"gain_cycle": [1.0] * 9}, "at most 8"),
+        ({"cwnd_gain": 3}, r"'cwnd_gain'.*keeps it at \[2.0\]"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            preset_action("ebcc", **parameters)
+    with pytest.raises(ValueError, match="'cubic' is not a point.*reset\\(options"):
+        preset_action("cubic")
+
+
+@pytest.mark.parametrize("action", [np.zeros(3), np.full(14, 2.0), np.full(14, np.nan)])
+def test_what_is_no_action_has_no_parameters(action):
+    with pytest.raises(ValueError, match="give 14 numbers from -1 to 1, for gamma, beta"):
+        action_parameters(action)
+
+
+def test_rate_scales_window_and_pacing_rate_by_powers_of_two():
+    environment = gymnasium.make("quicgym/Rate-v0", scenario=helper.scenario(loss=0)).unwrapped
+    _, info = environment.reset(seed=1)
+    assert info["flow_window_bytes"] == 12_000
+    *_, info = environment.step(np.array([0, 1], np.float32))
+    assert info["flow_pacing_rate_mbps"] == pytest.approx(1.25 * 12_000 * 8e-6 / 0.04, rel=0.2)
+    rate = info["flow_pacing_rate_mbps"]
+    *_, info = environment.step(np.array([1, -0.5], np.float32))
+    assert info["flow_window_bytes"] == 24_000
+    assert info["flow_pacing_rate_mbps"] == pytest.approx(rate * 2**-0.5)
+    for _ in range(8):
+        *_, info = environment.step(np.array([-1, 0], np.float32))
+    assert info["flow_window_bytes"] == 2_400
+    assert info["flow_pacing_rate_mbps"] == pytest.approx(rate * 2**-0.5)
+
+
+def test_nothing_but_the_agent_moves_the_window():
+    scenario = helper.scenario(loss=0.2, duration_s=4)
+    environment = gymnasium.make("quicgym/Rate-v0", scenario=scenario).unwrapped
+    rows = helper.play(environment, [np.zeros(2, np.float32)] * 100, seed=1)
+    assert {row[4]["flow_window_bytes"] for row in rows} == {12_000}
+    assert environment.statistics(0)["congestion_events"] > 10
+
+
+@pytest.mark.parametrize("member", controllers.switching_members())
+def test_a_controller_that_is_chosen_once_is_that_controller(member):
+    scenario = helper.scenario(flows=2, duration_s=3)
+    environment = gymnasium.make(
+        "quicgym/Switch-v0", scenario=scenario, record_deliveries=True
+    ).unwrapped
+    place = controllers.switching_members().index(member)
+    rows = helper.play(environment, [place] * 100, seed=5)
+    shown = rows[-1][0][-len(controllers.switching_members()) :]
+    assert shown[place] == 1.0 == shown.sum()
+    with Simulation(
+        scenario, "native", environment.episode_seed, [member, "cubic"], record_deliveries=True
+    ) as simulation:
+        simulation.run()
+        assert np.array_equal(environment.deliveries(), simulation.deliveries())
+
+
+SLOW_START = observation_names(4, "window").index("slow_start")
+SAME = WINDOW_EXPONENTS.index(0.0)
+
+
+def after_slow_start(**arguments):
+    """Window-v0 at the first decision that finds slow start over."""
+    arguments = {"scenario": helper.scenario(loss=0, duration_s=10)} | arguments
+    environment = gymnasium.make("quicgym/Window-v0", **arguments).unwrapped
+    observation, info = environment.reset(seed=1)
+    while observation[SLOW_START]:
+        observation, *_, info = environment.step(SAME)
+    return environment, info
+
+
+def scaled(window, exponent):
+    return min(max(window * 2**exponent, 2_400), 1e8)
+
+
+def test_the_factors_of_window():
+    assert WINDOW_EXPONENTS == (
+        *(-1 / 2**n for n in range(6)),
+        0,
+        *(1 / 2**n for n in reversed(range(6))),
+    )
+    environment = gymnasium.make("quicgym/Window-v0")
+    assert environment.action_space == gymnasium.spaces.Discrete(13)
+
+
+@pytest.mark.parametrize("action", range(13))
+def test_a_factor_multiplies_the_window_once(action):
+    environment, info = after_slow_start()
+    before = info["flow_window_bytes"]
+    observation, *_, info = environment.step(action)
+    window = int(scaled(before, WINDOW_EXPONENTS[action]))
+    assert 2_400 < window < 1e8
+    assert info["flow_window_bytes"] == window
+    shown = observation[-13:]
+    assert shown[action] == 1.0 == shown.sum()
+    # Once for each decision; between two nothing moves it, and the last digits are cut off.
+    *_, info = environment.step(action)
+    assert info["flow_window_bytes"] == int(scaled(window, WINDOW_EXPONENTS[action]))
+    *_, info = environment.step(SAME)
+    assert info["flow_window_bytes"] == int(scaled(window, WINDOW_EXPONENTS[action]))
+
+
+@pytest.mark.parametrize("action, end", [(0, 2_400), (12, 100_000_000)])
+def test_the_window_stays_in_its_range(action, end):
+    environment, info = after_slow_start(decision_interval_ms=1)
+    while info["flow_window_bytes"] != end:
+        before = info["flow_window_bytes"]
+        *_, info = environment.step(action)
+        assert info["flow_window_bytes"] == int(scaled(before, WINDOW_EXPONENTS[action]))
+    *_, info = environment.step(action)
+    assert info["flow_window_bytes"] == end
+
+
+@pytest.mark.parametrize("action", [action for action in range(13) if action != SAME])
+def test_factors_wait_until_slow_start_is_over(action):
+    scenario = helper.scenario(loss=0)
+    arguments = {"scenario": scenario, "decision_interval_ms": 20, "record_deliveries": True}
+    environment = gymnasium.make("quicgym/Window-v0", **arguments).unwrapped
+
+    def slow_start(chosen):
+        observation, info = environment.reset(seed=1)
+        assert not observation[-13:].any()
+        windows, in_force = [], []
+        while observation[SLOW_START]:
+            windows.append(info["flow_window_bytes"])
+            observation, *_, info = environment.step(chosen)
+            in_force.append(observation[-13:].argmax())
+        assert set(in_force) == {chosen}
+        return [*windows, info["flow_window_bytes"]], environment.deliveries()
+
+    (left_alone, deliveries), (windows, others) = slow_start(SAME), slow_start(action)
+    assert len(set(windows)) > 3
+    assert windows == left_alone and np.array_equal(deliveries, others)
+    *_, info = environment.step(action)
+    assert info["flow_window_bytes"] == int(scaled(windows[-1], WINDOW_EXPONENTS[action]))
+
+
+@pytest.mark.parametrize("engine", ["native", pytest.param("ns3", marks=pytest.mark.ns3)])
+def test_a_factor_of_one_is_the_controller_packet_by_packet(engine):
+    scenario = helper.scenario(flows=2, duration_s=4)
+    environment = gymnasium.make(
+        "quicgym/Window-v0", scenario=scenario, engine=engine, record_deliveries=True
+    ).unwrapped
+    rows = helper.play(environment, [SAME] * 100, seed=5)
+    deliveries, seed = environment.deliveries(), environment.episode_seed
+    environment.close()
+    assert rows[0][0][SLOW_START] and not rows[-1][0][SLOW_START] and rows[-1][3]
+    with Simulation(
+        scenario, engine, seed, ["guided", "cubic"], record_deliveries=True
+    ) as simulation:
+        simulation.run()
+        assert np.array_equal(deliveries, simulation.deliveries())
+
+
+def test_after_slow_start_nothing_but_the_agent_moves_the_window():
+    environment, info = after_slow_start(scenario=helper.scenario(loss=0.2, duration_s=4))
+    before = info["flow_window_bytes"]
+    seen, over = set(), False
+    while not over:
+        *_, over, info = environment.step(SAME)
+        seen.add(info["flow_window_bytes"])
+    assert seen == {before}
+    assert environment.statistics(0)["congestion_events"] > 10
+
+
+def test_a_scenarios_own_parameters_outside_the_space_give_way_to_any_action():
+    scenario = helper.scenario(controller_parameters={"bbr": {"gain_cycle": (2.0, 0.5)}})
+    environment = gymnasium.make("quicgym/Tuning-v0", scenario=scenario).unwrapped
+    observation, _ = environment.reset(seed=1)
+    assert np.all(observation[-14:] == 0)
+    assert environment.parameters()["gain_cycle"] == [2.0, 0.5]
+    environment.step(np.zeros(14, np.float32))
+    in_force = environment.parameters()
+    expected = action_parameters(np.zeros(14))
+    assert {name: in_force[name] for name in expected} == expected
+
+
+def test_rate_stays_below_the_largest_window_and_pacing_rate():
+    scenario = helper.scenario(loss=0)
+    environment = gymnasium.make(
+        "quicgym/Rate-v0", scenario=scenario, decision_interval_ms=5
+    ).unwrapped
+    environment.reset(seed=1)
+    for _ in range(12):
+        environment.step(np.zeros(2, np.float32))
+    for _ in range(20):
+        *_, info = environment.step(np.ones(2, np.float32))
+    assert info["flow_window_bytes"] == 100_000_000
+    assert info["flow_pacing_rate_mbps"] == 80_000
+
+
+def test_the_action_that_is_shown_leaves_the_parameters_as_they_are():
+    # So large a gamma is infinity in the action's single precision.
+    scenario = helper.scenario(controller_parameters={"bbr": {"gamma": 1e10 / 3}})
+    environment = gymnasium.make("quicgym/Tuning-v0", scenario=scenario).unwrapped
+    observation, _ = environment.reset(seed=1)
+    assert observation[-14] == 1
+    environment.step(observation[-14:])
+    assert environment.parameters()["gamma"] == [1e10 / 3]

@@ -1,0 +1,33 @@
+"""The examples of the environments run, and print what they say."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest.mark.parametrize(
+    "name, lines",
+    [
+        ("single", [r"ebcc: return -?\d+\.\d, RTT \d+ ms at the end", r"cubic: return .*"]),
+        ("vector", [r"[\d,]+ steps per second, mean reward -?\d+\.\d\d"]),
+        (
+            "pettingzoo_parallel",
+            [rf"flow-{number} as {name}: return -?\d+\.\d"
+             for number, name in enumerate(("ebcc", "ebcc", "bbr"), start=1)],
+        ),
+    ],
+)  # fmt: skip
+def test_an_example_runs(name, lines, tmp_path):
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / f"{name}.py"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    printed = done.stdout.splitlines()
+    assert len(printed) == len(lines)
+    assert all(re.fullmatch(pattern, line) for pattern, line in zip(lines, printed, strict=True))

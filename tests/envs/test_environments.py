@@ -1,0 +1,395 @@
+"""What holds for every registered environment, on both engines."""
+
+import gc
+import resource
+import subprocess
+import sys
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from helpers import environments as helper
+
+from quicgym import Simulation, preset_action
+from quicgym.envs import ENVIRONMENTS, ScenarioError
+from quicgym.envs.observations import observation_names
+from quicgym.envs.scenarios.model import Flow, Transfer
+
+ENGINES = ["native", pytest.param("ns3", marks=pytest.mark.ns3)]
+every_environment = pytest.mark.parametrize("name", ENVIRONMENTS)
+every_engine = pytest.mark.parametrize("engine", ENGINES)
+
+
+@pytest.fixture
+def make():
+    """Makes environments, and closes them: ns-3 allows one at a time."""
+    made = []
+
+    def make(name, *arguments, **keywords):
+        made.append(gymnasium.make(name, *arguments, **keywords))
+        return made[-1]
+
+    yield make
+    for environment in made:
+        environment.close()
+
+
+@every_environment
+@every_engine
+@pytest.mark.filterwarnings("error")
+def test_gymnasiums_checker_finds_nothing(name, engine, make):
+    environment = make(name, scenario=helper.scenario(), engine=engine)
+    check_env(environment.unwrapped, skip_render_check=True)
+
+
+@every_environment
+@every_engine
+def test_the_seed_decides_the_trajectory(name, engine, make):
+    environment = make(name, scenario=helper.scenario(flows=2), engine=engine)
+    chosen = helper.actions(environment.action_space, 12)
+    first = helper.play(environment, chosen, seed=3)
+    going_on = helper.play(environment, chosen)
+    assert helper.same(first, helper.play(environment, chosen, seed=3))
+    assert helper.same(going_on, helper.play(environment, chosen))
+    assert not helper.same(first, helper.play(environment, chosen, seed=4))
+    assert not helper.same(first, going_on)
+
+
+@pytest.mark.ns3
+@every_environment
+def test_both_engines_give_the_same_trajectory(name, make):
+    def trajectory(engine):
+        environment = make(name, scenario=helper.scenario(flows=2), engine=engine)
+        rows = helper.play(environment, helper.actions(environment.action_space, 30), seed=3)
+        environment.close()
+        return rows
+
+    assert helper.same(trajectory("native"), trajectory("ns3"))
+
+
+@every_environment
+def test_every_element_of_an_observation_has_a_name(name, make):
+    environment = make(name, history_length=2)
+    names = observation_names(2, environment.unwrapped.kind)
+    assert len(names) == len(set(names)) == environment.observation_space.shape[0]
+    assert names[:2] == ("delivery_rate[1]", "send_rate[1]")
+
+
+@every_environment
+def test_observations_stay_in_the_space_whatever_the_actions(name, make):
+    environment = make(name, scenario=helper.scenario(flows=2, duration_s=4, loss=0.05))
+    space = environment.observation_space
+    assert np.all(np.isfinite(space.low)) and np.all(np.isfinite(space.high))
+    for seed in range(6):
+        chosen = helper.actions(environment.action_space, 50, seed)
+        if seed % 2:
+            chosen = [np.sign(action) for action in chosen]
+        for observation, reward, *_ in helper.play(environment, chosen, seed=seed):
+            assert space.contains(observation)
+            assert np.isfinite(reward)
+
+
+@pytest.mark.parametrize("name", ["quicgym/Tuning-v0", "quicgym/Rate-v0"])
+@every_engine
+@pytest.mark.parametrize(
+    "bad, message",
+    [
+        (lambda size: np.full(size, np.nan), r"row 0: \[0\].* = nan; give a number from -1 to 1"),
+        (lambda size: np.full(size, np.inf), r"row 0: \[0\].* = inf"),
+        (lambda size: [0.0] * (size - 1) + [1.5], r"row 0: \[\d+\].* = 1.5"),
+        (lambda size: np.zeros(size + 1), r"shape \(\d+,\); give \(\d+,\)"),
+        (lambda size: ["fast"] * size, "give an array of numbers"),
+    ],
+)
+def test_a_bad_action_is_an_error_and_harms_nothing(name, engine, bad, message, make):
+    environment = make(name, scenario=helper.scenario(), engine=engine, disable_env_checker=True)
+    chosen = helper.actions(environment.action_space, 10)
+    untouched = helper.play(environment, chosen, seed=3)
+    rows = helper.play(environment, chosen[:4], seed=3)
+    with pytest.raises(ValueError, match=message):
+        environment.step(bad(environment.action_space.shape[0]))
+    rows += [environment.step(action) for action in chosen[4:]]
+    assert helper.same(untouched, rows)
+
+
+@pytest.mark.parametrize(
+    "name, choice, last",
+    [("quicgym/Switch-v0", "controller", 10), ("quicgym/Window-v0", "factor", 12)],
+)
+@every_engine
+@pytest.mark.parametrize("bad", [1, -1, 0.5, np.nan], ids=["one more", "negative", "half", "nan"])
+def test_a_choice_that_there_is_not_is_an_error(name, choice, last, engine, bad, make):
+    environment = make(name, scenario=helper.scenario(), engine=engine, disable_env_checker=True)
+    if bad == 1:
+        bad += last
+    chosen = helper.actions(environment.action_space, 10)
+    untouched = helper.play(environment, chosen, seed=3)
+    rows = helper.play(environment, chosen[:4], seed=3)
+    with pytest.raises(ValueError, match=rf"row 0: \[0\], {choice} = .*number from 0 to {last}$"):
+        environment.step(bad)
+    with pytest.raises(ValueError, match=r"shape \(1,\); give \(\)"):
+        environment.step([3])
+    rows += [environment.step(action) for action in chosen[4:]]
+    assert helper.same(untouched, rows)
+
+
+@every_environment
+def test_stepping_without_an_episode_is_an_error(name, make):
+    environment = make(name, scenario=helper.scenario(duration_s=0.5), disable_env_checker=True)
+    action = environment.action_space.sample()
+    with pytest.raises(RuntimeError, match="reset"):
+        environment.unwrapped.step(action)
+    rows = helper.play(environment, [action] * 100)
+    assert rows[-1][3]
+    with pytest.raises(RuntimeError, match="last one is over; reset it"):
+        environment.step(action)
+    environment.reset()
+    environment.step(action)
+
+
+@every_environment
+@every_engine
+def test_a_finished_transfer_terminates_and_the_end_of_time_truncates(name, engine, make):
+    flow = Flow(start_s=0.1, application=Transfer(size_bytes=60_000))
+    environment = make(name, scenario=helper.scenario(flow_list=(flow,), loss=0), engine=engine)
+    rest = helper.rest(environment.action_space)
+    *_, terminated, truncated, info = helper.play(environment, [rest] * 50, seed=1)[-1]
+    assert (terminated, truncated, info["active"]) == (True, False, 0.0)
+    assert info["time_s"] < 2
+    environment.close()
+    environment = make(name, scenario=helper.scenario(), engine=engine, episode_s=0.35)
+    rows = helper.play(environment, [rest] * 50, seed=1)
+    assert (rows[-1][2], rows[-1][3]) == (False, True)
+    assert rows[-1][4]["time_s"] - rows[0][4]["time_s"] == pytest.approx(0.35, abs=1e-9)
+    assert len(rows) == 1 + 4
+
+
+@every_environment
+def test_200_resets_leave_nothing_behind(name, make):
+    environment = make(name, scenario=helper.scenario(flows=3))
+    rest = helper.rest(environment.action_space)
+
+    def largest_kilobytes(resets):
+        for _ in range(resets):
+            environment.reset()
+            environment.step(rest)
+        gc.collect()
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+    assert largest_kilobytes(200) - largest_kilobytes(20) < 4_000
+    before = largest_kilobytes(20)
+    assert largest_kilobytes(200) - before < 4_000
+
+
+@every_engine
+@pytest.mark.parametrize("controller", ["cubic", "newreno", "vegas", "ibcca", "ebcc", "cubic+"])
+def test_any_controller_runs_in_the_agents_place(controller, engine, make):
+    scenario = helper.scenario(flows=2)
+    environment = make(
+        "quicgym/Tuning-v0", scenario=scenario, engine=engine, record_deliveries=True
+    )
+    chosen = helper.actions(environment.action_space, 50)
+    rows = helper.play(environment, chosen, seed=3, options={"controller": controller})
+    deliveries = environment.unwrapped.deliveries()
+    seed = environment.unwrapped.episode_seed
+    environment.close()
+    assert rows[-1][3]
+    with Simulation(
+        scenario, engine, seed, [controller, "cubic"], record_deliveries=True
+    ) as simulation:
+        simulation.run()
+        assert np.array_equal(simulation.deliveries(), deliveries)
+
+
+def test_reset_options_hold_for_one_episode(make):
+    environment = make("quicgym/Tuning-v0", scenario=helper.scenario())
+    chosen = helper.actions(environment.action_space, 12)
+    other = helper.scenario(rate_mbps=4.0)
+    helper.play(environment, chosen, seed=3, options={"controller": "cubic", "scenario": other})
+    assert environment.unwrapped.scenario == other
+    after = helper.play(environment, chosen, seed=3)
+    assert environment.unwrapped.scenario == helper.scenario()
+    assert helper.same(after, helper.play(environment, chosen, seed=3))
+    with pytest.raises(ScenarioError, match="'controler'; did you mean controller"):
+        environment.reset(options={"controler": "cubic"})
+    with pytest.raises(ScenarioError, match="'cubik'; did you mean cubic"):
+        environment.reset(options={"controller": "cubik"})
+
+
+def test_the_agent_has_the_first_open_flow_or_the_one_named(make):
+    flows = (
+        Flow(name="theirs", controller="newreno", start_s=0.1),
+        Flow(name="first", start_s=0.3),
+        Flow(name="second", controller="ebcc", parameters={"gamma": 7}, start_s=0.2),
+    )
+    scenario = helper.scenario(flow_list=flows)
+    environment = make("quicgym/Tuning-v0", scenario=scenario)
+    assert environment.reset()[1]["time_s"] == pytest.approx(0.3)
+    environment = make("quicgym/Tuning-v0", scenario=scenario, flow="second")
+    observation, info = environment.reset()
+    assert info["time_s"] == pytest.approx(0.2)
+    # It starts as BBR, not with what the scenario gives eBCC.
+    assert observation[-14] == 1.0
+    with pytest.raises(ScenarioError, match="no flow 'third'; .*theirs, first, second"):
+        make("quicgym/Tuning-v0", scenario=scenario, flow="third")
+
+
+def test_decisions_follow_the_round_trip_time_where_asked(make):
+    environment = make(
+        "quicgym/Tuning-v0", scenario=helper.scenario(loss=0), decision_interval_rtts=2
+    )
+    rows = helper.play(environment, helper.actions(environment.action_space, 8), seed=1)
+    times = np.array([row[4]["time_s"] for row in rows])
+    assert times[1] - times[0] == pytest.approx(2 * 0.333)
+    # The path has 40 ms, and its queue adds at most 35 packets.
+    assert np.all((np.diff(times)[1:-1] > 0.079) & (np.diff(times)[1:-1] < 2 * 0.085))
+
+
+TERMS = ("throughput_mbps", "capacity_mbps", "throughput_share", "loss_rate", "jain", "rtt_ratio")
+
+
+@pytest.mark.parametrize("reward", ["fair-throughput", "delay"])
+def test_a_long_decision_earns_the_mean_of_short_ones(reward, make):
+    arguments = {"scenario": helper.scenario(duration_s=1.95), "reward": reward}
+    action = preset_action("ebcc")
+    short = make("quicgym/Tuning-v0", **arguments)
+    begin, *rows = helper.play(short, [action] * 20, seed=3)
+    longer = make(
+        "quicgym/Tuning-v0", decision_interval_ms=500, reward_interval_ms=100, **arguments
+    )
+    decisions = helper.play(longer, [action] * 4, seed=3)[1:]
+    durations = np.diff([row[4]["time_s"] for row in [begin, *rows]])
+    assert durations[-1] < 0.099  # what is left of the episode
+    for number, (_, earned, _, _, info) in enumerate(decisions):
+        inside = slice(5 * number, 5 * number + 5)
+        share = durations[inside] / durations[inside].sum()
+        assert info["time_s"] == rows[inside][-1][4]["time_s"]
+        for term in TERMS:
+            values = [row[4][term] for row in rows[inside]]
+            assert info[term] == pytest.approx(np.dot(share, values), rel=1e-9), term
+        if reward == "fair-throughput":
+            assert earned == pytest.approx(np.dot(share, [row[1] for row in rows[inside]]))
+    assert decisions[-1][3] and rows[-1][3]
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ({"reward_interval_ms": 0.5}, "reward_interval_ms = 0.5: give a number from 1 to 60000"),
+        ({"decision_interval_ms": 0}, "decision_interval_ms = 0: give a number from 1 to 60000"),
+        ({"decision_interval_rtts": -1}, "decision_interval_rtts = -1"),
+        ({"history_length": 0}, "history_length = 0"),
+        ({"reward": "speed"}, "unknown reward 'speed'.*fair-throughput"),
+        ({"engine": "ns4"}, "unknown engine 'ns4'"),
+        ({"episode_s": 0}, "episode_s = 0"),
+        ({"episode_s": 30}, "episode_s = 30: ebcc-single lasts 20 s"),
+        ({"scenario": "ebcc-singel"}, "unknown scenario 'ebcc-singel'; did you mean ebcc-single"),
+    ],
+)
+def test_wrong_arguments_are_answered_with_the_remedy(arguments, message, make):
+    with pytest.raises(ValueError, match=message):
+        make("quicgym/Tuning-v0", **arguments)
+
+
+def test_a_scenario_without_an_open_flow_needs_a_name(make):
+    flows = (Flow(name="theirs", controller="newreno"),)
+    with pytest.raises(ScenarioError, match="every flow names its controller.*flow="):
+        make("quicgym/Tuning-v0", scenario=helper.scenario(flow_list=flows))
+
+
+def test_environments_are_found_without_importing_quicgym(tmp_path):
+    code = (
+        "import gymnasium; environment = gymnasium.make('quicgym:quicgym/Tuning-v0'); "
+        "print(environment.reset(seed=1)[0].shape)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.stdout.strip() == "(55,)", done.stderr
+
+
+def test_pictures_show_the_episode_and_can_be_recorded(make, tmp_path):
+    environment = make("quicgym/Tuning-v0", scenario=helper.scenario(), render_mode="rgb_array")
+    environment.reset(seed=1)
+    first = environment.render()
+    environment.step(helper.rest(environment.action_space))
+    second = environment.render()
+    assert first.shape == second.shape and first.shape[2] == 3 and first.dtype == np.uint8
+    assert not np.array_equal(first, second)
+    environment.reset(seed=1)
+    assert np.array_equal(environment.render(), first)
+    collected = gymnasium.wrappers.RenderCollection(environment)
+    helper.play(collected, [helper.rest(environment.action_space)] * 3, seed=1)
+    frames = collected.render()
+    assert len(frames) == 4 and np.array_equal(frames[0], first)
+
+
+@pytest.mark.filterwarnings("ignore:.*render_mode='ansi'")
+def test_render_modes_that_cannot_be_are_errors(make, monkeypatch):
+    with pytest.raises(ValueError, match="render_mode = 'ansi': give rgb_array, human, or None"):
+        make("quicgym/Tuning-v0", render_mode="ansi", disable_env_checker=True)
+    monkeypatch.setattr("matplotlib.get_backend", lambda: "agg")
+    with pytest.raises(RuntimeError, match="finds no display"):
+        make("quicgym/Tuning-v0", render_mode="human")
+
+
+def test_windows_are_drawn_in_kilobytes_and_rates_as_they_are(make):
+    environment = make("quicgym/Tuning-v0", scenario=helper.scenario(), render_mode="rgb_array")
+    _, info = environment.reset(seed=1)
+    environment.render()
+    panels = environment.unwrapped._plot._axes
+    shown = {line.get_label(): line.get_ydata()[0] for axes in panels for line in axes.lines}
+    assert shown["window"] == info["flow_window_bytes"] / 1e3 > 1
+    assert shown["capacity"] == info["capacity_mbps"]
+
+
+def test_a_window_is_drawn_anew_by_every_reset_and_step(make, monkeypatch):
+    monkeypatch.setattr("matplotlib.get_backend", lambda: "a window's")
+    drawn = []
+    monkeypatch.setattr("matplotlib.pyplot.pause", drawn.append)
+    environment = make("quicgym/Tuning-v0", scenario=helper.scenario(), render_mode="human")
+    environment.reset(seed=1)
+    assert len(drawn) == 1
+    environment.step(helper.rest(environment.action_space))
+    assert len(drawn) == 2
+    assert environment.render() is None
+
+
+def test_totals_and_parameters_are_those_of_the_flow_that_is_asked_for(make):
+    flows = (
+        Flow(name="agent", start_s=0.1),
+        Flow(name="other", controller="ebcc", parameters={"gamma": 7}, start_s=0.2),
+    )
+    environment = make("quicgym/Tuning-v0", scenario=helper.scenario(flow_list=flows)).unwrapped
+    environment.reset(seed=1)
+    for _ in range(3):
+        environment.step(preset_action("bbr"))
+    starts = [environment.statistics(flow)["start"] for flow in (0, 1)]
+    assert starts == [100_000_000, 200_000_000]
+    assert environment.parameters()["gamma"] == environment.parameters(0)["gamma"] == [np.inf]
+    assert environment.parameters(1)["gamma"] == [7]
+
+
+def test_parameters_in_the_options_hold_for_one_episode(make):
+    environment = make("quicgym/Tuning-v0", scenario=helper.scenario()).unwrapped
+    ebcc = {"controller": "ebcc"}
+    environment.reset(seed=1, options={**ebcc, "parameters": {"gamma": 60}})
+    assert environment.parameters()["gamma"] == [60]
+    environment.reset(options=ebcc)
+    assert environment.parameters()["gamma"] == [30]
+
+
+def test_parameters_in_the_options_leave_the_scenario_s_others_in_force(make):
+    scenario = helper.scenario(controller_parameters={"ebcc": {"beta": 0.7, "gamma": 20.0}})
+    environment = make("quicgym/Tuning-v0", scenario=scenario).unwrapped
+    environment.reset(seed=1, options={"controller": "ebcc", "parameters": {"gamma": 60}})
+    assert environment.parameters()["beta"] == [0.7] and environment.parameters()["gamma"] == [60]
+
+
+@pytest.mark.ns3
+def test_no_agent_controls_ns3s_tcp():
+    flows = (Flow(name="theirs", transport="tcp", controller="cubic"), Flow(name="ours"))
+    scenario = helper.scenario(flow_list=flows)
+    with pytest.raises(ScenarioError, match="flow theirs is ns-3's TCP, which no agent can"):
+        gymnasium.make("quicgym/Tuning-v0", scenario=scenario, engine="ns3", flow="theirs")

@@ -1,0 +1,288 @@
+"""Each flow an agent: PettingZoo's own tests, and what they do not look at."""
+
+import warnings
+
+import gymnasium
+import numpy as np
+import pytest
+from helpers import environments as helper
+from pettingzoo.test import parallel_api_test, parallel_seed_test
+
+from quicgym import ScenarioError, Simulation, preset_action
+from quicgym.envs.actions import WINDOW_EXPONENTS
+from quicgym.envs.parallel import ParallelCongestionControlEnv
+from quicgym.envs.registration import BY_KIND
+from quicgym.envs.scenarios.model import Flow
+
+ENGINES = ["native", pytest.param("ns3", marks=pytest.mark.ns3)]
+every_kind = pytest.mark.parametrize("kind", BY_KIND)
+JOIN_AND_LEAVE = (
+    Flow(name="all-along", start_s=0.1),
+    Flow(name="theirs", controller="newreno", start_s=0.1),
+    Flow(name="early", start_s=0.1, stop_s=0.9),
+    Flow(name="late", start_s=0.75),
+)
+
+
+def rest(environment):
+    return {agent: helper.rest(environment.action_space(agent)) for agent in environment.agents}
+
+
+@every_kind
+@pytest.mark.parametrize("engine", ENGINES)
+def test_pettingzoos_own_tests_pass(kind, engine):
+    scenario = helper.scenario(flow_list=JOIN_AND_LEAVE)
+    environment = ParallelCongestionControlEnv(kind, scenario, engine=engine)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", message="reset option 'options' is ignored")
+        parallel_api_test(environment, num_cycles=60)
+    environment.close()
+    if engine == "native":  # it steps two at a time
+        parallel_seed_test(lambda: ParallelCongestionControlEnv(kind, scenario), num_cycles=60)
+
+
+def test_agents_join_and_leave_with_their_flows():
+    environment = ParallelCongestionControlEnv(
+        "tuning", helper.scenario(flow_list=JOIN_AND_LEAVE, loss=0)
+    )
+    assert environment.possible_agents == ["all-along", "early", "late"]
+    observations, infos = environment.reset(seed=1)
+    assert set(observations) == set(infos) == {"all-along", "early"}
+    seen = [set(environment.agents)]
+    ends = {}
+    while environment.agents:
+        observations, rewards, terminations, truncations, infos = environment.step(
+            rest(environment)
+        )
+        assert len({*rewards.values()}) == 1
+        for agent in observations:
+            if terminations[agent] or truncations[agent]:
+                ends[agent] = (terminations[agent], truncations[agent], infos[agent]["time_s"])
+        seen.append(set(environment.agents))
+    assert seen[0] == {"all-along", "early"}
+    assert {"all-along", "early", "late"} in seen and {"all-along", "late"} in seen
+    assert ends["early"][:2] == (True, False) and ends["early"][2] == pytest.approx(0.9, abs=0.11)
+    assert ends["all-along"] == ends["late"] == (False, True, 2.0)
+    assert environment.step({}) == ({}, {}, {}, {}, {})
+
+
+def test_between_two_agents_time_goes_on_without_decisions():
+    flows = (Flow(name="first", stop_s=0.4), Flow(name="second", start_s=1.3))
+    environment = ParallelCongestionControlEnv("tuning", helper.scenario(flow_list=flows, loss=0))
+    environment.reset(seed=1)
+    steps = []
+    while environment.agents:
+        acted = list(environment.agents)
+        results = environment.step(rest(environment))
+        assert len({frozenset(result) for result in results}) == 1
+        steps.append((acted, set(results[0]), dict(results[2]), environment.agents))
+    (meeting,) = [step for step in steps if len(step[1]) == 2]
+    assert meeting[0] == ["first"] and meeting[2] == {"first": True, "second": False}
+    assert {acting for acted, *_ in steps for acting in acted} == {"first", "second"}
+    assert steps[-1][0] == ["second"] and results[3] == {"second": True}
+    assert results[4]["second"]["time_s"] == 2.0
+
+
+def test_without_an_agent_to_come_nothing_more_is_simulated():
+    flows = (Flow(name="first", stop_s=0.4), Flow(name="theirs", controller="newreno"))
+    environment = ParallelCongestionControlEnv("tuning", helper.scenario(flow_list=flows, loss=0))
+    environment.reset(seed=1)
+    while environment.agents:
+        *_, infos = environment.step(rest(environment))
+    assert infos["first"]["time_s"] < 0.6
+
+
+def test_an_agent_that_its_jitter_delays_still_joins():
+    flows = (
+        Flow(name="first", stop_s=0.3),
+        Flow(name="second", start_s=0.4, start_jitter_ms=900),
+    )
+    environment = ParallelCongestionControlEnv("rate", helper.scenario(flow_list=flows, loss=0))
+    latest = 0
+    for seed in range(3):
+        environment.reset(seed=seed)
+        acted = set()
+        while environment.agents:
+            acted |= set(environment.agents)
+            environment.step(rest(environment))
+        assert acted == {"first", "second"}
+        latest = max(latest, environment._batch.statistics(0, 1)["start"])
+    assert latest > 600_000_000  # decisions after start_s at which it had not begun
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"episode_s": 0.35},
+        {"decision_interval_ms": 500, "reward_interval_ms": 100},
+        {"decision_interval_rtts": 2.0},
+        {"history_length": 2, "reward": "power"},
+    ],
+    ids=lambda arguments: ", ".join(arguments),
+)
+def test_an_agent_alone_has_the_episode_of_the_single_environment(arguments):
+    flows = (Flow(name="agent"), Flow(name="other", controller="cubic", start_s=0.2))
+    scenario = helper.scenario(flow_list=flows)
+    single = gymnasium.make("quicgym/Rate-v0", scenario=scenario, **arguments).unwrapped
+    environment = ParallelCongestionControlEnv("rate", scenario, **arguments)
+    chosen = helper.actions(single.action_space, 30)
+    begin, *rows = helper.play(single, chosen, seed=3)
+    observations, infos = environment.reset(seed=3)
+    assert np.array_equal(observations["agent"], begin[0]) and infos["agent"] == begin[4]
+    for expected, action in zip(rows, chosen, strict=False):
+        observations, *others = environment.step({"agent": action})
+        assert np.array_equal(observations["agent"], expected[0])
+        assert tuple(result["agent"] for result in others) == expected[1:]
+    assert not environment.agents and expected[3]
+
+
+def test_the_samples_of_an_agent_do_not_depend_on_those_of_others():
+    environment = ParallelCongestionControlEnv("rate", helper.scenario(flows=2))
+    first, second = (environment.action_space(agent) for agent in environment.possible_agents)
+    samples = []
+    for draws_of_the_other in (0, 3):
+        first.seed(1)
+        for _ in range(draws_of_the_other):
+            second.sample()
+        samples.append(first.sample().tolist())
+    assert samples[0] == samples[1]
+
+
+def test_all_as_ebcc_is_the_simulation_of_ebcc():
+    scenario = helper.scenario(flows=3)
+    environment = ParallelCongestionControlEnv("tuning", scenario, record_deliveries=True)
+    environment.reset(seed=4)
+    seed = environment._batch.episodes[0].seed
+    with Simulation(scenario, "native", seed, "ebcc", record_deliveries=True) as simulation:
+        simulation.run()
+        expected = simulation.deliveries()
+    while environment.agents:
+        environment.step({agent: preset_action("ebcc") for agent in environment.agents})
+    # A flow that starts between two decisions is BBR until the next, still in its handshake.
+    assert np.array_equal(environment.deliveries(), expected)
+
+
+def test_windows_of_flows_without_an_agent_stay_as_they_are():
+    scenario = helper.scenario(flow_list=JOIN_AND_LEAVE, loss=0)
+    environment = ParallelCongestionControlEnv("window", scenario, record_deliveries=True)
+    same = WINDOW_EXPONENTS.index(0.0)
+    observations, _ = environment.reset(seed=4)
+    seed = environment._batch.episodes[0].seed
+    joined = 0
+    while environment.agents:
+        before = set(environment.agents)
+        observations, *_ = environment.step(dict.fromkeys(before, same))
+        for agent, observation in observations.items():
+            # A 1 in the place of the last action; there is none before the first.
+            assert observation[-13:].sum() == (agent in before)
+            joined += agent not in before
+    assert joined == 1
+    with Simulation(scenario, "native", seed, "guided", record_deliveries=True) as simulation:
+        simulation.run()
+        assert np.array_equal(environment.deliveries(), simulation.deliveries())
+
+
+def test_one_reward_for_all_or_one_each():
+    scenario = helper.scenario(flows=3, loss=0)
+    environment = ParallelCongestionControlEnv("rate", scenario, reward_per_flow=True)
+    environment.reset(seed=1)
+    distinct = 0
+    while environment.agents:
+        _, rewards, *_ = environment.step(
+            {
+                agent: np.array([0.3 * number, 0], np.float32)
+                for number, agent in enumerate(environment.agents)
+            }
+        )
+        distinct = max(distinct, len(set(rewards.values())))
+    assert distinct == 3
+
+
+@pytest.mark.parametrize(
+    "change, message",
+    [
+        (lambda actions: actions.pop("flow-2"), r"actions for \['flow-1'\]; give one for each"),
+        (lambda actions: actions.update(other=0), "actions for .*other"),
+        (lambda actions: actions.update({"flow-2": np.zeros(3)}), r"action of flow-2.*\(14,\)"),
+        (
+            lambda actions: actions.update({"flow-2": np.full(14, 2.0)}),
+            "row 1.* = 2; give a number",
+        ),
+    ],
+)
+def test_bad_actions_are_errors_and_harm_nothing(change, message):
+    environment = ParallelCongestionControlEnv("tuning", helper.scenario(flows=2))
+    environment.reset(seed=1)
+    while len(environment.agents) < 2:
+        environment.step(rest(environment))
+    actions = rest(environment)
+    change(actions)
+    with pytest.raises(ValueError, match=message):
+        environment.step(actions)
+    environment.step(rest(environment))
+
+
+def test_an_unknown_kind_is_answered_with_the_known_ones():
+    with pytest.raises(ValueError, match="unknown kind 'tunning'; did you mean tuning"):
+        ParallelCongestionControlEnv("tunning")
+
+
+def test_a_scenario_by_option_has_to_have_the_same_agents():
+    environment = ParallelCongestionControlEnv(scenario=helper.scenario(flows=2, duration_s=1.0))
+    longer = helper.scenario(flows=2, duration_s=1.5)
+    environment.reset(seed=1, options={"scenario": longer})
+    steps = 0
+    while environment.agents:
+        environment.step(
+            {agent: environment.action_space(agent).sample() for agent in environment.agents}
+        )
+        steps += 1
+    assert steps > 12  # the environment's own scenario has time for 9
+    with pytest.raises(ScenarioError, match="its agents are .*give one with the environment's own"):
+        environment.reset(options={"scenario": helper.scenario(flows=3, duration_s=1.0)})
+    environment.close()
+
+
+def test_a_flows_own_reward_is_measured_against_an_equal_part_of_the_link():
+    environment = ParallelCongestionControlEnv(
+        "tuning", helper.scenario(flow_list=JOIN_AND_LEAVE, loss=0.02), reward_per_flow=True
+    )
+    environment.reset(seed=1)
+    active = set()
+    while environment.agents:
+        _, rewards, _, _, infos = environment.step(rest(environment))
+        for agent, reward in rewards.items():
+            info = infos[agent]
+            active.add(info["active_flows"])
+            share = info["flow_throughput_mbps"] / info["capacity_mbps"] * info["active_flows"]
+            expected = share - 5 * info["flow_loss_rate"] - (1 - info["jain"])
+            assert reward == pytest.approx(expected)
+    assert active == {3, 4}
+
+
+def test_orcas_reward_of_a_flow_remembers_its_highest_rate():
+    environment = ParallelCongestionControlEnv(
+        "rate", helper.scenario(loss=0), reward="orca", reward_per_flow=True
+    )
+    environment.reset(seed=1)
+    earned = []
+    for exponent in (1, 0, -1, -1, -1, 0, 0):
+        _, rewards, *_ = environment.step({"flow-1": np.full(2, exponent, np.float32)})
+        earned += rewards.values()
+    assert earned[1] > 0.9
+    assert 0 < earned[-1] < 0.25
+
+
+def test_decisions_follow_the_agent_with_the_shortest_round_trip_time():
+    flows = (Flow(name="far", extra_delay_ms=60), Flow(name="near"))
+    environment = ParallelCongestionControlEnv(
+        "tuning", helper.scenario(loss=0, flow_list=flows), decision_interval_rtts=2
+    )
+    environment.reset(seed=1)
+    times = []
+    while environment.agents:
+        *_, infos = environment.step(rest(environment))
+        times.append(infos["near"]["time_s"])
+    # 40 ms and at most 35 packets before it; the other one has 160 ms at least.
+    assert np.all(np.diff(times)[:-1] < 2 * 0.085)

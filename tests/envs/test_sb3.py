@@ -1,0 +1,178 @@
+"""The adapter for Stable-Baselines3."""
+
+import importlib.util
+
+import numpy as np
+import pytest
+from helpers import environments as helper
+
+from quicgym.envs import ENVIRONMENTS
+from quicgym.envs.scenarios.model import Flow, Transfer
+
+pytestmark = [
+    pytest.mark.train,
+    pytest.mark.skipif(
+        importlib.util.find_spec("stable_baselines3") is None,
+        reason="Stable-Baselines3 is missing; `make setup EXTRAS=dev,ns3,train` installs it",
+    ),
+]
+SHORT = {"scenario": helper.scenario(flows=2, duration_s=0.8)}
+
+
+def make(name="quicgym/Tuning-v0", num_envs=3, **arguments):
+    from quicgym.envs.sb3 import make_sb3
+
+    return make_sb3(name, num_envs, **{**SHORT, **arguments})
+
+
+def batches(environments, count):
+    environments.action_space.seed(0)
+    rows = range(environments.num_envs)
+    return [np.array([environments.action_space.sample() for _ in rows]) for _ in range(count)]
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_the_checker_of_sb3_accepts_the_single_environments(name):
+    import gymnasium
+    from stable_baselines3.common.env_checker import check_env
+
+    check_env(gymnasium.make(name, **SHORT), skip_render_check=True)
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_rows_are_those_of_the_vector_environment(name):
+    import quicgym
+
+    ours = make(name)
+    theirs = quicgym.make_vec(name, num_envs=3, autoreset_mode="SameStep", **SHORT)
+    ours.seed(7)
+    assert np.array_equal(ours.reset(), theirs.reset(seed=7)[0])
+    ends = 0
+    for batch in batches(ours, 20):
+        observations, rewards, done, infos = ours.step(batch)
+        expected, expected_rewards, terminations, truncations, info = theirs.step(batch)
+        assert np.array_equal(observations, expected) and observations.dtype == np.float32
+        assert np.array_equal(rewards, expected_rewards.astype(np.float32))
+        assert rewards.dtype == np.float32
+        assert np.array_equal(done, terminations | truncations)
+        for row in np.flatnonzero(done):
+            ends += 1
+            assert np.array_equal(infos[row]["terminal_observation"], info["final_obs"][row])
+            assert infos[row]["TimeLimit.truncated"] is True
+            assert infos[row]["jain"] == info["final_info"]["jain"][row]
+        for row in np.flatnonzero(~done):
+            assert "terminal_observation" not in infos[row]
+    assert ends >= 6
+
+
+def test_a_termination_is_not_a_truncation():
+    flow = Flow(start_s=0.1, application=Transfer(size_bytes=30_000))
+    environments = make(scenario=helper.scenario(flow_list=(flow,), loss=0))
+    environments.reset()
+    for batch in batches(environments, 20):
+        _, _, done, infos = environments.step(batch * 0)
+        if done.any():
+            break
+    assert done.any() and not infos[int(np.argmax(done))]["TimeLimit.truncated"]
+
+
+def test_seed_and_options_hold_for_the_next_reset():
+    environments = make()
+    environments.seed(7)
+    first = environments.reset()
+    states = [environments.step(batch)[0] for batch in batches(environments, 4)]
+    environments.seed(7)
+    assert np.array_equal(environments.reset(), first)
+    assert all(
+        np.array_equal(environments.step(batch)[0], state)
+        for batch, state in zip(batches(environments, 4), states, strict=True)
+    )
+    environments.seed(7)
+    environments.set_options({"controller": "cubic"})
+    environments.reset()
+    ignored = [environments.step(batch)[0] for batch in batches(environments, 4)]
+    assert not np.array_equal(ignored, states)
+    environments.set_options([{}, {"controller": "cubic"}, {}])
+    with pytest.raises(ValueError, match="share their options"):
+        environments.reset()
+
+
+def test_seed_and_options_are_forgotten_after_that_reset():
+    environments = make()
+    rows = environments.environments
+    environments.seed(7)
+    environments.set_options({"controller": "cubic"})
+    environments.reset()
+    seeds = rows.episode_seeds()
+    assert [episode.controller for episode in rows.batch.episodes] == ["cubic"] * 3
+    environments.reset()
+    assert not set(seeds) & set(rows.episode_seeds())
+    assert [episode.controller for episode in rows.batch.episodes] == [None] * 3
+
+
+def test_ppo_learns_without_nan_or_infinity():
+    from stable_baselines3 import PPO
+    from stable_baselines3.common.vec_env import VecCheckNan, VecMonitor
+
+    environments = VecMonitor(VecCheckNan(make(num_envs=4), raise_exception=True))
+    model = PPO("MlpPolicy", environments, n_steps=16, batch_size=32, n_epochs=1, seed=1)
+    model.learn(128)
+    assert model.num_timesteps == 128
+    assert environments.episode_count > 4
+
+
+def test_a_critic_may_see_what_only_the_network_knows():
+    from quicgym.envs.sb3 import PRIVILEGED
+
+    plain, privileged = make(), make(privileged=True)
+    for environments in (plain, privileged):
+        environments.seed(3)
+    size = plain.observation_space.shape[0]
+    assert privileged.observation_space.shape == (size + len(PRIVILEGED),)
+    expected, observations = plain.reset(), privileged.reset()
+    assert np.array_equal(observations[:, :size], expected)
+    ends = 0
+    for batch in batches(plain, 12):
+        expected, _, _, theirs = plain.step(batch)
+        observations, _, done, infos = privileged.step(batch)
+        assert np.array_equal(observations[:, :size], expected)
+        for row in range(3):
+            assert privileged.observation_space.contains(observations[row])
+            if done[row]:
+                ends += 1
+                last = infos[row]["terminal_observation"]
+                assert np.array_equal(last[:size], theirs[row]["terminal_observation"])
+                assert last[size] == np.float32(min(1, infos[row]["throughput_share"]))
+                assert last[size + 2] == np.float32(infos[row]["jain"])
+            else:
+                assert observations[row, size + 4] == np.float32(infos[row]["active_flows"] / 8)
+    assert ends
+
+
+def test_what_a_critic_sees_is_what_its_names_say():
+    from quicgym.envs.sb3 import PRIVILEGED, _privileged
+
+    info = {
+        "throughput_share": [0.75, 0.0],
+        "loss_rate": [0.1, 0.0],
+        "jain": [0.9, 1.0],
+        "rtt_ratio": [2.5, 30.0],
+        "active_flows": [4.0, 1.0],
+        "queue_bytes": [50_000.0, 0.0],
+        "capacity_mbps": [8.0, 0.0],
+        "flow_throughput_mbps": [1.5, 0.0],
+        "throughput_mbps": [6.0, 0.0],
+    }
+    seen = _privileged({name: np.array(values) for name, values in info.items()})
+    assert dict(zip(PRIVILEGED, seen[0], strict=True)) == pytest.approx(
+        {
+            "throughput_share": 0.75,
+            "loss_rate": 0.1,
+            "jain": 0.9,
+            "rtt_ratio / 10": 0.25,
+            "active_flows / 8": 0.5,
+            "queue / capacity in s": 0.05,
+            "flow's throughput / throughput": 0.25,
+        }
+    )
+    assert seen[1] == pytest.approx([0, 0, 1, 1, 0.125, 0, 0])  # at most 1, and finite

@@ -1,0 +1,132 @@
+"""What the tests of training share: configurations that take seconds, and how they are run."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+NEEDS_TRAIN = [
+    pytest.mark.train,
+    pytest.mark.skipif(
+        importlib.util.find_spec("stable_baselines3") is None,
+        reason="Stable-Baselines3 is missing; `make setup EXTRAS=dev,ns3,train` installs it",
+    ),
+]
+
+START: dict[str, dict[str, Any]] = {
+    "ppo": {"std": 0.5},
+    "sac": {},
+    "td3": {"std": 0.2},
+    "dpi": {"preset": "ibcca"},
+    "aggrevate": {},
+    "grpo": {},
+}
+HYPERPARAMETERS: dict[str, dict[str, Any]] = {
+    "ppo": {"n_steps": 10, "batch_size": 40, "n_epochs": 2},
+    "sac": {"learning_starts": 80, "batch_size": 32, "buffer_size": 1000, "train_freq": 2},
+    "td3": {"learning_starts": 80, "batch_size": 32, "buffer_size": 1000, "train_freq": 2},
+    "dpi": {"comparisons": 8, "n_updates": 3, "controllers": ["ibcca", "vegas"]},
+    "aggrevate": {"paths": 2, "visits": 2, "windows": [-2, 0, 2], "n_updates": 3, "batch_size": 16},
+    "grpo": {"paths": 2, "replays": 2, "batch_size": 16},
+}
+# One agent, that has an action for each of eleven controllers, and a competitor.
+SWITCH: dict[str, Any] = {
+    "id": "quicgym/Switch-v0",
+    "scenario": "./rival.yaml",
+    "simulations": 4,
+    "threads": 1,
+    "decision_interval_ms": 200,
+    "reward_interval_ms": 100,
+}
+WINDOW = {**SWITCH, "id": "quicgym/Window-v0", "decision_interval_ms": 100}
+ENVIRONMENT: dict[str, dict[str, Any]] = {"dpi": SWITCH, "aggrevate": WINDOW, "grpo": WINDOW}
+
+
+def scenario(name: str, flows: int = 2, duration_s: float = 1.0) -> dict[str, Any]:
+    return {
+        "name": name,
+        "duration_s": duration_s,
+        "bottleneck": {"rate_mbps": 3, "delay_ms": 5, "queue": {"limit": 20}},
+        "access": {"rate_mbps": 50, "delay_ms": 1},
+        "flows": [{"name": f"flow-{number}"} for number in range(flows)],
+    }
+
+
+def write_config(folder: Path, algorithm: str = "ppo", **changes: Any) -> Path:
+    """Writes scenario, suite and configuration; returns the configuration's path."""
+    (folder / "pair.yaml").write_text(yaml.safe_dump(scenario("pair")))
+    rival = scenario("rival")
+    rival["flows"][1]["controller"] = "cubic"
+    (folder / "rival.yaml").write_text(yaml.safe_dump(rival))
+    suite = [scenario("short", 1, 0.5), scenario("pair-again")]
+    (folder / "suite.yaml").write_text(yaml.safe_dump(suite))
+    config = {
+        "name": "tiny",
+        "algorithm": algorithm,
+        "hyperparameters": HYPERPARAMETERS[algorithm],
+        "environment": ENVIRONMENT.get(
+            algorithm, {"scenario": "./pair.yaml", "simulations": 4, "threads": 1}
+        ),
+        "start": START[algorithm],
+        "network": {"extractor_sizes": [16], "hidden_sizes": [16]},
+        "steps": 480,
+        "evaluation": {"suite": "./suite.yaml", "interval_steps": 160},
+        **changes,
+    }
+    path = folder / "tiny.yaml"
+    path.write_text(yaml.safe_dump(config))
+    return path
+
+
+def command(*arguments: str | Path) -> list[str]:
+    return [sys.executable, "-m", "quicgym.cli", "train", *map(str, arguments)]
+
+
+def train(folder: Path, *arguments: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command(*arguments), cwd=folder, capture_output=True, text=True, timeout=300, **options
+    )
+
+
+def make_model(
+    algorithm: str, environment: str, simulations: int, scenario: Any, **arguments: Any
+) -> Any:
+    """Makes an algorithm that plays episodes itself, with a small pyramid over four frames."""
+    from quicgym.agents.policies.networks import Architecture
+    from quicgym.agents.policies.stable_baselines3 import policy_arguments
+    from quicgym.agents.training.model import ALGORITHMS
+    from quicgym.envs.sb3 import make_sb3
+
+    environments = make_sb3(
+        environment, simulations, scenario=scenario, per_flow=True, history_length=4
+    )
+    architecture = Architecture("pyramid", (16,), (16,), "tanh", "argmax")
+    return ALGORITHMS[algorithm](
+        "MlpPolicy",
+        environments,
+        **arguments,
+        policy_kwargs=policy_arguments(algorithm, architecture, 4, None),
+        seed=1,
+        device="cpu",
+    )
+
+
+def silent(model: Any) -> Any:
+    """Gives a model a logger that writes nothing."""
+    from stable_baselines3.common.logger import Logger
+
+    model.set_logger(Logger(folder=None, output_formats=[]))
+    return model
+
+
+def learned(model: Any, steps: int) -> Any:
+    """Trains a model in this process, with the same random numbers for every caller."""
+    np.random.seed(5)
+    return silent(model).learn(steps)

@@ -1,0 +1,457 @@
+"""The native engine: links, queues, loss, schedules, traces, determinism, many at once."""
+
+import struct
+import sys
+import threading
+
+import pytest
+from helpers.endpoints import MILLISECOND, SECOND, application, make_flow, make_link, make_scenario
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from quicgym import _core, controllers
+
+WIRE_OVERHEAD = 30
+
+
+def run(scenario, seconds=10, seed=1):
+    simulation = _core.NativeSimulation(scenario, seed)
+    simulation.run_until(int(seconds * SECOND))
+    return simulation
+
+
+def goodput_mbps(simulation, seconds, flow=0):
+    return simulation.statistics(flow)["goodput_bytes"] * 8 / seconds / 1e6
+
+
+def deliveries(simulation):
+    return list(struct.iter_unpack("<QQq", simulation.deliveries()))
+
+
+def queue_of(link):
+    """(packets, bytes) waiting before the link, every millisecond, under one CUBIC flow."""
+    flow = make_flow(controller="cubic")
+    simulation = run(make_scenario([flow], link, trace_interval=MILLISECOND), 10)
+    return [sample[1:] for sample in struct.iter_unpack("<qQQ", simulation.queue_trace())]
+
+
+@given(st.integers(31, 1502), st.integers(1_000, 100_000_000_000))
+def test_transmission_time_is_bits_over_rate_to_the_nanosecond(wire_bytes, rate):
+    exact = wire_bytes * 8 * 10**9
+    assert abs(_core.transmission_time_ns(wire_bytes, rate) * rate - exact) <= rate * 0.5001
+
+
+def test_one_bulk_flow_fills_the_bottleneck():
+    simulation = run(make_scenario([make_flow()]), 20)
+    # Of 15 Mbit/s, 1200 of 1230 wire bytes are datagrams.
+    assert 12.5 < goodput_mbps(simulation, 20) < 15 * 1165 / 1230
+
+
+def test_the_shortest_rtt_is_propagation_plus_transmission():
+    simulation = run(
+        make_scenario([make_flow(application=application("transfer", size_bytes=1000))]), 2
+    )
+    propagation = 2 * (20 + 10 + 20) * MILLISECOND
+    transmission = sum(
+        2 * _core.transmission_time_ns(1200 + WIRE_OVERHEAD, rate)
+        for rate in (50_000_000, 15_000_000, 50_000_000)
+    )
+    # The handshake's Initials are 1200 bytes in both directions.
+    assert simulation.statistics(0)["rtt_sum_seconds"] * 1e9 >= propagation
+    first = (propagation + transmission) * 1e-9
+    samples = simulation.statistics(0)["rtt_samples"]
+    assert simulation.statistics(0)["rtt_sum_seconds"] == pytest.approx(first * samples, rel=0.05)
+
+
+def test_a_packet_queue_holds_exactly_its_limit():
+    for limit in (1, 5, 40):
+        scenario = make_scenario(
+            [make_flow(controller="cubic")],
+            make_link(queue_limit=limit),
+            trace_interval=MILLISECOND,
+        )
+        simulation = run(scenario, 10)
+        waiting = [
+            packets for _, packets, _ in struct.iter_unpack("<qQQ", simulation.queue_trace())
+        ]
+        assert max(waiting) == limit
+
+
+def test_a_byte_queue_never_holds_more_than_its_limit():
+    link = make_link(queue_limit=20_000)
+    link.queue_unit = _core.QueueUnit.bytes
+    simulation = run(
+        make_scenario([make_flow(controller="cubic")], link, trace_interval=MILLISECOND), 10
+    )
+    waiting = [size for _, _, size in struct.iter_unpack("<qQQ", simulation.queue_trace())]
+    assert 20_000 - 1230 < max(waiting) <= 20_000
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    flows=st.integers(1, 4),
+    controller=st.sampled_from(["newreno", "cubic", "bbr", "ebcc"]),
+    limit=st.integers(1, 60),
+    loss=st.sampled_from([0.0, 0.02]),
+    jitter=st.integers(0, 50),
+)
+def test_every_packet_sent_is_received_dropped_or_still_under_way(
+    flows, controller, limit, loss, jitter
+):
+    link = make_link(queue_limit=limit)
+    link.loss.kind = _core.LossKind.bernoulli
+    link.loss.probability = loss
+    # The flows stop and the network drains, so that nothing is under way at the end.
+    scenario = make_scenario(
+        [
+            make_flow(controller=controller, start_jitter=jitter * MILLISECOND, stop=2 * SECOND)
+            for _ in range(flows)
+        ],
+        link,
+    )
+    simulation = run(scenario, 30)
+    for flow in range(flows):
+        totals = simulation.statistics(flow)
+        assert totals["sent_packets"] == totals["received_packets"] + totals["dropped_packets"]
+        assert totals["queue_samples"] <= totals["sent_packets"]
+
+
+def test_bernoulli_loss_drops_its_share():
+    link = make_link(queue_limit=1000)
+    link.loss.kind = _core.LossKind.bernoulli
+    link.loss.probability = 0.02
+    totals = run(make_scenario([make_flow(controller="bbr")], link), 60).statistics(0)
+    assert totals["dropped_packets"] / totals["sent_packets"] == pytest.approx(0.02, rel=0.1)
+
+
+def test_gilbert_elliott_loss_comes_in_bursts_at_the_stationary_rate():
+    link = make_link(queue_limit=1000)
+    loss = link.loss
+    loss.kind = _core.LossKind.gilbert_elliott
+    loss.good_to_bad, loss.bad_to_good, loss.loss_in_good, loss.loss_in_bad = 0.005, 0.2, 0.0, 0.8
+    scenario = make_scenario([make_flow(controller="bbr")], link, record_deliveries=True)
+    simulation = run(scenario, 60)
+    totals = simulation.statistics(0)
+    stationary = 0.005 / (0.005 + 0.2) * 0.8
+    assert totals["dropped_packets"] / totals["sent_packets"] == pytest.approx(stationary, rel=0.15)
+    numbers = [number for _, number, _ in deliveries(simulation)]
+    gaps = [b - a - 1 for a, b in zip(numbers, numbers[1:], strict=False) if b > a + 1]
+    # Losses that were independent would come in runs of 1 / (1 - 0.0195), about 1.02.
+    assert sum(gaps) / len(gaps) > 1.5
+
+
+def test_a_rate_schedule_takes_effect_at_its_times():
+    link = make_link(queue_limit=50)
+    steps = []
+    for at, rate in ((5, 5_000_000), (10, 10_000_000)):
+        step = _core.RateStep()
+        step.at, step.rate_bits_per_second = at * SECOND, rate
+        steps.append(step)
+    link.rate_schedule = steps
+    simulation = _core.NativeSimulation(make_scenario([make_flow(controller="cubic")], link), 1)
+    received = []
+    for second in (2, 5, 7, 10, 12, 15):
+        simulation.run_until(second * SECOND)
+        received.append(simulation.statistics(0)["received_bytes"] * 8 / 1e6)
+    rates = [(received[i + 1] - received[i]) / 3 for i in (0, 2, 4)]
+    for rate, link_rate in zip(rates, (15, 5, 10), strict=True):
+        assert 0.9 * link_rate * 1200 / 1230 < rate <= link_rate * 1200 / 1230 * 1.01
+
+
+def test_a_mahimahi_trace_sets_the_rate_and_repeats():
+    link = make_link(queue_limit=100)
+    # Twelve packets of 1500 bytes every 12 ms: 12 Mbit/s.
+    link.delivery_opportunities_ms = list(range(1, 13))
+    simulation = run(
+        make_scenario([make_flow(controller="cubic", max_datagram_bytes=1470)], link), 20
+    )
+    assert goodput_mbps(simulation, 20) == pytest.approx(12 * 1431 / 1500, rel=0.05)
+
+
+def test_a_mahimahi_outage_delivers_nothing():
+    link = make_link(queue_limit=1000)
+    link.delivery_opportunities_ms = [*range(1, 1001), 3000]
+    scenario = make_scenario([make_flow(controller="cubic")], link, record_deliveries=True)
+    times = [time for _, _, time in deliveries(run(scenario, 12))]
+    # The trace falls silent from 1 s to 3 s of every 3 s; 30 ms of propagation follow.
+    outage = [
+        t for t in times if 1.04 * SECOND < t % (3 * SECOND) < 2.99 * SECOND and t > 3 * SECOND
+    ]
+    assert len(times) > 1000
+    assert outage == []
+
+
+def test_extra_delay_lengthens_one_flow_only():
+    flows = [make_flow(), make_flow(extra_delay=30 * MILLISECOND)]
+    simulation = run(make_scenario(flows), 5)
+    difference = simulation.statistics(1)["min_rtt"] - simulation.statistics(0)["min_rtt"]
+    assert difference == pytest.approx(60 * MILLISECOND, abs=3 * MILLISECOND)
+
+
+def test_the_reverse_path_is_a_link_with_a_queue():
+    narrow = make_link(rate_bits_per_second=20_000, queue_limit=5)
+    slow = run(make_scenario([make_flow(controller="newreno")], reverse=narrow), 10)
+    fast = run(make_scenario([make_flow(controller="newreno")]), 10)
+    assert goodput_mbps(slow, 10) < 0.8 * goodput_mbps(fast, 10)
+
+
+def many_flows():
+    return make_scenario(
+        [
+            make_flow(controller=name, start_jitter=30 * MILLISECOND, extra_delay=i * MILLISECOND)
+            for i, name in enumerate(["newreno", "cubic", "bbr", "ebcc", "bbr"])
+        ],
+        make_link(queue_limit=40),
+        record_deliveries=True,
+        trace_interval=10 * MILLISECOND,
+    )
+
+
+def everything(simulation):
+    count = simulation.flow_count
+    return (
+        simulation.deliveries(),
+        simulation.queue_trace(),
+        [simulation.trace(i) for i in range(count)],
+        [simulation.statistics(i) for i in range(count)],
+    )
+
+
+def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not():
+    assert everything(run(many_flows(), 5, seed=7)) == everything(run(many_flows(), 5, seed=7))
+    assert run(many_flows(), 5, seed=7).deliveries() != run(many_flows(), 5, seed=8).deliveries()
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.lists(st.integers(0, 3 * SECOND), max_size=30))
+def test_where_run_until_pauses_changes_nothing(pauses):
+    whole = run(many_flows(), 3)
+    stepped = _core.NativeSimulation(many_flows(), 1)
+    for pause in sorted(pauses):
+        stepped.run_until(pause)
+        assert stepped.now == pause
+    stepped.run_until(3 * SECOND)
+    assert everything(stepped) == everything(whole)
+
+
+@settings(max_examples=10, deadline=None)
+@given(
+    access=st.floats(0.001, 30),
+    there=st.floats(0, 60),
+    back=st.floats(0, 60),
+    extra=st.floats(0, 60),
+)
+def test_as_far_ahead_as_delays_allow_packets_come_in_the_same_order(access, there, back, extra):
+    flows = [
+        make_flow(controller=name, access_delay=int(access * MILLISECOND))
+        for name in ("cubic", "bbr", "newreno")
+    ]
+    flows[1].extra_delay = int(extra * MILLISECOND)
+    there, back = (make_link(delay=int(ms * MILLISECOND), queue_limit=30) for ms in (there, back))
+    scenario = make_scenario(flows, there, back, record_deliveries=True)
+    far, step_by_step = run(scenario, 2), _core.NativeSimulation(scenario, 1)
+    for pause in range(0, 2 * SECOND + 1, 20_000):
+        step_by_step.run_until(pause)
+    assert everything(step_by_step) == everything(far)
+
+
+def test_tracing_changes_nothing():
+    traced, plain = many_flows(), many_flows()
+    plain.trace_interval = 0
+    assert run(traced, 3).deliveries() == run(plain, 3).deliveries()
+
+
+def test_many_simulations_live_and_run_in_threads_at_once():
+    simulations = [_core.NativeSimulation(many_flows(), seed) for seed in range(16)]
+    threads = [threading.Thread(target=s.run_until, args=(2 * SECOND,)) for s in simulations]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for seed, simulation in enumerate(simulations):
+        assert simulation.deliveries() == run(many_flows(), 2, seed).deliveries()
+
+
+def test_parameters_change_while_the_connection_runs():
+    simulation = _core.NativeSimulation(make_scenario([make_flow(controller="bbr")]), 1)
+    simulation.run_until(5 * SECOND)
+    before = simulation.statistics(0)["received_bytes"]
+    simulation.set_parameters(0, {"gain_cycle": [0.5]})
+    assert simulation.parameters(0)["gain_cycle"] == [0.5]
+    simulation.run_until(10 * SECOND)
+    after = simulation.statistics(0)["received_bytes"]
+    simulation.run_until(15 * SECOND)
+    assert simulation.statistics(0)["received_bytes"] - after < 0.5 * (after - 0) and after > before
+
+
+def test_a_wrong_parameter_is_refused_and_nothing_changes():
+    simulation = _core.NativeSimulation(make_scenario([make_flow(controller="bbr")]), 1)
+    before = simulation.parameters(0)
+    for wrong in ({"delta": [1.0]}, {"beta": [2.0]}, {"gain_cycle": []}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            simulation.set_parameters(0, wrong)
+    assert simulation.parameters(0) == before
+
+
+def test_errors_name_what_is_wrong():
+    with pytest.raises(ValueError, match="unobtainium"):
+        _core.NativeSimulation(make_scenario([make_flow(controller="unobtainium")]), 1)
+    link = make_link()
+    link.queue_discipline = "codel"
+    with pytest.raises(ValueError, match="'codel' runs on the ns3 engine only"):
+        _core.NativeSimulation(make_scenario([make_flow()], link), 1)
+    simulation = run(make_scenario([make_flow()]), 1)
+    with pytest.raises(ValueError, match="before the current time"):
+        simulation.run_until(1)
+    with pytest.raises(ValueError, match="flow 1 does not exist"):
+        simulation.statistics(1)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the resident size from /proc")
+def test_a_long_connection_needs_no_more_memory_than_a_short_one():
+    def resident_bytes():
+        with open("/proc/self/statm") as statm:
+            return int(statm.read().split()[1]) * 4096
+
+    link = make_link(rate_bits_per_second=100_000_000, queue_limit=300)
+    simulation = _core.NativeSimulation(make_scenario([make_flow(controller="bbr")], link), 1)
+    simulation.run_until(20 * SECOND)
+    before = resident_bytes()
+    simulation.run_until(200 * SECOND)
+    assert resident_bytes() - before < 1_000_000
+
+
+@pytest.mark.parametrize("controller", [entry.name for entry in controllers.catalogue()])
+def test_a_flow_does_the_same_whenever_it_starts(controller):
+    def statistics(start):
+        flow = make_flow(controller=controller, start=start)
+        link = make_link(5_000_000, 60 * MILLISECOND, 40)
+        simulation = _core.NativeSimulation(make_scenario([flow], link), 1)
+        simulation.run_until(start + 20 * SECOND)
+        result = simulation.statistics(0)
+        del result["start"], result["completion"]
+        return result
+
+    first = statistics(0)
+    assert first["sent_packets"] > 100
+    for start in (50 * MILLISECOND, 15 * SECOND):
+        # Times are sums of differences of clock readings, in floating point.
+        assert statistics(start) == pytest.approx(first, rel=1e-9)
+
+
+def test_a_rate_of_0_is_refused():
+    with pytest.raises(ValueError, match="rate must be above 0"):
+        run(make_scenario([make_flow()], make_link(rate_bits_per_second=0)), 1)
+
+
+def test_an_application_that_is_off_for_weeks_writes_no_more():
+    weeks = application(
+        "on_off", rate_bits_per_second=1000, on_duration=1000, off_duration=1_000_000 * SECOND
+    )
+    simulation = run(make_scenario([make_flow(application=weeks)]), 1)
+    assert simulation.statistics(0)["goodput_bytes"] <= 1200
+
+
+def test_gilbert_elliott_loss_moves_before_it_decides():
+    link = make_link()
+    loss = link.loss
+    loss.kind = _core.LossKind.gilbert_elliott
+    loss.good_to_bad, loss.bad_to_good, loss.loss_in_good, loss.loss_in_bad = 1.0, 1.0, 0.0, 1.0
+    simulation = run(make_scenario([make_flow()], link, record_deliveries=True), 3)
+    # Every second packet is lost, beginning with the first Initial, sent again after 999 ms.
+    totals = simulation.statistics(0)
+    assert totals["dropped_packets"] >= totals["received_packets"] > 5
+    assert deliveries(simulation)[0][2] > 999 * MILLISECOND
+
+
+def test_a_changed_window_counts_and_is_used_from_the_moment_of_the_change():
+    flow = make_flow(controller="external", parameters={"window_bytes": [12_000]})
+    simulation = run(make_scenario([flow]), 1)
+    before = simulation.statistics(0)
+    # What stands for no time is not among the windows.
+    simulation.set_parameters(0, {"window_bytes": [120_000]})
+    simulation.set_parameters(0, {"window_bytes": [60_000]})
+    assert simulation.statistics(0)["max_window_packets"] == 50
+    simulation.run_until(SECOND + 1)
+    assert simulation.statistics(0)["sent_packets"] > before["sent_packets"]
+
+
+ARRIVAL = 5 * MILLISECOND
+
+
+def first_packet_arrives_at_5_ms(link):
+    """One flow over the link, which the first Initial reaches at ARRIVAL."""
+    flow = make_flow(access_rate_bits_per_second=1_000_000_000)
+    transit = _core.transmission_time_ns(1200 + WIRE_OVERHEAD, 1_000_000_000)
+    flow.access_delay = ARRIVAL - transit
+    return make_scenario([flow], link)
+
+
+@pytest.mark.parametrize("opportunities, served", [([4, 5, 40], 5), ([4, 6, 40], 6)])
+def test_a_packet_takes_the_opportunity_of_the_instant_of_its_arrival(opportunities, served):
+    link = make_link(delay=0)
+    link.delivery_opportunities_ms = opportunities
+    simulation = _core.NativeSimulation(first_packet_arrives_at_5_ms(link), 1)
+    received = served * MILLISECOND + ARRIVAL
+    simulation.run_until(received - 1)
+    assert simulation.statistics(0)["received_packets"] == 0
+    simulation.run_until(received)
+    assert simulation.statistics(0)["received_packets"] == 1
+
+
+def test_a_lost_packet_counts_as_dropped_from_the_end_of_its_way_over_the_link():
+    link = make_link()
+    link.loss.kind, link.loss.probability = _core.LossKind.bernoulli, 1.0
+    simulation = _core.NativeSimulation(first_packet_arrives_at_5_ms(link), 1)
+    sent = _core.transmission_time_ns(1200 + WIRE_OVERHEAD, link.rate_bits_per_second)
+    lost = ARRIVAL + sent + link.delay
+    simulation.run_until(lost - 1)
+    assert simulation.statistics(0)["dropped_packets"] == 0
+    simulation.run_until(lost)
+    assert simulation.statistics(0)["dropped_packets"] == 1
+    assert simulation.statistics(0)["queue_samples"] == 1
+
+
+def test_an_opportunity_after_one_that_was_used_in_part_is_whole():
+    link = make_link(delay=0)
+    link.delivery_opportunities_ms = [5, 50, 80]
+    simulation = _core.NativeSimulation(first_packet_arrives_at_5_ms(link), 1)
+    received = 50 * MILLISECOND + ARRIVAL
+    simulation.run_until(received - 1)
+    assert simulation.statistics(0)["received_packets"] == 1
+    simulation.run_until(received)
+    assert simulation.statistics(0)["received_packets"] == 2
+
+
+@pytest.mark.parametrize("step, rate", [(ARRIVAL, 1_000_000), (ARRIVAL + 1, 15_000_000)])
+def test_a_rate_holds_for_what_starts_in_the_instant_of_its_step(step, rate):
+    link = make_link(delay=0)
+    change = _core.RateStep()
+    change.at, change.rate_bits_per_second = step, 1_000_000
+    link.rate_schedule = [change]
+    simulation = _core.NativeSimulation(first_packet_arrives_at_5_ms(link), 1)
+    received = ARRIVAL + _core.transmission_time_ns(1200 + WIRE_OVERHEAD, rate) + ARRIVAL
+    simulation.run_until(received - 1)
+    assert simulation.statistics(0)["received_packets"] == 0
+    simulation.run_until(received)
+    assert simulation.statistics(0)["received_packets"] == 1
+
+
+def test_what_still_waits_is_not_among_what_has_left_the_queue():
+    flows = [make_flow(controller="cubic"), make_flow(controller="cubic")]
+    scenario = make_scenario(flows, trace_interval=MILLISECOND // 10)
+    simulation = _core.NativeSimulation(scenario, 1)
+    before = [0.0, 0.0]
+    for step in range(1, 41):
+        simulation.run_until(step * 25 * MILLISECOND)
+        totals = [simulation.statistics(flow) for flow in range(2)]
+        # The link carries 46 packets in the 30 ms that follow it.
+        left = sum(total["queue_samples"] - total["received_packets"] for total in totals)
+        assert 0 <= left < 50
+        delays = [total["queue_delay_sum_seconds"] for total in totals]
+        assert all(now >= earlier for now, earlier in zip(delays, before, strict=True))
+        before = delays
+        waiting = [row[1] for row in struct.iter_unpack("<qQQ", simulation.queue_trace())]
+        integral = simulation.queue_occupancy_seconds
+        assert integral == pytest.approx(sum(waiting) * 1e-4, rel=0.02, abs=0.01)
+    assert max(waiting) > 80

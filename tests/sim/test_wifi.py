@@ -1,0 +1,332 @@
+"""The wireless LAN, which ns-3 alone can do."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import gymnasium
+import numpy as np
+import pytest
+import yaml
+
+from quicgym import ScenarioError, Simulation, _core, load_scenario, preset_action
+from quicgym.envs import Scenario
+from quicgym.envs.simulation.conversion import resolve_controllers, to_core
+
+ns3 = pytest.mark.ns3
+START_S = 0.5
+"""The stations are associated by then."""
+
+WIFI: dict[str, Any] = {
+    "standard": "802.11n",
+    "band_ghz": 5,
+    "channel_width_mhz": 40,
+    "mcs": 7,
+    "short_guard_interval": False,
+    "max_ampdu_bytes": 65535,
+    "distance_m": 1,
+    "path_loss_exponent": 3,
+    "queue": {"limit_packets": 500, "max_delay_ms": 500},
+    "wired": {"rate_mbps": 1000, "delay_ms": 0, "queue_packets": 100},
+}
+OFFERED_150 = {"kind": "constant-rate", "rate_mbps": 150}
+
+
+def lan_fields(flows: list[dict[str, Any]], **wifi: Any) -> dict[str, Any]:
+    return {
+        "name": "lan",
+        "duration_s": 3,
+        "wifi": {**WIFI, **wifi},
+        "access": {"rate_mbps": 1000, "delay_ms": 0},
+        "flows": flows,
+    }
+
+
+def lan(flows: list[dict[str, Any]], **wifi: Any) -> Scenario:
+    return Scenario.model_validate(lan_fields(flows, **wifi))
+
+
+def flow(controller: str = "newreno", **fields: Any) -> dict[str, Any]:
+    return {"controller": controller, "start_s": START_S, **fields}
+
+
+def received_mbps(simulation: Simulation, flow: int = 0) -> float:
+    active_s = simulation.time - START_S
+    return float(simulation.flows[flow].statistics["received_bytes"] * 8e-6 / active_s)
+
+
+@ns3
+@pytest.mark.parametrize(
+    ("wifi", "low", "high"),
+    [
+        ({}, 98, 108),
+        ({"mcs": 6}, 90, 98),
+        ({"short_guard_interval": True}, 110, 120),
+        ({"channel_width_mhz": 20}, 48, 60),
+        ({"max_ampdu_bytes": 0}, 15, 40),
+    ],
+)
+def test_capacity(wifi: dict[str, Any], low: float, high: float) -> None:
+    with Simulation(lan([flow(application=OFFERED_150)], **wifi), "ns3") as simulation:
+        simulation.run()
+        assert low < received_mbps(simulation) < high
+
+
+@ns3
+def test_every_packet_is_accounted_for() -> None:
+    with Simulation(
+        lan([flow(application=OFFERED_150)]), "ns3", record_deliveries=True, trace_interval_ms=1
+    ) as simulation:
+        simulation.run()
+        total = simulation.flows[0].statistics
+        queue = simulation.queue_trace()
+        occupancy = simulation.queue_occupancy_seconds / simulation.time
+        numbers = simulation.deliveries()["packet_number"]
+    missing = len(np.setdiff1d(np.arange(numbers.max() + 1), numbers))
+    assert total["dropped_packets"] == missing > 0
+    assert total["declared_lost_packets"] == missing
+    in_flight = total["sent_packets"] - total["received_packets"] - total["dropped_packets"]
+    assert 0 <= in_flight <= 500
+    assert queue["packets"].max() == 500
+    assert occupancy == pytest.approx(queue["packets"].mean(), rel=0.01)
+    mean_one_way_delay_s = total["one_way_delay_sum_seconds"] / total["received_packets"]
+    assert abs(total["queue_samples"] - total["received_packets"]) < 100
+    mean_delay_s = total["queue_delay_sum_seconds"] / total["queue_samples"]
+    assert 0.005 < mean_one_way_delay_s < total["rtt_sum_seconds"] / total["rtt_samples"] < 0.1
+    # Frames of an aggregate arrive one by one and are acknowledged together.
+    assert mean_one_way_delay_s < mean_delay_s < 1.2 * mean_one_way_delay_s
+
+
+@ns3
+def test_a_short_queue_and_a_short_delay_bound_the_wait() -> None:
+    short = {"limit_packets": 50, "max_delay_ms": 500}
+    impatient = {"limit_packets": 500, "max_delay_ms": 8}
+    for queue in (short, impatient):
+        with Simulation(lan([flow(application=OFFERED_150)], queue=queue), "ns3") as simulation:
+            simulation.run()
+            total = simulation.flows[0].statistics
+            assert simulation.queue_trace()["packets"].max() <= queue["limit_packets"]
+        assert total["dropped_packets"] > 0
+        assert total["queue_delay_sum_seconds"] / total["queue_samples"] < 0.01
+
+
+@ns3
+def test_the_wired_link_may_be_the_bottleneck() -> None:
+    wired = {"rate_mbps": 20, "delay_ms": 5, "queue_packets": 20}
+    with Simulation(lan([flow(application=OFFERED_150)], wired=wired), "ns3") as simulation:
+        simulation.run()
+        total = simulation.flows[0].statistics
+        assert 15 < received_mbps(simulation) < 20
+    assert total["dropped_packets"] == total["declared_lost_packets"] > 0
+    assert total["min_rtt"] > 10e6
+
+
+@ns3
+def test_access_link_and_extra_delay_are_the_senders() -> None:
+    flows = [
+        flow(access={"rate_mbps": 10, "delay_ms": 3}),
+        flow(access={"rate_mbps": 10, "delay_ms": 3}, extra_delay_ms=4),
+    ]
+    with Simulation(lan(flows), "ns3") as simulation:
+        simulation.run()
+        near, far = (entry.statistics["min_rtt"] for entry in simulation.flows)
+        assert received_mbps(simulation) < 10
+    assert 6e6 < near < 9e6
+    assert 14e6 < far < 17e6
+
+
+@ns3
+def test_several_stations_share_the_air() -> None:
+    with Simulation(lan([flow(count=3)]), "ns3") as simulation:
+        simulation.run()
+        rates = [received_mbps(simulation, index) for index in range(3)]
+    assert min(rates) > 15
+    assert 90 < sum(rates) < 108
+
+
+@ns3
+def test_bursts_fill_the_send_buffer() -> None:
+    application = {
+        "kind": "bursts",
+        "rate_mbps": 20,
+        "burst_rate_mbps": 120,
+        "burst_duration_s": 0.5,
+        "burst_period_s": 1,
+        "burst_count": 2,
+    }
+    with Simulation(lan([flow(application=application)]), "ns3") as simulation:
+        simulation.run()
+        total = simulation.flows[0].statistics
+    assert total["goodput_bytes"] == pytest.approx(2.5 * 2.5e6 + 2 * 0.5 * 15e6, rel=0.02)
+    assert total["send_buffer_events"] >= 1
+
+
+@ns3
+def test_tcp_over_the_air() -> None:
+    with Simulation(lan([flow("cubic", transport="tcp")]), "ns3") as simulation:
+        simulation.run()
+        total = simulation.flows[0].statistics
+        assert 85 < received_mbps(simulation) < 108
+    assert total["sent_packets"] - total["received_packets"] - total["dropped_packets"] < 600
+
+
+@ns3
+def test_equal_seeds_equal_traces() -> None:
+    """In one process, where ns-3's random streams and addresses could go on from run to run."""
+    results = []
+    for seed in (5, 5, 6):
+        with Simulation(
+            lan([flow("bbr"), flow("cubic")]), "ns3", seed, record_deliveries=True
+        ) as simulation:
+            simulation.run_until(1.5)
+            traces = [simulation.trace(index).tolist() for index in range(2)]
+            queue = simulation.queue_trace().tolist()
+            results.append((simulation.deliveries().tolist(), traces, queue))
+    assert len(results[0][0]) > 1000
+    assert results[0] == results[1]
+    assert results[0] != results[2]
+
+
+@ns3
+def test_output_files(tmp_path: Path) -> None:
+    monitor = tmp_path / "monitor.xml"
+    prefix = tmp_path / "capture"
+    with Simulation(
+        lan([flow()]), "ns3", pcap_prefix=str(prefix), flow_monitor_path=monitor
+    ) as simulation:
+        simulation.run_until(1)
+        total = simulation.flows[0].statistics
+    flows = ElementTree.parse(monitor).getroot().findall("./FlowStats/Flow")
+    assert int(flows[0].attrib["txPackets"]) == total["sent_packets"]
+    assert int(flows[0].attrib["rxPackets"]) == total["received_packets"]
+    for end, expected_link_type in (("router", 9), ("access-point", 105)):  # PPP, IEEE 802.11
+        capture = Path(f"{prefix}-{end}.pcap").read_bytes()
+        magic, link_type = struct.unpack("=I16xI", capture[:24])
+        assert magic in (0xA1B2C3D4, 0xA1B23C4D)
+        assert link_type == expected_link_type
+        assert len(capture) > total["received_packets"] * 1200
+
+
+def error_of(folder: Path, **changes: Any) -> str:
+    path = folder / "lan.yaml"
+    path.write_text(yaml.safe_dump({**lan_fields([{}]), **changes}))
+    with pytest.raises(ScenarioError) as caught:
+        load_scenario(path)
+    message = str(caught.value)
+    assert str(path) in message
+    return message
+
+
+def wifi_with(**fields: Any) -> dict[str, Any]:
+    return {"wifi": {**WIFI, **fields}}
+
+
+WIRED = WIFI["wired"]
+LINK = {"rate_mbps": 15, "delay_ms": 10}
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"bottleneck": LINK}, ["bottleneck = ", "wifi takes its place", "leave out wifi or"]),
+        ({"reverse": LINK}, ["reverse = ", "wifi takes its place", "leave out wifi or reverse"]),
+        (wifi_with(standard="802.11ax"), ["wifi.standard = '802.11ax'", "'802.11n'"]),
+        (wifi_with(channel_width_mhz=80), ["wifi.channel_width_mhz = 80", "20 or 40"]),
+        (wifi_with(mcs=8), ["wifi.mcs = 8", "give a whole number, 0 to 7"]),
+        (wifi_with(max_ampdu_bytes=65536), ["wifi.max_ampdu_bytes = 65536", "0 to 65535"]),
+        (wifi_with(distance_m=0), ["wifi.distance_m = 0", "metres above 0"]),
+        (wifi_with(loss={"kind": "bernoulli"}), ["wifi.loss", "unknown field"]),
+        (wifi_with(wired={**WIRED, "loss": None}), ["wifi.wired.loss", "unknown field"]),
+        (
+            wifi_with(wired={**WIRED, "rate_schedule": []}),
+            ["wifi.wired.rate_schedule", "unknown field", "rate_mbps"],
+        ),
+        (wifi_with(wired={**WIRED, "trace": "x"}), ["wifi.wired.trace", "unknown field"]),
+        (
+            wifi_with(queue={"limit_packets": 0, "max_delay_ms": 500}),
+            ["wifi.queue.limit_packets = 0", "give a whole number of packets"],
+        ),
+        (wifi_with(queue={"limit_packets": 9}), ["wifi.queue.max_delay_ms", "missing"]),
+        ({"wifi": None}, ["bottleneck", "missing", "or wifi"]),
+    ],
+    ids=str,
+)
+def test_refused_by_field(tmp_path: Path, changes: dict[str, Any], expected: list[str]) -> None:
+    message = error_of(tmp_path, **changes)
+    for text in expected:
+        assert text in message
+
+
+@pytest.mark.parametrize("field", WIFI)
+def test_nothing_has_a_default(tmp_path: Path, field: str) -> None:
+    rest = {name: value for name, value in WIFI.items() if name != field}
+    message = error_of(tmp_path, wifi=rest)
+    assert f"wifi.{field}" in message
+    assert "missing" in message
+
+
+def test_the_native_engine_refuses_it() -> None:
+    with pytest.raises(ScenarioError, match="native cannot do wifi; use the engine ns3"):
+        Simulation(lan([flow()]), "native")
+    core = to_core(load_scenario("ebcc-single"), resolve_controllers(lan([flow()]), None))
+    core.wifi = _core.Wifi()
+    with pytest.raises(ValueError, match="wireless LAN runs on the ns3 engine only"):
+        _core.NativeSimulation(core, 0)
+
+
+@ns3
+@pytest.mark.parametrize(
+    ("fields", "expected"),
+    [
+        ({"channel_width_mhz": 80}, "20 and 40 MHz, not of 80"),
+        ({"mcs": 8}, "MCS 0 to 7, not 8"),
+        ({"max_ampdu_bytes": 65536}, "65535 bytes, not 65536"),
+        ({"distance_metres": 0.0}, "distance must be above 0"),
+        ({"path_loss_exponent": float("nan")}, "exponent must be above 0"),
+        ({"queue_packets": 0}, "queue limit of 1"),
+        ({"queue_max_delay": 0}, "longest delay"),
+    ],
+)
+def test_a_lan_that_ns3_cannot_do(fields: dict[str, Any], expected: str) -> None:
+    from quicgym import _ns3
+
+    core = to_core(lan([flow()]), resolve_controllers(lan([flow()]), None))
+    for name, value in fields.items():
+        setattr(core.wifi, name, value)
+    with pytest.raises(ValueError, match=f"wifi: .*{expected}"):
+        _ns3.Ns3Simulation(core, 0)
+
+
+@ns3
+def test_episodes_leave_no_memory_behind() -> None:
+    def episode(seed: int) -> None:
+        with Simulation(lan([flow("bbr", start_s=0.2)]), "ns3", seed) as simulation:
+            simulation.run_until(0.3)
+
+    def resident_bytes() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+    for seed in range(10):
+        episode(seed)
+    before = resident_bytes()
+    for seed in range(30):
+        episode(seed)
+    assert resident_bytes() - before < 1_000_000
+
+
+@ns3
+@pytest.mark.parametrize(
+    ("short", "width_mhz", "rate_mbps"), [(False, 20, 65), (True, 20, 72.222), (True, 40, 150)]
+)
+def test_the_share_is_of_the_rate_on_the_air(short: bool, width_mhz: int, rate_mbps: float) -> None:
+    scenario = lan([{"start_s": START_S}], short_guard_interval=short, channel_width_mhz=width_mhz)
+    environment = gymnasium.make(
+        "quicgym/Tuning-v0", scenario=scenario, engine="ns3", decision_interval_ms=50
+    ).unwrapped
+    environment.reset(seed=1)
+    *_, info = environment.step(preset_action("bbr"))
+    environment.close()
+    assert info["throughput_mbps"] / info["throughput_share"] == pytest.approx(rate_mbps, rel=1e-5)
