@@ -25,7 +25,7 @@ from quicgym.benchmarks.leaderboard_page import ENGINES, Entry, evaluate_command
 from quicgym.benchmarks.run_time import Estimate, in_words
 from quicgym.benchmarks.simulations import Job
 from quicgym.console import say
-from quicgym.envs.scenarios.distributions import load_suite
+from quicgym.envs.scenarios.suites import load_suite
 from quicgym.envs.simulation.simulation import check_engine
 from quicgym.errors import UserError
 from quicgym.jobs import read_finished, report_failures, report_interruption

@@ -8,7 +8,7 @@ from functools import cached_property
 from quicgym import Simulation
 from quicgym.benchmarks.simulations import Job
 from quicgym.envs import Scenario
-from quicgym.envs.scenarios.model import read_mahimahi
+from quicgym.envs.scenarios.traces import read_mahimahi
 
 # CPU time per packet as multiples of the native engine's, measured with `quicgym speed` and, for
 # the wireless LAN, with ibcca-single: 802.11 handles each packet, ACK and beacon one by one.

@@ -12,8 +12,9 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from quicgym import _core
-from quicgym.envs.scenarios.distributions import load_entry
-from quicgym.envs.scenarios.model import SHORTEST_S, EngineName, Scenario, ScenarioError
+from quicgym.envs.scenarios.fields import SHORTEST_S, ScenarioError
+from quicgym.envs.scenarios.model import EngineName, Scenario
+from quicgym.envs.scenarios.suites import load_entry
 from quicgym.envs.simulation.conversion import (
     ControllerChoice,
     find_controller,

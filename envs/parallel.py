@@ -23,7 +23,8 @@ from quicgym.envs.batch import INFO_COLUMNS, EpisodeBatch
 from quicgym.envs.episodes import RESET_OPTIONS, EpisodeSource, ScenarioChoice
 from quicgym.envs.registration import BY_KIND
 from quicgym.envs.rewards import Reward, RewardFunction
-from quicgym.envs.scenarios.model import Scenario, ScenarioError
+from quicgym.envs.scenarios.fields import ScenarioError
+from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.simulation.conversion import ControllerChoice
 from quicgym.yaml_files import closest
 

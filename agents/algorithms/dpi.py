@@ -33,7 +33,7 @@ from quicgym.agents.algorithms.advantage_regression import AdvantageRegression
 from quicgym.agents.algorithms.replay import check_counts
 from quicgym.controllers import switching_members
 from quicgym.envs.sb3 import Sb3VecEnv
-from quicgym.envs.scenarios.model import ScenarioError
+from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.yaml_files import closest
 
 

@@ -21,7 +21,7 @@ from quicgym.envs.batch import INFO_COLUMNS
 from quicgym.envs.episodes import EpisodeChoice
 from quicgym.envs.observations import observation_names
 from quicgym.envs.sb3 import Sb3VecEnv
-from quicgym.envs.scenarios.model import ScenarioError
+from quicgym.envs.scenarios.fields import ScenarioError
 
 _TIME = INFO_COLUMNS.index("time_s")
 

@@ -15,7 +15,7 @@ from quicgym.agents.evaluation.summary import evaluate, scores_of
 from quicgym.agents.policies.hand_coded import BASELINES
 from quicgym.console import say, wide_console
 from quicgym.envs.rewards import Reward
-from quicgym.envs.scenarios.model import ScenarioError
+from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.jobs import report_failures, report_interruption
 
 Format = Literal["table", "json", "csv"]

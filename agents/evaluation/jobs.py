@@ -17,8 +17,9 @@ from quicgym.agents.evaluation.rollouts import play
 from quicgym.agents.policies.hand_coded import Policy, RandomPolicy, find_policy, kind_of
 from quicgym.envs.actions import action_space
 from quicgym.envs.rewards import Reward
-from quicgym.envs.scenarios.distributions import SuiteEntry, scenario_of
-from quicgym.envs.scenarios.model import EngineName, Scenario, ScenarioError
+from quicgym.envs.scenarios.fields import ScenarioError
+from quicgym.envs.scenarios.model import EngineName, Scenario
+from quicgym.envs.scenarios.suites import SuiteEntry, scenario_of
 from quicgym.envs.simulation.simulation import check_engine
 
 

@@ -24,7 +24,8 @@ from quicgym.agents.evaluation.run_folders import series_path
 from quicgym.agents.evaluation.statistics import Bootstrap, Estimate
 from quicgym.agents.policies.hand_coded import Policy, kind_of
 from quicgym.envs.rewards import Reward
-from quicgym.envs.scenarios.distributions import Distribution, SuiteEntry, episodes_of, load_suite
+from quicgym.envs.scenarios.distributions import Distribution
+from quicgym.envs.scenarios.suites import SuiteEntry, episodes_of, load_suite
 from quicgym.envs.simulation.simulation import ns3_version
 from quicgym.jobs import RUNS_FILE, Outcome, run_jobs
 from quicgym.results_folder import prepare

@@ -23,7 +23,7 @@ from gymnasium.vector.utils import batch_space
 from quicgym import controllers
 from quicgym.controllers import switching_members
 from quicgym.envs.actions import action_space, preset_action
-from quicgym.envs.scenarios.model import ScenarioError
+from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.envs.simulation.conversion import ControllerChoice
 from quicgym.yaml_files import closest
 

@@ -17,7 +17,7 @@ from quicgym.controllers import switching_members
 from quicgym.envs.actions import PRESETS, choices, preset_action
 from quicgym.envs.registration import CLASSES, ENVIRONMENTS
 from quicgym.envs.rewards import REWARDS
-from quicgym.envs.scenarios.distributions import HELD_OUT_SUITE
+from quicgym.envs.scenarios.suites import HELD_OUT_SUITE
 from quicgym.errors import UserError
 from quicgym.validation import validated
 from quicgym.yaml_files import CONFIGS, closest, read_yaml, yaml_names

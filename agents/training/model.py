@@ -34,7 +34,8 @@ from quicgym.controllers import switching_members
 from quicgym.envs.actions import preset_action
 from quicgym.envs.registration import CLASSES
 from quicgym.envs.sb3 import Sb3VecEnv, make_sb3
-from quicgym.envs.scenarios.distributions import Distribution, SuiteEntry
+from quicgym.envs.scenarios.distributions import Distribution
+from quicgym.envs.scenarios.suites import SuiteEntry
 from quicgym.yaml_files import closest
 
 SB3S: dict[str, Any] = {"ppo": PPO, "sac": SAC, "td3": TD3}

@@ -23,7 +23,7 @@ from quicgym.agents.training.model import (
 )
 from quicgym.agents.tuning.begun import fingerprint
 from quicgym.console import say
-from quicgym.envs.scenarios.distributions import episodes_of, load_suite
+from quicgym.envs.scenarios.suites import episodes_of, load_suite
 from quicgym.errors import RunError
 
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from quicgym import __version__, _core
 from quicgym.envs import Scenario, ScenarioError
-from quicgym.envs.scenarios.distributions import SuiteEntry
-from quicgym.envs.scenarios.model import read_mahimahi
+from quicgym.envs.scenarios.suites import SuiteEntry
+from quicgym.envs.scenarios.traces import read_mahimahi
 
 BEGUN_FILE = "begun.json"
 

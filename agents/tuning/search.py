@@ -18,7 +18,7 @@ from quicgym.agents.tuning.search_config import Search
 from quicgym.agents.tuning.search_ray import RaySearch
 from quicgym.agents.tuning.search_results import RESULTS, Results, print_results, write_results
 from quicgym.console import say
-from quicgym.envs.scenarios.distributions import SuiteEntry, load_entry, load_suite
+from quicgym.envs.scenarios.suites import SuiteEntry, load_entry, load_suite
 from quicgym.jobs import report_failures
 from quicgym.results_folder import prepare
 

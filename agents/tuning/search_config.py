@@ -31,7 +31,7 @@ from quicgym.agents.training.configuration import (
     value_of,
 )
 from quicgym.agents.tuning.ranges import ValueRange
-from quicgym.envs.scenarios.model import Name
+from quicgym.envs.scenarios.fields import Name
 from quicgym.validation import validated
 from quicgym.yaml_files import CONFIGS, yaml_names
 

@@ -25,8 +25,10 @@ from quicgym.agents.tuning.ranges import ValueRange, rounded
 from quicgym.controllers import ControllerInfo
 from quicgym.envs import Scenario, ScenarioError, load_scenario, load_suite
 from quicgym.envs.rewards import REWARDS
-from quicgym.envs.scenarios.distributions import HELD_OUT_SUITE
-from quicgym.envs.scenarios.model import EngineName, Name, ParameterNumber, Parameters
+from quicgym.envs.scenarios.fields import Name
+from quicgym.envs.scenarios.flows import ParameterNumber, Parameters
+from quicgym.envs.scenarios.model import EngineName
+from quicgym.envs.scenarios.suites import HELD_OUT_SUITE
 from quicgym.envs.simulation.conversion import find_controller
 from quicgym.validation import validated
 from quicgym.yaml_files import CONFIGS, closest, yaml_names

@@ -25,9 +25,10 @@ from torch import nn
 from quicgym.agents.evaluation.summary import is_level
 from quicgym.agents.policies.hand_coded import BASELINES, find_policy
 from quicgym.console import wide_console
-from quicgym.envs.scenarios.distributions import episodes_of, load_distribution, load_suite
+from quicgym.envs.scenarios.distributions import load_distribution
 from quicgym.envs.scenarios.fair_share import fair_window_bytes
 from quicgym.envs.scenarios.model import Scenario
+from quicgym.envs.scenarios.suites import episodes_of, load_suite
 
 PATHS = "training-50"
 """The distribution; up to 50 Mbps, where a simulated second costs a third."""

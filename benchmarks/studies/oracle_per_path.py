@@ -28,9 +28,9 @@ from quicgym.agents.policies.hand_coded import BASELINES, Decisions, Policy, fin
 from quicgym.console import progress_bar, wide_console
 from quicgym.controllers import switching_members
 from quicgym.envs.observations import FRAME_FEATURES
-from quicgym.envs.scenarios.distributions import load_suite
 from quicgym.envs.scenarios.fair_share import fair_window_bytes
 from quicgym.envs.scenarios.model import Scenario
+from quicgym.envs.scenarios.suites import load_suite
 
 SUITE = "heldout"
 FIRST = "ibcca"

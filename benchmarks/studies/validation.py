@@ -21,7 +21,7 @@ from rich.table import Table
 
 from quicgym.console import wide_console
 from quicgym.envs import Scenario, Simulation, load_scenario, run
-from quicgym.envs.scenarios.model import BernoulliLoss
+from quicgym.envs.scenarios.links import BernoulliLoss
 
 SCENARIOS = ("ebcc-bandwidth-5", "ebcc-single", "ebcc-delay-10", "ebcc-flows-3", "ebcc-flows-5")
 DURATION_S = 100.0

@@ -15,42 +15,32 @@ path much like it, while rates and RTTs of every size are on both sides.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from typing import Annotated, Generic, Literal, TypeVar
 
 import numpy as np
-import yaml
 from pydantic import Field, field_validator, model_validator
 
-from quicgym.envs.scenarios.files import load_scenario, scenario_names
-from quicgym.envs.scenarios.model import (
+from quicgym.envs.scenarios.fields import (
     LINK_HEADER_BYTES,
     SHORTEST_S,
-    Access,
-    BernoulliLoss,
     CheckedModel,
     DatagramBytes,
     DurationS,
-    Flow,
-    Link,
     Name,
     Probability,
-    Queue,
     RateMbps,
-    RateStep,
-    Scenario,
     ScenarioError,
-    check_parameters,
-    read_mahimahi,
 )
+from quicgym.envs.scenarios.flows import Flow, check_parameters
+from quicgym.envs.scenarios.links import Access, BernoulliLoss, Link, Queue, RateStep
+from quicgym.envs.scenarios.model import Scenario
+from quicgym.envs.scenarios.traces import read_mahimahi
 from quicgym.validation import validated
-from quicgym.yaml_files import CONFIGS, is_path, read_yaml, yaml_names
+from quicgym.yaml_files import CONFIGS, read_yaml, yaml_names
 
 DISTRIBUTIONS = CONFIGS / "distributions"
-SUITES = CONFIGS / "suites"
 
-HELD_OUT_SUITE = "heldout"
 CELLS = 8
 _RATE_MBPS = (1.0, 200.0)
 _RTT_MS = (10.0, 600.0)
@@ -292,9 +282,6 @@ class Distribution(CheckedModel):
         return tuple(flows)
 
 
-_ONLY_DISTRIBUTIONS = frozenset(Distribution.model_fields) - frozenset(Scenario.model_fields)
-
-
 def is_held_out(rate_mbps: float, rtt_ms: float) -> bool:
     """Returns whether a path lies in a cell that training never draws from."""
     column, row = _cell(rate_mbps, _RATE_MBPS), _cell(rtt_ms, _RTT_MS)
@@ -326,84 +313,3 @@ def load_distribution(name_or_path: str | Path) -> Distribution:
     for path in distribution.traces.paths if distribution.traces else ():
         validated(Link, {"trace": path, "delay_ms": 0}, file, ScenarioError)
     return distribution
-
-
-def suite_names() -> list[str]:
-    """Returns the names of the suites that quicgym brings."""
-    return yaml_names(SUITES)
-
-
-SuiteEntry = Scenario | Distribution
-"""A scenario, or a distribution, from which each seed draws one; see `scenario_of`."""
-
-
-def scenario_of(entry: SuiteEntry, seed: int) -> Scenario:
-    """Returns what is simulated with a seed."""
-    if isinstance(entry, Scenario):
-        return entry
-    return entry.sample(np.random.default_rng(seed))
-
-
-def episodes_of(entries: Iterable[SuiteEntry], seeds: int) -> list[tuple[Scenario, int]]:
-    """Returns scenario and seed of every episode, with the seeds 0 to `seeds` - 1 of each entry."""
-    return [(scenario_of(entry, seed), seed) for entry in entries for seed in range(seeds)]
-
-
-def load_entry(name_or_path: str | Path) -> SuiteEntry:
-    """Loads a scenario or a distribution, by its name or from a YAML file.
-
-    Raises:
-        ScenarioError: There is neither, or it is not valid; the text names file, field and value.
-    """
-    text = str(name_or_path)
-    if text in distribution_names() or _is_distribution(Path(text)):
-        return load_distribution(name_or_path)
-    return load_scenario(name_or_path)
-
-
-def _is_distribution(path: Path) -> bool:
-    """Whether a file has a field at its top that no scenario has there; what is wrong, too."""
-    try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError):
-        return False  # load_scenario says what is wrong
-    return isinstance(data, dict) and not data.keys().isdisjoint(_ONLY_DISTRIBUTIONS)
-
-
-def load_suite(name_or_path: str | Path) -> tuple[SuiteEntry, ...]:
-    """Loads a suite, a fixed list of scenarios.
-
-    Args:
-        name_or_path: One of `suite_names()`; the name of a scenario or of a distribution, a suite
-            of one; or the path of a YAML file: that of one as well, or a list of scenarios, each
-            written out or given as `load_scenario` takes it (paths start at the file's folder).
-
-    Raises:
-        ScenarioError: There is none, or it is not valid; the text names file, field and value.
-    """
-    text = str(name_or_path)
-    if text in scenario_names() or text in distribution_names():
-        return (load_entry(text),)
-    data, file, folder = read_yaml(
-        name_or_path,
-        SUITES,
-        "suite",
-        ScenarioError,
-        otherwise=", or the name of a scenario or a distribution",
-    )
-    if isinstance(data, dict):
-        return (load_entry(Path(file)),)
-    if not isinstance(data, list) or not data:
-        raise ScenarioError(f"{file}: is no list of scenarios; give at least one")
-    return tuple(
-        _suite_entry(entry, f"{file}: {number}", folder) for number, entry in enumerate(data)
-    )
-
-
-def _suite_entry(entry: Any, place: str, folder: Path) -> Scenario:
-    if not isinstance(entry, str):
-        return validated(Scenario, entry, place, ScenarioError, context={"folder": folder})
-    try:
-        return load_scenario(folder / entry if is_path(entry) else entry)
-    except ScenarioError as error:
-        raise ScenarioError(f"{place}: {error}") from None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from quicgym.envs.scenarios.model import Scenario, ScenarioError
+from quicgym.envs.scenarios.fields import ScenarioError
+from quicgym.envs.scenarios.model import Scenario
 
 
 def fair_window_bytes(scenario: Scenario) -> float:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from quicgym.envs.scenarios.model import Scenario, ScenarioError
+from quicgym.envs.scenarios.fields import ScenarioError
+from quicgym.envs.scenarios.model import Scenario
 from quicgym.validation import validated
 from quicgym.yaml_files import CONFIGS, read_yaml, yaml_names
 

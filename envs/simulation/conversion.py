@@ -6,22 +6,13 @@ from collections.abc import Sequence
 
 from quicgym import _core
 from quicgym.controllers import Controller, ControllerInfo, describe, find, names
-from quicgym.envs.scenarios.model import (
-    TCP_CONTROLLERS,
-    Application,
-    BernoulliLoss,
-    Bursts,
-    ConstantRate,
-    Flow,
-    GilbertElliottLoss,
-    Link,
-    OnOff,
-    Scenario,
-    ScenarioError,
-    Transfer,
-    Wifi,
-    read_mahimahi,
-)
+from quicgym.envs.scenarios.applications import Application, Bursts, ConstantRate, OnOff, Transfer
+from quicgym.envs.scenarios.fields import ScenarioError
+from quicgym.envs.scenarios.flows import TCP_CONTROLLERS, Flow
+from quicgym.envs.scenarios.links import BernoulliLoss, GilbertElliottLoss, Link
+from quicgym.envs.scenarios.model import Scenario
+from quicgym.envs.scenarios.traces import read_mahimahi
+from quicgym.envs.scenarios.wifi import Wifi
 from quicgym.yaml_files import closest
 
 ControllerChoice = str | type[Controller]

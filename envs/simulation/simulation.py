@@ -13,8 +13,9 @@ import numpy as np
 
 from quicgym import _core
 from quicgym.controllers import ControllerInfo
+from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.envs.scenarios.files import load_scenario
-from quicgym.envs.scenarios.model import ENGINES, EngineName, Scenario, ScenarioError
+from quicgym.envs.scenarios.model import ENGINES, EngineName, Scenario
 from quicgym.envs.simulation.conversion import (
     ControllerChoice,
     nanoseconds,

@@ -33,8 +33,10 @@ from quicgym.agents.policies.hand_coded import BASELINES, STEERED, find_policy, 
 from quicgym.cli import main
 from quicgym.console import wide_console
 from quicgym.envs.rewards import Reward
-from quicgym.envs.scenarios.distributions import load_distribution, scenario_of
-from quicgym.envs.scenarios.model import Flow, Scenario
+from quicgym.envs.scenarios.distributions import load_distribution
+from quicgym.envs.scenarios.flows import Flow
+from quicgym.envs.scenarios.model import Scenario
+from quicgym.envs.scenarios.suites import scenario_of
 from quicgym.errors import MissingExtraError
 from quicgym.jobs import read_finished, run_jobs
 

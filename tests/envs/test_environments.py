@@ -14,7 +14,8 @@ from helpers import environments as helper
 from quicgym import Simulation, preset_action
 from quicgym.envs import ENVIRONMENTS, ScenarioError
 from quicgym.envs.observations import observation_names
-from quicgym.envs.scenarios.model import Flow, Transfer
+from quicgym.envs.scenarios.applications import Transfer
+from quicgym.envs.scenarios.flows import Flow
 
 ENGINES = ["native", pytest.param("ns3", marks=pytest.mark.ns3)]
 every_environment = pytest.mark.parametrize("name", ENVIRONMENTS)

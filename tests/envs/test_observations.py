@@ -8,7 +8,7 @@ from helpers import environments as helper
 
 from quicgym import Simulation, preset_action
 from quicgym.envs.observations import FRAME_FEATURES, observation_names
-from quicgym.envs.scenarios.model import Flow
+from quicgym.envs.scenarios.flows import Flow
 
 MODES = ("slow_start", "congestion_avoidance", "recovery", "startup", "drain", "probe_bw",
          "probe_rtt")  # fmt: skip

@@ -12,7 +12,7 @@ from quicgym import ScenarioError, Simulation, preset_action
 from quicgym.envs.actions import WINDOW_EXPONENTS
 from quicgym.envs.parallel import ParallelCongestionControlEnv
 from quicgym.envs.registration import BY_KIND
-from quicgym.envs.scenarios.model import Flow
+from quicgym.envs.scenarios.flows import Flow
 
 ENGINES = ["native", pytest.param("ns3", marks=pytest.mark.ns3)]
 every_kind = pytest.mark.parametrize("kind", BY_KIND)

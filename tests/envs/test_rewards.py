@@ -6,7 +6,8 @@ import pytest
 from helpers import environments as helper
 
 from quicgym import Reward, Scenario, Simulation, preset_action
-from quicgym.envs.scenarios.model import Access, Flow, Link, Queue, RateStep
+from quicgym.envs.scenarios.flows import Flow
+from quicgym.envs.scenarios.links import Access, Link, Queue, RateStep
 from quicgym.envs.simulation.result import jain
 
 

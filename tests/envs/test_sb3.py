@@ -7,7 +7,8 @@ import pytest
 from helpers import environments as helper
 
 from quicgym.envs import ENVIRONMENTS
-from quicgym.envs.scenarios.model import Flow, Transfer
+from quicgym.envs.scenarios.applications import Transfer
+from quicgym.envs.scenarios.flows import Flow
 
 pytestmark = [
     pytest.mark.train,

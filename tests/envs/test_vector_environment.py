@@ -14,7 +14,8 @@ import quicgym
 from quicgym import Reward
 from quicgym.envs import ENVIRONMENTS
 from quicgym.envs.batch import INFO_COLUMNS
-from quicgym.envs.scenarios.model import Flow, Transfer
+from quicgym.envs.scenarios.applications import Transfer
+from quicgym.envs.scenarios.flows import Flow
 from quicgym.envs.vector import row_seed
 
 every_environment = pytest.mark.parametrize("name", ENVIRONMENTS)

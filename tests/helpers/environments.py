@@ -10,7 +10,8 @@ import numpy as np
 
 import quicgym
 from quicgym import Scenario
-from quicgym.envs.scenarios.model import Access, BernoulliLoss, Flow, Link, Queue
+from quicgym.envs.scenarios.flows import Flow
+from quicgym.envs.scenarios.links import Access, BernoulliLoss, Link, Queue
 
 
 def scenario(flows=1, duration_s=2.0, loss=0.002, rate_mbps=8.0, **fields) -> Scenario:

@@ -11,7 +11,9 @@ from quicgym.envs.actions import WINDOW_EXPONENTS
 from quicgym.envs.batch import INFO_COLUMNS
 from quicgym.envs.observations import observation_names
 from quicgym.envs.scenarios.fair_share import fair_window_bytes
-from quicgym.envs.scenarios.model import Flow, RateStep, ScenarioError
+from quicgym.envs.scenarios.fields import ScenarioError
+from quicgym.envs.scenarios.flows import Flow
+from quicgym.envs.scenarios.links import RateStep
 
 pytestmark = NEEDS_TRAIN
 

@@ -10,7 +10,8 @@ from helpers.training import NEEDS_TRAIN, learned, make_model, silent, train, wr
 
 import quicgym
 from quicgym.envs.observations import observation_names
-from quicgym.envs.scenarios.model import Flow, ScenarioError
+from quicgym.envs.scenarios.fields import ScenarioError
+from quicgym.envs.scenarios.flows import Flow
 
 pytestmark = NEEDS_TRAIN
 

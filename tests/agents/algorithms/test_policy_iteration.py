@@ -11,7 +11,8 @@ from quicgym.agents.evaluation.rollouts import play
 from quicgym.agents.policies.hand_coded import Decisions
 from quicgym.controllers import switching_members
 from quicgym.envs.observations import observation_names
-from quicgym.envs.scenarios.model import Flow, ScenarioError
+from quicgym.envs.scenarios.fields import ScenarioError
+from quicgym.envs.scenarios.flows import Flow
 
 pytestmark = NEEDS_TRAIN
 

@@ -19,7 +19,7 @@ from quicgym.agents.policies.hand_coded import (
 )
 from quicgym.envs import ENVIRONMENTS, ScenarioError, load_scenario
 from quicgym.envs.actions import PRESETS
-from quicgym.envs.scenarios.model import Flow
+from quicgym.envs.scenarios.flows import Flow
 
 
 def earned(environment, policy, seed=3):

@@ -17,7 +17,7 @@ from quicgym.agents.tuning.begun import identity_of
 from quicgym.agents.tuning.sweep_config import load_sweep, policy_text, sweep_names
 from quicgym.agents.tuning.sweep_trial import FinishedTrial, Trials, decode
 from quicgym.envs import Reward, ScenarioError, load_scenario, load_suite
-from quicgym.envs.scenarios.distributions import load_entry
+from quicgym.envs.scenarios.suites import load_entry
 
 GRID = """
 name: mine

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from quicgym import Scenario, ScenarioError, Simulation, load_scenario, scenario_names
-from quicgym.envs.scenarios.model import LINK_HEADER_BYTES, Transfer
+from quicgym.envs.scenarios.applications import Transfer
+from quicgym.envs.scenarios.fields import LINK_HEADER_BYTES
 
 # Table 1 of the paper: rate, access rate (Mbps), RTT (ms), buffer (bytes), period, threshold (ms),
 # and the size of the foreground's transfer from section 4.3.1.

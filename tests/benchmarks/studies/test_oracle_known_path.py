@@ -7,8 +7,8 @@ import pytest
 from helpers import environments as helper
 from helpers.training import NEEDS_TRAIN
 
-from quicgym.envs.scenarios.distributions import episodes_of, load_suite
-from quicgym.envs.scenarios.model import Flow
+from quicgym.envs.scenarios.flows import Flow
+from quicgym.envs.scenarios.suites import episodes_of, load_suite
 
 pytestmark = NEEDS_TRAIN
 

@@ -8,7 +8,7 @@ from helpers import environments as helper
 from quicgym.agents.evaluation.rollouts import play
 from quicgym.agents.policies.hand_coded import find_policy
 from quicgym.envs import load_suite
-from quicgym.envs.scenarios.model import Flow
+from quicgym.envs.scenarios.flows import Flow
 
 
 def test_a_nearby_path_differs_by_1_percent_at_most():

@@ -17,7 +17,7 @@ from quicgym.envs.scenarios.cellular_trace import (
     packet_rates,
     summarize,
 )
-from quicgym.envs.scenarios.model import read_mahimahi
+from quicgym.envs.scenarios.traces import read_mahimahi
 
 HOUR_MS = 3_600_000
 STEADY = CellularModel(mean_mbps=6.0, between_outages_s=1e12)

@@ -13,12 +13,8 @@ from quicgym.envs import (
     load_scenario,
     load_suite,
 )
-from quicgym.envs.scenarios.distributions import (
-    distribution_names,
-    is_held_out,
-    scenario_of,
-    suite_names,
-)
+from quicgym.envs.scenarios.distributions import distribution_names, is_held_out
+from quicgym.envs.scenarios.suites import scenario_of, suite_names
 
 
 def path(scenario):

@@ -4,7 +4,9 @@ import pytest
 from helpers import environments as helper
 
 from quicgym.envs.scenarios.fair_share import fair_window_bytes
-from quicgym.envs.scenarios.model import Access, Flow, ScenarioError
+from quicgym.envs.scenarios.fields import ScenarioError
+from quicgym.envs.scenarios.flows import Flow
+from quicgym.envs.scenarios.links import Access
 
 
 def test_the_fair_share_is_an_equal_part_of_the_bandwidth_delay_product(tmp_path):

@@ -11,21 +11,17 @@ from pydantic import ValidationError
 
 from quicgym.benchmarks.papers.model import load_paper
 from quicgym.envs import Scenario, ScenarioError, load_scenario, scenario_names
-from quicgym.envs.scenarios.model import (
+from quicgym.envs.scenarios.applications import Bulk, Bursts, ConstantRate, OnOff, Transfer
+from quicgym.envs.scenarios.flows import Flow
+from quicgym.envs.scenarios.links import (
     Access,
     BernoulliLoss,
-    Bulk,
-    Bursts,
-    ConstantRate,
-    Flow,
     GilbertElliottLoss,
     Link,
-    OnOff,
     Queue,
     RateStep,
-    Transfer,
-    read_mahimahi,
 )
+from quicgym.envs.scenarios.traces import read_mahimahi
 
 GOOD: dict[str, Any] = {
     "name": "mine",

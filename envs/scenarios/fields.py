@@ -1,0 +1,80 @@
+"""What the fields of a scenario are made of: numbers with their units and limits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field
+
+SHORTEST_S = 1e-6
+"""Of a simulation, an episode and a flow's time in it."""
+LINK_HEADER_BYTES = 30
+"""UDP 8, IPv4 20 and PPP 2: what a datagram's size on the wire has on top."""
+
+RateMbps = Annotated[
+    float,
+    Field(strict=True, ge=0.001, le=100_000, description="a number of Mbps, 0.001 to 100000"),
+]
+DelayMs = Annotated[
+    float,
+    Field(strict=True, ge=0, le=60_000, description="a number of milliseconds, 0 to 60000"),
+]
+MomentS = Annotated[
+    float,
+    Field(strict=True, ge=0, le=1e6, description="a number of seconds from the start, 0 or more"),
+]
+DurationS = Annotated[
+    float,
+    Field(
+        strict=True,
+        ge=SHORTEST_S,
+        le=1e6,
+        description="a number of seconds above 0, at most 1000000",
+    ),
+]
+Probability = Annotated[
+    float, Field(strict=True, ge=0, le=1, description="a probability from 0 to 1")
+]
+PositiveInteger = Annotated[
+    int, Field(strict=True, ge=1, le=2**53, description="a whole number, 1 or more")
+]
+FlowCount = Annotated[
+    int, Field(strict=True, ge=1, le=100_000, description="a whole number, 1 to 100000")
+]
+DatagramBytes = Annotated[
+    int,
+    Field(strict=True, ge=1200, le=1472, description="a whole number of bytes, 1200 to 1472"),
+]
+Name = Annotated[
+    str,
+    Field(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$",
+        max_length=80,
+        description="letters, digits and . _ + - without spaces",
+    ),
+]
+QueuePackets = Annotated[
+    int, Field(strict=True, ge=1, le=2**32 - 1, description="a whole number of packets, 1 or more")
+]
+
+
+class ScenarioError(ValueError):
+    """A scenario that cannot be simulated; the text says where, what and the remedy."""
+
+
+class CheckedModel(BaseModel):
+    """A part of a scenario: frozen, without unknown fields, and checked when it is changed, too."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Returns a copy with other values in some fields.
+
+        Raises:
+            pydantic.ValidationError: A field does not exist, or the values do not fit.
+        """
+        if not update:
+            return super().model_copy(deep=deep)
+        fields = {name: getattr(self, name) for name in self.model_fields_set}
+        return type(self).model_validate({**fields, **update})

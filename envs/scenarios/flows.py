@@ -1,0 +1,131 @@
+"""The connections of a scenario, their controllers and parameters."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, StrictBool, model_validator
+
+from quicgym import controllers
+from quicgym.envs.scenarios.applications import Application, Bulk
+from quicgym.envs.scenarios.fields import (
+    CheckedModel,
+    DatagramBytes,
+    DelayMs,
+    FlowCount,
+    MomentS,
+    Name,
+    PositiveInteger,
+)
+from quicgym.envs.scenarios.links import Access
+from quicgym.validation import problem
+from quicgym.yaml_files import closest
+
+TCP_CONTROLLERS = ("newreno", "linux-reno", "cubic", "bbr", "vegas")
+
+ParameterNumber = Annotated[float, Field(strict=True, allow_inf_nan=True)]
+Parameters = dict[str, ParameterNumber | tuple[ParameterNumber, ...]]
+
+
+def check_parameters(controller: str, parameters: Parameters, named_in: str, where: str) -> None:
+    """Raises a validation error for an unknown controller or a parameter that it does not take.
+
+    Args:
+        controller: A name of the catalogue, or a registered one.
+        parameters: Its parameters.
+        named_in: The field that names the controller.
+        where: The field that holds the parameters.
+    """
+    try:
+        info = controllers.find(controller)
+    except KeyError:
+        raise problem(
+            named_in, controller, "no such controller",
+            closest(controller, controllers.names()),
+        ) from None  # fmt: skip
+    except ImportError as error:
+        raise problem(
+            named_in, controller, str(error), "mend that package, or choose another one"
+        ) from error
+    specifications = {entry.name: entry for entry in info.parameters}
+    for name, value in parameters.items():
+        if name not in specifications:
+            raise problem(
+                f"{where}.{name}", value, f"{controller} has no such parameter",
+                closest(name, specifications),
+            )  # fmt: skip
+        specification = specifications[name]
+        if isinstance(value, tuple) != specification.is_list or value == ():
+            raise problem(
+                f"{where}.{name}", value, "wrong type",
+                "give a list of numbers" if specification.is_list else "give one number",
+            )  # fmt: skip
+        for number in value if isinstance(value, tuple) else (value,):
+            if not specification.minimum <= number <= specification.maximum:
+                raise problem(
+                    f"{where}.{name}", value, "out of range",
+                    f"give {specification.minimum:g} to {specification.maximum:g}"
+                    f" {specification.unit}".rstrip(),
+                )  # fmt: skip
+
+
+class Flow(CheckedModel):
+    """One connection, or `count` equal ones, from a sender to a receiver of its own."""
+
+    name: Name | None = None
+    """Default: flow-1, flow-2, …; with a count above 1 a number is added."""
+    count: FlowCount = 1
+    controller: str | None = None
+    """Null: chosen by whoever runs the scenario."""
+    parameters: Parameters = Field(
+        default={}, description="a number, or a list of numbers where the catalogue says so"
+    )
+    """Of the controller; what is left out keeps the catalogue's default.
+
+    For tcp: attributes of ns-3's congestion control or of its TcpSocketBase, as numbers.
+    """
+    transport: Literal["quic", "tcp"] = "quic"
+    """tcp is ns-3's own TCP and needs the engine ns3."""
+    start_s: MomentS = 0.0
+    start_jitter_ms: DelayMs = 0.0
+    """Up to this much, drawn from the seed, is added to the start."""
+    stop_s: MomentS | None = None
+    extra_delay_ms: DelayMs = 0.0
+    """One way, at the sender's access link, in each direction."""
+    application: Application = Bulk()
+    access: Access | None = None
+    """Null: the scenario's."""
+    max_datagram_bytes: DatagramBytes | None = None
+    """Null: the scenario's."""
+    flow_control_window_bytes: PositiveInteger = 64 * 2**20
+    """Of the connection and the stream alike; the default is out of the way."""
+    send_buffer_bytes: PositiveInteger = 2**20
+    """Unsent data that the transport takes; with more, controllers are told that it is blocked."""
+    ecn: StrictBool = False
+
+    @model_validator(mode="after")
+    def _times_and_controller(self) -> Flow:
+        if self.stop_s is not None and self.stop_s <= self.start_s + self.start_jitter_ms / 1e3:
+            raise problem(
+                "stop_s", self.stop_s,
+                f"is not after the start, {self.start_s:g} s + {self.start_jitter_ms:g} ms jitter",
+                "make stop_s later or leave it out",
+            )  # fmt: skip
+        if self.controller is not None:
+            self._check_controller(self.controller)
+        elif self.parameters:
+            raise problem(
+                "parameters", dict(self.parameters), "belong to no controller",
+                "name the flow's controller",
+            )  # fmt: skip
+        return self
+
+    def _check_controller(self, controller: str) -> None:
+        if self.transport == "tcp":
+            if controller not in TCP_CONTROLLERS:
+                raise problem(
+                    "controller", controller, "ns-3's TCP has no such controller",
+                    closest(controller, TCP_CONTROLLERS),
+                )  # fmt: skip
+            return  # ns-3 knows its attributes; the engine checks them
+        check_parameters(controller, self.parameters, "controller", "parameters")

@@ -1,0 +1,126 @@
+"""The links of a dumbbell: rates, queues, losses."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, StrictBool, ValidationInfo, field_validator, model_validator
+
+from quicgym.envs.scenarios.fields import (
+    CheckedModel,
+    DelayMs,
+    DurationS,
+    PositiveInteger,
+    Probability,
+    RateMbps,
+)
+from quicgym.envs.scenarios.traces import read_mahimahi
+from quicgym.validation import problem
+
+
+class Queue(CheckedModel):
+    """The buffer in front of a link; the packet on the wire does not count."""
+
+    limit: PositiveInteger = 100
+    unit: Literal["packets", "bytes"] = "packets"
+    discipline: Literal["drop-tail", "fifo", "codel", "fq-codel", "pie", "red"] = "drop-tail"
+    """All but drop-tail are queue discs of ns-3 and need the engine ns3."""
+    ecn_marking: StrictBool = False
+    """The queue disc marks ECN-capable packets instead of dropping them."""
+
+    @model_validator(mode="after")
+    def _can_mark(self) -> Queue:
+        if self.ecn_marking and self.discipline in ("drop-tail", "fifo"):
+            raise problem(
+                "ecn_marking", True, f"{self.discipline} cannot mark",
+                "choose the discipline codel, fq-codel, pie or red",
+            )  # fmt: skip
+        return self
+
+
+class BernoulliLoss(CheckedModel):
+    """Each packet is lost on the wire, after the queue, with the same probability."""
+
+    kind: Literal["bernoulli"] = "bernoulli"
+    probability: Probability
+
+
+class GilbertElliottLoss(CheckedModel):
+    """Loss in bursts: a good and a bad state, each with its own loss; all per packet."""
+
+    kind: Literal["gilbert-elliott"] = "gilbert-elliott"
+    good_to_bad: Probability
+    bad_to_good: Probability
+    loss_in_good: Probability = 0.0
+    loss_in_bad: Probability = 1.0
+
+
+Loss = Annotated[
+    BernoulliLoss | GilbertElliottLoss,
+    Field(discriminator="kind", description="a mapping with the kind bernoulli or gilbert-elliott"),
+]
+
+
+class RateStep(CheckedModel):
+    """From `at_s` on, transmissions start at this rate."""
+
+    at_s: DurationS
+    rate_mbps: RateMbps
+
+
+class Link(CheckedModel):
+    """One direction of the bottleneck."""
+
+    rate_mbps: RateMbps | None = None
+    delay_ms: DelayMs
+    """One way."""
+    queue: Queue = Queue()
+    loss: Loss | None = None
+    rate_schedule: tuple[RateStep, ...] = ()
+    trace: Path | None = None
+    """A mahimahi trace: one time in ms per line, each lets one 1500-byte packet go; it repeats.
+
+    Replaces the rate. A relative path starts at the YAML's folder. Engine native only.
+    """
+
+    @field_validator("trace")
+    @classmethod
+    def _readable(cls, trace: Path | None, info: ValidationInfo) -> Path | None:
+        if trace is None:
+            return None
+        folder = (info.context or {}).get("folder", Path())
+        trace = (folder / trace).absolute()
+        read_mahimahi(trace)
+        return trace
+
+    @model_validator(mode="after")
+    def _one_rate(self) -> Link:
+        if self.trace is None and self.rate_mbps is None:
+            raise problem("rate_mbps", None, "is missing", "give a number of Mbps, or a trace")
+        if self.trace is not None and (self.rate_mbps is not None or self.rate_schedule):
+            field = "rate_schedule" if self.rate_schedule else "rate_mbps"
+            raise problem(
+                field, getattr(self, field), "the trace sets the rate",
+                f"leave out trace or {field}",
+            )  # fmt: skip
+        for index, (earlier, later) in enumerate(pairwise(self.rate_schedule)):
+            if later.at_s <= earlier.at_s:
+                raise problem(
+                    f"rate_schedule.{index + 1}.at_s", later.at_s,
+                    f"is not after the step before it, {earlier.at_s:g} s",
+                    "list the steps in ascending order of time",
+                )  # fmt: skip
+        return self
+
+
+class Access(CheckedModel):
+    """The links between a host and the bottleneck: the same at both ends, in both directions.
+
+    With `wifi` the sender's only.
+    """
+
+    rate_mbps: RateMbps
+    delay_ms: DelayMs
+    """Each end, one way."""

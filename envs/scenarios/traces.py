@@ -1,0 +1,48 @@
+"""Mahimahi traces: the moments at which a packet may go."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from quicgym.validation import problem
+
+
+def read_mahimahi(path: Path) -> list[int]:
+    """Reads a mahimahi trace: the times in ms at which one packet may go, in ascending order.
+
+    A time may repeat; its packets then leave in the same millisecond. Blank lines and lines that
+    begin with # are skipped, and any line ends will do. Raises a validation error that names the
+    file where it is missing, empty, not of numbers or not ascending.
+    """
+    try:
+        lines = path.read_text(encoding="ascii").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "is not a text file"
+        raise problem(
+            "", str(path), f"cannot read the trace: {reason}",
+            "give the path of a mahimahi trace, absolute or from the YAML's folder",
+        ) from None  # fmt: skip
+    times: list[int] = []
+    latest = 0
+    for number, line in enumerate(lines, start=1):
+        text = line.strip()
+        if not text or text.startswith("#"):
+            continue
+        if not text.isdecimal() or (time := int(text)) >= 2**32:
+            raise problem(
+                "", f"{path}:{number}", f"{line!r} is not a time",
+                "give whole milliseconds per line",
+            )  # fmt: skip
+        if time < latest:
+            raise problem(
+                "", f"{path}:{number}", f"{time} ms comes after {latest} ms",
+                "sort the trace in ascending order",
+            )  # fmt: skip
+        times.append(time)
+        latest = time
+    if not times or times[-1] == 0:
+        raise problem(
+            "", str(path), "the trace is empty",
+            "give at least one time above 0 ms; the last one is the trace's length",
+        )  # fmt: skip
+    return times
