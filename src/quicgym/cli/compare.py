@@ -1,0 +1,43 @@
+"""`quicgym compare`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from quicgym.cli.options import command_line
+
+EXAMPLES = (
+    "quicgym compare results/train/tuning-ppo-seed0 results/evaluation",
+    "quicgym compare results/train/* --logdir results/compare-algorithms",
+)
+
+
+def compare(
+    runs: Annotated[
+        list[Path],
+        typer.Argument(metavar="RUN", help="Folders of `quicgym train` or `quicgym evaluate`."),
+    ],
+    logdir: Annotated[
+        Path, typer.Option(metavar="DIR", help="Where TensorBoard's files are written.")
+    ] = Path("results/compare"),
+    force: Annotated[
+        bool, typer.Option("--force", help="Move what is in DIR aside, whatever it is.")
+    ] = False,
+) -> None:
+    """Write agents and baselines for TensorBoard, under the same tags: their curves overlay.
+
+    Training runs have their curves over the environment steps, policies of an evaluation level
+    lines beside them. All must have been evaluated on one suite, for one reward.
+    docs/comparison.md has the tags.
+    """
+    try:
+        from quicgym.agents.evaluation.compare import Request, run_compare
+    except ImportError as error:  # without the extra `train`
+        print(f"quicgym: {error}", file=sys.stderr)
+        raise typer.Exit(2) from None
+    request = Request(runs, logdir, force, command_line())
+    raise typer.Exit(run_compare(request))

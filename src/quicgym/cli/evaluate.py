@@ -1,0 +1,88 @@
+"""`quicgym evaluate`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from quicgym.cli.options import (
+    JobsOption,
+    ResultFormat,
+    ResumeOption,
+    SeedsOption,
+    command_line,
+)
+
+EXAMPLES = (
+    "quicgym evaluate",
+    "quicgym evaluate --policy baselines ebcc:gamma=60,beta=0.7 --suite papers",
+    "quicgym evaluate --policy runs/ppo bbr --seeds 10 --engine ns3 --out results/mine",
+    "quicgym evaluate --policy cubic ebcc --suite ebcc-flows-3 --format json",
+)
+
+
+def evaluate(
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="A controller, one with parameters (ebcc:gamma=60), a published policy, a "
+            "policy's JSON, a training run's folder, random, or baselines: all of these; one or "
+            "more. Default: baselines.",
+        ),
+    ] = None,
+    suite: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="heldout, papers, validation, a scenario, a distribution, of which each seed "
+            "draws a scenario, or a YAML's path.",
+        ),
+    ] = "heldout",
+    seeds: SeedsOption = 5,
+    engine: Annotated[str, typer.Option(metavar="native|ns3")] = "native",
+    reward: Annotated[
+        str, typer.Option(metavar="NAME", help="fair-throughput, delay, power, aurora or orca.")
+    ] = "fair-throughput",
+    jobs: JobsOption = None,
+    format: Annotated[
+        ResultFormat, typer.Option(help="What is printed on standard output.")
+    ] = ResultFormat.table,
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="Where results and figures are written.")
+    ] = Path("results/evaluation"),
+    resume: ResumeOption = False,
+    trust_zip: Annotated[
+        bool,
+        typer.Option(
+            "--trust-zip",
+            help="Load models that Stable-Baselines3 saved (.zip), which runs code in them.",
+        ),
+    ] = False,
+) -> None:
+    """Compare policies, learned or hand-coded, over a suite of scenarios.
+
+    The interquartile mean of the reward with its 95% interval, and what a network engineer would
+    measure; docs/evaluation.md has the formulas. Results (evaluation.json, results.parquet), the
+    time series of seed 0 and the figures go to DIR; results of an earlier run are moved to
+    DIR/previous-<time>.
+    """
+    from quicgym.agents.evaluation.evaluate import Request, run_evaluate
+
+    request = Request(
+        policies=policy or (),
+        suite=suite,
+        seeds=seeds,
+        engine=engine,
+        reward=reward,
+        jobs=jobs or os.cpu_count() or 1,
+        format=format.value,
+        directory=out,
+        resume=resume,
+        trust_zip=trust_zip,
+        command=command_line(),
+    )
+    raise typer.Exit(run_evaluate(request))

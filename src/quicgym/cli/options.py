@@ -1,0 +1,50 @@
+"""Options that several commands have."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+
+class ResultFormat(StrEnum):
+    """How results are printed."""
+
+    table = "table"
+    json = "json"
+    csv = "csv"
+
+
+ScenarioOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME", help="A name from `quicgym scenarios` or a YAML's path; one or more."
+    ),
+]
+SeedsOption = Annotated[int, typer.Option(min=1, help="Runs the seeds 0 to N-1.", metavar="N")]
+JobsOption = Annotated[
+    int | None, typer.Option(min=1, metavar="N", help="Processes. Default: all cores.")
+]
+TrialsOption = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="N", help="Trials at the same time. Default: one per core."),
+]
+AddressOption = Annotated[
+    str | None,
+    typer.Option(metavar="HOST:PORT", help="Of a Ray cluster. Default: this machine alone."),
+]
+ResumeOption = Annotated[
+    bool, typer.Option("--resume", help="Skip the runs that DIR already holds.")
+]
+ControllerOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME", help="A name from `quicgym controllers`; one or more."),
+]
+
+
+def command_line() -> str:
+    """Returns the command as it was typed, to be kept with the results."""
+    return shlex.join(["quicgym", *sys.argv[1:]])

@@ -1,0 +1,73 @@
+"""`quicgym papers`."""
+
+from __future__ import annotations
+
+import os
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from quicgym.benchmarks.papers.model import paper_names
+from quicgym.cli.options import JobsOption, ResumeOption, SeedsOption, command_line
+
+EXAMPLES = (
+    "quicgym papers",
+    "quicgym papers --paper ebcc --format html --out results/ebcc",
+    "quicgym papers --without-ns3 --seeds 10",
+    "quicgym papers --paper my-paper.yaml",
+)
+
+
+class PapersFormat(StrEnum):
+    """How the papers' results are shown."""
+
+    table = "table"
+    json = "json"
+    html = "html"
+
+
+def papers(
+    paper: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help=f"{', '.join(paper_names())}, or a YAML of that form; one or more. Default: all.",
+        ),
+    ] = None,
+    seeds: SeedsOption = 5,
+    jobs: JobsOption = None,
+    format: Annotated[
+        PapersFormat,
+        typer.Option(help="What is printed; html writes DIR/papers.html, one file for a browser."),
+    ] = PapersFormat.table,
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="Where results and figures are written.")
+    ] = Path("results/papers"),
+    resume: ResumeOption = False,
+    without_ns3: Annotated[
+        bool,
+        typer.Option(
+            "--without-ns3", help="Leave out what only ns-3 can run: wireless LAN, TCP; hours."
+        ),
+    ] = False,
+) -> None:
+    """Run every table, figure and claim of the papers; a verdict on each claim.
+
+    Our value, the printed one and their ratio stand under one another. A claim's verdict (holds,
+    holds in part, does not hold) is computed from our runs. Says beforehand how long it will take.
+    """
+    from quicgym.benchmarks.papers.run import Request, run_papers
+
+    request = Request(
+        papers=list(dict.fromkeys(paper or ())),
+        seeds=seeds,
+        jobs=jobs or os.cpu_count() or 1,
+        format=format.value,
+        directory=out,
+        resume=resume,
+        without_ns3=without_ns3,
+        command=command_line(),
+    )
+    raise typer.Exit(run_papers(request))

@@ -1,0 +1,24 @@
+"""`quicgym scenarios`."""
+
+from __future__ import annotations
+
+from rich.table import Table
+
+from quicgym.console import wide_console
+from quicgym.envs import load_scenario, scenario_names
+from quicgym.envs.scenarios.files import SCENARIOS
+
+
+def scenarios() -> None:
+    """List the scenarios that quicgym brings."""
+    output = Table(box=None, pad_edge=False)
+    output.add_column("scenario", no_wrap=True)
+    output.add_column("flows", justify="right")
+    output.add_column("what it is")
+    output.add_column("source")
+    for name in scenario_names():
+        scenario = load_scenario(name)
+        flows = len(list(scenario.single_flows()))
+        output.add_row(name, str(flows), scenario.description, scenario.source)
+    wide_console().print(output)
+    print(f"\nTo change one, copy its file from {SCENARIOS} and pass the copy's path.")

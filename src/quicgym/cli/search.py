@@ -1,0 +1,62 @@
+"""`quicgym search`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from quicgym.agents.tuning.search_config import load_search, search_names
+from quicgym.cli.options import AddressOption, TrialsOption, command_line
+
+EXAMPLES = (
+    "quicgym search ppo-asha",
+    "quicgym search ppo-pbt samples=4 changes.steps=2e6 --jobs 2",
+    "quicgym search my-search.yaml --out results/mine --resume",
+    "quicgym search my-search.yaml --address 10.0.0.1:6379",
+)
+
+
+def search(
+    config: Annotated[
+        str,
+        typer.Argument(
+            metavar="CONFIG",
+            help=f"{', '.join(search_names())}, or a YAML of that form.",
+        ),
+    ],
+    changes: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[KEY=VALUE]...", help="Fields of CONFIG to change, dotted."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Where results are written.  [default: results/searches/NAME]"
+        ),
+    ] = None,
+    jobs: TrialsOption = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the search that DIR holds.")
+    ] = False,
+    address: AddressOption = None,
+) -> None:
+    """Search an agent's hyperparameters: many trainings, of which the bad ones end early.
+
+    ASHA or population-based training on Ray Tune; needs the extra `train`. Trials (trials.parquet),
+    TensorBoard's hparams, the best hyperparameters (search.json) and the best policy go to DIR;
+    results of an earlier search are moved to DIR/previous-<time>. docs/training.md has more.
+    """
+    loaded = load_search(config, changes or ())  # before Ray and PyTorch, which take seconds
+    from quicgym.agents.tuning.search import Request, run_search
+
+    request = Request(
+        search=loaded,
+        directory=out,
+        jobs=jobs,
+        resume=resume,
+        address=address,
+        command=command_line(),
+    )
+    raise typer.Exit(run_search(request))

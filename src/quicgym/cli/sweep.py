@@ -1,0 +1,62 @@
+"""`quicgym sweep`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from quicgym.agents.tuning.sweep_config import load_sweep, sweep_names
+from quicgym.cli.options import AddressOption, TrialsOption, command_line
+
+EXAMPLES = (
+    "quicgym sweep ebcc-gamma-beta",
+    "quicgym sweep ebcc-gamma-beta seeds=20 parameters.gamma.values=[10,20,30]",
+    "quicgym sweep static-tuning samples=500 --jobs 8 --out results/tuned",
+    "quicgym sweep my-sweep.yaml --address 10.0.0.1:6379",
+)
+
+
+def sweep(
+    config: Annotated[
+        str,
+        typer.Argument(
+            metavar="CONFIG",
+            help=f"{', '.join(sweep_names())}, or a YAML of that form.",
+        ),
+    ],
+    overrides: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[KEY=VALUE]...", help="Fields of CONFIG to change, dotted."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Where results are written.  [default: results/sweeps/NAME]"
+        ),
+    ] = None,
+    jobs: TrialsOption = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with the sweep that DIR holds.")
+    ] = False,
+    address: AddressOption = None,
+) -> None:
+    """Sweep a controller's parameters: which are best, and how far the published ones are from it.
+
+    Grid, random or Optuna on Ray Tune; needs the extra `train`. Trials (trials.parquet), a
+    sensitivity table, heat maps, TensorBoard's hparams and the best setting (sweep.json) go to DIR;
+    results of an earlier sweep are moved to DIR/previous-<time>.
+    """
+    loaded = load_sweep(config, overrides or ())  # before Ray and PyTorch, which take seconds
+    from quicgym.agents.tuning.sweep import Request, run_sweep
+
+    request = Request(
+        config=loaded,
+        directory=out,
+        jobs=jobs,
+        resume=resume,
+        address=address,
+        command=command_line(),
+    )
+    raise typer.Exit(run_sweep(request))
