@@ -26,7 +26,7 @@ from quicgym.envs import Scenario, ScenarioError, load_scenario
 from quicgym.envs.scenarios.model import EngineName
 from quicgym.envs.simulation.simulation import NS3_REMEDY, check_engine, ns3_version
 from quicgym.jobs import RUNS_FILE, report_failures, report_interruption, run_jobs
-from quicgym.results_folder import prepare
+from quicgym.output_folders import output_folder
 
 Format = Literal["table", "json", "csv"]
 RESULTS = (RUNS_FILE, "results.json", "results.parquet", TRACES_FOLDER, "figures")
@@ -56,8 +56,11 @@ def run_baselines(request: Request) -> int:
     paper = load_paper("ebcc")
     engine = check_engine(request.engine or "native")
     jobs = _jobs(request, engine, paper)
-    if not prepare(request.directory, RESULTS, resume=request.resume):
-        return 2
+    with output_folder(request.directory, RESULTS, resume=request.resume):
+        return _run(request, jobs, paper, engine)
+
+
+def _run(request: Request, jobs: Sequence[Job], paper: Paper, engine: EngineName) -> int:
     outcome = run_jobs(jobs, request.directory, request.jobs, resume=request.resume)
     report_failures(outcome.failures)
     if outcome.interrupted:

@@ -29,6 +29,7 @@ from quicgym.envs.scenarios.suites import load_suite
 from quicgym.envs.simulation.simulation import check_engine
 from quicgym.errors import UserError
 from quicgym.jobs import read_finished, report_failures, report_interruption
+from quicgym.output_folders import locked
 from quicgym.validation import validated
 from quicgym.yaml_files import CONFIGS, read_yaml_file
 
@@ -113,7 +114,8 @@ def leaderboard(
             _Section(name, known, count, chosen, results) for name in dict.fromkeys(suite or SUITES)
         ]
     _announce(sections, workers, resume)
-    documents = [section.evaluate(workers, resume) for section in sections]
+    with locked(results, "--results"):
+        documents = [section.evaluate(workers, resume) for section in sections]
     if any(document["missing"] for document in documents):
         say(f"{out} is not written, because runs are missing")
         raise typer.Exit(1)
@@ -178,8 +180,6 @@ class _Section:
             keep_series=False,
             command=evaluate_command(self.suite, self.engine, self.seeds, self.entries),
         )
-        if evaluation is None:
-            raise typer.Exit(2)
         report_failures(evaluation.outcome.failures)
         if evaluation.document is None:
             report_interruption(

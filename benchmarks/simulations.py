@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ from quicgym import __version__, _core, run
 from quicgym.envs import Scenario
 from quicgym.envs.scenarios.model import EngineName
 from quicgym.envs.simulation.conversion import resolve_controllers
+from quicgym.output_folders import digest
 
 TRACES_FOLDER = "traces"
 
@@ -48,7 +47,7 @@ class Job:
             __version__,
             _core.commit,
         ]
-        return sha256(json.dumps(parts, default=str, sort_keys=True).encode()).hexdigest()[:32]
+        return digest(parts)
 
     def trace_path(self, flow: str) -> Path | None:
         """Returns the file of a flow's time series."""

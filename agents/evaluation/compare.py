@@ -23,12 +23,12 @@ from quicgym.agents.evaluation.run_folders import (
     Run,
     RunError,
     check_comparable,
-    file_name,
     read_runs,
     read_series,
 )
 from quicgym.agents.evaluation.tensorboard import EvaluationWriter, evaluation_values, flatten
 from quicgym.console import progress_bar, say, wide_console
+from quicgym.output_folders import file_name
 
 COMPARISON_FORMAT = "quicgym-comparison-1"
 COMPARISON_FILE = "comparison.json"

@@ -10,8 +10,7 @@ from typing import Any, Literal
 
 from rich.table import Table
 
-from quicgym.agents.evaluation.figures import draw_evaluation
-from quicgym.agents.evaluation.summary import evaluate, scores_of
+from quicgym.agents.evaluation.summary import evaluate
 from quicgym.agents.policies.hand_coded import BASELINES
 from quicgym.console import say, wide_console
 from quicgym.envs.rewards import Reward
@@ -64,10 +63,9 @@ def run_evaluate(request: Request) -> int:
         workers=request.jobs,
         resume=request.resume,
         trust_zip=request.trust_zip,
+        figures=True,
         command=request.command,
     )
-    if evaluation is None:
-        return 2
     report_failures(evaluation.outcome.failures)
     document = evaluation.document
     if document is None:
@@ -80,10 +78,6 @@ def run_evaluate(request: Request) -> int:
         )
         return 130
     report_missing(document)
-    ranked = [entry["policy"] for entry in document["policies"]]
-    scenarios = [cell["scenario"] for cell in document["policies"][0]["scenarios"]]
-    scores = scores_of(evaluation.runs, ranked, scenarios, request.seeds)
-    files = draw_evaluation(document, scores, request.directory / "figures")
     if request.format == "json":
         print(json.dumps(document, indent=1, allow_nan=False))
     elif request.format == "csv":
@@ -92,7 +86,8 @@ def run_evaluate(request: Request) -> int:
         _print(document)
     say(
         f"{len(evaluation.runs)} runs (evaluation.json, results.parquet), the time series of "
-        f"seed 0 (series) and {len(files)} pictures (figures) are in {request.directory}"
+        f"seed 0 (series) and {len(evaluation.figures)} pictures (figures) are in "
+        f"{request.directory}"
     )
     return 1 if evaluation.outcome.failures else 0
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
@@ -21,6 +20,7 @@ from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.envs.scenarios.model import EngineName, Scenario
 from quicgym.envs.scenarios.suites import SuiteEntry, scenario_of
 from quicgym.envs.simulation.simulation import check_engine
+from quicgym.output_folders import digest
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,7 @@ class EvaluationJob:
             __version__,
             _core.commit,
         ]
-        return sha256(json.dumps(parts, default=str, sort_keys=True).encode()).hexdigest()[:32]
+        return digest(parts)
 
     def run(self) -> dict[str, Any]:
         """Returns the episode's metrics; writes the time series where they are wanted."""

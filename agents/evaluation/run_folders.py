@@ -9,7 +9,6 @@ and `series/`.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +20,7 @@ from quicgym.agents.evaluation.rollouts import METRICS
 from quicgym.agents.policies.hand_coded import kind_of
 from quicgym.console import say
 from quicgym.errors import RunError
-from quicgym.results_folder import RUN_FILE
+from quicgym.output_folders import RUN_FILE, file_name, read_json, read_json_lines
 
 RUN_FORMAT = "quicgym-run-1"
 EVALUATIONS_FILE = "evaluations.jsonl"
@@ -64,11 +63,6 @@ class Run:
         return [str(name) for name in self.results["scenario"].unique()]
 
 
-def file_name(text: str) -> str:
-    """Returns the text as a part of a file's name: `ebcc:gain_cycle=1/0.75` has a slash."""
-    return re.sub(r"[^\w.,:=+@-]", "-", text).lstrip(".") or "-"
-
-
 def series_path(folder: Path, policy: str, scenario: str) -> Path:
     """Returns where an evaluation keeps the time series of a policy's episode."""
     return folder / "series" / f"{file_name(policy)}--{file_name(scenario)}.parquet"
@@ -92,7 +86,7 @@ def read_runs(folder: Path) -> list[Run]:
 
 def _read_training(folder: Path) -> Run:
     path = folder / RUN_FILE
-    about = _read_json(path, ("format", "kind", "name", "config", "seed"))
+    about = read_json(path, ("format", "kind", "name", "config", "seed"))
     for key, expected in (("format", RUN_FORMAT), ("kind", "training")):
         if about[key] != expected:
             raise RunError(
@@ -138,30 +132,8 @@ def _read_training(folder: Path) -> Run:
     )
 
 
-def read_evaluations(path: Path) -> list[dict[str, Any]]:
-    """Returns the lines of evaluations.jsonl.
-
-    Raises:
-        RunError: It cannot be read, or a line is damaged.
-    """
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise RunError(f"{path}: cannot be read: {error}") from None
-    records = []
-    for number, line in enumerate(lines, 1):
-        try:
-            record = json.loads(line)
-            if not isinstance(record, dict):
-                raise ValueError("no JSON object")
-        except ValueError as error:
-            raise RunError(f"{path}:{number}: {error}; the line is damaged, train again") from None
-        records.append(record)
-    return records
-
-
 def _read_curve(path: Path) -> pd.DataFrame:
-    records = read_evaluations(path)
+    records = read_json_lines(path)
     if not records:
         raise RunError(f"{path}: no evaluation is finished yet; compare later")
     frame = _checked(path, pd.DataFrame(records), ("step", "scenario", "seed"))
@@ -181,7 +153,7 @@ def _read_curve(path: Path) -> pd.DataFrame:
 
 def _read_evaluation(folder: Path) -> list[Run]:
     path = folder / RESULTS_FILE
-    about = _read_json(folder / EVALUATION_FILE, ("suite", "reward"))
+    about = read_json(folder / EVALUATION_FILE, ("suite", "reward"))
     try:
         frame = pd.read_parquet(path)
     except (OSError, ValueError) as error:  # pyarrow's errors are ValueErrors
@@ -271,20 +243,6 @@ def check_comparable(runs: Sequence[Run]) -> None:
 
 def _seeds(run: Run, scenario: str) -> set[int]:
     return set(run.results.loc[run.results["scenario"] == scenario, "seed"])
-
-
-def _read_json(path: Path, keys: Sequence[str]) -> dict[str, Any]:
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise RunError(f"{path}: {error.strerror}") from None
-    except ValueError as error:
-        raise RunError(f"{path}: not valid JSON: {error}") from None
-    for key in keys:
-        if not isinstance(data, dict) or key not in data:
-            raise RunError(f"{path}: has no {key!r}; it was not written by this quicgym")
-    assert isinstance(data, dict)
-    return data
 
 
 def _checked(path: Path, frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:

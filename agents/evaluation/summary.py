@@ -28,8 +28,7 @@ from quicgym.envs.scenarios.distributions import Distribution
 from quicgym.envs.scenarios.suites import SuiteEntry, episodes_of, load_suite
 from quicgym.envs.simulation.simulation import ns3_version
 from quicgym.jobs import RUNS_FILE, Outcome, run_jobs
-from quicgym.results_folder import prepare
-from quicgym.whole_files import write_whole
+from quicgym.output_folders import output_folder, write_atomically
 
 RESULTS = (RUNS_FILE, "results.parquet", "evaluation.json", "series", "figures")
 LEVEL_MARGIN = 0.01
@@ -45,12 +44,14 @@ class Evaluation:
         outcome: What became of them.
         runs: One row per finished episode: policy, scenario, engine, seed and METRICS.
         document: The content of evaluation.json; None where the evaluation was interrupted.
+        figures: The pictures that were drawn.
     """
 
     jobs: Sequence[EvaluationJob]
     outcome: Outcome
     runs: pd.DataFrame
     document: dict[str, Any] | None
+    figures: Sequence[Path] = ()
 
 
 def evaluate(
@@ -65,8 +66,9 @@ def evaluate(
     resume: bool = False,
     trust_zip: bool = False,
     keep_series: bool = True,
+    figures: bool = False,
     command: str = "",
-) -> Evaluation | None:
+) -> Evaluation:
     """Runs every policy in every scenario with the seeds 0 to `seeds` - 1, and sums it up.
 
     Args:
@@ -80,12 +82,11 @@ def evaluate(
         resume: Go on with what the directory holds.
         trust_zip: Accept models that Stable-Baselines3 saved; loading one runs code in it.
         keep_series: Keep the time series of seed 0.
+        figures: Draw the pictures.
         command: The command line, to be kept with the results.
 
-    Returns:
-        None where the directory cannot be written to; the user has been told then.
-
     Raises:
+        RunError: The directory cannot be written to, or another command writes there.
         ScenarioError, PolicyError, Ns3MissingError: As `make_jobs` and `load_suite`.
     """
     scenarios = load_suite(suite)
@@ -99,16 +100,16 @@ def evaluate(
         trust_zip=trust_zip,
         series_in=directory if keep_series else None,
     )
-    if not prepare(directory, RESULTS, resume=resume):
-        return None
-    outcome = run_jobs(jobs, directory, workers, resume=resume, title="episodes")
-    finished = [outcome.finished[job.key] for job in jobs if job.key in outcome.finished]
-    runs = _rows(finished)
-    document = None
-    if not outcome.interrupted:
+    with output_folder(directory, RESULTS, resume=resume):
+        outcome = run_jobs(jobs, directory, workers, resume=resume, title="episodes")
+        finished = [outcome.finished[job.key] for job in jobs if job.key in outcome.finished]
+        runs = _rows(finished)
+        if outcome.interrupted:
+            return Evaluation(jobs, outcome, runs, None)
         about = _about(suite, scenarios, seeds, engine, reward, command)
         document = _write(directory, about, runs, list(dict.fromkeys(policies)), scenarios, seeds)
-    return Evaluation(jobs, outcome, runs, document)
+        pictures = _draw(document, runs, directory / "figures") if figures else ()
+        return Evaluation(jobs, outcome, runs, document, pictures)
 
 
 def evaluate_here(
@@ -185,13 +186,19 @@ def _write(
     document = about | summarize(runs, policies, scenarios, seeds)
     text = json.dumps(document, indent=1, allow_nan=False) + "\n"
     runs.attrs.update(about)
-    write_whole(
-        {
-            directory / "evaluation.json": lambda path: path.write_text(text, encoding="utf-8"),
-            directory / "results.parquet": runs.to_parquet,
-        }
+    write_atomically(
+        {directory / "evaluation.json": text, directory / "results.parquet": runs.to_parquet}
     )
     return document
+
+
+def _draw(document: dict[str, Any], runs: pd.DataFrame, folder: Path) -> list[Path]:
+    from quicgym.agents.evaluation.figures import draw_evaluation  # matplotlib, for those who draw
+
+    ranked = [entry["policy"] for entry in document["policies"]]
+    scenarios = [cell["scenario"] for cell in document["policies"][0]["scenarios"]]
+    scores = scores_of(runs, ranked, scenarios, len(document["seeds"]))
+    return draw_evaluation(document, scores, folder)
 
 
 def scores_of(

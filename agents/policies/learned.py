@@ -38,7 +38,7 @@ from quicgym.agents.policies.networks import ACTIVATIONS, Actor, Architecture
 from quicgym.envs.actions import ACTION_VERSION, action_space, choices
 from quicgym.envs.observations import OBSERVATION_VERSION, observation_space
 from quicgym.envs.registration import BY_KIND, CLASSES, ENVIRONMENTS
-from quicgym.whole_files import write_whole
+from quicgym.output_folders import write_atomically
 
 _Size = Annotated[int, Field(ge=1, le=65_536)]
 
@@ -225,12 +225,8 @@ def save_policy(
         training=dict(training),
     )
     text = description.model_dump_json(indent=1) + "\n"
-    write_whole(
-        {
-            path.with_suffix(".safetensors"): lambda new: new.write_bytes(data),
-            path: lambda new: new.write_text(text, encoding="utf-8"),
-        }
-    )
+    weights = path.with_suffix(".safetensors")
+    write_atomically({weights: lambda new: new.write_bytes(data), path: text})
     return description
 
 

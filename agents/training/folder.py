@@ -23,10 +23,8 @@ from typing import Any
 
 import torch
 
-from quicgym.agents.evaluation.run_folders import read_evaluations
 from quicgym.errors import RunError
-from quicgym.results_folder import RUN_FILE
-from quicgym.whole_files import write_whole
+from quicgym.output_folders import RUN_FILE, read_json_lines, write_atomically
 
 KEPT_CHECKPOINTS = 2
 
@@ -69,7 +67,7 @@ class RunFolder:
     def describe(self, description: Mapping[str, Any]) -> None:
         """Writes run.json."""
         text = json.dumps(description, indent=1) + "\n"
-        write_whole({self.description_path: lambda path: path.write_text(text, encoding="utf-8")})
+        write_atomically({self.description_path: text})
 
     def description(self) -> dict[str, Any]:
         """Reads run.json.
@@ -103,7 +101,7 @@ class RunFolder:
             except RuntimeError as error:  # which is what PyTorch makes of a full disk
                 raise OSError(str(error).splitlines()[0]) from error
 
-        write_whole({path: save})
+        write_atomically({path: save})
         for old in self.checkpoints()[:-KEPT_CHECKPOINTS]:
             old.unlink()
         return path
@@ -123,12 +121,12 @@ class RunFolder:
         Raises:
             RunError: It cannot be read, or a line is damaged.
         """
-        return read_evaluations(self.evaluations_path) if self.evaluations_path.exists() else []
+        return read_json_lines(self.evaluations_path) if self.evaluations_path.exists() else []
 
     def write_evaluations(self, records: Iterable[Mapping[str, Any]]) -> None:
         """Writes evaluations.jsonl anew."""
         text = "".join(json.dumps(record) + "\n" for record in records)
-        write_whole({self.evaluations_path: lambda path: path.write_text(text, encoding="utf-8")})
+        write_atomically({self.evaluations_path: text})
 
 
 def read_checkpoint(path: Path) -> dict[str, Any]:

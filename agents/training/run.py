@@ -21,10 +21,10 @@ from quicgym.agents.training.model import (
     make_model,
     trained_on,
 )
-from quicgym.agents.tuning.begun import fingerprint
 from quicgym.console import say
-from quicgym.envs.scenarios.suites import episodes_of, load_suite
+from quicgym.envs.scenarios.suites import content_of, episodes_of, load_suite
 from quicgym.errors import RunError
+from quicgym.output_folders import LOCK_FILE, digest, locked
 
 
 def train(
@@ -52,30 +52,33 @@ def train(
 
     Raises:
         ConfigError: A hyperparameter does not exist, or is not valid.
-        RunError: The folder holds another run, or nothing to resume.
+        RunError: The folder holds another run, nothing to resume, or is in use.
         ScenarioError: The scenario or the suite is not valid.
         TrainingError: The loss is no number, or a checkpoint cannot be written.
     """
     check_hyperparameters(config)
     folder = RunFolder(directory)
+    if resume:
+        folder.description()  # before anything is made there
     entries = load_suite(config.evaluation.suite)
     suite = episodes_of(entries, config.evaluation.seeds)
     environments = make_environments(config)
     try:
         model = make_model(config, environments)
         inputs = {
-            "environment.scenario": fingerprint([trained_on(environments)]),
-            "evaluation.suite": fingerprint(entries),
+            "environment.scenario": digest(content_of([trained_on(environments)])),
+            "evaluation.suite": digest(content_of(entries)),
         }
-        state = _open(folder, config, inputs, command, resume)
-        if checkpoint is not None:
-            state = read_checkpoint(checkpoint)
-        training = TrainingCallback(config, folder, environments, suite, command, on_evaluation)
-        training.model = model
-        if state is not None:
-            training.restore(model, state)
-        _learn(model, config, training)
-        return training.best_reward
+        with locked(directory):
+            state = _open(folder, config, inputs, command, resume)
+            if checkpoint is not None:
+                state = read_checkpoint(checkpoint)
+            training = TrainingCallback(config, folder, environments, suite, command, on_evaluation)
+            training.model = model
+            if state is not None:
+                training.restore(model, state)
+            _learn(model, config, training)
+            return training.best_reward
     finally:
         environments.close()
 
@@ -114,9 +117,7 @@ def _begin_folder(
     inputs: Mapping[str, str],
     command: str,
 ) -> None:
-    if folder.directory.exists() and not folder.directory.is_dir():
-        raise RunError(f"{folder.directory}: is a file; give a folder with --out")
-    if folder.directory.exists() and any(folder.directory.iterdir()):
+    if any(path.name != LOCK_FILE for path in folder.directory.iterdir()):
         raise RunError(
             f"{folder.directory}: is not empty; go on with the run in it with --resume, or "
             "give another folder with --out"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from quicgym.agents.training.configuration import ConfigError
 from quicgym.agents.training.model import check_hyperparameters
-from quicgym.agents.tuning.begun import BEGUN_FILE, check_same, identity_of, write_begun
+from quicgym.agents.tuning.identity import identity_of
 from quicgym.agents.tuning.ray_tune import RayError, check_address, running_ray
 from quicgym.agents.tuning.search_config import Search
 from quicgym.agents.tuning.search_ray import RaySearch
@@ -20,7 +20,7 @@ from quicgym.agents.tuning.search_results import RESULTS, Results, print_results
 from quicgym.console import say
 from quicgym.envs.scenarios.suites import SuiteEntry, load_entry, load_suite
 from quicgym.jobs import report_failures
-from quicgym.results_folder import prepare
+from quicgym.output_folders import output_folder
 
 RAY_FOLDER, TRIALS_FOLDER = "ray", "trials"
 
@@ -51,16 +51,17 @@ def run_search(request: Request) -> int:
         )
     suite = _check(search)
     directory = (request.directory or Path("results/searches") / config.name).absolute()
-    identity = identity_of([config.model_dump(), search.training.model_dump()], suite)
-    if request.resume:
-        check_same(directory, "search", identity)
+    fields = [config.model_dump(), search.training.model_dump()]
+    identity = identity_of("search", config.name, fields, suite)
     if request.address is not None:
         check_address(request.address)
-    names = (RAY_FOLDER, TRIALS_FOLDER, BEGUN_FILE, *RESULTS)
-    if not prepare(directory, names, resume=request.resume):
-        return 2
-    write_begun(directory, "search", config.name, identity)
+    names = (RAY_FOLDER, TRIALS_FOLDER, *RESULTS)
+    with output_folder(directory, names, resume=request.resume, identity=identity):
+        return _run(request, directory)
 
+
+def _run(request: Request, directory: Path) -> int:
+    search = request.search
     trials = directory / TRIALS_FOLDER
     again = request.command if request.resume else f"{request.command} --resume"
     try:

@@ -7,19 +7,21 @@ goes on from) and what `quicgym.agents.tuning.sweep_results` writes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from quicgym.agents.tuning.begun import BEGUN_FILE, check_same, identity_of, write_begun
+from quicgym.agents.tuning.identity import identity_of
 from quicgym.agents.tuning.ray_tune import RETRIES, RayError, check_address, running_ray
 from quicgym.agents.tuning.sweep_config import SweepConfig, policy_text
 from quicgym.agents.tuning.sweep_ray import RaySearch
 from quicgym.agents.tuning.sweep_results import RESULTS, Results, print_results, write_results
 from quicgym.agents.tuning.sweep_trial import Trials
 from quicgym.console import say
+from quicgym.envs import Scenario
 from quicgym.envs.simulation.simulation import check_engine
 from quicgym.jobs import report_failures
-from quicgym.results_folder import prepare
+from quicgym.output_folders import output_folder
 
 RAY_FOLDER = "ray"
 
@@ -46,15 +48,16 @@ def run_sweep(request: Request) -> int:
     check_engine(config.engine)
     scenarios = config.load_scenarios()
     directory = (request.directory or Path("results/sweeps") / config.name).absolute()
-    identity = identity_of(config.model_dump(), scenarios)
-    if request.resume:
-        check_same(directory, "sweep", identity)
+    identity = identity_of("sweep", config.name, config.model_dump(), scenarios)
     if request.address is not None:
         check_address(request.address)
-    if not prepare(directory, (RAY_FOLDER, BEGUN_FILE, *RESULTS), resume=request.resume):
-        return 2
-    write_begun(directory, "sweep", config.name, identity)
+    names = (RAY_FOLDER, *RESULTS)
+    with output_folder(directory, names, resume=request.resume, identity=identity):
+        return _run(request, scenarios, directory)
 
+
+def _run(request: Request, scenarios: Sequence[Scenario], directory: Path) -> int:
+    config = request.config
     trials = Trials.of(config, scenarios)
     again = request.command if request.resume else f"{request.command} --resume"
     try:

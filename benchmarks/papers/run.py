@@ -38,7 +38,7 @@ from quicgym.jobs import (
     report_interruption,
     run_jobs,
 )
-from quicgym.results_folder import prepare
+from quicgym.output_folders import output_folder
 
 Format = Literal["table", "json", "html"]
 RESULTS = (
@@ -82,8 +82,13 @@ def run_papers(request: Request) -> int:
     for name, paper in zip(names, papers, strict=True):
         check_names(name, paper, scenarios)
     jobs = _jobs(papers, scenarios, request)
-    if not prepare(request.directory, RESULTS, resume=request.resume):
-        return 2
+    with output_folder(request.directory, RESULTS, resume=request.resume):
+        return _run_and_judge(request, papers, scenarios, jobs)
+
+
+def _run_and_judge(
+    request: Request, papers: Sequence[Paper], scenarios: dict[str, Scenario], jobs: Sequence[Job]
+) -> int:
     outcome = _run(jobs, request)
     report_failures(outcome.failures)
     if outcome.interrupted:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Annotated, Generic, Literal, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 import numpy as np
 from pydantic import Field, field_validator, model_validator
@@ -192,6 +192,13 @@ class Distribution(CheckedModel):
     def most_agents(self) -> int:
         """How many agents a path has at most."""
         return self.flows.maximum if self.all_agents else self.agents
+
+    def content(self) -> list[Any]:
+        """Returns all that its draws depend on, the packets of its traces included."""
+        return [
+            self.model_dump(mode="python", exclude={"description", "source"}),
+            [read_mahimahi(path) for path in (self.traces.paths if self.traces else ())],
+        ]
 
     def sample(self, random: np.random.Generator) -> Scenario:
         """Draws a scenario."""

@@ -43,6 +43,15 @@ def episodes_of(entries: Iterable[SuiteEntry], seeds: int) -> list[tuple[Scenari
     return [(scenario_of(entry, seed), seed) for entry in entries for seed in range(seeds)]
 
 
+def content_of(entries: Iterable[SuiteEntry]) -> list[Any]:
+    """Returns what differs where scenarios or distributions do, their traces included."""
+    contents = [entry.content() for entry in entries]
+    return [
+        [fields for fields, _ in contents],
+        [trace for _, traces in contents for trace in traces],
+    ]
+
+
 def load_entry(name_or_path: str | Path) -> SuiteEntry:
     """Loads a scenario or a distribution, by its name or from a YAML file.
 

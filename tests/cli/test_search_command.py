@@ -23,6 +23,7 @@ from helpers.training import NEEDS_TRAIN, write_config
 from quicgym.agents.training.configuration import ConfigError, load_training
 from quicgym.agents.tuning.search_config import MUTABLE, load_search, search_names
 from quicgym.envs import ScenarioError, load_suite
+from quicgym.errors import RunError
 
 NEEDS_RAY = [
     *NEEDS_TRAIN,
@@ -185,7 +186,7 @@ def check_other_configuration(folder: Path) -> None:
     from quicgym.agents.tuning.search import Request, run_search
 
     search = load_search("./mine.yaml", ["samples=6"])
-    with pytest.raises(ScenarioError, match="holds the search 'mine' with another configuration"):
+    with pytest.raises(RunError, match="holds the search 'mine' with another configuration"):
         run_search(Request(search, folder / "out", 1, True, None, "test"))
     assert (folder / "out/trials.parquet").exists()
 

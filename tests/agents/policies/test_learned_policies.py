@@ -254,24 +254,6 @@ def test_a_disk_that_becomes_full_leaves_the_policy_that_was_there(published, mo
     quicgym.load_policy(published)
 
 
-def test_files_are_on_the_disk_before_any_takes_its_place(tmp_path, monkeypatch):
-    import os
-    from pathlib import Path
-
-    from quicgym.whole_files import write_whole
-
-    done = []
-    fsync, rename = os.fsync, Path.replace
-    monkeypatch.setattr(os, "fsync", lambda number: (done.append("sync"), fsync(number)))
-    monkeypatch.setattr(
-        Path, "replace", lambda self, target: (done.append("rename"), rename(self, target))
-    )
-    paths = [tmp_path / "folder" / name for name in ("one", "two")]
-    write_whole({path: lambda new: new.write_text("new") for path in paths})
-    assert done == ["sync", "sync", "rename", "rename"]
-    assert sorted(paths[0].parent.iterdir()) == paths
-
-
 def test_a_missing_layer_is_refused(published):
     data = json.loads(published.read_text())
     data["architecture"]["hidden_sizes"] = [12, 12]

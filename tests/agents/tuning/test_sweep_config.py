@@ -13,7 +13,7 @@ import yaml
 from quicgym import _core
 from quicgym.agents.evaluation.rollouts import play
 from quicgym.agents.policies.hand_coded import find_policy, parse_parameters
-from quicgym.agents.tuning.begun import identity_of
+from quicgym.agents.tuning.identity import identity_of
 from quicgym.agents.tuning.sweep_config import load_sweep, policy_text, sweep_names
 from quicgym.agents.tuning.sweep_trial import FinishedTrial, Trials, decode
 from quicgym.envs import Reward, ScenarioError, load_scenario, load_suite
@@ -214,9 +214,8 @@ def test_another_sweep_is_one_of_other_packets_or_another_commit(
         (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump(data))
 
     def identities() -> list[str]:
-        return [
-            identity_of({}, [load_entry(tmp_path / f"{name}.yaml")]) for name in ("traced", "drawn")
-        ]
+        entries = [load_entry(tmp_path / f"{name}.yaml") for name in ("traced", "drawn")]
+        return [identity_of("sweep", "mine", {}, [entry]).fingerprint for entry in entries]
 
     found = []
     for packets in ("1\n2\n", "1\n3\n"):

@@ -1,0 +1,256 @@
+"""Folders that results go to: one writer at a time, what may be resumed, files written atomically.
+
+An earlier run's results are never lost: they are resumed, or moved into previous-<time>/.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import socket
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import IO, Any
+
+from quicgym.console import say
+from quicgym.errors import RunError
+
+RUN_FILE = "run.json"
+"""What a training has in its folder, and nothing else has."""
+LOCK_FILE = ".lock"
+"""Is in a folder while a command writes there, and after a kill, when it locks nothing."""
+IDENTITY_FILE = "identity.json"
+_OLD_IDENTITY_FILE = "begun.json"  # what quicgym 0.1 called it
+
+
+def digest(parts: Any) -> str:
+    """Returns 32 hexadecimal digits that are the same where `parts` are, as JSON has them."""
+    return sha256(json.dumps(parts, default=str, sort_keys=True).encode()).hexdigest()[:32]
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Which study a folder holds. Only the same one is resumed.
+
+    Attributes:
+        study: What it is: "sweep" or "search".
+        name: Of the study.
+        fingerprint: The digest of all that its results depend on.
+    """
+
+    study: str
+    name: str
+    fingerprint: str
+
+    def check(self, directory: Path) -> None:
+        """Makes sure that the folder holds this study, or none.
+
+        Raises:
+            RunError: It holds another one.
+        """
+        files = [directory / name for name in (IDENTITY_FILE, _OLD_IDENTITY_FILE)]
+        file = next((path for path in files if path.exists()), None)
+        if file is None:
+            return
+        try:
+            held = read_json(file, ("fingerprint",))
+        except RunError as error:
+            raise RunError(
+                f"{error}; leave --resume away to begin anew, what is there is moved aside"
+            ) from None
+        if held["fingerprint"] != self.fingerprint:
+            raise RunError(
+                f"{directory}: holds the {self.study} {held.get(self.study)!r} with another "
+                "configuration, another scenario or of another quicgym; give another folder with "
+                "--out, or leave --resume away: what is there is moved aside"
+            )
+
+    def write(self, directory: Path) -> None:
+        """Writes it into the folder."""
+        text = json.dumps({self.study: self.name, "fingerprint": self.fingerprint}) + "\n"
+        write_atomically({directory / IDENTITY_FILE: text})
+
+
+@contextmanager
+def output_folder(
+    directory: Path, names: Iterable[str], *, resume: bool, identity: Identity | None = None
+) -> Iterator[None]:
+    """Makes a folder, keeps it locked, and moves an earlier run's results aside unless resumed.
+
+    Args:
+        directory: The folder.
+        names: What results are called in it; other files stay where they are.
+        resume: Leave everything, because this run goes on with it.
+        identity: Of the study, where only the same one may be resumed.
+
+    Raises:
+        RunError: The folder cannot be used; the text says why, and what to do.
+    """
+    if (directory / RUN_FILE).exists():
+        raise RunError(
+            f"{directory}: holds a run of `quicgym train`; give another folder with --out"
+        )
+    with locked(directory):
+        if resume and identity is not None:
+            identity.check(directory)
+        try:
+            if not resume:
+                _move_aside(directory, (*names, IDENTITY_FILE, _OLD_IDENTITY_FILE))
+            if identity is not None:
+                identity.write(directory)
+        except OSError as error:
+            raise _unwritable(directory, error, "--out") from None
+        yield
+
+
+def _move_aside(directory: Path, names: Iterable[str]) -> None:
+    there = [directory / name for name in names if (directory / name).exists()]
+    if not there:
+        return
+    previous = directory / datetime.now().strftime("previous-%Y%m%d-%H%M%S-%f")
+    previous.mkdir()
+    for path in there:
+        path.rename(previous / path.name)
+    say(f"earlier results are now in {previous}")
+
+
+@contextmanager
+def locked(directory: Path, option: str = "--out") -> Iterator[None]:
+    """Makes a folder, and keeps other commands from writing there.
+
+    The lock belongs to the open file, so the system takes it away from a process that is killed.
+
+    Args:
+        directory: The folder.
+        option: With which the user gives it.
+
+    Raises:
+        RunError: Another command writes there, or nobody can.
+    """
+    if directory.exists() and not directory.is_dir():
+        raise RunError(f"{directory}: is a file; give a folder with {option}")
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        lock = _acquire(directory / LOCK_FILE, option)
+    except OSError as error:
+        raise _unwritable(directory, error, option) from None
+    with lock:
+        try:
+            yield
+        finally:
+            with suppress(OSError):  # whoever has opened it meanwhile sees that it is gone
+                (directory / LOCK_FILE).unlink()
+
+
+def _acquire(path: Path, option: str) -> IO[str]:
+    while True:
+        file = path.open("a+", encoding="utf-8")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            with file:
+                file.seek(0)
+                holder = file.read().strip() or "another process"
+            raise RunError(
+                f"{path.parent}: another quicgym command is writing there ({holder}); wait until "
+                f"it has ended, or give another folder with {option}"
+            ) from None
+        except OSError as error:  # such as a network file system that is mounted without locks
+            say(
+                f"note: {path.parent} is on a file system without locks ({error.strerror}); make "
+                "sure that no other command writes there"
+            )
+            return file
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(file.fileno()), path.stat()):
+                file.truncate(0)
+                file.write(f"process {os.getpid()} on {socket.gethostname()}\n")
+                file.flush()
+                return file
+        file.close()  # its holder ended after it was opened here, and has removed it
+
+
+def _unwritable(directory: Path, error: OSError, option: str) -> RunError:
+    return RunError(
+        f"{directory}: cannot be written to ({error.strerror}); give another folder with {option}"
+    )
+
+
+def write_atomically(contents: Mapping[Path, str | Callable[[Path], object]]) -> None:
+    """Writes files beside their places, and renames them when all are on the disk.
+
+    Args:
+        contents: For each file its text, or what writes it to the path that it is given.
+
+    Raises:
+        OSError: One cannot be written; all are as they were.
+    """
+    beside = {path: path.with_name(path.name + ".new") for path in contents}
+    try:
+        for path, content in contents.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if isinstance(content, str):
+                beside[path].write_text(content, encoding="utf-8")
+            else:
+                content(beside[path])
+            with beside[path].open("rb") as file:
+                os.fsync(file.fileno())
+        for path, new in beside.items():
+            new.replace(path)
+    except OSError:
+        for new in beside.values():
+            new.unlink(missing_ok=True)
+        raise
+
+
+def read_json(path: Path, keys: Sequence[str] = ()) -> dict[str, Any]:
+    """Reads a JSON object that has the keys.
+
+    Raises:
+        RunError: It is not there, or is something else.
+    """
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise RunError(f"{path}: {error.strerror}") from None
+    except ValueError as error:
+        raise RunError(f"{path}: not valid JSON: {error}") from None
+    for key in keys:
+        if not isinstance(data, dict) or key not in data:
+            raise RunError(f"{path}: has no {key!r}; it was not written by this quicgym")
+    if not isinstance(data, dict):
+        raise RunError(f"{path}: is no JSON object; it was not written by this quicgym")
+    return data
+
+
+def read_json_lines(path: Path) -> list[dict[str, Any]]:
+    """Reads a file that has a JSON object in each line.
+
+    Raises:
+        RunError: It cannot be read, or a line is damaged.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise RunError(f"{path}: cannot be read: {error}") from None
+    records = []
+    for number, line in enumerate(lines, 1):
+        try:
+            record = json.loads(line)
+            if not isinstance(record, dict):
+                raise ValueError("no JSON object")
+        except ValueError as error:
+            raise RunError(f"{path}:{number}: {error}; the line is damaged, train again") from None
+        records.append(record)
+    return records
+
+
+def file_name(text: str) -> str:
+    """Returns the text as a part of a file's name: `ebcc:gain_cycle=1/0.75` has a slash."""
+    return re.sub(r"[^\w.,:=+@-]", "-", text).lstrip(".") or "-"
