@@ -8,6 +8,7 @@ from quicgym._core import AckEvent, EcnEvent, LossEvent, Random, RateSample
 from quicgym.controllers.description import ControllerInfo, Parameter
 from quicgym.controllers.python_controller import Controller, ControllerError, describe
 from quicgym.controllers.registry import (
+    baselines,
     catalogue,
     find,
     names,
@@ -25,6 +26,7 @@ __all__ = [
     "Parameter",
     "Random",
     "RateSample",
+    "baselines",
     "catalogue",
     "describe",
     "find",

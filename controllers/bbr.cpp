@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "controllers/registration.hpp"
+
 namespace quicgym {
 
 namespace {
@@ -462,8 +464,6 @@ constexpr char kBbrExtended[] = "bbr-extended";
 constexpr char kBbrCombined[] = "bbr-combined";
 constexpr char kEbcc[] = "ebcc";
 
-}  // namespace
-
 ControllerSpecification bbr_specification() {
     return preset<kBbr>(
         "BBR version 1: a model of bottleneck bandwidth and propagation delay sets rate and window",
@@ -492,5 +492,17 @@ ControllerSpecification ebcc_specification() {
     return preset<kEbcc>("eBCC: BBR whose window follows loss and the length of its own queue",
                          "Enhanced BBR congestion control for QUIC, section 3.3", ebcc_parameters());
 }
+
+const Registration registered[] = {
+    {bbr_specification, {.place = 40, .baseline_place = 80, .switching_place = 3}},
+    {bbr_smooth_specification, {.place = 50, .baseline_place = 90, .switching_place = 4, .preset_of = kBbr}},
+    {bbr_extended_specification,
+     {.place = 60, .baseline_place = 100, .switching_place = 5, .preset_of = kBbr}},
+    {bbr_combined_specification,
+     {.place = 70, .baseline_place = 110, .switching_place = 6, .preset_of = kBbr}},
+    {ebcc_specification, {.place = 80, .baseline_place = 120, .switching_place = 7, .preset_of = kBbr}},
+};
+
+}  // namespace
 
 }  // namespace quicgym

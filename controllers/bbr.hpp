@@ -5,7 +5,6 @@
 
 #include "controllers/bbr_filters.hpp"
 #include "controllers/bbr_parameters.hpp"
-#include "controllers/catalogue.hpp"
 #include "controllers/controller.hpp"
 
 namespace quicgym {
@@ -132,11 +131,5 @@ private:
     Time limited_until_ = kNever;
     std::uint64_t limited_until_delivered_bytes_ = 0;  // 0: the span is closed
 };
-
-ControllerSpecification bbr_specification();
-ControllerSpecification bbr_smooth_specification();
-ControllerSpecification bbr_extended_specification();
-ControllerSpecification bbr_combined_specification();
-ControllerSpecification ebcc_specification();
 
 }  // namespace quicgym

@@ -1,35 +1,104 @@
 #include "controllers/catalogue.hpp"
 
+#include <algorithm>
+#include <set>
 #include <stdexcept>
+#include <tuple>
 
-#include "controllers/bbr.hpp"
-#include "controllers/cubic.hpp"
-#include "controllers/delayed_update.hpp"
-#include "controllers/external.hpp"
-#include "controllers/guided.hpp"
-#include "controllers/ibcca.hpp"
-#include "controllers/ibcca_cubic.hpp"
-#include "controllers/newreno.hpp"
 #include "controllers/parameters.hpp"
-#include "controllers/switching.hpp"
-#include "controllers/vegas.hpp"
+#include "controllers/registration.hpp"
 
 namespace quicgym {
 
-const std::vector<ControllerSpecification>& catalogue() {
-    static const std::vector<ControllerSpecification> controllers = {
-        newreno_specification(),      cubic_specification(),      vegas_specification(),
-        bbr_specification(),          bbr_smooth_specification(), bbr_extended_specification(),
-        bbr_combined_specification(), ebcc_specification(),       ibcca_specification(),
-        newreno_plus_specification(), cubic_plus_specification(), ibcca_cubic_specification(),
-        switching_specification(),    external_specification(),   guided_specification(),
-    };
-    return controllers;
+namespace {
+
+struct Registered {
+    ControllerSpecification (*specification)();
+    Listing listing;
+};
+
+// In a function, so that it exists before the first registration, whichever that is.
+std::vector<Registered>& registrations() {
+    static std::vector<Registered> all;
+    return all;
+}
+
+std::vector<CatalogueEntry> make_catalogue() {
+    std::vector<CatalogueEntry> entries;
+    std::set<std::string> names;
+    for (const auto& [specification, listing] : registrations()) {
+        entries.push_back({specification(), listing});
+        const std::string& name = entries.back().specification.name;
+        if (!names.insert(name).second) {
+            throw std::logic_error("two controllers are named '" + name + "'; rename one of them");
+        }
+    }
+    std::sort(entries.begin(), entries.end(), [](const CatalogueEntry& a, const CatalogueEntry& b) {
+        return std::tie(a.listing.place, a.specification.name) <
+               std::tie(b.listing.place, b.specification.name);
+    });
+    return entries;
+}
+
+std::vector<std::string> make_baselines() {
+    std::vector<std::pair<int, std::string>> found;
+    for (const auto& [specification, listing] : catalogue()) {
+        if (!listing.steered) found.emplace_back(listing.baseline_place, specification.name);
+    }
+    std::sort(found.begin(), found.end());
+    std::vector<std::string> names;
+    for (const auto& [place, name] : found) names.push_back(name);
+    return names;
+}
+
+// Not by the catalogue, which holds `switching`, whose description lists the members.
+std::vector<std::string> make_switching_members() {
+    std::vector<std::pair<int, std::string>> found;
+    for (const auto& [specification, listing] : registrations()) {
+        if (listing.switching_place != Listing::kNoMember) {
+            found.emplace_back(listing.switching_place, specification().name);
+        }
+    }
+    std::sort(found.begin(), found.end());
+    std::vector<std::string> names;
+    std::string given;
+    bool in_order = true;
+    for (const auto& [place, name] : found) {
+        in_order = in_order && place == static_cast<int>(names.size());
+        given += (given.empty() ? "" : ", ") + name + " " + std::to_string(place);
+        names.push_back(name);
+    }
+    if (!in_order) {
+        throw std::logic_error("the members of `switching` need the places 0, 1, 2 and so on, each once; " +
+                               ("their switching_place is: " + given));
+    }
+    return names;
+}
+
+}  // namespace
+
+Registration::Registration(ControllerSpecification (*specification)(), const Listing& listing) {
+    registrations().push_back({specification, listing});
+}
+
+const std::vector<CatalogueEntry>& catalogue() {
+    static const std::vector<CatalogueEntry> entries = make_catalogue();
+    return entries;
+}
+
+const std::vector<std::string>& baselines() {
+    static const std::vector<std::string> names = make_baselines();
+    return names;
+}
+
+const std::vector<std::string>& switching_members() {
+    static const std::vector<std::string> names = make_switching_members();
+    return names;
 }
 
 const ControllerSpecification& find_controller(const std::string& name) {
     std::vector<std::string> known;
-    for (const auto& specification : catalogue()) {
+    for (const auto& [specification, listing] : catalogue()) {
         if (specification.name == name) return specification;
         known.push_back(specification.name);
     }

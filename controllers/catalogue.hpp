@@ -29,8 +29,38 @@ struct ControllerSpecification {
     std::unique_ptr<Controller> (*make)(const ParameterValues& values, std::uint64_t max_datagram_bytes);
 };
 
-// Every controller, in the order in which tables show them.
-const std::vector<ControllerSpecification>& catalogue();
+// What lists say of one of quicgym's own controllers; its Registration gives it (registration.hpp).
+struct Listing {
+    static constexpr int kLast = 1'000'000;
+    static constexpr int kNoMember = -1;
+
+    // Smaller numbers come first, equal ones in the order of their names.
+    int place = kLast;           // in the catalogue
+    int baseline_place = kLast;  // among the baselines
+    // An agent decides in its place, so that it is no baseline.
+    bool steered = false;
+    // Among the members of `switching`: 0, 1, 2 and so on, each once. These are the actions of Switch-v0: a
+    // new member takes the next number, and ACTION_VERSION of envs/actions.py rises with it.
+    int switching_place = kNoMember;
+    // The controller that this one is with other defaults; empty: none.
+    const char* preset_of = "";
+};
+
+struct CatalogueEntry {
+    ControllerSpecification specification;
+    Listing listing;
+};
+
+// Every controller, in the order in which tables show them. Throws std::logic_error, naming it, when two
+// have the same name.
+const std::vector<CatalogueEntry>& catalogue();
+
+// The names of all that decide by themselves, in the order in which evaluations show them.
+const std::vector<std::string>& baselines();
+
+// The members of the controller `switching` in the order of its parameter `active`. Throws std::logic_error
+// unless their places are 0, 1, 2 and so on.
+const std::vector<std::string>& switching_members();
 
 // Throws std::invalid_argument that names the controller and lists those that exist.
 const ControllerSpecification& find_controller(const std::string& name);

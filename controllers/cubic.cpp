@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "controllers/parameters.hpp"
+#include "controllers/registration.hpp"
 
 namespace quicgym {
 
@@ -233,5 +234,11 @@ ControllerSpecification cubic_specification() {
             return std::make_unique<Cubic>(values, max_datagram_bytes);
         }};
 }
+
+namespace {
+
+const Registration registered(cubic_specification, {.place = 20, .baseline_place = 30, .switching_place = 1});
+
+}  // namespace
 
 }  // namespace quicgym

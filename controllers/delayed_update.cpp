@@ -7,6 +7,7 @@
 #include "controllers/cubic.hpp"
 #include "controllers/newreno.hpp"
 #include "controllers/parameters.hpp"
+#include "controllers/registration.hpp"
 
 namespace quicgym {
 
@@ -204,8 +205,6 @@ ControllerSpecification around(ControllerSpecification underlying) {
 constexpr char kCubicPlus[] = "cubic+";
 constexpr char kNewRenoPlus[] = "newreno+";
 
-}  // namespace
-
 ControllerSpecification cubic_plus_specification() {
     return around<Cubic, kCubicPlus>(cubic_specification());
 }
@@ -213,5 +212,12 @@ ControllerSpecification cubic_plus_specification() {
 ControllerSpecification newreno_plus_specification() {
     return around<NewReno, kNewRenoPlus>(newreno_specification());
 }
+
+const Registration registered[] = {
+    {newreno_plus_specification, {.place = 100, .baseline_place = 20, .switching_place = 9}},
+    {cubic_plus_specification, {.place = 110, .baseline_place = 40, .switching_place = 10}},
+};
+
+}  // namespace
 
 }  // namespace quicgym

@@ -68,7 +68,4 @@ private:
     Time last_mean_rtt_ = 0;  // 0: there is none
 };
 
-ControllerSpecification cubic_plus_specification();
-ControllerSpecification newreno_plus_specification();
-
 }  // namespace quicgym

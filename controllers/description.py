@@ -87,6 +87,8 @@ class ControllerInfo:
         parameters: Its parameters, with this controller's own defaults.
         python_class: Its class, where it is written in Python; None: it is C++.
         plugin: What another package's extension module holds it in; None: it is not from one.
+        steered: Whether an agent decides in its place, so that it is no baseline.
+        preset_of: The controller that it is with other defaults; empty: none.
     """
 
     name: str
@@ -95,6 +97,8 @@ class ControllerInfo:
     parameters: tuple[Parameter, ...]
     python_class: type[Controller] | None = None
     plugin: Any = None
+    steered: bool = False
+    preset_of: str = ""
 
     def parameter(self, name: str) -> Parameter:
         """Returns the parameter of that name.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "controllers/parameters.hpp"
+#include "controllers/registration.hpp"
 
 namespace quicgym {
 
@@ -65,6 +66,8 @@ ControllerSnapshot External::snapshot() const {
     return result;
 }
 
+namespace {
+
 ControllerSpecification external_specification() {
     return {
         "external", "A window and a pacing rate that are set from outside, as an agent does",
@@ -74,5 +77,9 @@ ControllerSpecification external_specification() {
             return std::make_unique<External>(values, max_datagram_bytes);
         }};
 }
+
+const Registration registered(external_specification, {.place = 140, .steered = true});
+
+}  // namespace
 
 }  // namespace quicgym

@@ -1,7 +1,7 @@
 // A window and a pacing rate that somebody outside sets, such as an agent.
 #pragma once
 
-#include "controllers/catalogue.hpp"
+#include "controllers/controller.hpp"
 #include "controllers/window_pacing.hpp"
 
 namespace quicgym {
@@ -38,7 +38,5 @@ private:
     WindowPacing pacing_;
     Time min_rtt_ = 0;
 };
-
-ControllerSpecification external_specification();
 
 }  // namespace quicgym

@@ -4,6 +4,7 @@
 
 #include "controllers/external.hpp"
 #include "controllers/parameters.hpp"
+#include "controllers/registration.hpp"
 
 namespace quicgym {
 
@@ -128,6 +129,8 @@ ControllerSnapshot Guided::snapshot() const {
     return result;
 }
 
+namespace {
+
 ControllerSpecification guided_specification() {
     return {
         "guided", "Slow start, then a window that is set from outside, as an agent does",
@@ -137,5 +140,9 @@ ControllerSpecification guided_specification() {
             return std::make_unique<Guided>(values, max_datagram_bytes);
         }};
 }
+
+const Registration registered(guided_specification, {.place = 150, .steered = true});
+
+}  // namespace
 
 }  // namespace quicgym

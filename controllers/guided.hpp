@@ -1,7 +1,7 @@
 // Slow start, then a window that somebody outside sets, such as an agent; the pacing rate follows the window.
 #pragma once
 
-#include "controllers/catalogue.hpp"
+#include "controllers/controller.hpp"
 #include "controllers/window_pacing.hpp"
 
 namespace quicgym {
@@ -54,7 +54,5 @@ private:
     bool slow_start_ = true;
     Time min_rtt_ = 0;
 };
-
-ControllerSpecification guided_specification();
 
 }  // namespace quicgym

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "controllers/parameters.hpp"
+#include "controllers/registration.hpp"
 
 namespace quicgym {
 
@@ -144,6 +145,8 @@ ParameterValues Ibcca::parameters() const {
     return values;
 }
 
+namespace {
+
 ControllerSpecification ibcca_specification() {
     ControllerSpecification specification = {
         kName, "IBCCA: BBR that drains the queue when delay rises and its sender is blocked",
@@ -156,5 +159,9 @@ ControllerSpecification ibcca_specification() {
     specification.parameters.insert(specification.parameters.end(), inherited.begin(), inherited.end());
     return specification;
 }
+
+const Registration registered(ibcca_specification, {.place = 90, .baseline_place = 60, .switching_place = 8});
+
+}  // namespace
 
 }  // namespace quicgym

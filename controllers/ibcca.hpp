@@ -5,7 +5,7 @@
 #include <array>
 
 #include "controllers/bbr.hpp"
-#include "controllers/catalogue.hpp"
+#include "controllers/controller.hpp"
 
 namespace quicgym {
 
@@ -43,7 +43,5 @@ private:
     double extension_ms_ = 0.0;         // the paper's tin
     std::uint64_t blocked_before_ = 0;  // events before ProbeBW was last entered
 };
-
-ControllerSpecification ibcca_specification();
 
 }  // namespace quicgym

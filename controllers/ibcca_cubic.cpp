@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "controllers/parameters.hpp"
+#include "controllers/registration.hpp"
 
 namespace quicgym {
 
@@ -67,6 +68,8 @@ ParameterValues IbccaCubic::parameters() const {
     return to_values(table(), parameters_);
 }
 
+namespace {
+
 ControllerSpecification ibcca_cubic_specification() {
     return {
         kName, "IBCCA, and CUBIC while the application's bursts are too much for the network",
@@ -76,5 +79,9 @@ ControllerSpecification ibcca_cubic_specification() {
             return std::make_unique<IbccaCubic>(values, max_datagram_bytes);
         }};
 }
+
+const Registration registered(ibcca_cubic_specification, {.place = 120, .baseline_place = 70});
+
+}  // namespace
 
 }  // namespace quicgym

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "controllers/bbr_filters.hpp"
-#include "controllers/catalogue.hpp"
+#include "controllers/controller.hpp"
 #include "controllers/switching.hpp"
 
 namespace quicgym {
@@ -30,7 +30,5 @@ private:
     std::uint64_t round_count_ = 0;
     std::uint64_t least_unsent_bytes_ = UINT64_MAX;
 };
-
-ControllerSpecification ibcca_cubic_specification();
 
 }  // namespace quicgym

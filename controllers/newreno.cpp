@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "controllers/parameters.hpp"
+#include "controllers/registration.hpp"
 
 namespace quicgym {
 
@@ -132,5 +133,12 @@ ControllerSpecification newreno_specification() {
             return std::make_unique<NewReno>(values, max_datagram_bytes);
         }};
 }
+
+namespace {
+
+const Registration registered(newreno_specification,
+                              {.place = 10, .baseline_place = 10, .switching_place = 0});
+
+}  // namespace
 
 }  // namespace quicgym

@@ -27,6 +27,15 @@ def _info(entry: dict[str, Any]) -> ControllerInfo:
 
 
 @cache
+def baselines() -> tuple[str, ...]:
+    """Returns the names of quicgym's own controllers that decide by themselves.
+
+    They are in the order in which evaluations show them.
+    """
+    return tuple(_core.baselines())
+
+
+@cache
 def switching_members() -> tuple[str, ...]:
     """Returns the controllers among which `switching` chooses.
 

@@ -1,6 +1,7 @@
 #include "controllers/switching.hpp"
 
 #include "controllers/parameters.hpp"
+#include "controllers/registration.hpp"
 
 namespace quicgym {
 
@@ -118,15 +119,6 @@ private:
     SwitchingParameters parameters_;
 };
 
-}  // namespace
-
-const std::vector<std::string>& switching_members() {
-    static const std::vector<std::string> names = {"newreno",    "cubic",        "vegas",        "bbr",
-                                                   "bbr-smooth", "bbr-extended", "bbr-combined", "ebcc",
-                                                   "ibcca",      "newreno+",     "cubic+"};
-    return names;
-}
-
 ControllerSpecification switching_specification() {
     return {
         kName, "Any of the other controllers, chosen while the connection runs",
@@ -136,5 +128,9 @@ ControllerSpecification switching_specification() {
             return std::make_unique<SwitchingByParameter>(values, max_datagram_bytes);
         }};
 }
+
+const Registration registered(switching_specification, {.place = 130, .steered = true});
+
+}  // namespace
 
 }  // namespace quicgym

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "controllers/catalogue.hpp"
 #include "controllers/controller.hpp"
 
 namespace quicgym {
@@ -39,10 +38,5 @@ private:
     std::size_t active_ = 0;
     Time sending_since_ = 0;  // the active one's first packet; kNever: there is none yet
 };
-
-// The members of the controller `switching` in the order of its parameter `active`.
-const std::vector<std::string>& switching_members();
-
-ControllerSpecification switching_specification();
 
 }  // namespace quicgym

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "controllers/parameters.hpp"
+#include "controllers/registration.hpp"
 
 namespace quicgym {
 
@@ -152,6 +153,8 @@ ControllerSnapshot Vegas::snapshot() const {
     return result;
 }
 
+namespace {
+
 ControllerSpecification vegas_specification() {
     return {
         "vegas", "Vegas: the window follows the number of its own packets in the queue, from the RTT",
@@ -160,5 +163,9 @@ ControllerSpecification vegas_specification() {
             return std::make_unique<Vegas>(values, max_datagram_bytes);
         }};
 }
+
+const Registration registered(vegas_specification, {.place = 30, .baseline_place = 50, .switching_place = 2});
+
+}  // namespace
 
 }  // namespace quicgym

@@ -2,7 +2,6 @@
 // (IEEE JSAC 13:8, 1995; "the paper" below), for QUIC.
 #pragma once
 
-#include "controllers/catalogue.hpp"
 #include "controllers/controller.hpp"
 #include "controllers/window_pacing.hpp"
 
@@ -49,7 +48,5 @@ private:
     RecoveryPeriod recovery_;
     WindowPacing pacing_;
 };
-
-ControllerSpecification vegas_specification();
 
 }  // namespace quicgym

@@ -27,7 +27,7 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete, Space
 
 from quicgym import _core
-from quicgym.controllers import find, switching_members
+from quicgym.controllers import catalogue, find, switching_members
 
 ACTION_VERSION = 1
 """Rises when a coordinate of an action changes its meaning, scale or place."""
@@ -42,7 +42,7 @@ COORDINATES = {
 """Names by the kind of action."""
 WINDOW_EXPONENTS: tuple[float, ...] = tuple(_core.WINDOW_EXPONENTS)
 """The choices of the space "window"."""
-PRESETS = ("bbr", "bbr-smooth", "bbr-extended", "bbr-combined", "ebcc")
+PRESETS = tuple(entry.name for entry in catalogue() if "bbr" in (entry.name, entry.preset_of))
 """The controllers that are points of the space "tuning"."""
 
 

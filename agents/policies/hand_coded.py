@@ -27,12 +27,9 @@ from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.envs.simulation.conversion import ControllerChoice
 from quicgym.yaml_files import closest
 
-BASELINES = (
-    "newreno", "newreno+", "cubic", "cubic+", "vegas", "ibcca", "ibcca-cubic", "bbr", "bbr-smooth",
-    "bbr-extended", "bbr-combined", "ebcc",
-)  # fmt: skip
+BASELINES = controllers.baselines()
 """The hand-coded controllers: all of quicgym's but those that something else steers."""
-STEERED = ("external", "guided", "switching")
+STEERED = tuple(sorted(entry.name for entry in controllers.catalogue() if entry.steered))
 PRETRAINED = Path(str(files(__package__) / "pretrained"))
 
 

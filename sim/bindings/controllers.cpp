@@ -9,7 +9,6 @@
 #include <stdexcept>
 
 #include "controllers/catalogue.hpp"
-#include "controllers/switching.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -39,7 +38,12 @@ nb::dict describe_parameter(const ParameterSpecification& parameter) {
 
 nb::list describe_catalogue() {
     nb::list result;
-    for (const auto& controller : catalogue()) result.append(describe(controller));
+    for (const auto& [specification, listing] : catalogue()) {
+        nb::dict entry = describe(specification);
+        entry["steered"] = listing.steered;
+        entry["preset_of"] = listing.preset_of;
+        result.append(entry);
+    }
     return result;
 }
 
@@ -179,6 +183,8 @@ void bind_controllers(nb::module_& m) {
         },
         "name"_a, "parameters"_a = nb::dict(), "max_datagram_bytes"_a = 1200,
         "A controller of the catalogue, with its defaults overridden by `parameters`.");
+    m.def("baselines", &baselines,
+          "The controllers that decide by themselves, in the order in which evaluations show them.");
     m.def("switching_members", &switching_members,
           "The controllers among which `switching` chooses, in the order of its parameter `active`.");
     m.def("catalogue", &describe_catalogue, "Every controller and its parameters, as a list of dicts.");

@@ -6,8 +6,8 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "controllers/catalogue.hpp"
 #include "controllers/external.hpp"
-#include "controllers/switching.hpp"
 
 namespace quicgym::environment {
 

@@ -15,11 +15,33 @@ every_controller = pytest.mark.parametrize("controller", CATALOGUE, ids=NAMES)
 
 
 def test_the_names_and_their_order():
-    assert NAMES == [
+    known = [
         *("newreno", "cubic", "vegas"),
         *("bbr", "bbr-smooth", "bbr-extended", "bbr-combined", "ebcc", "ibcca"),
         *("newreno+", "cubic+", "ibcca-cubic", "switching", "external", "guided"),
     ]
+    assert NAMES[: len(known)] == known  # new ones follow
+    assert NAMES[len(known) :] == sorted(NAMES[len(known) :])
+
+
+def test_the_baselines_and_their_order():
+    known = (
+        *("newreno", "newreno+", "cubic", "cubic+", "vegas", "ibcca", "ibcca-cubic"),
+        *("bbr", "bbr-smooth", "bbr-extended", "bbr-combined", "ebcc"),
+    )
+    baselines = controllers.baselines()
+    assert baselines[: len(known)] == known
+    steered = {entry.name for entry in CATALOGUE if entry.steered}
+    assert steered >= {"external", "guided", "switching"}
+    assert sorted(NAMES) == sorted([*baselines, *steered])
+
+
+def test_presets_are_another_controller_with_other_defaults():
+    presets = {entry.name: entry.preset_of for entry in CATALOGUE if entry.preset_of}
+    assert {"bbr-smooth", "bbr-extended", "bbr-combined", "ebcc"} <= presets.keys()
+    for name, of in presets.items():
+        values = controllers.find(name).complete()
+        assert _core.make_controller(of, values).parameters == values
 
 
 @every_controller

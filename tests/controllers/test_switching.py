@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quicgym import _core, controllers
+from quicgym.envs.actions import ACTION_VERSION
 
 Mode = _core.ControllerMode
 RTT = 100 * MILLISECOND
@@ -49,9 +50,12 @@ def rounds_of(driver, count, **arguments):
         driver.ack(driver.window, after=RTT + 1, rate=RATE, round_start=True, **arguments)
 
 
-def test_the_members_are_all_controllers_that_decide_by_themselves():
-    others = [entry.name for entry in controllers.catalogue()]
-    assert [*MEMBERS, "ibcca-cubic", "switching", "external", "guided"] == others
+def test_the_members_are_the_actions_of_switch_and_change_with_the_version_alone():
+    assert ACTION_VERSION == 1
+    assert MEMBERS == (
+        *("newreno", "cubic", "vegas", "bbr", "bbr-smooth", "bbr-extended", "bbr-combined"),
+        *("ebcc", "ibcca", "newreno+", "cubic+"),
+    )
     description = controllers.find("switching").parameter("active").description
     for index, name in enumerate(MEMBERS):
         assert f"{index} {name}" in description

@@ -24,6 +24,10 @@ coordinates = st.floats(-1, 1, width=32)
 tuning_actions = arrays.arrays(np.float32, len(TUNING_COORDINATES), elements=coordinates)
 
 
+def test_the_presets_and_their_order():
+    assert PRESETS[:5] == ("bbr", "bbr-smooth", "bbr-extended", "bbr-combined", "ebcc")
+
+
 @pytest.mark.parametrize("preset", PRESETS)
 def test_a_presets_action_stands_for_exactly_its_parameters(preset):
     parameters = controllers.find(preset).complete()

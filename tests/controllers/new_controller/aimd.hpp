@@ -1,0 +1,33 @@
+// One packet more per round, half on loss: the example of docs/controllers.md.
+#pragma once
+
+#include "controllers/controller.hpp"
+#include "controllers/window_pacing.hpp"
+
+namespace quicgym {
+
+struct AimdParameters {
+    double decrease = 0.5;
+};
+
+class Aimd final : public Controller {
+public:
+    Aimd(const ParameterValues& values, std::uint64_t max_datagram_bytes);
+
+    void on_ack(const AckEvent& event) override;
+    void on_loss(const LossEvent& event) override;
+    void on_persistent_congestion(Time now) override;
+    void on_ecn(const EcnEvent& event) override;
+    void set_parameters(const ParameterValues& values) override;
+    ParameterValues parameters() const override;
+    ControllerSnapshot snapshot() const override;
+
+private:
+    void set_window(std::uint64_t window_bytes);
+
+    AimdParameters parameters_;
+    RecoveryPeriod recovery_;
+    WindowPacing pacing_;
+};
+
+}  // namespace quicgym
