@@ -1,7 +1,8 @@
 """Scenarios, simulations, their results, and the environments over them."""
 
 from quicgym.envs.actions import action_parameters, preset_action
-from quicgym.envs.registration import ENVIRONMENTS, register_environments
+from quicgym.envs.rate import RateEnv
+from quicgym.envs.registration import environment_ids, environments, find_environment
 from quicgym.envs.rewards import Reward
 from quicgym.envs.scenarios.distributions import Distribution, load_distribution
 from quicgym.envs.scenarios.fields import ScenarioError
@@ -10,7 +11,10 @@ from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.scenarios.suites import load_suite
 from quicgym.envs.simulation.result import FlowResult, Result, run
 from quicgym.envs.simulation.simulation import Ns3MissingError, Simulation
+from quicgym.envs.switch import SwitchEnv
+from quicgym.envs.tuning import TuningEnv
 from quicgym.envs.vector import make_vec
+from quicgym.envs.window import WindowEnv
 
 __all__ = [
     "ENVIRONMENTS",
@@ -18,11 +22,18 @@ __all__ = [
     "FlowResult",
     "Ns3MissingError",
     "Result",
+    "RateEnv",
     "Reward",
     "Scenario",
     "ScenarioError",
     "Simulation",
+    "SwitchEnv",
+    "TuningEnv",
+    "WindowEnv",
     "action_parameters",
+    "environment_ids",
+    "environments",
+    "find_environment",
     "load_distribution",
     "load_scenario",
     "load_suite",
@@ -32,4 +43,5 @@ __all__ = [
     "scenario_names",
 ]
 
-register_environments()
+ENVIRONMENTS = environment_ids()
+"""The ids of quicgym's own environments."""

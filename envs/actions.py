@@ -15,7 +15,7 @@ Every coordinate a is in [-1, 1]. In the space "tuning" they stand for parameter
 Gains beyond the cycle's length are not used. All presets of the BBR family are points of the space.
 
 In the space "rate" the window and the pacing rate of `external` are multiplied by 2^a. In the space
-"switching" an action is the place of a controller in `quicgym.controllers.switching_members()`, in
+"switch" an action is the place of a controller in `quicgym.controllers.switching_members()`, in
 "window" that of an exponent x in WINDOW_EXPONENTS: the window of `guided` is multiplied by 2^x.
 """
 
@@ -27,37 +27,49 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete, Space
 
 from quicgym import _core
-from quicgym.controllers import catalogue, find, switching_members
+from quicgym.controllers import catalogue, find
+from quicgym.envs.registration import environment_name, environments, unknown_environment
 
 ACTION_VERSION = 1
 """Rises when a coordinate of an action changes its meaning, scale or place."""
-TUNING_COORDINATES: tuple[str, ...] = tuple(_core.action_coordinates(_core.ActionKind.tuning))
-RATE_COORDINATES: tuple[str, ...] = tuple(_core.action_coordinates(_core.ActionKind.rate))
-COORDINATES = {
-    "tuning": TUNING_COORDINATES,
-    "rate": RATE_COORDINATES,
-    "switching": tuple(_core.action_coordinates(_core.ActionKind.switching)),
-    "window": tuple(_core.action_coordinates(_core.ActionKind.window)),
-}
-"""Names by the kind of action."""
-WINDOW_EXPONENTS: tuple[float, ...] = tuple(_core.WINDOW_EXPONENTS)
+TUNING_COORDINATES: tuple[str, ...] = tuple(_core.find_action_space("tuning").coordinates)
+WINDOW_EXPONENTS = tuple(float(choice) for choice in _core.find_action_space("window").choices)
 """The choices of the space "window"."""
 PRESETS = tuple(entry.name for entry in catalogue() if "bbr" in (entry.name, entry.preset_of))
 """The controllers that are points of the space "tuning"."""
 
 
-def choices(kind: str) -> tuple[str, ...]:
-    """Returns the names of an action's choices; none where it has coordinates."""
-    if kind == "switching":
-        return switching_members()
-    return tuple(f"{exponent:+g}" for exponent in WINDOW_EXPONENTS) if kind == "window" else ()
+def find_action_space(name: str) -> _core.ActionSpace:
+    """Returns what the C++ side knows of an action space.
+
+    Args:
+        name: Of an environment, such as "tuning"; its id; or of the space itself.
+
+    Raises:
+        ValueError: There is none of this name.
+    """
+    known = environment_name(name)
+    environment = environments().get(known)
+    if environment is None and known not in (space.name for space in _core.action_spaces()):
+        raise unknown_environment(name)
+    return _core.find_action_space(environment.action_space_name if environment else known)
 
 
-def action_space(kind: str) -> Space:
-    """Returns the space of one agent's actions."""
-    if choices(kind):
-        return Discrete(len(choices(kind)))
-    return Box(-1.0, 1.0, (len(COORDINATES[kind]),), np.float32)
+def choices(name: str) -> tuple[str, ...]:
+    """Returns the names of an action's choices; none where it has coordinates.
+
+    Args:
+        name: Of an environment, such as "tuning"; its id; or of an action space.
+    """
+    return tuple(find_action_space(name).choices)
+
+
+def action_space(name: str) -> Space:
+    """Returns the space of one agent's actions; `name` as `choices` has it."""
+    space = find_action_space(name)
+    if space.choices:
+        return Discrete(len(space.choices))
+    return Box(-1.0, 1.0, (len(space.coordinates),), np.float32)
 
 
 def action_parameters(action: np.ndarray) -> dict[str, list[float]]:

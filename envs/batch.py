@@ -12,15 +12,13 @@ from typing import Any
 import numpy as np
 
 from quicgym import _core
-from quicgym.envs.actions import action_space
+from quicgym.envs.actions import action_space, find_action_space
 from quicgym.envs.episodes import EpisodeChoice, EpisodeSource
+from quicgym.envs.info import INFO_COLUMNS as INFO_COLUMNS
 from quicgym.envs.observations import observation_space
 from quicgym.envs.rewards import Reward, RewardFunction
 from quicgym.envs.simulation.conversion import nanoseconds
 from quicgym.envs.simulation.simulation import DELIVERY_DTYPE, ns3_module
-
-INFO_COLUMNS: tuple[str, ...] = tuple(name for name, _ in _core.INFO_COLUMNS)
-"""The keys of `info`; docs/environments.md says what they mean."""
 
 
 class EpisodeBatch:
@@ -29,7 +27,7 @@ class EpisodeBatch:
     Each simulation has as many rows as an episode may have agents. Those without one are 0.
 
     Attributes:
-        kind: Of the actions.
+        choices: Of an action, by name; none where it has coordinates.
         source: Draws the episodes.
         episodes: The current one of each simulation; None before its first.
         action_space: Of one agent.
@@ -46,7 +44,7 @@ class EpisodeBatch:
 
     def __init__(
         self,
-        kind: str,
+        environment: str,
         source: EpisodeSource,
         simulations: int,
         threads: int,
@@ -62,7 +60,7 @@ class EpisodeBatch:
         """Allocates everything; no episode has begun.
 
         Args:
-            kind: Of the actions: "tuning", "rate", "switching" or "window".
+            environment: Its name, such as "tuning", or its id; or the name of an action space.
             source: Draws the episodes.
             simulations: Their number.
             threads: That run them.
@@ -82,8 +80,8 @@ class EpisodeBatch:
             _check_range("reward_interval_ms", reward_interval_ms, 1, 60_000)
         _check_range("history_length", history_length, 1, 1000)
         self._reward_function = reward if callable(reward) else None
-        settings = _core.EnvironmentSettings()
-        settings.action = getattr(_core.ActionKind, kind)
+        space = find_action_space(environment)
+        settings = _core.EnvironmentSettings(space)
         settings.history_length = history_length
         settings.decision_interval = nanoseconds(decision_interval_ms / 1e3)
         settings.decision_interval_rtts = decision_interval_rtts or 0.0
@@ -93,7 +91,8 @@ class EpisodeBatch:
         if isinstance(reward, str | Reward):
             named = reward if isinstance(reward, Reward) else Reward(reward)
             settings.reward = named.to_core()
-        self.kind = kind
+        self.kind = space.name
+        self.choices = tuple(space.choices)
         self.source = source
         self._batch = self._make_batch(settings, simulations, threads)
         self.agent_count = source.agent_count
@@ -106,8 +105,8 @@ class EpisodeBatch:
         self.selected: np.ndarray = self._batch.selected
         self.terminations: np.ndarray = self._batch.terminations
         self.truncations: np.ndarray = self._batch.truncations
-        self.action_space = action_space(kind)
-        self.observation_space = observation_space(history_length, kind)
+        self.action_space = action_space(space.name)
+        self.observation_space = observation_space(history_length, space.name)
         single: tuple[int, ...] = self.action_space.shape or ()
         self._actions_shape = single if one_row else (len(self.rewards), *single)
 

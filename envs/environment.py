@@ -1,14 +1,26 @@
-"""The single environment: one agent, one simulation. Its subclasses say what an action is."""
+"""The single environment: one agent, one simulation. Its subclasses say what an action is.
+
+A subclass with a name of its own registers itself with Gymnasium, and works as a vector
+environment, with several agents, in training and in evaluation as well; docs/environments.md has
+the recipe.
+"""
 
 from __future__ import annotations
 
+import os
+import sys
+import warnings
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import gymnasium
 import numpy as np
 
-from quicgym.envs.batch import INFO_COLUMNS, EpisodeBatch
+from quicgym.envs import registration
+from quicgym.envs.actions import find_action_space
+from quicgym.envs.arguments import suggests_arguments
+from quicgym.envs.batch import EpisodeBatch
 from quicgym.envs.episodes import EpisodeSource, ScenarioChoice
+from quicgym.envs.info import row_info
 from quicgym.envs.rewards import Reward, RewardFunction
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.simulation.conversion import ControllerChoice
@@ -17,18 +29,71 @@ if TYPE_CHECKING:
     from quicgym.envs.render import EpisodePlot
 
 
+class _FormerName:
+    """The attribute `kind` of earlier versions, of classes and of their objects."""
+
+    def __get__(self, environment: object, owner: type[CongestionControlEnv]) -> str:
+        warnings.warn(
+            "the attribute `kind` is called `environment` now; `kind` works in this version for "
+            "the last time",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return owner.environment
+
+
 class CongestionControlEnv(gymnasium.Env[np.ndarray, Any]):
     """What all environments share; a subclass is documented as a page of its own.
 
     Attributes:
-        kind: What an action is: "tuning", "rate", "switching" or "window".
+        environment: The name, such as "tuning". A subclass that sets it is registered.
+        id: For Gymnasium, such as "quicgym/Tuning-v0"; made from the name.
+        action_space_name: Of the action space, which is C++ (sim/environment). The environment's
+            name, where a class and its bases do not set another.
         controller: What the agent's flow runs.
+        presets: Controllers that a policy of this environment can be; `preset_action` has them.
+        acts_in_slow_start: Whether actions have an effect while the controller is in slow start.
     """
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array", "human"], "render_fps": 10}
-    kind: ClassVar[str]
+    environment: ClassVar[str]
+    id: ClassVar[str]
+    action_space_name: ClassVar[str]
     controller: ClassVar[str]
+    presets: ClassVar[tuple[str, ...]] = ()
+    acts_in_slow_start: ClassVar[bool] = True
+    kind = _FormerName()
 
+    def __init_subclass__(cls, **arguments: Any) -> None:
+        """Registers a subclass that has a name of its own.
+
+        Raises:
+            ValueError: The name is another environment's, or there is no such action space.
+        """
+        super().__init_subclass__(**arguments)
+        name = vars(cls).get("environment")
+        if name is None:
+            return
+        cls.id = f"quicgym/{''.join(part.capitalize() for part in name.split('_'))}-v0"
+        if not hasattr(cls, "action_space_name"):
+            cls.action_space_name = name
+        find_action_space(cls.action_space_name)
+        registration.register(cls)
+
+    @classmethod
+    def preset_action(cls, controller: str, **parameters: Any) -> np.ndarray:
+        """Returns the action that, taken from the first step on, is one of `presets`.
+
+        Args:
+            controller: One of `presets`.
+            **parameters: Others than the controller's own, where actions are parameters.
+
+        Raises:
+            ValueError: No action is this controller with these parameters.
+        """
+        raise ValueError(f"{cls.id} has no action that is a controller")
+
+    @suggests_arguments
     def __init__(
         self,
         scenario: ScenarioChoice = "ebcc-single",
@@ -46,6 +111,7 @@ class CongestionControlEnv(gymnasium.Env[np.ndarray, Any]):
         render_mode: str | None = None,
     ) -> None:
         """Checks the arguments; the first episode begins with `reset`."""
+        self.metadata = {**self.metadata, "render_modes": possible_render_modes()}
         self.render_mode = render_mode
         self._plot: EpisodePlot | None = None
         if render_mode is not None:
@@ -62,7 +128,7 @@ class CongestionControlEnv(gymnasium.Env[np.ndarray, Any]):
             record_deliveries=record_deliveries,
         )
         self._batch = EpisodeBatch(
-            self.kind,
+            self.action_space_name,
             source,
             simulations=1,
             threads=1,
@@ -169,4 +235,15 @@ class CongestionControlEnv(gymnasium.Env[np.ndarray, Any]):
             self._plot.close()
 
     def _info(self) -> dict[str, Any]:
-        return dict(zip(INFO_COLUMNS, self._batch.info[0].tolist(), strict=True))
+        return row_info(self._batch.info[0])
+
+
+def possible_render_modes() -> list[str]:
+    """Returns the render modes that work here: "human" is for where there is a display."""
+    backend = os.environ.get("MPLBACKEND", "").lower()
+    if backend:
+        has_display = backend not in ("agg", "cairo", "pdf", "pgf", "ps", "svg", "template")
+    else:
+        display = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+        has_display = sys.platform in ("darwin", "win32") or bool(display)
+    return ["rgb_array", "human"] if has_display else ["rgb_array"]

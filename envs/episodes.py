@@ -32,7 +32,7 @@ RESET_OPTIONS = ("controller", "parameters", "scenario")
 class ScenarioDistribution(Protocol):
     """Anything that draws scenarios."""
 
-    def sample(self, random: np.random.Generator) -> Scenario:
+    def sample(self, rng: np.random.Generator) -> Scenario:
         """Returns a scenario; the generator is all that it may depend on."""
 
 
@@ -73,7 +73,7 @@ class _DrawnElsewhere:
 
     most_agents: int
 
-    def sample(self, random: np.random.Generator) -> Scenario:
+    def sample(self, rng: np.random.Generator) -> Scenario:
         raise NotImplementedError
 
 
@@ -160,11 +160,11 @@ class EpisodeSource:
         names = [name for name, _ in scenario.single_flows()]
         return tuple(names[index] for index in self.agents_of(scenario))
 
-    def draw(self, random: np.random.Generator, options: Mapping[str, Any] | None) -> EpisodeChoice:
+    def draw(self, rng: np.random.Generator, options: Mapping[str, Any] | None) -> EpisodeChoice:
         """Returns the next episode: its scenario is drawn first, then its seed.
 
         Args:
-            random: The environment's generator.
+            rng: The environment's generator.
             options: "controller": any controller in place of the agents, whose actions are then
                 ignored. "parameters": of that controller, by name. "scenario": a scenario in place
                 of the environment's.
@@ -181,11 +181,11 @@ class EpisodeSource:
         chosen = options.get("scenario")
         scenario = self.scenario if chosen is None else _load(chosen)
         if not isinstance(scenario, Scenario):
-            scenario = scenario.sample(random)
+            scenario = scenario.sample(rng)
         controller, parameters = options.get("controller"), options.get("parameters") or {}
         if parameters and controller is None:
             raise ScenarioError("reset option 'parameters': name their controller as well")
-        return EpisodeChoice(scenario, int(random.integers(2**63)), controller, parameters)
+        return EpisodeChoice(scenario, int(rng.integers(2**63)), controller, parameters)
 
     def prepare(self, choice: EpisodeChoice) -> tuple[_core.Scenario, _core.EpisodePlan]:
         """Returns an episode as the engines take it."""
@@ -275,4 +275,11 @@ class EpisodeSource:
 
 
 def _load(scenario: ScenarioChoice) -> Scenario | ScenarioDistribution:
-    return load_entry(scenario) if isinstance(scenario, str | Path) else scenario
+    if isinstance(scenario, str | Path):
+        return load_entry(scenario)
+    if not isinstance(scenario, Scenario | ScenarioDistribution):
+        raise ScenarioError(
+            f"scenario = {scenario!r}: give a Scenario, a distribution, or the name or path of "
+            "one, such as 'ebcc-single' or 'training'"
+        )
+    return scenario

@@ -24,6 +24,7 @@ from typing import IO, Any, Literal
 import numpy as np
 
 from quicgym import _core
+from quicgym.envs.actions import find_action_space
 from quicgym.envs.batch import EpisodeBatch
 from quicgym.envs.episodes import EpisodeChoice, EpisodeSource
 from quicgym.envs.rewards import Reward
@@ -52,7 +53,7 @@ class Ns3WorkerBatch(EpisodeBatch):
 
     def __init__(
         self,
-        kind: str,
+        environment: str,
         source: EpisodeSource,
         simulations: int,
         *,
@@ -65,13 +66,19 @@ class Ns3WorkerBatch(EpisodeBatch):
         self._restart = on_worker_death == "restart"
         reward = settings["reward"]
         named = reward if isinstance(reward, str | Reward) else "fair-throughput"
-        self._arguments = (kind, source.for_prepared(), {**settings, "reward": named})
-        super().__init__(kind, source, simulations, threads=1, **settings)
+        # By its action space, because the workers do not import the caller's own environments.
+        self._space = find_action_space(environment)
+        self._arguments = (
+            self._space.name,
+            source.for_prepared(),
+            {**settings, "reward": named},
+        )
+        super().__init__(self._space.name, source, simulations, threads=1, **settings)
 
     def _make_batch(self, settings: Any, simulations: int, threads: int) -> Any:
         sizes = _core.native_batch(settings, 1, self.source.agent_count, 1)
         return _Workers(
-            self._arguments, settings.action, simulations, sizes, self._describe, self._restart
+            self._arguments, self._space, simulations, sizes, self._describe, self._restart
         )
 
     def _reset(self, simulations: Sequence[int], choices: Sequence[EpisodeChoice]) -> list[int]:
@@ -95,14 +102,14 @@ class _Workers:
     def __init__(
         self,
         arguments: tuple[Any, ...],
-        kind: Any,
+        space: _core.ActionSpace,
         simulations: int,
         sizes: Any,
         describe: Any,
         restart: bool,
     ) -> None:
         self._arguments = _pickled(arguments)
-        self._kind = kind
+        self._space = space
         self._describe = describe
         self._restart = restart
         self._workers: list[_Worker | None] = [None] * simulations
@@ -154,7 +161,7 @@ class _Workers:
                     f"environment {simulation} has no running episode{reason}; reset it"
                 )
             for row in range(simulation * self._agents, (simulation + 1) * self._agents):
-                _core.check_action(self._kind, row, self.actions[row].tolist())
+                self._space.check(row, self.actions[row].tolist())
         errors = self._exchange(
             {simulation: ("step", self._rows("actions", simulation)) for simulation in chosen}
         )
@@ -321,8 +328,8 @@ def serve(file_descriptor: int) -> None:
     """Runs a worker on its end of the pipe, until it is told to end or the other end is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that gives orders
     connection = Connection(file_descriptor)
-    kind, source, settings = pickle.loads(connection.recv_bytes())
-    batch = EpisodeBatch(kind, source, simulations=1, threads=1, **settings)
+    space, source, settings = pickle.loads(connection.recv_bytes())
+    batch = EpisodeBatch(space, source, simulations=1, threads=1, **settings)
     while True:
         try:
             order, argument = connection.recv()

@@ -11,7 +11,7 @@ import numpy as np
 from gymnasium.spaces import Box
 
 from quicgym import _core
-from quicgym.envs.actions import COORDINATES, choices
+from quicgym.envs.actions import find_action_space
 
 OBSERVATION_VERSION = 1
 """Rises when an element of an observation changes its meaning, scale or place."""
@@ -20,33 +20,32 @@ FRAME_FEATURES: tuple[tuple[str, float, str], ...] = tuple(_core.FRAME_FEATURES)
 STATE_FEATURES: tuple[tuple[str, float, str], ...] = tuple(_core.STATE_FEATURES)
 
 
-def observation_names(history_length: int, kind: str) -> tuple[str, ...]:
+def observation_names(history_length: int, environment: str) -> tuple[str, ...]:
     """Returns the name of every element of an observation.
 
     Frames carry their age in decision intervals, such as rtt[0] for the latest.
 
     Args:
         history_length: Frames in the observation.
-        kind: "tuning", "rate", "switching" or "window".
+        environment: Its name, such as "tuning", or its id; or the name of an action space.
     """
     frames = [
         f"{name}[{age}]" for age in reversed(range(history_length)) for name, _, _ in FRAME_FEATURES
     ]
     state = [name for name, _, _ in STATE_FEATURES]
-    return (*frames, *state, *(f"action_{name}" for name in _shown(kind)))
+    space = find_action_space(environment)
+    shown = space.choices or space.coordinates
+    return (*frames, *state, *(f"action_{name}" for name in shown))
 
 
-def _shown(kind: str) -> tuple[str, ...]:
-    return choices(kind) or COORDINATES[kind]
-
-
-def observation_space(history_length: int, kind: str) -> Box:
-    """Returns the space: float32, finite and bounded."""
-    shown = len(_shown(kind))
+def observation_space(history_length: int, environment: str) -> Box:
+    """Returns the space: float32, finite and bounded; arguments as `observation_names` has them."""
+    space = find_action_space(environment)
+    shown = len(space.choices or space.coordinates)
     frame = [maximum for _, maximum, _ in FRAME_FEATURES]
     state = [maximum for _, maximum, _ in STATE_FEATURES]
     high = np.array([*frame * history_length, *state, *[1.0] * shown], np.float32)
     low = np.zeros_like(high)
-    if not choices(kind):
+    if not space.choices:
         low[len(high) - shown :] = -1.0
     return Box(low, high, dtype=np.float32)

@@ -18,28 +18,29 @@ except ImportError as error:
         "pip install 'quicgym[multi]'"
     ) from error
 
-from quicgym.envs.actions import choices
-from quicgym.envs.batch import INFO_COLUMNS, EpisodeBatch
+from quicgym.envs.arguments import suggests_arguments
+from quicgym.envs.batch import EpisodeBatch
+from quicgym.envs.environment import CongestionControlEnv
 from quicgym.envs.episodes import RESET_OPTIONS, EpisodeSource, ScenarioChoice
-from quicgym.envs.registration import BY_KIND
+from quicgym.envs.info import INFO_COLUMNS, row_info
+from quicgym.envs.registration import find_environment
 from quicgym.envs.rewards import Reward, RewardFunction
 from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.simulation.conversion import ControllerChoice
-from quicgym.yaml_files import closest
 
 
 class ParallelCongestionControlEnv(ParallelEnv[str, np.ndarray, Any]):
     """Each flow of a scenario that names no controller is an agent, called by the flow's name.
 
-    Spaces, rewards and info are those of the single environment of this kind. All agents decide at
+    Spaces, rewards and info are those of the single environment. All agents decide at
     the same moments. An agent is in `agents` from the first decision at which its flow is running:
     flows with a later `start_s` join. It leaves by termination when its flow ends, and by
     truncation when the episode does. Until a flow that starts between two decisions gets its first
-    action, it runs the controller of its kind as it is.
+    action, it runs the environment's controller as it is.
 
     Args:
-        kind: "tuning", "rate", "switching" or "window".
+        environment: Its name, such as "tuning", its id or its class.
         scenario: A scenario, its name or its path.
         engine: "native" or "ns3".
         reward_per_flow: Each agent earns what its own flow achieves; otherwise all earn the same.
@@ -50,9 +51,10 @@ class ParallelCongestionControlEnv(ParallelEnv[str, np.ndarray, Any]):
 
     metadata = {"name": "quicgym_parallel_v0", "render_modes": []}
 
+    @suggests_arguments
     def __init__(
         self,
-        kind: str = "tuning",
+        environment: str | type[CongestionControlEnv] = "tuning",
         scenario: Scenario | str = "ebcc-flows-3",
         *,
         engine: str = "native",
@@ -65,21 +67,29 @@ class ParallelCongestionControlEnv(ParallelEnv[str, np.ndarray, Any]):
         reward_per_flow: bool = False,
         episode_s: float | None = None,
         record_deliveries: bool = False,
+        kind: str | None = None,
     ) -> None:
         """Checks the arguments; the first episode begins with `reset`."""
-        if kind not in BY_KIND:
-            raise ValueError(f"unknown kind {kind!r}; {closest(kind, BY_KIND)}")
+        if kind is not None:
+            warnings.warn(
+                "ParallelCongestionControlEnv: the argument `kind` is called `environment` now; "
+                "`kind` works in this version for the last time",
+                DeprecationWarning,
+                stacklevel=3,
+            )
+            environment = kind
+        chosen = find_environment(environment)
         source = EpisodeSource(
             scenario,
             engine,
-            BY_KIND[kind].controller,
+            chosen.controller,
             every_flow=True,
             other_controllers=other_controllers,
             episode_s=episode_s,
             record_deliveries=record_deliveries,
         )
         self._batch = EpisodeBatch(
-            kind,
+            chosen.action_space_name,
             source,
             simulations=1,
             threads=1,
@@ -90,7 +100,6 @@ class ParallelCongestionControlEnv(ParallelEnv[str, np.ndarray, Any]):
             reward=reward,
             reward_per_flow=reward_per_flow,
         )
-        self._kind = kind
         self.render_mode = None
         self.possible_agents = list(source.agent_names())
         self.agents: list[str] = []
@@ -187,6 +196,16 @@ class ParallelCongestionControlEnv(ParallelEnv[str, np.ndarray, Any]):
         observations, rewards, terminations, truncations, infos = result
         return observations, rewards, terminations, truncations, infos
 
+    @property
+    def episode_seed(self) -> int | None:
+        """The seed of this episode's simulation."""
+        episode = self._batch.episodes[0]
+        return None if episode is None else episode.seed
+
+    def statistics(self, flow: int = 0) -> dict[str, Any]:
+        """Returns a flow's totals, as SimulatedFlow.statistics has them."""
+        return self._batch.statistics(0, flow)
+
     def deliveries(self) -> np.ndarray:
         """Returns every delivery of this episode; empty without `record_deliveries`."""
         return self._batch.deliveries(0)
@@ -207,9 +226,10 @@ class ParallelCongestionControlEnv(ParallelEnv[str, np.ndarray, Any]):
     def _in_force(self) -> np.ndarray:
         """The action that leaves each flow as it is; one that has not started begins so."""
         actions = self._batch.actions
-        if not choices(self._kind):
+        choices = len(self._batch.choices)
+        if not choices:
             return self._batch.observations[:, -actions.shape[1] :].copy()
-        shown = self._batch.observations[:, -len(choices(self._kind)) :]
+        shown = self._batch.observations[:, -choices:]
         return shown.argmax(axis=1, keepdims=True).astype(actions.dtype)
 
     def _result(self, agents: set[str]) -> list[dict[str, Any]]:
@@ -252,8 +272,5 @@ class ParallelCongestionControlEnv(ParallelEnv[str, np.ndarray, Any]):
         return {agent: rows[self.possible_agents.index(agent)].copy() for agent in agents}
 
     def _infos(self, agents: list[str]) -> dict[str, dict[str, Any]]:
-        rows = self._batch.info.tolist()
-        return {
-            agent: dict(zip(INFO_COLUMNS, rows[self.possible_agents.index(agent)], strict=True))
-            for agent in agents
-        }
+        rows = self._batch.info
+        return {agent: row_info(rows[self.possible_agents.index(agent)]) for agent in agents}

@@ -72,5 +72,5 @@ class RateEnv(CongestionControlEnv):
     * v0: Initial version.
     """
 
-    kind = "rate"
+    environment = "rate"
     controller = "external"

@@ -1,32 +1,122 @@
-"""The environments by name, for gymnasium.make and for whoever looks one up."""
+"""The environments by name. Each registers itself; everything else looks them up here."""
 
 from __future__ import annotations
 
+import sys
+import warnings
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any
+
 import gymnasium
+from pydantic import AfterValidator
 
-from quicgym.envs.environment import CongestionControlEnv
-from quicgym.envs.rate import RateEnv
-from quicgym.envs.switch import SwitchEnv
-from quicgym.envs.tuning import TuningEnv
-from quicgym.envs.window import WindowEnv
+from quicgym.yaml_files import closest
 
-CLASSES: dict[str, type[CongestionControlEnv]] = {
-    "quicgym/Tuning-v0": TuningEnv,
-    "quicgym/Rate-v0": RateEnv,
-    "quicgym/Switch-v0": SwitchEnv,
-    "quicgym/Window-v0": WindowEnv,
-}
-ENVIRONMENTS = tuple(CLASSES)
-BY_KIND = {environment.kind: environment for environment in CLASSES.values()}
-"""The classes by the kind of their actions."""
+if TYPE_CHECKING:
+    from quicgym.envs.environment import CongestionControlEnv
+
+_RENAMED = {"switching": "switch"}
+"""Names of earlier versions, which work for this one."""
+_registered: dict[str, type[CongestionControlEnv]] = {}
 
 
-def register_environments() -> None:
-    """Tells Gymnasium of the environments; importing quicgym does so."""
-    for name, environment in CLASSES.items():
-        short = environment.__module__.rpartition(".")[2]
-        gymnasium.register(
-            id=name,
-            entry_point=f"{environment.__module__}:{environment.__name__}",
-            vector_entry_point=f"quicgym.envs.vector:{short}_vector_env",
+def environments() -> Mapping[str, type[CongestionControlEnv]]:
+    """Returns the environments by name, in the order in which they were registered."""
+    return MappingProxyType(_registered)
+
+
+def environment_ids() -> tuple[str, ...]:
+    """Returns Gymnasium's ids of the environments, such as "quicgym/Tuning-v0"."""
+    return tuple(environment.id for environment in _registered.values())
+
+
+def environment_name(name_or_id: str) -> str:
+    """Returns the name for a name or an id; what is neither comes back as it is."""
+    for name, environment in _registered.items():
+        if name_or_id == environment.id:
+            return name
+    if name_or_id in _RENAMED and name_or_id not in _registered:
+        now = _RENAMED[name_or_id]
+        warnings.warn(
+            f"the environment {name_or_id!r} is called {now!r} now; "
+            f"{name_or_id!r} works in this version for the last time",
+            DeprecationWarning,
+            stacklevel=_outside(),
         )
+        return now
+    return name_or_id
+
+
+def find_environment(
+    name_or_id: str | type[CongestionControlEnv],
+) -> type[CongestionControlEnv]:
+    """Returns the class of an environment.
+
+    Args:
+        name_or_id: Such as "tuning" or "quicgym/Tuning-v0"; or the class itself.
+
+    Raises:
+        ValueError: There is none of this name.
+    """
+    if isinstance(name_or_id, type):
+        return name_or_id
+    try:
+        return _registered[environment_name(name_or_id)]
+    except KeyError:
+        raise unknown_environment(name_or_id) from None
+
+
+EnvironmentId = Annotated[str, AfterValidator(lambda name: find_environment(name).id)]
+"""The type of a field in a file: a name or an id, which becomes the id."""
+
+
+def unknown_environment(name_or_id: str) -> ValueError:
+    """Returns the error for a name or an id that there is not."""
+    known = environment_ids() if "/" in name_or_id else tuple(_registered)
+    return ValueError(f"unknown environment {name_or_id!r}; {closest(name_or_id, known)}")
+
+
+def register(environment: type[CongestionControlEnv]) -> None:
+    """Tells Gymnasium of an environment, and everything that looks one up.
+
+    Raises:
+        ValueError: Its name is another environment's, or cannot be one.
+    """
+    name = environment.environment
+    if not name.isidentifier() or name != name.lower():
+        raise ValueError(
+            f"{environment.__qualname__}.environment = {name!r}: give a lower-case name such as "
+            "'tuning'"
+        )
+    known = _registered.get(name)
+    place = (environment.__module__, environment.__qualname__)
+    if known is not None and (known.__module__, known.__qualname__) != place:
+        raise ValueError(
+            f"{environment.__qualname__}.environment = {name!r}: is the name of "
+            f"{known.__module__}.{known.__qualname__}; give another"
+        )
+    _registered[name] = environment
+    gymnasium.register(
+        id=environment.id,
+        entry_point=f"{environment.__module__}:{environment.__name__}",
+        vector_entry_point=f"quicgym.envs.vector:{name}_vector_env",
+    )
+
+
+def _outside() -> int:
+    """Which caller of warnings.warn is the first outside quicgym, for its `stacklevel`."""
+    level = 1
+    while sys._getframe(level).f_globals.get("__name__", "").startswith("quicgym."):
+        level += 1
+    return level
+
+
+def __getattr__(name: str) -> Any:
+    if name == "ENVIRONMENTS":
+        return environment_ids()
+    if name == "CLASSES":
+        return {environment.id: environment for environment in _registered.values()}
+    if name == "BY_KIND":
+        return {**_registered, "switching": _registered["switch"]}
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -25,6 +25,9 @@ class EpisodePlot:
     Args:
         render_mode: "rgb_array" or "human", which shows a window.
 
+    Attributes:
+        figure: Matplotlib's.
+
     Raises:
         ValueError: Another mode.
         RuntimeError: "human" without a display.
@@ -45,11 +48,11 @@ class EpisodePlot:
                     "render_mode = 'human': matplotlib finds no display (backend agg); "
                     "use render_mode='rgb_array', or set MPLBACKEND where there is a display"
                 )
-            self._figure = plt.figure(figsize=(6.4, 7.2))
+            self.figure = plt.figure(figsize=(6.4, 7.2))
         else:
-            self._figure = Figure(figsize=(6.4, 7.2), dpi=80)
-            FigureCanvasAgg(self._figure)
-        self._axes = list(self._figure.subplots(len(_PANELS), sharex=True))
+            self.figure = Figure(figsize=(6.4, 7.2), dpi=80)
+            FigureCanvasAgg(self.figure)
+        self._axes = list(self.figure.subplots(len(_PANELS), sharex=True))
         self._lines = []
         for axes, (unit, curves) in zip(self._axes, _PANELS, strict=True):
             axes.set_ylabel(unit)
@@ -58,7 +61,7 @@ class EpisodePlot:
                 self._lines.append((axes.plot([], [], label=label, linewidth=1)[0], key, scale))
             axes.legend(loc="lower right", fontsize="small")
         self._axes[-1].set_xlabel("time, s")
-        self._figure.tight_layout()
+        self.figure.tight_layout()
         self._rows: list[dict[str, Any]] = []
 
     def begin(self, info: dict[str, Any]) -> None:
@@ -82,7 +85,7 @@ class EpisodePlot:
 
             plt.pause(0.001)
             return None
-        canvas = self._figure.canvas
+        canvas = self.figure.canvas
         assert isinstance(canvas, FigureCanvasAgg)
         canvas.draw()
         return np.asarray(canvas.buffer_rgba())[..., :3].copy()
@@ -92,4 +95,4 @@ class EpisodePlot:
         if self._window:
             import matplotlib.pyplot as plt
 
-            plt.close(self._figure)
+            plt.close(self.figure)

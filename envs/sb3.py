@@ -16,7 +16,8 @@ except ImportError as error:
 
 from gymnasium.spaces import Box, Space
 
-from quicgym.envs.batch import INFO_COLUMNS
+from quicgym.envs.arguments import check_arguments, keywords
+from quicgym.envs.info import INFO_COLUMNS
 from quicgym.envs.vector import CongestionControlVectorEnv, make_vec
 
 PRIVILEGED = (
@@ -197,12 +198,14 @@ def make_sb3(
     """Makes the environments of `make_vec` for Stable-Baselines3.
 
     Args:
-        id: Such as "quicgym/Tuning-v0".
+        id: Such as "tuning" or "quicgym/Tuning-v0".
         num_envs: The number of simulations.
         infos: Of Sb3VecEnv.
         privileged: Of Sb3VecEnv.
         **arguments: Of CongestionControlVectorEnv, but for autoreset_mode.
     """
+    own = ("infos", "privileged")
+    check_arguments(arguments, (*own, *keywords(CongestionControlVectorEnv.__init__)))
     environments = make_vec(id, num_envs, autoreset_mode="SameStep", **arguments)
     assert isinstance(environments, CongestionControlVectorEnv)
     return Sb3VecEnv(environments, infos, privileged=privileged)

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
+from quicgym.controllers import switching_members
 from quicgym.envs.environment import CongestionControlEnv
+from quicgym.yaml_files import closest
 
 
 class SwitchEnv(CongestionControlEnv):
@@ -73,5 +79,15 @@ class SwitchEnv(CongestionControlEnv):
     * v0: Initial version.
     """
 
-    kind = "switching"
+    environment = "switch"
     controller = "switching"
+    presets = switching_members()
+
+    @classmethod
+    def preset_action(cls, controller: str, **parameters: Any) -> np.ndarray:
+        """Returns the place of a controller."""
+        if controller not in cls.presets:
+            raise ValueError(f"no choice {controller!r}; {closest(controller, cls.presets)}")
+        if parameters:
+            raise ValueError(f"{cls.id} has its controllers with their own parameters only")
+        return np.array(cls.presets.index(controller))

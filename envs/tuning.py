@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
+from quicgym.envs.actions import PRESETS, preset_action
 from quicgym.envs.environment import CongestionControlEnv
 
 
@@ -129,5 +134,11 @@ class TuningEnv(CongestionControlEnv):
     * v0: Initial version.
     """  # noqa: E501
 
-    kind = "tuning"
+    environment = "tuning"
     controller = "bbr"
+    presets = PRESETS
+
+    @classmethod
+    def preset_action(cls, controller: str, **parameters: Any) -> np.ndarray:
+        """Returns `quicgym.preset_action`."""
+        return preset_action(controller, **parameters)

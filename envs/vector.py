@@ -19,6 +19,7 @@ what the last one ended with. Options of `reset` hold for the episodes that foll
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -29,16 +30,15 @@ from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
+from quicgym.envs.arguments import suggests_arguments
 from quicgym.envs.batch import EpisodeBatch
 from quicgym.envs.environment import CongestionControlEnv
 from quicgym.envs.episodes import EpisodeSource, ScenarioChoice
 from quicgym.envs.ns3_workers import Ns3WorkerBatch, WorkerDeath
-from quicgym.envs.rate import RateEnv
+from quicgym.envs.registration import environments, find_environment
 from quicgym.envs.rewards import Reward, RewardFunction
 from quicgym.envs.simulation.conversion import ControllerChoice
-from quicgym.envs.switch import SwitchEnv
-from quicgym.envs.tuning import TuningEnv
-from quicgym.envs.window import WindowEnv
+from quicgym.yaml_files import closest
 
 
 def row_seed(seed: int, row: int) -> int:
@@ -50,10 +50,11 @@ class CongestionControlVectorEnv(VectorEnv[np.ndarray, Any, np.ndarray]):
     """Many environments of one kind.
 
     Args:
-        environment: The single environment that a row equals; its page describes the spaces.
+        environment: The single environment that a row equals, by its name, id or class; its page
+            describes the spaces.
         num_envs: The number of simulations.
         num_threads: None: as many as this process may use, at most one per simulation.
-        autoreset_mode: "NextStep" or "SameStep", or Gymnasium's enum.
+        autoreset_mode: "next_step" or "same_step", or Gymnasium's enum.
         engine: "native", or "ns3": a worker process for each simulation.
         on_worker_death: Of engine ns3. "raise" a WorkerDiedError, or "restart": the row is
             truncated and goes on in a new process; see quicgym.envs.ns3_workers.
@@ -64,13 +65,15 @@ class CongestionControlVectorEnv(VectorEnv[np.ndarray, Any, np.ndarray]):
     The other arguments are those of the single environment.
 
     Attributes:
+        environment: The class of the single environment.
         num_envs: The number of rows.
         simulations: The number of simulations.
     """
 
+    @suggests_arguments
     def __init__(
         self,
-        environment: type[CongestionControlEnv],
+        environment: str | type[CongestionControlEnv],
         num_envs: int = 1,
         *,
         num_threads: int | None = None,
@@ -91,7 +94,8 @@ class CongestionControlVectorEnv(VectorEnv[np.ndarray, Any, np.ndarray]):
         record_deliveries: bool = False,
     ) -> None:
         """Allocates the arrays and starts the threads; episodes begin with `reset`."""
-        self.autoreset_mode = AutoresetMode(autoreset_mode)
+        self.environment = find_environment(environment)
+        self.autoreset_mode = _autoreset_mode(autoreset_mode)
         if self.autoreset_mode is AutoresetMode.DISABLED:
             raise ValueError(
                 f"autoreset_mode = {autoreset_mode}: give NEXT_STEP or SAME_STEP; "
@@ -108,7 +112,7 @@ class CongestionControlVectorEnv(VectorEnv[np.ndarray, Any, np.ndarray]):
         source = EpisodeSource(
             scenario,
             engine,
-            environment.controller,
+            self.environment.controller,
             flow=flow,
             every_flow=per_flow,
             other_controllers=other_controllers,
@@ -124,6 +128,7 @@ class CongestionControlVectorEnv(VectorEnv[np.ndarray, Any, np.ndarray]):
             "reward_per_flow": reward_per_flow,
         }
         self._batch: EpisodeBatch
+        space = self.environment.action_space_name
         if source.engine == "ns3":
             if num_threads is not None:
                 raise ValueError(
@@ -131,14 +136,18 @@ class CongestionControlVectorEnv(VectorEnv[np.ndarray, Any, np.ndarray]):
                     "leave it out"
                 )
             self._batch = Ns3WorkerBatch(
-                environment.kind, source, num_envs, on_worker_death=on_worker_death, **settings
+                space,
+                source,
+                num_envs,
+                on_worker_death=on_worker_death,
+                **settings,
             )
         else:
             threads = min(num_threads or len(os.sched_getaffinity(0)), num_envs)
-            self._batch = EpisodeBatch(environment.kind, source, num_envs, threads, **settings)
+            self._batch = EpisodeBatch(space, source, num_envs, threads, **settings)
         self.simulations = num_envs
         self.num_envs = num_envs * self._batch.agent_count
-        self.metadata = {**environment.metadata, "autoreset_mode": self.autoreset_mode}
+        self.metadata = {**self.environment.metadata, "autoreset_mode": self.autoreset_mode}
         self.render_mode = None
         self.single_action_space = self._batch.action_space
         self.single_observation_space = self._batch.observation_space
@@ -291,34 +300,36 @@ class CongestionControlVectorEnv(VectorEnv[np.ndarray, Any, np.ndarray]):
         }
 
 
-def tuning_vector_env(num_envs: int = 1, **arguments: Any) -> VectorEnv:
-    """Makes the vector environment of quicgym/Tuning-v0."""
-    return CongestionControlVectorEnv(TuningEnv, num_envs, **arguments)
+def __getattr__(name: str) -> Any:
+    """Returns the vector environment of a registered one, such as `tuning_vector_env`.
+
+    By this name Gymnasium finds it.
+    """
+    environment = environments().get(name.removesuffix("_vector_env"))
+    if environment is None or not name.endswith("_vector_env"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return functools.partial(CongestionControlVectorEnv, environment)
 
 
-def rate_vector_env(num_envs: int = 1, **arguments: Any) -> VectorEnv:
-    """Makes the vector environment of quicgym/Rate-v0."""
-    return CongestionControlVectorEnv(RateEnv, num_envs, **arguments)
-
-
-def switch_vector_env(num_envs: int = 1, **arguments: Any) -> VectorEnv:
-    """Makes the vector environment of quicgym/Switch-v0."""
-    return CongestionControlVectorEnv(SwitchEnv, num_envs, **arguments)
-
-
-def window_vector_env(num_envs: int = 1, **arguments: Any) -> VectorEnv:
-    """Makes the vector environment of quicgym/Window-v0."""
-    return CongestionControlVectorEnv(WindowEnv, num_envs, **arguments)
+def _autoreset_mode(chosen: str | AutoresetMode) -> AutoresetMode:
+    """Returns the mode for its name or its value, in any spelling of the two."""
+    for mode in AutoresetMode:
+        if chosen is mode or str(chosen).replace("_", "").lower() == mode.value.lower():
+            return mode
+    known = [mode.name.lower() for mode in AutoresetMode if mode is not AutoresetMode.DISABLED]
+    raise ValueError(f"unknown autoreset_mode {chosen!r}; {closest(str(chosen), known)}")
 
 
 def make_vec(id: str, num_envs: int = 1, **arguments: Any) -> VectorEnv:
     """Makes a vector environment of quicgym, as gymnasium.make_vec does.
 
     Args:
-        id: Such as "quicgym/Tuning-v0".
+        id: Such as "tuning" or "quicgym/Tuning-v0".
         num_envs: The number of simulations.
         **arguments: Of CongestionControlVectorEnv.
     """
+    if "/" not in id:  # else it may be one that only Gymnasium knows
+        id = find_environment(id).id
     return gymnasium.make_vec(
         id, num_envs=num_envs, vectorization_mode="vector_entry_point", **arguments
     )

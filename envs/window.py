@@ -78,5 +78,6 @@ class WindowEnv(CongestionControlEnv):
     * v0: Initial version.
     """
 
-    kind = "window"
+    environment = "window"
     controller = "guided"
+    acts_in_slow_start = False

@@ -13,6 +13,7 @@
 
 #include "sim/bindings/modules.hpp"
 #include "sim/bindings/simulation.hpp"
+#include "sim/environment/tuning_action.hpp"
 
 namespace quicgym::bindings {
 
@@ -56,29 +57,11 @@ void bind_tables(nb::module_& module) {
         rewards[nb::cast(reward.name)] = nb::cast(reward.kind);
     }
     module.attr("REWARDS") = rewards;
-    nb::list exponents;
-    for (const double exponent : kWindowExponents) exponents.append(exponent);
-    module.attr("WINDOW_EXPONENTS") = exponents;
-    module.def(
-        "action_coordinates",
-        [](ActionKind kind) {
-            nb::list result;
-            for (const std::string_view name : coordinate_names(kind)) result.append(name);
-            return result;
-        },
-        nb::arg("kind"), "The names of an action's coordinates.");
-    module.def(
-        "check_action",
-        [](ActionKind kind, std::size_t row, const std::vector<float>& coordinates) {
-            check_action(kind, row, coordinates);
-        },
-        nb::arg("kind"), nb::arg("row"), nb::arg("coordinates"),
-        "Raises ValueError, naming the row, unless the action is one of the space.");
     module.def(
         "decode_tuning",
         [](const std::vector<float>& coordinates) {
-            if (coordinates.size() != kTuningCoordinates.size()) {
-                throw std::invalid_argument("an action has " + std::to_string(kTuningCoordinates.size()) +
+            if (coordinates.size() != kTuningSize) {
+                throw std::invalid_argument("an action has " + std::to_string(kTuningSize) +
                                             " coordinates, not " + std::to_string(coordinates.size()));
             }
             ParameterValues values;
@@ -90,12 +73,25 @@ void bind_tables(nb::module_& module) {
                "The action for these parameters of BBR; None where the space does not have them.");
 }
 
+void bind_action_spaces(nb::module_& module) {
+    nb::class_<ActionSpace>(module, "ActionSpace")
+        .def_ro("name", &ActionSpace::name)
+        .def_ro("coordinates", &ActionSpace::coordinates)
+        .def_ro("choices", &ActionSpace::choices)
+        .def_ro("is_relative", &ActionSpace::is_relative)
+        .def(
+            "check",
+            [](const ActionSpace& space, std::size_t row, const std::vector<float>& action) {
+                space.check(row, action);
+            },
+            nb::arg("row"), nb::arg("action"),
+            "Raises ValueError, naming the row, unless the action is one of the space.");
+    module.def("action_spaces", &action_spaces, nb::rv_policy::reference, "Every action space.");
+    module.def("find_action_space", &find_action_space, nb::arg("name"), nb::rv_policy::reference,
+               "The action space of that name; ValueError lists those that there are.");
+}
+
 void bind_settings(nb::module_& module) {
-    nb::enum_<ActionKind>(module, "ActionKind")
-        .value("tuning", ActionKind::tuning)
-        .value("rate", ActionKind::rate)
-        .value("switching", ActionKind::switching)
-        .value("window", ActionKind::window);
     nb::enum_<RewardKind>(module, "RewardKind")
         .value("fair_throughput", RewardKind::fair_throughput)
         .value("delay", RewardKind::delay)
@@ -109,8 +105,12 @@ void bind_settings(nb::module_& module) {
         .def_rw("fairness_weight", &RewardSettings::fairness_weight)
         .def_rw("delay_weight", &RewardSettings::delay_weight);
     nb::class_<Settings>(module, "EnvironmentSettings")
-        .def(nb::init<>())
-        .def_rw("action", &Settings::action)
+        .def(
+            "__init__",
+            [](Settings* settings, const ActionSpace& space) {
+                new (settings) Settings{.action_space = &space};
+            },
+            nb::arg("action_space"))
         .def_rw("history_length", &Settings::history_length)
         .def_rw("decision_interval", &Settings::decision_interval)
         .def_rw("decision_interval_rtts", &Settings::decision_interval_rtts)
@@ -129,6 +129,7 @@ void bind_settings(nb::module_& module) {
 }  // namespace
 
 void bind_environment(nb::module_& module) {
+    bind_action_spaces(module);
     bind_settings(module);
     bind_tables(module);
     const auto simulation = [](const Batch& batch, std::size_t index) -> const Simulation& {

@@ -100,7 +100,7 @@ void Batch::check_actions() const {
     }
     for (std::size_t row = 0; row < episodes_.size() * agents_per_simulation_; ++row) {
         if (buffers_.selected[row / agents_per_simulation_] == 0) continue;
-        check_action(settings_.action, row, {buffers_.actions.data() + row * action_size(), action_size()});
+        settings_.action_space->check(row, {buffers_.actions.data() + row * action_size(), action_size()});
     }
 }
 

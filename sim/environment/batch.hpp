@@ -60,7 +60,7 @@ public:
     // As Simulation::one_thread.
     OneThread& one_thread() const { return one_thread_; }
 
-    std::size_t action_size() const { return environment::action_size(settings_.action); }
+    std::size_t action_size() const { return settings_.action_space->size(); }
     std::size_t observation_size() const { return Episode::observation_size(settings_); }
 
 private:

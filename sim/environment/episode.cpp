@@ -42,7 +42,7 @@ Episode::Episode(std::unique_ptr<Simulation> simulation, const Scenario& scenari
     Time start = kNever;
     for (const std::size_t flow : plan.agents) {
         start = std::min(start, simulation_->state(flow).start);
-        agents_.push_back({flow, Actuator(settings.action, flow),
+        agents_.push_back({flow, settings.action_space->make_actuator(*settings.action_space, flow),
                            Observer(settings.history_length, scenario.flows.at(flow).max_datagram_bytes)});
     }
     end_ = plan.length < plan.end - start ? start + plan.length : plan.end;
@@ -52,13 +52,13 @@ Episode::Episode(std::unique_ptr<Simulation> simulation, const Scenario& scenari
         flows_.back().was_active = active(flows_.back());
     }
     for (Agent& agent : agents_) {
-        agent.actuator.start(*simulation_);
+        agent.actuator->start(*simulation_);
         agent.observer.start(flows_[agent.flow].state);
     }
 }
 
 std::size_t Episode::observation_size(const Settings& settings) {
-    return environment::observation_size(settings.history_length) + shown_size(settings.action);
+    return environment::observation_size(settings.history_length) + settings.action_space->shown_size();
 }
 
 bool Episode::active(const Follower& flow) const {
@@ -87,20 +87,20 @@ Time Episode::next_decision() const {
 Status Episode::step(const float* actions) {
     if (!ignores_actions_) {
         // A setting is what a flow begins with; a window is multiplied once it is in use.
-        const bool is_setting = !is_relative(settings_.action);
+        const bool is_setting = !settings_.action_space->is_relative;
         for (Agent& agent : agents_) {
             const Follower& flow = flows_[agent.flow];
             if (active(flow) || (is_setting && simulation_->now() < flow.state.start)) {
-                agent.actuator.apply(*simulation_, actions);
+                agent.actuator->apply(*simulation_, actions);
             }
-            actions += action_size(settings_.action);
+            actions += settings_.action_space->size();
         }
     }
     run_and_measure(next_decision());
     Status status{.terminated = true, .truncated = simulation_->now() >= end_};
     for (Agent& agent : agents_) {
         const Follower& flow = flows_[agent.flow];
-        agent.observer.update(flow.state, agent.actuator.gamma());
+        agent.observer.update(flow.state, agent.actuator->gamma());
         status.terminated =
             status.terminated && simulation_->now() >= std::min(flow.stop, flow.state.completion);
     }
@@ -199,7 +199,7 @@ void Episode::write_observations(float* out) const {
     for (const Agent& agent : agents_) {
         agent.observer.write(out);
         out += environment::observation_size(settings_.history_length);
-        const std::vector<float>& shown = agent.actuator.shown();
+        const std::vector<float>& shown = agent.actuator->shown();
         out = std::copy(shown.begin(), shown.end(), out);
     }
 }
@@ -224,7 +224,7 @@ void Episode::write_info(double* out) const {
             total.throughput_share,
             total.loss_rate,
             total.jain,
-            total.rtt_seconds * 1e3,
+            mean_.rtt_seconds() * 1e3,
             total.rtt_ratio,
             static_cast<double>(queue.packets),
             static_cast<double>(queue.bytes),
@@ -232,7 +232,7 @@ void Episode::write_info(double* out) const {
             active(flow) ? 1.0 : 0.0,
             to_mbps(own.throughput),
             own.loss_rate,
-            own.rtt_seconds * 1e3,
+            flow.mean.rtt_seconds() * 1e3,
             static_cast<double>(flow.state.sample.window_bytes),
             to_mbps(flow.state.sample.pacing_rate),
             static_cast<double>(flow.state.sample.in_flight_bytes),

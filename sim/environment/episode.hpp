@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/environment/action.hpp"
+#include "sim/environment/action_space.hpp"
 #include "sim/environment/capacity.hpp"
 #include "sim/environment/observation.hpp"
 #include "sim/environment/reward.hpp"
@@ -17,7 +17,7 @@ namespace quicgym::environment {
 
 // What all episodes of a batch have in common.
 struct Settings {
-    ActionKind action = ActionKind::tuning;
+    const ActionSpace* action_space;
     std::size_t history_length = 4;
     Time decision_interval = 100 * kMillisecond;
     double decision_interval_rtts = 0.0;  // above 0: in place of decision_interval
@@ -48,7 +48,7 @@ inline constexpr std::array<InfoColumn, 18> kInfoColumns{{
     {"throughput_share", "throughput / capacity"},
     {"loss_rate", "drops / (drops + received) in the network, all flows"},
     {"jain", "Jain's index over the active flows' throughputs"},
-    {"rtt_ms", "mean over the RTT samples of all flows"},
+    {"rtt_ms", "mean over the RTT samples of all flows; NaN before the first"},
     {"rtt_ratio", "mean of RTT sample / that flow's minimum"},
     {"queue_packets", "waiting before the bottleneck now"},
     {"queue_bytes", "waiting before the bottleneck now"},
@@ -56,7 +56,7 @@ inline constexpr std::array<InfoColumn, 18> kInfoColumns{{
     {"active", "1 while the agent's flow is running, else 0"},
     {"flow_throughput_mbps", "of the agent's flow"},
     {"flow_loss_rate", "of the agent's flow"},
-    {"flow_rtt_ms", "of the agent's flow"},
+    {"flow_rtt_ms", "of the agent's flow; NaN before its first sample"},
     {"flow_window_bytes", "of the agent's flow now"},
     {"flow_pacing_rate_mbps", "of the agent's flow now"},
     {"flow_in_flight_bytes", "of the agent's flow now"},
@@ -73,8 +73,8 @@ public:
     Episode(std::unique_ptr<Simulation> simulation, const Scenario& scenario, const Settings& settings,
             const Plan& plan);
 
-    // One valid action per agent, action_size() numbers each. A flow that has not started begins with its
-    // latest, unless actions are factors; those are ignored until it has, and all are once it has ended.
+    // One valid action per agent, action_space->size() numbers each. A flow that has not started begins with
+    // its latest, unless actions are factors; those are ignored until it has, and all are once it has ended.
     // Must not be called once the episode is over.
     Status step(const float* actions);
 
@@ -90,7 +90,7 @@ public:
 private:
     struct Agent {
         std::size_t flow;
-        Actuator actuator;
+        std::unique_ptr<Actuator> actuator;
         Observer observer;
     };
 

@@ -1,5 +1,7 @@
 #include "sim/environment/reward.hpp"
 
+#include <limits>
+
 namespace quicgym::environment {
 
 namespace {
@@ -53,6 +55,7 @@ void MeanOutcome::add(const Outcome& outcome, double seconds) {
     sum_.rtt_seconds += seconds * outcome.rtt_seconds;
     sum_.rtt_ratio += seconds * outcome.rtt_ratio;
     seconds_ += seconds;
+    if (outcome.rtt_seconds > 0.0) seconds_with_rtt_ += seconds;
     last_ = outcome;
     ++count_;
 }
@@ -68,6 +71,11 @@ Outcome MeanOutcome::value() const {
             .rtt_seconds = sum_.rtt_seconds / seconds_,
             .rtt_ratio = sum_.rtt_ratio / seconds_,
             .max_packets_per_second = last_.max_packets_per_second};
+}
+
+double MeanOutcome::rtt_seconds() const {
+    if (seconds_with_rtt_ <= 0.0) return std::numeric_limits<double>::quiet_NaN();
+    return count_ == 1 ? last_.rtt_seconds : sum_.rtt_seconds / seconds_with_rtt_;
 }
 
 }  // namespace quicgym::environment

@@ -9,13 +9,14 @@ namespace quicgym::environment {
 
 // The terms. Rates count bytes on the wire, headers included, so that a busy link has a share of 1.
 struct Outcome {
-    double throughput = 0.0;              // bytes per second that reached the receivers
-    double packets_per_second = 0.0;      // the same in packets
-    double drops_per_second = 0.0;        // packets that the network lost
-    double throughput_share = 0.0;        // of the bottleneck's capacity
-    double loss_rate = 0.0;               // drops / (drops + received), 0 without any
-    double jain = 1.0;                    // over the flows' throughputs; 1 while all of them are 0
-    double rtt_seconds = 0.0;             // mean of the senders' samples; without new ones the last mean
+    double throughput = 0.0;          // bytes per second that reached the receivers
+    double packets_per_second = 0.0;  // the same in packets
+    double drops_per_second = 0.0;    // packets that the network lost
+    double throughput_share = 0.0;    // of the bottleneck's capacity
+    double loss_rate = 0.0;           // drops / (drops + received), 0 without any
+    double jain = 1.0;                // over the flows' throughputs; 1 while all of them are 0
+    double rtt_seconds =
+        0.0;  // mean of the senders' samples; without new ones the last mean, 0 before the first
     double rtt_ratio = 1.0;               // mean of sample / that flow's minimum
     double max_packets_per_second = 0.0;  // highest so far
 };
@@ -50,11 +51,14 @@ public:
     void add(const Outcome& outcome, double seconds);
     // One outcome is its own mean to the last bit. The highest rate so far is that of the last.
     Outcome value() const;
+    // Over the outcomes after the first RTT sample; NaN without one.
+    double rtt_seconds() const;
 
 private:
     Outcome last_;
     Outcome sum_{.jain = 0.0, .rtt_ratio = 0.0};
     double seconds_ = 0.0;
+    double seconds_with_rtt_ = 0.0;
     std::uint64_t count_ = 0;
 };
 

@@ -14,6 +14,7 @@ from helpers import environments as helper
 from quicgym import Simulation, preset_action
 from quicgym.envs import ENVIRONMENTS, ScenarioError
 from quicgym.envs.observations import observation_names
+from quicgym.envs.render import EpisodePlot
 from quicgym.envs.scenarios.applications import Transfer
 from quicgym.envs.scenarios.flows import Flow
 
@@ -41,7 +42,36 @@ def make():
 @pytest.mark.filterwarnings("error")
 def test_gymnasiums_checker_finds_nothing(name, engine, make):
     environment = make(name, scenario=helper.scenario(), engine=engine)
-    check_env(environment.unwrapped, skip_render_check=True)
+    # The check of the pictures makes a second environment, and ns-3 allows one at a time.
+    check_env(environment.unwrapped, skip_render_check=engine == "ns3")
+
+
+@every_environment
+@pytest.mark.filterwarnings("error")
+def test_gymnasiums_checker_finds_nothing_where_there_is_no_display(name, make, monkeypatch):
+    for variable in ("DISPLAY", "WAYLAND_DISPLAY", "MPLBACKEND"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setattr("sys.platform", "linux")
+    check_env(make(name).unwrapped)
+
+
+@pytest.mark.parametrize(
+    "display, modes",
+    [
+        ({"DISPLAY": ":0"}, ["rgb_array", "human"]),
+        ({"WAYLAND_DISPLAY": "wayland-0"}, ["rgb_array", "human"]),
+        ({"MPLBACKEND": "TkAgg"}, ["rgb_array", "human"]),
+        ({"DISPLAY": ":0", "MPLBACKEND": "agg"}, ["rgb_array"]),
+        ({}, ["rgb_array"]),
+    ],
+)
+def test_human_is_a_render_mode_where_there_is_a_display(display, modes, make, monkeypatch):
+    for variable in ("DISPLAY", "WAYLAND_DISPLAY", "MPLBACKEND"):
+        monkeypatch.delenv(variable, raising=False)
+    for variable, value in display.items():
+        monkeypatch.setenv(variable, value)
+    monkeypatch.setattr("sys.platform", "linux")
+    assert make("quicgym/Tuning-v0").metadata["render_modes"] == modes
 
 
 @every_environment
@@ -72,7 +102,7 @@ def test_both_engines_give_the_same_trajectory(name, make):
 @every_environment
 def test_every_element_of_an_observation_has_a_name(name, make):
     environment = make(name, history_length=2)
-    names = observation_names(2, environment.unwrapped.kind)
+    names = observation_names(2, name)
     assert len(names) == len(set(names)) == environment.observation_space.shape[0]
     assert names[:2] == ("delivery_rate[1]", "send_rate[1]")
 
@@ -285,12 +315,49 @@ def test_a_long_decision_earns_the_mean_of_short_ones(reward, make):
         ({"engine": "ns4"}, "unknown engine 'ns4'"),
         ({"episode_s": 0}, "episode_s = 0"),
         ({"episode_s": 30}, "episode_s = 30: ebcc-single lasts 20 s"),
+        ({"scenario": None}, "scenario = None: give a Scenario, a distribution, or the name"),
+        ({"scenario": 5}, "scenario = 5: give a Scenario"),
         ({"scenario": "ebcc-singel"}, "unknown scenario 'ebcc-singel'; did you mean ebcc-single"),
     ],
 )
 def test_wrong_arguments_are_answered_with_the_remedy(arguments, message, make):
     with pytest.raises(ValueError, match=message):
         make("quicgym/Tuning-v0", **arguments)
+
+
+def test_a_scenario_by_option_that_is_none_is_an_error(make):
+    environment = make("quicgym/Tuning-v0")
+    with pytest.raises(ScenarioError, match=r"scenario = 7: give a Scenario, a distribution"):
+        environment.reset(options={"scenario": 7})
+
+
+def test_the_rtt_is_nan_before_the_first_sample(make):
+    # 40 ms, and the handshake before: the agent's flow has its first sample after 80 ms.
+    flows = (Flow(name="agent", start_s=0.1), Flow(name="early", controller="cubic"))
+    environment = make(
+        "quicgym/Tuning-v0",
+        scenario=helper.scenario(flow_list=flows, loss=0),
+        decision_interval_ms=20,
+    )
+    rows = helper.play(environment, [preset_action("bbr")] * 20, seed=1)
+    samples = 0
+    for observation, reward, *_, info in rows:
+        assert np.isfinite(observation).all() and np.isfinite(reward)
+        samples += info["flow_rtt_ms"] > 39
+        assert np.isnan(info["flow_rtt_ms"]) == (samples == 0)
+        assert info["rtt_ms"] > 39  # the other flow's
+    assert 10 < samples < 20
+    alone = make("quicgym/Tuning-v0", scenario=helper.scenario(loss=0), reward="aurora")
+    _, info = alone.reset(seed=1)
+    assert np.isnan(info["rtt_ms"]) and np.isnan(info["flow_rtt_ms"])
+    # Of a longer interval, the part after the first sample counts.
+    coarse = make(
+        "quicgym/Tuning-v0",
+        scenario=helper.scenario(flow_list=flows[:1], loss=0),
+        decision_interval_ms=200,
+        reward_interval_ms=20,
+    )
+    assert helper.play(coarse, [preset_action("bbr")], seed=1)[-1][4]["rtt_ms"] > 39
 
 
 def test_a_scenario_without_an_open_flow_needs_a_name(make):
@@ -336,10 +403,11 @@ def test_render_modes_that_cannot_be_are_errors(make, monkeypatch):
 
 
 def test_windows_are_drawn_in_kilobytes_and_rates_as_they_are(make):
-    environment = make("quicgym/Tuning-v0", scenario=helper.scenario(), render_mode="rgb_array")
-    _, info = environment.reset(seed=1)
-    environment.render()
-    panels = environment.unwrapped._plot._axes
+    _, info = make("quicgym/Tuning-v0", scenario=helper.scenario()).reset(seed=1)
+    plot = EpisodePlot("rgb_array")
+    plot.begin(info)
+    plot.draw()
+    panels = plot.figure.axes
     shown = {line.get_label(): line.get_ydata()[0] for axes in panels for line in axes.lines}
     assert shown["window"] == info["flow_window_bytes"] / 1e3 > 1
     assert shown["capacity"] == info["capacity_mbps"]

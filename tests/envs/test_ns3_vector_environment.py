@@ -12,6 +12,7 @@ import pytest
 from gymnasium.vector import AutoresetMode
 from helpers import environments as helper
 from helpers.dying_controllers import Exits, Fails
+from helpers.environments import equal
 
 import quicgym
 from quicgym.envs import ENVIRONMENTS
@@ -41,14 +42,24 @@ def batches(vector, count):
     return [vector.action_space.sample() for _ in range(count)]
 
 
-def equal(ours, theirs):
-    if isinstance(ours, dict):
-        return ours.keys() == theirs.keys() and all(equal(ours[k], theirs[k]) for k in ours)
-    if ours.dtype == object:
-        return all(
-            a is None is b or np.array_equal(a, b) for a, b in zip(ours, theirs, strict=True)
-        )
-    return np.array_equal(ours, theirs) and ours.dtype == theirs.dtype
+@pytest.fixture
+def workers(make):
+    """Makes environments, and returns them with the ids of their workers, in the order of rows."""
+
+    def begin(seed, **arguments):
+        before = set(helper.child_processes())
+        vector = make(**arguments)
+        vector.reset(seed=seed)
+        return vector, [pid for pid in helper.child_processes() if pid not in before]
+
+    return begin
+
+
+def closes_at_once(vector):
+    """Whether the workers end by themselves: after 10 s they would be killed."""
+    began = time.monotonic()
+    vector.close()
+    return time.monotonic() - began < 5
 
 
 @pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
@@ -86,25 +97,23 @@ def test_reward_functions_are_called_as_natively(per_flow, make):
     assert asked == 8 * ns3.num_envs  # but for the step in which episodes begin anew
 
 
-def test_a_reward_function_is_not_asked_about_a_worker_that_died(make):
-    vector = make(reward=_earned, on_worker_death="restart")
-    vector.reset(seed=5)
-    vector._batch._batch._workers[1]._process.kill()
+def test_a_reward_function_is_not_asked_about_a_worker_that_died(workers):
+    vector, pids = workers(seed=5, reward=_earned, on_worker_death="restart")
+    os.kill(pids[1], signal.SIGKILL)
     with pytest.warns(RuntimeWarning, match="A new worker goes on"):
         _, rewards, _, truncations, _ = vector.step(batches(vector, 1)[0])
     assert truncations.tolist() == [False, True, False]
     assert rewards[1] == 0 and (rewards[[0, 2]] >= 1).all()
 
 
-def test_a_killed_worker_is_reported_and_replaced_by_the_next_reset(make):
-    vector = make()
-    vector.reset(seed=5)
+def test_a_killed_worker_is_reported_and_replaced_by_the_next_reset(workers):
+    vector, pids = workers(seed=5)
     chosen = batches(vector, 4)
     expected = [vector.step(batch)[0] for batch in chosen]
     vector.reset(seed=5)
     vector.step(chosen[0])
     seed = vector.episode_seeds()[1]
-    vector._batch._batch._workers[1]._process.kill()
+    os.kill(pids[1], signal.SIGKILL)
     with pytest.raises(WorkerDiedError) as error:
         vector.step(chosen[1])
     assert f"environment 1, scenario short, seed {seed} ended with signal 9" in str(error.value)
@@ -201,50 +210,47 @@ def test_after_an_interrupted_call_no_answer_is_taken_for_another(make):
             assert equal(ours, theirs)
 
 
-def test_ctrl_c_does_not_end_the_workers(make):
-    vector = make(num_envs=1)
-    vector.reset(seed=1)
-    os.kill(vector.batch._batch._workers[0]._process.pid, signal.SIGINT)
+def test_ctrl_c_does_not_end_the_workers(workers):
+    vector, (pid,) = workers(seed=1, num_envs=1)
+    os.kill(pid, signal.SIGINT)
     for batch in batches(vector, 3):
         vector.step(batch)
 
 
-def test_it_closes_while_a_forked_process_lives(make):
-    vector = make(num_envs=1)
-    vector.reset(seed=1)
+def test_it_closes_while_a_forked_process_lives(workers):
+    vector, (pid,) = workers(seed=1, num_envs=1)
     child = os.fork()
     if child == 0:
         time.sleep(60)
         os._exit(0)
     try:
-        process = vector.batch._batch._workers[0]._process
-        vector.close()
-        assert process.returncode == 0
+        assert closes_at_once(vector)
+        assert pid not in helper.child_processes()
     finally:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
 
 
-def test_what_is_begun_after_close_is_closed_again(make):
-    vector = make(num_envs=1)
-    vector.reset(seed=1)
+def test_what_is_begun_after_close_is_closed_again(workers):
+    vector, (first,) = workers(seed=1, num_envs=1)
     vector.close()
+    before = helper.child_processes()
     vector.reset(seed=1)
-    process = vector.batch._batch._workers[0]._process
-    vector.close()
-    assert process.returncode == 0
+    (pid,) = set(helper.child_processes()) - set(before)
+    assert pid != first and closes_at_once(vector)
+    assert pid not in helper.child_processes()
 
 
-def test_with_restart_a_worker_that_died_between_steps_is_replaced_at_the_autoreset(make):
-    vector, expected = make(num_envs=2, on_worker_death="restart"), make(num_envs=2)
+def test_with_restart_a_worker_that_died_between_steps_is_replaced_at_the_autoreset(workers):
+    vector, pids = workers(seed=4, num_envs=2, on_worker_death="restart")
+    expected, _ = workers(seed=4, num_envs=2)
     for one in (vector, expected):
-        one.reset(seed=4)
         for batch in batches(one, 20):
             if one.step(batch)[3].all():
                 break
-    workers = vector.batch._batch._workers
-    workers[1]._process.kill()
-    workers[1]._process.wait()
+    os.kill(pids[1], signal.SIGKILL)
+    while pids[1] in helper.child_processes():
+        time.sleep(0.01)
     batch = batches(vector, 1)[0]
     with pytest.warns(RuntimeWarning, match="A new worker goes on"):
         ours = vector.step(batch)

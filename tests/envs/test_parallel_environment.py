@@ -11,11 +11,11 @@ from pettingzoo.test import parallel_api_test, parallel_seed_test
 from quicgym import ScenarioError, Simulation, preset_action
 from quicgym.envs.actions import WINDOW_EXPONENTS
 from quicgym.envs.parallel import ParallelCongestionControlEnv
-from quicgym.envs.registration import BY_KIND
+from quicgym.envs.registration import environments
 from quicgym.envs.scenarios.flows import Flow
 
 ENGINES = ["native", pytest.param("ns3", marks=pytest.mark.ns3)]
-every_kind = pytest.mark.parametrize("kind", BY_KIND)
+every_environment = pytest.mark.parametrize("name", environments())
 JOIN_AND_LEAVE = (
     Flow(name="all-along", start_s=0.1),
     Flow(name="theirs", controller="newreno", start_s=0.1),
@@ -28,18 +28,18 @@ def rest(environment):
     return {agent: helper.rest(environment.action_space(agent)) for agent in environment.agents}
 
 
-@every_kind
+@every_environment
 @pytest.mark.parametrize("engine", ENGINES)
-def test_pettingzoos_own_tests_pass(kind, engine):
+def test_pettingzoos_own_tests_pass(name, engine):
     scenario = helper.scenario(flow_list=JOIN_AND_LEAVE)
-    environment = ParallelCongestionControlEnv(kind, scenario, engine=engine)
+    environment = ParallelCongestionControlEnv(name, scenario, engine=engine)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.filterwarnings("ignore", message="reset option 'options' is ignored")
         parallel_api_test(environment, num_cycles=60)
     environment.close()
     if engine == "native":  # it steps two at a time
-        parallel_seed_test(lambda: ParallelCongestionControlEnv(kind, scenario), num_cycles=60)
+        parallel_seed_test(lambda: ParallelCongestionControlEnv(name, scenario), num_cycles=60)
 
 
 def test_agents_join_and_leave_with_their_flows():
@@ -107,7 +107,7 @@ def test_an_agent_that_its_jitter_delays_still_joins():
             acted |= set(environment.agents)
             environment.step(rest(environment))
         assert acted == {"first", "second"}
-        latest = max(latest, environment._batch.statistics(0, 1)["start"])
+        latest = max(latest, environment.statistics(1)["start"])
     assert latest > 600_000_000  # decisions after start_s at which it had not begun
 
 
@@ -153,7 +153,7 @@ def test_all_as_ebcc_is_the_simulation_of_ebcc():
     scenario = helper.scenario(flows=3)
     environment = ParallelCongestionControlEnv("tuning", scenario, record_deliveries=True)
     environment.reset(seed=4)
-    seed = environment._batch.episodes[0].seed
+    seed = environment.episode_seed
     with Simulation(scenario, "native", seed, "ebcc", record_deliveries=True) as simulation:
         simulation.run()
         expected = simulation.deliveries()
@@ -168,7 +168,7 @@ def test_windows_of_flows_without_an_agent_stay_as_they_are():
     environment = ParallelCongestionControlEnv("window", scenario, record_deliveries=True)
     same = WINDOW_EXPONENTS.index(0.0)
     observations, _ = environment.reset(seed=4)
-    seed = environment._batch.episodes[0].seed
+    seed = environment.episode_seed
     joined = 0
     while environment.agents:
         before = set(environment.agents)
@@ -223,8 +223,8 @@ def test_bad_actions_are_errors_and_harm_nothing(change, message):
     environment.step(rest(environment))
 
 
-def test_an_unknown_kind_is_answered_with_the_known_ones():
-    with pytest.raises(ValueError, match="unknown kind 'tunning'; did you mean tuning"):
+def test_an_unknown_environment_is_answered_with_the_known_ones():
+    with pytest.raises(ValueError, match="unknown environment 'tunning'; did you mean tuning"):
         ParallelCongestionControlEnv("tunning")
 
 

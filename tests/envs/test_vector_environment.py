@@ -13,7 +13,7 @@ from helpers.environments import StoppedInTheMiddle
 import quicgym
 from quicgym import Reward
 from quicgym.envs import ENVIRONMENTS
-from quicgym.envs.batch import INFO_COLUMNS
+from quicgym.envs.info import INFO_COLUMNS
 from quicgym.envs.scenarios.applications import Transfer
 from quicgym.envs.scenarios.flows import Flow
 from quicgym.envs.vector import row_seed
@@ -49,22 +49,10 @@ def test_rows_equal_single_environments_through_all_episodes(name, mode, threads
         result, wanted = vector.step(batch), reference.step(batch)
         for ours, theirs in zip(result[:4], wanted[:4], strict=True):
             assert np.array_equal(ours, theirs) and ours.dtype == theirs.dtype
-        assert_same_info(result[4], wanted[4])
+        assert helper.equal(result[4], wanted[4])
         ends += int(result[3].sum())
     assert ends >= 4 * rows
     vector.close()
-
-
-def assert_same_info(ours, theirs):
-    assert ours.keys() == theirs.keys()
-    for key, value in theirs.items():
-        if isinstance(value, dict):
-            assert_same_info(ours[key], value)
-        elif value.dtype == object:
-            for mine, other in zip(ours[key], value, strict=True):
-                assert (mine is None) == (other is None) and np.array_equal(mine, other)
-        else:
-            assert np.array_equal(ours[key], value), key
 
 
 @every_environment
@@ -202,8 +190,8 @@ def test_each_flow_can_be_a_row():
 class Draws:
     """A distribution over two rates."""
 
-    def sample(self, random):
-        return helper.scenario(flows=2, duration_s=0.8, rate_mbps=float(random.choice([4.0, 8.0])))
+    def sample(self, rng):
+        return helper.scenario(flows=2, duration_s=0.8, rate_mbps=float(rng.choice([4.0, 8.0])))
 
 
 class DrawsAgents:
@@ -211,8 +199,8 @@ class DrawsAgents:
 
     most_agents = 3
 
-    def sample(self, random):
-        return helper.scenario(flows=int(random.integers(1, 4)), duration_s=0.8)
+    def sample(self, rng):
+        return helper.scenario(flows=int(rng.integers(1, 4)), duration_s=0.8)
 
 
 @every_environment
@@ -259,8 +247,8 @@ class DrawsLengths:
 
     most_agents = 2
 
-    def sample(self, random):
-        return helper.scenario(flows=2, duration_s=float(random.choice([0.5, 0.9])))
+    def sample(self, rng):
+        return helper.scenario(flows=2, duration_s=float(rng.choice([0.5, 0.9])))
 
 
 def until_some_have_ended(vector):

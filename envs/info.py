@@ -1,0 +1,35 @@
+"""What `info` says of an agent: the network's secrets and the terms of the reward."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from quicgym import _core
+
+INFO_COLUMNS: tuple[str, ...] = tuple(name for name, _ in _core.INFO_COLUMNS)
+"""The keys of `info`; docs/environments.md says what they mean."""
+_NOT_MEASURED_AT_FIRST = ("rtt_ms", "flow_rtt_ms")
+
+
+class _NotMeasured(float):
+    """NaN that equals itself, because Gymnasium's check_env compares infos with `==`."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _NotMeasured)
+
+    def __hash__(self) -> int:
+        return hash(_NotMeasured)
+
+
+_NAN = _NotMeasured("nan")
+
+
+def row_info(row: np.ndarray) -> dict[str, float]:
+    """Returns a row of a batch's info by column."""
+    info: dict[str, float] = dict(zip(INFO_COLUMNS, row.tolist(), strict=True))
+    for name in _NOT_MEASURED_AT_FIRST:
+        if math.isnan(info[name]):
+            info[name] = _NAN
+    return info

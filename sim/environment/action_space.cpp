@@ -1,0 +1,76 @@
+#include "sim/environment/action_space.hpp"
+
+#include <cmath>
+#include <sstream>
+#include <stdexcept>
+
+namespace quicgym::environment {
+
+namespace {
+
+// A function's static, because registrations run in no particular order.
+std::vector<ActionSpace (*)()>& registrations() {
+    static std::vector<ActionSpace (*)()> functions;
+    return functions;
+}
+
+std::vector<ActionSpace> make_spaces() {
+    std::vector<ActionSpace> spaces;
+    for (const auto make : registrations()) spaces.push_back(make());
+    std::sort(spaces.begin(), spaces.end(),
+              [](const ActionSpace& one, const ActionSpace& other) { return one.name < other.name; });
+    return spaces;
+}
+
+}  // namespace
+
+RegisteredActionSpace::RegisteredActionSpace(ActionSpace (*make)()) {
+    registrations().push_back(make);
+}
+
+const std::vector<ActionSpace>& action_spaces() {
+    static const std::vector<ActionSpace> spaces = make_spaces();
+    return spaces;
+}
+
+const ActionSpace& find_action_space(const std::string& name) {
+    std::string known;
+    for (const ActionSpace& space : action_spaces()) {
+        if (space.name == name) return space;
+        known += (known.empty() ? "" : ", ") + space.name;
+    }
+    throw std::invalid_argument("no action space is named '" + name + "'; there are: " + known);
+}
+
+void ActionSpace::check(std::size_t row, std::span<const float> action) const {
+    const auto places = static_cast<float>(choices.size());
+    const bool is_place = places > 0.0F;
+    for (std::size_t i = 0; i < action.size(); ++i) {
+        const float value = action[i];
+        // Written so that NaN fails.
+        const bool valid = is_place ? value >= 0.0F && value < places && value == std::floor(value)
+                                    : value >= -1.0F && value <= 1.0F;
+        if (valid) continue;
+        std::ostringstream text;
+        text << "action of row " << row << ": [" << i << "], " << coordinates[i] << " = " << value
+             << "; give ";
+        if (is_place) {
+            text << "a whole number from 0 to " << places - 1.0F;
+        } else {
+            text << "a number from -1 to 1";
+        }
+        throw std::invalid_argument(text.str());
+    }
+}
+
+void Actuator::start(const Simulation& simulation) {
+    const ParameterValues current = simulation.parameters(flow_);
+    if (const auto found = current.find("gamma"); found != current.end()) gamma_ = found->second.front();
+}
+
+void Actuator::show_choice(std::size_t choice) {
+    std::fill(shown_.begin(), shown_.end(), 0.0F);
+    shown_[choice] = 1.0F;
+}
+
+}  // namespace quicgym::environment

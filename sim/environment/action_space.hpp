@@ -1,0 +1,76 @@
+// What an agent can do: the action spaces, and what applies an agent's actions to its flow.
+//
+// A file of this folder adds a space by registering it; nothing else names it. See window_action.cpp.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/simulation.hpp"
+
+namespace quicgym::environment {
+
+class Actuator;
+
+// An action is a number from -1 to 1 for each coordinate; or, where there are choices, the place of one of
+// them as its only number.
+struct ActionSpace {
+    std::string name;
+    std::vector<std::string> coordinates;
+    std::vector<std::string> choices;
+    // An action changes what the controller has at that moment, instead of saying what it should have. Such
+    // an action waits until the flow has started.
+    bool is_relative = false;
+    std::unique_ptr<Actuator> (*make_actuator)(const ActionSpace& space, std::size_t flow);
+
+    std::size_t size() const { return coordinates.size(); }
+    // What an observation shows of the action in force: the coordinates, or a 1 in the choice's place.
+    std::size_t shown_size() const { return std::max(coordinates.size(), choices.size()); }
+    // Throws std::invalid_argument, naming the row, unless the action is one of the space.
+    void check(std::size_t row, std::span<const float> action) const;
+};
+
+// Applies one agent's actions to its flow, and remembers what an observation shows of them.
+class Actuator {
+public:
+    Actuator(const ActionSpace& space, std::size_t flow) : flow_(flow), shown_(space.shown_size()) {}
+    virtual ~Actuator() = default;
+
+    // Reads where the flow's controller stands, when the episode begins. What is shown stays 0 where that is
+    // not in the space.
+    virtual void start(const Simulation& simulation);
+    // `action` is one of the space. No allocation after the first.
+    virtual void apply(Simulation& simulation, const float* action) = 0;
+
+    const std::vector<float>& shown() const { return shown_; }
+    double gamma() const { return gamma_; }  // in packets; infinite where the controller has none
+
+protected:
+    void show(const float* coordinates) { std::copy_n(coordinates, shown_.size(), shown_.begin()); }
+    void show_choice(std::size_t choice);
+
+    std::size_t flow_;
+    std::vector<float> shown_;
+    ParameterValues values_;  // reused, so that setting a parameter allocates nothing
+    double gamma_ = std::numeric_limits<double>::infinity();
+};
+
+// Every space, sorted by name.
+const std::vector<ActionSpace>& action_spaces();
+
+// Throws std::invalid_argument that lists the names.
+const ActionSpace& find_action_space(const std::string& name);
+
+// A constant of this type at namespace scope registers a space. The function runs at the first look-up, when
+// all controllers are known.
+class RegisteredActionSpace {
+public:
+    explicit RegisteredActionSpace(ActionSpace (*make)());
+};
+
+}  // namespace quicgym::environment

@@ -1,0 +1,138 @@
+"""One name for an environment everywhere, and what misspelt names and arguments are answered."""
+
+import gymnasium
+import pytest
+from gymnasium.vector import AutoresetMode
+from helpers import environments as helper
+
+import quicgym
+from quicgym.envs import ENVIRONMENTS, environment_ids, environments, find_environment
+from quicgym.envs.actions import action_space, choices
+from quicgym.envs.observations import observation_names, observation_space
+from quicgym.envs.parallel import ParallelCongestionControlEnv
+from quicgym.envs.vector import CongestionControlVectorEnv
+
+NAMES = ("tuning", "rate", "switch", "window")
+
+
+def test_the_environments_by_name_and_by_id():
+    assert set(environments()) >= set(NAMES)
+    assert set(ENVIRONMENTS) == {f"quicgym/{name.capitalize()}-v0" for name in NAMES}
+    assert set(environment_ids()) >= set(ENVIRONMENTS)
+    for name in NAMES:
+        environment = find_environment(name)
+        assert environment is find_environment(environment.id) is environments()[name]
+        assert gymnasium.make(environment.id).unwrapped.__class__ is environment
+        assert environment.__module__ == f"quicgym.envs.{name}"
+
+
+SCENARIO = helper.scenario(flows=2, duration_s=0.5)
+BY_NAME = {
+    "make_vec": lambda name: quicgym.make_vec(name, 2, scenario=SCENARIO).single_action_space,
+    "vector": lambda name: CongestionControlVectorEnv(name, scenario=SCENARIO).single_action_space,
+    "parallel": lambda name: ParallelCongestionControlEnv(name, SCENARIO).action_space("flow-1"),
+    "action_space": action_space,
+}
+
+
+@pytest.mark.parametrize("constructor", BY_NAME)
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.filterwarnings("error")
+def test_a_name_and_an_id_work_everywhere(constructor, name):
+    expected = gymnasium.make(find_environment(name).id).action_space
+    assert BY_NAME[constructor](name) == expected
+    assert BY_NAME[constructor](find_environment(name).id) == expected
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_spaces_and_choices_take_both(name):
+    full = find_environment(name).id
+    assert observation_names(2, name) == observation_names(2, full)
+    assert observation_space(2, name) == observation_space(2, full)
+    assert choices(name) == choices(full)
+
+
+def test_sb3_takes_names_and_suggests_arguments():
+    pytest.importorskip("stable_baselines3")
+    from quicgym.envs.sb3 import make_sb3
+
+    assert make_sb3("switch", 1, scenario=SCENARIO).action_space == action_space("switch")
+    for misspelt, meant in (("privilegd", "privileged"), ("history_lenght", "history_length")):
+        with pytest.raises(TypeError, match=f"'{misspelt}'; did you mean {meant}"):
+            make_sb3("switch", 1, **{misspelt: True})
+
+
+@pytest.mark.parametrize("constructor", BY_NAME)
+def test_the_name_of_earlier_versions_works_and_says_what_to_use(constructor):
+    with pytest.warns(DeprecationWarning, match="'switching' is called 'switch' now") as caught:
+        space = BY_NAME[constructor]("switching")
+    assert space == action_space("switch")
+    assert caught[0].filename == __file__
+
+
+def test_the_attributes_of_earlier_versions_work_and_say_what_to_use():
+    with pytest.warns(DeprecationWarning, match="`kind` is called `environment` now"):
+        assert ParallelCongestionControlEnv(kind="rate").action_space("flow-1").shape == (2,)
+    with pytest.warns(DeprecationWarning, match="`kind` is called `environment` now"):
+        assert gymnasium.make("quicgym/Switch-v0").unwrapped.kind == "switch"
+
+
+@pytest.mark.parametrize("constructor", BY_NAME)
+def test_an_unknown_name_is_answered_with_the_known_ones(constructor):
+    with pytest.raises(ValueError, match="unknown environment 'wndow'; did you mean window"):
+        BY_NAME[constructor]("wndow")
+    if constructor != "make_vec":  # Gymnasium answers for ids, which may be of other packages
+        with pytest.raises(ValueError, match="'quicgym/Rat-v0'; did you mean quicgym/Rate-v0"):
+            BY_NAME[constructor]("quicgym/Rat-v0")
+
+
+MAKERS = {
+    "gymnasium.make": lambda **fields: gymnasium.make("quicgym/Rate-v0", **fields),
+    "class": lambda **fields: find_environment("rate")(**fields),
+    "make_vec": lambda **fields: quicgym.make_vec("rate", **fields),
+    "gymnasium.make_vec": lambda **fields: gymnasium.make_vec("quicgym/Rate-v0", **fields),
+    "parallel": lambda **fields: ParallelCongestionControlEnv("rate", **fields),
+}
+
+
+@pytest.mark.parametrize("maker", MAKERS)
+@pytest.mark.parametrize(
+    "misspelt, meant", [("scenaro", "scenario"), ("decision_intervall_ms", "decision_interval_ms")]
+)
+def test_a_misspelt_argument_has_a_suggestion(maker, misspelt, meant):
+    with pytest.raises(TypeError, match=f"unknown argument '{misspelt}'; did you mean {meant}"):
+        MAKERS[maker](**{misspelt: 1})
+
+
+@pytest.mark.parametrize("maker", MAKERS)
+def test_a_scenario_that_is_none_is_an_error_at_once(maker):
+    with pytest.raises(ValueError, match="scenario = None: give a Scenario, a distribution"):
+        MAKERS[maker](scenario=None)
+
+
+@pytest.mark.parametrize(
+    "mode, expected",
+    [
+        ("next_step", AutoresetMode.NEXT_STEP),
+        ("NEXT_STEP", AutoresetMode.NEXT_STEP),
+        ("NextStep", AutoresetMode.NEXT_STEP),
+        ("same_step", AutoresetMode.SAME_STEP),
+        (AutoresetMode.SAME_STEP, AutoresetMode.SAME_STEP),
+    ],
+)
+def test_autoreset_modes_by_name(mode, expected):
+    vector = quicgym.make_vec("rate", autoreset_mode=mode)
+    assert vector.metadata["autoreset_mode"] is expected
+
+
+@pytest.mark.parametrize(
+    "mode, message",
+    [
+        ("next_stop", "'next_stop'; did you mean next_step.*there are: next_step, same_step"),
+        (None, "None; there are: next_step, same_step"),
+        ("disabled", "give NEXT_STEP or SAME_STEP; without autoreset, step single environments"),
+    ],
+)
+def test_an_unknown_autoreset_mode_is_answered_with_the_known_ones(mode, message):
+    with pytest.raises(ValueError, match=message):
+        quicgym.make_vec("rate", autoreset_mode=mode)

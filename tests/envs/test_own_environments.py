@@ -1,0 +1,153 @@
+"""The recipe "An environment of your own" of docs/environments.md, followed."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from helpers import environments as helper
+
+import quicgym
+from quicgym import _core
+from quicgym.envs import environments
+from quicgym.envs.actions import WINDOW_EXPONENTS, action_space
+from quicgym.envs.environment import CongestionControlEnv
+from quicgym.envs.parallel import ParallelCongestionControlEnv
+
+ROOT = Path(__file__).parents[2]
+ID = "quicgym/PlainWindow-v0"
+
+
+@pytest.fixture
+def own():
+    """The environment of helpers.own_environments, for one test."""
+    known = set(environments())
+    from helpers.own_environments import PlainWindowEnv  # which registers it, once
+
+    if "plain_window" not in known:
+        assert set(environments()) == {*known, "plain_window"}
+    return PlainWindowEnv
+
+
+def test_every_way_to_make_an_environment_knows_one_of_your_own(own):
+    scenario = helper.scenario(flows=2, duration_s=1)
+    check_env(gymnasium.make(ID, scenario=scenario).unwrapped)
+    single = gymnasium.make(ID, scenario=scenario).unwrapped
+    vector = quicgym.make_vec("plain_window", 1, scenario=scenario)
+    assert vector.environment is own
+    first, _ = vector.reset(seed=[3])
+    observation, _ = single.reset(seed=3)
+    chosen = helper.actions(single.action_space, 5)
+    for action in chosen:
+        expected, *_ = vector.step(np.array([action]))
+        assert np.array_equal(single.step(action)[0], expected[0])
+    parallel = ParallelCongestionControlEnv("plain_window", scenario)
+    assert parallel.action_space("flow-1") == action_space("window")
+
+
+def test_its_action_space_acts_on_its_controller(own):
+    environment = own(helper.scenario(loss=0))
+    before = environment.reset(seed=1)[1]["flow_window_bytes"]
+    # Unlike Window-v0, from the first decision on: `external` has no slow start.
+    environment.step(WINDOW_EXPONENTS.index(0.0))
+    after = environment.step(WINDOW_EXPONENTS.index(1.0))[4]["flow_window_bytes"]
+    assert after == 2 * before
+
+
+@pytest.mark.ns3
+def test_it_runs_over_ns3_in_one_process_and_in_many(own):
+    scenario = helper.scenario(duration_s=0.5)
+    vectors = [
+        quicgym.make_vec("plain_window", 2, scenario=scenario, engine=engine)
+        for engine in ("native", "ns3")
+    ]
+    actions = np.array([12, 0])
+    rows = []
+    for vector in vectors:
+        vector.reset(seed=1)
+        rows.append(vector.step(actions)[0])
+        vector.close()
+    assert np.array_equal(*rows)
+
+
+@pytest.mark.parametrize(
+    "fields, message",
+    [
+        ({"environment": "tuning"}, "'tuning': is the name of quicgym.envs.tuning.TuningEnv"),
+        ({"environment": "My env", "action_space_name": "rate"}, "give a lower-case name"),
+        ({"environment": "mine"}, "unknown environment 'mine'.*there are: .*rate"),
+    ],
+)
+def test_a_name_that_cannot_be_is_an_error(fields, message):
+    before = dict(environments())
+    with pytest.raises(ValueError, match=message):
+        type("MineEnv", (CongestionControlEnv,), {"controller": "external", **fields})
+    assert environments() == before
+
+
+def test_a_subclass_without_a_name_of_its_own_is_not_registered():
+    before = dict(environments())
+    inherits = type("Inherits", (environments()["rate"],), {})
+    assert environments() == before and inherits.action_space_name == "rate"
+
+
+MAIN = """
+#include <iostream>
+#include <stdexcept>
+
+#include "sim/environment/action_space.hpp"
+
+int main() {
+    using namespace quicgym::environment;
+    for (const ActionSpace& space : action_spaces()) {
+        std::cout << space.name << ' ' << space.size() << ' ' << space.shown_size() << '\\n';
+    }
+    const ActionSpace& space = find_action_space("halving");
+    const auto actuator = space.make_actuator(space, 0);
+    std::cout << actuator->shown().size() << '\\n';
+    const float bad[] = {7.0F};
+    try {
+        space.check(3, bad);
+    } catch (const std::invalid_argument& error) {
+        std::cout << error.what() << '\\n';
+    }
+}
+"""
+
+
+def recipe() -> str:
+    """The C++ file that the page shows."""
+    page = (ROOT / "docs" / "environments.md").read_text(encoding="utf-8")
+    section = page.split("## An environment of your own")[1].split("\n## ")[0]
+    return section.split("```cpp\n")[1].split("```")[0]
+
+
+@pytest.mark.skipif(shutil.which("c++") is None, reason="there is no C++ compiler")
+def test_the_action_space_of_the_recipe_registers_itself(tmp_path):
+    # The space and the registry alone: to build all of quicgym with it takes minutes.
+    (tmp_path / "halving_action.cpp").write_text(recipe())
+    (tmp_path / "main.cpp").write_text(MAIN)
+    program = tmp_path / "program"
+    compiled = subprocess.run(
+        ["c++", "-std=c++20", "-O0", "-Wall", "-Wextra", "-I", ROOT, "-o", program]
+        + [tmp_path / "main.cpp", tmp_path / "halving_action.cpp"]
+        + [ROOT / "sim" / "environment" / "action_space.cpp"],
+        capture_output=True,
+        text=True,
+    )
+    assert compiled.returncode == 0 and not compiled.stderr, compiled.stderr
+    done = subprocess.run([program], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [
+        "halving 1 2",
+        "2",
+        "action of row 3: [0], change = 7; give a whole number from 0 to 1",
+    ]
+
+
+def test_cmake_takes_every_file_of_the_folder():
+    names = {space.name for space in _core.action_spaces()}
+    files = {path.name for path in (ROOT / "sim" / "environment").glob("*_action.cpp")}
+    assert files == {f"{name}_action.cpp" for name in names}

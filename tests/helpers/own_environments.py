@@ -1,0 +1,13 @@
+"""An environment as docs/environments.md tells a user to write one; importing registers it."""
+
+from __future__ import annotations
+
+from quicgym.envs.environment import CongestionControlEnv
+
+
+class PlainWindowEnv(CongestionControlEnv):
+    """The factors of Window-v0, on a controller without slow start."""
+
+    environment = "plain_window"
+    action_space_name = "window"
+    controller = "external"
