@@ -17,21 +17,28 @@ import quicgym
 DOCUMENT = Path(__file__).parents[2] / "docs/controllers.md"
 
 
+def compile_with(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Runs the compiler with the headers that quicgym installs."""
+    compiler = os.environ.get("CXX") or sysconfig.get_config_var("CXX") or "c++"
+    return subprocess.run(
+        [
+            *shlex.split(compiler),
+            *("-std=c++20", "-O1", "-Wall", "-Wextra", "-Werror"),
+            f"-I{sysconfig.get_path('include')}",
+            f"-I{quicgym.get_include()}",
+            *arguments,
+        ],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+
+
 def build(source: str, folder: Path) -> None:
     """Compiles a module `aimd` and registers it as a package would."""
     (folder / "aimd.cpp").write_text(source)
-    compiler = os.environ.get("CXX") or sysconfig.get_config_var("CXX") or "c++"
-    subprocess.run(
-        [
-            *shlex.split(compiler),
-            *("-std=c++20", "-O1", "-shared", "-fPIC", "-Wall", "-Wextra", "-Werror"),
-            f"-I{sysconfig.get_path('include')}",
-            f"-I{quicgym.get_include()}",
-            str(folder / "aimd.cpp"),
-            *("-o", str(folder / f"aimd{sysconfig.get_config_var('EXT_SUFFIX')}")),
-        ],
-        check=True,
-    )
+    module = folder / f"aimd{sysconfig.get_config_var('EXT_SUFFIX')}"
+    compile_with("-shared", "-fPIC", str(folder / "aimd.cpp"), "-o", str(module))
     metadata = folder / "aimd-1.0.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: aimd\nVersion: 1.0\n")
@@ -161,3 +168,13 @@ except ImportError as error:
     assert done.returncode == 0, done.stderr
     assert "entry point old_module:controller of aimd" in done.stdout
     assert "built for quicgym.controller.0, this quicgym takes quicgym.controller.1" in done.stdout
+
+
+def test_the_old_places_of_headers_still_work_and_say_the_new_ones(tmp_path: Path) -> None:
+    (tmp_path / "old.cpp").write_text(
+        '#include "sim/random.hpp"\n#include "sim/time.hpp"\n'
+        "quicgym::Time draw(quicgym::Random& random) { return quicgym::Time(random.below(9)); }\n"
+    )
+    notes = compile_with("-fsyntax-only", str(tmp_path / "old.cpp")).stderr
+    for name in ("random", "time"):
+        assert f"sim/{name}.hpp has moved: include sim/base/{name}.hpp" in notes
