@@ -13,10 +13,16 @@ from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import nn
 
+from quicgym.agents.algorithms.registry import Algorithm
 from quicgym.agents.policies.hand_coded import Decisions
 from quicgym.agents.policies.learned import LearnedPolicy, action_count
-from quicgym.agents.policies.networks import ACTIVATIONS, Actor, Architecture, make_features
-from quicgym.agents.training.configuration import GRADIENT
+from quicgym.agents.policies.networks import (
+    ACTIVATIONS,
+    Actor,
+    Architecture,
+    Output,
+    make_features,
+)
 from quicgym.envs.actions import choices
 from quicgym.envs.sb3 import PRIVILEGED
 
@@ -70,19 +76,14 @@ class PrivilegedCriticPolicy(ActorCriticPolicy):
         return Features(space, **self.features_extractor_kwargs, unseen=self._unseen.pop(0))
 
 
-_WITHOUT_CRITIC = ("dpi", "aggrevate", "grpo")
-
-
 def policy_arguments(
-    algorithm: str, architecture: Architecture, history_length: int, initial_std: float | None
+    algorithm: Algorithm, architecture: Architecture, history_length: int, initial_std: float | None
 ) -> dict[str, Any]:
     """Returns `policy_kwargs` that make Stable-Baselines3 train our network.
 
     The critics have networks of the same shape; PPO's shares the features with the policy.
-    Algorithms that compare replays have none.
     """
     sizes = list(architecture.hidden_sizes)
-    critic = "qf" if algorithm in ("sac", "td3") else "vf"
     arguments: dict[str, Any] = {
         "features_extractor_class": Features,
         "features_extractor_kwargs": {
@@ -90,18 +91,16 @@ def policy_arguments(
             "history_length": history_length,
         },
         "activation_fn": ACTIVATIONS[architecture.activation],
-        "net_arch": {"pi": sizes, critic: [] if algorithm in _WITHOUT_CRITIC else sizes},
+        "net_arch": dict.fromkeys(filter(None, ("pi", algorithm.critic)), sizes),
     }
     if initial_std is not None:
         arguments["log_std_init"] = float(np.log(initial_std))
     return arguments
 
 
-def output_of(algorithm: str, kind: str) -> Any:
+def output_of(algorithm: Algorithm, kind: str) -> Output:
     """Returns what an algorithm's policy does to the last layer's values."""
-    if choices(kind):
-        return "argmax"
-    return "clip" if algorithm in GRADIENT else "tanh"
+    return "argmax" if choices(kind) else algorithm.output
 
 
 def _parts(model: BaseAlgorithm) -> tuple[nn.Module, nn.Module, nn.Linear]:
@@ -126,11 +125,11 @@ def _copy(sources: Iterable[nn.Module], targets: Iterable[nn.Module]) -> None:
         target.load_state_dict(source.state_dict())
 
 
-def begin_at(model: BaseAlgorithm, action: np.ndarray, algorithm: str) -> None:
+def begin_at(model: BaseAlgorithm, action: np.ndarray, output: Output) -> None:
     """Makes an untrained policy take the given action, more or less, whatever it observes."""
     _, _, last = _parts(model)
     target = torch.as_tensor(action)
-    if algorithm in GRADIENT:
+    if output == "clip":
         # What lies on the edge stays there under exploration, because actions are clipped.
         bias = torch.where(target.abs() >= 1, 1.3 * target, target)
     else:

@@ -6,13 +6,14 @@ steps=1e6 hyperparameters.learning_rate=1e-4` changes two fields of one of them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.resources.abc import Traversable
 from typing import Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from quicgym.agents.algorithms import registry
 from quicgym.controllers import switching_members
 from quicgym.envs.actions import PRESETS, choices, preset_action
 from quicgym.envs.registration import CLASSES, ENVIRONMENTS
@@ -24,13 +25,10 @@ from quicgym.yaml_files import CONFIGS, closest, read_yaml, yaml_names
 
 TRAINING = CONFIGS / "training"
 
-Algorithm = Literal["ppo", "sac", "td3", "dpi", "aggrevate", "grpo"]
-GRADIENT = ("ppo", "grpo")  # policies that draw their actions
 PRESETS_OF: dict[str, tuple[str, ...]] = {
     "quicgym/Tuning-v0": PRESETS,
     "quicgym/Switch-v0": switching_members(),
 }
-SWITCH, WINDOW = "quicgym/Switch-v0", "quicgym/Window-v0"
 DISCRETE = tuple(name for name, environment in CLASSES.items() if choices(environment.kind))
 
 
@@ -143,8 +141,8 @@ class TrainingConfig(_Model):
 
     Attributes:
         name: Of the run and of the policy.
-        algorithm: "ppo", "sac" or "td3", of Stable-Baselines3; "dpi",
-            "aggrevate" and "grpo", of quicgym.agents.algorithms.
+        algorithm: Of quicgym.agents.algorithms.registry, by name: "ppo", "sac" or "td3", of
+            Stable-Baselines3; "dpi", "aggrevate" and "grpo", of quicgym; or an installed package's.
         hyperparameters: Arguments of that algorithm, by its own names.
         environment: What is stepped.
         network: What is trained.
@@ -156,7 +154,7 @@ class TrainingConfig(_Model):
     """
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=80)
-    algorithm: Algorithm
+    algorithm: str
     hyperparameters: dict[str, Any] = {}
     environment: EnvironmentConfig = EnvironmentConfig()
     network: NetworkConfig = NetworkConfig()
@@ -165,6 +163,17 @@ class TrainingConfig(_Model):
     seed: int = Field(default=0, ge=0, lt=2**32)
     device: str = Field(default="auto", pattern=r"^(auto|cpu|cuda(:\d+)?)$")
     evaluation: EvaluationConfig = EvaluationConfig()
+
+    @field_validator("algorithm")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        registry.find(name)  # says what is wrong with it
+        return name
+
+    @property
+    def entry(self) -> registry.Algorithm:
+        """The algorithm's entry in the registry."""
+        return registry.find(self.algorithm)
 
     @model_validator(mode="after")
     def _possible(self) -> TrainingConfig:
@@ -178,34 +187,7 @@ class TrainingConfig(_Model):
             if self.environment.id != "quicgym/Tuning-v0" or self.start.preset is None:
                 raise ValueError("start.parameters are those of a start.preset of Tuning-v0")
             preset_action(self.start.preset, **self.start.parameters)  # says what is wrong with it
-        if self.network.privileged_critic and (
-            self.algorithm != "ppo" or self.network.extractor != "mlp"
-        ):
-            raise ValueError("network.privileged_critic is for ppo with extractor mlp")
-        only = {"dpi": SWITCH, "aggrevate": WINDOW}.get(self.algorithm, self.environment.id)
-        if self.environment.id != only:
-            raise ValueError(
-                f"{self.algorithm} compares the choices of {only.removeprefix('quicgym/')}; use "
-                "another algorithm"
-            )
-        if self.start.std is not None and self.algorithm not in (*GRADIENT, "td3"):
-            raise ValueError(f"start.std is for ppo, grpo and td3, not for {self.algorithm}")
-        if self.start.std is not None and self.environment.id in DISCRETE:
-            raise ValueError(f"start.std is for a Box, and {self.environment.id} has choices")
-        draws = self.algorithm in GRADIENT
-        if self.start.final_std is not None and (not draws or self.start.std is None):
-            raise ValueError("start.final_std is for ppo and grpo with start.std")
-        if self.start.policy is not None and (not draws or self.start.preset is not None):
-            raise ValueError("start.policy is for ppo and grpo, in place of start.preset")
-        if self.start.temperature != 1 and (
-            self.start.policy is None or self.environment.id not in DISCRETE
-        ):
-            raise ValueError("start.temperature is for a start.policy with discrete actions")
-        if self.environment.id in DISCRETE and self.algorithm in ("sac", "td3"):
-            raise ValueError(
-                f"{self.algorithm} has no discrete actions; use ppo or grpo, or dpi for Switch-v0 "
-                "and aggrevate for Window-v0"
-            )
+        self._check_algorithm(self.entry)
         if self.evaluation.suite == HELD_OUT_SUITE:
             raise ValueError(
                 f"evaluation.suite = {HELD_OUT_SUITE!r}: by this suite the policy is chosen, and "
@@ -213,6 +195,48 @@ class TrainingConfig(_Model):
                 "in the end"
             )
         return self
+
+    def _check_algorithm(self, entry: registry.Algorithm) -> None:
+        """Raises ValueError for what the algorithm cannot do."""
+        start, is_discrete = self.start, self.environment.id in DISCRETE
+        if self.network.privileged_critic and (
+            not entry.privileged_critic or self.network.extractor != "mlp"
+        ):
+            able = _those(lambda other: other.privileged_critic)
+            raise ValueError(f"network.privileged_critic is for {able} with extractor mlp")
+        if self.environment.id not in (entry.environments or ENVIRONMENTS):
+            ids = " and ".join(entry.environments or ())
+            raise ValueError(
+                f"algorithm = {entry.name!r} is for {ids}, and environment.id is "
+                f"{self.environment.id}; change one"
+            )
+        if start.std is not None and not (entry.stochastic or entry.action_noise):
+            able = _those(lambda other: other.stochastic or other.action_noise)
+            raise ValueError(f"start.std is for {able}, not for {entry.name}")
+        if start.std is not None and is_discrete:
+            raise ValueError(f"start.std is for a Box, and {self.environment.id} has choices")
+        able = _those(lambda other: other.stochastic)
+        if start.final_std is not None and (not entry.stochastic or start.std is None):
+            raise ValueError(f"start.final_std is for {able} with start.std")
+        if start.policy is not None and (not entry.stochastic or start.preset is not None):
+            raise ValueError(f"start.policy is for {able}, in place of start.preset")
+        if start.temperature != 1 and (start.policy is None or not is_discrete):
+            raise ValueError("start.temperature is for a start.policy with discrete actions")
+        if ("discrete" if is_discrete else "box") not in entry.action_spaces:
+            able = _those(
+                lambda other: (
+                    self.environment.id in (other.environments or ENVIRONMENTS)
+                    and ("discrete" if is_discrete else "box") in other.action_spaces
+                )
+            )
+            kind = "discrete" if is_discrete else "continuous"
+            raise ValueError(f"{entry.name} has no {kind} actions; {able} have")
+
+
+def _those(able: Callable[[registry.Algorithm], bool]) -> str:
+    """Returns the names of quicgym's algorithms that are able to do something."""
+    *most, last = [entry.name for entry in registry.BUILT_IN.values() if able(entry)]
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def training_names() -> list[str]:

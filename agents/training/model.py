@@ -9,15 +9,12 @@ from typing import Any
 
 import numpy as np
 import torch
-from stable_baselines3 import PPO, SAC, TD3
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.noise import NormalActionNoise
 from stable_baselines3.common.utils import LinearSchedule
 from stable_baselines3.common.vec_env import VecEnv
 
-from quicgym.agents.algorithms.aggrevate import Aggrevate
 from quicgym.agents.algorithms.dpi import DirectPolicyIteration
-from quicgym.agents.algorithms.grpo import Grpo
 from quicgym.agents.policies.hand_coded import Decisions
 from quicgym.agents.policies.learned import LearnedPolicy, load_policy
 from quicgym.agents.policies.networks import Architecture
@@ -29,7 +26,7 @@ from quicgym.agents.policies.stable_baselines3 import (
     policy_arguments,
     prefer,
 )
-from quicgym.agents.training.configuration import GRADIENT, ConfigError, TrainingConfig
+from quicgym.agents.training.configuration import ConfigError, TrainingConfig
 from quicgym.controllers import switching_members
 from quicgym.envs.actions import preset_action
 from quicgym.envs.registration import CLASSES
@@ -38,35 +35,19 @@ from quicgym.envs.scenarios.distributions import Distribution
 from quicgym.envs.scenarios.suites import SuiteEntry
 from quicgym.yaml_files import closest
 
-SB3S: dict[str, Any] = {"ppo": PPO, "sac": SAC, "td3": TD3}
-"""The algorithms of Stable-Baselines3, which step the environments row by row."""
-ALGORITHMS: dict[str, Any] = {
-    **SB3S,
-    "dpi": DirectPolicyIteration,
-    "aggrevate": Aggrevate,
-    "grpo": Grpo,
-}
 # What the configuration says in fields of its own, or what has no meaning here.
 _TAKEN = frozenset(
     ("policy", "env", "policy_kwargs", "tensorboard_log", "verbose", "seed", "device")
     + ("stats_window_size", "_init_setup_model", "self", "action_noise", "replay_buffer_class")
     + ("replay_buffer_kwargs", "rollout_buffer_class", "rollout_buffer_kwargs", "use_sde")
 )
-# Of the numbers that Stable-Baselines3 does not check, or not before they do harm.
-_LIMITS = {
-    **dict.fromkeys(("gamma", "gae_lambda", "tau"), (0.0, 1.0)),
-    **dict.fromkeys(("n_epochs", "n_steps", "batch_size", "buffer_size"), (1, math.inf)),
-    **dict.fromkeys(("policy_delay", "target_update_interval"), (1, math.inf)),
-    **dict.fromkeys(("learning_rate", "clip_range", "ent_coef", "vf_coef"), (0.0, math.inf)),
-    **dict.fromkeys(("max_grad_norm", "learning_starts", "weight_decay"), (0.0, math.inf)),
-}
 
 
 def check_hyperparameters(config: TrainingConfig) -> None:
     """Raises ConfigError for a hyperparameter that the algorithm does not have or cannot take."""
     known = {
         name: parameter.default
-        for name, parameter in inspect.signature(ALGORITHMS[config.algorithm]).parameters.items()
+        for name, parameter in inspect.signature(config.entry.model_class).parameters.items()
         if name not in _TAKEN
     }
     for name, value in config.hyperparameters.items():
@@ -75,12 +56,12 @@ def check_hyperparameters(config: TrainingConfig) -> None:
                 f"hyperparameters.{name}: {config.algorithm} has no such parameter; "
                 f"{closest(name, list(known))}"
             )
-        remedy = _remedy(name, value, known[name])
+        remedy = _remedy(value, known[name], config.entry.limits.get(name))
         if remedy:
             raise ConfigError(f"hyperparameters.{name} = {value!r}: give {remedy}")
 
 
-def _remedy(name: str, value: Any, default: Any) -> str:
+def _remedy(value: Any, default: Any, limits: tuple[float, float] | None) -> str:
     """Returns what to give instead of a value; nothing where it is like the default, or it may."""
     if isinstance(value, str) and value.startswith("linear_"):
         return ""  # _with_schedules says what is wrong with it
@@ -93,7 +74,7 @@ def _remedy(name: str, value: Any, default: Any) -> str:
         return "a number"
     if isinstance(default, tuple) and not isinstance(value, list):
         return "a list, such as [1, 2]"
-    least, most = _LIMITS.get(name, (-math.inf, math.inf))
+    least, most = limits or (-math.inf, math.inf)
     if not is_number or least <= value <= most:
         return ""
     return f"{least:g} or more" if most == math.inf else f"a number from {least:g} to {most:g}"
@@ -120,7 +101,7 @@ def make_environments(config: TrainingConfig) -> Sb3VecEnv:
         reward=environment.reward,
         reward_per_flow=environment.reward_per_flow,
     )
-    if config.algorithm in SB3S and _draws_agents(environments):
+    if not config.entry.plays_episodes and _draws_agents(environments):
         environments.close()
         raise ConfigError(
             f"environment.scenario = {environment.scenario!r}: its paths have different numbers of "
@@ -151,18 +132,18 @@ def make_model(config: TrainingConfig, environments: VecEnv) -> BaseAlgorithm:
     arguments = _with_schedules(config.hyperparameters)
     if config.device.startswith("cuda") and not torch.cuda.is_available():
         raise ConfigError(f"device = {config.device!r}: PyTorch finds no GPU here; use auto or cpu")
-    if config.algorithm == "td3" and config.start.std is not None:
+    if config.entry.action_noise and config.start.std is not None:
         mean = np.zeros(environments.action_space.shape or ())
         arguments["action_noise"] = NormalActionNoise(mean, mean + config.start.std)
     try:
-        model: BaseAlgorithm = ALGORITHMS[config.algorithm](
+        model: BaseAlgorithm = config.entry.model_class(
             PrivilegedCriticPolicy if config.network.privileged_critic else "MlpPolicy",
             environments,
             policy_kwargs=policy_arguments(
-                config.algorithm,
+                config.entry,
                 architecture_of(config),
                 config.environment.history_length,
-                config.start.std if config.algorithm in GRADIENT else None,
+                config.start.std if config.entry.stochastic else None,
             ),
             seed=config.seed,
             device=config.device,
@@ -186,7 +167,7 @@ def _begin(model: BaseAlgorithm, config: TrainingConfig) -> None:
     elif config.environment.id == "quicgym/Switch-v0":
         prefer(model, switching_members().index(start.preset))
     else:
-        begin_at(model, preset_action(start.preset, **start.parameters), config.algorithm)
+        begin_at(model, preset_action(start.preset, **start.parameters), config.entry.output)
 
 
 def _first_policy(config: TrainingConfig, chosen: str) -> LearnedPolicy:
@@ -247,5 +228,5 @@ def architecture_of(config: TrainingConfig) -> Architecture:
         network.extractor_sizes,
         network.hidden_sizes,
         network.activation,
-        output_of(config.algorithm, CLASSES[config.environment.id].kind),
+        output_of(config.entry, CLASSES[config.environment.id].kind),
     )

@@ -24,8 +24,9 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvStepReturn
 
+from quicgym.agents.algorithms.registry import BUILT_IN
 from quicgym.agents.training.configuration import ConfigError, TrainingConfig, load_training
-from quicgym.agents.training.model import SB3S, check_hyperparameters, make_environments, make_model
+from quicgym.agents.training.model import check_hyperparameters, make_environments, make_model
 from quicgym.console import progress_bar, wide_console
 
 ROUNDS = 4
@@ -132,10 +133,11 @@ def training_speed(
         check_hyperparameters(chosen)
     except ConfigError as error:
         raise typer.BadParameter(str(error)) from error
-    if chosen.algorithm not in SB3S:
+    if chosen.entry.plays_episodes:
+        others = [entry.name for entry in BUILT_IN.values() if not entry.plays_episodes]
         raise typer.BadParameter(
             f"{config} trains with {chosen.algorithm}, which plays its episodes itself; "
-            f"this measures {', '.join(SB3S)}"
+            f"this measures {', '.join(others)}"
         )
     environments = make_environments(chosen)
     try:

@@ -163,7 +163,7 @@ def test_a_mistake_in_direct_policy_iteration_is_named(change, words, tmp_path):
         ("hyperparameters.windows=[1,0]", ("in rising order",)),
         ("hyperparameters.keep=1", ("did you mean kept?",)),
         ("environment.scenario=./pair.yaml", ("one open flow each",)),
-        ("environment.id=quicgym/Switch-v0", ("aggrevate compares the choices of Window-v0",)),
+        ("environment.id=quicgym/Switch-v0", ("algorithm = 'aggrevate' is for quicgym/Window-v0",)),
     ],
 )
 def test_a_mistake_in_aggrevate_is_named(change, words, tmp_path):
@@ -288,8 +288,8 @@ def test_there_is_nothing_to_resume(tmp_path):
         ("algorithm=a2c", ("algorithm = 'a2c'",)),
         ("seed", ("field=value",)),
         ("start.preset=cubic", ("start.preset",)),
-        ("algorithm=dpi", ("dpi compares the choices of Switch-v0",)),
-        ("algorithm=aggrevate", ("aggrevate compares the choices of Window-v0",)),
+        ("algorithm=dpi", ("algorithm = 'dpi' is for quicgym/Switch-v0",)),
+        ("algorithm=aggrevate", ("algorithm = 'aggrevate' is for quicgym/Window-v0",)),
         ("device=tpu", ("device = 'tpu'",)),
         pytest.param("device=cuda", ("PyTorch finds no GPU", "auto or cpu"), marks=NEEDS_NO_GPU),
         ("evaluation.suite=heldout", ("'heldout'", "no longer held out", "use validation")),
@@ -310,8 +310,9 @@ def test_a_mistake_is_named_with_its_remedy(change, words, tmp_path):
     + ["window-grpo", "sac", "td3"],
 )
 def test_the_shipped_configurations_are_what_the_algorithms_take(name):
+    from quicgym.agents.algorithms.registry import find
     from quicgym.agents.training.configuration import load_training, training_names
-    from quicgym.agents.training.model import ALGORITHMS, make_model
+    from quicgym.agents.training.model import make_model
     from quicgym.envs.sb3 import make_sb3
 
     assert name in training_names()
@@ -324,7 +325,7 @@ def test_the_shipped_configurations_are_what_the_algorithms_take(name):
         history_length=config.environment.history_length,
     )
     model = make_model(config, environments)
-    assert type(model) is ALGORITHMS[config.algorithm]
+    assert type(model) is find(config.algorithm).model_class
 
 
 def test_an_unknown_configuration_is_named(tmp_path):

@@ -99,20 +99,20 @@ def make_model(
     algorithm: str, environment: str, simulations: int, scenario: Any, **arguments: Any
 ) -> Any:
     """Makes an algorithm that plays episodes itself, with a small pyramid over four frames."""
+    from quicgym.agents.algorithms.registry import find
     from quicgym.agents.policies.networks import Architecture
     from quicgym.agents.policies.stable_baselines3 import policy_arguments
-    from quicgym.agents.training.model import ALGORITHMS
     from quicgym.envs.sb3 import make_sb3
 
     environments = make_sb3(
         environment, simulations, scenario=scenario, per_flow=True, history_length=4
     )
     architecture = Architecture("pyramid", (16,), (16,), "tanh", "argmax")
-    return ALGORITHMS[algorithm](
+    return find(algorithm).model_class(
         "MlpPolicy",
         environments,
         **arguments,
-        policy_kwargs=policy_arguments(algorithm, architecture, 4, None),
+        policy_kwargs=policy_arguments(find(algorithm), architecture, 4, None),
         seed=1,
         device="cpu",
     )

@@ -28,6 +28,7 @@ SELF_PLAY = helper.scenario(
 
 def make(simulations=6, scenario=SCENARIO, **arguments):
     from quicgym.agents.algorithms.dpi import DirectPolicyIteration
+    from quicgym.agents.algorithms.registry import find
     from quicgym.agents.policies.networks import Architecture
     from quicgym.agents.policies.stable_baselines3 import policy_arguments
     from quicgym.envs.sb3 import make_sb3
@@ -46,7 +47,7 @@ def make(simulations=6, scenario=SCENARIO, **arguments):
         "MlpPolicy",
         environments,
         **{"controllers": CONTROLLERS, "comparisons": 5, "n_updates": 1, **arguments},
-        policy_kwargs=policy_arguments("dpi", architecture, 2, None),
+        policy_kwargs=policy_arguments(find("dpi"), architecture, 2, None),
         seed=1,
         device="cpu",
     )

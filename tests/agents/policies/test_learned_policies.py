@@ -37,18 +37,18 @@ CASES = [
 
 def make(algorithm="ppo", environment="quicgym/Tuning-v0", extractor="mlp", hidden=(12,)):
     """Returns an untrained model of Stable-Baselines3, and it as a policy of ours."""
+    from quicgym.agents.algorithms.registry import find
     from quicgym.agents.policies.hand_coded import Decisions
     from quicgym.agents.policies.networks import Architecture
     from quicgym.agents.policies.stable_baselines3 import export_policy, output_of, policy_arguments
-    from quicgym.agents.training.model import ALGORITHMS
     from quicgym.envs.sb3 import make_sb3
 
     kind = CLASSES[environment].kind
-    architecture = Architecture(extractor, (16,), hidden, "tanh", output_of(algorithm, kind))
-    model = ALGORITHMS[algorithm](
+    architecture = Architecture(extractor, (16,), hidden, "tanh", output_of(find(algorithm), kind))
+    model = find(algorithm).model_class(
         "MlpPolicy",
         make_sb3(environment, 11),
-        policy_kwargs=policy_arguments(algorithm, architecture, 4, None),
+        policy_kwargs=policy_arguments(find(algorithm), architecture, 4, None),
         seed=3,
         device="cpu",
     )
@@ -90,6 +90,7 @@ def test_the_exported_network_acts_as_the_trained_one(algorithm, environment, ex
 def test_a_policy_needs_nothing_of_what_its_critic_saw():
     from stable_baselines3 import PPO
 
+    from quicgym.agents.algorithms.registry import find
     from quicgym.agents.policies.hand_coded import Decisions
     from quicgym.agents.policies.networks import Architecture
     from quicgym.agents.policies.stable_baselines3 import (
@@ -103,7 +104,7 @@ def test_a_policy_needs_nothing_of_what_its_critic_saw():
     model = PPO(
         PrivilegedCriticPolicy,
         make_sb3("quicgym/Switch-v0", 2, privileged=True),
-        policy_kwargs=policy_arguments("ppo", architecture, 4, None),
+        policy_kwargs=policy_arguments(find("ppo"), architecture, 4, None),
         seed=3,
         device="cpu",
     )
@@ -121,14 +122,16 @@ def test_a_policy_needs_nothing_of_what_its_critic_saw():
 @pytest.mark.parametrize("algorithm", ["ppo", "sac", "td3"])
 @pytest.mark.parametrize("hidden", [(12,), ()])
 def test_training_can_begin_at_a_preset(algorithm, hidden):
+    from quicgym.agents.algorithms.registry import find
     from quicgym.agents.policies.hand_coded import Decisions
     from quicgym.agents.policies.networks import Architecture
-    from quicgym.agents.policies.stable_baselines3 import begin_at, export_policy, output_of
+    from quicgym.agents.policies.stable_baselines3 import begin_at, export_policy
 
     model, _, _ = make(algorithm, hidden=hidden)
     preset = quicgym.preset_action("ebcc")
-    begin_at(model, preset, algorithm)
-    architecture = Architecture("mlp", (16,), hidden, "tanh", output_of(algorithm, "tuning"))
+    output = find(algorithm).output
+    begin_at(model, preset, output)
+    architecture = Architecture("mlp", (16,), hidden, "tanh", output)
     policy = export_policy(model, "test", architecture, Decisions("tuning"))
     action = policy(np.zeros((1, model.observation_space.shape[0]), np.float32))[0]
     assert np.allclose(action, preset, atol=0.02)
@@ -139,7 +142,7 @@ def test_exploration_keeps_a_preset_s_ends_of_the_ranges():
 
     model, _, _ = make("ppo")
     preset = quicgym.preset_action("ebcc")
-    begin_at(model, preset, "ppo")
+    begin_at(model, preset, "clip")
     bias = model.policy.action_net.bias.detach().numpy()
     at_the_end = np.abs(preset) == 1
     assert at_the_end.any() and not at_the_end.all()
@@ -153,7 +156,7 @@ def test_what_a_target_network_does_first_is_the_preset_too():
     from quicgym.agents.policies.stable_baselines3 import begin_at
 
     model, _, _ = make("td3")
-    begin_at(model, quicgym.preset_action("ebcc"), "td3")
+    begin_at(model, quicgym.preset_action("ebcc"), "tanh")
     ours, target = model.policy.actor.state_dict(), model.policy.actor_target.state_dict()
     assert all(torch.equal(target[name], tensor) for name, tensor in ours.items())
 

@@ -1,0 +1,213 @@
+"""The training algorithms by name: quicgym's own, Stable-Baselines3's, and those of other packages.
+
+To add one to quicgym, write its file in this folder and its entry in BUILT_IN. A package adds one
+by an entry point of the group `quicgym.algorithms`, whose value is an `Algorithm`; docs/training.md
+shows how. Nothing here imports PyTorch: configurations are read without it.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Literal
+
+from quicgym.errors import UserError
+from quicgym.yaml_files import closest
+
+ENTRY_POINT_GROUP = "quicgym.algorithms"
+
+_NOT_NEGATIVE, _COUNT = (0.0, math.inf), (1.0, math.inf)
+LIMITS: Mapping[str, tuple[float, float]] = {
+    **dict.fromkeys(("gamma", "gae_lambda", "tau"), (0.0, 1.0)),
+    **dict.fromkeys(("n_epochs", "n_steps", "batch_size", "buffer_size"), _COUNT),
+    **dict.fromkeys(("policy_delay", "target_update_interval"), _COUNT),
+    **dict.fromkeys(("learning_rate", "clip_range", "ent_coef", "vf_coef"), _NOT_NEGATIVE),
+    **dict.fromkeys(("max_grad_norm", "learning_starts", "weight_decay"), _NOT_NEGATIVE),
+}
+"""Of the numbers that Stable-Baselines3 does not check, or not before they do harm."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Algorithm:
+    """What quicgym has to know of a training algorithm; the rest is its class.
+
+    The class has the interface of Stable-Baselines3's `BaseAlgorithm`. Its policy is one of theirs:
+    ActorCriticPolicy, SACPolicy or TD3Policy.
+
+    Attributes:
+        name: As the field `algorithm` of a configuration has it.
+        implementation: The class, or "module:class", which is imported when training begins.
+        environments: The ids that it can train on; None: all.
+        action_spaces: The kinds of actions that it can learn.
+        output: What actions in a Box are made of by the published network: its outputs clipped to
+            [-1, 1], or their tanh. Of discrete actions it takes the one with the largest output.
+        stochastic: In training the policy draws actions from a distribution around the network's
+            outputs, whose first standard deviation is `start.std`; it can begin at `start.policy`.
+        action_noise: The class takes `action_noise`, of the standard deviation `start.std`.
+        critic: The key of the critic's layers in `net_arch`; None: there is no critic.
+        privileged_critic: Its critic can see what only the network knows.
+        plays_episodes: It draws and plays whole episodes itself. Others step all rows side by side,
+            and learn from nothing in which some rows have no agent.
+        mutable: Hyperparameters that may change while a run goes on.
+        limits: Lowest and highest value of hyperparameters that are numbers.
+        renamed: Old names of hyperparameters, and what they are now.
+        state: Attributes of the class, all tensors, that a checkpoint needs besides
+            `get_parameters()`.
+    """
+
+    name: str
+    implementation: str | type
+    environments: tuple[str, ...] | None = None
+    action_spaces: tuple[Literal["box", "discrete"], ...] = ("box", "discrete")
+    output: Literal["clip", "tanh"] = "clip"
+    stochastic: bool = False
+    action_noise: bool = False
+    critic: Literal["vf", "qf"] | None = "vf"
+    privileged_critic: bool = False
+    plays_episodes: bool = False
+    mutable: tuple[str, ...] = ()
+    limits: Mapping[str, tuple[float, float]] = field(default_factory=lambda: LIMITS)
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    state: tuple[str, ...] = ()
+
+    @property
+    def model_class(self) -> Any:
+        """The class; imports it where `implementation` is its path.
+
+        Raises:
+            UserError: The path leads nowhere.
+        """
+        if not isinstance(self.implementation, str):
+            return self.implementation
+        module, _, attribute = self.implementation.partition(":")
+        try:
+            return getattr(import_module(module), attribute)
+        except (ImportError, AttributeError) as error:
+            if isinstance(error, UserError):  # of a missing extra
+                raise
+            raise UserError(f"algorithm {self.name!r}: {self.implementation}: {error}") from error
+
+
+BUILT_IN: Mapping[str, Algorithm] = {
+    algorithm.name: algorithm
+    for algorithm in (
+        Algorithm(
+            name="ppo",
+            implementation="stable_baselines3:PPO",
+            stochastic=True,
+            privileged_critic=True,
+            mutable=("learning_rate", "batch_size", "n_epochs", "gamma", "gae_lambda", "clip_range")
+            + ("ent_coef", "vf_coef", "max_grad_norm", "target_kl"),
+        ),
+        Algorithm(
+            name="sac",
+            implementation="stable_baselines3:SAC",
+            action_spaces=("box",),
+            output="tanh",
+            critic="qf",
+            mutable=("learning_rate", "batch_size", "gamma", "tau", "gradient_steps"),
+            state=("log_ent_coef",),
+        ),
+        Algorithm(
+            name="td3",
+            implementation="stable_baselines3:TD3",
+            action_spaces=("box",),
+            output="tanh",
+            action_noise=True,
+            critic="qf",
+            mutable=("learning_rate", "batch_size", "gamma", "tau", "gradient_steps")
+            + ("policy_delay", "target_policy_noise", "target_noise_clip"),
+        ),
+        Algorithm(
+            name="dpi",
+            implementation="quicgym.agents.algorithms.dpi:DirectPolicyIteration",
+            environments=("quicgym/Switch-v0",),
+            action_spaces=("discrete",),
+            critic=None,
+            plays_episodes=True,
+            mutable=("learning_rate", "comparisons", "margin", "exploration", "n_updates")
+            + ("batch_size",),
+            state=("observations", "advantages"),
+        ),
+        Algorithm(
+            name="aggrevate",
+            implementation="quicgym.agents.algorithms.aggrevate:Aggrevate",
+            environments=("quicgym/Window-v0",),
+            action_spaces=("discrete",),
+            critic=None,
+            plays_episodes=True,
+            mutable=("learning_rate", "paths", "visits", "repeats", "exploration", "kept")
+            + ("n_updates", "batch_size"),
+            state=("observations", "advantages"),
+        ),
+        Algorithm(
+            name="grpo",
+            implementation="quicgym.agents.algorithms.grpo:Grpo",
+            stochastic=True,
+            critic=None,
+            plays_episodes=True,
+            mutable=("learning_rate", "paths", "replays", "gamma", "n_epochs", "batch_size")
+            + ("clip_range", "ent_coef"),
+        ),
+    )
+}
+
+
+@cache
+def registered() -> Mapping[str, tuple[EntryPoint, ...]]:
+    """Returns the entry points of installed packages by name, without importing any.
+
+    A name in BUILT_IN keeps its meaning: such an entry point is left out with a RuntimeWarning.
+    """
+    found: dict[str, tuple[EntryPoint, ...]] = {}
+    for entry in entry_points(group=ENTRY_POINT_GROUP):
+        if entry.name in BUILT_IN:
+            warnings.warn(
+                f"algorithm {entry.name!r} ({_origin(entry)}) is refused: quicgym has an algorithm "
+                "of this name; register it under another one",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        else:
+            found[entry.name] = (*found.get(entry.name, ()), entry)
+    return dict(sorted(found.items()))
+
+
+def names() -> list[str]:
+    """Returns the names of all algorithms: quicgym's own, then the registered ones."""
+    return [*BUILT_IN, *registered()]
+
+
+@cache
+def find(name: str) -> Algorithm:
+    """Returns the algorithm of that name; of a package, its entry is imported.
+
+    Raises:
+        ValueError: There is none, or a package's cannot be used; the text says why.
+    """
+    if name in BUILT_IN:
+        return BUILT_IN[name]
+    if name not in registered():
+        raise ValueError(f"is no algorithm; {closest(name, names())}")
+    entry, *others = registered()[name]
+    if others:
+        origins = " and ".join(map(_origin, (entry, *others)))
+        raise ValueError(f"is registered more than once, by {origins}; keep one of them")
+    try:
+        algorithm = entry.load()
+    except Exception as error:  # whatever the package's modules raise
+        reason = f"{type(error).__name__}: {error}"
+        raise ValueError(f"cannot be loaded ({_origin(entry)}): {reason}") from error
+    if not isinstance(algorithm, Algorithm) or algorithm.name != name:
+        raise ValueError(f"{_origin(entry)} has to be an Algorithm with the name {name!r}")
+    return algorithm
+
+
+def _origin(entry: EntryPoint) -> str:
+    package = entry.dist.name if entry.dist else "an unknown package"
+    return f"entry point {entry.value} of {package}"
