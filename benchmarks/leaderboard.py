@@ -20,7 +20,7 @@ from quicgym import Ns3MissingError, ScenarioError
 from quicgym.agents.evaluation.evaluate import report_missing
 from quicgym.agents.evaluation.jobs import EvaluationJob, make_jobs
 from quicgym.agents.evaluation.summary import evaluate
-from quicgym.agents.policies.hand_coded import kind_of
+from quicgym.agents.policies.by_name import policy_kind
 from quicgym.benchmarks.leaderboard_page import ENGINES, Entry, evaluate_command, page
 from quicgym.benchmarks.run_time import Estimate, in_words
 from quicgym.benchmarks.simulations import Job
@@ -58,9 +58,10 @@ def load_entries(path: Path) -> list[Entry]:
     if not entries:
         raise LeaderboardError(f"{path}: has no policy; list at least one")
     for index, entry in enumerate(entries):
-        if kind_of(entry.policy) != entry.kind:
+        kind = policy_kind(entry.policy)
+        if kind != entry.kind:
             raise LeaderboardError(
-                f"{path}: {index}.kind = {entry.kind!r}: {entry.policy} is {kind_of(entry.policy)}"
+                f"{path}: {index}.kind = {entry.kind!r}: {entry.policy} is {kind}"
             )
         for field in ("name", "policy"):
             if sum(getattr(other, field) == getattr(entry, field) for other in entries) > 1:
@@ -200,7 +201,9 @@ def _announce(sections: list[_Section], workers: int, resume: bool) -> None:
         new = [job for job in jobs if job.key not in kept]
         seconds = sum(
             estimate.cpu_s(Job(job.scenario, None, job.engine, job.seed))
-            + job.scenario.duration_s / DECISION_INTERVAL_S * DECISION_CPU_S[kind_of(job.policy)]
+            + job.scenario.duration_s
+            / DECISION_INTERVAL_S
+            * DECISION_CPU_S[policy_kind(job.policy)]
             for job in new
         )
         say(f"  {title}: {len(new)} to run of {len(jobs)}, about {in_words(seconds / workers)}")

@@ -5,7 +5,7 @@ import time
 import numpy as np
 
 import quicgym
-from quicgym.agents.policies.hand_coded import RandomPolicy
+from quicgym.agents.policies.policy import RandomPolicy
 
 environments = quicgym.make_vec("quicgym/Tuning-v0", num_envs=256, scenario="single", episode_s=10)
 policy = RandomPolicy(environments.single_action_space, seed=1)

@@ -13,7 +13,8 @@ from typing import Any
 
 from quicgym import __version__, _core
 from quicgym.agents.evaluation.rollouts import play
-from quicgym.agents.policies.hand_coded import Policy, RandomPolicy, find_policy, kind_of
+from quicgym.agents.policies.by_name import find_policy, policy_kind
+from quicgym.agents.policies.policy import Policy, RandomPolicy
 from quicgym.envs.actions import action_space
 from quicgym.envs.rewards import Reward
 from quicgym.envs.scenarios.fields import ScenarioError
@@ -85,7 +86,7 @@ class EvaluationJob:
         }
 
     def _load_policy(self) -> Policy:
-        if kind_of(self.policy) == "random":  # its draws must not depend on what ran before
+        if policy_kind(self.policy) == "random":  # its draws must not depend on what ran before
             return RandomPolicy(action_space("tuning"), self.seed)
         policy, fingerprint = _load(self.policy, self.trust_zip)
         if fingerprint != self.fingerprint:
@@ -99,7 +100,7 @@ def _load(choice: str, trust_zip: bool) -> tuple[Policy, str | None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the main process has said it
         policy = find_policy(choice, trust_zip=trust_zip)
-    if kind_of(choice) == "learned":
+    if policy_kind(choice) == "learned":
         import torch
 
         torch.set_num_threads(1)  # the other cores have workers of their own

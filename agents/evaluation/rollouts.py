@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from quicgym.agents.policies.hand_coded import Policy
+from quicgym.agents.policies.policy import Policy
 from quicgym.envs.batch import INFO_COLUMNS, EpisodeBatch
 from quicgym.envs.episodes import EpisodeChoice, EpisodeSource
 from quicgym.envs.registration import BY_KIND

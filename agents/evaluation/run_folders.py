@@ -17,7 +17,7 @@ from typing import Any
 import pandas as pd
 
 from quicgym.agents.evaluation.rollouts import METRICS
-from quicgym.agents.policies.hand_coded import kind_of
+from quicgym.agents.policies.by_name import policy_kind
 from quicgym.console import say
 from quicgym.errors import RunError
 from quicgym.output_folders import RUN_FILE, file_name, read_json, read_json_lines
@@ -177,7 +177,7 @@ def _read_evaluation(folder: Path) -> list[Run]:
             Run(
                 name,
                 folder,
-                "learned" if kind_of(name) == "learned" else "hand-coded",
+                "learned" if policy_kind(name) == "learned" else "hand-coded",
                 name,
                 rows,
                 about["suite"],

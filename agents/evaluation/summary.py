@@ -22,7 +22,8 @@ from quicgym.agents.evaluation.jobs import EvaluationJob, make_jobs
 from quicgym.agents.evaluation.rollouts import METRICS, play_all
 from quicgym.agents.evaluation.run_folders import series_path
 from quicgym.agents.evaluation.statistics import Bootstrap, Estimate
-from quicgym.agents.policies.hand_coded import Policy, kind_of
+from quicgym.agents.policies.by_name import policy_kind
+from quicgym.agents.policies.policy import Policy
 from quicgym.envs.rewards import Reward
 from quicgym.envs.scenarios.distributions import Distribution
 from quicgym.envs.scenarios.suites import SuiteEntry, episodes_of, load_suite
@@ -264,7 +265,7 @@ def _entry(
     metrics = list(METRICS)
     return {
         "policy": policy,
-        "kind": kind_of(policy),
+        "kind": policy_kind(policy),
         "iqm_reward": estimate.value if estimate else None,
         "iqm_low": estimate.low if estimate else None,
         "iqm_high": estimate.high if estimate else None,
@@ -304,7 +305,9 @@ def _level_shares(scores: np.ndarray, policies: Sequence[str]) -> dict[str, floa
 
     Empty without baselines, or where a baseline lacks runs: the best one is not known then.
     """
-    baselines = [index for index, policy in enumerate(policies) if kind_of(policy) == "baseline"]
+    baselines = [
+        index for index, policy in enumerate(policies) if policy_kind(policy) == "baseline"
+    ]
     means = scores.mean(axis=2)
     if not baselines or not np.isfinite(means[baselines]).all():
         return {}

@@ -33,8 +33,9 @@ try:
 except ImportError as error:
     raise MissingExtraError("learned policies need PyTorch and safetensors") from error
 
-from quicgym.agents.policies.hand_coded import PRETRAINED, Decisions, pretrained_names
+from quicgym.agents.policies.by_name import PRETRAINED, pretrained_names
 from quicgym.agents.policies.networks import ACTIVATIONS, Actor, Architecture
+from quicgym.agents.policies.policy import Decisions
 from quicgym.envs.actions import ACTION_VERSION, action_space, choices
 from quicgym.envs.observations import OBSERVATION_VERSION, observation_space
 from quicgym.envs.registration import BY_KIND, CLASSES, ENVIRONMENTS
@@ -150,7 +151,7 @@ def load_policy(name_or_path: str | Path, *, trust_zip: bool = False) -> Any:
             that is in it: only for files whose origin you trust.
 
     Returns:
-        A policy: call it with observations; see quicgym.agents.policies.hand_coded.Policy.
+        A policy: call it with observations; see quicgym.agents.policies.policy.Policy.
 
     Raises:
         PolicyError: There is none, or a version, the checksum, a name, shape or type of the weights

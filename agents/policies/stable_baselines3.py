@@ -14,7 +14,6 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import nn
 
 from quicgym.agents.algorithms.registry import Algorithm
-from quicgym.agents.policies.hand_coded import Decisions
 from quicgym.agents.policies.learned import LearnedPolicy, action_count
 from quicgym.agents.policies.networks import (
     ACTIVATIONS,
@@ -23,6 +22,7 @@ from quicgym.agents.policies.networks import (
     Output,
     make_features,
 )
+from quicgym.agents.policies.policy import Decisions
 from quicgym.envs.actions import choices
 from quicgym.envs.sb3 import PRIVILEGED
 

@@ -248,7 +248,7 @@ def label(value: Value) -> str:
 
 
 def policy_text(controller: str, setting: Mapping[str, Value]) -> str:
-    """Returns the text by which `policies.hand_coded.find_policy` finds the setting."""
+    """Returns the text by which `policies.by_name.find_policy` finds the setting."""
     return controller + ":" + ",".join(f"{name}={label(value)}" for name, value in setting.items())
 
 

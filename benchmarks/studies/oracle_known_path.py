@@ -23,7 +23,8 @@ from rich.table import Table
 from torch import nn
 
 from quicgym.agents.evaluation.summary import is_level
-from quicgym.agents.policies.hand_coded import BASELINES, find_policy
+from quicgym.agents.policies.by_name import find_policy
+from quicgym.agents.policies.hand_coded import BASELINES
 from quicgym.console import wide_console
 from quicgym.envs.scenarios.distributions import load_distribution
 from quicgym.envs.scenarios.fair_share import fair_window_bytes

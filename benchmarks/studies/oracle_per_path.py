@@ -24,7 +24,9 @@ from rich.table import Table
 
 from quicgym.agents.evaluation.rollouts import play, play_all
 from quicgym.agents.evaluation.summary import is_level
-from quicgym.agents.policies.hand_coded import BASELINES, Decisions, Policy, find_policy
+from quicgym.agents.policies.by_name import find_policy
+from quicgym.agents.policies.hand_coded import BASELINES
+from quicgym.agents.policies.policy import Decisions, Policy
 from quicgym.console import progress_bar, wide_console
 from quicgym.controllers import switching_members
 from quicgym.envs.observations import FRAME_FEATURES

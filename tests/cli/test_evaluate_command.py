@@ -29,7 +29,8 @@ from quicgym.agents.evaluation.rollouts import METRICS, play
 from quicgym.agents.evaluation.run_folders import read_runs, read_series, series_path
 from quicgym.agents.evaluation.statistics import Bootstrap
 from quicgym.agents.evaluation.summary import evaluate, evaluate_here, summarize
-from quicgym.agents.policies.hand_coded import BASELINES, STEERED, find_policy, kind_of
+from quicgym.agents.policies.by_name import find_policy, policy_kind
+from quicgym.agents.policies.hand_coded import BASELINES, STEERED
 from quicgym.cli import main
 from quicgym.console import wide_console
 from quicgym.envs.rewards import Reward
@@ -429,8 +430,8 @@ def test_the_best_learned_is_compared_with_the_best_baseline_and_the_best_static
 def test_the_baselines_are_the_catalogue_but_for_what_something_else_steers() -> None:
     own = {name for name in controllers.names() if controllers.find(name).plugin is None}
     assert own == {*BASELINES, *STEERED}
-    assert {kind_of(name) for name in BASELINES} == {"baseline"}
-    assert {kind_of(name) for name in (*STEERED, "cubic:beta=0.5")} == {"static"}
+    assert {policy_kind(name) for name in BASELINES} == {"baseline"}
+    assert {policy_kind(name) for name in (*STEERED, "cubic:beta=0.5")} == {"static"}
 
 
 def test_random_draws_depend_on_the_seed_alone() -> None:
@@ -469,9 +470,9 @@ def learned(tmp_path: Path) -> Path:
     pytest.importorskip("torch")
     import torch
 
-    from quicgym.agents.policies.hand_coded import Decisions
     from quicgym.agents.policies.learned import LearnedPolicy, action_count, save_policy
     from quicgym.agents.policies.networks import Actor, Architecture
+    from quicgym.agents.policies.policy import Decisions
 
     torch.manual_seed(0)
     architecture, decisions = Architecture(), Decisions()

@@ -20,7 +20,7 @@ from conftest import Command
 
 from quicgym import load_scenario
 from quicgym.agents.evaluation.rollouts import METRICS, play
-from quicgym.agents.policies.hand_coded import find_policy
+from quicgym.agents.policies.by_name import find_policy
 
 pytestmark = [
     pytest.mark.train,

@@ -8,7 +8,7 @@ from helpers import environments as helper
 from helpers.training import NEEDS_TRAIN, learned
 
 from quicgym.agents.evaluation.rollouts import play
-from quicgym.agents.policies.hand_coded import Decisions
+from quicgym.agents.policies.policy import Decisions
 from quicgym.controllers import switching_members
 from quicgym.envs.observations import observation_names
 from quicgym.envs.scenarios.fields import ScenarioError

@@ -11,7 +11,7 @@ import pytest
 from helpers.training import NEEDS_TRAIN
 
 import quicgym
-from quicgym.agents.policies.hand_coded import pretrained_names
+from quicgym.agents.policies.by_name import pretrained_names
 from quicgym.envs.registration import CLASSES
 
 pytestmark = NEEDS_TRAIN
@@ -38,8 +38,8 @@ CASES = [
 def make(algorithm="ppo", environment="quicgym/Tuning-v0", extractor="mlp", hidden=(12,)):
     """Returns an untrained model of Stable-Baselines3, and it as a policy of ours."""
     from quicgym.agents.algorithms.registry import find
-    from quicgym.agents.policies.hand_coded import Decisions
     from quicgym.agents.policies.networks import Architecture
+    from quicgym.agents.policies.policy import Decisions
     from quicgym.agents.policies.stable_baselines3 import export_policy, output_of, policy_arguments
     from quicgym.envs.sb3 import make_sb3
 
@@ -91,8 +91,8 @@ def test_a_policy_needs_nothing_of_what_its_critic_saw():
     from stable_baselines3 import PPO
 
     from quicgym.agents.algorithms.registry import find
-    from quicgym.agents.policies.hand_coded import Decisions
     from quicgym.agents.policies.networks import Architecture
+    from quicgym.agents.policies.policy import Decisions
     from quicgym.agents.policies.stable_baselines3 import (
         PrivilegedCriticPolicy,
         export_policy,
@@ -123,8 +123,8 @@ def test_a_policy_needs_nothing_of_what_its_critic_saw():
 @pytest.mark.parametrize("hidden", [(12,), ()])
 def test_training_can_begin_at_a_preset(algorithm, hidden):
     from quicgym.agents.algorithms.registry import find
-    from quicgym.agents.policies.hand_coded import Decisions
     from quicgym.agents.policies.networks import Architecture
+    from quicgym.agents.policies.policy import Decisions
     from quicgym.agents.policies.stable_baselines3 import begin_at, export_policy
 
     model, _, _ = make(algorithm, hidden=hidden)

@@ -9,14 +9,9 @@ from helpers import environments as helper
 
 import quicgym
 from quicgym.agents.evaluation.rollouts import play
-from quicgym.agents.policies.hand_coded import (
-    ConstantPolicy,
-    RandomPolicy,
-    controller_policy,
-    find_policy,
-    preset_policy,
-    switch_policy,
-)
+from quicgym.agents.policies.by_name import find_policy
+from quicgym.agents.policies.hand_coded import controller_policy, preset_policy, switch_policy
+from quicgym.agents.policies.policy import ConstantPolicy, RandomPolicy
 from quicgym.envs import ENVIRONMENTS, ScenarioError, load_scenario
 from quicgym.envs.actions import PRESETS
 from quicgym.envs.scenarios.flows import Flow

@@ -12,7 +12,8 @@ import yaml
 
 from quicgym import _core
 from quicgym.agents.evaluation.rollouts import play
-from quicgym.agents.policies.hand_coded import find_policy, parse_parameters
+from quicgym.agents.policies.by_name import find_policy
+from quicgym.agents.policies.hand_coded import parse_parameters
 from quicgym.agents.tuning.identity import identity_of
 from quicgym.agents.tuning.sweep_config import load_sweep, policy_text, sweep_names
 from quicgym.agents.tuning.sweep_trial import FinishedTrial, Trials, decode

@@ -6,7 +6,7 @@ import pytest
 from helpers import environments as helper
 
 from quicgym.agents.evaluation.rollouts import play
-from quicgym.agents.policies.hand_coded import find_policy
+from quicgym.agents.policies.by_name import find_policy
 from quicgym.envs import load_suite
 from quicgym.envs.scenarios.flows import Flow
 

@@ -1,0 +1,74 @@
+"""Policies by the names that users give: controllers, "random", and learned policies."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+from typing import Literal
+
+from quicgym import controllers
+from quicgym.agents.policies.hand_coded import STEERED, controller_policy, parse_parameters
+from quicgym.agents.policies.policy import Policy, RandomPolicy
+from quicgym.envs.actions import action_space
+from quicgym.envs.scenarios.model import ScenarioError
+from quicgym.yaml_files import closest
+
+PRETRAINED = Path(str(files(__package__) / "pretrained"))
+"""The folder of the published policies."""
+
+
+def pretrained_names() -> list[str]:
+    """Returns the names of the learned policies that quicgym brings."""
+    return sorted(path.stem for path in PRETRAINED.glob("*.json"))
+
+
+def policy_kind(choice: str) -> Literal["baseline", "static", "random", "learned"]:
+    """Returns what sort of policy a user names.
+
+    A baseline is a controller as the catalogue has it, those of other packages included; static
+    one with parameters of the user's, or one to steer that nobody steers.
+    """
+    controller, colon, _ = choice.partition(":")
+    if choice == "random":
+        return "random"
+    if controller in controllers.names():
+        return "static" if colon or controller in STEERED else "baseline"
+    return "learned"
+
+
+def find_policy(choice: str, *, trust_zip: bool = False) -> Policy:
+    """Returns the policy that a user names.
+
+    Args:
+        choice: A controller of the catalogue, such as "cubic"; one with parameters, such as
+            "ebcc:gamma=60,beta=0.7"; "random"; or what `load_policy` takes: the name of a published
+            policy, or the path of one's JSON description.
+        trust_zip: As `load_policy` has it.
+
+    Raises:
+        ScenarioError: There is no such controller, parameter or policy.
+        PolicyError: The file is not what it should be.
+        MissingExtraError: It is a learned one, and the extra `train` is not installed.
+    """
+    kind = policy_kind(choice)
+    if kind == "random":
+        return RandomPolicy(action_space("tuning"))
+    if kind != "learned":
+        controller, colon, parameters = choice.partition(":")
+        values = parse_parameters(parameters) if colon else {}
+        try:
+            controllers.find(controller).complete(values)
+        except ValueError as error:
+            raise ScenarioError(f"{choice}: {error}") from None
+        return controller_policy(controller, action_space("tuning"), **values)
+    is_path = choice.endswith((".json", ".zip")) or "/" in choice or Path(choice).is_dir()
+    if not choice or not is_path and choice not in pretrained_names():
+        known = [*controllers.names(), "random", *pretrained_names()]
+        raise ScenarioError(
+            f"unknown policy {choice!r}; {closest(choice.partition(':')[0], known)}; or give the "
+            "path of a description (.json), or a training run's folder"
+        )
+    from quicgym.agents.policies.learned import load_policy  # which needs the extra `train`
+
+    policy: Policy = load_policy(choice, trust_zip=trust_zip)
+    return policy

@@ -1,0 +1,102 @@
+"""What a policy is, and the two simplest: always the same action, or a random one.
+
+A policy is called with observations, of one row or of many, and returns as many actions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from gymnasium.spaces import Space
+from gymnasium.vector.utils import batch_space
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """What a policy decides, how often, and on what: arguments of the environments.
+
+    Attributes:
+        kind: "tuning", "rate", "switching" or "window".
+        decision_interval_ms: Between two decisions, unless the next is given.
+        decision_interval_rtts: The same in smoothed RTTs.
+        history_length: Frames in an observation.
+    """
+
+    kind: str = "tuning"
+    decision_interval_ms: float = 100.0
+    decision_interval_rtts: float | None = None
+    history_length: int = 4
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What an environment of this kind is to be made with."""
+        return {
+            "decision_interval_ms": self.decision_interval_ms,
+            "decision_interval_rtts": self.decision_interval_rtts,
+            "history_length": self.history_length,
+        }
+
+
+class Policy(Protocol):
+    """What evaluation asks of a policy."""
+
+    @property
+    def name(self) -> str:
+        """As tables show it."""
+
+    @property
+    def decisions(self) -> Decisions:
+        """In which environment it acts."""
+
+    @property
+    def options(self) -> dict[str, Any] | None:
+        """What an environment is to be reset with."""
+
+    def __call__(self, observations: np.ndarray) -> np.ndarray:
+        """Returns an action for each row of observations, or the action for one."""
+
+
+@dataclass(frozen=True)
+class ConstantPolicy:
+    """The same action for every observation."""
+
+    name: str
+    action: np.ndarray
+    options: dict[str, Any] | None = None
+    decisions: Decisions = Decisions()
+
+    def __call__(self, observations: np.ndarray) -> np.ndarray:
+        """Returns the action, once per row."""
+        return np.tile(self.action, (*observations.shape[:-1], *[1] * self.action.ndim))
+
+
+class RandomPolicy:
+    """Uniform over the action space.
+
+    Args:
+        action_space: Of a single environment.
+        seed: Of its draws.
+    """
+
+    name = "random"
+    options: dict[str, Any] | None = None
+
+    def __init__(
+        self, action_space: Space, seed: int = 0, decisions: Decisions = Decisions()
+    ) -> None:
+        """Starts the stream of draws."""
+        self.decisions = decisions
+        self._spaces: dict[int, Space] = {}
+        self._action_space = action_space
+        self._seed = seed
+
+    def __call__(self, observations: np.ndarray) -> np.ndarray:
+        """Draws an action for each row; each number of rows has a stream of its own."""
+        rows = 0 if observations.ndim == 1 else len(observations)
+        if rows not in self._spaces:
+            space = batch_space(self._action_space, rows) if rows else self._action_space
+            space.seed(self._seed)
+            self._spaces[rows] = space
+        return np.asarray(self._spaces[rows].sample())
