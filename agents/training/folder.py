@@ -64,6 +64,13 @@ class RunFolder:
         """Returns the checkpoints, oldest first."""
         return sorted((self.directory / "checkpoints").glob("step-*.pt"))
 
+    def last_checkpoint(self) -> str:
+        """Returns which one is the newest, in words."""
+        checkpoints = self.checkpoints()
+        return (
+            f"the last checkpoint is {checkpoints[-1]}" if checkpoints else "there is no checkpoint"
+        )
+
     def describe(self, description: Mapping[str, Any]) -> None:
         """Writes run.json."""
         text = json.dumps(description, indent=1) + "\n"

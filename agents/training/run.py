@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from collections.abc import Callable, Mapping
+from contextlib import closing
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,7 +15,18 @@ import torch
 from stable_baselines3.common.base_class import BaseAlgorithm
 
 from quicgym import __version__, _core
-from quicgym.agents.training.callbacks import TrainingCallback
+from quicgym.agents.evaluation.summary import evaluate_here
+from quicgym.agents.evaluation.tensorboard import EvaluationWriter
+from quicgym.agents.policies.learned import LearnedPolicy
+from quicgym.agents.training.callbacks.base import RunCallback, RunCallbacks
+from quicgym.agents.training.callbacks.checkpoints import CheckpointCallback
+from quicgym.agents.training.callbacks.evaluation import EvaluationCallback
+from quicgym.agents.training.callbacks.finite import FiniteCallback, TrainingError
+from quicgym.agents.training.callbacks.logging import LoggingCallback
+from quicgym.agents.training.callbacks.progress import ProgressCallback
+from quicgym.agents.training.callbacks.reseeding import ReseedingCallback
+from quicgym.agents.training.callbacks.schedules import ExplorationSchedule
+from quicgym.agents.training.callbacks.threads import ThreadsCallback
 from quicgym.agents.training.configuration import TrainingConfig
 from quicgym.agents.training.folder import RunFolder, read_checkpoint
 from quicgym.agents.training.model import (
@@ -22,6 +36,8 @@ from quicgym.agents.training.model import (
     trained_on,
 )
 from quicgym.console import say
+from quicgym.envs.rewards import Reward
+from quicgym.envs.sb3 import Sb3VecEnv
 from quicgym.envs.scenarios.suites import content_of, episodes_of, load_suite
 from quicgym.errors import RunError
 from quicgym.output_folders import LOCK_FILE, digest, locked
@@ -73,12 +89,8 @@ def train(
             state = _open(folder, config, inputs, command, resume)
             if checkpoint is not None:
                 state = read_checkpoint(checkpoint)
-            training = TrainingCallback(config, folder, environments, suite, command, on_evaluation)
-            training.model = model
-            if state is not None:
-                training.restore(model, state)
-            _learn(model, config, training)
-            return training.best_reward
+            training = _Training(config, folder, environments, suite, command, on_evaluation)
+            return training.run(model, state)
     finally:
         environments.close()
 
@@ -184,18 +196,79 @@ def _check_same(
         )
 
 
-def _learn(model: BaseAlgorithm, config: TrainingConfig, training: TrainingCallback) -> None:
-    remaining = config.steps - model.num_timesteps
-    try:
-        with training:
-            if remaining > 0:
-                model.learn(remaining, callback=training, reset_num_timesteps=False)
-            training.finish()
-    except ValueError as error:
-        # PyTorch's distributions refuse what a network gives that is no longer finite.
-        if "Expected parameter" not in str(error):
-            raise
-        training.check_finite()
-        raise training.not_finite("the network's output is not finite") from error
-    except OSError as error:
-        raise training.not_written(error) from error
+@dataclass(frozen=True)
+class _Training:
+    """The arguments of `train`, with the environments and the suite that they mean."""
+
+    config: TrainingConfig
+    folder: RunFolder
+    environments: Sb3VecEnv
+    suite: list[tuple[Any, int]]
+    command: str
+    on_evaluation: Callable[[int, float, Path], None] | None
+
+    def run(self, model: BaseAlgorithm, state: Mapping[str, Any] | None) -> float:
+        """Trains, from a checkpoint's state if there is one; returns the best policy's reward."""
+        config, folder = self.config, self.folder
+        interval_steps = config.evaluation.interval_steps
+        step = 0 if state is None else state["step"]
+        threads = ThreadsCallback()
+        finite = FiniteCallback(folder, interval_steps)
+        try:
+            with (
+                closing(EvaluationWriter(folder.tensorboard, step + 1 if state else None)) as file,
+                ProgressCallback(config.name, config.steps, step) as progress,
+            ):
+                evaluation = EvaluationCallback(
+                    config, folder, self.suite, self.command, file, progress
+                )
+                checkpoints = CheckpointCallback(
+                    config.entry, folder, evaluation, interval_steps, self.on_evaluation
+                )
+                reseeding = ReseedingCallback(config.seed, self.environments, interval_steps)
+                callbacks = RunCallbacks(
+                    [threads, finite, *_schedules(config), progress, evaluation, checkpoints]
+                    + [reseeding, LoggingCallback(file, step)]
+                )
+                callbacks.init_callback(model)
+                if state is not None:
+                    callbacks.resume(state)
+                    say(f"{folder.directory}: going on from step {step:,}")
+                if config.steps > step:
+                    model.learn(config.steps - step, callbacks, reset_num_timesteps=False)
+                callbacks.finish()
+                self._evaluate(evaluation.publish())
+                return evaluation.best_reward
+        except ValueError as error:
+            # PyTorch's distributions refuse what a network gives that is no longer finite.
+            if "Expected parameter" not in str(error):
+                raise
+            finite.act(model.num_timesteps)
+            raise finite.error("the network's output is not finite") from error
+        except OSError as error:
+            raise TrainingError(
+                f"step {model.num_timesteps:,}: {folder.directory} cannot be written to "
+                f"({error.strerror or error}). Training stops; {folder.last_checkpoint()}. "
+                "Make room and go on with --resume"
+            ) from error
+        finally:
+            threads.restore()
+
+    def _evaluate(self, policy: LearnedPolicy) -> None:
+        evaluation, environment = self.config.evaluation, self.config.environment
+        evaluate_here(
+            policy,
+            evaluation.suite,
+            evaluation.seeds,
+            self.folder.evaluation,
+            reward=Reward(environment.reward),
+            threads=environment.threads or len(os.sched_getaffinity(0)),
+            command=self.command,
+        )
+
+
+def _schedules(config: TrainingConfig) -> list[RunCallback]:
+    start = config.start
+    if start.std is None or start.final_std is None:
+        return []
+    return [ExplorationSchedule(start.std, start.final_std, config.steps)]

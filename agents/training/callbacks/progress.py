@@ -1,0 +1,81 @@
+"""Progress on standard error: a bar in a terminal, and a line for each evaluation."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from quicgym.agents.training.callbacks.base import RunCallback
+
+
+class StepRate:
+    """Steps per second since a time."""
+
+    def __init__(self, step: int) -> None:
+        """Begins now, at a step."""
+        self._begin_s, self._begin_step = time.monotonic(), step
+
+    def at(self, step: int) -> float:
+        """Returns the mean rate from the beginning until now, in steps per second."""
+        elapsed_s = time.monotonic() - self._begin_s
+        return (step - self._begin_step) / max(elapsed_s, 1e-9)
+
+
+class ProgressCallback(RunCallback):
+    """Shows how far a training is; a context manager, which shows the bar.
+
+    Args:
+        name: Of the run.
+        steps: At its end.
+        begin_step: Where it goes on from.
+    """
+
+    def __init__(self, name: str, steps: int, begin_step: int) -> None:
+        """Makes the bar."""
+        super().__init__()
+        self._steps = steps
+        self._rate = StepRate(begin_step)
+        self._console = Console(stderr=True)
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.completed:,} of {task.total:,} steps"),
+            TextColumn("{task.fields[rate]}"),
+            TimeRemainingColumn(),
+            console=self._console,
+            disable=not self._console.is_terminal,
+        )
+        self._task = self._bar.add_task(name, total=steps, rate="")
+
+    def __enter__(self) -> ProgressCallback:
+        """Shows the bar."""
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Leaves the bar as it is."""
+        self._bar.stop()
+
+    def evaluated(self, step: int, text: str) -> None:
+        """Prints the result of an evaluation."""
+        self._console.print(f"step {step:>12,}  {text}  {self._speed(step)}", highlight=False)
+
+    def finish(self) -> None:
+        """Shows that all steps are done."""
+        self._bar.update(self._task, completed=self._steps)
+
+    def _on_rollout_start(self) -> None:
+        step = self.num_timesteps
+        self._bar.update(self._task, completed=step, rate=self._speed(step))
+
+    def _speed(self, step: int) -> str:
+        rate = self._rate.at(step)
+        return f"{rate:,.0f} steps/s" if rate > 0 else ""
