@@ -17,7 +17,7 @@ from quicgym.agents.algorithms.replay import ReplayAlgorithm, check_counts
 from quicgym.envs.sb3 import Sb3VecEnv
 
 _HUBER_DELTA = 0.2  # of rewards: episodes in which everything goes wrong weigh no more
-_NEVER = -10.0  # a prediction that no choice which is compared comes near
+_MASKED = -10.0  # a prediction that no choice which is compared comes near
 
 
 class AdvantageRegression(ReplayAlgorithm):
@@ -36,7 +36,7 @@ class AdvantageRegression(ReplayAlgorithm):
         device: Of the network.
 
     Attributes:
-        observations: Of all iterations, condensed as the network's features take them; float32,
+        observations: Of all iterations, preprocessed as the network's features take them; float32,
             shape (n, features).
         advantages: Of the choices there; float32, shape (n, choices).
 
@@ -75,7 +75,7 @@ class AdvantageRegression(ReplayAlgorithm):
             action_spaces=(Discrete,),
         )
         self._updates, self._batch_size = n_updates, batch_size
-        self.observations = self._condense(np.zeros_like(self._batch.observations[:0]))
+        self.observations = self._preprocess(np.zeros_like(self._batch.observations[:0]))
         self.advantages = torch.zeros(0, len(choices))
 
     def _setup_model(self) -> None:
@@ -84,38 +84,42 @@ class AdvantageRegression(ReplayAlgorithm):
         with torch.no_grad():
             last.weight.mul_(0.01)
             last.bias.fill_(0.0)
-        self._rule_out()
+        self._mask_others()
 
-    def _rule_out(self) -> None:
-        """Makes all but `choices` as bad as it takes for them never to be the best."""
+    def _mask_others(self) -> None:
+        """Gives all but `choices` a bias with which they are never the best."""
         last: Any = self.policy.action_net
         with torch.no_grad():
-            last.bias[np.setdiff1d(np.arange(len(last.bias)), self._choices)] = _NEVER
+            last.bias[np.setdiff1d(np.arange(len(last.bias)), self._choices)] = _MASKED
 
-    def _lean_towards(self, action: int) -> None:
-        """Makes the untrained policy take an action."""
+    def bias_towards(self, action: int) -> None:
+        """Makes the untrained policy take an action.
+
+        Raises:
+            ValueError: The action is not among those that are compared.
+        """
+        if action not in self._choices:
+            raise ValueError(f"action {action} is none of those compared, {self._choices}")
         last: Any = self.policy.action_net
         with torch.no_grad():
             last.bias[action] += 0.05
 
-    def _add(self, condensed: torch.Tensor, advantages: np.ndarray) -> None:
-        self.observations = torch.cat([self.observations, condensed])
+    def _add(self, preprocessed: torch.Tensor, advantages: np.ndarray) -> None:
+        self.observations = torch.cat([self.observations, preprocessed])
         self.advantages = torch.cat([self.advantages, torch.from_numpy(advantages).float()])
 
-    def _predict(self, condensed: torch.Tensor) -> torch.Tensor:
-        predictions: torch.Tensor = self.policy.action_net(self._latent(condensed))
+    def _predict(self, preprocessed: torch.Tensor) -> torch.Tensor:
+        predictions: torch.Tensor = self.policy.action_net(self._latent(preprocessed))
         return predictions
 
-    def _greedy(self, observations: np.ndarray) -> np.ndarray:
-        return self._best(self._condense(observations))
-
-    def _best(self, condensed: torch.Tensor) -> np.ndarray:
+    def _best(self, preprocessed: torch.Tensor) -> np.ndarray:
         with torch.inference_mode():
-            predictions = self._predict(condensed)
+            predictions = self._predict(preprocessed)
         best: np.ndarray = predictions.argmax(dim=1).cpu().numpy()
         return best
 
-    def _train(self) -> None:
+    def train(self) -> None:
+        """Learns from all comparisons so far."""
         losses = []
         for _ in range(self._updates):
             chosen = torch.randint(len(self.observations), (self._batch_size,))
@@ -128,7 +132,7 @@ class AdvantageRegression(ReplayAlgorithm):
             loss.backward()
             self.policy.optimizer.step()
             losses.append(loss.item())
-        self._rule_out()  # again, because the weight decay makes it weaker
+        self._mask_others()  # again, because the weight decay makes the bias weaker
         self._n_updates += self._updates
         self.logger.record("train/loss", float(np.mean(losses)))
         self.logger.record("train/comparisons", len(self.observations))

@@ -1,22 +1,22 @@
-"""AggreVaTe over fixed windows: learn what windows are worth where the policy comes by.
+"""AggreVaTe over fixed windows: learn the values of windows at the decisions that a policy meets.
 
 For a path whose rate and flows are known, the best window is easily found: play the episode once
 with each of a row of windows. A policy does not know the path. So paths are drawn; each is played
 with fixed windows, from a small part of the path's fair share to a multiple of it, and then by the
-policy of the day. At the decisions that the policy met, every factor that it could have chosen is
-worth what the window that it leads to has earned as a fixed one from that time on; the window, that
-is, to which it leads when it is taken a few times. So factors have windows far away in view, where
-the difference is large, and the policy goes there in steps, deciding anew at each. What factors are
-worth is what the network learns to predict from the observation, over all decisions so far; the
-policy chooses the one with the highest prediction.
+current policy. At the decisions that the policy met, the value of a factor that it could have
+chosen is the mean reward that a fixed window has from that time on: the window to which the factor
+leads when it is held for a few decisions. So factors have windows far away in view, where the
+difference is large, and the policy goes there in steps, deciding anew at each. The network learns
+to predict the values of factors from the observation, over all decisions so far; the policy chooses
+the factor with the highest prediction.
 
 Of what cannot be observed, such as the number of the other flows, a prediction is the mean over
-what it may be. A window that is worth trying for what it would show is worth no more than others
-here: finding out about a path is left to slow start.
+what it may be. That trying a window would show something adds nothing to its value here: finding
+out about a path is left to slow start.
 
 Ross and Bagnell, "Reinforcement and Imitation Learning via Interactive No-Regret Learning", 2014.
 There an expert plays on from the decision; here fixed windows stand for it, which were played from
-the beginning and tell of every decision on the path.
+the beginning and have a value at every decision on the path.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ import torch
 
 from quicgym.agents.algorithms.advantage_regression import AdvantageRegression
 from quicgym.agents.algorithms.replay import (
-    Course,
+    Trajectories,
     check_counts,
     check_decisions,
     check_one_flow,
@@ -52,12 +52,12 @@ class Aggrevate(AdvantageRegression):
         env: With one open flow in each simulation.
         learning_rate: A number, or a schedule.
         paths: That are drawn in an iteration.
-        visits: Episodes of the policy on each of them, with seeds of their own.
+        rollouts: Episodes of the policy on each of them, with seeds of their own.
         windows: The fixed ones, as powers of 2 of `fair_window_bytes`, in rising order.
-        repeats: How often a factor is taken to come to the window that it is worth.
+        hold: For how many decisions a factor is held to come to the window whose value it has.
         exploration: Highest probability of a random factor at a decision; episodes have one each,
             from 0 on.
-        kept: Share of the decisions in the policy's episodes that is learned from.
+        keep_fraction: Share of the decisions in the policy's episodes that is learned from.
         n_updates: Of the weights in an iteration.
         batch_size: Decisions in an update.
         weight_decay: Of AdamW.
@@ -75,11 +75,11 @@ class Aggrevate(AdvantageRegression):
         env: Sb3VecEnv,
         learning_rate: Any = 1e-3,
         paths: int = 128,
-        visits: int = 3,
+        rollouts: int = 3,
         windows: Sequence[float] = (-4, -2.5, -1.5, -0.75, 0, 0.75, 1.5, 2.25, 3),
-        repeats: int = 3,
+        hold: int = 3,
         exploration: float = 0.1,
-        kept: float = 0.15,
+        keep_fraction: float = 0.15,
         n_updates: int = 400,
         batch_size: int = 1024,
         weight_decay: float = 1.0,
@@ -88,14 +88,14 @@ class Aggrevate(AdvantageRegression):
         device: str = "auto",
     ) -> None:
         """Makes the network; nothing has been played."""
-        check_counts(paths=paths, visits=visits, repeats=repeats)
+        check_counts(paths=paths, rollouts=rollouts, hold=hold)
         grid = np.array(windows, dtype=np.float64)
         if grid.ndim != 1 or len(grid) < 2 or not (np.diff(grid) > 0).all():
             raise ValueError(f"windows = {windows}: give two exponents or more, in rising order")
         if not 0 <= exploration <= 1:
             raise ValueError(f"exploration = {exploration}: give a probability")
-        if not 0 < kept <= 1:
-            raise ValueError(f"kept = {kept}: give a share above 0")
+        if not 0 < keep_fraction <= 1:
+            raise ValueError(f"keep_fraction = {keep_fraction}: give a share above 0")
         check_one_flow(env, "aggrevate")
         super().__init__(
             policy,
@@ -109,46 +109,58 @@ class Aggrevate(AdvantageRegression):
             seed=seed,
             device=device,
         )
-        self._paths, self._visits, self._windows = paths, visits, grid
-        self._in_view = repeats * _EXPONENTS
-        self._exploration, self._kept = exploration, kept
+        self._paths, self._rollouts, self._windows = paths, rollouts, grid
+        self._in_view = hold * _EXPONENTS
+        self._exploration, self._keep_fraction = exploration, keep_fraction
         # Begins small: a window that only grows takes for ever to simulate.
-        self._lean_towards(WINDOW_EXPONENTS.index(-0.125))
+        self.bias_towards(WINDOW_EXPONENTS.index(-0.125))
 
-    def _collect(self, random: np.random.Generator) -> Iterator[np.ndarray]:
-        paths = [self._batch.source.draw(random, None) for _ in range(self._paths)]
+    def collect_rollouts(self, rng: np.random.Generator) -> Iterator[np.ndarray]:
+        """Plays newly drawn paths; yields the mean rewards of the policy's episodes.
+
+        Raises:
+            ScenarioError: There is no decision to learn from.
+        """
+        paths = [self._batch.source.draw(rng, None) for _ in range(self._paths)]
         fair_bytes = np.array([fair_window_bytes(path.scenario) for path in paths])
-        fixed = self._play_fixed(paths, fair_bytes)
-        visits = [
-            EpisodeChoice(path.scenario, int(random.integers(2**63)))
+        fixed = self.play_fixed_windows(paths, fair_bytes)
+        episodes = [
+            EpisodeChoice(path.scenario, int(rng.integers(2**63)))
             for path in paths
-            for _ in range(self._visits)
+            for _ in range(self._rollouts)
         ]
-        wanders = random.random(len(visits)) * self._exploration
-        condensed, places, windows_bytes = [], [], []
+        exploration = rng.random(len(episodes)) * self._exploration
+        features, places, windows_bytes = [], [], []
 
         def decide(part: slice, step: int, runs: np.ndarray) -> np.ndarray:
-            seen = self._condense(self._batch.observations[: len(runs)])
-            keeps = self._takes_effect(runs) & (random.random(len(runs)) < self._kept)
+            seen = self._preprocess(self._batch.observations[: len(runs)])
+            keeps = self._takes_effect(runs) & (rng.random(len(runs)) < self._keep_fraction)
             kept = np.flatnonzero(keeps)
-            condensed.append(seen[kept])
+            features.append(seen[kept])
             places.append((np.full(len(kept), step), part.start + kept))
             windows_bytes.append(self._batch.info[kept, _WINDOW])
-            strays = random.random(len(runs)) < wanders[part]
-            strayed = random.integers(len(_EXPONENTS), size=len(runs))
-            return np.where(strays, strayed, self._best(seen))
+            explores = rng.random(len(runs)) < exploration[part]
+            explored = rng.integers(len(_EXPONENTS), size=len(runs))
+            return np.where(explores, explored, self._best(seen))
 
-        course = self._play(visits, decide)
-        yield course.means()
-        steps, of_visits = (np.concatenate(column) for column in zip(*places, strict=True))
-        check_decisions(len(steps), visits)
-        path = of_visits // self._visits
-        worth = self._worth(fixed, path, course.times_s[steps, of_visits])
+        trajectories = self._play(episodes, decide)
+        yield trajectories.mean_rewards()
+        steps, of_episodes = (np.concatenate(column) for column in zip(*places, strict=True))
+        check_decisions(len(steps), episodes)
+        path = of_episodes // self._rollouts
+        values = self.window_values(fixed, path, trajectories.times_s[steps, of_episodes])
         shares = np.concatenate(windows_bytes) / fair_bytes[path]
-        self._add(torch.cat(condensed), self._advantages(worth, shares))
+        self._add(torch.cat(features), self.factor_advantages(values, shares))
 
-    def _play_fixed(self, paths: Sequence[EpisodeChoice], fair_bytes: np.ndarray) -> Course:
-        """Plays each path with each window; the windows of a path are side by side."""
+    def play_fixed_windows(
+        self, paths: Sequence[EpisodeChoice], fair_bytes: np.ndarray
+    ) -> Trajectories:
+        """Plays each path with each window; the windows of a path are side by side.
+
+        Args:
+            paths: To be played.
+            fair_bytes: `fair_window_bytes` of each.
+        """
         episodes = [path for path in paths for _ in self._windows]
         targets = (fair_bytes[:, None] * 2.0**self._windows).ravel()
 
@@ -160,20 +172,33 @@ class Aggrevate(AdvantageRegression):
 
         return self._play(episodes, decide)
 
-    def _worth(self, fixed: Course, path: np.ndarray, times_s: np.ndarray) -> np.ndarray:
-        """Returns what the windows earned from these times on, of shape (times, windows)."""
+    def window_values(
+        self, fixed: Trajectories, path: np.ndarray, times_s: np.ndarray
+    ) -> np.ndarray:
+        """Returns the mean rewards of windows from these times on, of shape (times, windows).
+
+        Args:
+            fixed: What `play_fixed_windows` has returned.
+            path: The path of each time, by its place there.
+            times_s: In the simulation.
+        """
         result = np.empty((len(path), len(self._windows)))
         for number in np.unique(path):
             here = path == number
             for window in range(len(self._windows)):
                 episode = number * len(self._windows) + window
-                result[here, window] = fixed.means_from(episode, times_s[here])
+                result[here, window] = fixed.values(episode, times_s[here])
         return result
 
-    def _advantages(self, worth: np.ndarray, shares: np.ndarray) -> np.ndarray:
+    def factor_advantages(self, values: np.ndarray, shares: np.ndarray) -> np.ndarray:
         """Returns how much better than on average each factor is at windows of these shares.
 
-        Between the windows that were played their worth is interpolated, beyond it is the last's.
+        Between the windows that were played values are interpolated, beyond them they are the last
+        one's.
+
+        Args:
+            values: Of the windows, of shape (decisions, windows).
+            shares: The window in force at each decision, as a multiple of the fair one.
         """
         place = np.interp(
             np.log2(shares)[:, None] + self._in_view, self._windows, np.arange(len(self._windows))
@@ -181,5 +206,5 @@ class Aggrevate(AdvantageRegression):
         below = np.minimum(place.astype(np.int64), len(self._windows) - 2)
         above = place - below
         rows = np.arange(len(shares))[:, None]
-        result: np.ndarray = worth[rows, below] * (1 - above) + worth[rows, below + 1] * above
+        result: np.ndarray = values[rows, below] * (1 - above) + values[rows, below + 1] * above
         return result - result.mean(axis=1, keepdims=True)

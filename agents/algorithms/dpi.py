@@ -1,7 +1,7 @@
 """Direct policy iteration: learn to choose by comparing every choice on the same episode.
 
 A simulator can do what a network cannot: play an episode again, the same up to a decision, and go
-on differently. In each iteration episodes are drawn; each is played by the policy of the day up to
+on differently. In each iteration episodes are drawn; each is played by the current policy up to
 one decision, and from there to its end once with every controller. How much better or worse the
 episode went with each than on average is what the network learns to predict from the observation
 at that decision, over all comparisons so far. The policy chooses the controller with the highest
@@ -11,10 +11,10 @@ Path, competitors and random losses are the same on both sides of a comparison, 
 makes rewards differ between episodes cancels, which a policy gradient has to average away. A choice
 that is kept to the end makes the difference as large as it can be. The first decision is another
 matter: nothing has been observed that would tell one path from another, and what a controller is
-worth there is what can be made of it later, so the policy of the day goes on after it.
+worth there is what can be made of it later, so the current policy goes on after it.
 
 Where several flows of an episode have the policy, all of them take the controller that is compared:
-what the policy tells one of them it will tell the others, who see much the same.
+what the policy chooses for one of them it chooses for the others, which observe much the same.
 
 Lazaric, Ghavamzadeh and Munos, "Analysis of Classification-based Policy Iteration Algorithms",
 JMLR 17, 2016; here as regression of the differences, with choices that are kept and comparisons
@@ -116,34 +116,43 @@ class DirectPolicyIteration(AdvantageRegression):
         self._comparisons, self._weights = comparisons, weights / weights.sum()
         self._margin, self._exploration = margin, exploration
 
-    def prefer(self, controller: str) -> None:
-        """Makes the untrained policy choose a controller."""
-        place = switching_members().index(controller)
-        if place not in self._choices:
-            raise ValueError(f"start.preset = {controller!r} is not among the controllers compared")
-        self._lean_towards(place)
+    def bias_towards(self, action: int) -> None:
+        """Makes the untrained policy choose a controller, by its place in `switching_members()`.
 
-    def _collect(self, random: np.random.Generator) -> Iterator[np.ndarray]:
+        Raises:
+            ValueError: The controller is not among those compared.
+        """
+        if action not in self._choices:
+            name = switching_members()[action]
+            raise ValueError(f"start.preset = {name!r} is not among the controllers compared")
+        super().bias_towards(action)
+
+    def collect_rollouts(self, rng: np.random.Generator) -> Iterator[np.ndarray]:
+        """Compares controllers in newly drawn episodes; yields the mean rewards of its own choices.
+
+        Raises:
+            ScenarioError: No episode has lasted to a decision that is compared.
+        """
         side_by_side = len(self._batch.selected) // len(self._choices)
         for first in range(0, self._comparisons, side_by_side):
-            yield self._compare_some(random, min(side_by_side, self._comparisons - first))
+            yield self._compare_some(rng, min(side_by_side, self._comparisons - first))
         if not len(self.observations):
             raise ScenarioError(
                 f"decision_weights: no episode of {self._comparisons} lasted to the decision that "
                 "was to be compared; give weight to earlier ones"
             )
 
-    def _compare_some(self, random: np.random.Generator, count: int) -> np.ndarray:
+    def _compare_some(self, rng: np.random.Generator, count: int) -> np.ndarray:
         # Arrays have a row per episode; where they have more axes, replays come next, then agents.
         batch, choices = self._batch, self._choices
         replays, agents = count * len(choices), batch.agent_count
         shape = (count, len(choices), agents)
         rows = replays * agents
-        episodes = [batch.source.draw(random, None) for _ in range(count)]
+        episodes = [batch.source.draw(rng, None) for _ in range(count)]
         decisions = len(self._weights)
-        branch = random.choice(decisions, size=count, p=self._weights)
-        explores = random.random((count, decisions, agents)) < self._exploration
-        explored = random.choice(choices, (count, decisions, agents))
+        branch = rng.choice(decisions, size=count, p=self._weights)
+        explores = rng.random((count, decisions, agents)) < self._exploration
+        explored = rng.choice(choices, (count, decisions, agents))
         is_kept = branch > 0
         is_compared = np.zeros(count, dtype=np.bool_)  # not if the episode ended before
         policys_choice = np.zeros(count, dtype=np.int64)
@@ -152,9 +161,9 @@ class DirectPolicyIteration(AdvantageRegression):
 
         batch.begin_chosen(range(replays), [episode for episode in episodes for _ in choices])
         has_agent = batch.has_agent[:rows].reshape(shape)
-        # Of the agents that see the same episode, one tells.
-        teller = random.integers(has_agent[:, 0].sum(axis=1))
-        tells = (np.arange(count), 0, teller)
+        # Of the agents in an episode, one is sampled, from whose observation is learned.
+        sampled_agent = rng.integers(has_agent[:, 0].sum(axis=1))
+        sampled = (np.arange(count), 0, sampled_agent)
         batch.selected[:] = np.arange(len(batch.selected)) < replays
         actions = np.zeros(len(batch.observations), dtype=np.int64)
         begin_s = now_s = self._times()[:replays].reshape(shape[:2])
@@ -163,22 +172,23 @@ class DirectPolicyIteration(AdvantageRegression):
             if not runs.any():
                 break
             seen = batch.observations[:rows]
-            greedy = self._greedy(seen).reshape(shape)
+            greedy = self._best(self._preprocess(seen)).reshape(shape)
             here = (branch == decision) & runs[:, 0]
             is_compared |= here
-            observations[here] = seen.reshape(*shape, -1)[tells][here]
-            policys_choice[here] = greedy[tells][here]
+            observations[here] = seen.reshape(*shape, -1)[sampled][here]
+            policys_choice[here] = greedy[sampled][here]
             in_comparison = np.where(is_kept, decision >= branch, decision == branch)
             chosen = np.where(in_comparison[:, None, None], choices[:, None], greedy)
             if decision < decisions:
-                wanders = explores[:, decision] & (decision < branch)[:, None]
-                chosen = np.where(wanders[:, None], explored[:, decision, None], chosen)
+                explores_now = explores[:, decision] & (decision < branch)[:, None]
+                chosen = np.where(explores_now[:, None], explored[:, decision, None], chosen)
             actions[:rows] = chosen.ravel()
             batch.set_actions(actions)
             batch.step()
             before_s, now_s = now_s, self._times()[:replays].reshape(shape[:2])
-            earned = batch.rewards[:rows].reshape(shape).mean(axis=2, where=has_agent)
-            rewards += earned * (now_s - before_s)  # time stands still where the episode is over
+            mean_rewards = batch.rewards[:rows].reshape(shape).mean(axis=2, where=has_agent)
+            # Time stands still where the episode is over.
+            rewards += mean_rewards * (now_s - before_s)
             self.num_timesteps += int((runs[:, :, None] & has_agent).sum())
             batch.selected[:] &= ~(batch.terminations | batch.truncations)
 
@@ -187,6 +197,6 @@ class DirectPolicyIteration(AdvantageRegression):
         in_force = observations[:, -len(switching_members()) :][:, choices]
         advantages = rewards - rewards.mean(axis=1, keepdims=True)
         advantages += self._margin * in_force * is_kept[is_compared, None]
-        self._add(self._condense(observations), advantages)
+        self._add(self._preprocess(observations), advantages)
         own: np.ndarray = rewards[policys_choice[is_compared, None] == choices]
         return own

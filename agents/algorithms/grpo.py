@@ -1,10 +1,10 @@
 """Group relative policy optimization: a policy gradient with replays of a path for its baseline.
 
-What an episode earns depends far more on the path that was drawn than on what the policy did there.
+The return of an episode depends far more on the path that was drawn than on what the policy did.
 So each path is played several times, with the same seed: its episodes differ by the actions that
-the policy drew, and by nothing else. The advantage of a decision is what was earned from there on,
-less the mean of that over the path's episodes at the same decision, and no network has to learn
-what paths are worth. (How much of the variance that takes out is `train/explained_variance` in
+the policy drew, and by nothing else. The advantage of a decision is the return from there on, less
+the mean of that over the path's episodes at the same decision, and no network has to learn the
+values of paths. (How much of the variance that takes out is `train/explained_variance` in
 TensorBoard.) Weights follow PPO's clipped objective.
 
 A path's advantages are divided by their spread, plus the median of all paths' spreads: a few paths
@@ -38,10 +38,10 @@ _MOST = 4.0  # standard deviations of an advantage
 _MAX_GRADIENT_NORM = 0.5
 
 
-class _Decisions(NamedTuple):
+class Decisions(NamedTuple):
     """What is learned from; a row for each decision."""
 
-    condensed: torch.Tensor
+    features: torch.Tensor
     actions: torch.Tensor
     log_probabilities: torch.Tensor
     advantages: torch.Tensor
@@ -65,9 +65,14 @@ class Grpo(ReplayAlgorithm):
         seed: Of the weights.
         device: Of the network.
 
+    Attributes:
+        decisions: Of the last iteration.
+
     Raises:
         ValueError: An argument is not valid.
     """
+
+    decisions: Decisions
 
     def __init__(
         self,
@@ -101,67 +106,66 @@ class Grpo(ReplayAlgorithm):
         self._epochs, self._batch_size = n_epochs, batch_size
         self._clip_range, self._entropy_weight = clip_range, ent_coef
 
-    def _collect(self, random: np.random.Generator) -> Iterator[np.ndarray]:
-        paths = [self._batch.source.draw(random, None) for _ in range(self._paths)]
+    def collect_rollouts(self, rng: np.random.Generator) -> Iterator[np.ndarray]:
+        """Plays newly drawn paths; yields the episodes' mean rewards.
+
+        Raises:
+            ScenarioError: There is no decision to learn from.
+        """
+        paths = [self._batch.source.draw(rng, None) for _ in range(self._paths)]
         episodes = [path for path in paths for _ in range(self._replays)]
-        condensed, actions, log_probabilities, places = [], [], [], []
+        features, actions, log_probabilities, places = [], [], [], []
 
         def decide(part: slice, step: int, runs: np.ndarray) -> np.ndarray:
-            seen = self._condense(self._batch.observations[: len(runs)])
+            seen = self._preprocess(self._batch.observations[: len(runs)])
             with torch.inference_mode():
-                distribution = self._distribution(seen)
+                distribution = self.distribution(seen)
                 drawn = distribution.get_actions()
                 probable = distribution.log_prob(drawn).cpu()
             drawn = drawn.cpu()
             kept = np.flatnonzero(self._takes_effect(runs))
-            condensed.append(seen[kept])
+            features.append(seen[kept])
             actions.append(drawn[kept])
             log_probabilities.append(probable[kept])
             places.append((np.full(len(kept), step), part.start + kept))
             return drawn.numpy().clip(-1.0, 1.0) if self._is_box else drawn.numpy()
 
-        course = self._play(episodes, decide)
-        yield course.means()
+        trajectories = self._play(episodes, decide)
+        yield trajectories.mean_rewards()
         steps, of_episodes = (np.concatenate(column) for column in zip(*places, strict=True))
         check_decisions(len(steps), episodes)
-        advantages = self._advantages(np.diff(course.earned, axis=0))[steps, of_episodes]
+        advantages, self._explained_variance = group_advantages(
+            np.diff(trajectories.returns, axis=0), self._replays, self._gamma
+        )
+        advantages = advantages[steps, of_episodes]
         advantages = (advantages / (advantages.std() + 1e-12)).clip(-_MOST, _MOST)
-        self._decisions = _Decisions(
-            torch.cat(condensed),
+        self.decisions = Decisions(
+            torch.cat(features),
             torch.cat(actions),
             torch.cat(log_probabilities),
             torch.from_numpy(advantages).float(),
         )
 
-    def _advantages(self, rewards: np.ndarray) -> np.ndarray:
-        """From what steps have earned, of shape (steps, episodes)."""
-        to_go = np.zeros_like(rewards)
-        following = np.zeros(rewards.shape[1])
-        for step in reversed(range(len(rewards))):
-            to_go[step] = following = rewards[step] + self._gamma * following
-        groups = to_go.reshape(len(rewards), -1, self._replays)
-        groups = groups - groups.mean(axis=2, keepdims=True)
-        self._explained_variance = 1 - groups.var() / (to_go.var() + 1e-12)
-        spreads = np.sqrt((groups**2).mean(axis=(0, 2), keepdims=True))
-        groups /= spreads + np.median(spreads) + 1e-12
-        return groups.reshape(rewards.shape)
-
     @property
     def _is_box(self) -> bool:
         return isinstance(self.action_space, Box)
 
-    def _distribution(self, condensed: torch.Tensor) -> Distribution:
-        return self.policy._get_action_dist_from_latent(self._latent(condensed))
+    def distribution(self, features: torch.Tensor) -> Distribution:
+        """Returns the policy's distribution of actions for preprocessed observations."""
+        outputs = self.policy.action_net(self._latent(features))
+        deviations = (self.policy.log_std,) if self._is_box else ()
+        return self.policy.action_dist.proba_distribution(outputs, *deviations)
 
-    def _train(self) -> None:
-        decisions = self._decisions
+    def train(self) -> None:
+        """Updates the weights by the decisions of the last iteration."""
+        decisions = self.decisions
         log: dict[str, list[float]] = defaultdict(list)
         for _ in range(self._epochs):
-            for part in torch.randperm(len(decisions.condensed)).split(self._batch_size):
-                condensed, actions, old, advantages = (
+            for part in torch.randperm(len(decisions.features)).split(self._batch_size):
+                features, actions, old, advantages = (
                     column[part].to(self.device) for column in decisions
                 )
-                distribution = self._distribution(condensed)
+                distribution = self.distribution(features)
                 log_ratio = distribution.log_prob(actions) - old
                 ratio = log_ratio.exp()
                 clipped = ratio.clamp(1 - self._clip_range, 1 + self._clip_range)
@@ -182,3 +186,29 @@ class Grpo(ReplayAlgorithm):
         self.logger.record("train/explained_variance", self._explained_variance)
         for name, values in log.items():
             self.logger.record(f"train/{name}", float(np.mean(values)))
+
+
+def group_advantages(
+    rewards: np.ndarray, group_size: int, gamma: float
+) -> tuple[np.ndarray, float]:
+    """Compares returns within groups of episodes that have the path and its seed in common.
+
+    Args:
+        rewards: Integrals over steps, of shape (steps, episodes); groups are side by side.
+        group_size: Episodes in a group.
+        gamma: Discount of rewards from one step to the next.
+
+    Returns:
+        Advantages, of the same shape, and the share of the variance of returns that their groups'
+        means explain.
+    """
+    returns = np.zeros_like(rewards)
+    following = np.zeros(rewards.shape[1])
+    for step in reversed(range(len(rewards))):
+        returns[step] = following = rewards[step] + gamma * following
+    groups = returns.reshape(len(rewards), -1, group_size)
+    groups = groups - groups.mean(axis=2, keepdims=True)
+    explained_variance = 1 - groups.var() / (returns.var() + 1e-12)
+    spreads = np.sqrt((groups**2).mean(axis=(0, 2), keepdims=True))
+    groups /= spreads + np.median(spreads) + 1e-12
+    return groups.reshape(rewards.shape), float(explained_variance)

@@ -141,8 +141,9 @@ BUILT_IN: Mapping[str, Algorithm] = {
             action_spaces=("discrete",),
             critic=None,
             plays_episodes=True,
-            mutable=("learning_rate", "paths", "visits", "repeats", "exploration", "kept")
+            mutable=("learning_rate", "paths", "rollouts", "hold", "exploration", "keep_fraction")
             + ("n_updates", "batch_size"),
+            renamed={"visits": "rollouts", "repeats": "hold", "kept": "keep_fraction"},
             state=("observations", "advantages"),
         ),
         Algorithm(

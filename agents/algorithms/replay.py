@@ -28,27 +28,34 @@ _TIME = INFO_COLUMNS.index("time_s")
 Decide = Callable[[slice, int, np.ndarray], np.ndarray]
 
 
-class Course(NamedTuple):
-    """What episodes have earned: a column for each, a row for the beginning and for each step."""
+class Trajectories(NamedTuple):
+    """Episodes: a column for each, a row for its beginning and for the end of each step.
+
+    Attributes:
+        times_s: In the simulation; stands still after the episode's end.
+        returns: Integral of the reward over time since the beginning, in reward · s.
+    """
 
     times_s: np.ndarray
-    earned: np.ndarray  # reward · s, since the beginning
+    returns: np.ndarray
 
-    def means(self) -> np.ndarray:
+    def mean_rewards(self) -> np.ndarray:
         """Returns the mean reward of each episode, over its time."""
-        result: np.ndarray = self.earned[-1] / (self.times_s[-1] - self.times_s[0])
+        result: np.ndarray = self.returns[-1] / (self.times_s[-1] - self.times_s[0])
         return result
 
-    def means_from(self, episode: int, times_s: np.ndarray) -> np.ndarray:
+    def values(self, episode: int, times_s: np.ndarray) -> np.ndarray:
         """Returns the mean reward of an episode from these times to its end."""
-        at_s, earned = self.times_s[:, episode], self.earned[:, episode]
+        at_s, returns = self.times_s[:, episode], self.returns[:, episode]
         begin_s = np.minimum(times_s, at_s[at_s < at_s[-1]][-1])  # its last step at least
-        result: np.ndarray = earned[-1] - np.interp(begin_s, at_s, earned)
+        result: np.ndarray = returns[-1] - np.interp(begin_s, at_s, returns)
         return result / (at_s[-1] - begin_s)
 
 
 class ReplayAlgorithm(BaseAlgorithm):
     """The interface of Stable-Baselines3's algorithms, around iterations of playing and learning.
+
+    What is used here with a leading underscore are the hooks that BaseAlgorithm has for subclasses.
 
     Args:
         policy: "MlpPolicy".
@@ -86,7 +93,6 @@ class ReplayAlgorithm(BaseAlgorithm):
             supported_action_spaces=action_spaces,
         )
         self._batch = env.environments.batch
-        self._n_updates = 0
         self._slow_start: int | None = None  # its place in Window-v0's observations, from the end
         if self._batch.kind == "window":
             names = observation_names(1, "window")
@@ -118,8 +124,8 @@ class ReplayAlgorithm(BaseAlgorithm):
         while self.num_timesteps < total:
             callback.on_rollout_start()
             self._update_current_progress_remaining(self.num_timesteps, total)
-            random = np.random.default_rng(np.random.randint(2**31, size=4))
-            rewards = np.concatenate(list(self._collect(random)))
+            rng = np.random.default_rng(np.random.randint(2**31, size=4))
+            rewards = np.concatenate(list(self.collect_rollouts(rng)))
             callback.update_locals({"rewards": rewards})
             if not callback.on_step():
                 break
@@ -128,18 +134,18 @@ class ReplayAlgorithm(BaseAlgorithm):
             self.logger.dump(self.num_timesteps)
             self.policy.set_training_mode(True)
             self._update_learning_rate(self.policy.optimizer)
-            self._train()
+            self.train()
             self.policy.set_training_mode(False)
         callback.on_training_end()
         return self
 
     @abstractmethod
-    def _collect(self, random: np.random.Generator) -> Iterator[np.ndarray]:
-        """Plays what is learned from; yields what the policy's own choices have earned."""
+    def collect_rollouts(self, rng: np.random.Generator) -> Iterator[np.ndarray]:
+        """Plays what is learned from; yields the mean rewards of the policy's own choices."""
 
     @abstractmethod
-    def _train(self) -> None:
-        """Updates the weights."""
+    def train(self) -> None:
+        """Updates the weights by what was played."""
 
     def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
         return ["policy", "policy.optimizer"], []
@@ -160,16 +166,16 @@ class ReplayAlgorithm(BaseAlgorithm):
     def _features(self) -> Any:
         return self.policy.pi_features_extractor.features
 
-    def _condense(self, observations: np.ndarray) -> torch.Tensor:
-        condensed: torch.Tensor = self._features.condense(torch.from_numpy(observations))
-        return condensed
+    def _preprocess(self, observations: np.ndarray) -> torch.Tensor:
+        preprocessed: torch.Tensor = self._features.preprocess(torch.from_numpy(observations))
+        return preprocessed
 
-    def _latent(self, condensed: torch.Tensor) -> torch.Tensor:
+    def _latent(self, preprocessed: torch.Tensor) -> torch.Tensor:
         """What the network's last layer makes its outputs of."""
-        features = self._features.encode(condensed.to(self.device))
+        features = self._features.encode(preprocessed.to(self.device))
         return self.policy.mlp_extractor.forward_actor(features)
 
-    def _play(self, episodes: Sequence[EpisodeChoice], decide: Decide) -> Course:
+    def _play(self, episodes: Sequence[EpisodeChoice], decide: Decide) -> Trajectories:
         """Plays episodes with one agent each to their ends.
 
         Args:
@@ -178,26 +184,26 @@ class ReplayAlgorithm(BaseAlgorithm):
                 told the number of the step, and which of them still run.
         """
         batch = self._batch
-        all_times_s, all_earned = [], []
+        all_times_s, all_returns = [], []
         actions = np.zeros((len(batch.selected), *(batch.action_space.shape or ())))
         for first in range(0, len(episodes), len(batch.selected)):
             part = slice(first, min(first + len(batch.selected), len(episodes)))
             count = part.stop - first
             batch.begin_chosen(range(count), episodes[part])
             batch.selected[:] = np.arange(len(batch.selected)) < count
-            times_s, earned = [self._times()[:count]], [np.zeros(count)]
+            times_s, returns = [self._times()[:count]], [np.zeros(count)]
             while batch.selected.any():
                 runs = batch.selected[:count].copy()
-                actions[:count] = decide(part, len(earned) - 1, runs)
+                actions[:count] = decide(part, len(returns) - 1, runs)
                 batch.set_actions(actions)
                 batch.step()
                 times_s.append(self._times()[:count])  # stands still where an episode has ended
-                earned.append(earned[-1] + batch.rewards[:count] * (times_s[-1] - times_s[-2]))
+                returns.append(returns[-1] + batch.rewards[:count] * (times_s[-1] - times_s[-2]))
                 self.num_timesteps += int(runs.sum())
                 batch.selected[:] &= ~(batch.terminations | batch.truncations)
             all_times_s.append(np.stack(times_s))
-            all_earned.append(np.stack(earned))
-        return Course(_side_by_side(all_times_s), _side_by_side(all_earned))
+            all_returns.append(np.stack(returns))
+        return Trajectories(_side_by_side(all_times_s), _side_by_side(all_returns))
 
 
 def check_one_flow(env: Sb3VecEnv, algorithm: str) -> None:

@@ -10,7 +10,7 @@ from quicgym import controllers
 from quicgym.agents.policies.hand_coded import STEERED, controller_policy, parse_parameters
 from quicgym.agents.policies.policy import Policy, RandomPolicy
 from quicgym.envs.actions import action_space
-from quicgym.envs.scenarios.model import ScenarioError
+from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.yaml_files import closest
 
 PRETRAINED = Path(str(files(__package__) / "pretrained"))

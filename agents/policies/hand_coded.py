@@ -19,7 +19,7 @@ from quicgym import controllers
 from quicgym.agents.policies.policy import ConstantPolicy, Decisions
 from quicgym.controllers import switching_members
 from quicgym.envs.actions import preset_action
-from quicgym.envs.scenarios.model import ScenarioError
+from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.envs.simulation.conversion import ControllerChoice
 from quicgym.yaml_files import closest
 

@@ -21,7 +21,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 from gymnasium.spaces import Discrete
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from quicgym.errors import MissingExtraError, PolicyError
 from quicgym.validation import validated
@@ -51,11 +51,16 @@ class _Model(BaseModel):
 class ArchitectureDescription(_Model):
     """quicgym.agents.policies.networks.Architecture, as JSON has it."""
 
-    extractor: Literal["mlp", "gru", "pyramid"]
+    extractor: Literal["mlp", "gru", "multi-scale"]
     extractor_sizes: tuple[_Size, ...] = Field(min_length=1, max_length=16)
     hidden_sizes: tuple[_Size, ...] = Field(max_length=16)
     activation: Literal[tuple(ACTIVATIONS)]  # type: ignore[valid-type]
     output: Literal["clip", "tanh", "argmax"]
+
+    @field_validator("extractor", mode="before")
+    @classmethod
+    def _current_name(cls, extractor: Any) -> Any:
+        return "multi-scale" if extractor == "pyramid" else extractor  # as quicgym 0.1 called it
 
 
 class PolicyDescription(_Model):

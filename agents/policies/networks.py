@@ -15,7 +15,7 @@ from torch import nn
 
 from quicgym.envs.observations import FRAME_FEATURES, observation_space
 
-Extractor = Literal["mlp", "gru", "pyramid"]
+Extractor = Literal["mlp", "gru", "multi-scale"]
 Output = Literal["clip", "tanh", "argmax"]
 ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU}
 
@@ -27,7 +27,7 @@ class Architecture:
     Attributes:
         extractor: "mlp": the whole observation through dense layers; "gru": the frames, oldest
             first, through a gated recurrent unit, whose last state goes on with the rest;
-            "pyramid": means over the last frame, the one before, the two, four, eight … before
+            "multi-scale": means over the last frame, the one before, the two, four, eight … before
             that, and the rest, through dense layers.
         extractor_sizes: Outputs of the dense layers, or the one size of the unit's state.
         hidden_sizes: Outputs of the dense layers from the features to the actions.
@@ -52,21 +52,21 @@ def dense(inputs: int, sizes: Sequence[int], activation: str) -> nn.Sequential:
 
 
 class _Features(nn.Module):
-    """What becomes of an observation; `condense` has no weights, so what it gives can be kept."""
+    """What becomes of an observation; `preprocess` has no weights, so what it gives can be kept."""
 
     size: int
 
-    def condense(self, observations: torch.Tensor) -> torch.Tensor:
+    def preprocess(self, observations: torch.Tensor) -> torch.Tensor:
         """Maps (rows, observation_size) to (rows, what is left of it)."""
         return observations
 
-    def encode(self, condensed: torch.Tensor) -> torch.Tensor:
-        """Maps what `condense` returns to (rows, size)."""
+    def encode(self, preprocessed: torch.Tensor) -> torch.Tensor:
+        """Maps what `preprocess` returns to (rows, size)."""
         raise NotImplementedError
 
     def forward(self, observations: torch.Tensor) -> torch.Tensor:
         """Maps (rows, observation_size) to (rows, size)."""
-        return self.encode(self.condense(observations))
+        return self.encode(self.preprocess(observations))
 
 
 class MlpFeatures(_Features):
@@ -83,9 +83,9 @@ class MlpFeatures(_Features):
         self.layers = dense(observation_size, architecture.extractor_sizes, architecture.activation)
         self.size = architecture.extractor_sizes[-1]
 
-    def encode(self, condensed: torch.Tensor) -> torch.Tensor:
+    def encode(self, preprocessed: torch.Tensor) -> torch.Tensor:
         """Maps (rows, observation_size) to (rows, size)."""
-        features: torch.Tensor = self.layers(condensed)
+        features: torch.Tensor = self.layers(preprocessed)
         return features
 
 
@@ -108,14 +108,14 @@ class GruFeatures(_Features):
         self.unit = nn.GRU(frame, architecture.extractor_sizes[0], batch_first=True)
         self.size = architecture.extractor_sizes[0] + observation_size - history_length * frame
 
-    def encode(self, condensed: torch.Tensor) -> torch.Tensor:
+    def encode(self, preprocessed: torch.Tensor) -> torch.Tensor:
         """Maps (rows, observation_size) to (rows, size)."""
-        history, rest = _split(condensed, self.frames)
+        history, rest = _split(preprocessed, self.frames)
         _, last = self.unit(history)
         return torch.cat([last[0], rest], dim=1)
 
 
-class PyramidFeatures(_Features):
+class MultiScaleFeatures(_Features):
     """Means of frames over spans that double with their age, and the rest, through dense layers.
 
     A long history in few numbers: what was seen lately in detail, what was seen long ago, slow
@@ -142,7 +142,7 @@ class PyramidFeatures(_Features):
         self.layers = dense(inputs, architecture.extractor_sizes, architecture.activation)
         self.size = architecture.extractor_sizes[-1]
 
-    def condense(self, observations: torch.Tensor) -> torch.Tensor:
+    def preprocess(self, observations: torch.Tensor) -> torch.Tensor:
         """Maps (rows, observation_size) to (rows, means and the rest)."""
         history, rest = _split(observations, self.frames)
         means = torch.stack(
@@ -152,9 +152,9 @@ class PyramidFeatures(_Features):
         means[..., self.loss] = 3.0 * means[..., self.loss].sqrt()
         return torch.cat([means.flatten(1), rest], dim=1)
 
-    def encode(self, condensed: torch.Tensor) -> torch.Tensor:
+    def encode(self, preprocessed: torch.Tensor) -> torch.Tensor:
         """Maps (rows, means and the rest) to (rows, size)."""
-        features: torch.Tensor = self.layers(condensed)
+        features: torch.Tensor = self.layers(preprocessed)
         return features
 
 
@@ -182,12 +182,12 @@ def _spans(length: int) -> list[tuple[int, int]]:
 
 def make_features(
     architecture: Architecture, observation_size: int, history_length: int
-) -> MlpFeatures | GruFeatures | PyramidFeatures:
+) -> MlpFeatures | GruFeatures | MultiScaleFeatures:
     """Returns the feature extractor."""
     if architecture.extractor == "gru":
         return GruFeatures(observation_size, history_length, architecture)
-    if architecture.extractor == "pyramid":
-        return PyramidFeatures(observation_size, history_length, architecture)
+    if architecture.extractor == "multi-scale":
+        return MultiScaleFeatures(observation_size, history_length, architecture)
     return MlpFeatures(observation_size, architecture)
 
 

@@ -142,7 +142,7 @@ def begin_at(model: BaseAlgorithm, action: np.ndarray, output: Output) -> None:
         policy.actor_target.load_state_dict(policy.actor.state_dict())
 
 
-def prefer(model: BaseAlgorithm, choice: int) -> None:
+def bias_towards(model: BaseAlgorithm, choice: int) -> None:
     """Makes an untrained policy of choices take one of them nine times out of ten."""
     _, _, last = _parts(model)
     with torch.no_grad():

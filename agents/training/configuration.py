@@ -7,6 +7,7 @@ steps=1e6 hyperparameters.learning_rate=1e-4` changes two fields of one of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from importlib.resources.abc import Traversable
 from typing import Any, Literal
 
@@ -14,6 +15,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from quicgym.agents.algorithms import registry
+from quicgym.console import say
 from quicgym.controllers import switching_members
 from quicgym.envs.actions import PRESETS, choices, preset_action
 from quicgym.envs.registration import CLASSES, ENVIRONMENTS
@@ -77,7 +79,7 @@ class NetworkConfig(_Model):
             network knows; see quicgym.envs.sb3.PRIVILEGED.
     """
 
-    extractor: Literal["mlp", "gru", "pyramid"] = "mlp"
+    extractor: Literal["mlp", "gru", "multi-scale"] = "mlp"
     extractor_sizes: tuple[int, ...] = Field(default=(64,), min_length=1)
     hidden_sizes: tuple[int, ...] = (64,)
     activation: Literal["tanh", "relu"] = "tanh"
@@ -163,6 +165,11 @@ class TrainingConfig(_Model):
     seed: int = Field(default=0, ge=0, lt=2**32)
     device: str = Field(default="auto", pattern=r"^(auto|cpu|cuda(:\d+)?)$")
     evaluation: EvaluationConfig = EvaluationConfig()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _current_names(cls, data: Any) -> Any:
+        return with_current_names(data, _say_once) if isinstance(data, Mapping) else data
 
     @field_validator("algorithm")
     @classmethod
@@ -254,8 +261,40 @@ def load_training(name_or_path: str, changes: Sequence[str] = ()) -> TrainingCon
     Raises:
         ConfigError: There is none, it is not valid, or a change is not.
     """
-    data = changed(read_fields(name_or_path, TRAINING, "training configuration"), changes)
+    data = read_fields(name_or_path, TRAINING, "training configuration")
+    # Old names in the file first: changes take precedence, whichever names they have.
+    data = changed(with_current_names(data, _say_once), changes)
     return validated(TrainingConfig, data, name_or_path, ConfigError)
+
+
+def with_current_names(
+    fields: Mapping[str, Any], note: Callable[[str], None] = lambda text: None
+) -> dict[str, Any]:
+    """Returns a configuration with what it has under names of older versions under the new ones.
+
+    Args:
+        fields: Of a configuration, which need not be valid.
+        note: Is told of each old name.
+    """
+    result = dict(fields)
+    network, hyperparameters = result.get("network"), result.get("hyperparameters")
+    if isinstance(network, Mapping) and network.get("extractor") == "pyramid":
+        result["network"] = {**network, "extractor": "multi-scale"}
+        note("note: network.extractor = 'pyramid' is called multi-scale now; write that")
+    entry = registry.BUILT_IN.get(str(result.get("algorithm")))
+    if entry is not None and isinstance(hyperparameters, Mapping):
+        current = dict(hyperparameters)
+        for old, new in entry.renamed.items():
+            if old in current:
+                current[new] = current.pop(old)
+                note(f"note: hyperparameters.{old} is called hyperparameters.{new} now; write that")
+        result["hyperparameters"] = current
+    return result
+
+
+@cache
+def _say_once(text: str) -> None:
+    say(text)
 
 
 def read_fields(name_or_path: str, folder: Traversable, what: str) -> dict[str, Any]:

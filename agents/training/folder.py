@@ -15,18 +15,13 @@ A file is written beside its place and then renamed: it is there as a whole, or 
 from __future__ import annotations
 
 import json
-import pickle
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from quicgym.errors import RunError
 from quicgym.output_folders import RUN_FILE, read_json_lines, write_atomically
-
-KEPT_CHECKPOINTS = 2
 
 
 @dataclass(frozen=True)
@@ -59,6 +54,10 @@ class RunFolder:
     def tensorboard(self) -> Path:
         """The folder of event files."""
         return self.directory / "tensorboard"
+
+    def checkpoint(self, step: int) -> Path:
+        """Returns the path of the checkpoint at a step."""
+        return self.directory / "checkpoints" / f"step-{step:012d}.pt"
 
     def checkpoints(self) -> list[Path]:
         """Returns the checkpoints, oldest first."""
@@ -94,34 +93,6 @@ class RunFolder:
             raise RunError(f"{self.description_path}: describes no run of this quicgym")
         return data
 
-    def save_checkpoint(self, step: int, state: Mapping[str, Any]) -> Path:
-        """Writes a checkpoint, then removes all but the newest ones.
-
-        Raises:
-            OSError: It cannot be written; those that were there before still are.
-        """
-        path = self.directory / "checkpoints" / f"step-{step:012d}.pt"
-
-        def save(target: Path) -> None:
-            try:
-                torch.save(dict(state), target)
-            except RuntimeError as error:  # which is what PyTorch makes of a full disk
-                raise OSError(str(error).splitlines()[0]) from error
-
-        write_atomically({path: save})
-        for old in self.checkpoints()[:-KEPT_CHECKPOINTS]:
-            old.unlink()
-        return path
-
-    def load_checkpoint(self) -> dict[str, Any] | None:
-        """Returns the newest checkpoint that can be read; None where there is none."""
-        for path in reversed(self.checkpoints()):
-            try:
-                return read_checkpoint(path)
-            except RunError:
-                continue
-        return None
-
     def evaluations(self) -> list[dict[str, Any]]:
         """Returns the lines of evaluations.jsonl.
 
@@ -134,12 +105,3 @@ class RunFolder:
         """Writes evaluations.jsonl anew."""
         text = "".join(json.dumps(record) + "\n" for record in records)
         write_atomically({self.evaluations_path: text})
-
-
-def read_checkpoint(path: Path) -> dict[str, Any]:
-    """Returns what a checkpoint has; RunError where it cannot be read."""
-    try:
-        state: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
-    except (OSError, RuntimeError, ValueError, EOFError, pickle.UnpicklingError) as error:
-        raise RunError(f"{path}: is no checkpoint: {error}") from error
-    return state

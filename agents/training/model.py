@@ -14,7 +14,7 @@ from stable_baselines3.common.noise import NormalActionNoise
 from stable_baselines3.common.utils import LinearSchedule
 from stable_baselines3.common.vec_env import VecEnv
 
-from quicgym.agents.algorithms.dpi import DirectPolicyIteration
+from quicgym.agents.algorithms.advantage_regression import AdvantageRegression
 from quicgym.agents.policies.learned import LearnedPolicy, load_policy
 from quicgym.agents.policies.networks import Architecture
 from quicgym.agents.policies.policy import Decisions
@@ -22,9 +22,9 @@ from quicgym.agents.policies.stable_baselines3 import (
     PrivilegedCriticPolicy,
     begin_at,
     begin_with,
+    bias_towards,
     output_of,
     policy_arguments,
-    prefer,
 )
 from quicgym.agents.training.configuration import ConfigError, TrainingConfig
 from quicgym.controllers import switching_members
@@ -45,11 +45,7 @@ _TAKEN = frozenset(
 
 def check_hyperparameters(config: TrainingConfig) -> None:
     """Raises ConfigError for a hyperparameter that the algorithm does not have or cannot take."""
-    known = {
-        name: parameter.default
-        for name, parameter in inspect.signature(config.entry.model_class).parameters.items()
-        if name not in _TAKEN
-    }
+    known = _hyperparameters(config.entry.model_class)
     for name, value in config.hyperparameters.items():
         if name not in known:
             raise ConfigError(
@@ -59,6 +55,24 @@ def check_hyperparameters(config: TrainingConfig) -> None:
         remedy = _remedy(value, known[name], config.entry.limits.get(name))
         if remedy:
             raise ConfigError(f"hyperparameters.{name} = {value!r}: give {remedy}")
+
+
+def _hyperparameters(model_class: type) -> dict[str, Any]:
+    """Returns the defaults of a class's arguments, those that it hands on by ** included."""
+    defaults: dict[str, Any] = {}
+    for base in model_class.__mro__:
+        if "__init__" not in vars(base):
+            continue
+        parameters = inspect.signature(base).parameters.values()
+        variable = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
+        defaults = {
+            parameter.name: parameter.default
+            for parameter in parameters
+            if parameter.name not in _TAKEN and parameter.kind not in variable
+        } | defaults
+        if all(parameter.kind != inspect.Parameter.VAR_KEYWORD for parameter in parameters):
+            break
+    return defaults
 
 
 def _remedy(value: Any, default: Any, limits: tuple[float, float] | None) -> str:
@@ -162,10 +176,12 @@ def _begin(model: BaseAlgorithm, config: TrainingConfig) -> None:
         begin_with(model, _first_policy(config, start.policy).actor, start.temperature)
     if start.preset is None:
         return
-    if isinstance(model, DirectPolicyIteration):
-        model.prefer(start.preset)
-    elif config.environment.id == "quicgym/Switch-v0":
-        prefer(model, switching_members().index(start.preset))
+    if config.environment.id == "quicgym/Switch-v0":
+        choice = switching_members().index(start.preset)
+        if isinstance(model, AdvantageRegression):
+            model.bias_towards(choice)
+        else:
+            bias_towards(model, choice)
     else:
         begin_at(model, preset_action(start.preset, **start.parameters), config.entry.output)
 

@@ -27,8 +27,9 @@ from quicgym.agents.training.callbacks.progress import ProgressCallback
 from quicgym.agents.training.callbacks.reseeding import ReseedingCallback
 from quicgym.agents.training.callbacks.schedules import ExplorationSchedule
 from quicgym.agents.training.callbacks.threads import ThreadsCallback
-from quicgym.agents.training.configuration import TrainingConfig
-from quicgym.agents.training.folder import RunFolder, read_checkpoint
+from quicgym.agents.training.checkpoints import load_newest, read_checkpoint
+from quicgym.agents.training.configuration import TrainingConfig, with_current_names
+from quicgym.agents.training.folder import RunFolder
 from quicgym.agents.training.model import (
     check_hyperparameters,
     make_environments,
@@ -116,7 +117,7 @@ def _open(
             "resumed": [*description.get("resumed", []), command],
         }
     )
-    state = folder.load_checkpoint()
+    state = load_newest(folder)
     if state is None:
         say(f"{folder.directory}: has no checkpoint yet; training begins at step 0")
     return state
@@ -166,7 +167,7 @@ def _check_same(
     description: Mapping[str, Any],
 ) -> None:
     """Raises RunError where the folder's run is not the one to go on with."""
-    stored = description["config"]
+    stored = with_current_names(description["config"])
     differing = [
         f"{name} = {value!r}, there {stored.get(name)!r}"
         for name, value in fields.items()

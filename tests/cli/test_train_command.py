@@ -9,10 +9,9 @@ import subprocess
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 import yaml
-from helpers.training import NEEDS_TRAIN, command, silent, train, write_config
+from helpers.training import NEEDS_TRAIN, command, train, write_config
 
 import quicgym
 
@@ -161,7 +160,7 @@ def test_a_mistake_in_direct_policy_iteration_is_named(change, words, tmp_path):
     ("change", "words"),
     [
         ("hyperparameters.windows=[1,0]", ("in rising order",)),
-        ("hyperparameters.keep=1", ("did you mean kept?",)),
+        ("hyperparameters.keep_fractio=1", ("did you mean keep_fraction?",)),
         ("environment.scenario=./pair.yaml", ("one open flow each",)),
         ("environment.id=quicgym/Switch-v0", ("algorithm = 'aggrevate' is for quicgym/Window-v0",)),
     ],
@@ -257,6 +256,23 @@ def test_a_run_of_another_commit_goes_on_with_a_note(tmp_path):
     assert "begun with the commit 0123abcd, this is" in done.stderr
 
 
+def test_a_run_with_an_older_version_s_names_goes_on(tmp_path):
+    config = write_config(tmp_path, "aggrevate", steps=1, network={"extractor": "multi-scale"})
+    assert train(tmp_path, config, "--out", "run").returncode == 0
+    path = tmp_path / "run/run.json"
+    description = json.loads(path.read_text())
+    hyperparameters = description["config"]["hyperparameters"]
+    hyperparameters["visits"] = hyperparameters.pop("rollouts")
+    description["config"]["network"]["extractor"] = "pyramid"
+    path.write_text(json.dumps(description))
+    done = train(tmp_path, config, "steps=200", "--out", "run", "--resume")
+    assert done.returncode == 0, done.stderr
+    assert "going on from step" in done.stderr and "is called" not in done.stderr
+    fields = json.loads(path.read_text())["config"]
+    assert fields["network"]["extractor"] == "multi-scale" and fields["steps"] == 200
+    assert "rollouts" in fields["hyperparameters"]
+
+
 def test_a_file_in_the_folder_s_place_is_named(tmp_path):
     (tmp_path / "run").write_text("mine")
     done = train(tmp_path, write_config(tmp_path), "--out", "run")
@@ -304,192 +320,8 @@ def test_a_mistake_is_named_with_its_remedy(change, words, tmp_path):
     assert_named(tmp_path, write_config(tmp_path), change, words)
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["ppo", "rate-ppo", "switch-ppo", "switch-dpi", "switch-self-play", "window-aggrevate"]
-    + ["window-grpo", "sac", "td3"],
-)
-def test_the_shipped_configurations_are_what_the_algorithms_take(name):
-    from quicgym.agents.algorithms.registry import find
-    from quicgym.agents.training.configuration import load_training, training_names
-    from quicgym.agents.training.model import make_model
-    from quicgym.envs.sb3 import make_sb3
-
-    assert name in training_names()
-    config = load_training(name)
-    environments = make_sb3(
-        config.environment.id,
-        8,
-        privileged=config.network.privileged_critic,
-        scenario="ebcc-single",
-        history_length=config.environment.history_length,
-    )
-    model = make_model(config, environments)
-    assert type(model) is find(config.algorithm).model_class
-
-
 def test_an_unknown_configuration_is_named(tmp_path):
     done = train(tmp_path, "pppo")
     assert done.returncode == 2 and "did you mean ppo?" in done.stderr
     (tmp_path / "list.yaml").write_text(yaml.safe_dump([1, 2]))
     assert "no mapping" in train(tmp_path, tmp_path / "list.yaml").stderr
-
-
-def made(folder, *changes, algorithm="ppo"):
-    """A configuration with changes, its environments and its model."""
-    from quicgym.agents.training.configuration import load_training
-    from quicgym.agents.training.model import make_environments, make_model
-
-    config = load_training(str(write_config(folder, algorithm)), changes)
-    environments = make_environments(config)
-    return config, environments, make_model(config, environments)
-
-
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def callback(folder, *changes, suite=(), on_evaluation=None):
-    from quicgym.agents.training.callbacks import TrainingCallback
-    from quicgym.agents.training.folder import RunFolder
-
-    config, environments, model = made(folder, *changes)
-    run = RunFolder(folder / "run")
-    training = TrainingCallback(config, run, environments, list(suite), "test", on_evaluation)
-    training.model = silent(model)
-    return training
-
-
-def test_exploration_falls_exponentially_to_its_last_value(here):
-    training = callback(here, "start.std=0.5", "start.final_std=0.02", "steps=1000")
-    stds = []
-    for step in (0, 500, 1000, 1200):
-        training._set_std(step)
-        stds.append(training.model.policy.log_std.exp().mean().item())
-    assert stds == pytest.approx([0.5, 0.1, 0.02, 0.02])
-
-
-def test_the_reward_of_an_evaluation_is_the_interquartile_mean(here, monkeypatch):
-    from quicgym.agents.evaluation.rollouts import METRICS, Episode
-    from quicgym.agents.training import callbacks as training_callback
-
-    suite = [(quicgym.load_scenario("ebcc-single"), seed) for seed in range(4)]
-    rewards = (0.1, 0.2, -5.0, 0.4)
-
-    def play_all(*arguments, **options):
-        return [Episode({**dict.fromkeys(METRICS, 0.0), "reward": reward}) for reward in rewards]
-
-    monkeypatch.setattr(training_callback, "play_all", play_all)
-    told = []
-    training = callback(here, suite=suite, on_evaluation=lambda *result: told.append(result[:2]))
-    with training:
-        training._keep()
-    assert told == [(0, pytest.approx(0.15))] and training.best_reward == pytest.approx(0.15)
-
-
-def test_the_reward_of_a_rollout_is_of_that_rollout_alone(here):
-    training = callback(here)
-    recorded = []
-    with training:
-        for reward in (1.0, 3.0):
-            training.locals = {"rewards": np.full(4, reward)}
-            training._on_step()
-            training._on_rollout_end()
-            recorded.append(training.logger.name_to_value["rollout/reward"])
-    assert recorded == [1.0, 3.0]
-
-
-def test_a_resumed_run_forgets_the_curves_after_its_checkpoint(here, monkeypatch):
-    from quicgym.agents.training import callbacks as training_callback
-
-    purged = []
-
-    class Writer:
-        def __init__(self, folder, purge_step):
-            purged.append(purge_step)
-
-        def close(self):
-            pass
-
-    monkeypatch.setattr(training_callback, "EvaluationWriter", Writer)
-    training = callback(here)
-    with training:
-        pass
-    training.num_timesteps = 160
-    training.restore(training.model, training._state())
-    with training:
-        pass
-    assert purged == [None, 161]
-
-
-def test_the_newest_two_checkpoints_are_kept(tmp_path):
-    from quicgym.agents.training.folder import RunFolder
-
-    folder = RunFolder(tmp_path)
-    for step in (0, 5, 160, 1000):
-        folder.save_checkpoint(step, {"step": step})
-    assert [path.name for path in folder.checkpoints()] == [
-        "step-000000000160.pt",
-        "step-000000001000.pt",
-    ]
-    assert folder.load_checkpoint() == {"step": 1000}
-
-
-def test_td3_explores_with_the_std_of_the_configuration(here):
-    _, _, model = made(here, "start.std=0.25", algorithm="td3")
-    noise = np.array([model.action_noise() for _ in range(400)])
-    assert noise.shape == (400, 14) and noise.std() == pytest.approx(0.25, rel=0.1)
-    assert made(here, "start.std=null", algorithm="td3")[2].action_noise is None
-
-
-def test_a_preset_s_parameters_are_those_of_the_configuration(here):
-    changes = ("start.preset=ebcc", "start.parameters={gamma: 60, beta: 0.7}")
-    _, _, model = made(here, *changes)
-    observations = np.zeros((1, model.observation_space.shape[0]), np.float32)
-    action, _ = model.predict(observations, deterministic=True)
-    expected = quicgym.preset_action("ebcc", gamma=60, beta=0.7)
-    assert action[0] == pytest.approx(expected, abs=0.02)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"reward": "power"},
-        {"reward_per_flow": True},
-        {"decision_interval_ms": 500.0, "reward_interval_ms": 100.0},
-        {"decision_interval_rtts": 3.0},
-    ],
-    ids=lambda change: ", ".join(change),
-)
-def test_training_steps_the_environments_of_its_configuration(change, here):
-    changes = [f"environment.{name}={value}" for name, value in change.items()]
-    _, ours, _ = made(here, *changes)
-    theirs = quicgym.make_vec(
-        "quicgym/Tuning-v0",
-        4,
-        scenario="./pair.yaml",
-        per_flow=True,
-        autoreset_mode="SameStep",
-        **change,
-    )
-    ours.seed(3)
-    assert np.array_equal(ours.reset(), theirs.reset(seed=3)[0])
-    actions = np.tile(quicgym.preset_action("bbr"), (8, 1))
-    actions[::2] = quicgym.preset_action("ebcc", gamma=5)
-    for _ in range(2):
-        observations, rewards, _, _ = ours.step(actions)
-        expected = theirs.step(actions)
-        assert np.array_equal(observations, expected[0])
-        assert np.array_equal(rewards, expected[1].astype(np.float32))
-
-
-def test_a_linear_schedule_ends_at_0():
-    from quicgym.agents.training.model import _with_schedules
-
-    values = _with_schedules({"learning_rate": "linear_4e-4", "gamma": 0.9})
-    assert [values["learning_rate"](left) for left in (1.0, 0.5, 0.0)] == pytest.approx(
-        [4e-4, 2e-4, 0]
-    )
-    assert values["gamma"] == 0.9

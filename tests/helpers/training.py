@@ -33,7 +33,13 @@ HYPERPARAMETERS: dict[str, dict[str, Any]] = {
     "sac": {"learning_starts": 80, "batch_size": 32, "buffer_size": 1000, "train_freq": 2},
     "td3": {"learning_starts": 80, "batch_size": 32, "buffer_size": 1000, "train_freq": 2},
     "dpi": {"comparisons": 8, "n_updates": 3, "controllers": ["ibcca", "vegas"]},
-    "aggrevate": {"paths": 2, "visits": 2, "windows": [-2, 0, 2], "n_updates": 3, "batch_size": 16},
+    "aggrevate": {
+        "paths": 2,
+        "rollouts": 2,
+        "windows": [-2, 0, 2],
+        "n_updates": 3,
+        "batch_size": 16,
+    },
     "grpo": {"paths": 2, "replays": 2, "batch_size": 16},
 }
 # One agent, that has an action for each of eleven controllers, and a competitor.
@@ -98,7 +104,7 @@ def train(folder: Path, *arguments: str | Path, **options: Any) -> subprocess.Co
 def make_model(
     algorithm: str, environment: str, simulations: int, scenario: Any, **arguments: Any
 ) -> Any:
-    """Makes an algorithm that plays episodes itself, with a small pyramid over four frames."""
+    """Makes an algorithm that plays episodes itself, with a small network over four frames."""
     from quicgym.agents.algorithms.registry import find
     from quicgym.agents.policies.networks import Architecture
     from quicgym.agents.policies.stable_baselines3 import policy_arguments
@@ -107,7 +113,7 @@ def make_model(
     environments = make_sb3(
         environment, simulations, scenario=scenario, per_flow=True, history_length=4
     )
-    architecture = Architecture("pyramid", (16,), (16,), "tanh", "argmax")
+    architecture = Architecture("multi-scale", (16,), (16,), "tanh", "argmax")
     return find(algorithm).model_class(
         "MlpPolicy",
         environments,
@@ -116,6 +122,17 @@ def make_model(
         seed=1,
         device="cpu",
     )
+
+
+def made(folder: Path, *changes: str, algorithm: str = "ppo") -> tuple[Any, Any, Any]:
+    """Makes a configuration with changes, its environments and its model."""
+    from quicgym.agents.training.configuration import load_training
+    from quicgym.agents.training.model import make_environments
+    from quicgym.agents.training.model import make_model as make_configured
+
+    config = load_training(str(write_config(folder, algorithm)), changes)
+    environments = make_environments(config)
+    return config, environments, make_configured(config, environments)
 
 
 def silent(model: Any) -> Any:

@@ -22,44 +22,55 @@ ALONE = helper.scenario(duration_s=3.0, flow_list=(Flow(name="agent"),))
 
 def make(simulations=8, scenario=ALONE, **arguments):
     windows = [-3, -1, 0, 1, 3]
-    arguments = {"paths": 4, "visits": 2, "n_updates": 1, "windows": windows, **arguments}
+    arguments = {"paths": 4, "rollouts": 2, "n_updates": 1, "windows": windows, **arguments}
     return make_model("aggrevate", "quicgym/Window-v0", simulations, scenario, **arguments)
 
 
+def batch_of(model):
+    return model.get_env().environments.batch
+
+
 def paths(model, count):
-    random = np.random.default_rng(3)
-    return [model._batch.source.draw(random, None) for _ in range(count)]
+    rng = np.random.default_rng(3)
+    return [batch_of(model).source.draw(rng, None) for _ in range(count)]
+
+
+def rollouts(model):
+    """The mean rewards of the policy's episodes in one iteration."""
+    return next(model.collect_rollouts(np.random.default_rng(1)))
 
 
 def test_a_fixed_window_is_what_its_name_says_to_the_end():
     model = make(simulations=5)
     fair_bytes = fair_window_bytes(ALONE)
-    model._play_fixed(paths(model, 1), np.array([fair_bytes]))
-    windows = model._batch.info[:, INFO_COLUMNS.index("flow_window_bytes")]
+    model.play_fixed_windows(paths(model, 1), np.array([fair_bytes]))
+    windows = batch_of(model).info[:, INFO_COLUMNS.index("flow_window_bytes")]
     expected = np.maximum(fair_bytes * 2.0 ** np.array([-3, -1, 0, 1, 3]), 2400)
     assert np.abs(np.log2(windows / expected)).max() < 0.02  # half of the smallest step, rounded
 
 
 def test_alone_on_a_path_a_small_window_wastes_it_and_a_large_one_overflows_the_queue():
     model = make()
-    fixed = model._play_fixed(paths(model, 3), np.full(3, fair_window_bytes(ALONE)))
-    worth = fixed.means().reshape(3, 5)
-    assert (worth[:, 2] > worth[:, 0] + 0.2).all()
-    assert (worth[:, 2] > worth[:, 4] + 0.2).all()
+    fixed = model.play_fixed_windows(paths(model, 3), np.full(3, fair_window_bytes(ALONE)))
+    rewards = fixed.mean_rewards().reshape(3, 5)
+    assert (rewards[:, 2] > rewards[:, 0] + 0.2).all()
+    assert (rewards[:, 2] > rewards[:, 4] + 0.2).all()
 
 
 def test_what_a_window_earns_from_a_time_on_leaves_out_what_came_before():
-    from quicgym.agents.algorithms.replay import Course
+    from quicgym.agents.algorithms.replay import Trajectories
 
     times_s = np.array([[2.0, 2.0], [3.0, 4.0], [4.0, 4.0], [6.0, 4.0]])  # the second ends at 4 s
-    earned = np.array([[0.0, 0.0], [1.0, 1.0], [1.0, 1.0], [5.0, 1.0]])
-    course = Course(times_s, earned)
-    assert course.means() == pytest.approx([1.25, 0.5])
-    assert course.means_from(0, np.array([2.0, 3.0, 3.5, 5.0])) == pytest.approx(
+    returns = np.array([[0.0, 0.0], [1.0, 1.0], [1.0, 1.0], [5.0, 1.0]])
+    trajectories = Trajectories(times_s, returns)
+    assert trajectories.mean_rewards() == pytest.approx([1.25, 0.5])
+    assert trajectories.values(0, np.array([2.0, 3.0, 3.5, 5.0])) == pytest.approx(
         [1.25, 4 / 3, 4 / 2.5, 2.0]
     )
-    assert course.means_from(0, np.array([4.0, 7.0])) == pytest.approx([2.0, 2.0])  # the last step
-    assert course.means_from(1, np.array([2.0, 3.0, 5.0])) == pytest.approx([0.5, 0.5, 0.5])
+    assert trajectories.values(0, np.array([4.0, 7.0])) == pytest.approx(
+        [2.0, 2.0]
+    )  # the last step
+    assert trajectories.values(1, np.array([2.0, 3.0, 5.0])) == pytest.approx([0.5, 0.5, 0.5])
 
 
 def test_on_a_path_that_becomes_slower_a_large_window_is_worth_less_from_then_on():
@@ -68,9 +79,9 @@ def test_on_a_path_that_becomes_slower_a_large_window_is_worth_less_from_then_on
     )
     slower = ALONE.model_copy(update={"bottleneck": link})
     model = make(scenario=slower, windows=[-3, -2, -1, 0, 1, 3])
-    fixed = model._play_fixed(paths(model, 1), np.array([fair_window_bytes(slower)]))
-    worth = model._worth(fixed, np.array([0, 0]), np.array([0.0, 2.0]))
-    smaller, fair, twice = worth.T[2:5]  # a half, the whole and twice the share at the beginning
+    fixed = model.play_fixed_windows(paths(model, 1), np.array([fair_window_bytes(slower)]))
+    values = model.window_values(fixed, np.array([0, 0]), np.array([0.0, 2.0]))
+    smaller, fair, twice = values.T[2:5]  # a half, the whole and twice the share at the beginning
     assert fair[0] > smaller[0] + 0.1
     assert fair[1] < smaller[1] + 0.01
     assert twice[1] < twice[0] - 0.1
@@ -78,8 +89,8 @@ def test_on_a_path_that_becomes_slower_a_large_window_is_worth_less_from_then_on
 
 def test_parts_that_end_sooner_stand_still():
     model = make(simulations=3)
-    fixed = model._play_fixed(paths(model, 1), np.array([fair_window_bytes(ALONE)]))
-    assert fixed.times_s.shape == fixed.earned.shape == (31, 5)  # in two parts
+    fixed = model.play_fixed_windows(paths(model, 1), np.array([fair_window_bytes(ALONE)]))
+    assert fixed.times_s.shape == fixed.returns.shape == (31, 5)  # in two parts
     assert (fixed.times_s[-1] == 3.0).all()
 
 
@@ -90,9 +101,9 @@ def test_scenarios_in_which_slow_start_never_ends_are_named():
 
 
 def test_a_factor_is_worth_what_the_window_that_it_leads_to_has_earned():
-    model = make(windows=[-1, 0, 1], repeats=2)
-    worth = np.array([[0.0, 1.0, 0.5]])
-    fair, double = model._advantages(np.repeat(worth, 2, axis=0), np.array([1.0, 2.0]))
+    model = make(windows=[-1, 0, 1], hold=2)
+    values = np.array([[0.0, 1.0, 0.5]])
+    fair, double = model.factor_advantages(np.repeat(values, 2, axis=0), np.array([1.0, 2.0]))
     by_exponent = dict(zip(WINDOW_EXPONENTS, fair, strict=True))
     relative = {exponent: value - by_exponent[0.0] for exponent, value in by_exponent.items()}
     assert relative[-0.25] == pytest.approx(-0.5)
@@ -104,7 +115,7 @@ def test_a_factor_is_worth_what_the_window_that_it_leads_to_has_earned():
 
 
 def test_decisions_in_slow_start_are_not_learned_from():
-    model = learned(make(kept=1.0), 1)
+    model = learned(make(keep_fraction=1.0), 1)
     names = observation_names(1, "window")
     slow_start = names.index("slow_start") - len(names)
     assert len(model.observations) > 100
@@ -113,56 +124,57 @@ def test_decisions_in_slow_start_are_not_learned_from():
 
 
 def test_a_part_of_the_decisions_is_kept_and_all_are_counted():
-    whole, part = learned(make(kept=1.0), 1), learned(make(kept=0.25), 1)
+    whole, part = learned(make(keep_fraction=1.0), 1), learned(make(keep_fraction=0.25), 1)
     assert whole.num_timesteps == part.num_timesteps == 4 * (5 + 2) * 30
     assert 0.15 < len(part.observations) / len(whole.observations) < 0.35
 
 
 def test_an_untrained_policy_takes_a_window_that_becomes_smaller():
     model = make()
-    greedy = model._greedy(np.zeros_like(model._batch.observations))
+    greedy, _ = model.predict(np.zeros_like(batch_of(model).observations), deterministic=True)
     assert {WINDOW_EXPONENTS[choice] for choice in greedy} == {-0.125}
 
 
 @pytest.mark.parametrize(("exploration", "fewest", "most"), [(0.0, 1, 1), (1.0, 8, 13)])
-def test_some_episodes_stray_from_the_policy_s_choices(exploration, fewest, most):
-    model = learned(make(kept=1.0, exploration=exploration), 1)
+def test_some_episodes_explore(exploration, fewest, most):
+    model = learned(make(keep_fraction=1.0, exploration=exploration), 1)
     last = model.observations[:, -len(WINDOW_EXPONENTS) :]
     chosen = last[last.sum(dim=1) == 1].argmax(dim=1)
     assert fewest <= len(set(chosen.tolist())) <= most
 
 
-def test_visits_are_on_the_paths_that_were_played_with_seeds_of_their_own():
-    model = make()
-    played, worth = [], []
-    play, worth_of = model._play, model._worth
+def test_rollouts_are_on_the_paths_that_were_played_with_seeds_of_their_own(monkeypatch):
+    model = make(simulations=20, keep_fraction=1.0)
+    batch = batch_of(model)
+    played, compared = [], []
+    begin, values_of = batch.begin_chosen, model.window_values
 
-    def remember(episodes, decide):
+    def remember(rows, episodes):
         played.append(list(episodes))
-        return play(episodes, decide)
+        return begin(rows, episodes)
 
-    def remember_path(fixed, path, times_s):
-        worth.append(path)
-        return worth_of(fixed, path, times_s)
+    def remember_paths(fixed, path, times_s):
+        compared.append(path)
+        return values_of(fixed, path, times_s)
 
-    model._play, model._worth = remember, remember_path
-    model._kept = 1.0
-    list(model._collect(np.random.default_rng(1)))
-    fixed, visits = played
+    monkeypatch.setattr(batch, "begin_chosen", remember)
+    monkeypatch.setattr(model, "window_values", remember_paths)
+    list(model.collect_rollouts(np.random.default_rng(1)))
+    fixed, own = played
     on_each_path = [path.scenario for path in fixed[::5] for _ in range(2)]
-    assert [visit.scenario for visit in visits] == on_each_path
-    seeds = {visit.seed for visit in visits}
+    assert [episode.scenario for episode in own] == on_each_path
+    seeds = {episode.seed for episode in own}
     assert len(seeds) == 8 and not seeds & {path.seed for path in fixed}
-    assert worth[0][-8:].tolist() == [0, 0, 1, 1, 2, 2, 3, 3]  # of the last decision, all visits
+    assert compared[0][-8:].tolist() == [0, 0, 1, 1, 2, 2, 3, 3]  # of the last decision
 
 
 def test_it_learns_to_fill_the_path_and_no_more():
-    model = make(16, paths=8, n_updates=150, batch_size=128, kept=1.0, learning_rate=3e-3)
-    untrained = next(model._collect(np.random.default_rng(1))).mean()
+    model = make(16, paths=8, n_updates=150, batch_size=128, keep_fraction=1.0, learning_rate=3e-3)
+    untrained = rollouts(model).mean()
     learned(model, 6000)
-    own = next(model._collect(np.random.default_rng(1))).mean()
-    fixed = model._play_fixed(paths(model, 3), np.full(3, fair_window_bytes(ALONE)))
-    best = fixed.means().max()
+    own = rollouts(model).mean()
+    fixed = model.play_fixed_windows(paths(model, 3), np.full(3, fair_window_bytes(ALONE)))
+    best = fixed.mean_rewards().max()
     assert own > untrained + 0.2
     assert own > 0.8 * best
 
@@ -171,12 +183,12 @@ def test_it_learns_to_fill_the_path_and_no_more():
     ("arguments", "message"),
     [
         ({"paths": 0}, "paths = 0"),
-        ({"visits": 1.5}, "visits = 1.5"),
+        ({"rollouts": 1.5}, "rollouts = 1.5"),
         ({"windows": [0]}, "two exponents or more"),
         ({"windows": [0, 1, 1]}, "in rising order"),
         ({"exploration": -0.1}, "exploration = -0.1"),
-        ({"kept": 0}, "kept = 0"),
-        ({"repeats": 0}, "repeats = 0"),
+        ({"keep_fraction": 0}, "keep_fraction = 0"),
+        ({"hold": 0}, "hold = 0"),
         ({"n_updates": 0}, "n_updates = 0"),
         ({"scenario": helper.scenario(flows=2)}, "one open flow each"),
     ],
@@ -195,20 +207,20 @@ def test_wrong_arguments_are_answered_with_the_remedy(arguments, message):
         (6, [(5, 6), (4, 5), (2, 4), (0, 2)]),
     ],
 )
-def test_a_pyramid_has_every_frame_once(length, spans):
+def test_every_frame_is_in_one_of_the_scales(length, spans):
     import torch
 
-    from quicgym.agents.policies.networks import Architecture, PyramidFeatures
+    from quicgym.agents.policies.networks import Architecture, MultiScaleFeatures
     from quicgym.envs.observations import FRAME_FEATURES
 
     frame = len(FRAME_FEATURES)
-    features = PyramidFeatures(8 * length + 3, length, Architecture("pyramid", (5,)))
+    features = MultiScaleFeatures(8 * length + 3, length, Architecture("multi-scale", (5,)))
     assert features.spans == spans
     observations = torch.rand(7, 8 * length + 3)
-    condensed = features.condense(observations)
-    assert condensed.shape == (7, frame * len(spans) + 3)
-    assert torch.equal(condensed[:, -3:], observations[:, -3:])
+    preprocessed = features.preprocess(observations)
+    assert preprocessed.shape == (7, frame * len(spans) + 3)
+    assert torch.equal(preprocessed[:, -3:], observations[:, -3:])
     first, last = spans[-1]
     rates = observations[:, : 8 * length].reshape(7, length, 8)[:, first:last, 0].mean(dim=1)
-    assert torch.allclose(condensed[:, frame * (len(spans) - 1)], rates)
-    assert torch.equal(features(observations), features.encode(condensed))
+    assert torch.allclose(preprocessed[:, frame * (len(spans) - 1)], rates)
+    assert torch.equal(features(observations), features.encode(preprocessed))

@@ -28,15 +28,20 @@ def collected(model, seed=1):
     import torch
 
     torch.manual_seed(seed)
-    earned = next(rewards := model._collect(np.random.default_rng(seed)))
-    next(rewards, None)
-    return earned, model._decisions
+    (rewards,) = model.collect_rollouts(np.random.default_rng(seed))
+    return rewards, model.decisions
+
+
+def compared(rewards, gamma=0.98):
+    """The advantages of pairs of episodes, and how much their means explain."""
+    from quicgym.agents.algorithms.grpo import group_advantages
+
+    return group_advantages(rewards, 2, gamma)
 
 
 def test_an_advantage_is_what_followed_less_the_mean_of_the_path_s_replays():
-    model = make(gamma=0.5)
     rewards = np.array([[0.0, 0.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0]])
-    advantages = model._advantages(rewards)
+    advantages, _ = compared(rewards, gamma=0.5)
     # To go: 0.5, 1 and 0 on the first path, 0.25, 0.5 and 1 in the second's second replay.
     spreads = np.array([(0.25**2 + 0.5**2) / 3, (0.125**2 + 0.25**2 + 0.5**2) / 3]) ** 0.5
     first, second = spreads + spreads.mean()
@@ -46,18 +51,17 @@ def test_an_advantage_is_what_followed_less_the_mean_of_the_path_s_replays():
 
 
 def test_what_a_path_earns_whatever_is_done_there_makes_no_advantage():
-    model = make()
     rewards = np.random.default_rng(2).normal(size=(20, 8))
     of_paths = np.repeat(np.random.default_rng(3).normal(size=(20, 4)) * 100, 2, axis=1)
-    assert model._advantages(rewards) == pytest.approx(model._advantages(rewards + of_paths))
-    assert 0.99 < model._explained_variance < 1
+    with_paths, explained_variance = compared(rewards + of_paths)
+    assert compared(rewards)[0] == pytest.approx(with_paths)
+    assert 0.99 < explained_variance < 1
 
 
 def test_a_path_on_which_much_is_at_stake_does_not_drown_the_others():
-    model = make()
     rewards = np.random.default_rng(2).normal(size=(20, 8))
     rewards[:, :2] *= 1000
-    spreads = model._advantages(rewards).std(axis=0)
+    spreads = compared(rewards)[0].std(axis=0)
     assert spreads.max() < 10 * spreads.min()
 
 
@@ -67,8 +71,8 @@ def test_replays_differ_by_the_policy_s_choices_alone():
     model = make(scenario=ALONE.model_copy(update={"duration_s": 1.0}))
     with torch.no_grad():  # a policy that never hesitates
         model.policy.action_net.weight.mul_(1e6)
-    earned, decisions = collected(model)
-    assert (earned[::2] == earned[1::2]).all()
+    rewards, decisions = collected(model)
+    assert (rewards[::2] == rewards[1::2]).all()
     assert not decisions.advantages.any()
 
 
@@ -78,8 +82,8 @@ def test_all_decisions_are_counted_and_those_after_slow_start_learned_from():
     names = observation_names(1, "window")
     slow_start = names.index("slow_start") - len(names)
     assert model.num_timesteps == 8 * 30
-    assert 100 < len(decisions.condensed) < 8 * 30
-    assert not decisions.condensed[:, slow_start].any()
+    assert 100 < len(decisions.features) < 8 * 30
+    assert not decisions.features[:, slow_start].any()
     assert len({len(column) for column in decisions}) == 1
 
 
@@ -91,16 +95,16 @@ def test_more_episodes_than_simulations_are_played_in_parts():
         with torch.no_grad():
             model.policy.action_net.weight.mul_(1e6)
     assert (collected(whole)[0] == collected(parts)[0]).all()
-    ours, theirs = whole._decisions, parts._decisions
-    assert len(ours.condensed) == len(theirs.condensed)
-    assert torch.equal(ours.condensed.sort(dim=0)[0], theirs.condensed.sort(dim=0)[0])
+    ours, theirs = whole.decisions, parts.decisions
+    assert len(ours.features) == len(theirs.features)
+    assert torch.equal(ours.features.sort(dim=0)[0], theirs.features.sort(dim=0)[0])
 
 
 def test_the_update_raises_the_probability_of_what_went_better():
     model = make(paths=8, replays=4, n_epochs=1, learning_rate=1e-3)
     _, decisions = collected(model)
-    silent(model)._train()
-    after = model._distribution(decisions.condensed).log_prob(decisions.actions)
+    silent(model).train()
+    after = model.distribution(decisions.features).log_prob(decisions.actions)
     change = (after - decisions.log_probabilities).detach()
     better = decisions.advantages > 1
     worse = decisions.advantages < -1
@@ -114,7 +118,7 @@ def test_the_learning_rate_follows_its_schedule():
     assert model.policy.optimizer.param_groups[0]["lr"] == pytest.approx(0.5e-3)
 
 
-def test_a_callback_can_end_the_training():
+def test_a_callback_can_end_the_training(monkeypatch):
     from stable_baselines3.common.callbacks import BaseCallback
 
     class SecondStep(BaseCallback):
@@ -122,8 +126,11 @@ def test_a_callback_can_end_the_training():
             return self.n_calls < 2
 
     model = make()
+    updates = []
+    monkeypatch.setattr(model, "train", lambda: updates.append(model.num_timesteps))
     model.learn(10**9, callback=SecondStep())
-    assert model.num_timesteps == 480 and model._n_updates == 2  # of two epochs after the first
+    assert model.num_timesteps == 480  # in two iterations, and an update after the first alone
+    assert updates == [240]
 
 
 def flattened(model):
@@ -140,11 +147,11 @@ def test_what_has_become_likely_enough_is_not_made_likelier():
     moved = decisions.log_probabilities - 1  # so that all are e times as probable now
     better, worse = torch.ones_like(moved), -torch.ones_like(moved)
     before = flattened(model)
-    model._decisions = decisions._replace(log_probabilities=moved, advantages=better)
-    model._train()
+    model.decisions = decisions._replace(log_probabilities=moved, advantages=better)
+    model.train()
     assert torch.equal(flattened(model), before)
-    model._decisions = decisions._replace(log_probabilities=moved, advantages=worse)
-    model._train()
+    model.decisions = decisions._replace(log_probabilities=moved, advantages=worse)
+    model.train()
     assert not torch.equal(flattened(model), before)
 
 
@@ -155,21 +162,26 @@ def test_entropy_is_rewarded():
     with torch.no_grad():
         model.policy.action_net.bias[0] = 2.0
     _, decisions = collected(model)
-    before = model._distribution(decisions.condensed).entropy().mean()
-    model._train()
-    assert model._distribution(decisions.condensed).entropy().mean() > before + 0.01
+    before = model.distribution(decisions.features).entropy().mean()
+    model.train()
+    assert model.distribution(decisions.features).entropy().mean() > before + 0.01
 
 
-def test_an_iteration_is_learned_from_as_often_as_asked():
+def test_an_iteration_is_learned_from_as_often_as_asked(monkeypatch):
     model = make(n_epochs=3)
     batches = []
-    train_on = model._distribution
-    model._distribution = lambda condensed: batches.append(len(condensed)) or train_on(condensed)
+    train_on = model.distribution
+
+    def remember(features):
+        batches.append(len(features))
+        return train_on(features)
+
+    monkeypatch.setattr(model, "distribution", remember)
     _, decisions = collected(model)
     batches.clear()
-    silent(model)._train()
-    assert sum(batches) == 3 * len(decisions.condensed)
-    assert max(batches) == 64 and model._n_updates == 3
+    silent(model).train()
+    assert sum(batches) == 3 * len(decisions.features)
+    assert max(batches) == 64
 
 
 def test_advantages_have_one_scale_in_every_iteration():
@@ -188,8 +200,8 @@ def test_it_learns_to_fill_the_path_and_no_more():
 
 def test_actions_of_a_box_stay_in_it():
     model = learned(make(id="quicgym/Tuning-v0", n_epochs=1), 1)
-    assert model._decisions.actions.abs().max() > 1  # drawn, and clipped where they are taken
-    assert np.abs(model._batch.actions).max() == 1
+    assert model.decisions.actions.abs().max() > 1  # drawn, and clipped where they are taken
+    assert np.abs(model.get_env().environments.batch.actions).max() == 1
 
 
 def test_scenarios_in_which_slow_start_never_ends_are_named():

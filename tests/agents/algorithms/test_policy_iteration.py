@@ -80,18 +80,19 @@ def test_a_comparison_is_what_each_controller_earns_in_the_same_episode(
     weights, scripted, scenario
 ):
     model = make(scenario=scenario, decision_weights=weights, exploration=0.0)
-    agents = model._batch.agent_count
-    model.prefer("ibcca")
+    batch = model.get_env().environments.batch
+    agents = batch.agent_count
+    model.bias_towards(switching_members().index("ibcca"))
     learned(model, 1)
     np.random.seed(5)
-    random = np.random.default_rng(np.random.randint(2**31, size=4))
+    rng = np.random.default_rng(np.random.randint(2**31, size=4))
     rows = []
     for count in (2, 2, 1):  # two episodes fit side by side
-        episodes = [model._batch.source.draw(random, None) for _ in range(count)]
-        random.choice(len(weights), size=count, p=weights)
-        random.random((count, len(weights), agents))
-        random.choice(model._choices, (count, len(weights), agents))
-        random.integers(np.full(count, agents))
+        episodes = [batch.source.draw(rng, None) for _ in range(count)]
+        rng.choice(len(weights), size=count, p=weights)
+        rng.random((count, len(weights), agents))
+        rng.choice(len(CONTROLLERS), (count, len(weights), agents))
+        rng.integers(np.full(count, agents))
         rows += [
             [
                 play(scripted(name), scenario, seed=episode.seed).metrics["reward"]
@@ -141,13 +142,13 @@ def test_before_a_comparison_controllers_are_tried_at_random():
     found = {}
     for exploration in (0.0, 1.0):
         model = make(decision_weights=[0, 0, 1], comparisons=12, exploration=exploration)
-        model.prefer("ibcca")
+        model.bias_towards(switching_members().index("ibcca"))
         found[exploration] = set(in_force(learned(model, 1)))
     places = [switching_members().index(name) for name in CONTROLLERS]
     assert found == {0.0: {places[2]}, 1.0: set(places)}
 
 
-def test_each_agent_tells_what_it_sees_in_some_of_the_comparisons():
+def test_each_agent_is_sampled_in_some_of_the_comparisons():
     flows = (Flow(name="agent"), Flow(name="far", extra_delay_ms=100))
     model = make(
         scenario=helper.scenario(duration_s=2.0, flow_list=flows),
@@ -165,18 +166,22 @@ def test_the_update_is_the_one_that_was_asked_for():
     model = learned(make(weight_decay=0.5), 1)
     assert model.policy.optimizer.param_groups[0]["weight_decay"] == 0.5
     model.advantages = torch.full_like(model.advantages, 10.0)
-    model._train()
+    model.train()
     # Huber's loss: beyond 0.2 it grows in proportion, so that a disaster does not outweigh all.
     assert model.logger.name_to_value["train/loss"] == pytest.approx(0.2 * (10 - 0.1), abs=0.1)
 
 
+def chosen(model, observations):
+    return model.predict(observations, deterministic=True)[0]
+
+
 def test_it_learns_to_choose_what_earns_more():
     model = make(30, comparisons=40, decision_weights=[0, 1], n_updates=60, learning_rate=5e-3)
-    model.prefer("bbr")
+    model.bias_towards(switching_members().index("bbr"))
     places = np.array([switching_members().index(name) for name in CONTROLLERS])
-    assert (model._greedy(np.zeros((3, 36), dtype=np.float32)) == places[1]).all()
+    assert (chosen(model, np.zeros((3, 36), dtype=np.float32)) == places[1]).all()
     learned(model, 6000)
-    taken = model._greedy(model.observations.numpy())[:, None] == places
+    taken = chosen(model, model.observations.numpy())[:, None] == places
     assert taken.any(axis=1).all()  # never one that is not compared
     always = model.advantages.mean(dim=0)  # what each would earn, chosen always
     assert always[1] < 0

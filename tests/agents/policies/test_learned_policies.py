@@ -28,10 +28,10 @@ CASES = [
     ("td3", "quicgym/Rate-v0", "gru"),
     ("dpi", "quicgym/Switch-v0", "mlp"),
     ("dpi", "quicgym/Switch-v0", "gru"),
-    ("aggrevate", "quicgym/Window-v0", "pyramid"),
-    ("grpo", "quicgym/Window-v0", "pyramid"),
+    ("aggrevate", "quicgym/Window-v0", "multi-scale"),
+    ("grpo", "quicgym/Window-v0", "multi-scale"),
     ("grpo", "quicgym/Rate-v0", "gru"),
-    ("ppo", "quicgym/Tuning-v0", "pyramid"),
+    ("ppo", "quicgym/Tuning-v0", "multi-scale"),
 ]
 
 
@@ -165,10 +165,10 @@ def test_what_a_target_network_does_first_is_the_preset_too():
 def test_a_preferred_choice_is_drawn_nine_times_out_of_ten(environment):
     import torch
 
-    from quicgym.agents.policies.stable_baselines3 import prefer
+    from quicgym.agents.policies.stable_baselines3 import bias_towards
 
     model, _, _ = make("ppo", environment)
-    prefer(model, 3)
+    bias_towards(model, 3)
     observations = torch.zeros(1, model.observation_space.shape[0])
     probabilities = model.policy.get_distribution(observations).distribution.probs
     assert probabilities[0, 3].item() == pytest.approx(0.9, abs=0.01)
@@ -197,6 +197,20 @@ def test_a_policy_is_loaded_as_it_was_saved(published):
     observations = np.random.default_rng(0).random((5, 55), dtype=np.float32)
     assert np.array_equal(loaded(observations), policy(observations))
     assert loaded.decisions == policy.decisions and loaded.name == "test"
+
+
+def test_a_description_with_the_extractor_s_former_name_is_loaded_silently(tmp_path, capsys):
+    from quicgym.agents.policies.learned import save_policy
+
+    _, policy, architecture = make("ppo", "quicgym/Tuning-v0", "multi-scale")
+    path = tmp_path / "test.json"
+    save_policy(path, policy, architecture, {})
+    data = json.loads(path.read_text())
+    assert data["architecture"]["extractor"] == "multi-scale"
+    edit(path, architecture={**data["architecture"], "extractor": "pyramid"})
+    observations = np.random.default_rng(0).random((5, 55), dtype=np.float32)
+    assert np.array_equal(quicgym.load_policy(path)(observations), policy(observations))
+    assert capsys.readouterr().err == ""
 
 
 def refused(path, *words):

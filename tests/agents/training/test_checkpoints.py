@@ -1,0 +1,81 @@
+"""Checkpoints: what is restored is what was saved."""
+
+from __future__ import annotations
+
+import pytest
+from helpers.training import NEEDS_TRAIN, made, silent
+
+pytestmark = NEEDS_TRAIN
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def leaves(state):
+    """What a state holds, by its place: tensors as lists, all else as it is."""
+    if isinstance(state, dict):
+        children = state.items()
+    elif isinstance(state, list | tuple):
+        children = enumerate(state)
+    else:
+        return {(): state.tolist() if hasattr(state, "tolist") else state}
+    return {
+        (name, *place): leaf for name, child in children for place, leaf in leaves(child).items()
+    }
+
+
+@pytest.mark.parametrize("algorithm", ["ppo", "sac", "td3", "dpi", "aggrevate", "grpo"])
+def test_a_model_is_put_where_its_checkpoint_was_taken(algorithm, here):
+    import torch
+
+    from quicgym.agents.training.checkpoints import restore, state_of
+
+    config, _, model = made(here, algorithm=algorithm)
+    silent(model).learn(160)
+    state = state_of(model, config.entry)
+    torch.save({"step": 160, **state}, here / "state.pt")
+    loaded = torch.load(here / "state.pt", weights_only=True)
+    _, _, other = made(here, "seed=7", algorithm=algorithm)
+    restore(other, config.entry, loaded)
+    assert other.num_timesteps == 160
+    assert leaves(state_of(other, config.entry)) == leaves(state)
+
+
+def test_checkpoints_from_before_the_registry_are_restored(here):
+    import torch
+
+    from quicgym.agents.training.checkpoints import restore, state_of
+
+    for algorithm, former in (
+        ("sac", lambda tensors: {"variables": tensors}),
+        (
+            "aggrevate",
+            lambda tensors: {"variables": {}, "comparisons": list(tensors.values())},
+        ),
+    ):
+        config, _, model = made(here, algorithm=algorithm)
+        silent(model).learn(160)
+        state = state_of(model, config.entry)
+        tensors = {name: tensor.clone() for name, tensor in state.pop("tensors").items()}
+        _, _, other = made(here, "seed=7", algorithm=algorithm)
+        restore(other, config.entry, {"step": 160, **state, **former(tensors)})
+        for name, tensor in tensors.items():
+            assert torch.equal(getattr(other, name), tensor)
+        assert tensors
+
+
+def test_the_newest_two_checkpoints_are_kept(tmp_path):
+    from quicgym.agents.training.checkpoints import load_newest, save_checkpoint
+    from quicgym.agents.training.folder import RunFolder
+
+    folder = RunFolder(tmp_path)
+    for step in (0, 5, 160, 1000):
+        save_checkpoint(folder, step, {"step": step})
+    assert [path.name for path in folder.checkpoints()] == [
+        "step-000000000160.pt",
+        "step-000000001000.pt",
+    ]
+    assert load_newest(folder) == {"step": 1000}
