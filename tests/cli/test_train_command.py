@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import resource
 import signal
 import subprocess
@@ -11,7 +13,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from helpers.training import NEEDS_TRAIN, command, train, write_config
+from helpers.training import NEEDS_TRAIN, command, install_algorithm, train, write_config
 
 import quicgym
 
@@ -325,3 +327,27 @@ def test_an_unknown_configuration_is_named(tmp_path):
     assert done.returncode == 2 and "did you mean ppo?" in done.stderr
     (tmp_path / "list.yaml").write_text(yaml.safe_dump([1, 2]))
     assert "no mapping" in train(tmp_path, tmp_path / "list.yaml").stderr
+
+
+def test_an_algorithm_is_added_trained_and_resumed_as_documented(tmp_path):
+    pages = Path(__file__).parents[2] / "docs/training.md"
+    section = pages.read_text().split("\n## An algorithm of your own\n")[1].split("\n## ")[0]
+    (code,) = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+    (project,) = re.findall(r"```toml\n(.*?)```", section, re.DOTALL)
+    assert '[project.entry-points."quicgym.algorithms"]' in project
+    ((name, package),) = re.findall(r'(\w+) = "(\w+):ALGORITHM"', project)
+    install_algorithm(tmp_path, package, code, name)
+    config = write_config(tmp_path, "ppo", steps=160)
+    fields = yaml.safe_load(config.read_text())
+    config.write_text(
+        yaml.safe_dump({**fields, "algorithm": name, "hyperparameters": {"n_steps": 10}})
+    )
+    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"}
+    for out, arguments in (
+        ("whole", ("steps=320",)),
+        ("parts", ()),
+        ("parts", ("steps=320", "--resume")),
+    ):
+        done = train(tmp_path, config, *arguments, "--out", out, env=environment)
+        assert done.returncode == 0, done.stderr
+    assert weights(tmp_path / "parts") == weights(tmp_path / "whole")

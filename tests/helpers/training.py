@@ -135,6 +135,16 @@ def made(folder: Path, *changes: str, algorithm: str = "ppo") -> tuple[Any, Any,
     return config, environments, make_configured(config, environments)
 
 
+def install_algorithm(site: Path, package: str, code: str, *names: str) -> None:
+    """Puts a package with entry points into a folder, as pip does."""
+    (site / f"{package}.py").write_text(code)
+    information = site / f"{package}-1.0.dist-info"
+    information.mkdir()
+    (information / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
+    entries = "".join(f"{name} = {package}:ALGORITHM\n" for name in names)
+    (information / "entry_points.txt").write_text(f"[quicgym.algorithms]\n{entries}")
+
+
 def silent(model: Any) -> Any:
     """Gives a model a logger that writes nothing."""
     from stable_baselines3.common.logger import Logger
