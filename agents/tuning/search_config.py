@@ -42,19 +42,6 @@ Setting = dict[str, Any]
 SEARCHED = ("hyperparameters", "network", "start", "environment")
 # What the trials are compared by, or what changes no policy.
 _NOT_SEARCHED = ("environment.reward", "environment.threads")
-# What may change while a run goes on: the rollout, the networks and the replay buffer stay.
-MUTABLE = {
-    "ppo": ("learning_rate", "batch_size", "n_epochs", "gamma", "gae_lambda", "clip_range")
-    + ("ent_coef", "vf_coef", "max_grad_norm", "target_kl"),
-    "sac": ("learning_rate", "batch_size", "gamma", "tau", "gradient_steps"),
-    "td3": ("learning_rate", "batch_size", "gamma", "tau", "gradient_steps", "policy_delay")
-    + ("target_policy_noise", "target_noise_clip"),
-    "dpi": ("learning_rate", "comparisons", "margin", "exploration", "n_updates", "batch_size"),
-    "aggrevate": ("learning_rate", "paths", "visits", "repeats", "exploration", "kept")
-    + ("n_updates", "batch_size"),
-    "grpo": ("learning_rate", "paths", "replays", "gamma", "n_epochs", "batch_size", "clip_range")
-    + ("ent_coef",),
-}
 _OF_SCHEDULER = {
     "asha": ("grace_steps", "reduction_factor", "search"),
     "pbt": ("perturbation_steps",),
@@ -226,7 +213,7 @@ def _check_scheduler(search: Search) -> None:
 
 
 def _check_fields(search: Search) -> None:
-    config, algorithm = search.config, search.training.algorithm
+    config, algorithm = search.config, search.training.entry
     for name, field in config.hyperparameters.items():
         where = f"{search.file}: hyperparameters.{name}"
         if name.partition(".")[0] not in SEARCHED or "." not in name or name in _NOT_SEARCHED:
@@ -235,8 +222,9 @@ def _check_fields(search: Search) -> None:
                 f"{', '.join(SEARCHED)}, but for {' and '.join(_NOT_SEARCHED)}"
             )
         owner, _, last = name.partition(".")
-        if config.scheduler == "pbt" and (owner, last in MUTABLE[algorithm]) != (SEARCHED[0], True):
-            known = MUTABLE[algorithm]
+        known = algorithm.mutable
+        is_mutable = owner == SEARCHED[0] and algorithm.renamed.get(last, last) in known
+        if config.scheduler == "pbt" and not is_mutable:
             raise ConfigError(
                 f"{where}: cannot change while a run goes on, as pbt does; give some of "
                 f"{', '.join(f'hyperparameters.{entry}' for entry in known)}; or use asha"

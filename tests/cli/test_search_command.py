@@ -20,8 +20,9 @@ import yaml
 from conftest import Command
 from helpers.training import NEEDS_TRAIN, write_config
 
+from quicgym.agents.algorithms.registry import BUILT_IN
 from quicgym.agents.training.configuration import ConfigError, load_training
-from quicgym.agents.tuning.search_config import MUTABLE, load_search, search_names
+from quicgym.agents.tuning.search_config import load_search, search_names
 from quicgym.envs import ScenarioError, load_suite
 from quicgym.errors import RunError
 
@@ -450,13 +451,13 @@ def test_shipped_searches_are_complete_and_never_see_the_held_out_suite(name: st
 
 
 @pytest.mark.parametrize(
-    "algorithm", [pytest.param(name, marks=NEEDS_TRAIN) for name in sorted(MUTABLE)]
+    "algorithm", [pytest.param(name, marks=NEEDS_TRAIN) for name in sorted(BUILT_IN)]
 )
 def test_what_may_change_while_a_run_goes_on_exists(algorithm: str, tmp_path: Path) -> None:
     from quicgym.agents.training.model import check_hyperparameters
 
     config = load_training(str(write_config(tmp_path, algorithm)))
-    names = dict.fromkeys(MUTABLE[algorithm], 1)
+    names = dict.fromkeys(BUILT_IN[algorithm].mutable, 1)
     check_hyperparameters(config.model_copy(update={"hyperparameters": names}))
 
 
