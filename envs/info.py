@@ -13,8 +13,12 @@ INFO_COLUMNS: tuple[str, ...] = tuple(name for name, _ in _core.INFO_COLUMNS)
 _NOT_MEASURED_AT_FIRST = ("rtt_ms", "flow_rtt_ms")
 
 
-class _NotMeasured(float):
-    """NaN that equals itself, because Gymnasium's check_env compares infos with `==`."""
+class _NotMeasured(np.float64):
+    """NaN that equals itself, because Gymnasium's check_env compares infos with `==`.
+
+    It is one of numpy's numbers, because Gymnasium's vector environments make an array of objects
+    of any other type.
+    """
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _NotMeasured)
