@@ -98,9 +98,9 @@ def policy_arguments(
     return arguments
 
 
-def output_of(algorithm: Algorithm, kind: str) -> Output:
-    """Returns what an algorithm's policy does to the last layer's values."""
-    return "argmax" if choices(kind) else algorithm.output
+def output_of(algorithm: Algorithm, environment: str) -> Output:
+    """Returns what an algorithm's policy does in an environment to the last layer's values."""
+    return "argmax" if choices(environment) else algorithm.output
 
 
 def _parts(model: BaseAlgorithm) -> tuple[nn.Module, nn.Module, nn.Linear]:

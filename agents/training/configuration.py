@@ -18,7 +18,7 @@ from quicgym.agents.algorithms import registry
 from quicgym.console import say
 from quicgym.controllers import switching_members
 from quicgym.envs.actions import PRESETS, choices, preset_action
-from quicgym.envs.registration import CLASSES, ENVIRONMENTS
+from quicgym.envs.registration import EnvironmentId, environment_ids
 from quicgym.envs.rewards import REWARDS
 from quicgym.envs.scenarios.suites import HELD_OUT_SUITE
 from quicgym.errors import UserError
@@ -31,7 +31,6 @@ PRESETS_OF: dict[str, tuple[str, ...]] = {
     "quicgym/Tuning-v0": PRESETS,
     "quicgym/Switch-v0": switching_members(),
 }
-DISCRETE = tuple(name for name, environment in CLASSES.items() if choices(environment.kind))
 
 
 class ConfigError(UserError, ValueError):
@@ -46,7 +45,7 @@ class EnvironmentConfig(_Model):
     """The environments that training steps; arguments of quicgym.make_vec.
 
     Attributes:
-        id: Such as "quicgym/Tuning-v0".
+        id: Such as "quicgym/Tuning-v0", or the name alone: "tuning".
         scenario: A scenario or a distribution of scenarios, by name or a YAML's path.
         simulations: Their number; each flow that names no controller is a row for the policy.
         threads: That run them; None: as many as there are cores.
@@ -59,7 +58,7 @@ class EnvironmentConfig(_Model):
         reward_per_flow: Each flow earns its own.
     """
 
-    id: Literal[ENVIRONMENTS] = "quicgym/Tuning-v0"  # type: ignore[valid-type]
+    id: EnvironmentId = "quicgym/Tuning-v0"
     scenario: str = "training"
     simulations: int = Field(default=128, ge=1, le=65_536)
     threads: int | None = Field(default=None, ge=1)
@@ -205,13 +204,13 @@ class TrainingConfig(_Model):
 
     def _check_algorithm(self, entry: registry.Algorithm) -> None:
         """Raises ValueError for what the algorithm cannot do."""
-        start, is_discrete = self.start, self.environment.id in DISCRETE
+        start, is_discrete = self.start, bool(choices(self.environment.id))
         if self.network.privileged_critic and (
             not entry.privileged_critic or self.network.extractor != "mlp"
         ):
             able = _those(lambda other: other.privileged_critic)
             raise ValueError(f"network.privileged_critic is for {able} with extractor mlp")
-        if self.environment.id not in (entry.environments or ENVIRONMENTS):
+        if self.environment.id not in (entry.environments or environment_ids()):
             ids = " and ".join(entry.environments or ())
             raise ValueError(
                 f"algorithm = {entry.name!r} is for {ids}, and environment.id is "
@@ -232,7 +231,7 @@ class TrainingConfig(_Model):
         if ("discrete" if is_discrete else "box") not in entry.action_spaces:
             able = _those(
                 lambda other: (
-                    self.environment.id in (other.environments or ENVIRONMENTS)
+                    self.environment.id in (other.environments or environment_ids())
                     and ("discrete" if is_discrete else "box") in other.action_spaces
                 )
             )

@@ -29,7 +29,7 @@ from quicgym.agents.policies.stable_baselines3 import (
 from quicgym.agents.training.configuration import ConfigError, TrainingConfig
 from quicgym.controllers import switching_members
 from quicgym.envs.actions import preset_action
-from quicgym.envs.registration import CLASSES
+from quicgym.envs.registration import find_environment
 from quicgym.envs.sb3 import Sb3VecEnv, make_sb3
 from quicgym.envs.scenarios.distributions import Distribution
 from quicgym.envs.scenarios.suites import SuiteEntry
@@ -229,7 +229,7 @@ def decisions_of(config: TrainingConfig) -> Decisions:
     """Returns what the trained policy decides, how often, and on what."""
     environment = config.environment
     return Decisions(
-        CLASSES[environment.id].kind,
+        find_environment(environment.id).environment,
         environment.decision_interval_ms,
         environment.decision_interval_rtts,
         environment.history_length,
@@ -244,5 +244,5 @@ def architecture_of(config: TrainingConfig) -> Architecture:
         network.extractor_sizes,
         network.hidden_sizes,
         network.activation,
-        output_of(config.entry, CLASSES[config.environment.id].kind),
+        output_of(config.entry, config.environment.id),
     )

@@ -44,7 +44,9 @@ def make(algorithm="ppo", environment="quicgym/Tuning-v0", extractor="mlp", hidd
     from quicgym.envs.sb3 import make_sb3
 
     kind = CLASSES[environment].kind
-    architecture = Architecture(extractor, (16,), hidden, "tanh", output_of(find(algorithm), kind))
+    architecture = Architecture(
+        extractor, (16,), hidden, "tanh", output_of(find(algorithm), environment)
+    )
     model = find(algorithm).model_class(
         "MlpPolicy",
         make_sb3(environment, 11),

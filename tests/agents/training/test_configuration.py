@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from quicgym.agents.training.configuration import load_training
+from quicgym.agents.training.configuration import ConfigError, load_training
 
 
 def test_names_of_older_versions_are_taken_with_a_note(capsys):
@@ -46,3 +46,10 @@ def test_configurations_are_read_without_pytorch(name):
         f"assert load_training({name!r}).entry.mutable; assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_an_environment_goes_by_its_name_or_its_id():
+    by_name = load_training("switch-dpi", ["environment.id=switch"])
+    assert by_name == load_training("switch-dpi")
+    with pytest.raises(ConfigError, match="'swich'; did you mean switch"):
+        load_training("switch-dpi", ["environment.id=swich"])
