@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import traceback
 from abc import ABC, ABCMeta, abstractmethod
@@ -30,7 +31,8 @@ class Controller(ABC):
     be used ends the run with a ControllerError.
 
     Each entry of `parameters` becomes an attribute of the instance: a float, or a list of floats.
-    Set up a connection's state in `on_start`.
+    Set up a connection's state in `on_start`. Later methods cannot add attributes: a misspelt one,
+    such as `cwnd`, is an error.
 
     Times are int ns from the start of the simulation, sizes are int bytes of UDP payload, rates
     are bytes per second. An event shows the simulator's own values and is filled anew for each
@@ -143,6 +145,17 @@ class Controller(ABC):
     def on_ecn(self, event: EcnEvent) -> None:  # noqa: B027
         """Called when the peer reports more ECN-CE marks. This does nothing."""
 
+    def _new_attributes(self, known: set[str]) -> str:
+        """Adds names that the class has to `known`; returns an error's text about others, or ""."""
+        for name in self.__dict__:
+            if name not in known and not hasattr(type(self), name):
+                return (
+                    f"{name!r} is neither a parameter nor set in on_start: set it there first, or "
+                    f"did you mean {_intended(name, known)}?"
+                )
+        known.update(self.__dict__)
+        return ""
+
     @classmethod
     def _failure(cls, callback: str, time_s: float, cause: BaseException) -> ControllerError:
         """Made by the simulator; the message alone must do, since no cause crosses processes."""
@@ -154,6 +167,15 @@ class Controller(ABC):
         )
         error.__cause__ = cause
         return error
+
+
+def _intended(name: str, known: set[str]) -> str:
+    """Returns the attribute, of those that may be set, that another name probably stands for."""
+    writable = sorted({*known, "window_bytes", "pacing_rate", "mode"} - {"max_datagram_bytes"})
+    similar = difflib.get_close_matches(name, writable, n=1)
+    if similar:
+        return similar[0]
+    return "pacing_rate" if "rate" in name or "pac" in name else "window_bytes"
 
 
 def describe(controller: type[Controller]) -> ControllerInfo:

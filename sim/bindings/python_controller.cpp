@@ -79,6 +79,7 @@ public:
         });
         call("on_parameters", python_->on_parameters, to_python(values_));
         call("on_start", python_->instance.attr("on_start"), max_datagram_bytes);
+        guarded("on_start", [&] { watch_attributes(); });
     }
 
     ~PythonController() override {
@@ -170,7 +171,9 @@ private:
         nb::object window_name = interned("window_bytes");
         nb::object pacing_name = interned("pacing_rate");
         nb::object mode_name = interned("mode");
-        nb::object mode;  // as read last
+        nb::object mode;        // as read last
+        nb::object attributes;  // the instance's own; null before on_start has returned
+        nb::object known;       // the names that methods may assign
         nb::object random_object = nb::cast(Random(0, RandomPurpose::controller, 0));
         Random* random = nb::inst_ptr<Random>(random_object);
         EventView<AckEvent> ack;
@@ -197,8 +200,33 @@ private:
                 refuse(PyExc_TypeError, "it returned %R, where None is expected: set the attributes instead",
                        result.ptr());
             }
+            check_attributes();
             read_back();
         });
+    }
+
+    // Attributes live in a dictionary of this instance alone: one that shares its keys with other instances,
+    // as Python makes them, doubles the time of a small on_ack once somebody has asked for it.
+    void watch_attributes() {
+        PyObject* const instance = python_->instance.ptr();
+        const nb::object shared = nb::steal(PyObject_GenericGetDict(instance, nullptr));
+        python_->attributes = nb::steal(PyDict_New());
+        python_->known = nb::steal(PySet_New(shared.ptr()));
+        if (!shared.is_valid() || !python_->known.is_valid() ||
+            PyDict_Update(python_->attributes.ptr(), shared.ptr()) != 0 ||
+            PyObject_GenericSetDict(instance, python_->attributes.ptr(), nullptr) != 0) {
+            nb::raise_python_error();
+        }
+        attribute_count_ = PyDict_GET_SIZE(python_->attributes.ptr());
+    }
+
+    // An attribute that nothing reads is a mistake. Their number shows it, at no cost to assignments.
+    void check_attributes() {
+        if (!python_->attributes.is_valid() || PyDict_GET_SIZE(python_->attributes.ptr()) == attribute_count_)
+            return;
+        const nb::object text = python_->instance.attr("_new_attributes")(python_->known);
+        if (nb::len(text) > 0) refuse(PyExc_AttributeError, "%U", text.ptr());
+        attribute_count_ = PyDict_GET_SIZE(python_->attributes.ptr());
     }
 
     template <class Function>
@@ -277,6 +305,7 @@ private:
     WindowPacing pacing_;
     ControllerMode mode_ = ControllerMode::congestion_avoidance;
     Time now_ = 0;  // of the last event
+    Py_ssize_t attribute_count_ = 0;
     std::unique_ptr<Python> python_;
 };
 

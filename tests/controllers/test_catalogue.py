@@ -87,7 +87,7 @@ def test_unknown_names_are_answered_with_the_known_ones():
     with pytest.raises(KeyError, match="'reno'.*newreno, cubic, vegas, bbr"):
         controllers.find("reno")
     with pytest.raises(ValueError, match="'ebcc'.*'gama'.*gamma, beta"):
-        _core.complete_parameters("ebcc", {"gama": 1})
+        controllers.find("ebcc").complete({"gama": 1})
     with pytest.raises(ValueError, match="'bbr'.*'gama'.*gamma, beta"):
         _core.make_controller("bbr").set_parameters({"gama": 1})
     with pytest.raises(ValueError, match=r"'cubic\+'.*'gama'.*period_ms.*fast_convergence"):

@@ -332,6 +332,15 @@ BAD = {
     "rate-bool": (sets("pacing_rate", True), TypeError, "pacing_rate is True"),
     "mode-unknown": (sets("mode", "asleep"), ValueError, "mode is 'asleep'; .* slow_start, cong"),
     "mode-list": (sets("mode", []), ValueError, r"mode is \[\]"),
+    "misspelt-window": (
+        sets("cwnd", 5),
+        AttributeError,
+        "'cwnd' is neither a parameter nor set in on_start: .* did you mean window_bytes?",
+    ),
+    "misspelt-rate": (sets("rate", 1e6), AttributeError, "'rate' .* did you mean pacing_rate?"),
+    "misspelt-mode": (sets("modus", "drain"), AttributeError, "'modus' .* did you mean mode?"),
+    "misspelt-parameter": (sets("decreese", 1), AttributeError, "'decreese' .* mean decrease?"),
+    "misspelt-own": (sets("treshold", 1), AttributeError, "'treshold' .* did you mean threshold?"),
 }
 
 
@@ -401,6 +410,44 @@ def test_failing_to_take_parameters(engine: str) -> None:
             simulation.flows[0].set_parameters(decrease=0.8)
         assert simulation.flows[0].parameters["decrease"] == 0.5
         simulation.run_until(3)
+
+
+def test_parameters_cannot_add_attributes_later() -> None:
+    class Deriving(NewReno):
+        def on_parameters(self, values: Any) -> None:
+            super().on_parameters(values)
+            if self.decrease > 0.6:
+                self.decrase = 0.6
+
+    simulation = Simulation("ebcc-single", controllers=Deriving)
+    with pytest.raises(ControllerError, match="on_parameters .*'decrase' .*did you mean decrease?"):
+        simulation.flows[0].set_parameters(decrease=0.8)
+
+
+def test_attributes_of_the_class_of_init_and_of_on_start_may_be_assigned() -> None:
+    last: list[tuple[int, int, int, float]] = []
+
+    class Counting(Plain):
+        acks = 0
+
+        def __init__(self) -> None:
+            self.acked = 0
+
+        def on_start(self, max_datagram_bytes: int) -> None:
+            self.rounds = 0
+
+        def on_ack(self, event: AckEvent) -> None:
+            self.acks += 1
+            self.acked += event.newly_acked_bytes
+            self.rounds += event.round_start
+            self.pacing_rate = 1e6
+            if self.acks == 3:
+                del self.rounds
+                self.rounds = 1
+            last[:] = [(self.acks, self.acked, self.rounds, self.pacing_rate)]
+
+    quicgym.run("ebcc-single", Counting)
+    assert all(number > 10 for number in last[0])
 
 
 @every_engine
