@@ -23,7 +23,7 @@ from quicgym.envs.scenarios.fields import (
 )
 from quicgym.envs.scenarios.flows import Flow, Parameters, check_parameters
 from quicgym.envs.scenarios.links import Access, Link, Queue
-from quicgym.envs.scenarios.traces import read_mahimahi
+from quicgym.envs.scenarios.traces import trace_digest
 from quicgym.envs.scenarios.wifi import Wifi
 from quicgym.validation import problem
 
@@ -83,7 +83,7 @@ class Scenario(CheckedModel):
         """Returns all that a run of it depends on, the packets of its traces included."""
         return [
             self.model_dump(mode="python", exclude={"description", "source"}),
-            [read_mahimahi(link.trace) for link in self.links.values() if link.trace is not None],
+            [trace_digest(link.trace) for link in self.links.values() if link.trace is not None],
         ]
 
     @property

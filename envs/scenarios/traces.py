@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from array import array
+from functools import lru_cache
+from hashlib import sha256
 from pathlib import Path
 
 from quicgym.validation import problem
@@ -11,9 +14,36 @@ def read_mahimahi(path: Path) -> list[int]:
     """Reads a mahimahi trace: the times in ms at which one packet may go, in ascending order.
 
     A time may repeat; its packets then leave in the same millisecond. Blank lines and lines that
-    begin with # are skipped, and any line ends will do. Raises a validation error that names the
-    file where it is missing, empty, not of numbers or not ascending.
+    begin with # are skipped, and any line ends will do. A file is parsed again only where it has
+    changed: the episodes of an evaluation ask for the same few traces many times. Raises a
+    validation error that names the file where it is missing, empty, not of numbers or not
+    ascending.
     """
+    return _parse(path, *_state_of(path)).tolist()
+
+
+def trace_digest(path: Path) -> str:
+    """Returns the SHA-256 of a trace's times; raises what `read_mahimahi` raises."""
+    return _digest(path, *_state_of(path))
+
+
+def _state_of(path: Path) -> tuple[int, int]:
+    """When the file was last written, and its size; no file has a state too, for the error."""
+    try:
+        status = path.stat()
+    except OSError:
+        return (0, 0)
+    return status.st_mtime_ns, status.st_size
+
+
+@lru_cache(maxsize=1024)
+def _digest(path: Path, modified_ns: int, size_bytes: int) -> str:
+    times = _parse(path, modified_ns, size_bytes)
+    return sha256(",".join(map(str, times)).encode()).hexdigest()
+
+
+@lru_cache(maxsize=8)
+def _parse(path: Path, modified_ns: int, size_bytes: int) -> array[int]:
     try:
         lines = path.read_text(encoding="ascii").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -45,4 +75,4 @@ def read_mahimahi(path: Path) -> list[int]:
             "", str(path), "the trace is empty",
             "give at least one time above 0 ms; the last one is the trace's length",
         )  # fmt: skip
-    return times
+    return array("Q", times)

@@ -1,0 +1,31 @@
+"""Jobs of an evaluation: what their keys cost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from quicgym import load_scenario
+from quicgym.agents.evaluation.jobs import make_jobs
+from quicgym.envs.scenarios.links import Link
+
+
+def test_a_trace_is_read_once_for_the_keys_of_all_episodes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trace = tmp_path / "rates.trace"
+    trace.write_text("".join(f"{time}\n" for time in range(1, 1001)))
+    read: list[Path] = []
+    read_text = Path.read_text
+
+    def counted(path: Path, *arguments: object, **options: object) -> str:
+        read.append(path)
+        return read_text(path, *arguments, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Path, "read_text", counted)
+    link = Link(trace=trace, delay_ms=10.0)
+    scenario = load_scenario("ebcc-single").model_copy(update={"bottleneck": link})
+    jobs = make_jobs(["bbr", "cubic"], [scenario], 5)
+    assert len({job.key for job in jobs}) == 10
+    assert read.count(trace) == 1
