@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -32,65 +31,67 @@ Format = Literal["table", "json", "csv"]
 RESULTS = (RUNS_FILE, "results.json", "results.parquet", TRACES_FOLDER, "figures")
 
 
-@dataclass(frozen=True)
-class Request:
-    """What the user asked for."""
+def run_baselines(
+    *,
+    directory: Path,
+    scenarios: Sequence[str] = (),
+    controllers: Sequence[str] = (),
+    engine: str | None = None,
+    seeds: int = 5,
+    workers: int = 1,
+    format: Format = "table",
+    resume: bool = False,
+    command: str = "",
+) -> int:
+    """Runs, writes and prints everything; returns the exit status.
 
-    scenarios: Sequence[str]
-    """Names or paths; empty: the eBCC paper's."""
-    controllers: Sequence[str]
-    """Empty: those of the paper's tables."""
-    engine: str | None
-    """None: native, and ns-3 for the cross-check rows of the tables."""
-    seeds: int
-    jobs: int
-    format: Format
-    directory: Path
-    resume: bool
-    command: str
-    """The command line, to be kept with the results."""
+    Args:
+        directory: Where results go; those of an earlier run are moved aside.
+        scenarios: Names or paths; empty: the eBCC paper's.
+        controllers: Empty: those of the paper's tables.
+        engine: None: native, and ns-3 for the cross-check rows of the tables.
+        seeds: How many; from 0.
+        workers: Processes.
+        format: What is printed.
+        resume: Go on with what the directory holds.
+        command: The command line, to be kept with the results.
 
-
-def run_baselines(request: Request) -> int:
-    """Runs, writes and prints everything; returns the exit status."""
+    Raises:
+        ScenarioError: A scenario, a controller or the engine does not exist or does not fit.
+        Ns3MissingError: This build has no ns-3.
+        RunError: The directory cannot be written to, or another command writes there.
+    """
     paper = load_paper("ebcc")
-    engine = check_engine(request.engine or "native")
-    jobs = _jobs(request, engine, paper)
-    with output_folder(request.directory, RESULTS, resume=request.resume):
-        return _run(request, jobs, paper, engine)
-
-
-def _run(request: Request, jobs: Sequence[Job], paper: Paper, engine: EngineName) -> int:
-    outcome = run_jobs(jobs, request.directory, request.jobs, resume=request.resume)
-    report_failures(outcome.failures)
-    if outcome.interrupted:
-        report_interruption(
-            outcome, jobs, request.directory, request.command, resumed=request.resume
-        )
-        return 130
-    runs = [outcome.finished[job.key] for job in jobs if job.key in outcome.finished]
-    if runs:
-        _write(request, runs)
-        measured = Measurements(jobs, outcome.finished)
-        files = _draw(jobs, measured, paper, engine, request.directory / "figures")
-        _print(request, runs, measured, paper, engine)
-        say(
-            f"{len(runs)} runs (results.json, results.parquet) and {len(files)} pictures (figures) "
-            f"are in {request.directory}"
-        )
-    return 1 if outcome.failures else 0
-
-
-def _jobs(request: Request, engine: EngineName, paper: Paper) -> list[Job]:
-    names = request.scenarios or list(scenarios_of(paper))
-    scenarios = [load_scenario(name) for name in dict.fromkeys(names)]
-    _check_names(scenarios)
-    chosen = list(dict.fromkeys(request.controllers)) or list(paper.algorithms)
-    traces = request.directory / TRACES_FOLDER
-    jobs = make_jobs(scenarios, chosen, engine, request.seeds, traces)
-    if request.engine is None and not request.scenarios:
-        jobs += _cross_check(request, chosen, paper)
-    return jobs
+    known = check_engine(engine or "native")
+    loaded = [load_scenario(name) for name in dict.fromkeys(scenarios or scenarios_of(paper))]
+    _check_names(loaded)
+    chosen = list(dict.fromkeys(controllers)) or list(paper.algorithms)
+    jobs = make_jobs(loaded, chosen, known, seeds, directory / TRACES_FOLDER)
+    if engine is None and not scenarios:
+        jobs += _cross_check(paper, chosen, seeds)
+    with output_folder(directory, RESULTS, resume=resume):
+        outcome = run_jobs(jobs, directory, workers, resume=resume)
+        report_failures(outcome.failures)
+        if outcome.interrupted:
+            report_interruption(outcome, jobs, directory, command, resumed=resume)
+            return 130
+        runs = [outcome.finished[job.key] for job in jobs if job.key in outcome.finished]
+        if runs:
+            _write(directory, runs, seeds, command)
+            measured = Measurements(jobs, outcome.finished)
+            files = _draw(jobs, measured, paper, known, directory / "figures")
+            if format == "json":
+                document = {"version": __version__, "command": command, "runs": runs}
+                print(json.dumps(document, indent=1, allow_nan=False))
+            elif format == "csv":
+                print(pd.DataFrame(runs).drop(columns="flows").to_csv(index=False), end="")
+            else:
+                _print_tables(runs, measured, paper, known, seeds)
+            say(
+                f"{len(runs)} runs (results.json, results.parquet) and {len(files)} pictures "
+                f"(figures) are in {directory}"
+            )
+        return 1 if outcome.failures else 0
 
 
 def _check_names(scenarios: Sequence[Scenario]) -> None:
@@ -102,7 +103,7 @@ def _check_names(scenarios: Sequence[Scenario]) -> None:
             )
 
 
-def _cross_check(request: Request, chosen: Sequence[str], paper: Paper) -> list[Job]:
+def _cross_check(paper: Paper, chosen: Sequence[str], seeds: int) -> list[Job]:
     """One row of each table on ns-3, with the same seeds: it should equal ours."""
     if ns3_version() is None:
         say(
@@ -111,23 +112,23 @@ def _cross_check(request: Request, chosen: Sequence[str], paper: Paper) -> list[
         )
         return []
     names = dict.fromkeys(table.cross_check for table in paper.tables if table.cross_check)
-    return make_jobs([load_scenario(name) for name in names], chosen, "ns3", request.seeds)
+    return make_jobs([load_scenario(name) for name in names], chosen, "ns3", seeds)
 
 
-def _write(request: Request, runs: Sequence[dict[str, Any]]) -> None:
+def _write(directory: Path, runs: Sequence[dict[str, Any]], seeds: int, command: str) -> None:
     about = {
         "version": __version__,
-        "command": request.command,
+        "command": command,
         "commit": _core.commit,
         "ns3_version": ns3_version(),
         "python": platform.python_version(),
-        "seeds": list(range(request.seeds)),
+        "seeds": list(range(seeds)),
     }
     text = json.dumps({**about, "runs": runs}, indent=1, allow_nan=False)
-    (request.directory / "results.json").write_text(text + "\n", encoding="utf-8")
+    (directory / "results.json").write_text(text + "\n", encoding="utf-8")
     frame = pd.DataFrame(runs)
     frame.attrs.update(about)
-    frame.to_parquet(request.directory / "results.parquet")
+    frame.to_parquet(directory / "results.parquet")
 
 
 def _draw(
@@ -143,23 +144,16 @@ def _draw(
     return figures.draw_all(found, folder)
 
 
-def _print(
-    request: Request,
+def _print_tables(
     runs: Sequence[dict[str, Any]],
     measured: Measurements,
     paper: Paper,
-    engine: str,
+    engine: EngineName,
+    seeds: int,
 ) -> None:
-    if request.format == "json":
-        document = {"version": __version__, "command": request.command, "runs": runs}
-        print(json.dumps(document, indent=1, allow_nan=False))
-        return
-    if request.format == "csv":
-        print(pd.DataFrame(runs).drop(columns="flows").to_csv(index=False), end="")
-        return
     console = wide_console()
-    seeds = f"mean±standard deviation over {request.seeds} seeds" if request.seeds > 1 else "seed 0"
-    console.print(f"{seeds}\n", highlight=False)
+    shown_seeds = f"mean±standard deviation over {seeds} seeds" if seeds > 1 else "seed 0"
+    console.print(f"{shown_seeds}\n", highlight=False)
     for table in tables.measurement_tables(runs, paper.algorithms):
         console.print(table, "")
     papers_tables = []

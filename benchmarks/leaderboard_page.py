@@ -13,7 +13,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from quicgym.agents.evaluation.evaluate import number
-from quicgym.agents.evaluation.summary import is_level
+from quicgym.agents.evaluation.summary import within_1_percent
 
 ENGINES = {"native": "native engine", "ns3": "ns-3"}
 COLUMNS = {
@@ -36,8 +36,8 @@ scenarios. An episode's reward is the mean over intervals of 100 ms of
 
 and the three columns after it are these terms, so that it shows how a policy earns its reward.
 Goodput is the mean over all flows of a scenario, the agent's goodput that of the flows that have
-the policy: one that takes from others what it wins raises the second and not the first. "Level" is
-the share of the scenarios with a reward at most 1% below the best baseline's there.
+the policy: one that takes from others what it wins raises the second and not the first. "Within 1%
+of best" is the share of the scenarios with a reward at most 1% below the best baseline's there.
 """
 
 
@@ -106,12 +106,16 @@ def _section(document: dict[str, Any], entries: Mapping[str, Entry]) -> Iterator
     yield f"{scenarios} scenarios, {which}:"
     if left_out:
         yield (
-            f"Not run here: {', '.join(left_out)}. The best baselines, and what is level with "
-            "them, are those of this table."
+            f"Not run here: {', '.join(left_out)}. The best baselines, and what is within "
+            "1% of them, are those of this table."
         )
     yield f"    {document['command']}"
     yield _table(
-        ["policy", "IQM", "95% interval", *(name for name, _ in COLUMNS.values()), "level (%)"],
+        [
+            *("policy", "IQM", "95% interval"),
+            *(name for name, _ in COLUMNS.values()),
+            "within 1% of best (%)",
+        ],
         [_row(entry, entries) for entry in ranked],
         align="l" + "r" * (len(COLUMNS) + 3),
     )
@@ -129,7 +133,7 @@ def _section(document: dict[str, Any], entries: Mapping[str, Entry]) -> Iterator
             lines.append(_difference(document, learned, other, what, entries))
     if baseline is not None:
         lines.append(
-            _levels(
+            _near_best(
                 learned,
                 [row for row in ranked if entries[row["policy"]].kind == "baseline"],
                 entries,
@@ -174,19 +178,19 @@ def _difference(
     )
 
 
-def _levels(
+def _near_best(
     learned: dict[str, Any], baselines: Sequence[dict[str, Any]], entries: Mapping[str, Entry]
 ) -> str:
     """In how many scenarios the best learned policy keeps up, and where it does not."""
     behind = []
     for place, cell in enumerate(learned["scenarios"]):
         best = max(row["scenarios"][place]["reward"] for row in baselines)
-        if not is_level(cell["reward"], best):
+        if not within_1_percent(cell["reward"], best):
             behind.append((cell["reward"] - best, cell["scenario"]))
     total = len(learned["scenarios"])
     text = (
-        f"{entries[learned['policy']].name} is at least level with the best baseline of the "
-        f"scenario in {total - len(behind)} of {total}"
+        f"{entries[learned['policy']].name} is within 1% of the best baseline of the "
+        f"scenario, or above it, in {total - len(behind)} of {total}"
     )
     if behind:
         worst = ", ".join(f"{name} ({value:+.3f})" for value, name in sorted(behind)[:5])

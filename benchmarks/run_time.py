@@ -19,8 +19,8 @@ WIRELESS_RATE_MBPS = 100.0  # what the wireless LAN of ibcca-single carries
 NATIVE, NS3, WIRELESS = "native engine", "ns-3, wired", "ns-3, wireless LAN"
 
 
-def kind_of(job: Job) -> str:
-    """Returns the kind of a job, by which run times differ."""
+def host_of(job: Job) -> str:
+    """Returns what runs a job, by which run times differ: NATIVE, NS3 or WIRELESS."""
     if job.engine == "native":
         return NATIVE
     return NS3 if job.scenario.wifi is None else WIRELESS
@@ -54,7 +54,7 @@ class Estimate:
         packets = (
             _mean_rate_mbps(scenario) * 1e6 / 8 * scenario.duration_s / scenario.max_datagram_bytes
         )
-        multiple = {NATIVE: 1.0, NS3: NS3_MULTIPLE, WIRELESS: WIRELESS_MULTIPLE}[kind_of(job)]
+        multiple = {NATIVE: 1.0, NS3: NS3_MULTIPLE, WIRELESS: WIRELESS_MULTIPLE}[host_of(job)]
         return packets * multiple * self._native_s_per_packet
 
 

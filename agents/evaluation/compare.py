@@ -10,7 +10,6 @@ import json
 import shlex
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -34,41 +33,39 @@ COMPARISON_FORMAT = "quicgym-comparison-1"
 COMPARISON_FILE = "comparison.json"
 
 
-@dataclass(frozen=True)
-class Request:
-    """What the user asked for."""
+def run_compare(
+    folders: Sequence[Path], directory: Path, *, force: bool = False, command: str = ""
+) -> int:
+    """Reads, writes and prints everything; returns the exit status.
 
-    folders: Sequence[Path]
-    directory: Path
-    force: bool
-    command: str
-    """The command line, to be kept with the comparison."""
-
-
-def run_compare(request: Request) -> int:
-    """Reads, writes and prints everything; returns the exit status."""
+    Args:
+        folders: Of `quicgym train` or `quicgym evaluate`.
+        directory: TensorBoard's log directory, to be written.
+        force: Move what is in the directory aside, whatever it is.
+        command: The command line, to be kept with the comparison.
+    """
     try:
         # One folder twice is one; messages have it as the user wrote it.
-        given = {folder.resolve(): folder for folder in reversed(request.folders)}
-        folders = sorted(given)
-        aside = _check_directory(request, folders)
-        runs = _named([run for folder in folders for run in read_runs(given[folder])])
+        given = {folder.resolve(): folder for folder in reversed(folders)}
+        sources = sorted(given)
+        aside = _has_to_move(directory, sources, force=force)
+        runs = _named([run for folder in sources for run in read_runs(given[folder])])
         check_comparable(list(runs.values()))
         try:
-            _write_and_rename(request, runs, folders, aside=aside)
+            _write_and_rename(directory, runs, command, aside=aside)
         except OSError as error:
             raise RunError(
-                f"{request.directory}: cannot be written ({error.strerror}), nothing has changed "
+                f"{directory}: cannot be written ({error.strerror}), nothing has changed "
                 "there; make room, or give another folder with --logdir"
             ) from None
     except RunError as error:
         say(f"quicgym: {error}")
         return 2
     except KeyboardInterrupt:
-        say(f"interrupted: nothing was written to {request.directory}")
+        say(f"interrupted: nothing was written to {directory}")
         return 130
     _print(runs)
-    print(f"\nto look at it:\n  tensorboard --logdir {shlex.quote(str(request.directory))}")
+    print(f"\nto look at it:\n  tensorboard --logdir {shlex.quote(str(directory))}")
     return 0
 
 
@@ -85,19 +82,19 @@ def _named(runs: Sequence[Run]) -> dict[str, Run]:
     return named
 
 
-def _check_directory(request: Request, folders: Sequence[Path]) -> bool:
+def _has_to_move(directory: Path, folders: Sequence[Path], *, force: bool) -> bool:
     """Refuses a log directory whose content would be lost, or shown as runs of this comparison.
 
     Returns:
         What is there has to be moved aside, as --force says. False: there is nothing, or an earlier
         comparison of the same runs, which the new one replaces.
     """
-    directory, target = request.directory, request.directory.resolve()
+    target = directory.resolve()
     for place, what in [*((folder, "run") for folder in folders), (Path.cwd(), "current folder")]:
         if place.is_relative_to(target):
             raise RunError(f"--logdir {directory} holds the {what} {place}; give another folder")
     reason = _what_is_there(target, folders)
-    if reason and not request.force:
+    if reason and not force:
         raise RunError(
             f"--logdir {directory} {reason}: give another folder, or --force to move what is there "
             "aside"
@@ -142,15 +139,15 @@ def _is_ours(path: Path, earlier: Mapping[str, str]) -> bool:
 
 
 def _write_and_rename(
-    request: Request, runs: Mapping[str, Run], folders: Sequence[Path], *, aside: bool
+    directory: Path, runs: Mapping[str, Run], command: str, *, aside: bool
 ) -> None:
-    target = request.directory.resolve()
+    target = directory.resolve()
     target.parent.mkdir(parents=True, exist_ok=True)
     # Beside its place, because a rename does not leave the file system.
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}-") as temporary:
         new = Path(temporary) / "new"
         new.mkdir()
-        _write(request, runs, new)
+        _write(new, runs, command)
         if not target.exists():
             new.rename(target)
             return
@@ -164,10 +161,10 @@ def _write_and_rename(
             old.rename(target)
             raise
         if aside:
-            say(f"what was in {request.directory} is now in {request.directory.with_name(kept)}")
+            say(f"what was in {directory} is now in {directory.with_name(kept)}")
 
 
-def _write(request: Request, runs: Mapping[str, Run], directory: Path) -> None:
+def _write(directory: Path, runs: Mapping[str, Run], command: str) -> None:
     trainings = [run for run in runs.values() if run.kind == "training"]
     steps = sorted({0, *(int(step) for run in trainings for step in run.results["step"])})
     settings = _settings(runs)
@@ -192,7 +189,7 @@ def _write(request: Request, runs: Mapping[str, Run], directory: Path) -> None:
         "format": COMPARISON_FORMAT,
         "version": __version__,
         "commit": _core.commit,
-        "command": request.command,
+        "command": command,
         "runs": [
             {
                 "name": name,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -28,68 +27,72 @@ COLUMNS = {
 }
 
 
-@dataclass(frozen=True)
-class Request:
-    """What the user asked for."""
+def run_evaluate(
+    *,
+    directory: Path,
+    policies: Sequence[str] = (),
+    suite: str = "heldout",
+    seeds: int = 5,
+    engine: str = "native",
+    reward: str = "fair-throughput",
+    workers: int = 1,
+    format: Format = "table",
+    resume: bool = False,
+    trust_zip: bool = False,
+    command: str = "",
+) -> int:
+    """Runs, writes, draws and prints everything; returns the exit status.
 
-    policies: Sequence[str]
-    """As `find_policy` takes them, and "baselines" for all of these; empty: "baselines"."""
-    suite: str
-    seeds: int
-    engine: str
-    reward: str
-    jobs: int
-    format: Format
-    directory: Path
-    resume: bool
-    trust_zip: bool
-    command: str
-    """The command line, to be kept with the results."""
+    Args:
+        directory: Where results go; those of an earlier run are moved aside.
+        policies: As `find_policy` takes them, and "baselines" for all of these; empty: these.
+        suite: As `load_suite` takes it.
+        seeds: How many; from 0.
+        engine: "native" or "ns3".
+        reward: The name of what is earned.
+        workers: Processes.
+        format: What is printed.
+        resume: Go on with what the directory holds.
+        trust_zip: Accept models that Stable-Baselines3 saved; loading one runs code in it.
+        command: The command line, to be kept with the results.
 
-
-def run_evaluate(request: Request) -> int:
-    """Runs, writes, draws and prints everything; returns the exit status."""
+    Raises:
+        RunError, ScenarioError, PolicyError, Ns3MissingError: As `evaluate`.
+    """
     try:
-        reward = Reward(request.reward)
+        known_reward = Reward(reward)
     except ValueError as error:
         raise ScenarioError(f"--reward: {error}") from None
     evaluation = evaluate(
-        expand(request.policies),
-        request.suite,
-        request.seeds,
-        request.directory,
-        engine=request.engine,
-        reward=reward,
-        workers=request.jobs,
-        resume=request.resume,
-        trust_zip=request.trust_zip,
+        expand(policies),
+        suite,
+        seeds,
+        directory,
+        engine=engine,
+        reward=known_reward,
+        workers=workers,
+        resume=resume,
+        trust_zip=trust_zip,
         figures=True,
-        command=request.command,
+        command=command,
     )
-    report_failures(evaluation.outcome.failures)
-    document = evaluation.document
+    outcome, document = evaluation.outcome, evaluation.document
+    report_failures(outcome.failures)
     if document is None:
-        report_interruption(
-            evaluation.outcome,
-            evaluation.jobs,
-            request.directory,
-            request.command,
-            resumed=request.resume,
-        )
+        report_interruption(outcome, evaluation.jobs, directory, command, resumed=resume)
         return 130
     report_missing(document)
-    if request.format == "json":
+    if format == "json":
         print(json.dumps(document, indent=1, allow_nan=False))
-    elif request.format == "csv":
+    elif format == "csv":
         print(evaluation.runs.to_csv(index=False), end="")
     else:
         _print(document)
     say(
         f"{len(evaluation.runs)} runs (evaluation.json, results.parquet), the time series of "
-        f"seed 0 (series) and {len(evaluation.figures)} pictures (figures) are in "
-        f"{request.directory}"
+        f"seed 0 (series) and {len(evaluation.figures)} pictures (figures) are in {directory}"
     )
-    return 1 if evaluation.outcome.failures else 0
+    return 1 if outcome.failures else 0
 
 
 def expand(policies: Sequence[str]) -> list[str]:
@@ -169,7 +172,7 @@ def _print(document: dict[str, Any]) -> None:
     output = Table(box=None, pad_edge=False)
     output.add_column("policy", no_wrap=True)
     headings = ["IQM\nreward", "\n95% interval", *(heading for heading, _ in COLUMNS.values())]
-    for heading in (*headings, "level in\n(%)"):
+    for heading in (*headings, "within 1% of\nbest (%)"):
         output.add_column(heading, justify="right")
     for entry in document["policies"]:
         mean, share = entry["mean"] or {}, entry["level_share"]
@@ -182,8 +185,8 @@ def _print(document: dict[str, Any]) -> None:
         )
     console.print(output)
     console.print(
-        "\nlevel in: share of the scenarios with a reward at most 1% below that of the best "
-        "hand-coded controller here",
+        "\nwithin 1% of best: share of the scenarios with a reward at most 1% below that of the "
+        "best hand-coded controller here",
         highlight=False,
     )
     for entry in notable_differences(document):

@@ -28,7 +28,7 @@ import numpy as np
 from scipy.stats import trim_mean
 
 RESAMPLES = 2000
-LEVEL_PERCENT = 95.0
+CONFIDENCE_PERCENT = 95.0
 _CHUNK = 50  # resamples at a time: memory is 50 times the scores of a policy
 
 
@@ -126,15 +126,15 @@ class Bootstrap:
     def _draws(self) -> Iterator[np.ndarray]:
         """Yields the drawn seeds: resamples x scenarios x seeds, the same ones at each call."""
         _, scenarios, seeds = self._scores.shape
-        random = np.random.default_rng(self._seed)
+        rng = np.random.default_rng(self._seed)
         for begin in range(0, self._resamples, _CHUNK):
             rows = min(_CHUNK, self._resamples - begin)
-            yield random.integers(seeds, size=(rows, scenarios, seeds))
+            yield rng.integers(seeds, size=(rows, scenarios, seeds))
 
     def _estimate(self, value: float, resampled: np.ndarray) -> Estimate:
         if self._scores.shape[2] < 2:
             return Estimate(float(value), None, None)
-        tail = (100 - LEVEL_PERCENT) / 2
+        tail = (100 - CONFIDENCE_PERCENT) / 2
         low, high = np.percentile(resampled, [tail, 100 - tail])
         return Estimate(float(value), float(low), float(high))
 

@@ -32,8 +32,8 @@ from quicgym.jobs import RUNS_FILE, Outcome, run_jobs
 from quicgym.output_folders import output_folder, write_atomically
 
 RESULTS = (RUNS_FILE, "results.parquet", "evaluation.json", "series", "figures")
-LEVEL_MARGIN = 0.01
-"""Within this share of the best baseline's reward, a policy is level with it."""
+MARGIN_OF_BEST = 0.01
+"""A reward below the best baseline's by at most this share of it counts as within 1% of best."""
 
 
 @dataclass(frozen=True)
@@ -232,7 +232,7 @@ def summarize(
     complete = [index for index in range(len(policies)) if np.isfinite(scores[index]).all()]
     places = {policies[index]: place for place, index in enumerate(complete)}
     bootstrap = Bootstrap(scores[complete]) if complete else None
-    shares = _level_shares(scores, policies)
+    shares = _shares_within_1_percent(scores, policies)
     grouped = _table(runs, policies, names, seeds)[list(METRICS)].groupby(level=[0, 1], sort=False)
     rows = grouped.mean()
     rows["seeds"] = grouped["reward"].count()
@@ -259,7 +259,7 @@ def summarize(
 
 
 def _entry(
-    policy: str, estimate: Estimate | None, level_share: float | None, rows: pd.DataFrame
+    policy: str, estimate: Estimate | None, share_near_best: float | None, rows: pd.DataFrame
 ) -> dict[str, Any]:
     """What evaluation.json says of a policy; `rows` are its means in each scenario."""
     metrics = list(METRICS)
@@ -269,7 +269,7 @@ def _entry(
         "iqm_reward": estimate.value if estimate else None,
         "iqm_low": estimate.low if estimate else None,
         "iqm_high": estimate.high if estimate else None,
-        "level_share": level_share,
+        "level_share": share_near_best,
         "mean": _numbers(rows[metrics].mean()) if estimate else None,
         "scenarios": [
             {
@@ -295,13 +295,13 @@ def _difference(bootstrap: Bootstrap, first: int, second: int) -> dict[str, floa
     }
 
 
-def is_level(reward: np.ndarray | float, best: np.ndarray | float) -> np.ndarray:
-    """Returns where a reward is at least the best baseline's, but for LEVEL_MARGIN of it."""
-    return np.asarray(reward >= best - LEVEL_MARGIN * np.abs(best))
+def within_1_percent(reward: np.ndarray | float, best: np.ndarray | float) -> np.ndarray:
+    """Returns where a reward is at most MARGIN_OF_BEST below the best baseline's, or above it."""
+    return np.asarray(reward >= best - MARGIN_OF_BEST * np.abs(best))
 
 
-def _level_shares(scores: np.ndarray, policies: Sequence[str]) -> dict[str, float]:
-    """The share of scenarios in which a policy is at least level with the best baseline.
+def _shares_within_1_percent(scores: np.ndarray, policies: Sequence[str]) -> dict[str, float]:
+    """The share of scenarios in which a policy is within 1% of the best baseline, or above it.
 
     Empty without baselines, or where a baseline lacks runs: the best one is not known then.
     """
@@ -312,9 +312,9 @@ def _level_shares(scores: np.ndarray, policies: Sequence[str]) -> dict[str, floa
     if not baselines or not np.isfinite(means[baselines]).all():
         return {}
     best = means[baselines].max(axis=0)
-    level = is_level(means, best)
+    near = within_1_percent(means, best)
     return {
-        policy: float(level[index].mean())
+        policy: float(near[index].mean())
         for index, policy in enumerate(policies)
         if np.isfinite(means[index]).all()
     }
@@ -323,9 +323,9 @@ def _level_shares(scores: np.ndarray, policies: Sequence[str]) -> dict[str, floa
 def _table(
     runs: pd.DataFrame, policies: Sequence[str], scenarios: Sequence[str], seeds: int
 ) -> pd.DataFrame:
-    levels = {"policy": policies, "scenario": scenarios, "seed": range(seeds)}
-    index = pd.MultiIndex.from_product(list(levels.values()), names=list(levels))
-    return runs.set_index(list(levels)).reindex(index)
+    columns = {"policy": policies, "scenario": scenarios, "seed": range(seeds)}
+    index = pd.MultiIndex.from_product(list(columns.values()), names=list(columns))
+    return runs.set_index(list(columns)).reindex(index)
 
 
 def _deviation(values: pd.Series) -> float:

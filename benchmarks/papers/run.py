@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -49,22 +49,6 @@ VERDICTS = {"holds": "holds", "partly": "holds in part", "fails": "does not hold
 
 
 @dataclass(frozen=True)
-class Request:
-    """What the user asked for."""
-
-    papers: Sequence[str]
-    """Names or paths; empty: all that quicgym brings."""
-    seeds: int
-    jobs: int
-    format: Format
-    directory: Path
-    resume: bool
-    without_ns3: bool
-    command: str
-    """The command line, to be kept with the results."""
-
-
-@dataclass(frozen=True)
 class Reproduction:
     """One paper with what was measured for it."""
 
@@ -74,62 +58,80 @@ class Reproduction:
     """Claim -> what it lacks."""
 
 
-def run_papers(request: Request) -> int:
-    """Runs, judges, writes and prints everything; returns the exit status."""
-    names = request.papers or paper_names()
-    papers = [load_paper(name) for name in names]
-    scenarios = {name: load_scenario(name) for paper in papers for name in scenarios_of(paper)}
-    for name, paper in zip(names, papers, strict=True):
-        check_names(name, paper, scenarios)
-    jobs = _jobs(papers, scenarios, request)
-    with output_folder(request.directory, RESULTS, resume=request.resume):
-        return _run_and_judge(request, papers, scenarios, jobs)
-
-
-def _run_and_judge(
-    request: Request, papers: Sequence[Paper], scenarios: dict[str, Scenario], jobs: Sequence[Job]
+def run_papers(
+    *,
+    directory: Path,
+    papers: Sequence[str] = (),
+    seeds: int = 5,
+    workers: int = 1,
+    format: Format = "table",
+    resume: bool = False,
+    without_ns3: bool = False,
+    command: str = "",
 ) -> int:
-    outcome = _run(jobs, request)
-    report_failures(outcome.failures)
-    if outcome.interrupted:
-        report_interruption(
-            outcome, jobs, request.directory, request.command, resumed=request.resume
+    """Runs, judges, writes and prints everything; returns the exit status.
+
+    Args:
+        directory: Where results go; those of an earlier run are moved aside.
+        papers: Names or paths; empty: all that quicgym brings.
+        seeds: How many; from 0.
+        workers: Processes.
+        format: What is printed; "html" writes papers.html instead.
+        resume: Go on with what the directory holds.
+        without_ns3: Leave out what only ns-3 can run.
+        command: The command line, to be kept with the results.
+
+    Raises:
+        PaperError, ScenarioError: A paper or one of its scenarios does not exist or is not valid.
+        RunError: The directory cannot be written to, or another command writes there.
+    """
+    names = papers or paper_names()
+    loaded = [load_paper(name) for name in names]
+    scenarios = {name: load_scenario(name) for paper in loaded for name in scenarios_of(paper)}
+    for name, paper in zip(names, loaded, strict=True):
+        check_names(name, paper, scenarios)
+    traces = directory / TRACES_FOLDER
+    jobs = _jobs(loaded, scenarios, seeds, traces, without_ns3=without_ns3)
+    with output_folder(directory, RESULTS, resume=resume):
+        outcome = _run(jobs, directory, workers, resume=resume)
+        report_failures(outcome.failures)
+        if outcome.interrupted:
+            report_interruption(outcome, jobs, directory, command, resumed=resume)
+            return 130
+        measured = Measurements(jobs, outcome.finished)
+
+        def engine(scenario: str) -> EngineName:
+            return engine_of(scenarios[scenario])
+
+        reproductions = [_judge(paper, measured, engine) for paper in loaded]
+        traced = drawings.with_traces(jobs, engine)
+        drawn = {
+            paper.name: [
+                drawing
+                for figure in paper.figures
+                if (drawing := drawings.figure_drawing(figure, paper, measured, traced, engine))
+            ]
+            for paper in loaded
+        }
+        document = _document(reproductions, measured, engine, seeds, command)
+        files = figures.draw_all(
+            [drawing for of_paper in drawn.values() for drawing in of_paper],
+            directory / "figures",
         )
-        return 130
-    measured = Measurements(jobs, outcome.finished)
-
-    def engine(scenario: str) -> EngineName:
-        return engine_of(scenarios[scenario])
-
-    reproductions = [_judge(paper, measured, engine) for paper in papers]
-    traced = drawings.with_traces(jobs, engine)
-    drawn = {
-        paper.name: [
-            drawing
-            for figure in paper.figures
-            if (drawing := drawings.figure_drawing(figure, paper, measured, traced, engine))
-        ]
-        for paper in papers
-    }
-    document = _document(request, reproductions, measured, engine)
-    files = figures.draw_all(
-        [drawing for of_paper in drawn.values() for drawing in of_paper],
-        request.directory / "figures",
-    )
-    _write(request, document)
-    if request.format == "html":
-        page = request.directory / "papers.html"
-        report.write(page, document, papers, drawn)
-        say(f"the report is {page}")
-    elif request.format == "json":
-        print(json.dumps(document, indent=1, allow_nan=False))
-    else:
-        _print(request, reproductions, measured, engine)
-    say(
-        f"{len(outcome.finished)} runs, papers.json, tables.parquet, claims.parquet and "
-        f"{len(files)} pictures (figures) are in {request.directory}"
-    )
-    return 1 if outcome.failures else 0
+        _write(directory, document)
+        if format == "html":
+            page = directory / "papers.html"
+            report.write(page, document, loaded, drawn)
+            say(f"the report is {page}")
+        elif format == "json":
+            print(json.dumps(document, indent=1, allow_nan=False))
+        else:
+            _print(reproductions, measured, engine, seeds)
+        say(
+            f"{len(outcome.finished)} runs, papers.json, tables.parquet, claims.parquet and "
+            f"{len(files)} pictures (figures) are in {directory}"
+        )
+        return 1 if outcome.failures else 0
 
 
 def engine_of(scenario: Scenario) -> EngineName:
@@ -141,7 +143,14 @@ def engine_of(scenario: Scenario) -> EngineName:
     return "native"
 
 
-def _jobs(papers: Sequence[Paper], scenarios: dict[str, Scenario], request: Request) -> list[Job]:
+def _jobs(
+    papers: Sequence[Paper],
+    scenarios: Mapping[str, Scenario],
+    seeds: int,
+    trace_folder: Path,
+    *,
+    without_ns3: bool,
+) -> list[Job]:
     traced = {name for paper in papers for figure in paper.figures for name in figure.scenarios}
     wanted: dict[str, dict[str, None]] = {}
     for paper in papers:
@@ -150,13 +159,13 @@ def _jobs(papers: Sequence[Paper], scenarios: dict[str, Scenario], request: Requ
     jobs: dict[str, Job] = {}
     for name, algorithms in wanted.items():
         engine = engine_of(scenarios[name])
-        if engine == "ns3" and (request.without_ns3 or ns3_version() is None):
+        if engine == "ns3" and (without_ns3 or ns3_version() is None):
             continue
-        folder = request.directory / TRACES_FOLDER if name in traced else None
-        for job in make_jobs([scenarios[name]], list(algorithms), engine, request.seeds, folder):
+        folder = trace_folder if name in traced else None
+        for job in make_jobs([scenarios[name]], list(algorithms), engine, seeds, folder):
             jobs[job.key] = job
     left_out = sorted(name for name in wanted if engine_of(scenarios[name]) == "ns3")
-    if left_out and request.without_ns3:
+    if left_out and without_ns3:
         say(f"left out, as --without-ns3 says: {', '.join(left_out)}")
     elif left_out and ns3_version() is None:
         say(
@@ -166,24 +175,24 @@ def _jobs(papers: Sequence[Paper], scenarios: dict[str, Scenario], request: Requ
     return list(jobs.values())
 
 
-def _run(jobs: Sequence[Job], request: Request) -> Outcome:
-    """Runs the jobs by kind, each with its own progress bar; says beforehand how long it takes."""
-    kept = read_finished(request.directory) if request.resume else {}
-    kinds: dict[str, list[Job]] = {}
+def _run(jobs: Sequence[Job], directory: Path, workers: int, *, resume: bool) -> Outcome:
+    """Runs the jobs host by host, each with a progress bar; says before how long it takes."""
+    kept = read_finished(directory) if resume else {}
+    hosts: dict[str, list[Job]] = {}
     for job in jobs:
-        kinds.setdefault(run_time.kind_of(job), []).append(job)
+        hosts.setdefault(run_time.host_of(job), []).append(job)
     estimate = run_time.Estimate()
-    say(f"{len(jobs)} simulations with {request.jobs} processes:")
-    for kind, of_kind in kinds.items():
-        new = [job for job in of_kind if job.key not in kept]
-        length = run_time.in_words(sum(map(estimate.cpu_s, new)) / request.jobs)
-        say(f"  {kind}: {len(new)} to run of {len(of_kind)}, about {length}")
+    say(f"{len(jobs)} simulations with {workers} processes:")
+    for host, of_host in hosts.items():
+        new = [job for job in of_host if job.key not in kept]
+        length = run_time.in_words(sum(map(estimate.cpu_s, new)) / workers)
+        say(f"  {host}: {len(new)} to run of {len(of_host)}, about {length}")
     outcome = Outcome()
-    for kind, of_kind in kinds.items():
+    for host, of_host in hosts.items():
         # Seed by seed, so that what an interrupted run leaves covers everything; the longest first,
         # so that no core is left with one at the end.
-        ordered = sorted(of_kind, key=lambda job: (job.seed, -estimate.cpu_s(job)))
-        part = run_jobs(ordered, request.directory, request.jobs, resume=True, title=kind)
+        ordered = sorted(of_host, key=lambda job: (job.seed, -estimate.cpu_s(job)))
+        part = run_jobs(ordered, directory, workers, resume=True, title=host)
         outcome.finished |= part.finished
         outcome.failures += part.failures
         if part.interrupted:
@@ -235,18 +244,19 @@ def _table_cells(
 
 
 def _document(
-    request: Request,
     reproductions: Sequence[Reproduction],
     measured: Measurements,
     engine: Callable[[str], EngineName],
+    seeds: int,
+    command: str,
 ) -> dict[str, Any]:
     return {
         "version": __version__,
         "commit": _core.commit,
         "ns3_version": ns3_version(),
         "python": platform.python_version(),
-        "command": request.command,
-        "seeds": list(range(request.seeds)),
+        "command": command,
+        "seeds": list(range(seeds)),
         "claims": [
             {
                 "id": judgement.claim.id,
@@ -268,14 +278,14 @@ def _document(
     }
 
 
-def _write(request: Request, document: dict[str, Any]) -> None:
+def _write(directory: Path, document: dict[str, Any]) -> None:
     text = json.dumps(document, indent=1, allow_nan=False)
-    (request.directory / "papers.json").write_text(text + "\n", encoding="utf-8")
+    (directory / "papers.json").write_text(text + "\n", encoding="utf-8")
     about = {key: value for key, value in document.items() if key not in ("claims", "tables")}
     for name, rows in (("tables", document["tables"]), ("claims", _claim_rows(document))):
         frame = pd.DataFrame(rows)
         frame.attrs.update(about)
-        frame.to_parquet(request.directory / f"{name}.parquet")
+        frame.to_parquet(directory / f"{name}.parquet")
 
 
 def _claim_rows(document: dict[str, Any]) -> list[dict[str, Any]]:
@@ -293,15 +303,14 @@ def _claim_rows(document: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _print(
-    request: Request,
     reproductions: Iterable[Reproduction],
     measured: Measurements,
     engine: Callable[[str], EngineName],
+    seeds: int,
 ) -> None:
     console = wide_console()
-    several = request.seeds > 1
-    seeds = f"mean±standard deviation over {request.seeds} seeds" if several else "seed 0"
-    console.print(f"{seeds}; ratio: ours divided by the printed value\n", highlight=False)
+    shown_seeds = f"mean±standard deviation over {seeds} seeds" if seeds > 1 else "seed 0"
+    console.print(f"{shown_seeds}; ratio: ours divided by the printed value\n", highlight=False)
     for reproduction in reproductions:
         paper = reproduction.paper
         console.print(Text(paper.title, style="bold underline"), "")

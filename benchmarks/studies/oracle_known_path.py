@@ -22,7 +22,7 @@ from oracle_per_path import rewards, rewards_of_windows
 from rich.table import Table
 from torch import nn
 
-from quicgym.agents.evaluation.summary import is_level
+from quicgym.agents.evaluation.summary import within_1_percent
 from quicgym.agents.policies.by_name import find_policy
 from quicgym.agents.policies.hand_coded import BASELINES
 from quicgym.console import wide_console
@@ -115,7 +115,7 @@ def choices_on_others(known: np.ndarray, earned: np.ndarray) -> np.ndarray:
     return result
 
 
-def knowledge(
+def oracle_known_path(
     paths: Annotated[int, typer.Option(min=8, help="That are drawn.")] = 3072,
 ) -> None:
     """Print what a choice earns that is told its path, beside single policies and hindsight."""
@@ -130,7 +130,7 @@ def knowledge(
     best = earned[: len(BASELINES)].max(axis=0)
 
     table = Table(title=f"{paths} paths of {PATHS}", title_justify="left")
-    for column in ("", "level in (%)", "mean reward", "above LEARNED, ± standard error"):
+    for column in ("", "within 1% of best (%)", "mean reward", "above LEARNED, ± standard error"):
         table.add_column(column.replace("LEARNED", LEARNED), justify="right" if column else "left")
 
     def add(row: str, choice: np.ndarray | int) -> None:
@@ -138,7 +138,7 @@ def knowledge(
         gain = own - earned[POLICIES.index(LEARNED)]
         table.add_row(
             row,
-            f"{100 * is_level(own, best).mean():.0f}",
+            f"{100 * within_1_percent(own, best).mean():.0f}",
             f"{own.mean():.4f}",
             f"{gain.mean():+.4f} ± {gain.std() / np.sqrt(paths):.4f}",
         )
@@ -160,4 +160,4 @@ def knowledge(
 
 
 if __name__ == "__main__":
-    typer.run(knowledge)
+    typer.run(oracle_known_path)

@@ -53,17 +53,17 @@ def baselines(
     time series of seed 0 and the figures go to DIR; results of an earlier run are moved to
     DIR/previous-<time>.
     """
-    from quicgym.benchmarks.baselines import Request, run_baselines
+    from quicgym.benchmarks.baselines import run_baselines
 
-    request = Request(
+    status = run_baselines(
         scenarios=scenario or (),
         controllers=controller or (),
         engine=engine,
         seeds=seeds,
-        jobs=jobs or os.cpu_count() or 1,
+        workers=jobs or os.cpu_count() or 1,
         format=format.value,
         directory=out,
         resume=resume,
         command=command_line(),
     )
-    raise typer.Exit(run_baselines(request))
+    raise typer.Exit(status)

@@ -35,9 +35,8 @@ def compare(
     docs/comparison.md has the tags.
     """
     try:
-        from quicgym.agents.evaluation.compare import Request, run_compare
+        from quicgym.agents.evaluation.compare import run_compare
     except ImportError as error:  # without the extra `train`
         print(f"quicgym: {error}", file=sys.stderr)
         raise typer.Exit(2) from None
-    request = Request(runs, logdir, force, command_line())
-    raise typer.Exit(run_compare(request))
+    raise typer.Exit(run_compare(runs, logdir, force=force, command=command_line()))

@@ -70,19 +70,19 @@ def evaluate(
     time series of seed 0 and the figures go to DIR; results of an earlier run are moved to
     DIR/previous-<time>.
     """
-    from quicgym.agents.evaluation.evaluate import Request, run_evaluate
+    from quicgym.agents.evaluation.evaluate import run_evaluate
 
-    request = Request(
+    status = run_evaluate(
         policies=policy or (),
         suite=suite,
         seeds=seeds,
         engine=engine,
         reward=reward,
-        jobs=jobs or os.cpu_count() or 1,
+        workers=jobs or os.cpu_count() or 1,
         format=format.value,
         directory=out,
         resume=resume,
         trust_zip=trust_zip,
         command=command_line(),
     )
-    raise typer.Exit(run_evaluate(request))
+    raise typer.Exit(status)

@@ -58,16 +58,16 @@ def papers(
     Our value, the printed one and their ratio stand under one another. A claim's verdict (holds,
     holds in part, does not hold) is computed from our runs. Says beforehand how long it will take.
     """
-    from quicgym.benchmarks.papers.run import Request, run_papers
+    from quicgym.benchmarks.papers.run import run_papers
 
-    request = Request(
+    status = run_papers(
         papers=list(dict.fromkeys(paper or ())),
         seeds=seeds,
-        jobs=jobs or os.cpu_count() or 1,
+        workers=jobs or os.cpu_count() or 1,
         format=format.value,
         directory=out,
         resume=resume,
         without_ns3=without_ns3,
         command=command_line(),
     )
-    raise typer.Exit(run_papers(request))
+    raise typer.Exit(status)

@@ -1,7 +1,7 @@
 """What choosing can be worth at most: the paths nearby, the choices, and the command's table."""
 
 import numpy as np
-import oracle_per_path as choices
+import oracle_per_path as study
 import pytest
 from helpers import environments as helper
 
@@ -12,9 +12,9 @@ from quicgym.envs.scenarios.flows import Flow
 
 
 def test_a_nearby_path_differs_by_1_percent_at_most():
-    random = np.random.default_rng(1)
+    rng = np.random.default_rng(1)
     for scenario in load_suite("heldout"):
-        other = choices.nearby(scenario, random)
+        other = study.nearby(scenario, rng)
         assert other != scenario and other.bottleneck.queue == scenario.bottleneck.queue
         pairs = [
             (scenario.bottleneck.rate_mbps, other.bottleneck.rate_mbps),
@@ -29,10 +29,10 @@ def test_a_nearby_path_differs_by_1_percent_at_most():
 
 
 def test_a_nearby_path_that_changes_its_rate_is_as_much_faster_afterwards():
-    random = np.random.default_rng(1)
+    rng = np.random.default_rng(1)
     changing = [path for path in load_suite("heldout") if path.bottleneck.rate_schedule]
     for scenario in changing:
-        link, other = scenario.bottleneck, choices.nearby(scenario, random).bottleneck
+        link, other = scenario.bottleneck, study.nearby(scenario, rng).bottleneck
         for one, two in zip(link.rate_schedule, other.rate_schedule, strict=True):
             assert two.at_s == one.at_s
             assert two.rate_mbps / one.rate_mbps == pytest.approx(other.rate_mbps / link.rate_mbps)
@@ -42,38 +42,39 @@ def test_the_first_5_s_are_ibccas():
     scenario = helper.scenario(
         duration_s=7.0, flow_list=(Flow(name="agent"), Flow(name="other", controller="cubic"))
     )
-    ibcca, same = play(find_policy("ibcca"), scenario), play(choices.Begun("ibcca"), scenario)
+    ibcca, same = play(find_policy("ibcca"), scenario), play(study.FirstThen("ibcca"), scenario)
     assert same.metrics["agent_goodput_mbps"] == ibcca.metrics["agent_goodput_mbps"]
-    assert play(choices.Begun("cubic"), scenario).metrics != same.metrics
+    assert play(study.FirstThen("cubic"), scenario).metrics != same.metrics
     early = scenario.model_copy(update={"duration_s": 5.0})
     assert (
-        play(choices.Begun("cubic"), early).metrics == play(choices.Begun("ibcca"), early).metrics
+        play(study.FirstThen("cubic"), early).metrics
+        == play(study.FirstThen("ibcca"), early).metrics
     )
 
 
 def test_a_fixed_window_is_a_power_of_2_of_the_fair_share():
     # Alone and below a BDP the throughput is in proportion, or less, for ACKs are delayed.
     alone = helper.scenario(duration_s=6.0, loss=0, flow_list=(Flow(name="agent"),))
-    earned = choices.rewards_of_windows([(alone, 0), (alone, 1)])
-    assert earned.shape == (len(choices.WINDOWS), 2)
-    by_window = dict(zip(choices.WINDOWS.tolist(), earned.mean(axis=1), strict=True))
+    earned = study.rewards_of_windows([(alone, 0), (alone, 1)])
+    assert earned.shape == (len(study.WINDOWS), 2)
+    by_window = dict(zip(study.WINDOWS.tolist(), earned.mean(axis=1), strict=True))
     assert 0.5 * 2**-2.5 < by_window[-2.5] < 2**-2.5
     assert 0.7 * 2**-1.0 < by_window[-1.0] < 2**-1.0
     assert by_window[0.5] > 0.9 > by_window[3.0]
 
 
-def test_a_choice_earns_what_was_chosen_and_is_level_where_it_is_the_best():
+def test_a_choice_earns_what_was_chosen_and_is_within_1_percent_where_it_is_the_best():
     earned = np.array([[0.5, 0.1, 0.995], [0.4, 0.2, 1.0]])
     best = earned.max(axis=0)
-    assert choices.chosen(earned, earned, best) == (1.0, best.mean())
+    assert study.chosen(earned, earned, best) == (1.0, best.mean())
     by = np.array([[1.0, 1.0, 1.0], [0.0, 0.0, 0.0]])
-    level, reward = choices.chosen(earned, by, best)
-    assert level == pytest.approx(2 / 3) and reward == pytest.approx(earned[0].mean())
+    share, reward = study.chosen(earned, by, best)
+    assert share == pytest.approx(2 / 3) and reward == pytest.approx(earned[0].mean())
 
 
 def test_the_command_prints_a_row_for_each_choice(monkeypatch, capsys):
-    monkeypatch.setattr(choices, "SUITE", "ebcc-single")
-    choices.choices(seeds=2, paths=1)
+    monkeypatch.setattr(study, "SUITE", "ebcc-single")
+    study.oracle_per_path(seeds=2, paths=1)
     rows = [line for line in capsys.readouterr().out.splitlines() if "│" in line]
     assert len(rows) == 6
     assert "100" in rows[0] and "nothing: ibcca everywhere" in rows[-1]
@@ -86,12 +87,12 @@ def test_other_seeds_choose_and_not_those_that_are_counted(monkeypatch, capsys):
         table[0, :, 0] = table[1, :, 1] = 1.0
         return table.reshape(len(policies), -1)
 
-    monkeypatch.setattr(choices, "SUITE", "ebcc-single")
-    monkeypatch.setattr(choices, "rewards", rewards)
+    monkeypatch.setattr(study, "SUITE", "ebcc-single")
+    monkeypatch.setattr(study, "rewards", rewards)
     monkeypatch.setattr(
-        choices, "rewards_of_windows", lambda cells: rewards(choices.WINDOWS, cells, "")
+        study, "rewards_of_windows", lambda cells: rewards(study.WINDOWS, cells, "")
     )
-    choices.choices(seeds=2, paths=1)
+    study.oracle_per_path(seeds=2, paths=1)
     rows = [line for line in capsys.readouterr().out.splitlines() if "other seeds" in line]
     assert len(rows) == 3
     assert all(row.replace("│", " ").split()[-2:] == ["0", "0.0000"] for row in rows)
