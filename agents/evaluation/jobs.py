@@ -114,7 +114,7 @@ def fingerprint_of(choice: str, policy: Policy) -> str | None:
     description = getattr(policy, "description", None)  # which has the SHA-256 of the weights
     if description is None:
         return None
-    return sha256(description.model_dump_json().encode()).hexdigest()
+    return sha256(description.to_json().encode()).hexdigest()
 
 
 def make_jobs(

@@ -108,6 +108,9 @@ def evaluate(
         if outcome.interrupted:
             return Evaluation(jobs, outcome, runs, None)
         about = _about(suite, scenarios, seeds, engine, reward, command)
+        about["fingerprints"] = {
+            job.policy: job.fingerprint for job in jobs if job.fingerprint is not None
+        }
         document = _write(directory, about, runs, list(dict.fromkeys(policies)), scenarios, seeds)
         pictures = _draw(document, runs, directory / "figures") if figures else ()
         return Evaluation(jobs, outcome, runs, document, pictures)

@@ -79,6 +79,7 @@ class PolicyDescription(_Model):
         architecture: Of the network.
         sha256: Of the file with the weights.
         training: Where it comes from: command, configuration, seed, steps, version, commit.
+        evaluation: What backs a published policy: suite, engine, seeds, rewards, version, commit.
     """
 
     format: Literal["quicgym-policy-1"] = "quicgym-policy-1"
@@ -93,6 +94,7 @@ class PolicyDescription(_Model):
     architecture: ArchitectureDescription
     sha256: str = Field(pattern="^[0-9a-f]{64}$")
     training: dict[str, Any] = {}
+    evaluation: dict[str, Any] | None = None
 
     @model_validator(mode="after")
     def _fits(self) -> PolicyDescription:
@@ -103,6 +105,11 @@ class PolicyDescription(_Model):
                 f"{self.environment}"
             )
         return self
+
+    def to_json(self) -> str:
+        """Returns the text of the file; one without an evaluation has no field for it."""
+        left_out = {"evaluation"} if self.evaluation is None else None
+        return self.model_dump_json(indent=1, exclude=left_out) + "\n"
 
     @property
     def decisions(self) -> Decisions:
@@ -230,9 +237,8 @@ def save_policy(
         sha256=sha256(data).hexdigest(),
         training=dict(training),
     )
-    text = description.model_dump_json(indent=1) + "\n"
     weights = path.with_suffix(".safetensors")
-    write_atomically({weights: lambda new: new.write_bytes(data), path: text})
+    write_atomically({weights: lambda new: new.write_bytes(data), path: description.to_json()})
     return description
 
 

@@ -19,6 +19,7 @@ from quicgym.cli import (
     evaluate,
     papers,
     parity,
+    publish,
     scenarios,
     search,
     serve,
@@ -76,6 +77,7 @@ app.command(epilog=_epilog(parity.EXAMPLES))(parity.parity)
 app.command(epilog=_epilog(speed.EXAMPLES))(speed.speed)
 app.command(epilog=_epilog(serve.EXAMPLES))(serve.serve)
 app.command(epilog=_epilog(train.EXAMPLES))(train.train)
+app.command(epilog=_epilog(publish.EXAMPLES))(publish.publish)
 app.command(epilog=_epilog(trace.EXAMPLES))(trace.trace)
 app.command(epilog=_epilog(compare.EXAMPLES))(compare.compare)
 app.command(epilog=_epilog(sweep.EXAMPLES))(sweep.sweep)

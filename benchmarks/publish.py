@@ -1,0 +1,293 @@
+"""A published policy from a run of `quicgym train`: its files, and its line of the leaderboard.
+
+A published policy is `NAME.json` (what it is, where it comes from, the evaluation that backs it,
+the checksum of its weights), `NAME.safetensors` (the weights) and a line of a `leaderboard.yaml`.
+In a checkout these go where quicgym keeps its own; with a folder of the user's, all go there.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import yaml
+
+from quicgym import controllers
+from quicgym.agents.evaluation.jobs import fingerprint_of
+from quicgym.agents.evaluation.summary import evaluate
+from quicgym.benchmarks.leaderboard import load_entries
+from quicgym.console import say
+from quicgym.envs.rewards import Reward
+from quicgym.errors import UserError
+from quicgym.jobs import report_failures, report_interruption
+from quicgym.output_folders import write_atomically
+
+SUITE, SEEDS = "heldout", 5
+"""What backs a policy where the user names no evaluation: that of `quicgym evaluate` by default."""
+EVALUATION_FOLDER = "heldout"
+"""In the run's folder: the evaluation on SUITE."""
+POLICIES, LEADERBOARD = Path("agents/policies/pretrained"), Path("configs/leaderboard.yaml")
+"""Where a checkout has its policies, and their list."""
+HEADER = """\
+# Published policies, for `python -m quicgym.benchmarks.leaderboard --policies THIS_FILE`.
+"""
+
+
+class PublishError(UserError, ValueError):
+    """A run cannot be published as asked; the text says why, and what to do."""
+
+
+class _Target(NamedTuple):
+    """Where a policy goes.
+
+    Attributes:
+        description: Its JSON; the weights go beside it.
+        leaderboard: The list that gets a line.
+        policy: As `quicgym evaluate --policy` and the list take it.
+    """
+
+    description: Path
+    leaderboard: Path
+    policy: str
+
+
+def publish(
+    run: Path,
+    *,
+    name: str | None = None,
+    evaluation: Path | None = None,
+    out: Path | None = None,
+    force: bool = False,
+    workers: int = 1,
+    suite: str = SUITE,
+    seeds: int = SEEDS,
+    command: str = "",
+) -> int:
+    """Publishes the best policy of a finished training run; returns the exit status.
+
+    Args:
+        run: The run's folder.
+        name: Of the policy; None: the run's name and seed.
+        evaluation: The folder of a `quicgym evaluate` of this policy; None: the policy is evaluated
+            on `suite`, or what is missing of that where an earlier call has begun it.
+        out: Where everything goes; None: into the checkout around the current folder.
+        force: Replace a policy of this name.
+        workers: Processes of the evaluation.
+        suite: As `load_suite` takes it.
+        seeds: How many; from 0.
+        command: The command line, to be kept with the evaluation.
+
+    Raises:
+        RunError: The folder holds no run, or its evaluation cannot be written.
+        PublishError: The run is not finished, the name or the place cannot be used, or the
+            evaluation is not one of this policy.
+        PolicyError, LeaderboardError: The policy's files or the list are not what they should be.
+    """
+    # PyTorch takes seconds, and the tables of the leaderboard are made without it.
+    from quicgym.agents.policies.learned import load_policy
+    from quicgym.agents.training.folder import RunFolder
+
+    folder = RunFolder(run)
+    about = folder.description()
+    if not (folder.evaluation / "evaluation.json").is_file():
+        raise PublishError(
+            f"{run}: its training is not finished; run its command again with --resume:\n"
+            f"  {about.get('command', 'quicgym train')}"
+        )
+    config = about["config"]
+    name = name or f"{config['name']}-seed{config['seed']}"
+    _check_name(name)
+    target = _target(name, out)
+    _check_free(target, name, force)
+    policy = load_policy(folder.policy_path)
+    if evaluation is None:
+        status = _evaluate(folder.policy_path, run, suite, seeds, workers, command)
+        if status:
+            return status
+        evaluation = run / EVALUATION_FOLDER
+    description = policy.description.model_copy(
+        update={"evaluation": _backing(evaluation, folder, fingerprint_of("", policy))}
+    )
+    line = _line(name, target.policy, config["name"], about.get("command", ""))
+    weights = folder.policy_path.with_suffix(".safetensors").read_bytes()
+    contents: dict[Path, str | Callable[[Path], object]] = {
+        target.description.with_suffix(".safetensors"): lambda path: path.write_bytes(weights),
+        target.description: description.to_json(),
+    }
+    listed = _with_line(target, line)
+    if listed is not None:
+        contents[target.leaderboard] = listed
+    try:
+        write_atomically(contents)
+    except OSError as error:
+        raise PublishError(
+            f"{target.description.parent}: cannot be written to ({error.strerror}), nothing has "
+            "changed there; give another folder with --out"
+        ) from None
+    _report(target, description.evaluation or {})
+    return 0
+
+
+def _check_name(name: str) -> None:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.+-]*", name) or name.endswith((".json", ".zip")):
+        raise PublishError(
+            f"--name {name!r}: is no name of a policy; give letters, digits, _, +, - and ., "
+            "without the ending of a file"
+        )
+    if name in (*controllers.names(), "random", "baselines"):
+        raise PublishError(
+            f"--name {name}: `quicgym evaluate --policy {name}` means something else; give "
+            "another name"
+        )
+
+
+def _target(name: str, out: Path | None) -> _Target:
+    if out is not None:
+        description = out / f"{name}.json"
+        return _Target(description, out / LEADERBOARD.name, str(description))
+    for root in (Path.cwd(), *Path.cwd().parents):
+        if (root / POLICIES).is_dir() and (root / LEADERBOARD).is_file():
+            return _Target(root / POLICIES / f"{name}.json", root / LEADERBOARD, name)
+    raise PublishError(
+        f"the current folder is in no checkout of quicgym ({POLICIES} and {LEADERBOARD}); give a "
+        "folder with --out, or go to the checkout"
+    )
+
+
+def _check_free(target: _Target, name: str, force: bool) -> None:
+    """Raises PublishError where something is there already, and LeaderboardError of a bad list."""
+    if target.leaderboard.exists():
+        listed = {entry.policy for entry in load_entries(target.leaderboard)}
+        names = {entry.name: entry.policy for entry in load_entries(target.leaderboard)}
+        if names.get(name, target.policy) != target.policy:
+            raise PublishError(
+                f"{target.leaderboard}: the name {name!r} is that of {names[name]}; give another "
+                "one with --name"
+            )
+    else:
+        listed = set()
+    if force:
+        return
+    if target.description.exists():
+        raise PublishError(
+            f"{target.description}: is there already; give another --name, or --force to replace it"
+        )
+    if target.policy in listed:
+        raise PublishError(
+            f"{target.leaderboard}: has {target.policy} already; give another --name, or --force "
+            "to keep its line"
+        )
+
+
+def _evaluate(policy: Path, run: Path, suite: str, seeds: int, workers: int, command: str) -> int:
+    """Evaluates the policy into the run's folder; returns the exit status."""
+    folder = run / EVALUATION_FOLDER
+    say(f"evaluating on {suite} with seeds 0 to {seeds - 1}, into {folder}:")
+    result = evaluate(
+        [str(policy)],
+        suite,
+        seeds,
+        folder,
+        reward=Reward(),
+        workers=workers,
+        resume=True,
+        keep_series=False,
+        command=command,
+    )
+    report_failures(result.outcome.failures)
+    if result.document is None:
+        # The same command goes on with what is there.
+        report_interruption(result.outcome, result.jobs, folder, command, resumed=True)
+        return 130
+    return 0
+
+
+def _backing(evaluation: Path, folder: Any, fingerprint: str | None) -> dict[str, Any]:
+    """What the description says of the evaluation that backs the policy."""
+    path = evaluation / "evaluation.json"
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        entries = {entry["policy"]: entry for entry in document["policies"]}
+        fingerprints = document.get("fingerprints", {})
+        about = {
+            key: document[key]
+            for key in ("suite", "engine", "seeds", "reward", "version", "commit", "command")
+        }
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise PublishError(
+            f"{path}: cannot be read ({error}); give the folder of a `quicgym evaluate --policy "
+            f"{folder.directory} --out DIR`"
+        ) from None
+    if evaluation.resolve() == folder.evaluation.resolve():  # of this run's best policy alone
+        chosen = list(entries)
+    else:
+        chosen = [choice for choice in entries if fingerprints.get(choice) == fingerprint]
+    if not chosen:
+        raise PublishError(
+            f"{path}: evaluates {', '.join(entries)}, none of which is the policy of "
+            f"{folder.directory} as it is now; run `quicgym evaluate --policy "
+            f"{folder.directory} --out DIR`, and give its DIR"
+        )
+    entry = entries[chosen[0]]
+    if entry["iqm_reward"] is None:
+        raise PublishError(
+            f"{path}: runs of {chosen[0]} are missing; the command of the evaluation with --resume "
+            "runs them"
+        )
+    keys = ("iqm_reward", "iqm_low", "iqm_high", "mean")
+    return {**about, "scenarios": len(entry["scenarios"]), **{key: entry[key] for key in keys}}
+
+
+def _line(name: str, policy: str, group: str, command: str) -> str:
+    """The leaderboard's line, in the form of those that are there."""
+    note = f"`{_without_out(shlex.split(command))}`" if command else ""
+    fields = {
+        "name": name,
+        "policy": policy,
+        "kind": "learned",
+        "group": group,
+        "engines": ["native"],  # ns-3 takes about 130 times as long
+        "note": note,
+    }
+    line: str = yaml.safe_dump(
+        [fields], default_flow_style=True, sort_keys=False, width=10**6, allow_unicode=True
+    )
+    return f"- {line.strip().removeprefix('[').removesuffix(']')}\n"
+
+
+def _without_out(arguments: Sequence[str]) -> str:
+    """The command without what is of this machine alone: where the run's folder was."""
+    kept: list[str] = []
+    skip = False
+    for argument in arguments:
+        if not skip and argument != "--out" and not argument.startswith("--out="):
+            kept.append(argument)
+        skip = argument == "--out"
+    return shlex.join(kept)
+
+
+def _with_line(target: _Target, line: str) -> str | None:
+    """The list with the line at its end, all else as it is; None where it has the policy."""
+    if not target.leaderboard.exists():
+        return HEADER + line
+    text = target.leaderboard.read_text(encoding="utf-8")
+    if any(entry.policy == target.policy for entry in load_entries(target.leaderboard)):
+        return None
+    return text + ("" if text.endswith("\n") else "\n") + line
+
+
+def _report(target: _Target, evaluation: dict[str, Any]) -> None:
+    interval = ""
+    if evaluation["iqm_low"] is not None:
+        interval = f" [{evaluation['iqm_low']:.4f}, {evaluation['iqm_high']:.4f}]"
+    print(
+        f"{target.description}: IQM reward {evaluation['iqm_reward']:.4f}{interval} on "
+        f"{evaluation['suite']}, {evaluation['scenarios']} scenarios, "
+        f"{len(evaluation['seeds'])} seeds"
+    )
+    print(f"{target.leaderboard}: has its line; see its name, group, engines and note")
+    print(f"to use it:\n  quicgym evaluate --policy {shlex.quote(str(target.description))}")

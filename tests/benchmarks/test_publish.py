@@ -1,0 +1,210 @@
+"""`quicgym publish`: from a training run to a policy that others load, and a line of the list."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from helpers.training import NEEDS_TRAIN, train, write_config
+
+import quicgym
+from quicgym.agents.evaluation.rollouts import play
+from quicgym.benchmarks.leaderboard import LEADERBOARD, load_entries
+from quicgym.envs.observations import observation_space
+
+pytestmark = NEEDS_TRAIN
+
+
+def command(folder: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "quicgym.cli", *map(str, arguments)],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a finished run, and an evaluation of its policy and of a baseline."""
+    folder = tmp_path_factory.mktemp("trained")
+    done = train(folder, write_config(folder), "--out", "run")
+    assert done.returncode == 0, done.stderr
+    evaluated = command(
+        folder, "evaluate", "--policy", "run", "bbr", "--suite", "suite.yaml", "--seeds", "2",
+        "--out", "evaluated", "--jobs", "1",
+    )  # fmt: skip
+    assert evaluated.returncode == 0, evaluated.stderr
+    return folder
+
+
+@pytest.fixture
+def work(trained: Path, tmp_path: Path) -> Path:
+    """A copy of it, to be changed."""
+    return Path(shutil.copytree(trained, tmp_path / "work"))
+
+
+def publish(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return command(folder, "publish", "run", *arguments)
+
+
+BACKED = ("--evaluation", "evaluated", "--out", "mine")
+
+
+def test_a_published_policy_is_loaded_and_decides_as_the_run_s(work: Path) -> None:
+    done = publish(work, *BACKED)
+    assert done.returncode == 0, done.stderr
+    assert sorted(path.name for path in (work / "mine").iterdir()) == [
+        "leaderboard.yaml", "tiny-seed0.json", "tiny-seed0.safetensors",
+    ]  # fmt: skip
+    policy = quicgym.load_policy(work / "mine/tiny-seed0.json")
+    own = quicgym.load_policy(work / "run")
+    shape = observation_space(own.decisions.history_length, own.decisions.kind).shape
+    frames = np.random.default_rng(0).normal(size=(8, *shape))
+    assert (policy(frames) == own(frames)).all()
+    scenario = quicgym.load_scenario("ebcc-single").model_copy(update={"duration_s": 2.0})
+    assert play(policy, scenario).metrics == play(own, scenario).metrics
+
+
+def test_the_description_has_the_evaluation_that_backs_the_policy(work: Path) -> None:
+    publish(work, *BACKED)
+    description = quicgym.load_policy(work / "mine/tiny-seed0.json").description
+    document = json.loads((work / "evaluated/evaluation.json").read_text())
+    entry = next(entry for entry in document["policies"] if entry["policy"] == "run")
+    backing = description.evaluation
+    for key in ("suite", "engine", "seeds", "reward", "version", "commit", "command"):
+        assert backing[key] == document[key]
+    for key in ("iqm_reward", "iqm_low", "iqm_high", "mean"):
+        assert backing[key] == entry[key]
+    assert backing["scenarios"] == 2
+    assert description.training["seed"] == 0
+
+
+def test_the_list_names_the_policy_and_how_it_was_trained(work: Path) -> None:
+    publish(work, *BACKED)
+    (entry,) = load_entries(work / "mine/leaderboard.yaml")
+    assert (entry.name, entry.kind, entry.group) == ("tiny-seed0", "learned", "tiny")
+    assert entry.policy == "mine/tiny-seed0.json" and entry.engines == ("native",)
+    assert entry.note.startswith("`quicgym train ") and "--out" not in entry.note
+
+
+def test_in_a_checkout_the_list_gets_a_line_and_keeps_its_comments(work: Path) -> None:
+    checkout = work / "checkout"
+    (checkout / "agents/policies/pretrained").mkdir(parents=True)
+    (checkout / "configs").mkdir()
+    shutil.copy(LEADERBOARD, checkout / "configs/leaderboard.yaml")
+    before = LEADERBOARD.read_text()
+    done = command(
+        checkout / "configs", "publish", "../../run", "--evaluation", "../../evaluated",
+        "--name", "mine",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    after = (checkout / "configs/leaderboard.yaml").read_text()
+    assert after.startswith(before) and len(after.splitlines()) == len(before.splitlines()) + 1
+    assert load_entries(checkout / "configs/leaderboard.yaml")[-1].policy == "mine"
+    assert quicgym.load_policy(checkout / "agents/policies/pretrained/mine.json").description
+
+
+def test_without_an_evaluation_the_policy_is_evaluated(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from quicgym.benchmarks.publish import publish
+
+    monkeypatch.chdir(work)
+    status = publish(Path("run"), out=Path("mine"), suite="suite.yaml", seeds=2, command="test")
+    assert status == 0
+    backing = quicgym.load_policy(work / "mine/tiny-seed0.json").description.evaluation
+    assert (backing["suite"], backing["seeds"], backing["command"]) == (
+        "suite.yaml",
+        [0, 1],
+        "test",
+    )
+    document = json.loads((work / "evaluated/evaluation.json").read_text())
+    entry = next(entry for entry in document["policies"] if entry["policy"] == "run")
+    assert backing["iqm_reward"] == entry["iqm_reward"]
+    runs = (work / "run/heldout/runs.jsonl").read_text()
+    again = publish(Path("run"), name="other", out=Path("mine"), suite="suite.yaml", seeds=2)
+    assert again == 0 and (work / "run/heldout/runs.jsonl").read_text() == runs
+
+
+def test_nothing_is_replaced_unless_asked(work: Path) -> None:
+    assert publish(work, *BACKED).returncode == 0
+    before = {path: path.read_bytes() for path in (work / "mine").iterdir()}
+    refused = publish(work, *BACKED)
+    assert refused.returncode == 2
+    assert (
+        "mine/tiny-seed0.json: is there already" in refused.stderr and "--force" in refused.stderr
+    )
+    assert {path: path.read_bytes() for path in (work / "mine").iterdir()} == before
+    (work / "mine/tiny-seed0.json").write_text("{}")
+    assert publish(work, *BACKED, "--force").returncode == 0
+    assert {path: path.read_bytes() for path in (work / "mine").iterdir()} == before
+
+
+def finish_nothing(work: Path) -> None:
+    shutil.rmtree(work / "run/evaluation")
+
+
+def train_on(work: Path) -> None:
+    """Other weights than those that were evaluated, with the checksum that belongs to them."""
+    path = work / "run/policy/policy.json"
+    description = json.loads(path.read_text())
+    path.write_text(json.dumps({**description, "training": {"step": 1}}))
+
+
+def damage_weights(work: Path) -> None:
+    path = work / "run/policy/policy.safetensors"
+    path.write_bytes(path.read_bytes()[:-1] + b"\x01")
+
+
+def lose_a_run(work: Path) -> None:
+    path = work / "evaluated/evaluation.json"
+    document = json.loads(path.read_text())
+    for entry in document["policies"]:
+        entry["iqm_reward"] = None
+    path.write_text(json.dumps(document))
+
+
+def list_nonsense(work: Path) -> None:
+    (work / "mine").mkdir()
+    (work / "mine/leaderboard.yaml").write_text("- {name: a, policy: cubic}\n")
+
+
+def do_nothing(work: Path) -> None:
+    pass
+
+
+@pytest.mark.parametrize(
+    ("prepare", "arguments", "expected"),
+    [
+        (finish_nothing, BACKED, ["run: its training is not finished", "--resume"]),
+        (train_on, BACKED, ["evaluated/evaluation.json: evaluates", "as it is now", "--out DIR"]),
+        (damage_weights, BACKED, ["policy.safetensors: its SHA-256 is"]),
+        (lose_a_run, BACKED, ["evaluated/evaluation.json: runs of run are missing"]),
+        (list_nonsense, BACKED, ["mine/leaderboard.yaml: 0.kind: is missing"]),
+        (do_nothing, ("--evaluation", "run", "--out", "mine"), ["run/evaluation.json", "No such"]),
+        (do_nothing, ("--evaluation", "evaluated"), ["no checkout of quicgym", "--out"]),
+        (do_nothing, (*BACKED, "--name", "cubic"), ["--name cubic", "another name"]),
+        (do_nothing, (*BACKED, "--name", "a/b"), ["--name 'a/b'"]),
+    ],
+)
+def test_what_cannot_be_published_is_refused_and_nothing_is_written(
+    work: Path, prepare, arguments: tuple[str, ...], expected: list[str]
+) -> None:
+    prepare(work)
+    before = sorted(work.rglob("*"))
+    done = publish(work, *arguments)
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    assert all(text in done.stderr for text in expected), done.stderr
+    assert sorted(work.rglob("*")) == before
+
+
+def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
+    done = command(tmp_path, "publish", "nothing", "--out", "mine")
+    assert done.returncode == 2 and "nothing/run.json: cannot be read" in done.stderr
