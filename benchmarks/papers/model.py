@@ -13,13 +13,14 @@ from pydantic import (
     model_validator,
 )
 
+from quicgym.errors import UserError
 from quicgym.validation import validated
 from quicgym.yaml_files import CONFIGS, read_yaml, yaml_names
 
 PAPERS = CONFIGS / "papers"
 
 
-class PaperError(ValueError):
+class PaperError(UserError, ValueError):
     """A paper's file that cannot be used; the text names file, field, value and remedy."""
 
 

@@ -11,7 +11,6 @@ from typing import Annotated
 import typer
 
 from quicgym import Ns3MissingError, ScenarioError, __version__, _core
-from quicgym.benchmarks.papers.model import PaperError
 from quicgym.cli import (
     baselines,
     compare,
@@ -104,7 +103,7 @@ def main() -> None:
     """Runs the command; bad input ends with exit status 2 and a message, without a traceback."""
     try:
         app(spread(sys.argv[1:]), prog_name="quicgym")
-    except (ScenarioError, PaperError, Ns3MissingError, UserError) as error:
+    except (ScenarioError, Ns3MissingError, UserError) as error:
         print(f"quicgym: {error}", file=sys.stderr)
         sys.exit(2)
     except OSError as error:

@@ -9,8 +9,13 @@ from typing import Annotated
 
 import typer
 
-from quicgym.benchmarks.papers.model import paper_names
-from quicgym.cli.options import JobsOption, ResumeOption, SeedsOption, command_line
+from quicgym.cli.options import (
+    JobsOption,
+    ResumeOption,
+    SeedsOption,
+    command_line,
+    config_names,
+)
 
 EXAMPLES = (
     "quicgym papers",
@@ -33,7 +38,7 @@ def papers(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help=f"{', '.join(paper_names())}, or a YAML of that form; one or more. Default: all.",
+            help=f"{config_names('papers')}, or a YAML of that form; one or more. Default: all.",
         ),
     ] = None,
     seeds: SeedsOption = 5,

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from quicgym.agents.tuning.search_config import load_search, search_names
-from quicgym.cli.options import AddressOption, TrialsOption, command_line
+from quicgym.cli.options import AddressOption, TrialsOption, command_line, config_names
 
 EXAMPLES = (
     "quicgym search ppo-asha",
@@ -23,7 +22,7 @@ def search(
         str,
         typer.Argument(
             metavar="CONFIG",
-            help=f"{', '.join(search_names())}, or a YAML of that form.",
+            help=f"{config_names('searches')}, or a YAML of that form.",
         ),
     ],
     changes: Annotated[
@@ -48,6 +47,8 @@ def search(
     TensorBoard's hparams, the best hyperparameters (search.json) and the best policy go to DIR;
     results of an earlier search are moved to DIR/previous-<time>. docs/training.md has more.
     """
+    from quicgym.agents.tuning.search_config import load_search
+
     loaded = load_search(config, changes or ())  # before Ray and PyTorch, which take seconds
     from quicgym.agents.tuning.search import Request, run_search
 

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from quicgym.agents.tuning.sweep_config import load_sweep, sweep_names
-from quicgym.cli.options import AddressOption, TrialsOption, command_line
+from quicgym.cli.options import AddressOption, TrialsOption, command_line, config_names
 
 EXAMPLES = (
     "quicgym sweep ebcc-gamma-beta",
@@ -23,7 +22,7 @@ def sweep(
         str,
         typer.Argument(
             metavar="CONFIG",
-            help=f"{', '.join(sweep_names())}, or a YAML of that form.",
+            help=f"{config_names('sweeps')}, or a YAML of that form.",
         ),
     ],
     overrides: Annotated[
@@ -48,6 +47,8 @@ def sweep(
     sensitivity table, heat maps, TensorBoard's hparams and the best setting (sweep.json) go to DIR;
     results of an earlier sweep are moved to DIR/previous-<time>.
     """
+    from quicgym.agents.tuning.sweep_config import load_sweep
+
     loaded = load_sweep(config, overrides or ())  # before Ray and PyTorch, which take seconds
     from quicgym.agents.tuning.sweep import Request, run_sweep
 

@@ -8,8 +8,7 @@ from typing import Annotated
 
 import typer
 
-from quicgym.agents.training.configuration import load_training, training_names
-from quicgym.cli.options import command_line
+from quicgym.cli.options import command_line, config_names
 from quicgym.console import say
 
 EXAMPLES = (
@@ -25,7 +24,7 @@ def train(
         str,
         typer.Argument(
             metavar="CONFIG",
-            help=f"{', '.join(training_names())}, or a YAML of that form.",
+            help=f"{config_names('training')}, or a YAML of that form.",
         ),
     ],
     changes: Annotated[
@@ -49,6 +48,8 @@ def train(
     (on a CPU). The best policy is in DIR/policy, for `quicgym evaluate --policy DIR`; curves are in
     DIR/tensorboard.
     """
+    from quicgym.agents.training.configuration import load_training
+
     settings = load_training(config, [*(changes or ()), *([f"device={device}"] if device else ())])
     # PyTorch's threads wait for one another for microseconds; GNU OpenMP's own limit is
     # milliseconds, in which simulations or other programs could use the core.
