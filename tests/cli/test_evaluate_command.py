@@ -357,8 +357,8 @@ def test_two_scenarios_of_one_name_are_refused() -> None:
 
 
 def test_a_difference_has_the_intervals_of_the_bootstrap() -> None:
-    random = np.random.default_rng(1)
-    scores = random.normal(size=(2, 3, 5)) + [[[0.3]], [[0.0]]]
+    rng = np.random.default_rng(1)
+    scores = rng.normal(size=(2, 3, 5)) + [[[0.3]], [[0.0]]]
     names = ["ebcc-single", "ebcc-flows-3", "ebcc-flows-5"]
     rewards = {name: rows.tolist() for name, rows in zip(("bbr", "cubic"), scores, strict=True)}
     scenarios = [load_scenario(name) for name in names]
@@ -381,7 +381,7 @@ def test_a_difference_has_the_intervals_of_the_bootstrap() -> None:
     assert probability.low < probability.value < probability.high
 
 
-def test_aggregates_and_who_is_level() -> None:
+def test_aggregates_and_who_is_within_1_percent_of_best() -> None:
     names = ["ebcc-flows-3", "ebcc-single", "high-latency"]
     scenarios = [load_scenario(name) for name in names]
     rewards = {

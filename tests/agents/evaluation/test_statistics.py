@@ -50,8 +50,8 @@ def test_other_resamples_come_from_another_seed():
 
 def test_seeds_are_drawn_within_their_scenario():
     # Two scenarios far apart: drawing across them would move the mean by tens.
-    random = np.random.default_rng(0)
-    scores = np.array([0.0, 100.0])[None, :, None] + random.normal(size=(1, 2, 10))
+    rng = np.random.default_rng(0)
+    scores = np.array([0.0, 100.0])[None, :, None] + rng.normal(size=(1, 2, 10))
     estimate = Bootstrap(scores).interquartile_mean(0)
     assert estimate.high - estimate.low < 5
     assert (
@@ -63,12 +63,12 @@ def test_seeds_are_drawn_within_their_scenario():
 
 
 def test_an_interval_holds_the_truth_as_often_as_it_says():
-    random = np.random.default_rng(5)
+    rng = np.random.default_rng(5)
     offsets = np.linspace(-1, 1, 8)[:, None]
-    truth = stats.trim_mean((offsets + random.normal(size=(8, 40_000))).ravel(), 0.25)
+    truth = stats.trim_mean((offsets + rng.normal(size=(8, 40_000))).ravel(), 0.25)
     hits = 0
     for _ in range(120):
-        estimate = quick((offsets + random.normal(size=(8, 20)))[None], 200).interquartile_mean(0)
+        estimate = quick((offsets + rng.normal(size=(8, 20)))[None], 200).interquartile_mean(0)
         hits += estimate.low <= truth <= estimate.high
     assert 0.87 <= hits / 120 <= 1
 
