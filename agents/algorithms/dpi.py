@@ -10,8 +10,8 @@ prediction.
 Path, competitors and random losses are the same on both sides of a comparison, so most of what
 makes rewards differ between episodes cancels, which a policy gradient has to average away. A choice
 that is kept to the end makes the difference as large as it can be. The first decision is another
-matter: nothing has been observed that would tell one path from another, and what a controller is
-worth there is what can be made of it later, so the current policy goes on after it.
+matter. Nothing has been observed there that differs between paths, and the value of a controller
+depends on the choices that follow. So the current policy goes on after the first decision.
 
 Where several flows of an episode have the policy, all of them take the controller that is compared:
 what the policy chooses for one of them it chooses for the others, which observe much the same.

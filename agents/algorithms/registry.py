@@ -52,7 +52,7 @@ class Algorithm:
         critic: The key of the critic's layers in `net_arch`; None: there is no critic.
         privileged_critic: Its critic can see what only the network knows.
         plays_episodes: It draws and plays whole episodes itself. Others step all rows side by side,
-            and learn from nothing in which some rows have no agent.
+            and cannot learn where some rows have no agent.
         mutable: Hyperparameters that may change while a run goes on.
         limits: Lowest and highest value of hyperparameters that are numbers.
         renamed: Old names of hyperparameters, and what they are now.
