@@ -22,7 +22,7 @@ from quicgym.benchmarks.papers.needs import scenarios_of
 from quicgym.benchmarks.simulations import TRACES_FOLDER, Job, make_jobs
 from quicgym.console import say, wide_console
 from quicgym.envs import Scenario, ScenarioError, load_scenario
-from quicgym.envs.scenarios.model import EngineName
+from quicgym.envs.scenarios.engines import EngineName
 from quicgym.envs.simulation.simulation import NS3_REMEDY, check_engine, ns3_version
 from quicgym.jobs import RUNS_FILE, report_failures, report_interruption, run_jobs
 from quicgym.output_folders import output_folder

@@ -12,7 +12,7 @@ from rich.table import Table
 from quicgym.benchmarks.papers.model import load_paper
 from quicgym.console import wide_console
 from quicgym.envs import Scenario, Simulation, load_scenario
-from quicgym.envs.simulation.conversion import resolve_controllers
+from quicgym.envs.simulation.controller_choice import resolve_controllers
 from quicgym.envs.simulation.simulation import check_engine
 
 DEFAULT_SCENARIOS = ("ebcc-single", "ebcc-flows-3", "ebcc-flows-5")

@@ -10,8 +10,8 @@ from typing import Any
 
 from quicgym import __version__, _core, run
 from quicgym.envs import Scenario
-from quicgym.envs.scenarios.model import EngineName
-from quicgym.envs.simulation.conversion import resolve_controllers
+from quicgym.envs.scenarios.engines import EngineName
+from quicgym.envs.simulation.controller_choice import resolve_controllers
 from quicgym.output_folders import digest
 
 TRACES_FOLDER = "traces"

@@ -24,9 +24,9 @@ from rich.table import Table
 from quicgym import _core, controllers
 from quicgym.console import wide_console
 from quicgym.envs import Scenario, Simulation, make_vec, preset_action
+from quicgym.envs.scenarios.engines import EngineName
 from quicgym.envs.scenarios.flows import Flow
 from quicgym.envs.scenarios.links import Access, Link, Queue
-from quicgym.envs.scenarios.model import EngineName
 from quicgym.envs.simulation.simulation import ns3_version
 
 ROUNDS = 6

@@ -9,7 +9,8 @@ from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.envs.scenarios.files import load_scenario, scenario_names
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.scenarios.suites import load_suite
-from quicgym.envs.simulation.result import FlowResult, Result, run
+from quicgym.envs.simulation.metrics import FlowResult
+from quicgym.envs.simulation.result import Result, run
 from quicgym.envs.simulation.simulation import Ns3MissingError, Simulation
 from quicgym.envs.switch import SwitchEnv
 from quicgym.envs.tuning import TuningEnv

@@ -17,7 +17,7 @@ from quicgym.envs.episodes import EpisodeChoice, EpisodeSource
 from quicgym.envs.info import INFO_COLUMNS as INFO_COLUMNS
 from quicgym.envs.observations import observation_space
 from quicgym.envs.rewards import Reward, RewardFunction
-from quicgym.envs.simulation.conversion import nanoseconds
+from quicgym.envs.scenarios.conversion import nanoseconds
 from quicgym.envs.simulation.simulation import DELIVERY_DTYPE, ns3_module
 
 

@@ -23,7 +23,7 @@ from quicgym.envs.episodes import EpisodeSource, ScenarioChoice
 from quicgym.envs.info import row_info
 from quicgym.envs.rewards import Reward, RewardFunction
 from quicgym.envs.scenarios.model import Scenario
-from quicgym.envs.simulation.conversion import ControllerChoice
+from quicgym.envs.simulation.controller_choice import ControllerChoice
 
 if TYPE_CHECKING:
     from quicgym.envs.render import EpisodePlot

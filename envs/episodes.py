@@ -12,15 +12,15 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from quicgym import _core
+from quicgym.envs.scenarios.conversion import nanoseconds, to_core
+from quicgym.envs.scenarios.engines import EngineName
 from quicgym.envs.scenarios.fields import SHORTEST_S, ScenarioError
-from quicgym.envs.scenarios.model import EngineName, Scenario
+from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.scenarios.suites import load_entry
-from quicgym.envs.simulation.conversion import (
+from quicgym.envs.simulation.controller_choice import (
     ControllerChoice,
     find_controller,
-    nanoseconds,
     resolve_controllers,
-    to_core,
 )
 from quicgym.envs.simulation.simulation import check_engine, flow_index
 from quicgym.yaml_files import closest

@@ -27,7 +27,7 @@ from quicgym.envs.registration import find_environment
 from quicgym.envs.rewards import Reward, RewardFunction
 from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.envs.scenarios.model import Scenario
-from quicgym.envs.simulation.conversion import ControllerChoice
+from quicgym.envs.simulation.controller_choice import ControllerChoice
 
 
 class ParallelCongestionControlEnv(ParallelEnv[str, np.ndarray, Any]):

@@ -37,7 +37,7 @@ from quicgym.envs.episodes import EpisodeSource, ScenarioChoice
 from quicgym.envs.ns3_workers import Ns3WorkerBatch, WorkerDeath
 from quicgym.envs.registration import environments, find_environment
 from quicgym.envs.rewards import Reward, RewardFunction
-from quicgym.envs.simulation.conversion import ControllerChoice
+from quicgym.envs.simulation.controller_choice import ControllerChoice
 from quicgym.yaml_files import closest
 
 

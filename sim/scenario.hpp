@@ -1,5 +1,6 @@
-// What to simulate, as plain data: both engines read the same structures.
-// The Python models in envs/scenarios/model.py validate and fill them.
+// What to simulate, as plain data: both engines read the same structures. The Python models in envs/scenarios
+// validate and fill them. A new field is a member and its name in the structure's QUICGYM_FIELDS here, and a
+// field of the model there; what only one engine can do is a row of sim/capabilities.cpp.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +11,8 @@
 #include <vector>
 
 #include "controllers/controller.hpp"
+#include "sim/base/fields.hpp"
+#include "sim/base/random.hpp"
 #include "sim/base/time.hpp"
 
 namespace quicgym {
@@ -18,9 +21,9 @@ namespace quicgym {
 inline constexpr std::uint64_t kUdpIpBytes = 28;
 inline constexpr std::uint64_t kLinkBytes = kUdpIpBytes + 2;
 
-enum class QueueUnit : std::uint8_t { packets, bytes };
+QUICGYM_ENUM(QueueUnit, packets, bytes)
 
-enum class LossKind : std::uint8_t { none, bernoulli, gilbert_elliott };
+QUICGYM_ENUM(LossKind, none, bernoulli, gilbert_elliott)
 
 // Loss on the wire, after the queue. Gilbert–Elliott moves between a good and a bad state with
 // the given probabilities per packet and then loses the packet with that state's probability.
@@ -31,11 +34,15 @@ struct LossModel {
     double bad_to_good = 0.0;
     double loss_in_good = 0.0;
     double loss_in_bad = 0.0;
+
+    QUICGYM_FIELDS(LossModel, kind, probability, good_to_bad, bad_to_good, loss_in_good, loss_in_bad)
 };
 
 struct RateStep {
     Time at = 0;
     std::uint64_t rate_bits_per_second = 0;
+
+    QUICGYM_FIELDS(RateStep, at, rate_bits_per_second)
 };
 
 // One direction of the bottleneck.
@@ -44,16 +51,18 @@ struct Link {
     Time delay = 0;
     std::uint64_t queue_limit = 0;  // waiting packets or bytes; the one on the wire not counted
     QueueUnit queue_unit = QueueUnit::packets;
-    std::string queue_discipline =
-        "drop-tail";           // others: "fifo", "codel", "fq-codel", "pie", "red"; ns-3 only
-    bool ecn_marking = false;  // the queue discipline marks instead of dropping; ns-3 only
+    std::string queue_discipline = "drop-tail";  // others: "fifo", "codel", "fq-codel", "pie", "red"
+    bool ecn_marking = false;                    // the queue discipline marks instead of dropping
     LossModel loss;
     std::vector<RateStep>
         rate_schedule;  // ascending; each rate holds for transmissions that start from `at` on
-    std::vector<std::uint32_t> delivery_opportunities_ms;  // mahimahi trace; replaces the rate; native only
+    std::vector<std::uint32_t> delivery_opportunities_ms;  // mahimahi trace; replaces the rate
+
+    QUICGYM_FIELDS(Link, rate_bits_per_second, delay, queue_limit, queue_unit, queue_discipline, ecn_marking,
+                   loss, rate_schedule, delivery_opportunities_ms)
 };
 
-enum class ApplicationKind : std::uint8_t { bulk, transfer, constant_rate, bursts, on_off };
+QUICGYM_ENUM(ApplicationKind, bulk, transfer, constant_rate, bursts, on_off)
 
 // What the sending application writes. Rates are stream bytes on the application's side.
 struct Application {
@@ -66,9 +75,12 @@ struct Application {
     std::uint64_t burst_count = 0;
     Time on_duration = 0;  // on_off
     Time off_duration = 0;
+
+    QUICGYM_FIELDS(Application, kind, size_bytes, rate_bits_per_second, burst_rate_bits_per_second,
+                   burst_duration, burst_period, burst_count, on_duration, off_duration)
 };
 
-enum class Transport : std::uint8_t { quic, tcp };
+QUICGYM_ENUM(Transport, quic, tcp)
 
 // Makes a controller from its parameters and the size of a full datagram.
 using ControllerFactory = std::function<std::unique_ptr<Controller>(const ParameterValues& values,
@@ -91,9 +103,14 @@ struct Flow {
     std::uint64_t flow_control_window_bytes = 0;  // connection and stream alike
     std::uint64_t send_buffer_bytes = 1U << 20;   // unsent data that the transport takes
     bool ecn = false;
+
+    // controller_factory is set by what it is made of.
+    QUICGYM_FIELDS(Flow, name, transport, controller, parameters, application, start, start_jitter, stop,
+                   access_rate_bits_per_second, access_delay, extra_delay, max_datagram_bytes,
+                   flow_control_window_bytes, send_buffer_bytes, ecn)
 };
 
-// A wireless LAN of 802.11n at 5 GHz with one spatial stream, in place of the bottleneck; ns-3 only. Each
+// A wireless LAN of 802.11n at 5 GHz with one spatial stream, in place of the bottleneck. Each
 // flow's receiver is a station of its own.
 struct Wifi {
     std::uint32_t channel_width_mhz = 0;  // 20 or 40
@@ -105,6 +122,9 @@ struct Wifi {
     std::uint64_t queue_packets = 0;  // of the access point and of each station
     Time queue_max_delay = 0;         // what waits longer is dropped
     Link wired;  // from the senders' side to the access point, and back; rate, delay and queue only
+
+    QUICGYM_FIELDS(Wifi, channel_width_mhz, mcs, short_guard_interval, max_ampdu_bytes, distance_metres,
+                   path_loss_exponent, queue_packets, queue_max_delay, wired)
 };
 
 struct Scenario {
@@ -114,9 +134,12 @@ struct Scenario {
     std::vector<Flow> flows;
     Time trace_interval = 0;         // 0: no time series
     bool record_deliveries = false;  // keep (flow, packet number, time) of every delivered packet
-    // ns-3 only; empty: none.
+    // Empty: none.
     std::string pcap_prefix;
     std::string flow_monitor_path;
+
+    QUICGYM_FIELDS(Scenario, bottleneck, reverse, wifi, flows, trace_interval, record_deliveries, pcap_prefix,
+                   flow_monitor_path)
 };
 
 // The moment at which a flow starts: its start plus its jitter, drawn from the seed.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "controllers/controller.hpp"
+#include "sim/base/fields.hpp"
 #include "sim/base/one_thread.hpp"
 #include "sim/base/time.hpp"
 #include "sim/scenario.hpp"
@@ -45,6 +46,14 @@ struct FlowStatistics {
     double send_rate_variance = 0.0;
     std::uint64_t receive_rate_bins = 0;
     double receive_rate_variance = 0.0;
+
+    QUICGYM_FIELDS(FlowStatistics, start, completion, sent_packets, sent_bytes, received_packets,
+                   received_bytes, dropped_packets, goodput_bytes, declared_lost_packets, congestion_events,
+                   persistent_congestion_events, probe_timeouts, blocked_events, send_buffer_events,
+                   ecn_marks, rtt_samples, rtt_sum_seconds, rtt_p95_seconds, min_rtt, queue_samples,
+                   queue_delay_sum_seconds, one_way_delay_sum_seconds, window_seconds, window_packet_seconds,
+                   max_window_packets, send_rate_bins, send_rate_variance, receive_rate_bins,
+                   receive_rate_variance)
 };
 
 // One row of a flow's time series.

@@ -17,8 +17,9 @@ from quicgym.agents.policies.by_name import find_policy, policy_kind
 from quicgym.agents.policies.policy import Policy, RandomPolicy
 from quicgym.envs.actions import action_space
 from quicgym.envs.rewards import Reward
+from quicgym.envs.scenarios.engines import EngineName
 from quicgym.envs.scenarios.fields import ScenarioError
-from quicgym.envs.scenarios.model import EngineName, Scenario
+from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.scenarios.suites import SuiteEntry, scenario_of
 from quicgym.envs.simulation.simulation import check_engine
 from quicgym.output_folders import digest

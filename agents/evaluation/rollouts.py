@@ -19,29 +19,43 @@ from quicgym.envs.batch import INFO_COLUMNS, EpisodeBatch
 from quicgym.envs.episodes import EpisodeChoice, EpisodeSource
 from quicgym.envs.registration import BY_KIND
 from quicgym.envs.rewards import Reward
+from quicgym.envs.scenarios.conversion import nanoseconds
 from quicgym.envs.scenarios.model import Scenario
-from quicgym.envs.simulation.conversion import nanoseconds
-from quicgym.envs.simulation.result import FlowResult, jain, mean_of, measure_flow
+from quicgym.envs.simulation.metrics import (
+    DECLARED_OF_FLOWS,
+    DECLARED_OF_RUNS,
+    RunTotals,
+    mean_of,
+    measure_flow,
+)
 
 REWARD_TERMS = ("throughput_share", "loss_rate", "jain_of_intervals")
 REWARD_INTERVAL_MS = 100.0
 """Over which the reward's terms are taken, however long a policy's decisions last."""
+EVALUATED = tuple(entry for entry in DECLARED_OF_FLOWS if entry.evaluated)
+EVALUATED_OF_RUNS = tuple(entry for entry in DECLARED_OF_RUNS if entry.evaluated)
 METRICS = (
     "reward",
     *REWARD_TERMS,
-    "goodput_mbps",
-    "agent_goodput_mbps",
-    "loss_percent",
-    "mean_rtt_ms",
-    "mean_queue_delay_ms",
-    "jain",
+    *(
+        name
+        for entry in EVALUATED
+        for name in ([entry.name, f"agent_{entry.name}"] if entry.of_agents else [entry.name])
+    ),
+    *(entry.name for entry in EVALUATED_OF_RUNS),
 )
 """The keys of an episode's metrics.
 
 reward, throughput_share, loss_rate and jain_of_intervals are means over time; the others
-are those of `quicgym.envs.simulation.result` over the whole episode, a mean over all flows but for
-agent_goodput_mbps, the mean over the flows that have the policy.
+are those that `quicgym.envs.simulation.metrics` declares as evaluated, over the whole episode, a
+mean over all flows but for `agent_…`, the mean over the flows that have the policy.
 """
+MINIMISED = (
+    "loss_rate",
+    *(entry.name for entry in (*EVALUATED, *EVALUATED_OF_RUNS) if entry.less_is_better),
+    *(f"agent_{entry.name}" for entry in EVALUATED if entry.of_agents and entry.less_is_better),
+)
+"""The metrics of which less is better; of all others it is more."""
 
 
 @dataclass(frozen=True)
@@ -183,22 +197,19 @@ def _episode(
         if model.controller is None:
             agents.append(flow)
 
-    def mean(metric: str, over: list[FlowResult]) -> float | None:
-        return mean_of(getattr(flow, metric) for flow in over)
-
     def over_time(values: np.ndarray) -> float:
         return float(np.average(values, weights=durations_s))
 
-    metrics = {
+    metrics: dict[str, float | None] = {
         "reward": over_time(rewards),
         "throughput_share": over_time(series["throughput_share"]),
         "loss_rate": over_time(series["loss_rate"]),
         "jain_of_intervals": over_time(series["jain"]),
-        "goodput_mbps": mean("goodput_mbps", flows),
-        "agent_goodput_mbps": mean("goodput_mbps", agents),
-        "loss_percent": mean("loss_percent", flows),
-        "mean_rtt_ms": mean("mean_rtt_ms", flows),
-        "mean_queue_delay_ms": mean("mean_queue_delay_ms", flows),
-        "jain": jain(flow.receive_rate_mbps for flow in flows),
     }
+    for entry in EVALUATED:
+        metrics[entry.name] = mean_of(getattr(flow, entry.name) for flow in flows)
+        if entry.of_agents:
+            metrics[f"agent_{entry.name}"] = mean_of(getattr(flow, entry.name) for flow in agents)
+    for entry in EVALUATED_OF_RUNS:
+        metrics[entry.name] = entry.compute(RunTotals(flows))
     return Episode(metrics, {"reward": rewards, **series} if keep_series else None)

@@ -20,7 +20,7 @@ from quicgym.agents.policies.policy import ConstantPolicy, Decisions
 from quicgym.controllers import switching_members
 from quicgym.envs.actions import preset_action
 from quicgym.envs.scenarios.fields import ScenarioError
-from quicgym.envs.simulation.conversion import ControllerChoice
+from quicgym.envs.simulation.controller_choice import ControllerChoice
 from quicgym.yaml_files import closest
 
 BASELINES = controllers.baselines()

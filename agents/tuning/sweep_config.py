@@ -19,17 +19,17 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from quicgym.agents.evaluation.rollouts import METRICS
+from quicgym.agents.evaluation.rollouts import METRICS, MINIMISED
 from quicgym.agents.training.configuration import ConfigError, changed, read_fields
 from quicgym.agents.tuning.ranges import ValueRange, rounded
 from quicgym.controllers import ControllerInfo
 from quicgym.envs import Scenario, ScenarioError, load_scenario, load_suite
 from quicgym.envs.rewards import REWARDS
+from quicgym.envs.scenarios.engines import EngineName
 from quicgym.envs.scenarios.fields import Name
 from quicgym.envs.scenarios.flows import ParameterNumber, Parameters
-from quicgym.envs.scenarios.model import EngineName
 from quicgym.envs.scenarios.suites import HELD_OUT_SUITE
-from quicgym.envs.simulation.conversion import find_controller
+from quicgym.envs.simulation.controller_choice import find_controller
 from quicgym.validation import validated
 from quicgym.yaml_files import CONFIGS, closest, yaml_names
 
@@ -38,9 +38,6 @@ SWEEPS = CONFIGS / "sweeps"
 Value = float | tuple[float, ...]
 Setting = dict[str, Value]
 """Parameters of a controller by name."""
-
-MINIMISED = ("loss_rate", "loss_percent", "mean_rtt_ms", "mean_queue_delay_ms")
-"""The metrics of which less is better; of all others it is more."""
 
 
 class _Model(BaseModel):

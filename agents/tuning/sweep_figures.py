@@ -19,7 +19,7 @@ from matplotlib.patches import Rectangle
 
 from quicgym.agents.tuning.sweep_config import SweptParameter, Value, label
 from quicgym.agents.tuning.sweep_trial import FinishedTrial
-from quicgym.envs.simulation.conversion import find_controller
+from quicgym.envs.simulation.controller_choice import find_controller
 
 if TYPE_CHECKING:
     from quicgym.agents.tuning.sweep_results import Results

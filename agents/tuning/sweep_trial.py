@@ -19,7 +19,7 @@ from quicgym.agents.tuning.ranges import rounded
 from quicgym.agents.tuning.sweep_config import Setting, SweepConfig, Value
 from quicgym.envs import Reward, Scenario
 from quicgym.envs.actions import action_space
-from quicgym.envs.scenarios.model import EngineName
+from quicgym.envs.scenarios.engines import EngineName
 
 
 @dataclass(frozen=True)

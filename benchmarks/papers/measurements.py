@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from quicgym.benchmarks.simulations import Job
-from quicgym.envs.simulation.result import FLOW_METRICS, METRICS
+from quicgym.envs.simulation.metrics import FLOW_METRICS, METRICS
 
 Run = dict[str, Any]
 Place = tuple[str, str | None, str]

@@ -28,7 +28,7 @@ from quicgym.benchmarks.papers.verdicts import Judgement, MissingMeasurement, ju
 from quicgym.benchmarks.simulations import TRACES_FOLDER, Job, make_jobs
 from quicgym.console import say, wide_console
 from quicgym.envs import Scenario, ScenarioError, load_scenario
-from quicgym.envs.scenarios.model import EngineName
+from quicgym.envs.scenarios.engines import EngineName
 from quicgym.envs.simulation.simulation import NS3_REMEDY, ns3_version
 from quicgym.jobs import (
     RUNS_FILE,

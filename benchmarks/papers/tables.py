@@ -10,26 +10,9 @@ from rich.table import Table
 
 from quicgym.benchmarks.papers.measurements import Measurements, Run, mean_and_deviation, split
 from quicgym.benchmarks.papers.model import Paper, PrintedTable, TableRow
-from quicgym.envs.simulation.result import METRICS
+from quicgym.envs.simulation.metrics import DECLARED, METRICS
 
-ROW_LABELS = {
-    "send_rate_mbps": "sending rate (Mbps)",
-    "receive_rate_mbps": "receiving rate (Mbps)",
-    "goodput_mbps": "goodput (Mbps)",
-    "loss_percent": "loss (%)",
-    "mean_rtt_ms": "mean RTT (ms)",
-    "p95_rtt_ms": "95th percentile RTT (ms)",
-    "mean_queue_delay_ms": "queueing delay (ms)",
-    "mean_one_way_delay_ms": "one-way delay (ms)",
-    "completion_time_s": "completion time (s)",
-    "mean_window_packets": "mean window (packets)",
-    "max_window_packets": "largest window (packets)",
-    "send_rate_variance_mbps2": "variance of the sending rate (Mbps²)",
-    "receive_rate_variance_mbps2": "variance of the receiving rate (Mbps²)",
-    "jain": "Jain's index",
-    "buffer_use_percent": "buffer use (%)",
-    "efficiency_index_mbps": "efficiency index (Mbps)",
-}
+ROW_LABELS = {entry.name: entry.title for entry in DECLARED}
 SOURCES = {"native": "ours", "ns3": "ns-3"}
 
 

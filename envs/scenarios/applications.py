@@ -6,18 +6,22 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from quicgym.envs.scenarios.fields import CheckedModel, DurationS, PositiveInteger, RateMbps
+from quicgym.envs.scenarios.fields import CheckedModel, Core, DurationS, PositiveInteger, RateMbps
 from quicgym.validation import problem
 
 
 class Bulk(CheckedModel):
     """Always has data to send."""
 
+    core_type = "Application"
+
     kind: Literal["bulk"] = "bulk"
 
 
 class Transfer(CheckedModel):
     """Sends a file and stops."""
+
+    core_type = "Application"
 
     kind: Literal["transfer"] = "transfer"
     size_bytes: PositiveInteger
@@ -26,12 +30,16 @@ class Transfer(CheckedModel):
 class ConstantRate(CheckedModel):
     """Writes stream bytes at a constant rate."""
 
+    core_type = "Application"
+
     kind: Literal["constant-rate"] = "constant-rate"
     rate_mbps: RateMbps
 
 
 class Bursts(CheckedModel):
     """A constant rate, with bursts on top of it."""
+
+    core_type = "Application"
 
     kind: Literal["bursts"] = "bursts"
     rate_mbps: RateMbps
@@ -56,10 +64,12 @@ class Bursts(CheckedModel):
 class OnOff(CheckedModel):
     """A constant rate that is switched on and off."""
 
+    core_type = "Application"
+
     kind: Literal["on-off"] = "on-off"
     rate_mbps: RateMbps
-    on_s: DurationS
-    off_s: DurationS
+    on_s: Annotated[DurationS, Core("on_duration")]
+    off_s: Annotated[DurationS, Core("off_duration")]
 
 
 Application = Annotated[

@@ -1,9 +1,10 @@
-"""What the fields of a scenario are made of: numbers with their units and limits."""
+"""What the fields of a scenario are made of: numbers with units and limits, and their C++ names."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Self
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Final, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -59,6 +60,34 @@ QueuePackets = Annotated[
 ]
 
 
+@dataclass(frozen=True)
+class Core:
+    """A field's member in C++, where the rule of `conversion` gives another one.
+
+    Attributes:
+        member: Its name in sim/scenario.hpp.
+        convert: From the field's value to the member's; None: by the rule.
+    """
+
+    member: str
+    convert: Callable[[Any], Any] | None = None
+
+
+@dataclass(frozen=True)
+class Outside:
+    """A field without a member of its own in C++.
+
+    Attributes:
+        reader: Who reads it.
+    """
+
+    reader: str
+
+
+INLINE: Final = "inline"
+"""The fields of this part are members of the structure around it."""
+
+
 class ScenarioError(ValueError):
     """A scenario that cannot be simulated; the text says where, what and the remedy."""
 
@@ -67,6 +96,8 @@ class CheckedModel(BaseModel):
     """A part of a scenario: frozen, without unknown fields, and checked when it is changed, too."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    core_type: ClassVar[str] = ""
+    """The structure's name in sim/scenario.hpp, where it is not the model's."""
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Returns a copy with other values in some fields.

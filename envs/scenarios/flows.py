@@ -9,12 +9,14 @@ from pydantic import Field, StrictBool, model_validator
 from quicgym import controllers
 from quicgym.envs.scenarios.applications import Application, Bulk
 from quicgym.envs.scenarios.fields import (
+    INLINE,
     CheckedModel,
     DatagramBytes,
     DelayMs,
     FlowCount,
     MomentS,
     Name,
+    Outside,
     PositiveInteger,
 )
 from quicgym.envs.scenarios.links import Access
@@ -72,14 +74,16 @@ def check_parameters(controller: str, parameters: Parameters, named_in: str, whe
 class Flow(CheckedModel):
     """One connection, or `count` equal ones, from a sender to a receiver of its own."""
 
-    name: Name | None = None
+    name: Annotated[Name | None, Outside("Scenario.single_flows")] = None
     """Default: flow-1, flow-2, …; with a count above 1 a number is added."""
-    count: FlowCount = 1
-    controller: str | None = None
+    count: Annotated[FlowCount, Outside("Scenario.single_flows")] = 1
+    controller: Annotated[str | None, Outside("resolve_controllers")] = None
     """Null: chosen by whoever runs the scenario."""
-    parameters: Parameters = Field(
-        default={}, description="a number, or a list of numbers where the catalogue says so"
-    )
+    parameters: Annotated[
+        Parameters,
+        Field(description="a number, or a list of numbers where the catalogue says so"),
+        Outside("to_core, with the controller"),
+    ] = {}
     """Of the controller; what is left out keeps the catalogue's default.
 
     For tcp: attributes of ns-3's congestion control or of its TcpSocketBase, as numbers.
@@ -93,7 +97,7 @@ class Flow(CheckedModel):
     extra_delay_ms: DelayMs = 0.0
     """One way, at the sender's access link, in each direction."""
     application: Application = Bulk()
-    access: Access | None = None
+    access: Annotated[Access | None, INLINE] = None
     """Null: the scenario's."""
     max_datagram_bytes: DatagramBytes | None = None
     """Null: the scenario's."""

@@ -9,7 +9,9 @@ from typing import Annotated, Literal
 from pydantic import Field, StrictBool, ValidationInfo, field_validator, model_validator
 
 from quicgym.envs.scenarios.fields import (
+    INLINE,
     CheckedModel,
+    Core,
     DelayMs,
     DurationS,
     PositiveInteger,
@@ -23,9 +25,11 @@ from quicgym.validation import problem
 class Queue(CheckedModel):
     """The buffer in front of a link; the packet on the wire does not count."""
 
-    limit: PositiveInteger = 100
-    unit: Literal["packets", "bytes"] = "packets"
-    discipline: Literal["drop-tail", "fifo", "codel", "fq-codel", "pie", "red"] = "drop-tail"
+    limit: Annotated[PositiveInteger, Core("queue_limit")] = 100
+    unit: Annotated[Literal["packets", "bytes"], Core("queue_unit")] = "packets"
+    discipline: Annotated[
+        Literal["drop-tail", "fifo", "codel", "fq-codel", "pie", "red"], Core("queue_discipline")
+    ] = "drop-tail"
     """All but drop-tail are queue discs of ns-3 and need the engine ns3."""
     ecn_marking: StrictBool = False
     """The queue disc marks ECN-capable packets instead of dropping them."""
@@ -43,12 +47,16 @@ class Queue(CheckedModel):
 class BernoulliLoss(CheckedModel):
     """Each packet is lost on the wire, after the queue, with the same probability."""
 
+    core_type = "LossModel"
+
     kind: Literal["bernoulli"] = "bernoulli"
     probability: Probability
 
 
 class GilbertElliottLoss(CheckedModel):
     """Loss in bursts: a good and a bad state, each with its own loss; all per packet."""
+
+    core_type = "LossModel"
 
     kind: Literal["gilbert-elliott"] = "gilbert-elliott"
     good_to_bad: Probability
@@ -76,10 +84,10 @@ class Link(CheckedModel):
     rate_mbps: RateMbps | None = None
     delay_ms: DelayMs
     """One way."""
-    queue: Queue = Queue()
+    queue: Annotated[Queue, INLINE] = Queue()
     loss: Loss | None = None
     rate_schedule: tuple[RateStep, ...] = ()
-    trace: Path | None = None
+    trace: Annotated[Path | None, Core("delivery_opportunities_ms", read_mahimahi)] = None
     """A mahimahi trace: one time in ms per line, each lets one 1500-byte packet go; it repeats.
 
     Replaces the rate. A relative path starts at the YAML's folder. Engine native only.
@@ -121,6 +129,8 @@ class Access(CheckedModel):
     With `wifi` the sender's only.
     """
 
-    rate_mbps: RateMbps
-    delay_ms: DelayMs
+    core_type = "Flow"
+
+    rate_mbps: Annotated[RateMbps, Core("access_rate_bits_per_second")]
+    delay_ms: Annotated[DelayMs, Core("access_delay")]
     """Each end, one way."""

@@ -1,17 +1,19 @@
 """What to simulate: a dumbbell or a wireless LAN and its flows; the unit is in every field's name.
 
-The models mirror sim/scenario.hpp; conversion.py fills the C++ structures from them. They are
-frozen: change a scenario with `scenario.model_copy(update=...)` or edit its YAML.
+The models mirror sim/scenario.hpp, and conversion.py says how they get there. They are frozen:
+change a scenario with `scenario.model_copy(update=...)` or edit its YAML.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any, Literal, get_args
+from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
+from quicgym.envs.scenarios.conversion import network
+from quicgym.envs.scenarios.engines import EngineName, check_capabilities
 from quicgym.envs.scenarios.fields import (
     LINK_HEADER_BYTES,
     SHORTEST_S,
@@ -19,16 +21,13 @@ from quicgym.envs.scenarios.fields import (
     DatagramBytes,
     DurationS,
     Name,
-    ScenarioError,
+    Outside,
 )
 from quicgym.envs.scenarios.flows import Flow, Parameters, check_parameters
 from quicgym.envs.scenarios.links import Access, Link, Queue
 from quicgym.envs.scenarios.traces import trace_digest
 from quicgym.envs.scenarios.wifi import Wifi
 from quicgym.validation import problem
-
-EngineName = Literal["native", "ns3"]
-ENGINES: tuple[EngineName, ...] = get_args(EngineName)
 
 
 class Scenario(CheckedModel):
@@ -39,26 +38,33 @@ class Scenario(CheckedModel):
     Times are counted from the start of the simulation.
     """
 
-    name: Name
-    description: str = ""
-    source: str = ""
+    name: Annotated[Name, Outside("messages and results")]
+    description: Annotated[str, Outside("people")] = ""
+    source: Annotated[str, Outside("people")] = ""
     """The paper's experiment that it reproduces."""
-    duration_s: DurationS
+    duration_s: Annotated[DurationS, Outside("Simulation.run")]
     bottleneck: Link | None = None
     """Null: there is `wifi`."""
-    reverse: Link | None = None
+    reverse: Annotated[Link | None, Outside("reverse_link")] = None
     """From the receivers to the senders. Null: as the bottleneck, drop-tail and without loss."""
     wifi: Wifi | None = None
     """In place of the bottleneck."""
-    access: Access
-    flows: tuple[Flow, ...] = Field(min_length=1, description="a list of at least one flow")
-    controller_parameters: dict[str, Parameters] = Field(
-        default={},
-        description="a mapping of controllers, each with a mapping of parameters: a number, or a "
-        "list of numbers where the catalogue says so",
-    )
+    access: Annotated[Access, Outside("every flow")]
+    flows: Annotated[
+        tuple[Flow, ...],
+        Field(min_length=1, description="a list of at least one flow"),
+        Outside("single_flows"),
+    ]
+    controller_parameters: Annotated[
+        dict[str, Parameters],
+        Field(
+            description="a mapping of controllers, each with a mapping of parameters: a number, or "
+            "a list of numbers where the catalogue says so"
+        ),
+        Outside("to_core, with the controllers"),
+    ] = {}
     """By controller's name, for the QUIC flows that name no controller and are given this one."""
-    max_datagram_bytes: DatagramBytes = 1200
+    max_datagram_bytes: Annotated[DatagramBytes, Outside("every flow")] = 1200
     """UDP payload of a full packet."""
 
     @property
@@ -106,24 +112,7 @@ class Scenario(CheckedModel):
 
     def check_engine(self, engine: EngineName) -> None:
         """Raises ScenarioError when the engine lacks something that the scenario has."""
-        lacking = []
-        if engine == "native":
-            if self.wifi is not None:
-                lacking.append("wifi")
-            for field, link in self.links.items():
-                if link.queue.discipline != "drop-tail":
-                    lacking.append(f"{field}.queue.discipline = {link.queue.discipline}")
-            for index, flow in enumerate(self.flows):
-                if flow.transport == "tcp":
-                    lacking.append(f"flows.{index}.transport = tcp")
-        else:
-            lacking += [f"{field}.trace" for field, link in self.links.items() if link.trace]
-        if lacking:
-            other = "ns3" if engine == "native" else "native"
-            raise ScenarioError(
-                f"{self.name}: the engine {engine} cannot do {', '.join(lacking)}; "
-                f"use the engine {other}"
-            )
+        check_capabilities(self.name, network(self), engine)
 
     @model_validator(mode="after")
     def _consistent(self) -> Scenario:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from codecs import BOM_UTF8
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
@@ -14,7 +15,7 @@ def read_mahimahi(path: Path) -> list[int]:
     """Reads a mahimahi trace: the times in ms at which one packet may go, in ascending order.
 
     A time may repeat; its packets then leave in the same millisecond. Blank lines and lines that
-    begin with # are skipped, and any line ends will do. A file is parsed again only where it has
+    begin with # are skipped, as is a byte order mark, and any line ends will do. A file is parsed again only where it has
     changed: the episodes of an evaluation ask for the same few traces many times. Raises a
     validation error that names the file where it is missing, empty, not of numbers or not
     ascending.
@@ -45,7 +46,7 @@ def _digest(path: Path, modified_ns: int, size_bytes: int) -> str:
 @lru_cache(maxsize=8)
 def _parse(path: Path, modified_ns: int, size_bytes: int) -> array[int]:
     try:
-        lines = path.read_text(encoding="ascii").splitlines()
+        lines = path.read_bytes().removeprefix(BOM_UTF8).decode("ascii").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "is not a text file"
         raise problem(

@@ -6,16 +6,25 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StrictBool
 
-from quicgym.envs.scenarios.fields import CheckedModel, DelayMs, QueuePackets, RateMbps
+from quicgym.envs.scenarios.fields import (
+    INLINE,
+    CheckedModel,
+    Core,
+    DelayMs,
+    Outside,
+    QueuePackets,
+    RateMbps,
+)
 
 
 class WifiQueue(CheckedModel):
     """The queue of a Wi-Fi device; it counts a frame until that is acknowledged."""
 
-    limit_packets: QueuePackets
+    limit_packets: Annotated[QueuePackets, Core("queue_packets")]
     max_delay_ms: Annotated[
         float,
         Field(strict=True, gt=0, le=60_000, description="milliseconds above 0, at most 60000"),
+        Core("queue_max_delay"),
     ]
     """What waits longer is dropped."""
 
@@ -23,10 +32,12 @@ class WifiQueue(CheckedModel):
 class WiredLink(CheckedModel):
     """The link from the senders' side to the access point, the same in both directions."""
 
+    core_type = "Link"
+
     rate_mbps: RateMbps
     delay_ms: DelayMs
     """One way."""
-    queue_packets: QueuePackets
+    queue_packets: Annotated[QueuePackets, Core("queue_limit")]
     """Drop-tail; the packet on the wire does not count."""
 
 
@@ -37,9 +48,9 @@ class Wifi(CheckedModel):
     what all of these make of it.
     """
 
-    standard: Literal["802.11n"]
+    standard: Annotated[Literal["802.11n"], Outside("nobody: the only one")]
     """With one spatial stream."""
-    band_ghz: Literal[5]
+    band_ghz: Annotated[Literal[5], Outside("nobody: the only one")]
     channel_width_mhz: Literal[20, 40]
     mcs: Annotated[
         int, Field(strict=True, ge=0, le=7, description="a whole number, 0 to 7, for HtMcs0 to 7")
@@ -58,6 +69,6 @@ class Wifi(CheckedModel):
         float, Field(strict=True, gt=0, le=10, description="a number above 0, at most 10")
     ]
     """Of the log-distance path loss, 46.68 dB at 1 m."""
-    queue: WifiQueue
+    queue: Annotated[WifiQueue, INLINE]
     """Of the access point's device, and of each station's."""
     wired: WiredLink

@@ -13,15 +13,12 @@ import numpy as np
 
 from quicgym import _core
 from quicgym.controllers import ControllerInfo
+from quicgym.envs.scenarios.conversion import nanoseconds, to_core
+from quicgym.envs.scenarios.engines import ENGINES, EngineName, check_capabilities
 from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.envs.scenarios.files import load_scenario
-from quicgym.envs.scenarios.model import ENGINES, EngineName, Scenario
-from quicgym.envs.simulation.conversion import (
-    ControllerChoice,
-    nanoseconds,
-    resolve_controllers,
-    to_core,
-)
+from quicgym.envs.scenarios.model import Scenario
+from quicgym.envs.simulation.controller_choice import ControllerChoice, resolve_controllers
 from quicgym.yaml_files import closest
 
 MODES = (
@@ -231,8 +228,6 @@ class Simulation:
         self.engine = check_engine(engine)
         self.seed = seed
         scenario.check_engine(self.engine)
-        if self.engine == "native" and (pcap_prefix or flow_monitor_path):
-            raise ScenarioError("pcap_prefix and flow_monitor_path need the engine ns3")
         if not 0 <= seed < 2**64:
             raise ScenarioError(f"seed = {seed}: give a whole number from 0 to 2**64 - 1")
         if trace_interval_ms is not None and trace_interval_ms < 1e-6:
@@ -246,6 +241,7 @@ class Simulation:
         core.record_deliveries = record_deliveries
         core.pcap_prefix = pcap_prefix or ""
         core.flow_monitor_path = str(flow_monitor_path or "")
+        check_capabilities(scenario.name, core, self.engine)
         if self.engine == "native":
             self._host: Any = _core.NativeSimulation(core, seed)
         else:

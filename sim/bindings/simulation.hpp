@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/simulation.hpp"
@@ -29,36 +30,11 @@ nb::bytes as_bytes(const std::vector<Element>& elements) {
 
 inline nb::dict as_dict(const FlowStatistics& statistics) {
     nb::dict result;
-    result["start"] = statistics.start;
-    result["completion"] = statistics.completion == kNever ? nb::object(nb::none())
-                                                           : nb::object(nb::int_(statistics.completion));
-    result["sent_packets"] = statistics.sent_packets;
-    result["sent_bytes"] = statistics.sent_bytes;
-    result["received_packets"] = statistics.received_packets;
-    result["received_bytes"] = statistics.received_bytes;
-    result["dropped_packets"] = statistics.dropped_packets;
-    result["goodput_bytes"] = statistics.goodput_bytes;
-    result["declared_lost_packets"] = statistics.declared_lost_packets;
-    result["congestion_events"] = statistics.congestion_events;
-    result["persistent_congestion_events"] = statistics.persistent_congestion_events;
-    result["probe_timeouts"] = statistics.probe_timeouts;
-    result["blocked_events"] = statistics.blocked_events;
-    result["send_buffer_events"] = statistics.send_buffer_events;
-    result["ecn_marks"] = statistics.ecn_marks;
-    result["rtt_samples"] = statistics.rtt_samples;
-    result["rtt_sum_seconds"] = statistics.rtt_sum_seconds;
-    result["rtt_p95_seconds"] = statistics.rtt_p95_seconds;
-    result["min_rtt"] = statistics.min_rtt;
-    result["queue_samples"] = statistics.queue_samples;
-    result["queue_delay_sum_seconds"] = statistics.queue_delay_sum_seconds;
-    result["one_way_delay_sum_seconds"] = statistics.one_way_delay_sum_seconds;
-    result["window_seconds"] = statistics.window_seconds;
-    result["window_packet_seconds"] = statistics.window_packet_seconds;
-    result["max_window_packets"] = statistics.max_window_packets;
-    result["send_rate_bins"] = statistics.send_rate_bins;
-    result["send_rate_variance"] = statistics.send_rate_variance;
-    result["receive_rate_bins"] = statistics.receive_rate_bins;
-    result["receive_rate_variance"] = statistics.receive_rate_variance;
+    FlowStatistics::for_each_field([&](const char* name, auto field) {
+        result[name] = statistics.*field;
+        if (std::string_view(name) == "completion" && statistics.completion == kNever)
+            result[name] = nb::none();
+    });
     return result;
 }
 

@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "sim/capabilities.hpp"
+
 namespace quicgym::net {
 
 namespace {
@@ -17,23 +19,6 @@ Time earliest(const std::vector<Time>& times) {
     Time earliest_time = kNever;
     for (const Time time : times) earliest_time = std::min(earliest_time, time);
     return earliest_time;
-}
-
-void refuse_what_needs_ns3(const Scenario& scenario) {
-    const auto refuse = [](const std::string& what) {
-        throw std::invalid_argument(what + " runs on the ns3 engine only; the native engine cannot do it");
-    };
-    if (scenario.wifi) refuse("a wireless LAN");
-    for (const Link* link : {&scenario.bottleneck, &scenario.reverse}) {
-        if (link->queue_discipline != "drop-tail")
-            refuse("queue discipline '" + link->queue_discipline + "'");
-        if (link->ecn_marking) refuse("ECN marking");
-    }
-    for (const Flow& flow : scenario.flows) {
-        if (flow.transport == Transport::tcp) refuse("TCP (flow '" + flow.name + "')");
-    }
-    if (!scenario.pcap_prefix.empty()) refuse("pcap output");
-    if (!scenario.flow_monitor_path.empty()) refuse("FlowMonitor output");
 }
 
 }  // namespace
@@ -60,7 +45,7 @@ NativeSimulation::NativeSimulation(const Scenario& scenario, std::uint64_t seed)
       shortest_passage_(kNever),
       trace_interval_(scenario.trace_interval),
       record_deliveries_(scenario.record_deliveries) {
-    refuse_what_needs_ns3(scenario);
+    check_capabilities(scenario, Engine::native);
     for (std::size_t i = 0; i < scenario.flows.size(); ++i) {
         const Flow& flow = scenario.flows[i];
         hosts_.push_back(std::make_unique<Hosts>(flow, i, seed, flow_start(scenario, i, seed)));

@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "sim/capabilities.hpp"
 #include "sim/ns3/addresses.hpp"
 #include "sim/ns3/dumbbell.hpp"
 #include "sim/ns3/queue_discipline.hpp"
@@ -24,9 +25,6 @@ constexpr std::uint64_t kMaxAmpduBytes = 65535;
 }
 
 void check_link(const Link& link, const std::string& where) {
-    if (!link.delivery_opportunities_ms.empty()) {
-        refuse(where + ": mahimahi traces run on the native engine only; ns-3's links have a rate");
-    }
     if (link.rate_bits_per_second == 0) refuse(where + ": the rate must be above 0");
     if (link.delay < 0) refuse(where + ": the delay must not be negative");
     Time previous = 0;
@@ -63,7 +61,7 @@ void check_wifi(const Wifi& wifi, std::size_t flow_count) {
     }
     check_link(wifi.wired, "wifi.wired");
     if (wifi.wired.queue_discipline != kDropTail || wifi.wired.loss.kind != LossKind::none ||
-        !wifi.wired.rate_schedule.empty()) {
+        !wifi.wired.rate_schedule.empty() || !wifi.wired.delivery_opportunities_ms.empty()) {
         refuse("wifi.wired: this link has a rate, a delay and a drop-tail queue only");
     }
 }
@@ -88,6 +86,7 @@ void check_writable(const std::string& path) {
 }  // namespace
 
 void check_scenario(const Scenario& scenario) {
+    check_capabilities(scenario, Engine::ns3);
     if (scenario.flows.empty() || scenario.flows.size() > kMaxFlows) {
         refuse("ns-3 runs 1 to " + std::to_string(kMaxFlows) + " flows, not " +
                std::to_string(scenario.flows.size()));

@@ -22,7 +22,7 @@ from quicgym import _core, load_scenario
 from quicgym.benchmarks.simulations import Job, make_jobs
 from quicgym.envs.scenarios.flows import Flow
 from quicgym.envs.scenarios.model import Scenario
-from quicgym.envs.simulation.result import FLOW_METRICS, METRICS
+from quicgym.envs.simulation.metrics import FLOW_METRICS, METRICS
 from quicgym.envs.simulation.simulation import ns3_version
 from quicgym.jobs import read_finished, run_jobs
 

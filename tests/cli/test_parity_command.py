@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from quicgym import Scenario, Simulation, controllers, load_scenario
 from quicgym.benchmarks.parity import compare, first_difference
-from quicgym.envs.scenarios.model import EngineName
+from quicgym.envs.scenarios.engines import EngineName
 from quicgym.envs.simulation.simulation import DELIVERY_DTYPE, ns3_version
 
 

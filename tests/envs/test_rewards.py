@@ -8,7 +8,7 @@ from helpers import environments as helper
 from quicgym import Reward, Scenario, Simulation, preset_action
 from quicgym.envs.scenarios.flows import Flow
 from quicgym.envs.scenarios.links import Access, Link, Queue, RateStep
-from quicgym.envs.simulation.result import jain
+from quicgym.envs.simulation.metrics import jain
 
 
 def play(scenario, reward="fair-throughput", **arguments):

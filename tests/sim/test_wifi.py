@@ -14,7 +14,8 @@ import yaml
 
 from quicgym import ScenarioError, Simulation, _core, load_scenario, preset_action
 from quicgym.envs import Scenario
-from quicgym.envs.simulation.conversion import resolve_controllers, to_core
+from quicgym.envs.scenarios.conversion import to_core
+from quicgym.envs.simulation.controller_choice import resolve_controllers
 
 ns3 = pytest.mark.ns3
 START_S = 0.5

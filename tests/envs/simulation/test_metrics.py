@@ -266,7 +266,7 @@ def test_the_efficiency_index_is_the_sum_and_jain_takes_any_flows() -> None:
     assert result.jain(["cubic", "newreno"]) == result.jain([0, 2]) == pytest.approx(expected)
     assert result.jain([1], "mean_rtt_ms") == 1
     goodputs = [flow.goodput_mbps for flow in result.flows]
-    assert result.jain(metric="goodput_mbps") == quicgym.envs.simulation.result.jain(goodputs)
+    assert result.jain(metric="goodput_mbps") == quicgym.envs.simulation.metrics.jain(goodputs)
     with pytest.raises(ValueError, match="no flow 'reno'; did you mean newreno"):
         result.jain(["reno"])
     with pytest.raises(ValueError, match="no metric 'goodput'.*did you mean goodput_mbps"):

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 import quicgym
 from quicgym import Scenario, Simulation, load_scenario
-from quicgym.envs.simulation.result import FLOW_METRICS, METRICS, RUN_METRICS, Result, jain
+from quicgym.envs.simulation.metrics import FLOW_METRICS, METRICS, RUN_METRICS, jain
+from quicgym.envs.simulation.result import Result
 
 
 def test_jain_of_known_shares() -> None:

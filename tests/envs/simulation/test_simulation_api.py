@@ -8,8 +8,9 @@ from helpers.environments import StoppedInTheMiddle
 
 import quicgym
 from quicgym import Ns3MissingError, Scenario, ScenarioError, Simulation, load_scenario
+from quicgym.envs.scenarios.conversion import to_core
 from quicgym.envs.simulation import simulation as simulation_module
-from quicgym.envs.simulation.conversion import resolve_controllers, to_core
+from quicgym.envs.simulation.controller_choice import resolve_controllers
 from quicgym.envs.simulation.simulation import MODES
 
 ENGINES = ["native", pytest.param("ns3", marks=pytest.mark.ns3)]
@@ -143,7 +144,7 @@ def test_bad_calls_are_refused() -> None:
         Simulation("ebcc-flows-3", controllers=["bbr", "bbr"])
     with pytest.raises(ScenarioError, match="trace_interval_ms = -1"):
         Simulation("ebcc-single", controllers="bbr", trace_interval_ms=-1)
-    with pytest.raises(ScenarioError, match="need the engine ns3"):
+    with pytest.raises(ScenarioError, match="cannot do pcap_prefix; use the engine ns3"):
         Simulation("ebcc-single", controllers="bbr", pcap_prefix="x")
     simulation = Simulation("ebcc-single", controllers="ebcc")
     simulation.run_until(2)

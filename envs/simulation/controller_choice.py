@@ -1,0 +1,75 @@
+"""Which controller each flow of a scenario has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from quicgym.controllers import Controller, ControllerInfo, describe, find, names
+from quicgym.envs.scenarios.fields import ScenarioError
+from quicgym.envs.scenarios.flows import TCP_CONTROLLERS
+from quicgym.envs.scenarios.model import Scenario
+from quicgym.yaml_files import closest
+
+ControllerChoice = str | type[Controller]
+"""A controller's name, or a class of a user's."""
+
+
+def resolve_controllers(
+    scenario: Scenario, controllers: ControllerChoice | Sequence[ControllerChoice] | None
+) -> tuple[ControllerInfo, ...]:
+    """Returns the controller of every single flow.
+
+    Args:
+        scenario: Flows that name their own controller keep it.
+        controllers: A name or class for all the other flows, or a list of one for each of them.
+
+    Raises:
+        ScenarioError: Unknown name, a controller that cannot be loaded, a wrong number of them, or
+            a flow without a controller.
+    """
+    flows = list(scenario.single_flows())
+    open_flows = [name for name, flow in flows if flow.controller is None]
+    if controllers is None:
+        controllers = []
+    elif isinstance(controllers, str | type):
+        controllers = [controllers] * len(open_flows)
+    elif not isinstance(controllers, Sequence):
+        raise ScenarioError(
+            f"controllers = {controllers!r}: give a name, a subclass of quicgym.Controller, or a "
+            "list of these; one in C++ goes by the name of its entry point"
+        )
+    if len(controllers) != len(open_flows):
+        raise ScenarioError(
+            f"{scenario.name}: {len(open_flows)} of its flows name no controller "
+            f"({', '.join(open_flows)}), and {len(controllers)} are given; "
+            "give one for all of them, or a list of one for each"
+        )
+    given = iter(controllers)
+    return tuple(
+        _tcp_controller(flow.controller or next(given))
+        if flow.transport == "tcp"
+        else find_controller(flow.controller or next(given))
+        for _, flow in flows
+    )
+
+
+def _tcp_controller(controller: ControllerChoice) -> ControllerInfo:
+    if controller not in TCP_CONTROLLERS:
+        known = closest(str(controller), TCP_CONTROLLERS)
+        raise ScenarioError(f"unknown controller of ns-3's TCP {controller!r}; {known}")
+    return ControllerInfo(str(controller), "", "ns-3", ())
+
+
+def find_controller(controller: ControllerChoice) -> ControllerInfo:
+    """Returns what describes a controller that is given by name or class.
+
+    Raises:
+        ScenarioError: There is none of this name, or it cannot be loaded.
+    """
+    try:
+        return find(controller) if isinstance(controller, str) else describe(controller)
+    except KeyError:
+        known = closest(str(controller), names())
+        raise ScenarioError(f"unknown controller {controller!r}; {known}") from None
+    except (ImportError, TypeError, ValueError) as error:
+        raise ScenarioError(str(error)) from error

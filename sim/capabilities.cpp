@@ -1,0 +1,122 @@
+#include "sim/capabilities.hpp"
+
+#include <stdexcept>
+#include <utility>
+
+namespace quicgym {
+
+namespace {
+
+using Fields = std::vector<std::string>;
+
+Fields given(bool is_given, const std::string& field) {
+    return is_given ? Fields{field} : Fields{};
+}
+
+// What `field_of` says of each direction of the bottleneck, where it is not empty.
+template <class FieldOf>
+Fields of_links(const Scenario& scenario, FieldOf field_of) {
+    Fields fields;
+    for (const auto& [name, link] :
+         {std::pair("bottleneck.", &scenario.bottleneck), std::pair("reverse.", &scenario.reverse)}) {
+        const std::string field = field_of(*link);
+        if (!field.empty()) fields.push_back(name + field);
+    }
+    return fields;
+}
+
+}  // namespace
+
+const std::vector<Capability>& capabilities() {
+    static const std::vector<Capability> table = {
+        {.name = "wireless-lan",
+         .text = "a wireless LAN",
+         .native = false,
+         .ns3 = true,
+         .needed_by = [](const Scenario& scenario) { return given(scenario.wifi.has_value(), "wifi"); }},
+        {.name = "queue-discipline",
+         .text = "a queue discipline other than drop-tail",
+         .native = false,
+         .ns3 = true,
+         .needed_by =
+             [](const Scenario& scenario) {
+                 return of_links(scenario, [](const Link& link) {
+                     return link.queue_discipline == "drop-tail"
+                                ? std::string()
+                                : "queue.discipline = " + link.queue_discipline;
+                 });
+             }},
+        {.name = "ecn-marking",
+         .text = "ECN marking",
+         .native = false,
+         .ns3 = true,
+         .needed_by =
+             [](const Scenario& scenario) {
+                 return of_links(scenario, [](const Link& link) {
+                     return link.ecn_marking ? "queue.ecn_marking = true" : "";
+                 });
+             }},
+        {.name = "tcp",
+         .text = "ns-3's TCP",
+         .native = false,
+         .ns3 = true,
+         .needed_by =
+             [](const Scenario& scenario) {
+                 Fields fields;
+                 for (std::size_t i = 0; i < scenario.flows.size(); ++i) {
+                     if (scenario.flows[i].transport == Transport::tcp) {
+                         fields.push_back("flows." + std::to_string(i) + ".transport = tcp");
+                     }
+                 }
+                 return fields;
+             }},
+        {.name = "trace",
+         .text = "a mahimahi trace",
+         .native = true,
+         .ns3 = false,
+         .needed_by =
+             [](const Scenario& scenario) {
+                 return of_links(scenario, [](const Link& link) {
+                     return link.delivery_opportunities_ms.empty() ? "" : "trace";
+                 });
+             }},
+        {.name = "packet-capture",
+         .text = "a packet capture",
+         .native = false,
+         .ns3 = true,
+         .needed_by =
+             [](const Scenario& scenario) { return given(!scenario.pcap_prefix.empty(), "pcap_prefix"); }},
+        {.name = "flow-monitor",
+         .text = "a report of ns-3's FlowMonitor",
+         .native = false,
+         .ns3 = true,
+         .needed_by =
+             [](const Scenario& scenario) {
+                 return given(!scenario.flow_monitor_path.empty(), "flow_monitor_path");
+             }},
+    };
+    return table;
+}
+
+std::vector<std::string> lacking(const Scenario& scenario, Engine engine) {
+    Fields fields;
+    for (const Capability& capability : capabilities()) {
+        if (capability.in(engine)) continue;
+        for (std::string& field : capability.needed_by(scenario)) fields.push_back(std::move(field));
+    }
+    return fields;
+}
+
+void check_capabilities(const Scenario& scenario, Engine engine) {
+    const bool is_native = engine == Engine::native;
+    for (const Capability& capability : capabilities()) {
+        if (capability.in(engine)) continue;
+        for (const std::string& field : capability.needed_by(scenario)) {
+            throw std::invalid_argument(field + ": " + capability.text + " runs on the " +
+                                        (is_native ? "ns3" : "native") + " engine only; the " +
+                                        (is_native ? "native" : "ns3") + " engine cannot do it");
+        }
+    }
+}
+
+}  // namespace quicgym
