@@ -65,7 +65,7 @@ MODELS = {
 }
 
 
-def packet_rates(model: CellularModel, duration_ms: int, random: np.random.Generator) -> np.ndarray:
+def packet_rates(model: CellularModel, duration_ms: int, rng: np.random.Generator) -> np.ndarray:
     """Draws a path of the rate.
 
     Returns:
@@ -74,21 +74,21 @@ def packet_rates(model: CellularModel, duration_ms: int, random: np.random.Gener
     peak = model.peak_packets_per_s
     ticks = -(-duration_ms // TICK_MS)
     step = model.volatility * peak / 2 * np.sqrt(TICK_MS / 1e3)
-    free = random.uniform(0, peak) + np.cumsum(random.normal(0, step, ticks))
+    free = rng.uniform(0, peak) + np.cumsum(rng.normal(0, step, ticks))
     folded = np.abs((free + peak) % (2 * peak) - peak)  # reflection at 0 and at the peak
     rates = np.repeat(folded, TICK_MS)[:duration_ms]
-    rates[_outages(model, duration_ms, random)] = 0.0
+    rates[_outages(model, duration_ms, rng)] = 0.0
     return rates
 
 
-def _outages(model: CellularModel, duration_ms: int, random: np.random.Generator) -> np.ndarray:
+def _outages(model: CellularModel, duration_ms: int, rng: np.random.Generator) -> np.ndarray:
     """Which milliseconds are outage; the start is as likely in one as any other moment."""
     outage = np.zeros(duration_ms, dtype=bool)
-    in_outage = random.uniform() < model.outage_share
+    in_outage = rng.uniform() < model.outage_share
     begin = 0.0
     while begin < duration_ms:
         mean_s = model.outage_s if in_outage else model.between_outages_s
-        end = begin + random.exponential(mean_s * 1e3)
+        end = begin + rng.exponential(mean_s * 1e3)
         if in_outage:
             outage[round(begin) : round(end)] = True
         begin, in_outage = end, not in_outage
@@ -116,8 +116,8 @@ def cellular_trace(model: CellularModel, duration_ms: int, seed: int) -> np.ndar
             f"{model.mean_mbps:g} Mbps for {duration_ms / 1e3:g} s are {expected:.3g} lines; "
             f"at most {MOST_PACKETS:.3g} are written: choose a lower rate or a shorter duration"
         )
-    random = np.random.default_rng(seed)
-    counts = random.poisson(packet_rates(model, duration_ms, random) / 1e3)
+    rng = np.random.default_rng(seed)
+    counts = rng.poisson(packet_rates(model, duration_ms, rng) / 1e3)
     counts[-1] = max(counts[-1], 1)
     return np.repeat(np.arange(1, duration_ms + 1), counts)
 

@@ -78,11 +78,11 @@ class Range(CheckedModel, Generic[Number]):
             raise ValueError("a logarithmic scale needs a minimum above 0")
         return self
 
-    def sample(self, random: np.random.Generator) -> float:
+    def sample(self, rng: np.random.Generator) -> float:
         """Draws a number."""
         if self.scale == "linear":
-            return float(random.uniform(self.minimum, self.maximum))
-        return math.exp(random.uniform(math.log(self.minimum), math.log(self.maximum)))
+            return float(rng.uniform(self.minimum, self.maximum))
+        return math.exp(rng.uniform(math.log(self.minimum), math.log(self.maximum)))
 
 
 class WholeRange(CheckedModel):
@@ -97,9 +97,9 @@ class WholeRange(CheckedModel):
             raise ValueError(f"maximum {self.maximum} is below minimum {self.minimum}")
         return self
 
-    def sample(self, random: np.random.Generator) -> int:
+    def sample(self, rng: np.random.Generator) -> int:
         """Draws a number."""
-        return int(random.integers(self.minimum, self.maximum, endpoint=True))
+        return int(rng.integers(self.minimum, self.maximum, endpoint=True))
 
 
 class RandomLoss(CheckedModel):
@@ -200,12 +200,12 @@ class Distribution(CheckedModel):
             [read_mahimahi(path) for path in (self.traces.paths if self.traces else ())],
         ]
 
-    def sample(self, random: np.random.Generator) -> Scenario:
+    def sample(self, rng: np.random.Generator) -> Scenario:
         """Draws a scenario."""
-        rate_mbps, rtt_ms = self._path(random)
+        rate_mbps, rtt_ms = self._path(rng)
         delay_ms = rtt_ms / 2 - 2 * _ACCESS_DELAY_MS
-        queue_bdp = self.queue_bdp.sample(random)
-        trace = self._trace(random)
+        queue_bdp = self.queue_bdp.sample(rng)
+        trace = self._trace(rng)
         if trace is not None:
             times = read_mahimahi(trace)
             rate_mbps = len(times) * 1500 * 8e-3 / times[-1]
@@ -213,8 +213,8 @@ class Distribution(CheckedModel):
         bdp_packets = rate_mbps * rtt_ms * 1e3 / 8 / packet_bytes
         queue = Queue(limit=max(2, round(queue_bdp * bdp_packets)))
         loss = None
-        if self.loss is not None and random.uniform() < self.loss.chance:
-            loss = BernoulliLoss(probability=self.loss.probability.sample(random))
+        if self.loss is not None and rng.uniform() < self.loss.chance:
+            loss = BernoulliLoss(probability=self.loss.probability.sample(rng))
         reverse = Link(rate_mbps=rate_mbps, delay_ms=delay_ms, queue=queue)
         if trace is not None:
             link = Link(trace=trace, delay_ms=delay_ms, queue=queue, loss=loss)
@@ -224,7 +224,7 @@ class Distribution(CheckedModel):
                 delay_ms=delay_ms,
                 queue=queue,
                 loss=loss,
-                rate_schedule=self._rate_schedule(rate_mbps, random),
+                rate_schedule=self._rate_schedule(rate_mbps, rng),
             )
         return Scenario(
             name=self.name,
@@ -235,40 +235,38 @@ class Distribution(CheckedModel):
             access=Access(
                 rate_mbps=min(max(100.0, 5 * rate_mbps), 100_000.0), delay_ms=_ACCESS_DELAY_MS
             ),
-            flows=self._flows(rtt_ms, random),
+            flows=self._flows(rtt_ms, rng),
             max_datagram_bytes=self.max_datagram_bytes,
         )
 
-    def _path(self, random: np.random.Generator) -> tuple[float, float]:
+    def _path(self, rng: np.random.Generator) -> tuple[float, float]:
         for _ in range(1000):
-            rate_mbps, rtt_ms = self.rate_mbps.sample(random), self.rtt_ms.sample(random)
+            rate_mbps, rtt_ms = self.rate_mbps.sample(rng), self.rtt_ms.sample(rng)
             if not self.held_out or not is_held_out(rate_mbps, rtt_ms):
                 return rate_mbps, rtt_ms
         raise ScenarioError(
             f"{self.name}: rate_mbps and rtt_ms lie in held-out cells; widen a range"
         )
 
-    def _trace(self, random: np.random.Generator) -> Path | None:
-        if self.traces is None or random.uniform() >= self.traces.chance:
+    def _trace(self, rng: np.random.Generator) -> Path | None:
+        if self.traces is None or rng.uniform() >= self.traces.chance:
             return None
-        return self.traces.paths[int(random.integers(len(self.traces.paths)))]
+        return self.traces.paths[int(rng.integers(len(self.traces.paths)))]
 
-    def _rate_schedule(self, rate_mbps: float, random: np.random.Generator) -> tuple[RateStep, ...]:
+    def _rate_schedule(self, rate_mbps: float, rng: np.random.Generator) -> tuple[RateStep, ...]:
         changes = self.rate_changes
-        if changes is None or random.uniform() >= changes.chance:
+        if changes is None or rng.uniform() >= changes.chance:
             return ()
-        times = sorted(
-            random.uniform(_FIRST_CHANGE_S, self.duration_s, changes.count.sample(random))
-        )
+        times = sorted(rng.uniform(_FIRST_CHANGE_S, self.duration_s, changes.count.sample(rng)))
         return tuple(
-            RateStep(at_s=float(time), rate_mbps=rate_mbps * changes.factor.sample(random))
+            RateStep(at_s=float(time), rate_mbps=rate_mbps * changes.factor.sample(rng))
             for time in times
         )
 
-    def _flows(self, rtt_ms: float, random: np.random.Generator) -> tuple[Flow, ...]:
-        others = self.flows.sample(random) - 1
+    def _flows(self, rtt_ms: float, rng: np.random.Generator) -> tuple[Flow, ...]:
+        others = self.flows.sample(rng) - 1
         agents = self.agents
-        if self.all_agents and random.uniform() < self.all_agents:
+        if self.all_agents and rng.uniform() < self.all_agents:
             agents = 1 + others
         flows = [Flow(name="agent")]
         for number in range(others):
@@ -276,14 +274,14 @@ class Distribution(CheckedModel):
             name = f"agent-{number + 2}"
             if number + 1 >= agents:
                 name = f"other-{number + 2 - agents}"
-                choice = int(random.integers(len(self.other_controllers)))
+                choice = int(rng.integers(len(self.other_controllers)))
                 controller = self.other_controllers[choice]
             flows.append(
                 Flow(
                     name=name,
                     controller=controller,
-                    start_s=float(random.uniform(0, self.start_spread_s)),
-                    extra_delay_ms=self.extra_rtt.sample(random) * rtt_ms / 2,
+                    start_s=float(rng.uniform(0, self.start_spread_s)),
+                    extra_delay_ms=self.extra_rtt.sample(rng) * rtt_ms / 2,
                 )
             )
         return tuple(flows)

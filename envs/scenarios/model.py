@@ -6,6 +6,7 @@ change a scenario with `scenario.model_copy(update=...)` or edit its YAML.
 
 from __future__ import annotations
 
+import warnings
 from collections import Counter
 from collections.abc import Iterator
 from typing import Annotated, Any
@@ -124,6 +125,7 @@ class Scenario(CheckedModel):
             )  # fmt: skip
         for index, flow in enumerate(self.flows):
             self._check_times(index, flow)
+            self._warn_of_idle_ecn(index, flow)
         for controller, parameters in self.controller_parameters.items():
             field = "controller_parameters"
             check_parameters(controller, parameters, field, f"{field}.{controller}")
@@ -152,6 +154,16 @@ class Scenario(CheckedModel):
                     field, link.model_dump(exclude_unset=True), "wifi takes its place",
                     f"leave out wifi or {field}",
                 )  # fmt: skip
+
+    def _warn_of_idle_ecn(self, index: int, flow: Flow) -> None:
+        if flow.ecn and not (self.bottleneck and self.bottleneck.queue.ecn_marking):
+            named = f" ({flow.name})" if flow.name else ""
+            remedy = "leave ecn out" if self.wifi else "set bottleneck.queue.ecn_marking"
+            warnings.warn(
+                f"{self.name}: flows.{index}.ecn = True{named}: no queue on its path marks, so it "
+                f"changes nothing; {remedy}",
+                stacklevel=2,
+            )
 
     def _check_times(self, index: int, flow: Flow) -> None:
         if flow.start_s + flow.start_jitter_ms / 1e3 > self.duration_s - SHORTEST_S:

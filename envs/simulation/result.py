@@ -10,6 +10,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from quicgym.envs.scenarios.conversion import nanoseconds
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.simulation.controller_choice import ControllerChoice
@@ -119,6 +121,7 @@ class Result:
         """Returns a flow's time series, the flow given by index or name; units are in the names.
 
         `delivered_bytes` are acknowledged, `received_bytes` at the receiver; both are totals.
+        `rtt_ms` and `smoothed_rtt_ms` are NaN before the first sample.
         """
         import pandas as pd
 
@@ -128,8 +131,8 @@ class Result:
                 "time_s": rows["time"] * 1e-9,
                 "window_bytes": rows["window_bytes"],
                 "pacing_rate_mbps": rows["pacing_rate"] * 8e-6,
-                "rtt_ms": rows["rtt"] * 1e-6,
-                "smoothed_rtt_ms": rows["smoothed_rtt"] * 1e-6,
+                "rtt_ms": _measured_ms(rows["rtt"]),
+                "smoothed_rtt_ms": _measured_ms(rows["smoothed_rtt"]),
                 "in_flight_bytes": rows["in_flight_bytes"],
                 "sent_bytes": rows["sent_bytes"],
                 "delivered_bytes": rows["delivered_bytes"],
@@ -156,6 +159,11 @@ class Result:
             f"{name}={value:.4g}" for name, value in self.metrics.items() if value is not None
         )
         return f"<Result {self.scenario.name} {self.engine} seed={self.seed}: {values}>"
+
+
+def _measured_ms(times: np.ndarray) -> np.ndarray:
+    """Times in ns as ms; the engines write 0 where nothing has been measured yet."""
+    return np.where(times > 0, times * 1e-6, np.nan)
 
 
 def run(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,6 +19,7 @@ from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.envs.scenarios.files import load_scenario
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.simulation.controller_choice import ControllerChoice, resolve_controllers
+from quicgym.envs.simulation.engine import Engine, Ns3Module
 from quicgym.yaml_files import closest
 
 MODES = (
@@ -73,24 +74,25 @@ class Ns3MissingError(RuntimeError):
         return type(self), (self._reason,)
 
 
-def ns3_module() -> Any:
+def ns3_module() -> Ns3Module:
     """Returns the extension module of the ns-3 host; Ns3MissingError where there is none."""
     # Without ns-3 in the build there is no such module; with it, its libraries may still be gone.
     if find_spec("quicgym._ns3") is None:
         raise Ns3MissingError
     try:
-        return import_module("quicgym._ns3")
+        module: Any = import_module("quicgym._ns3")
     except ImportError as error:
         raise Ns3MissingError(f"the ns-3 host cannot be loaded ({error})") from error
+    host: Ns3Module = module
+    return host
 
 
 def ns3_version() -> str | None:
     """Returns the version of ns-3 that quicgym was built with; None where it has none."""
     try:
-        version: str = ns3_module().ns3_version
+        return ns3_module().ns3_version
     except Ns3MissingError:
         return None
-    return version
 
 
 def check_engine(engine: str) -> EngineName:
@@ -128,7 +130,7 @@ class SimulatedFlow:
         controller: Its controller's name.
     """
 
-    def __init__(self, host: Any, index: int, name: str, controller: ControllerInfo) -> None:
+    def __init__(self, host: Engine, index: int, name: str, controller: ControllerInfo) -> None:
         """Made by Simulation."""
         self._host = host
         self.index = index
@@ -139,22 +141,21 @@ class SimulatedFlow:
     @property
     def statistics(self) -> dict[str, Any]:
         """Totals since the flow's start: times in ns, `..._seconds` in s, else packets or bytes."""
-        values: dict[str, Any] = self._host.statistics(self.index)
-        return values
+        return self._host.statistics(self.index)
 
     @property
     def snapshot(self) -> dict[str, Any]:
         """The controller's state now: bytes, bytes per second, ns; `mode` as one of MODES."""
-        values: dict[str, Any] = dict(self._host.snapshot(self.index))
+        values = self._host.snapshot(self.index)
         values["mode"] = MODES[int(values["mode"])]
         return values
 
     @property
     def parameters(self) -> dict[str, float | list[float]]:
         """The controller's parameters, in the units that the catalogue states."""
-        values: dict[str, list[float]] = self._host.parameters(self.index)
         return {
-            name: list(value) if name in self._lists else value[0] for name, value in values.items()
+            name: list(value) if name in self._lists else value[0]
+            for name, value in self._host.parameters(self.index).items()
         }
 
     def set_parameters(self, **values: float | Sequence[float]) -> None:
@@ -242,10 +243,13 @@ class Simulation:
         core.pcap_prefix = pcap_prefix or ""
         core.flow_monitor_path = str(flow_monitor_path or "")
         check_capabilities(scenario.name, core, self.engine)
+        self._host: Engine
+        self._close: Callable[[], None] | None = None
         if self.engine == "native":
-            self._host: Any = _core.NativeSimulation(core, seed)
+            self._host = _core.NativeSimulation(core, seed)
         else:
-            self._host = ns3_module().Ns3Simulation(core, seed)
+            host = ns3_module().Ns3Simulation(core, seed)
+            self._host, self._close = host, host.close
         self.flows = tuple(
             SimulatedFlow(self._host, index, name, controller)
             for index, ((name, _), controller) in enumerate(
@@ -275,7 +279,8 @@ class Simulation:
     def trace(self, flow: int | str) -> np.ndarray:
         """Returns the time series of a flow, given by its index or name.
 
-        A structured array: `time`, `rtt`, `smoothed_rtt` in ns; `window_bytes`, `in_flight_bytes`;
+        A structured array: `time` in ns; `rtt`, `smoothed_rtt` in whole ns, 0 before the first
+        sample (NaN in `Result.trace`); `window_bytes`, `in_flight_bytes`;
         `pacing_rate` in bytes per second; totals `sent_bytes`, `delivered_bytes` (acknowledged),
         `lost_bytes` (declared lost), `received_bytes` (at the receiver); `mode`, see MODES.
         """
@@ -299,8 +304,8 @@ class Simulation:
 
     def close(self) -> None:
         """Ends the simulation; on ns3, the next one may begin in this process."""
-        if self.engine == "ns3":
-            self._host.close()
+        if self._close is not None:
+            self._close()
 
     def __enter__(self) -> Simulation:
         """Returns itself."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping, Sequence
 from types import NoneType, UnionType
 from typing import Annotated, Any, NamedTuple, TypeVar, Union, get_args, get_origin
@@ -85,15 +86,32 @@ def _explain_one(kind: Any, error: ErrorDetails) -> tuple[str, str]:
     remedy = f"; give {place.description}" if place.description else ""
     if error["type"] == "missing":
         return field, f"{field}: is missing{remedy or '; add it'}"
-    message = message.replace("Input should", "should")
+    if error["type"] in ("union_tag_invalid", "union_tag_not_found"):
+        return field, _explain_tag(field, place, error)
+    # "should be a valid integer, unable to parse string as an integer"
+    message = message.replace("Input should", "should").partition(", unable to ")[0]
     return field, f"{field} = {_show(error['input'])}: {message}{remedy}"
 
 
+def _explain_tag(field: str, place: _Place, error: ErrorDetails) -> str:
+    """What is wrong with the field that says which of several models a mapping is."""
+    name = error["ctx"]["discriminator"].strip("'")
+    tags = [str(tag) for tag in map(_label, _members(place.kind)) if tag]
+    remedy = f"give one of {', '.join(map(repr, tags))}"
+    if error["type"] == "union_tag_not_found":
+        return f"{field}.{name}: is missing; {remedy}"
+    tag = error["ctx"]["tag"]
+    similar = difflib.get_close_matches(tag, tags, n=1)
+    hint = f"did you mean {similar[0]}? " if similar else ""
+    return f"{field}.{name} = {_show(tag)}: there is no such {name}; {hint}{remedy}"
+
+
 class _Place(NamedTuple):
-    """The model that has the wrong field, the field's path, and what it takes, in words."""
+    """The model that has the wrong field, the field's path and type, what it takes, in words."""
 
     model: type[BaseModel]
     field: str
+    kind: Any
     description: str | None
 
 
@@ -119,7 +137,7 @@ def _locate(kind: Any, location: tuple[int | str, ...]) -> _Place:
             kind = field.annotation if field else Any
         else:  # a mapping's values, or a list's items
             kind = arguments[1 if get_origin(kind) is dict else 0] if arguments else Any
-    return _Place(model, ".".join(path), description)
+    return _Place(model, ".".join(path), kind, description)
 
 
 def _members(annotation: Any) -> list[Any]:
@@ -144,15 +162,29 @@ def _label(annotation: Any) -> str | None:
     return kind.default if kind is not None else annotation.__name__
 
 
+_WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+
+
 def _description(field: FieldInfo) -> str | None:
     """What a field takes, in words; of `X | None`, what X takes."""
     inner = [
-        extra.description
+        extra
         for argument in get_args(field.annotation)
         for extra in getattr(argument, "__metadata__", ())
         if isinstance(extra, FieldInfo)
     ]
-    return next(filter(None, [field.description, *inner]), None)
+    given = next(filter(None, [entry.description for entry in (field, *inner)]), None)
+    members = _members(field.annotation)
+    if given or len(members) != 1 or members[0] not in _WORDS:
+        return given
+    limits = [limit for entry in (field, *inner) for limit in entry.metadata]
+    words = [
+        f"{text} {getattr(limit, bound):g}"
+        for bound, text in (("ge", "at least"), ("gt", "above"), ("le", "at most"), ("lt", "below"))
+        for limit in limits
+        if getattr(limit, bound, None) is not None
+    ]
+    return ", ".join([_WORDS[members[0]], *words])
 
 
 def _show(value: Any) -> str:

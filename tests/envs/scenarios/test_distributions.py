@@ -24,8 +24,8 @@ def path(scenario):
 
 
 def draws(name, count, seed=0):
-    random = np.random.default_rng(seed)
-    return [load_distribution(name).sample(random) for _ in range(count)]
+    rng = np.random.default_rng(seed)
+    return [load_distribution(name).sample(rng) for _ in range(count)]
 
 
 @pytest.mark.parametrize("name", distribution_names())

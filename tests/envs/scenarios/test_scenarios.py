@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from quicgym.envs.scenarios.links import (
     Queue,
     RateStep,
 )
+from quicgym.envs.scenarios.suites import load_suite, suite_names
 from quicgym.envs.scenarios.traces import read_mahimahi
 
 GOOD: dict[str, Any] = {
@@ -344,6 +346,21 @@ def test_the_printed_tables_refer_to_scenarios_and_keep_their_digits() -> None:
             {"flows": [{"application": {"kind": "flood"}}]},
             ["flows.0.application", "'flood'", "'bulk'"],
         ),
+        (
+            {"flows": [{"application": {"kind": "web"}}]},
+            [
+                "flows.0.application.kind = 'web': there is no such kind; give one of 'bulk', "
+                "'transfer', 'constant-rate', 'bursts', 'on-off'"
+            ],
+        ),
+        (
+            {"flows": [{"application": {"kind": "transfers", "size_bytes": 1}}]},
+            ["flows.0.application.kind = 'transfers'", "did you mean transfer? give one of"],
+        ),
+        (
+            {"flows": [{"application": {"size_bytes": 1}}]},
+            ["flows.0.application.kind: is missing; give one of 'bulk', 'transfer'"],
+        ),
         ({"max_datagram_bytes": 1199}, ["max_datagram_bytes = 1199", "1200 to 1472"]),
         ({"max_datagram_bytes": 1473}, ["max_datagram_bytes = 1473", "1200 to 1472"]),
         ({"name": "a b"}, ["name = 'a b'", "without spaces"]),
@@ -426,12 +443,28 @@ def test_bad_traces(tmp_path: Path, content: str | None, expected: list[str]) ->
 
 @pytest.mark.parametrize(
     "content",
-    [b"1\n1\n4\n", b"1\r\n1\r\n4\r\n", b"# Mbps\n\n1\n  1 \n\t# more\n4", b"1\r1\r4\r"],
+    [
+        b"\xef\xbb\xbf1\n1\n4\n",
+        b"\xef\xbb\xbf# Mbps\n1\n1\n4\n",
+        b"1\n1\n4\n",
+        b"1\r\n1\r\n4\r\n",
+        b"# Mbps\n\n1\n  1 \n\t# more\n4",
+        b"1\r1\r4\r",
+    ],
 )
 def test_line_ends_comments_and_blank_lines_of_traces(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "rates.trace"
     path.write_bytes(content)
     assert read_mahimahi(path) == [1, 1, 4]
+
+
+def test_a_changed_trace_is_read_again(tmp_path: Path) -> None:
+    path = tmp_path / "rates.trace"
+    path.write_text("1\n2\n")
+    read_mahimahi(path).append(5)
+    assert read_mahimahi(path) == [1, 2]
+    path.write_text("1\n2\n3\n")
+    assert read_mahimahi(path) == [1, 2, 3]
 
 
 def test_a_trace_of_an_hour(tmp_path: Path) -> None:
@@ -473,6 +506,22 @@ def test_what_only_ns3_can_do(tmp_path: Path, changes: dict[str, Any], expected:
     scenario.check_engine("ns3")
     with pytest.raises(ScenarioError, match=f"{expected}; use the engine ns3"):
         scenario.check_engine("native")
+
+
+def test_ecn_where_no_queue_marks_warns(tmp_path: Path) -> None:
+    ecn = {"flows": [{}, {"name": "mine", "ecn": True}]}
+    with pytest.warns(UserWarning, match=r"flows\.1\.ecn = True \(mine\).*ecn_marking") as caught:
+        load_scenario(write(tmp_path, **ecn))
+    assert len(caught) == 1
+    marking = {"discipline": "codel", "ecn_marking": True}
+    bottleneck = {"rate_mbps": 15, "delay_ms": 10, "queue": marking}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        load_scenario(write(tmp_path, **ecn, bottleneck=bottleneck))
+        for name in scenario_names():
+            load_scenario(name)
+        for suite in suite_names():
+            load_suite(suite)
 
 
 def test_the_reverse_link_defaults_to_the_bottleneck_without_its_loss() -> None:
@@ -590,6 +639,7 @@ scenarios = st.builds(
 )
 
 
+@pytest.mark.filterwarnings("ignore:.*no queue on its path marks")
 @settings(
     deadline=None,
     max_examples=60,

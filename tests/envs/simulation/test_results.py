@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -102,9 +103,22 @@ def test_a_trace_in_pandas_is_the_simulation_s_in_the_units_of_its_columns() -> 
         ("rtt_ms", "rtt", 1e-6),
         ("smoothed_rtt_ms", "smoothed_rtt", 1e-6),
     ):
-        assert trace[column].to_numpy() == pytest.approx(rows[name] * factor), column
+        measured = trace[column].fillna(0.0).to_numpy()
+        assert measured == pytest.approx(rows[name] * factor), column
     for name in ("window", "in_flight", "sent", "delivered", "lost", "received"):
         assert (trace[f"{name}_bytes"] == rows[f"{name}_bytes"]).all(), name
+
+
+def test_the_rtt_of_a_trace_is_nan_before_the_first_sample() -> None:
+    with Simulation("ebcc-single", controllers="bbr", trace_interval_ms=10) as simulation:
+        simulation.run_until(2)
+        rows = simulation.trace(0)
+        trace = Result(simulation).trace()
+    for column, name in (("rtt_ms", "rtt"), ("smoothed_rtt_ms", "smoothed_rtt")):
+        missing = trace[column].isna().to_numpy()
+        assert missing.tolist() == (rows[name] == 0).tolist()
+        assert missing[0] and not missing[-1]
+        assert (np.diff(missing.astype(int)) <= 0).all()  # from the first sample on they are there
 
 
 def test_a_result_is_json(three_flows: Result) -> None:
