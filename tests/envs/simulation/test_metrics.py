@@ -103,7 +103,7 @@ def bytes_before(make: Callable[[], Simulation], counter: str, borders: list[int
     with make() as simulation:
         counts = []
         for border in borders:
-            simulation._host.run_until(border - 1)
+            simulation.run_until((border - 1) * 1e-9)
             counts.append(simulation.flows[0].statistics[counter])
         return counts
 
@@ -225,7 +225,7 @@ def test_what_waits_is_the_sum_of_all_waits(
     simulation = Simulation(dumbbell(flows, duration_s=5, limit=limit))
     before = 0.0
     for pause in sorted(pauses):
-        simulation._host.run_until(pause)
+        simulation.run_until(pause * 1e-9)
         assert before <= simulation.queue_occupancy_seconds <= limit * pause * 1e-9 + 1e-9
         before = simulation.queue_occupancy_seconds
     simulation.run()

@@ -1,0 +1,72 @@
+"""What is wrong in a file, in words: field, value and remedy, without a description of the field."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import pytest
+from pydantic import BaseModel, ConfigDict, Field
+
+from quicgym.agents.training.configuration import ConfigError, load_training
+from quicgym.validation import validated
+
+
+class Circle(BaseModel):
+    kind: Literal["circle"] = "circle"
+    radius: float = 1.0
+
+
+class Square(BaseModel):
+    kind: Literal["square"] = "square"
+
+
+class Drawing(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    count: int = Field(default=1, ge=1, le=9)
+    scale: Annotated[float, Field(gt=0)] | None = None
+    visible: bool = True
+    title: str = ""
+    size: int = Field(default=1, description="a size in cm")
+    shape: Annotated[Circle | Square, Field(discriminator="kind")] = Circle()
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        (
+            {"count": "lots"},
+            "count = 'lots': should be a valid integer; give a whole number, at least 1, at most 9",
+        ),
+        ({"scale": "big"}, "scale = 'big': should be a valid number; give a number, above 0"),
+        ({"visible": "maybe"}, "visible = 'maybe': should be a valid boolean; give true or false"),
+        ({"title": 5}, "title = 5: should be a valid string; give a text"),
+        ({"size": []}, "size = []: should be a valid integer; give a size in cm"),
+        (
+            {"shape": {"kind": "circel"}},
+            "shape.kind = 'circel': there is no such kind; did you mean circle? give one of "
+            "'circle', 'square'",
+        ),
+        (
+            {"shape": {"kind": 3}},
+            "shape.kind = '3': there is no such kind; give one of 'circle', 'square'",
+        ),
+        ({"shape": {}}, "shape.kind: is missing; give one of 'circle', 'square'"),
+        (
+            {"shape": {"kind": "circle", "radius": "r"}},
+            "shape.radius = 'r': should be a valid number; give a number",
+        ),
+    ],
+)
+def test_field_value_and_remedy(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError) as error:
+        validated(Drawing, fields, "drawing.yaml", ValueError)
+    assert str(error.value) == f"drawing.yaml: {message}"
+
+
+def test_a_change_of_a_training_configuration_has_a_remedy() -> None:
+    with pytest.raises(ConfigError) as error:
+        load_training("ppo", ["steps=lots"])
+    assert str(error.value) == (
+        "ppo: steps = 'lots': should be a valid integer; give a whole number, at least 1"
+    )
