@@ -1,4 +1,4 @@
-"""What is wrong in a file, in words: field, value and remedy, without a description of the field."""
+"""What is wrong in a file, in words: field, value and remedy, also without a description."""
 
 from __future__ import annotations
 

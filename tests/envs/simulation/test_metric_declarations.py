@@ -53,7 +53,7 @@ sys.meta_path.insert(0, Finder())
 
 import quicgym
 from quicgym.agents.evaluation.rollouts import METRICS as EPISODE_METRICS, MINIMISED, play
-from quicgym.agents.policies.hand_coded import find_policy
+from quicgym.agents.policies.by_name import find_policy
 from quicgym.benchmarks.papers.tables import ROW_LABELS
 from quicgym.envs.simulation import metrics
 
