@@ -15,10 +15,10 @@ def read_mahimahi(path: Path) -> list[int]:
     """Reads a mahimahi trace: the times in ms at which one packet may go, in ascending order.
 
     A time may repeat; its packets then leave in the same millisecond. Blank lines and lines that
-    begin with # are skipped, as is a byte order mark, and any line ends will do. A file is parsed again only where it has
-    changed: the episodes of an evaluation ask for the same few traces many times. Raises a
-    validation error that names the file where it is missing, empty, not of numbers or not
-    ascending.
+    begin with # are skipped, as is a byte order mark, and any line ends will do. A file is parsed
+    again only where it has changed: the episodes of an evaluation ask for the same few traces many
+    times. Raises a validation error that names the file where it is missing, empty, not of numbers
+    or not ascending.
     """
     return _parse(path, *_state_of(path)).tolist()
 
