@@ -24,8 +24,11 @@ def test_a_trace_is_read_once_for_the_keys_of_all_episodes(
         return read_text(path, *arguments, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Path, "read_text", counted)
-    link = Link(trace=trace, delay_ms=10.0)
-    scenario = load_scenario("ebcc-single").model_copy(update={"bottleneck": link})
+    links = {
+        "bottleneck": Link(trace=trace, delay_ms=10.0),
+        "reverse": Link(rate_mbps=10.0, delay_ms=10.0),
+    }
+    scenario = load_scenario("ebcc-single").model_copy(update=links)
     jobs = make_jobs(["bbr", "cubic"], [scenario], 5)
     assert len({job.key for job in jobs}) == 10
     assert read.count(trace) == 1
