@@ -6,6 +6,7 @@
 
 #include "sim/bindings/modules.hpp"
 #include "sim/bindings/simulation.hpp"
+#include "sim/quic/endpoint.hpp"
 #include "sim/quic/frames.hpp"
 #include "sim/quic/receiver.hpp"
 #include "sim/quic/sender.hpp"
@@ -80,29 +81,78 @@ nb::dict read_datagram(const nb::bytes& prefix, std::size_t size_bytes) {
     return result;
 }
 
-// (prefix, size_bytes, ecn), or None when the endpoint has nothing to send.
-template <class Endpoint>
-nb::object poll_datagram(Endpoint& endpoint, Time now) {
-    quic::Datagram datagram;
-    if (!endpoint.poll_datagram(now, datagram)) return nb::none();
+// (prefix, size_bytes, ecn)
+nb::tuple as_tuple(const quic::Datagram& datagram) {
     return nb::make_tuple(nb::bytes(datagram.prefix, datagram.prefix_bytes), datagram.size_bytes,
                           static_cast<int>(datagram.ecn));
 }
 
-template <class Endpoint>
-nb::dict statistics_of(const Endpoint& endpoint, Time now) {
-    FlowStatistics statistics;
-    endpoint.add_statistics(now, statistics);
-    return as_dict(statistics);
+quic::DatagramView view_of(const nb::tuple& datagram) {
+    return view_of(nb::cast<nb::bytes>(datagram[0]), nb::cast<std::size_t>(datagram[1]),
+                   nb::cast<int>(datagram[2]));
 }
 
-template <class Endpoint>
-nb::class_<Endpoint> bind_endpoint(nb::module_& module, const char* name) {
-    return nb::class_<Endpoint>(module, name)
-        .def("on_timeout", &Endpoint::on_timeout, nb::arg("now"))
-        .def("poll_datagram", &poll_datagram<Endpoint>, nb::arg("now"))
-        .def_prop_ro("next_timeout", &Endpoint::next_timeout)
-        .def("statistics", &statistics_of<Endpoint>, nb::arg("now") = 0);
+// None, or what is wrong with the datagram.
+nb::object error_of(const quic::Receipt& receipt) {
+    if (receipt.error == quic::ParseError::none) return nb::none();
+    return nb::str(quic::describe(receipt.error));
+}
+
+// A network in Python: next_arrival(), arrived(), on_received(now, error) and send(now, datagram).
+class PythonHost {
+public:
+    explicit PythonHost(nb::object host) : host_(std::move(host)) {}
+
+    Time next_arrival() const { return nb::cast<Time>(host_.attr("next_arrival")()); }
+    quic::DatagramView arrived() {
+        arrived_ = nb::cast<nb::tuple>(host_.attr("arrived")());
+        return view_of(arrived_);
+    }
+    void on_received(Time now, const quic::Receipt& receipt) const {
+        host_.attr("on_received")(now, error_of(receipt));
+    }
+    quic::Datagram& outgoing() { return outgoing_; }
+    void send(Time now) const { host_.attr("send")(now, as_tuple(outgoing_)); }
+
+private:
+    nb::object host_;
+    nb::tuple arrived_;
+    quic::Datagram outgoing_;
+};
+
+template <quic::Endpoint E>
+nb::class_<E> bind_endpoint(nb::module_& module, const char* name) {
+    return nb::class_<E>(module, name)
+        .def(
+            "drive",
+            [](E& endpoint, nb::object host, Time end) {
+                PythonHost python_host(std::move(host));
+                quic::drive(endpoint, python_host, end);
+            },
+            nb::arg("host"), nb::arg("end"))
+        .def(
+            "on_datagram",
+            [](E& endpoint, Time now, const nb::tuple& datagram) {
+                return error_of(endpoint.on_datagram(now, view_of(datagram)));
+            },
+            nb::arg("now"), nb::arg("datagram"))
+        .def(
+            "poll_datagram",
+            [](E& endpoint, Time now) -> nb::object {
+                quic::Datagram datagram;
+                if (!endpoint.poll_datagram(now, datagram)) return nb::none();
+                return as_tuple(datagram);
+            },
+            nb::arg("now"))
+        .def_prop_ro("next_timeout", &E::next_timeout)
+        .def(
+            "statistics",
+            [](const E& endpoint, Time now) {
+                FlowStatistics statistics;
+                endpoint.add_statistics(now, statistics);
+                return as_dict(statistics);
+            },
+            nb::arg("now") = 0);
 }
 
 }  // namespace
@@ -116,12 +166,6 @@ void bind_wire(nb::module_& module) {
     bind_endpoint<quic::Sender>(module, "Sender")
         .def(nb::init<const Flow&, std::size_t, std::uint64_t, Time>(), nb::arg("flow"),
              nb::arg("flow_index"), nb::arg("seed"), nb::arg("start"))
-        .def("on_datagram",
-             [](quic::Sender& sender, Time now, const nb::bytes& prefix, std::size_t size_bytes, int ecn) {
-                 const auto error = sender.on_datagram(now, view_of(prefix, size_bytes, ecn));
-                 return error == quic::ParseError::none ? nb::object(nb::none())
-                                                        : nb::object(nb::str(quic::describe(error)));
-             })
         .def_prop_ro("closed", &quic::Sender::closed)
         .def_prop_ro("window_bytes",
                      [](const quic::Sender& sender) { return sender.controller().window_bytes(); })
@@ -130,14 +174,7 @@ void bind_wire(nb::module_& module) {
         .def_prop_ro("smoothed_rtt",
                      [](const quic::Sender& sender) { return sender.sample(0).smoothed_rtt; });
     bind_endpoint<quic::Receiver>(module, "Receiver")
-        .def(nb::init<const Flow&, Time>(), nb::arg("flow"), nb::arg("start") = 0)
-        .def("on_datagram", [](quic::Receiver& receiver, Time now, const nb::bytes& prefix,
-                               std::size_t size_bytes, int ecn) {
-            receiver.on_datagram(now, view_of(prefix, size_bytes, ecn));
-            const auto error = receiver.last_error();
-            return error == quic::ParseError::none ? nb::object(nb::none())
-                                                   : nb::object(nb::str(quic::describe(error)));
-        });
+        .def(nb::init<const Flow&, Time>(), nb::arg("flow"), nb::arg("start") = 0);
     module.def("packet_number_bytes", &quic::packet_number_bytes, nb::arg("unacknowledged"), "RFC 9000 A.2.");
 }
 

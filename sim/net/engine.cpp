@@ -26,10 +26,7 @@ Time earliest(const std::vector<Time>& times) {
 // The two hosts of a flow.
 struct NativeSimulation::Hosts {
     Hosts(const Flow& flow, std::size_t index, std::uint64_t seed, Time start_time)
-        : start(start_time), sender(flow, index, seed, start_time), receiver(flow, start_time) {
-        quic::Datagram none;
-        sender.poll_datagram(0, none);  // arms the first timer
-    }
+        : start(start_time), sender(flow, index, seed, start_time), receiver(flow, start_time) {}
 
     Time start;
     quic::Sender sender;
@@ -156,39 +153,47 @@ void NativeSimulation::serve(Direction& direction, Time end) {
     for (const Arrival& arrival : order_.sort()) serve_next(arrival.flow);
 }
 
-// Runs one endpoint up to `end`. A timer that is due comes before a datagram of the same instant.
-template <class Endpoint, class Receive>
-static void run_endpoint(Endpoint& endpoint, PacketRing& inbound, PacketRing& outbound, AccessLink& entry,
-                         Time end, Receive receive) {
-    for (;;) {
-        const Time timer = endpoint.next_timeout();
-        const Time arrival = inbound.next_arrival();
-        const Time now = std::min(timer, arrival);
-        if (now >= end) return;
-        if (arrival < timer) {
-            receive(now, inbound.next_datagram());
-            inbound.pop();
-        } else {
-            endpoint.on_timeout(now);
-        }
-        while (endpoint.poll_datagram(now, outbound.free_datagram())) outbound.push(entry, now);
+namespace {
+
+// The host of one endpoint: datagrams come out of one ring, and those that it sends go into another.
+struct RingHost {
+    PacketRing& inbound;
+    PacketRing& outbound;
+    AccessLink& entry;
+
+    Time next_arrival() { return inbound.next_arrival(); }
+    quic::DatagramView arrived() const { return quic::view(inbound.next_datagram()); }
+    void on_received(Time, const quic::Receipt&) { inbound.pop(); }
+    quic::Datagram& outgoing() { return outbound.free_datagram(); }
+    void send(Time now) { outbound.push(entry, now); }
+};
+
+struct ReceivingHost : RingHost {
+    std::size_t flow;
+    std::vector<Delivery>* deliveries;  // null: not recorded
+    Time& one_way_delay_sum;
+
+    void on_received(Time now, const quic::Receipt& receipt) {
+        one_way_delay_sum += now - inbound.next_sent();
+        if (deliveries != nullptr && receipt.packet_number != quic::kNoPacket)
+            deliveries->push_back({flow, receipt.packet_number, now});
+        inbound.pop();
     }
-}
+};
+
+}  // namespace
 
 void NativeSimulation::run_hosts(std::size_t flow, Time end) {
     Hosts& hosts = *hosts_[flow];
     Path& forward = forward_.paths[flow];
     Path& backward = backward_.paths[flow];
-    run_endpoint(hosts.receiver, forward.packets, backward.packets, backward.entry, end,
-                 [&](Time now, const quic::Datagram& datagram) {
-                     forward.one_way_delay_sum += now - forward.packets.next_sent();
-                     const auto number = hosts.receiver.on_datagram(now, quic::view(datagram));
-                     if (record_deliveries_ && number) hosts.deliveries.push_back({flow, *number, now});
-                 });
-    run_endpoint(hosts.sender, backward.packets, forward.packets, forward.entry, end,
-                 [&](Time now, const quic::Datagram& datagram) {
-                     hosts.sender.on_datagram(now, quic::view(datagram));
-                 });
+    ReceivingHost receiving{{forward.packets, backward.packets, backward.entry},
+                            flow,
+                            record_deliveries_ ? &hosts.deliveries : nullptr,
+                            forward.one_way_delay_sum};
+    quic::drive(hosts.receiver, receiving, end);
+    RingHost sending{backward.packets, forward.packets, forward.entry};
+    quic::drive(hosts.sender, sending, end);
     find_next_events(flow);
 }
 

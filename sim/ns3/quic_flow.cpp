@@ -46,37 +46,31 @@ private:
 
 }  // namespace
 
-// Drives one endpoint by one UDP socket and one timer, in the order that both hosts share: timers
-// that are due, then the datagram, then what the endpoint wants to send.
-template <typename Endpoint>
-class QuicFlow::EndpointDriver {
+// The host of one endpoint: a UDP socket, and a timer for the endpoint's timeouts.
+template <quic::Endpoint E>
+class QuicFlow::UdpHost {
 public:
-    EndpointDriver(Endpoint& endpoint, const ns3::Ptr<ns3::Node>& node, ns3::Ipv4Address own,
-                   ns3::Ipv4Address peer, bool ecn, std::uint32_t flow, std::vector<Delivery>* deliveries,
-                   Failure& failure)
+    UdpHost(E& endpoint, const ns3::Ptr<ns3::Node>& node, ns3::Ipv4Address own, ns3::Ipv4Address peer,
+            bool ecn, std::uint32_t flow, std::vector<Delivery>* deliveries, Failure& failure)
         : endpoint_(endpoint),
           ecn_(ecn),
           flow_(flow),
           deliveries_(deliveries),
           failure_(failure),
-          timer_(node->GetId(), [this] { on_timer(); }),
+          timer_(node->GetId(), [this] { run(); }),
           socket_(node->GetObject<ns3::UdpL4Protocol>()->CreateSocket()) {
         socket_->SetAttribute("MtuDiscover", ns3::BooleanValue(true));  // RFC 9000 14: never fragmented
         socket_->SetAllowBroadcast(true);  // spares a search for broadcast addresses per datagram
         socket_->Bind(ns3::InetSocketAddress(own, kPort));
         socket_->Connect(ns3::InetSocketAddress(peer, kPort));
         if (ecn) socket_->SetIpRecvTos(true);
-        socket_->SetRecvCallback(ns3::MakeCallback(&EndpointDriver::on_readable, this));
-        endpoint_.poll_datagram(0, scratch_);  // arms the first timeout; nothing is sent before it
-        timer_.arm(endpoint_.next_timeout());
+        socket_->SetRecvCallback(ns3::MakeCallback(&UdpHost::on_readable, this));
+        arm_timer();
     }
 
-    // Something other than time or a datagram changed what the endpoint may send. Within an event of the
-    // node, since what ns-3 schedules takes its place among simultaneous events from there.
-    void poll_soon() {
-        poll_due_ = true;
-        timer_.arm(now());
-    }
+    // For an endpoint whose timeout became earlier. What is due now becomes an event of the node, since what
+    // ns-3 schedules takes its place among simultaneous events from there.
+    void arm_timer() { timer_.arm(endpoint_.next_timeout()); }
 
     Time one_way_delay_sum() const { return one_way_delay_sum_; }
 
@@ -85,94 +79,71 @@ public:
         socket_ = nullptr;
     }
 
-private:
-    void on_timer() {
-        try {
-            const Time time = now();
-            if (poll_due_) {
-                poll_due_ = false;
-                send_pending(time);
-            }
-            drive(time);
-            timer_.arm(endpoint_.next_timeout());
-        } catch (...) {
-            failure_.capture();
-        }
-    }
+    // The interface of quic::drive.
+    Time next_arrival() const { return socket_->GetRxAvailable() > 0 ? now() : kNever; }
 
-    void on_readable(ns3::Ptr<ns3::Socket>) {
-        try {
-            const Time time = now();
-            ns3::Address from;
-            while (const ns3::Ptr<ns3::Packet> packet = socket_->Recv()) {
-                drive(time);
-                receive(time, *packet);
-                send_pending(time);
-                drive(time);
-            }
-            timer_.arm(endpoint_.next_timeout());
-        } catch (...) {
-            failure_.capture();
-        }
-    }
-
-    void drive(Time time) {
-        while (endpoint_.next_timeout() <= time) {
-            endpoint_.on_timeout(time);
-            send_pending(time);
-        }
-    }
-
-    void receive(Time time, const ns3::Packet& packet) {
-        std::uint8_t prefix[quic::kMaxPrefixBytes];
-        const std::uint32_t prefix_bytes = packet.CopyData(prefix, quic::kMaxPrefixBytes);
-        quic::DatagramView view{prefix, prefix_bytes, packet.GetSize(), quic::Ecn::not_ect};
+    quic::DatagramView arrived() {
+        const ns3::Ptr<ns3::Packet> packet = socket_->Recv();
+        quic::DatagramView view{arrived_, packet->CopyData(arrived_, quic::kMaxPrefixBytes),
+                                packet->GetSize(), quic::Ecn::not_ect};
         if (ecn_) {
             ns3::SocketIpTosTag tag;
-            if (packet.PeekPacketTag(tag)) view.ecn = static_cast<quic::Ecn>(tag.GetTos() & 3);
+            if (packet->PeekPacketTag(tag)) view.ecn = static_cast<quic::Ecn>(tag.GetTos() & 3);
         }
-        if constexpr (std::is_same_v<Endpoint, quic::Receiver>) {
+        if constexpr (kReceives) {
             ns3::TimestampTag sent;
-            packet.PeekPacketTag(sent);
-            one_way_delay_sum_ += time - sent.GetTimestamp().GetTimeStep();
-            const auto packet_number = endpoint_.on_datagram(time, view);
-            if (packet_number && deliveries_ != nullptr)
-                deliveries_->push_back({flow_, *packet_number, time});
-        } else {
-            endpoint_.on_datagram(time, view);
+            packet->PeekPacketTag(sent);
+            one_way_delay_sum_ += now() - sent.GetTimestamp().GetTimeStep();
+        }
+        return view;
+    }
+
+    void on_received(Time time, const quic::Receipt& receipt) {
+        if (deliveries_ != nullptr && receipt.packet_number != quic::kNoPacket)
+            deliveries_->push_back({flow_, receipt.packet_number, time});
+    }
+
+    quic::Datagram& outgoing() { return outgoing_; }
+
+    void send(Time) {
+        auto packet = ns3::Create<ns3::Packet>(std::uint32_t{outgoing_.size_bytes} - outgoing_.prefix_bytes);
+        packet->AddHeader(PrefixHeader(outgoing_));
+        if constexpr (!kReceives) packet->AddPacketTag(ns3::TimestampTag(ns3::Simulator::Now()));
+        if (outgoing_.ecn != last_ecn_) {
+            last_ecn_ = outgoing_.ecn;
+            socket_->SetIpTos(static_cast<std::uint8_t>(last_ecn_));
+        }
+        if (socket_->Send(packet) < 0) {
+            throw std::runtime_error("ns-3 refused to send a datagram of " +
+                                     std::to_string(outgoing_.size_bytes) + " bytes, socket error " +
+                                     std::to_string(socket_->GetErrno()));
         }
     }
 
-    void send_pending(Time time) {
-        while (endpoint_.poll_datagram(time, scratch_)) {
-            auto packet =
-                ns3::Create<ns3::Packet>(std::uint32_t{scratch_.size_bytes} - scratch_.prefix_bytes);
-            packet->AddHeader(PrefixHeader(scratch_));
-            if constexpr (std::is_same_v<Endpoint, quic::Sender>) {
-                packet->AddPacketTag(ns3::TimestampTag(ns3::Simulator::Now()));
-            }
-            if (scratch_.ecn != last_ecn_) {
-                last_ecn_ = scratch_.ecn;
-                socket_->SetIpTos(static_cast<std::uint8_t>(last_ecn_));
-            }
-            if (socket_->Send(packet) < 0) {
-                throw std::runtime_error("ns-3 refused to send a datagram of " +
-                                         std::to_string(scratch_.size_bytes) + " bytes, socket error " +
-                                         std::to_string(socket_->GetErrno()));
-            }
+private:
+    static constexpr bool kReceives = std::is_same_v<E, quic::Receiver>;  // the flow's data
+
+    void on_readable(ns3::Ptr<ns3::Socket>) { run(); }
+
+    void run() {
+        try {
+            quic::drive(endpoint_, *this, now() + 1);
+            arm_timer();
+        } catch (...) {
+            failure_.capture();
         }
     }
 
-    Endpoint& endpoint_;
+    E& endpoint_;
     const bool ecn_;
     const std::uint32_t flow_;
     std::vector<Delivery>* const deliveries_;
     Failure& failure_;
     Timer timer_;
     ns3::Ptr<ns3::Socket> socket_;
-    quic::Datagram scratch_;
+    std::uint8_t arrived_[quic::kMaxPrefixBytes];
+    quic::Datagram outgoing_;
     quic::Ecn last_ecn_ = quic::Ecn::not_ect;
-    bool poll_due_ = false;
     Time one_way_delay_sum_ = 0;  // of the datagrams that a receiver got
 };
 
@@ -184,11 +155,11 @@ QuicFlow::QuicFlow(const Scenario& scenario, std::size_t index, std::uint64_t se
       receiver_(scenario.flows[index], start_) {
     const bool ecn = scenario.flows[index].ecn;
     const auto number = static_cast<std::uint32_t>(index);
-    sender_driver_ = std::make_unique<EndpointDriver<quic::Sender>>(
+    sender_host_ = std::make_unique<UdpHost<quic::Sender>>(
         sender_, sender_node, sender_address(index), receiver_address(index), ecn, number, nullptr, failure);
-    receiver_driver_ = std::make_unique<EndpointDriver<quic::Receiver>>(
-        receiver_, receiver_node, receiver_address(index), sender_address(index), ecn, number, deliveries,
-        failure);
+    receiver_host_ =
+        std::make_unique<UdpHost<quic::Receiver>>(receiver_, receiver_node, receiver_address(index),
+                                                  sender_address(index), ecn, number, deliveries, failure);
 }
 
 QuicFlow::~QuicFlow() = default;
@@ -196,7 +167,7 @@ QuicFlow::~QuicFlow() = default;
 void QuicFlow::add_statistics(Time time, FlowStatistics& statistics) const {
     sender_.add_statistics(time, statistics);
     receiver_.add_statistics(time, statistics);
-    statistics.one_way_delay_sum_seconds = to_seconds(receiver_driver_->one_way_delay_sum());
+    statistics.one_way_delay_sum_seconds = to_seconds(receiver_host_->one_way_delay_sum());
 }
 
 TraceSample QuicFlow::sample(Time time) const {
@@ -215,12 +186,12 @@ ParameterValues QuicFlow::parameters() const {
 
 void QuicFlow::set_parameters(const ParameterValues& values) {
     sender_.set_parameters(now(), values);
-    sender_driver_->poll_soon();
+    sender_host_->arm_timer();
 }
 
 void QuicFlow::release() {
-    sender_driver_->release();
-    receiver_driver_->release();
+    sender_host_->release();
+    receiver_host_->release();
 }
 
 }  // namespace quicgym::ns3_host

@@ -30,14 +30,14 @@ public:
     void release() override;
 
 private:
-    template <typename Endpoint>
-    class EndpointDriver;
+    template <quic::Endpoint E>
+    class UdpHost;
 
     Time start_;
     quic::Sender sender_;
     quic::Receiver receiver_;
-    std::unique_ptr<EndpointDriver<quic::Sender>> sender_driver_;
-    std::unique_ptr<EndpointDriver<quic::Receiver>> receiver_driver_;
+    std::unique_ptr<UdpHost<quic::Sender>> sender_host_;
+    std::unique_ptr<UdpHost<quic::Receiver>> receiver_host_;
 };
 
 }  // namespace quicgym::ns3_host

@@ -27,32 +27,30 @@ struct Receiver::Handler : FrameHandler {
     void on_connection_close(std::uint64_t) { receiver.phase_ = Phase::closed; }
 };
 
-std::optional<std::uint64_t> Receiver::on_datagram(Time now, const DatagramView& datagram) {
+Receipt Receiver::on_datagram(Time now, const DatagramView& datagram) {
     received_bins_.advance(now, received_bytes_);
     ++received_packets_;
     received_bytes_ += datagram.size_bytes;
-    if (phase_ == Phase::closed) return std::nullopt;
-    last_error_ = ParseError::truncated;
-    if (datagram.size_bytes < kTagBytes) return std::nullopt;
+    if (phase_ == Phase::closed) return {};
+    if (datagram.size_bytes < kTagBytes) return {ParseError::truncated};
     Reader reader(datagram, datagram.size_bytes - kTagBytes);
     PacketHeader header;
-    last_error_ = read_header(reader, header);
-    if (last_error_ != ParseError::none) return std::nullopt;
+    if (const ParseError error = read_header(reader, header); error != ParseError::none) return {error};
 
-    Handler handler(*this, now);
     bool ack_eliciting = false;
     if (header.type == PacketType::initial) {
         FrameHandler nothing;
-        last_error_ = read_frames(reader, header.type, nothing, ack_scratch_, ack_eliciting);
-        if (last_error_ == ParseError::none) on_initial(now, header.truncated_packet_number);
-        return std::nullopt;
+        const ParseError error = read_frames(reader, header.type, nothing, ack_scratch_, ack_eliciting);
+        if (error == ParseError::none) on_initial(now, header.truncated_packet_number);
+        return {error};
     }
-    if (phase_ == Phase::listening) return std::nullopt;
+    if (phase_ == Phase::listening) return {};
     const std::uint64_t number = decode_packet_number(
         acks_.expected_packet_number(), header.truncated_packet_number, header.packet_number_bytes);
-    if (!acks_.is_new(number)) return std::nullopt;
-    last_error_ = read_frames(reader, header.type, handler, ack_scratch_, ack_eliciting);
-    if (last_error_ != ParseError::none) return std::nullopt;
+    if (!acks_.is_new(number)) return {};
+    Handler handler(*this, now);
+    const ParseError error = read_frames(reader, header.type, handler, ack_scratch_, ack_eliciting);
+    if (error != ParseError::none) return {error};
     if (phase_ == Phase::accepting) {  // the client has our Initial: the handshake is complete
         phase_ = Phase::connected;
         send_handshake_done_ = true;
@@ -60,7 +58,7 @@ std::optional<std::uint64_t> Receiver::on_datagram(Time now, const DatagramView&
         probe_count_ = 0;
     }
     acks_.on_packet(number, now, ack_eliciting, datagram.ecn);
-    return number;
+    return {ParseError::none, number};
 }
 
 void Receiver::on_initial(Time now, std::uint64_t number) {

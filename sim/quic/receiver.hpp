@@ -1,14 +1,14 @@
 // The receiving endpoint of a QUIC connection: acknowledgements, reassembly, flow control.
 //
-// Sans I/O, driven exactly like the sender.
+// Driven as sim/quic/endpoint.hpp says.
 #pragma once
 
 #include <cstdint>
-#include <optional>
 
 #include "sim/base/rate_bins.hpp"
 #include "sim/quic/ack_tracker.hpp"
 #include "sim/quic/datagram.hpp"
+#include "sim/quic/endpoint.hpp"
 #include "sim/quic/frames.hpp"
 #include "sim/quic/range_set.hpp"
 #include "sim/quic/rtt_estimator.hpp"
@@ -22,14 +22,12 @@ public:
     // `start` is the flow's, with jitter.
     Receiver(const Flow& flow, Time start);
 
-    // Returns the packet number when the datagram held a new, well-formed application-data packet.
-    std::optional<std::uint64_t> on_datagram(Time now, const DatagramView& datagram);
+    Receipt on_datagram(Time now, const DatagramView& datagram);
     void on_timeout(Time now);
     bool poll_datagram(Time now, Datagram& out);
     Time next_timeout() const { return next_timeout_; }
 
     std::uint64_t received_bytes() const { return received_bytes_; }  // UDP payload, duplicates included
-    ParseError last_error() const { return last_error_; }
     void add_statistics(Time now, FlowStatistics& statistics) const;
     void add_state(FlowState& state) const;
 
@@ -51,7 +49,6 @@ private:
     std::uint64_t largest_acked_ = kNoPacket;
     Time next_timeout_ = kNever;
     Phase phase_ = Phase::listening;
-    ParseError last_error_ = ParseError::none;
 
     // Control frames are few and each supersedes the one before it, so that one outstanding packet is
     // all that there is to recover: whatever it carried is sent again, up to date, after a timeout.
@@ -78,5 +75,6 @@ private:
     std::uint64_t goodput_bytes_ = 0;
     RateBins received_bins_;
 };
+static_assert(Endpoint<Receiver>);
 
 }  // namespace quicgym::quic

@@ -27,7 +27,7 @@ Sender::Sender(const Flow& flow, std::size_t flow_index, std::uint64_t seed, Tim
                       : make_controller(flow.controller, flow.parameters, flow.max_datagram_bytes)),
       stream_(flow.flow_control_window_bytes),
       max_datagram_bytes_(flow.max_datagram_bytes),
-      next_timeout_(start),
+      next_timeout_(std::min(start, flow.stop)),
       ecn_(flow.ecn),
       application_(flow.application, flow.max_datagram_bytes - kLargestOverheadBytes, start),
       send_buffer_bytes_(flow.send_buffer_bytes),
@@ -60,25 +60,26 @@ struct Sender::Handler : FrameHandler {
     void on_connection_close(std::uint64_t) { sender.close(now); }
 };
 
-ParseError Sender::on_datagram(Time now, const DatagramView& datagram) {
-    if (phase_ == Phase::idle || phase_ == Phase::closed) return ParseError::none;
-    if (datagram.size_bytes < kTagBytes) return ParseError::truncated;
+Receipt Sender::on_datagram(Time now, const DatagramView& datagram) {
+    if (phase_ == Phase::idle || phase_ == Phase::closed) return {};
+    if (datagram.size_bytes < kTagBytes) return {ParseError::truncated};
     Reader reader(datagram, datagram.size_bytes - kTagBytes);
     PacketHeader header;
-    if (const ParseError error = read_header(reader, header); error != ParseError::none) return error;
+    if (const ParseError error = read_header(reader, header); error != ParseError::none) return {error};
     Handler handler(*this, now, header.type);
     bool ack_eliciting = false;
     if (header.type == PacketType::initial)
-        return read_frames(reader, header.type, handler, ack_scratch_, ack_eliciting);
+        return {read_frames(reader, header.type, handler, ack_scratch_, ack_eliciting)};
 
     // Without the handshake's keys a 1-RTT packet cannot be read (RFC 9001 5.7).
-    if (phase_ != Phase::connected) return ParseError::none;
+    if (phase_ != Phase::connected) return {};
     const std::uint64_t number = decode_packet_number(
         acks_.expected_packet_number(), header.truncated_packet_number, header.packet_number_bytes);
-    if (!acks_.is_new(number)) return ParseError::none;
+    if (!acks_.is_new(number)) return {};
     const ParseError error = read_frames(reader, header.type, handler, ack_scratch_, ack_eliciting);
-    if (error == ParseError::none) acks_.on_packet(number, now, ack_eliciting, datagram.ecn);
-    return error;
+    if (error != ParseError::none) return {error};
+    acks_.on_packet(number, now, ack_eliciting, datagram.ecn);
+    return {ParseError::none, number};
 }
 
 void Sender::on_timeout(Time now) {

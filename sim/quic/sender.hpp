@@ -1,7 +1,7 @@
 // The sending endpoint of a QUIC connection: handshake, loss recovery (RFC 9002), pacing,
 // delivery-rate sampling, and the congestion controller that it asks.
 //
-// Sans I/O: a host hands in datagrams and the time, and collects datagrams and the next timeout.
+// Driven as sim/quic/endpoint.hpp says.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,7 @@
 #include "sim/quic/ack_tracker.hpp"
 #include "sim/quic/application.hpp"
 #include "sim/quic/datagram.hpp"
+#include "sim/quic/endpoint.hpp"
 #include "sim/quic/frames.hpp"
 #include "sim/quic/rtt_estimator.hpp"
 #include "sim/quic/rtt_histogram.hpp"
@@ -30,9 +31,7 @@ public:
     // parameter.
     Sender(const Flow& flow, std::size_t flow_index, std::uint64_t seed, Time start);
 
-    // A host calls one of these when it is due, then poll_datagram until that returns false; only
-    // then next_timeout is valid. Timers that are due come before a datagram of the same instant.
-    ParseError on_datagram(Time now, const DatagramView& datagram);
+    Receipt on_datagram(Time now, const DatagramView& datagram);
     void on_timeout(Time now);
     bool poll_datagram(Time now, Datagram& out);
     Time next_timeout() const { return next_timeout_; }
@@ -138,5 +137,6 @@ private:
     RateBins sent_bins_;
     RttHistogram rtt_histogram_;
 };
+static_assert(Endpoint<Sender>);
 
 }  // namespace quicgym::quic

@@ -50,61 +50,85 @@ def application(kind, **fields):
     return result
 
 
-class Pair:
-    """Carries datagrams both ways with a constant delay; `drop` says which are lost.
+class _Host:
+    """The network as one endpoint sees it: what `drive` of _core.Sender and _core.Receiver asks."""
 
-    It gets the direction, "data" or "ack", the datagram's index in that direction, and the frames
-    that _core.read_datagram lists. Every datagram sent is kept in `log`.
+    def __init__(self, pair, direction):
+        self._pair = pair
+        self._direction = direction  # of what this endpoint sends
+        self.arrivals = []  # a heap of (time, order, datagram)
+
+    def next_arrival(self):
+        return self.arrivals[0][0] if self.arrivals else NEVER
+
+    def arrived(self):
+        return self.arrivals[0][2]
+
+    def on_received(self, now, error):
+        assert error is None, error
+        heapq.heappop(self.arrivals)
+
+    def send(self, now, datagram):
+        self._pair.carry(self._direction, now, datagram)
+
+
+class Pair:
+    """Carries datagrams both ways; the hooks say what happens to them.
+
+    Args:
+        flow: What the two endpoints are made from.
+        delay: One way, in ns, or a function of direction and index that returns it.
+        drop: Which are lost: a function of the direction, "data" or "ack", the datagram's index in
+            that direction, and the frames that _core.read_datagram lists.
+        mark: Which data datagrams the network marks with ECN-CE: a function of the index.
+
+    Hooks may read `now`. Every datagram sent is kept in `log`.
     """
 
-    def __init__(self, flow, delay=25 * MILLISECOND, drop: Callable | None = None, mark=None):
+    def __init__(
+        self,
+        flow,
+        delay: int | Callable = 25 * MILLISECOND,
+        drop: Callable | None = None,
+        mark: Callable | None = None,
+    ):
         self.now = 0
-        self.delay = delay
         self.drop = drop or (lambda direction, index, frames: False)
-        self.mark = mark or (lambda index: False)
         self.sender = _core.Sender(flow, 0, 1, 0)
         self.receiver = _core.Receiver(flow)
         self.log = []
-        self._arrivals = []
+        self._delay = delay if callable(delay) else lambda direction, index: delay
+        self._mark = mark or (lambda index: False)
+        self._hosts = {direction: _Host(self, direction) for direction in ("data", "ack")}
         self._count = {"data": 0, "ack": 0}
-        self._drain(self.sender, "data")
-        self._drain(self.receiver, "ack")
 
-    def _drain(self, endpoint, direction):
-        while (datagram := endpoint.poll_datagram(self.now)) is not None:
-            prefix, size, ecn = datagram
-            read = _core.read_datagram(prefix, size)
-            assert read["error"] is None, read["error"]
-            index = self._count[direction]
-            self._count[direction] += 1
-            dropped = self.drop(direction, index, read["frames"])
-            self.log.append((self.now, direction, size, read, dropped))
-            if dropped:
-                continue
-            if direction == "data" and self.mark(index):
-                ecn = 3
-            heapq.heappush(
-                self._arrivals, (self.now + self.delay, len(self.log), direction, datagram[:2], ecn)
-            )
+    def carry(self, direction, now, datagram):
+        """Takes a datagram that the endpoint which sends in this direction has sent."""
+        prefix, size, ecn = datagram
+        read = _core.read_datagram(prefix, size)
+        assert read["error"] is None, read["error"]
+        index = self._count[direction]
+        self._count[direction] += 1
+        dropped = self.drop(direction, index, read["frames"])
+        self.log.append((now, direction, size, read, dropped))
+        if dropped:
+            return
+        if direction == "data" and self._mark(index):
+            ecn = 3
+        arrivals = self._hosts["ack" if direction == "data" else "data"].arrivals
+        time = now + self._delay(direction, index)
+        heapq.heappush(arrivals, (time, len(self.log), (prefix, size, ecn)))
 
     def run_until(self, until):
+        endpoints = ((self.sender, self._hosts["data"]), (self.receiver, self._hosts["ack"]))
         while True:
-            timers = (self.sender.next_timeout, self.receiver.next_timeout)
-            arrival = self._arrivals[0][0] if self._arrivals else NEVER
-            self.now = min(*timers, arrival)
-            if self.now > until:
+            now = min(min(end.next_timeout, host.next_arrival()) for end, host in endpoints)
+            if now > until:
                 self.now = until
                 return
-            if timers[0] == self.now:
-                self.sender.on_timeout(self.now)
-            elif timers[1] == self.now:
-                self.receiver.on_timeout(self.now)
-            else:
-                _, _, direction, (prefix, size), ecn = heapq.heappop(self._arrivals)
-                endpoint = self.receiver if direction == "data" else self.sender
-                assert endpoint.on_datagram(self.now, prefix, size, ecn) is None
-            self._drain(self.sender, "data")
-            self._drain(self.receiver, "ack")
+            self.now = now
+            for endpoint, host in endpoints:
+                endpoint.drive(host, now + 1)
 
     def frames(self, direction, name):
         """(time, frame) of every frame of that name sent in that direction."""

@@ -114,14 +114,7 @@ def test_probe_timeouts_back_off_exponentially_when_nothing_comes_back():
 
 
 def test_persistent_congestion_is_a_long_run_of_losses_without_an_acknowledgement():
-    blackout = (1 * SECOND, 3 * SECOND)
-
-    class Clocked(Pair):
-        def _drain(self, endpoint, direction):
-            self.drop = lambda *_: blackout[0] <= self.now < blackout[1]
-            super()._drain(endpoint, direction)
-
-    pair = Clocked(make_flow())
+    pair = Pair(make_flow(), drop=lambda *_: SECOND <= pair.now < 3 * SECOND)
     pair.run_until(10 * SECOND)
     assert pair.sender.statistics()["persistent_congestion_events"] == 1
 
@@ -270,18 +263,18 @@ def test_every_byte_arrives_once_whatever_is_lost(controller, size, datagram, lo
 class Interrupted(Pair):
     """Nothing of the data arrives between two times; the first datagram after it can be marked."""
 
-    def __init__(self, flow, start, end, marked=False):
-        self.start, self.end, self.mark_next = start, end, marked
-        super().__init__(flow, mark=self._mark)
+    def __init__(self, flow, start, end, marked=False, delay=RTT // 2):
+        to_mark = marked
 
-    def _mark(self, index):
-        marks = self.mark_next and self.now >= self.end
-        self.mark_next = self.mark_next and not marks
-        return marks
+        def mark(index):
+            nonlocal to_mark
+            marks = to_mark and self.now >= end
+            to_mark = to_mark and not marks
+            return marks
 
-    def _drain(self, endpoint, direction):
-        self.drop = lambda way, *_: way == "data" and self.start <= self.now < self.end
-        super()._drain(endpoint, direction)
+        super().__init__(
+            flow, delay, lambda direction, *_: direction == "data" and start <= self.now < end, mark
+        )
 
 
 @pytest.mark.parametrize("controller", ["newreno", "cubic", "vegas", "cubic+"])
@@ -333,13 +326,8 @@ def test_a_lost_data_blocked_is_sent_again_and_is_the_same_event():
 class Late(Pair):
     """Some datagrams take longer: `late` gets direction and index and says by how much."""
 
-    def __init__(self, flow, late, usual=RTT // 2, drop=lambda direction, index, frames: False):
-
-        def hold(direction, index, frames):
-            self.delay = usual + late(direction, index)
-            return drop(direction, index, frames)
-
-        super().__init__(flow, usual, hold)
+    def __init__(self, flow, late, usual=RTT // 2, drop=None):
+        super().__init__(flow, lambda direction, index: usual + late(direction, index), drop)
 
 
 def with_window(window_bytes, **fields):
@@ -429,12 +417,13 @@ def test_a_loss_event_names_the_last_of_its_packets():
 
 
 def test_the_minimum_rtt_starts_anew_after_persistent_congestion():
-    class Longer(Interrupted):
-        def _drain(self, endpoint, direction):
-            self.delay = (40 if self.now >= self.start else 25) * MILLISECOND
-            super()._drain(endpoint, direction)
-
-    pair = Longer(make_flow(), 450 * MILLISECOND, 2500 * MILLISECOND)
+    start = 450 * MILLISECOND
+    pair = Interrupted(
+        make_flow(),
+        start,
+        2500 * MILLISECOND,
+        delay=lambda *_: (40 if pair.now >= start else 25) * MILLISECOND,
+    )
     pair.run_until(400 * MILLISECOND)
     assert pair.sender.statistics()["min_rtt"] == RTT
     pair.run_until(4 * SECOND)
@@ -759,7 +748,7 @@ def test_a_packet_below_all_ranges_that_are_remembered_is_a_duplicate():
     def goodput_after(number):
         stream = b"\x0e\x02" + (1 << 31 | 100 * number).to_bytes(4, "big") + b"\x01"
         prefix = b"\x43" + bytes(8) + number.to_bytes(4, "big") + stream + b"x"
-        pair.receiver.on_datagram(pair.now, prefix, len(prefix) + 16, 0)
+        assert pair.receiver.on_datagram(pair.now, (prefix, len(prefix) + 16, 0)) is None
         return pair.receiver.statistics()["goodput_bytes"]
 
     before = goodput_after(100)

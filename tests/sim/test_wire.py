@@ -154,8 +154,8 @@ def test_endpoints_survive_any_datagrams(datagrams):
     pair.run_until(200_000_000)
     for to_sender, data, size in datagrams:
         endpoint = pair.sender if to_sender else pair.receiver
-        endpoint.on_datagram(pair.now, data, size, 0)
-        endpoint.on_datagram(pair.now, SHORT_HEADER + data, len(data) + size, 1)
+        endpoint.on_datagram(pair.now, (data, size, 0))
+        endpoint.on_datagram(pair.now, (SHORT_HEADER + data, len(data) + size, 1))
         while endpoint.poll_datagram(pair.now) is not None:
             pass
     assert pair.sender.in_flight_bytes <= pair.sender.statistics()["sent_bytes"]
