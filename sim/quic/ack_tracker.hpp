@@ -8,7 +8,7 @@
 #include "sim/base/time.hpp"
 #include "sim/quic/frames.hpp"
 #include "sim/quic/range_set.hpp"
-#include "sim/quic/rtt_estimator.hpp"
+#include "sim/quic/recovery/rtt_estimator.hpp"
 
 namespace quicgym::quic {
 

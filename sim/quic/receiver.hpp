@@ -11,7 +11,7 @@
 #include "sim/quic/endpoint.hpp"
 #include "sim/quic/frames.hpp"
 #include "sim/quic/range_set.hpp"
-#include "sim/quic/rtt_estimator.hpp"
+#include "sim/quic/recovery/rtt_estimator.hpp"
 #include "sim/scenario.hpp"
 #include "sim/simulation.hpp"
 

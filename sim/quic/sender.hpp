@@ -16,10 +16,10 @@
 #include "sim/quic/datagram.hpp"
 #include "sim/quic/endpoint.hpp"
 #include "sim/quic/frames.hpp"
-#include "sim/quic/rtt_estimator.hpp"
+#include "sim/quic/recovery/rtt_estimator.hpp"
+#include "sim/quic/recovery/sent_packets.hpp"
 #include "sim/quic/rtt_histogram.hpp"
 #include "sim/quic/send_stream.hpp"
-#include "sim/quic/sent_packets.hpp"
 #include "sim/scenario.hpp"
 #include "sim/simulation.hpp"
 
