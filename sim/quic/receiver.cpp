@@ -6,7 +6,6 @@ namespace quicgym::quic {
 
 namespace {
 
-constexpr std::uint64_t kServerHelloBytes = 900;             // without certificates: there is no cryptography
 constexpr std::size_t kControlRoom = 1 + 8 + 1 + 1 + 8 + 1;  // MAX_DATA, MAX_STREAM_DATA, HANDSHAKE_DONE
 
 }  // namespace
@@ -41,7 +40,7 @@ Receipt Receiver::on_datagram(Time now, const DatagramView& datagram) {
     if (header.type == PacketType::initial) {
         FrameHandler nothing;
         const ParseError error = read_frames(reader, header.type, nothing, ack_scratch_, ack_eliciting);
-        if (error == ParseError::none) on_initial(now, header.truncated_packet_number);
+        if (error == ParseError::none) on_initial(header.truncated_packet_number);
         return {error};
     }
     if (phase_ == Phase::listening) return {};
@@ -54,19 +53,15 @@ Receipt Receiver::on_datagram(Time now, const DatagramView& datagram) {
     if (phase_ == Phase::accepting) {  // the client has our Initial: the handshake is complete
         phase_ = Phase::connected;
         send_handshake_done_ = true;
-        initial_deadline_ = kNever;
-        probe_count_ = 0;
     }
     acks_.on_packet(number, now, ack_eliciting, datagram.ecn);
     return {ParseError::none, number};
 }
 
-void Receiver::on_initial(Time now, std::uint64_t number) {
+void Receiver::on_initial(std::uint64_t number) {
     if (phase_ != Phase::listening && phase_ != Phase::accepting) return;
     phase_ = Phase::accepting;
-    client_initial_ = number;
-    send_initial_ = true;
-    initial_deadline_ = now;
+    handshake_.send_initial(number);
 }
 
 void Receiver::on_stream(Time now, const StreamFrame& frame) {
@@ -105,10 +100,7 @@ void Receiver::on_ack(Time now, const AckFrame& ack) {
 
 void Receiver::on_timeout(Time now) {
     if (phase_ == Phase::closed) return;
-    if (phase_ == Phase::accepting && initial_deadline_ <= now) {
-        send_initial_ = true;
-        ++probe_count_;
-    }
+    if (phase_ == Phase::accepting) handshake_.on_timeout(now);
     if (control_number_ != kNoPacket &&
         control_sent_time_ + rtt_.probe_timeout(kMaxAckDelay, probe_count_) <= now) {
         control_number_ = kNoPacket;
@@ -119,13 +111,13 @@ void Receiver::on_timeout(Time now) {
 }
 
 bool Receiver::poll_datagram(Time now, Datagram& out) {
-    if (phase_ == Phase::accepting && send_initial_) return poll_initial(now, out);
+    if (phase_ == Phase::accepting && handshake_.poll_datagram(now, out)) return true;
     if (phase_ == Phase::connected && (send_limits_ || send_handshake_done_ || acks_.deadline() <= now)) {
         send_packet(now, out);
         return true;
     }
     Time timeout = kNever;
-    if (phase_ == Phase::accepting) timeout = initial_deadline_;
+    if (phase_ == Phase::accepting) timeout = handshake_.deadline();
     if (phase_ == Phase::connected) {
         timeout = acks_.deadline();
         if (control_number_ != kNoPacket) {
@@ -134,14 +126,6 @@ bool Receiver::poll_datagram(Time now, Datagram& out) {
     }
     next_timeout_ = std::max(timeout, now);
     return false;
-}
-
-bool Receiver::poll_initial(Time now, Datagram& out) {
-    send_initial_ = false;
-    write_initial(out, kClientConnectionId, kServerConnectionId, initial_number_++, client_initial_,
-                  kServerHelloBytes);
-    initial_deadline_ = now + rtt_.probe_timeout(0, probe_count_);
-    return true;
 }
 
 void Receiver::send_packet(Time now, Datagram& out) {

@@ -10,6 +10,7 @@
 #include "sim/quic/datagram.hpp"
 #include "sim/quic/endpoint.hpp"
 #include "sim/quic/frames.hpp"
+#include "sim/quic/handshake.hpp"
 #include "sim/quic/range_set.hpp"
 #include "sim/quic/recovery/rtt_estimator.hpp"
 #include "sim/scenario.hpp"
@@ -35,10 +36,9 @@ private:
     enum class Phase : std::uint8_t { listening, accepting, connected, closed };
     struct Handler;
 
-    void on_initial(Time now, std::uint64_t number);
+    void on_initial(std::uint64_t number);
     void on_stream(Time now, const StreamFrame& frame);
     void on_ack(Time now, const AckFrame& ack);
-    bool poll_initial(Time now, Datagram& out);
     void send_packet(Time now, Datagram& out);
 
     AckTracker acks_;
@@ -62,11 +62,7 @@ private:
     RttEstimator rtt_;
     AckFrame ack_scratch_;
 
-    // Handshake.
-    bool send_initial_ = false;
-    std::uint64_t client_initial_ = 0;
-    std::uint64_t initial_number_ = 0;
-    Time initial_deadline_ = kNever;
+    Handshake handshake_{Handshake::Side::server};
 
     std::uint64_t fin_offset_ = kNoPacket;
     Time completion_ = kNever;

@@ -1,16 +1,12 @@
 #include "sim/quic/sender.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "controllers/catalogue.hpp"
 
 namespace quicgym::quic {
 
 namespace {
-
-constexpr std::uint64_t kClientHelloBytes = 280;
-constexpr std::uint32_t kProbesPerTimeout = 2;  // RFC 9002 6.2.4
 
 // Everything around a stream chunk at its largest: short header, STREAM type, id and offset, tag.
 constexpr std::uint64_t kLargestOverheadBytes = 1 + kConnectionIdBytes + 4 + 1 + 1 + 8 + kTagBytes;
@@ -30,12 +26,11 @@ Sender::Sender(const Flow& flow, std::size_t flow_index, std::uint64_t seed, Tim
       next_timeout_(std::min(start, flow.stop)),
       ecn_(flow.ecn),
       application_(flow.application, flow.max_datagram_bytes - kLargestOverheadBytes, start),
-      send_buffer_bytes_(flow.send_buffer_bytes),
+      send_buffer_(flow.send_buffer_bytes),
       random_(seed, RandomPurpose::controller, flow_index),
       start_(start),
       stop_(flow.stop),
-      window_(start, controller_->window_bytes()),
-      sent_bins_(start, flow.stop) {}
+      statistics_(start, flow.stop, controller_->window_bytes()) {}
 
 // ---- connection ----------------------------------------------------------------------------
 
@@ -94,58 +89,103 @@ void Sender::on_timeout(Time now) {
     }
     if (phase_ == Phase::idle && now >= start_) {
         phase_ = Phase::connecting;
-        send_initial_ = true;
-    } else if (phase_ == Phase::connecting && now >= initial_deadline_) {
-        send_initial_ = true;
-        ++probe_count_;
-        ++probe_timeouts_;
-    } else if (phase_ == Phase::connected) {
-        if (loss_time_ <= now) {
+        handshake_.send_initial();
+    } else if (phase_ == Phase::connecting) {
+        handshake_.on_timeout(now);
+    } else if (phase_ == Phase::connected && recovery_.timeout() <= now) {
+        if (recovery_.loss_timer_armed()) {
             detect_losses(now);
-            resolve_oldest(now);
             watch_window(now);
-        } else if (loss_time_ == kNever && in_flight_ > 0 && probe_deadline() <= now) {
-            ++probe_count_;
-            ++probe_timeouts_;
-            probes_to_send_ = kProbesPerTimeout;
+        } else {
+            recovery_.on_probe_timeout();
         }
     }
 }
 
 void Sender::close(Time now) {
     phase_ = Phase::closed;
-    closed_time_ = now;
-    sent_bins_.finish(now, sent_bytes_);
+    statistics_.on_close(now);
 }
 
 void Sender::on_handshake_reply(Time now, const AckFrame& ack) {
     if (phase_ != Phase::connecting) return;
-    // Only the latest Initial has an unambiguous send time.
-    const Time sample = ack.ranges[0].largest + 1 == initial_number_ ? now - initial_sent_time_ : 0;
+    const Time sample = handshake_.rtt_sample(now, ack.ranges[0].largest);
     if (sample > 0) {
-        rtt_.update(sample, 0);
-        rtt_histogram_.add(sample);
-        first_rtt_time_ = now;
+        recovery_.on_handshake_rtt(now, sample);
+        statistics_.on_rtt_sample(sample);
     }
     phase_ = Phase::connected;
-    probe_count_ = 0;
-    delivered_time_ = first_sent_time_ = next_send_ = now;
+    delivery_rate_.start(now);
+    pacer_.start(now);
     AckEvent event;
     event.now = now;
     event.rtt = sample;
-    event.smoothed_rtt = rtt_.smoothed();
-    event.min_rtt = rtt_.minimum();
-    event.largest_acked_sent_time = initial_sent_time_;
+    event.smoothed_rtt = recovery_.rtt().smoothed();
+    event.min_rtt = recovery_.rtt().minimum();
+    event.largest_acked_sent_time = handshake_.sent_time();
     event.unsent_bytes = application_.written_bytes(now);
     event.random = &random_;
     controller_->on_ack(event);
     watch_window(now);
 }
 
+// ---- acknowledgements ----------------------------------------------------------------------
+
+void Sender::on_ack(Time now, const AckFrame& ack) {
+    const std::uint64_t prior_in_flight = recovery_.in_flight_bytes();
+    const LossRecovery::NewlyAcked acked = recovery_.on_ack(now, ack);
+    if (acked.newest == nullptr) return;
+    const SentPacket& newest = *acked.newest;
+
+    AckEvent event;
+    event.now = now;
+    event.rtt = acked.rtt;
+    if (acked.rtt_sample != kNever) statistics_.on_rtt_sample(acked.rtt_sample);
+    event.sample = delivery_rate_.on_acked(now, newest, acked.bytes, recovery_.rtt().minimum());
+    event.round_start = delivery_rate_.begins_round(newest);
+
+    // Before losses, as in RFC 9002 A.7: persistent congestion forgets the recovery period, and a mark of the
+    // same ACK would cut the window again.
+    if (const std::uint64_t marked = recovery_.on_ecn_counts(ack); marked > 0)
+        controller_->on_ecn({now, newest.sent_time, marked, recovery_.in_flight_bytes()});
+    event.newly_lost_bytes = detect_losses(now);
+
+    event.smoothed_rtt = recovery_.rtt().smoothed();
+    event.min_rtt = recovery_.rtt().minimum();
+    event.largest_acked_sent_time = newest.sent_time;
+    event.delivered_bytes = delivery_rate_.delivered_bytes();
+    event.newly_acked_bytes = acked.bytes;
+    event.prior_in_flight_bytes = prior_in_flight;
+    event.in_flight_bytes = recovery_.in_flight_bytes();
+    event.unsent_bytes = application_.written_bytes(now) - stream_.next_offset();
+    send_buffer_.watch(event.unsent_bytes);
+    event.blocked_events = data_blocked_.events() + send_buffer_.events();
+    event.app_limited = delivery_rate_.app_limited();
+    event.random = &random_;
+    controller_->on_ack(event);
+    watch_window(now);
+}
+
+// Returns the bytes declared lost.
+std::uint64_t Sender::detect_losses(Time now) {
+    const LossEvent event = recovery_.detect_losses(now, [this](const SentPacket& packet) {
+        if (packet.stream_bytes == 0) {
+            data_blocked_.on_lost();  // it may have been the DATA_BLOCKED
+        } else if (!packet.repaired) {
+            stream_.on_lost({packet.stream_offset, packet.stream_bytes});
+        }
+    });
+    if (event.lost_packets > 0) controller_->on_loss(event);
+    if (recovery_.forget_resolved()) controller_->on_persistent_congestion(now);
+    return event.lost_bytes;
+}
+
+// ---- sending -------------------------------------------------------------------------------
+
 bool Sender::poll_handshake(Time now, Datagram& out) {
     if (phase_ == Phase::closing) {
         Writer writer(out);
-        begin_packet(writer, now, kFrameRoom);
+        begin_packet(writer, now);
         writer.byte(frame_type::connection_close);
         writer.varint(0);  // NO_ERROR
         writer.varint(0);  // caused by no frame
@@ -154,15 +194,8 @@ bool Sender::poll_handshake(Time now, Datagram& out) {
         close(now);
         return true;
     }
-    if (phase_ == Phase::connecting && send_initial_) {
-        write_initial(out, kServerConnectionId, kClientConnectionId, initial_number_++, kNoPacket,
-                      kClientHelloBytes);
-        sent_bins_.advance(now, sent_bytes_);
-        ++sent_packets_;
-        sent_bytes_ += out.size_bytes;
-        send_initial_ = false;
-        initial_sent_time_ = now;
-        initial_deadline_ = now + rtt_.probe_timeout(0, probe_count_);
+    if (phase_ == Phase::connecting && handshake_.poll_datagram(now, out)) {
+        statistics_.on_packet_sent(now, out.size_bytes);
         return true;
     }
     switch (phase_) {
@@ -170,7 +203,7 @@ bool Sender::poll_handshake(Time now, Datagram& out) {
             next_timeout_ = std::max(now, std::min(start_, stop_));
             break;
         case Phase::connecting:
-            next_timeout_ = std::max(now, std::min(initial_deadline_, stop_));
+            next_timeout_ = std::max(now, std::min(handshake_.deadline(), stop_));
             break;
         default:
             next_timeout_ = kNever;
@@ -178,14 +211,15 @@ bool Sender::poll_handshake(Time now, Datagram& out) {
     return false;
 }
 
-// ---- sending -------------------------------------------------------------------------------
-
 bool Sender::poll_datagram(Time now, Datagram& out) {
     if (phase_ != Phase::connected) return poll_handshake(now, out);
     const std::uint64_t written = application_.written_bytes(now);
-    if (probes_to_send_ > 0) {
-        --probes_to_send_;
-        if (!stream_.has_data(written)) prepare_probe();
+    if (recovery_.take_probe()) {
+        // RFC 9002 6.2.4: with nothing new to send, a probe carries the oldest unacknowledged data.
+        if (!stream_.has_data(written)) {
+            if (const SentPacket* packet = recovery_.repair_oldest(); packet != nullptr)
+                stream_.on_lost({packet->stream_offset, packet->stream_bytes});
+        }
         if (stream_.has_data(written)) {
             send_stream_data(now, out);
         } else {
@@ -194,19 +228,17 @@ bool Sender::poll_datagram(Time now, Datagram& out) {
         return true;
     }
     if (stream_.has_data(written)) {
-        if (next_send_ <= now && in_flight_ + max_datagram_bytes_ <= controller_->window_bytes()) {
+        if (pacer_.next_send() <= now && window_has_room()) {
             send_stream_data(now, out);
             return true;
         }
-    } else if (stream_.blocked(written) && blocked_limit_ != stream_.limit() &&
-               in_flight_ + max_datagram_bytes_ <= controller_->window_bytes()) {
-        blocked_limit_ = stream_.limit();
-        if (counted_limit_ != blocked_limit_) ++blocked_events_;
-        counted_limit_ = blocked_limit_;
-        send_control(now, out, true);
-        return true;
-    } else {
-        mark_application_limited();
+    } else if (window_has_room()) {
+        if (stream_.blocked(written) && data_blocked_.due(stream_.limit())) {
+            data_blocked_.on_sent(stream_.limit());
+            send_control(now, out, true);
+            return true;
+        }
+        delivery_rate_.mark_app_limited(recovery_.in_flight_bytes());
     }
     if (acks_.deadline() <= now) {
         send_control(now, out, false);
@@ -221,22 +253,21 @@ bool Sender::poll_datagram(Time now, Datagram& out) {
 }
 
 bool Sender::transfer_complete() const {
-    return in_flight_ == 0 && !stream_.has_lost() && stream_.next_offset() == application_.total_bytes();
+    return recovery_.in_flight_bytes() == 0 && !stream_.has_lost() &&
+           stream_.next_offset() == application_.total_bytes();
 }
 
 // Writes the header and, when one is owed, an ACK frame. Returns the packet number's length.
-std::size_t Sender::begin_packet(Writer& writer, Time now, std::size_t reserve) {
-    const std::uint64_t number = sent_.next();
-    const std::uint64_t unacknowledged = largest_acked_ == kNoPacket ? number + 1 : number - largest_acked_;
-    const std::size_t number_bytes = packet_number_bytes(unacknowledged);
-    write_short_header(writer, kServerConnectionId, number, number_bytes);
-    if (acks_.pending()) acks_.write(writer, now, reserve);
+std::size_t Sender::begin_packet(Writer& writer, Time now) {
+    const std::size_t number_bytes = packet_number_bytes(recovery_.unacknowledged_numbers());
+    write_short_header(writer, kServerConnectionId, recovery_.next_packet_number(), number_bytes);
+    if (acks_.pending()) acks_.write(writer, now, kFrameRoom);
     return number_bytes;
 }
 
 void Sender::send_stream_data(Time now, Datagram& out) {
     Writer writer(out);
-    begin_packet(writer, now, kFrameRoom);
+    begin_packet(writer, now);
     const std::uint64_t offset = stream_.next_chunk_offset();
     const std::size_t stream_header = 1 + 1 + (offset > 0 ? varint_bytes(offset) : 0);
     const std::uint64_t room = max_datagram_bytes_ - kTagBytes - writer.position() - stream_header;
@@ -254,7 +285,7 @@ void Sender::send_stream_data(Time now, Datagram& out) {
 // A packet without stream data: DATA_BLOCKED when blocked, PING as a probe, or an ACK alone.
 void Sender::send_control(Time now, Datagram& out, bool ack_eliciting) {
     Writer writer(out);
-    const std::size_t number_bytes = begin_packet(writer, now, kFrameRoom);
+    const std::size_t number_bytes = begin_packet(writer, now);
     if (ack_eliciting && stream_.blocked(application_.written_bytes(now))) {
         writer.byte(frame_type::data_blocked);
         writer.varint(stream_.limit());
@@ -272,75 +303,25 @@ void Sender::finish_packet(Time now, const Writer& writer, Datagram& out, std::s
     out.prefix_bytes = static_cast<std::uint8_t>(writer.position());
     out.size_bytes = static_cast<std::uint16_t>(datagram_bytes);
     out.ecn = ecn_ ? Ecn::ect_0 : Ecn::not_ect;
-    sent_bins_.advance(now, sent_bytes_);
-    ++sent_packets_;
-    sent_bytes_ += datagram_bytes;
+    statistics_.on_packet_sent(now, datagram_bytes);
 
-    SentPacket& packet = sent_.push();
-    packet.sent_time = now;
-    packet.size_bytes = out.size_bytes;
+    const bool nothing_in_flight = recovery_.in_flight_bytes() == 0;
+    SentPacket& packet = recovery_.on_packet_sent(now, out.size_bytes, ack_eliciting);
     packet.stream_offset = chunk.offset;
     packet.stream_bytes = static_cast<std::uint16_t>(chunk.length);
-    if (!ack_eliciting) {
-        packet.state = PacketState::not_ack_eliciting;
-        return;
-    }
-    packet.state = PacketState::outstanding;
-    packet.repaired = false;
-    // Draft section 3.2: a flight that starts from nothing starts its own clock.
-    if (in_flight_ == 0) first_sent_time_ = delivered_time_ = now;
-    packet.first_sent_time = first_sent_time_;
-    packet.delivered_time = delivered_time_;
-    packet.delivered_bytes = delivered_;
-    packet.app_limited = app_limited_until_ != 0;
-    in_flight_ += datagram_bytes;
-    last_ack_eliciting_sent_ = now;
-
-    if (controller_->pacing_rate() != paced_rate_) {
-        paced_rate_ = controller_->pacing_rate();
-        pacing_ns_per_byte_ = 1e9 / paced_rate_;
-    }
-    next_send_ = std::max(next_send_, now) +
-                 static_cast<Time>(static_cast<double>(datagram_bytes) * pacing_ns_per_byte_ + 0.5);
-    controller_->on_packet_sent(now, datagram_bytes, in_flight_);
+    if (!ack_eliciting) return;
+    delivery_rate_.on_packet_sent(now, nothing_in_flight, packet);
+    pacer_.on_packet_sent(now, datagram_bytes, controller_->pacing_rate());
+    controller_->on_packet_sent(now, datagram_bytes, recovery_.in_flight_bytes());
     watch_window(now);
 }
 
-// RFC 9002 6.2.4: with nothing new to send, a probe carries the oldest unacknowledged data, and the next one
-// other data. Should the probe be lost, it is the probe that is repaired.
-void Sender::prepare_probe() {
-    for (std::uint64_t number = sent_.oldest(); number != sent_.next(); ++number) {
-        SentPacket& packet = sent_[number];
-        const bool carries_data = packet.stream_bytes > 0 && !packet.repaired;
-        if (packet.state != PacketState::outstanding || !carries_data) continue;
-        packet.repaired = true;
-        stream_.on_lost({packet.stream_offset, packet.stream_bytes});
-        return;
-    }
-}
-
-// Draft section 3.4: the application, not the network, leaves the window unused.
-void Sender::mark_application_limited() {
-    if (in_flight_ + max_datagram_bytes_ <= controller_->window_bytes()) {
-        app_limited_until_ = std::max<std::uint64_t>(delivered_ + in_flight_, 1);
-    }
-}
-
-Time Sender::probe_deadline() const {
-    return last_ack_eliciting_sent_ + rtt_.probe_timeout(kMaxAckDelay, probe_count_);
-}
-
 void Sender::arm_timer(Time now) {
-    Time timeout = std::min(acks_.deadline(), stop_);
-    if (loss_time_ != kNever) {
-        timeout = std::min(timeout, loss_time_);
-    } else if (in_flight_ > 0) {
-        timeout = std::min(timeout, probe_deadline());
-    }
+    Time timeout = std::min(std::min(acks_.deadline(), stop_), recovery_.timeout());
     if (!stream_.has_data(application_.written_bytes(now))) {
         timeout = std::min(timeout, application_.next_write());
-    } else if (in_flight_ + max_datagram_bytes_ <= controller_->window_bytes()) {
-        timeout = std::min(timeout, next_send_);
+    } else if (window_has_room()) {
+        timeout = std::min(timeout, pacer_.next_send());
     }
     next_timeout_ = std::max(timeout, now);
 }
@@ -360,48 +341,28 @@ TraceSample Sender::sample(Time now) const {
     sample.time = now;
     sample.window_bytes = controller_->window_bytes();
     sample.pacing_rate = controller_->pacing_rate();
-    sample.rtt = rtt_.latest();
-    sample.smoothed_rtt = rtt_.has_sample() ? rtt_.smoothed() : 0;
-    sample.in_flight_bytes = in_flight_;
-    sample.sent_bytes = sent_bytes_;
-    sample.delivered_bytes = delivered_;
-    sample.lost_bytes = lost_bytes_;
+    sample.rtt = recovery_.rtt().latest();
+    sample.smoothed_rtt = recovery_.rtt().has_sample() ? recovery_.rtt().smoothed() : 0;
+    sample.in_flight_bytes = recovery_.in_flight_bytes();
+    sample.sent_bytes = statistics_.sent_bytes();
+    sample.delivered_bytes = delivery_rate_.delivered_bytes();
+    sample.lost_bytes = recovery_.lost_bytes();
     sample.mode = snapshot.mode;
     return sample;
 }
 
 void Sender::add_statistics(Time now, FlowStatistics& statistics) const {
-    statistics.start = start_;
-    statistics.sent_packets = sent_packets_;
-    statistics.sent_bytes = sent_bytes_;
-    statistics.declared_lost_packets = lost_packets_;
-    statistics.congestion_events = congestion_events_;
-    statistics.persistent_congestion_events = persistent_congestion_events_;
-    statistics.probe_timeouts = probe_timeouts_;
-    statistics.blocked_events = blocked_events_;
-    statistics.send_buffer_events = send_buffer_events_;
-    statistics.ecn_marks = ecn_ce_count_;
-    statistics.rtt_samples = rtt_histogram_.count();
-    statistics.rtt_sum_seconds = rtt_histogram_.sum_seconds();
-    statistics.rtt_p95_seconds = rtt_histogram_.quantile_seconds(0.95);
-    statistics.min_rtt = rtt_.minimum();
-
-    const Time end = std::max(start_, std::min(now, closed_time_));
-    const auto packet_bytes = static_cast<double>(max_datagram_bytes_);
-    statistics.window_seconds = to_seconds(end - start_);
-    statistics.window_packet_seconds = window_.until(end) / packet_bytes;
-    statistics.max_window_packets = static_cast<double>(window_.maximum()) / packet_bytes;
-    const RateBins bins = sent_bins_.at(now, sent_bytes_);
-    statistics.send_rate_bins = bins.count();
-    statistics.send_rate_variance = bins.variance();
+    statistics_.add_statistics(now, max_datagram_bytes_, statistics);
+    recovery_.add_statistics(statistics);
+    statistics.probe_timeouts += handshake_.timeouts();
+    statistics.blocked_events = data_blocked_.events();
+    statistics.send_buffer_events = send_buffer_.events();
 }
 
 void Sender::add_state(Time now, FlowState& state) const {
-    state.start = start_;
     state.sample = sample(now);
-    state.rtt_samples = rtt_histogram_.count();
-    state.rtt_sum_seconds = rtt_histogram_.sum_seconds();
-    state.min_rtt = rtt_.minimum();
+    statistics_.add_state(state);
+    state.min_rtt = recovery_.rtt().minimum();
 }
 
 }  // namespace quicgym::quic

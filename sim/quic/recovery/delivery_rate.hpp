@@ -1,0 +1,70 @@
+// Delivery-rate samples (draft-cheng-iccrg-delivery-rate-estimation-02) and packet-timed rounds.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "controllers/controller.hpp"
+#include "sim/base/time.hpp"
+#include "sim/quic/recovery/sent_packets.hpp"
+
+namespace quicgym::quic {
+
+class DeliveryRate {
+public:
+    std::uint64_t delivered_bytes() const { return delivered_; }
+    // Until all that was in flight at the last such moment is delivered.
+    bool app_limited() const { return app_limited_until_ != 0; }
+
+    void start(Time now) { delivered_time_ = first_sent_time_ = now; }
+
+    // Notes in the packet's record what its acknowledgement's sample needs.
+    void on_packet_sent(Time now, bool nothing_in_flight, SentPacket& packet) {
+        // Section 3.2: a flight that starts from nothing starts its own clock.
+        if (nothing_in_flight) first_sent_time_ = delivered_time_ = now;
+        packet.first_sent_time = first_sent_time_;
+        packet.delivered_time = delivered_time_;
+        packet.delivered_bytes = delivered_;
+        packet.app_limited = app_limited();
+    }
+
+    // Section 3.3, for an ACK frame that newly acknowledges so many bytes, of which `newest` was sent last.
+    RateSample on_acked(Time now, const SentPacket& newest, std::uint64_t acked_bytes, Time min_rtt) {
+        delivered_ += acked_bytes;
+        if (app_limited_until_ != 0 && delivered_ > app_limited_until_) app_limited_until_ = 0;
+        RateSample sample;
+        sample.app_limited = newest.app_limited;
+        const Time send_elapsed = newest.sent_time - newest.first_sent_time;
+        const Time ack_elapsed = now - newest.delivered_time;
+        sample.interval = std::max(send_elapsed, ack_elapsed);
+        // Shorter than a round trip: the ACKs were compressed and the sample would be too high.
+        if (sample.interval >= min_rtt && sample.interval > 0) {
+            sample.delivery_rate = static_cast<double>(delivered_ - newest.delivered_bytes) * 1e9 /
+                                   static_cast<double>(sample.interval);
+        }
+        first_sent_time_ = newest.sent_time;
+        delivered_time_ = now;
+        return sample;
+    }
+
+    // Whether that ACK frame begins a round: what it acknowledges was sent after the last round began.
+    bool begins_round(const SentPacket& newest) {
+        if (newest.delivered_bytes < next_round_delivered_) return false;
+        next_round_delivered_ = delivered_;
+        return true;
+    }
+
+    // Section 3.4: the application, not the network, leaves the window unused.
+    void mark_app_limited(std::uint64_t in_flight_bytes) {
+        app_limited_until_ = std::max<std::uint64_t>(delivered_ + in_flight_bytes, 1);
+    }
+
+private:
+    std::uint64_t delivered_ = 0;
+    Time delivered_time_ = 0;
+    Time first_sent_time_ = 0;
+    std::uint64_t app_limited_until_ = 0;  // 0: not application-limited
+    std::uint64_t next_round_delivered_ = 0;
+};
+
+}  // namespace quicgym::quic

@@ -1,0 +1,148 @@
+// The sender's side of RFC 9002: what is in flight, what an ACK frame acknowledges, what is lost, and when
+// to probe. The congestion controller and the stream are the caller's to inform.
+#pragma once
+
+#include <cstdint>
+
+#include "controllers/controller.hpp"
+#include "sim/base/time.hpp"
+#include "sim/quic/frames.hpp"
+#include "sim/quic/recovery/rtt_estimator.hpp"
+#include "sim/quic/recovery/sent_packets.hpp"
+#include "sim/simulation.hpp"
+
+namespace quicgym::quic {
+
+class LossRecovery {
+public:
+    // What an ACK frame acknowledges for the first time.
+    struct NewlyAcked {
+        const SentPacket* newest = nullptr;  // valid until the next packet is sent; null: nothing is new
+        std::uint64_t bytes = 0;
+        Time rtt_sample = kNever;  // as measured; kNever: none
+        Time rtt = 0;              // the sample less the peer's ACK delay; 0: none
+    };
+
+    std::uint64_t next_packet_number() const { return sent_.next(); }
+    // How many packet numbers the peer cannot tell from the next one yet (RFC 9000 A.2).
+    std::uint64_t unacknowledged_numbers() const {
+        return largest_acked_ == kNoPacket ? sent_.next() + 1 : sent_.next() - largest_acked_;
+    }
+    std::uint64_t in_flight_bytes() const { return in_flight_; }
+    std::uint64_t lost_bytes() const { return lost_bytes_; }
+    const RttEstimator& rtt() const { return rtt_; }
+
+    // The handshake's sample of the RTT.
+    void on_handshake_rtt(Time now, Time sample) {
+        rtt_.update(sample, 0);
+        first_rtt_time_ = now;
+    }
+
+    // Records the next packet; the caller fills in the fields on its stream data and for the delivery rate.
+    SentPacket& on_packet_sent(Time now, std::uint16_t size_bytes, bool ack_eliciting) {
+        SentPacket& packet = sent_.push();
+        packet.sent_time = now;
+        packet.size_bytes = size_bytes;
+        packet.repaired = false;
+        packet.state = PacketState::not_ack_eliciting;
+        if (ack_eliciting) {
+            packet.state = PacketState::outstanding;
+            in_flight_ += size_bytes;
+            last_ack_eliciting_sent_ = now;
+        }
+        return packet;
+    }
+
+    // detect_losses must follow where something is new.
+    NewlyAcked on_ack(Time now, const AckFrame& ack);
+    // How much more the peer's count of ECN-CE is than in any frame before.
+    std::uint64_t on_ecn_counts(const AckFrame& ack);
+
+    // RFC 9002 6.1 and A.10. Calls `on_lost` with the record of every packet that is lost now.
+    // forget_resolved must follow.
+    template <class OnLost>
+    LossEvent detect_losses(Time now, OnLost on_lost);
+    // Forgets packets that are acknowledged or lost. Returns true when the losses among them show persistent
+    // congestion.
+    bool forget_resolved();
+
+    // When losses are to be detected or a probe is to be sent; kNever: nothing is waited for.
+    Time timeout() const {
+        if (loss_time_ != kNever) return loss_time_;
+        return in_flight_ > 0 ? last_ack_eliciting_sent_ + rtt_.probe_timeout(kMaxAckDelay, probe_count_)
+                              : kNever;
+    }
+    bool loss_timer_armed() const { return loss_time_ != kNever; }
+
+    // RFC 9002 6.2.4. Each probe is to be sent whatever window and pacing say.
+    void on_probe_timeout() {
+        ++probe_count_;
+        ++probe_timeouts_;
+        probes_to_send_ = kProbesPerTimeout;
+    }
+    bool take_probe() {
+        if (probes_to_send_ == 0) return false;
+        --probes_to_send_;
+        return true;
+    }
+    // The oldest packet with unacknowledged data, for a probe to carry again, and the next one at the next
+    // call. Should the probe be lost, it is the probe that is repaired. Null: there is none.
+    const SentPacket* repair_oldest();
+
+    void add_statistics(FlowStatistics& statistics) const;
+
+private:
+    static constexpr std::uint64_t kPacketThreshold = 3;  // RFC 9002 6.1.1
+    static constexpr std::uint32_t kProbesPerTimeout = 2;
+
+    // The names in comments are those of RFC 9002, appendix A.
+    SentPackets sent_;
+    std::uint64_t in_flight_ = 0;
+    std::uint64_t largest_acked_ = kNoPacket;
+    Time loss_time_ = kNever;
+    Time last_ack_eliciting_sent_ = 0;
+    std::uint32_t probe_count_ = 0;  // pto_count
+    std::uint32_t probes_to_send_ = 0;
+    RttEstimator rtt_;
+    Time first_rtt_time_ = kNever;  // first_rtt_sample: persistent congestion needs one from before
+    Time lost_run_start_ = kNever;  // send time of the first packet of the current run of losses
+    std::uint64_t ecn_ce_count_ = 0;
+
+    std::uint64_t lost_packets_ = 0;
+    std::uint64_t lost_bytes_ = 0;
+    std::uint64_t congestion_events_ = 0;
+    std::uint64_t persistent_congestion_events_ = 0;
+    std::uint64_t probe_timeouts_ = 0;
+};
+
+template <class OnLost>
+LossEvent LossRecovery::detect_losses(Time now, OnLost on_lost) {
+    LossEvent event;
+    loss_time_ = kNever;
+    if (largest_acked_ == kNoPacket) return event;
+    const Time loss_delay = rtt_.loss_delay();
+    for (std::uint64_t number = sent_.oldest(); number < largest_acked_; ++number) {
+        SentPacket& packet = sent_[number];
+        if (packet.state != PacketState::outstanding) continue;
+        if (number + kPacketThreshold > largest_acked_ && packet.sent_time + loss_delay > now) {
+            // Packets leave in order: the first that may be lost later is the next to be.
+            loss_time_ = packet.sent_time + loss_delay;
+            break;
+        }
+        packet.state = PacketState::lost;
+        in_flight_ -= packet.size_bytes;
+        event.lost_bytes += packet.size_bytes;
+        ++event.lost_packets;
+        event.largest_lost_sent_time = packet.sent_time;
+        on_lost(packet);
+    }
+    if (event.lost_packets == 0) return event;
+    lost_packets_ += event.lost_packets;
+    lost_bytes_ += event.lost_bytes;
+    ++congestion_events_;
+    event.now = now;
+    event.in_flight_bytes = in_flight_;
+    return event;
+}
+
+}  // namespace quicgym::quic

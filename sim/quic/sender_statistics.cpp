@@ -1,0 +1,32 @@
+#include "sim/quic/sender_statistics.hpp"
+
+#include <algorithm>
+
+namespace quicgym::quic {
+
+void SenderStatistics::add_statistics(Time now, std::uint64_t packet_bytes,
+                                      FlowStatistics& statistics) const {
+    statistics.start = start_;
+    statistics.sent_packets = sent_packets_;
+    statistics.sent_bytes = sent_bytes_;
+    statistics.rtt_samples = rtt_histogram_.count();
+    statistics.rtt_sum_seconds = rtt_histogram_.sum_seconds();
+    statistics.rtt_p95_seconds = rtt_histogram_.quantile_seconds(0.95);
+
+    const Time end = std::max(start_, std::min(now, closed_time_));
+    const auto bytes = static_cast<double>(packet_bytes);
+    statistics.window_seconds = to_seconds(end - start_);
+    statistics.window_packet_seconds = window_.until(end) / bytes;
+    statistics.max_window_packets = static_cast<double>(window_.maximum()) / bytes;
+    const RateBins bins = sent_bins_.at(now, sent_bytes_);
+    statistics.send_rate_bins = bins.count();
+    statistics.send_rate_variance = bins.variance();
+}
+
+void SenderStatistics::add_state(FlowState& state) const {
+    state.start = start_;
+    state.rtt_samples = rtt_histogram_.count();
+    state.rtt_sum_seconds = rtt_histogram_.sum_seconds();
+}
+
+}  // namespace quicgym::quic
