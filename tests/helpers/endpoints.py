@@ -1,13 +1,18 @@
 """A sender and a receiver on a scripted network, for tests of the endpoints alone."""
 
 import heapq
+import itertools
 from collections.abc import Callable
 
+import quicgym
 from quicgym import _core
+from quicgym.controllers import describe
 
 MILLISECOND = 1_000_000
 SECOND = 1_000_000_000
 NEVER = 2**63 - 1
+RTT = 50 * MILLISECOND
+"""Of a Pair whose delay is the default."""
 
 
 def make_flow(**fields):
@@ -88,7 +93,7 @@ class Pair:
     def __init__(
         self,
         flow,
-        delay: int | Callable = 25 * MILLISECOND,
+        delay: int | Callable = RTT // 2,
         drop: Callable | None = None,
         mark: Callable | None = None,
     ):
@@ -138,3 +143,81 @@ class Pair:
             for frame in read["frames"]
             if sent == direction and frame[0] == name
         ]
+
+
+def transfer(size_bytes, **fields):
+    return make_flow(application=application("transfer", size_bytes=size_bytes), **fields)
+
+
+def losing(direction, *indices):
+    """Drops the datagrams of one direction with these indices, counted from 0."""
+    return lambda sent, index, frames: sent == direction and index in indices
+
+
+class Interrupted(Pair):
+    """Nothing of the data arrives between two times; the first datagram after it can be marked."""
+
+    def __init__(self, flow, start, end, marked=False, delay=RTT // 2):
+        to_mark = marked
+
+        def mark(index):
+            nonlocal to_mark
+            marks = to_mark and self.now >= end
+            to_mark = to_mark and not marks
+            return marks
+
+        super().__init__(
+            flow, delay, lambda direction, *_: direction == "data" and start <= self.now < end, mark
+        )
+
+
+class Late(Pair):
+    """Some datagrams take longer: `late` gets direction and index and says by how much."""
+
+    def __init__(self, flow, late, usual=RTT // 2, drop=None):
+        super().__init__(flow, lambda direction, index: usual + late(direction, index), drop)
+
+
+def with_window(window_bytes, **fields):
+    """A flow whose window does not move."""
+    return make_flow(controller="external", parameters={"window_bytes": [window_bytes]}, **fields)
+
+
+def constant_rate(rate_bits_per_second, **fields):
+    kind = application("constant_rate", rate_bits_per_second=rate_bits_per_second)
+    return with_window(1_000_000, application=kind, **fields)
+
+
+def times(pair, direction, name):
+    return [time for time, _ in pair.frames(direction, name)]
+
+
+def losing_control(*lost):
+    """Drops these of the receiver's packets with HANDSHAKE_DONE or MAX_DATA, counted from 0."""
+    seen = itertools.count()
+    return lambda direction, index, frames: (
+        direction == "ack"
+        and any(frame[0] in ("HANDSHAKE_DONE", "MAX_DATA") for frame in frames)
+        and next(seen) in lost
+    )
+
+
+def listening(flow):
+    """The flow with a window that stands, and a list of the ACK and loss events that it gets."""
+    events = []
+
+    class Listening(quicgym.Controller):
+        def on_start(self, max_datagram_bytes):
+            self.window_bytes = 40 * max_datagram_bytes
+
+        def on_ack(self, event):
+            sample = event.sample
+            limited = (event.app_limited, sample.app_limited)
+            events.append(("ack", event.now, sample.interval, sample.delivery_rate, limited))
+
+        def on_loss(self, event):
+            lost = (event.lost_packets, event.lost_bytes, event.largest_lost_sent_time)
+            events.append(("loss", event.now, *lost))
+
+    flow.set_python_controller(describe(Listening))
+    return flow, events

@@ -1,0 +1,108 @@
+"""What the receiver acknowledges, and when (RFC 9000 13.2)."""
+
+import pytest
+from helpers.endpoints import (
+    MILLISECOND,
+    RTT,
+    SECOND,
+    Late,
+    Pair,
+    constant_rate,
+    losing,
+    make_flow,
+    times,
+    transfer,
+)
+
+
+def test_every_second_packet_is_acknowledged_at_once_and_a_single_one_after_25_ms():
+    pair = Pair(transfer(4000))
+    pair.run_until(SECOND)
+    sent = [time for time, _ in pair.frames("data", "STREAM")]
+    acknowledged = [time for time, frame in pair.frames("ack", "ACK") if time > RTT]
+    assert len(sent) == 4
+    # The first is acknowledged beside HANDSHAKE_DONE, the next two together, the last one alone.
+    assert acknowledged[:3] == [
+        sent[0] + RTT // 2,
+        sent[2] + RTT // 2,
+        sent[3] + RTT // 2 + 25 * MILLISECOND,
+    ]
+
+
+def test_a_gap_is_acknowledged_at_once():
+    lost = {7}
+    pair = Pair(
+        transfer(60_000),
+        drop=lambda direction, index, frames: direction == "data" and index in lost,
+    )
+    pair.run_until(SECOND)
+    gap_acks = [time for time, frame in pair.frames("ack", "ACK") if len(frame[2]) > 1]
+    after_gap = [entry[0] for entry in pair.log if entry[1] == "data"][8]
+    assert gap_acks[0] == after_gap + RTT // 2
+
+
+def test_old_ack_ranges_are_not_repeated_for_ever():
+    pair = Pair(make_flow(), drop=losing("data", 20))
+    pair.run_until(5 * SECOND)
+    ranges = [len(frame[2]) for _, frame in pair.frames("ack", "ACK")]
+    assert max(ranges) == 2
+    assert ranges[-1] == 1
+
+
+def test_a_packet_that_arrives_late_is_acknowledged_at_once_with_the_delay_of_the_largest():
+    # A packet every 33 ms; the tenth takes 40 ms longer and comes after the next.
+    late = 40 * MILLISECOND
+    pair = Late(
+        constant_rate(280_000),
+        lambda direction, index: late if (direction, index) == ("data", 10) else 0,
+    )
+    pair.run_until(2 * SECOND)
+    sent = [time for time, direction, *_ in pair.log if direction == "data"]
+    arrival = sent[10] + late + RTT // 2
+    frames = [frame for time, frame in pair.frames("ack", "ACK") if time == arrival]
+    assert len(frames) == 1
+    delay, ranges = frames[0][1:]
+    assert len(ranges) == 1 and ranges[0][1] == 10  # no gap is left
+    assert delay * 8 == pytest.approx((arrival - sent[11] - RTT // 2) / 1000, abs=8)
+
+
+def test_a_packet_that_fills_a_gap_long_reported_is_acknowledged():
+    # Two gaps that every ACK frame has reported often enough; then the first one is filled.
+    pair = Late(
+        constant_rate(928_800),
+        lambda direction, index: SECOND if (direction, index) == ("data", 20) else 0,
+        drop=losing("data", 30),
+    )
+    pair.run_until(3 * SECOND)
+    ranges = [gap for _, frame in pair.frames("ack", "ACK") for gap in frame[2]]
+    assert any(smallest <= 19 <= largest for smallest, largest in ranges)
+    assert not any(smallest <= 29 <= largest for smallest, largest in ranges)
+
+
+def test_a_marked_packet_is_acknowledged_at_once():
+    flow = constant_rate(100_000, ecn=True)
+    pair = Pair(flow, mark=lambda index: index == 10)
+    pair.run_until(2 * SECOND)
+    sent = [time for time, direction, *_ in pair.log if direction == "data"]
+    acknowledged = times(pair, "ack", "ACK")
+    assert sent[10] + RTT // 2 in acknowledged
+    assert sent[11] + RTT // 2 + 25 * MILLISECOND in acknowledged
+
+
+def test_a_packet_below_all_ranges_that_are_remembered_is_a_duplicate():
+    pair = Pair(constant_rate(9288))
+    pair.run_until(SECOND // 2)
+
+    def goodput_after(number):
+        stream = b"\x0e\x02" + (1 << 31 | 100 * number).to_bytes(4, "big") + b"\x01"
+        prefix = b"\x43" + bytes(8) + number.to_bytes(4, "big") + stream + b"x"
+        assert pair.receiver.on_datagram(pair.now, (prefix, len(prefix) + 16, 0)) is None
+        return pair.receiver.statistics()["goodput_bytes"]
+
+    before = goodput_after(100)
+    for number in range(102, 182, 2):
+        before += 1
+        assert goodput_after(number) == before
+    # Of 41 ranges the 32 newest are left: 118 and later.
+    assert goodput_after(117) == before
+    assert goodput_after(119) == before + 1

@@ -1,0 +1,102 @@
+"""Flow control (RFC 9000 4) and the send buffer."""
+
+import pytest
+from helpers.endpoints import (
+    MILLISECOND,
+    RTT,
+    SECOND,
+    Pair,
+    application,
+    constant_rate,
+    make_flow,
+    times,
+    with_window,
+)
+
+
+def test_flow_control_stops_the_sender_which_says_data_blocked():
+    def lose_credit(direction, index, frames):
+        return direction == "ack" and any(frame[0] == "MAX_DATA" for frame in frames)
+
+    pair = Pair(make_flow(flow_control_window_bytes=20_000), drop=lose_credit)
+    pair.run_until(3 * SECOND)
+    assert pair.receiver.statistics()["goodput_bytes"] == 20_000
+    assert pair.sender.statistics()["blocked_events"] == 1
+    assert pair.frames("data", "DATA_BLOCKED")[0][1] == ("DATA_BLOCKED", 20_000)
+
+
+def test_lost_credit_is_granted_again_after_a_timeout():
+    dropped = []
+
+    def lose_first_credit(direction, index, frames):
+        if direction == "ack" and any(frame[0] == "MAX_DATA" for frame in frames) and not dropped:
+            dropped.append(index)
+            return True
+        return False
+
+    pair = Pair(make_flow(flow_control_window_bytes=20_000), drop=lose_first_credit)
+    pair.run_until(5 * SECOND)
+    assert dropped
+    assert pair.receiver.statistics()["goodput_bytes"] > 100_000
+
+
+def test_a_lost_data_blocked_is_sent_again_and_is_the_same_event():
+    dropped = []
+
+    def lose(direction, index, frames):
+        if direction == "ack":
+            return any(frame[0] == "MAX_DATA" for frame in frames)
+        if any(frame[0] == "DATA_BLOCKED" for frame in frames) and not dropped:
+            dropped.append(index)
+            return True
+        return False
+
+    pair = Pair(make_flow(flow_control_window_bytes=20_000), drop=lose)
+    pair.run_until(10 * SECOND)
+    assert dropped and len(pair.frames("data", "DATA_BLOCKED")) > 1
+    assert pair.sender.statistics()["blocked_events"] == 1
+
+
+def test_data_blocked_waits_for_room_in_the_window():
+    pair = Pair(with_window(12_000, flow_control_window_bytes=11_660))
+    pair.run_until(SECOND)
+    blocked = times(pair, "data", "DATA_BLOCKED")
+    assert blocked and blocked[0] >= 2 * RTT  # when the first packets are acknowledged
+
+
+def test_more_credit_is_granted_when_half_of_it_is_used():
+    pair = Pair(constant_rate(1_000_000, flow_control_window_bytes=20_000))
+    pair.run_until(SECOND)
+    message = pair.frames("data", "STREAM")[0][1][3]
+    limits = [frame[1] for _, frame in pair.frames("ack", "MAX_DATA")]
+    read = [limit - 20_000 for limit in limits]
+    assert len(read) > 5
+    assert all(
+        0 < later - earlier - 10_000 <= message
+        for earlier, later in zip([0, *read], read, strict=False)
+    )
+
+
+@pytest.mark.parametrize("limit", [63, 64, 16_383, 16_384])
+def test_limits_where_an_integer_of_the_wire_grows_are_written_right(limit):
+    def lose_credit(direction, index, frames):
+        return direction == "ack" and any(frame[0] == "MAX_DATA" for frame in frames)
+
+    pair = Pair(make_flow(flow_control_window_bytes=limit), drop=lose_credit)
+    pair.run_until(SECOND)
+    assert pair.frames("data", "DATA_BLOCKED")[0][1] == ("DATA_BLOCKED", limit)
+    assert pair.receiver.statistics()["goodput_bytes"] == limit
+
+
+@pytest.mark.parametrize("pause, events", [(180, 1), (220, 2)])
+def test_a_send_buffer_is_full_until_a_third_of_it_is_free(pause, events):
+    # Of 75,000 bytes written, 24,000 wait after 180 ms of pause and 18,000 after 220.
+    kind = application(
+        "on_off",
+        rate_bits_per_second=6_000_000,
+        on_duration=100 * MILLISECOND,
+        off_duration=pause * MILLISECOND,
+    )
+    pair = Pair(with_window(12_000, application=kind, send_buffer_bytes=30_000))
+    pair.run_until((200 + pause) * MILLISECOND)
+    assert pair.sender.statistics()["send_buffer_events"] == events
