@@ -153,6 +153,9 @@ TcpFlow::TcpFlow(const Scenario& scenario, std::size_t index, std::uint64_t seed
     socket_->TraceConnectWithoutContext("EcnState", ns3::MakeCallback(&TcpFlow::on_ecn_state, this));
 
     listener_->Bind(ns3::InetSocketAddress(receiver_address(index), kPort));
+    // The accepted socket is a copy and has the connection from the start: where the handshake's last packet is
+    // lost, it is accepted only after the first packet of data has arrived.
+    listener_->TraceConnectWithoutContext("Rx", ns3::MakeCallback(&TcpFlow::on_received, this));
     listener_->Listen();
     listener_->SetAcceptCallback(ns3::MakeNullCallback<bool, ns3::Ptr<ns3::Socket>, const ns3::Address&>(),
                                  ns3::MakeCallback(&TcpFlow::on_accepted, this));
@@ -200,7 +203,6 @@ void TcpFlow::on_accepted(ns3::Ptr<ns3::Socket> socket, const ns3::Address&) {
     socket->SetRecvCallback(ns3::MakeCallback(&TcpFlow::on_readable, this));
     socket->SetCloseCallbacks(ns3::MakeCallback(&TcpFlow::on_closed, this),
                               ns3::MakeNullCallback<void, ns3::Ptr<ns3::Socket>>());
-    socket->TraceConnectWithoutContext("Rx", ns3::MakeCallback(&TcpFlow::on_received, this));
 }
 
 void TcpFlow::on_readable(ns3::Ptr<ns3::Socket> socket) {

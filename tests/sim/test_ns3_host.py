@@ -557,6 +557,24 @@ def test_dropped_packets_without_data_do_not_count() -> None:
         assert total["sent_packets"] - total["received_packets"] == total["dropped_packets"]
 
 
+def test_data_that_completes_tcps_handshake_is_counted_as_received() -> None:
+    # Into a queue of one packet. Of some transfers the handshake's third packet is dropped, and the
+    # first packet of data, which carries the same acknowledgement, completes the connection.
+    application = {"kind": "transfer", "size_bytes": 1000}
+    transfers = [
+        tcp("cubic", name=f"{index}", start_s=1 + index / 20, application=application)
+        for index in range(50)
+    ]
+    flows = [quic("cubic", count=4), *transfers]
+    with Simulation(dumbbell(flows, limit=1), "ns3") as simulation:
+        simulation.run_until(20)
+        totals = [flow.statistics for flow in simulation.flows[4:]]
+    for total in totals:
+        assert total["completion"] is not None
+        assert total["received_packets"] >= 1
+        assert total["sent_packets"] - total["received_packets"] == total["dropped_packets"]
+
+
 def test_the_largest_datagram_and_steps_at_the_same_time_can_be_done() -> None:
     core = valid_core()
     core.flows = [with_fields(core.flows[0], max_datagram_bytes=1472)]
