@@ -63,14 +63,14 @@ def test_a_pair_of_files_is_all_it_takes(checkout: Path) -> None:
     for name in SOME:
         assert int(before[name]) == _core.make_controller(name).window_bytes
 
-    for name in ("aimd.hpp", "aimd.cpp"):
+    for name in ("halving.hpp", "halving.cpp"):
         shutil.copy(EXAMPLE / name, checkout / "controllers")
     after = lines(build(checkout))
     assert after == {
         **before,
-        "catalogue": before["catalogue"] + " aimd",
-        "baselines": before["baselines"] + " aimd",
-        "aimd": "12000",
+        "catalogue": before["catalogue"] + " halving",
+        "baselines": before["baselines"] + " halving",
+        "halving": "12000",
     }
 
 

@@ -6,13 +6,13 @@
 
 namespace quicgym {
 
-struct AimdParameters {
+struct HalvingParameters {
     double decrease = 0.5;
 };
 
-class Aimd final : public Controller {
+class Halving final : public Controller {
 public:
-    Aimd(const ParameterValues& values, std::uint64_t max_datagram_bytes);
+    Halving(const ParameterValues& values, std::uint64_t max_datagram_bytes);
 
     void on_ack(const AckEvent& event) override;
     void on_loss(const LossEvent& event) override;
@@ -25,7 +25,7 @@ public:
 private:
     void set_window(std::uint64_t window_bytes);
 
-    AimdParameters parameters_;
+    HalvingParameters parameters_;
     RecoveryPeriod recovery_;
     WindowPacing pacing_;
 };

@@ -1,4 +1,4 @@
-#include "controllers/aimd.hpp"
+#include "controllers/halving.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -10,10 +10,10 @@ namespace quicgym {
 
 namespace {
 
-constexpr char kName[] = "aimd";
+constexpr char kName[] = "halving";
 
-const ParameterTable<AimdParameters>& table() {
-    using P = AimdParameters;
+const ParameterTable<HalvingParameters>& table() {
+    using P = HalvingParameters;
     static const ParameterTable<P> rows = {
         number<P, &P::decrease>("decrease", 0.1, 0.9, "", "What a loss leaves", "none: an example"),
     };
@@ -22,38 +22,38 @@ const ParameterTable<AimdParameters>& table() {
 
 }  // namespace
 
-Aimd::Aimd(const ParameterValues& values, std::uint64_t max_datagram_bytes)
-    : Controller(max_datagram_bytes), parameters_(with_values(table(), kName, AimdParameters(), values)) {
+Halving::Halving(const ParameterValues& values, std::uint64_t max_datagram_bytes)
+    : Controller(max_datagram_bytes), parameters_(with_values(table(), kName, HalvingParameters(), values)) {
     set_window(initial_window_bytes(max_datagram_bytes));
 }
 
-void Aimd::on_ack(const AckEvent& event) {
+void Halving::on_ack(const AckEvent& event) {
     pacing_.update_rtt(event.smoothed_rtt);
     const bool grows = event.round_start && !recovery_.covers(event.largest_acked_sent_time);
     set_window(window_bytes_ + (grows ? max_datagram_bytes_ : 0));
 }
 
-void Aimd::on_loss(const LossEvent& event) {
+void Halving::on_loss(const LossEvent& event) {
     if (recovery_.covers(event.largest_lost_sent_time)) return;
     recovery_.begin(event.now);
     set_window(static_cast<std::uint64_t>(static_cast<double>(window_bytes_) * parameters_.decrease));
 }
 
-void Aimd::on_persistent_congestion(Time) {
+void Halving::on_persistent_congestion(Time) {
     set_window(0);
 }
 
-void Aimd::on_ecn(const EcnEvent&) {}
+void Halving::on_ecn(const EcnEvent&) {}
 
-void Aimd::set_parameters(const ParameterValues& values) {
+void Halving::set_parameters(const ParameterValues& values) {
     parameters_ = with_values(table(), kName, parameters_, values);
 }
 
-ParameterValues Aimd::parameters() const {
+ParameterValues Halving::parameters() const {
     return to_values(table(), parameters_);
 }
 
-ControllerSnapshot Aimd::snapshot() const {
+ControllerSnapshot Halving::snapshot() const {
     ControllerSnapshot result;
     result.window_bytes = window_bytes_;
     result.pacing_rate = pacing_rate_;
@@ -61,7 +61,7 @@ ControllerSnapshot Aimd::snapshot() const {
     return result;
 }
 
-void Aimd::set_window(std::uint64_t window_bytes) {
+void Halving::set_window(std::uint64_t window_bytes) {
     window_bytes_ = std::max(window_bytes, kMinimumWindowDatagrams * max_datagram_bytes_);
     pacing_rate_ = pacing_.rate(1.25, static_cast<double>(window_bytes_));
 }
@@ -70,9 +70,9 @@ namespace {
 
 ControllerSpecification specification() {
     return {kName, "One packet more per round, half on loss", "none: an example",
-            specifications(table(), AimdParameters()),
+            specifications(table(), HalvingParameters()),
             [](const ParameterValues& values, std::uint64_t size) -> std::unique_ptr<Controller> {
-                return std::make_unique<Aimd>(values, size);
+                return std::make_unique<Halving>(values, size);
             }};
 }
 
