@@ -1,110 +1,404 @@
-"""Searches for hyperparameters of agents, over the cores or a Ray cluster.
+"""Searches for hyperparameters of agents: ASHA or population-based training.
 
-Into the output folder go trials/ (a run folder of `quicgym train` for every start of a trial), ray/
-(Ray Tune's own state and checkpoints, which --resume goes on from) and what
-`quicgym.agents.tuning.search_results` writes.
+Written into the output folder, beside ray/:
+
+trials/         a run folder of `quicgym train` for every start of a trial
+trials.parquet  a row per trial: state, fields, best and last reward, steps, or the error
+search.json     configuration, command, version, commit, the best setting and how to train with it
+tensorboard/    a run per trial: its evaluations, and its row of the page HParams
+policy/         the best trial's best policy, as `quicgym.load_policy` takes it
 """
 
 from __future__ import annotations
 
+import random
+import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import pandas as pd
+from ray.tune.schedulers import PopulationBasedTraining
+
+from quicgym.agents.evaluation.tensorboard import SETTING_TYPES
 from quicgym.agents.training.configuration import ConfigError
+from quicgym.agents.training.folder import RunFolder
 from quicgym.agents.training.model import check_hyperparameters
-from quicgym.agents.tuning.identity import identity_of
-from quicgym.agents.tuning.ray_tune import RayError, check_address, running_ray
-from quicgym.agents.tuning.search_config import Search
-from quicgym.agents.tuning.search_ray import RaySearch
-from quicgym.agents.tuning.search_results import RESULTS, Results, print_results, write_results
-from quicgym.console import say
-from quicgym.envs.scenarios.suites import SuiteEntry, load_entry, load_suite
-from quicgym.jobs import report_failures
-from quicgym.output_folders import output_folder
+from quicgym.agents.tuning.report import (
+    TENSORBOARD_FOLDER,
+    TRIALS_FILE,
+    Curve,
+    text_table,
+    write_hparams,
+    write_tables,
+)
+from quicgym.agents.tuning.search_config import Search, SearchConfig, SearchedField
+from quicgym.agents.tuning.search_trial import POLICY, Progress, run_trial, starts, trial_name
+from quicgym.agents.tuning.space import Setting, decode, encode, rounded
+from quicgym.agents.tuning.study import RAY_FOLDER, Study
+from quicgym.agents.tuning.trials import (
+    METRIC,
+    RETRIES,
+    Asha,
+    Bar,
+    OptunaSearch,
+    domains,
+    fit,
+    reason_of,
+    tune,
+)
+from quicgym.console import wide_console
+from quicgym.envs.scenarios.suites import load_entry, load_suite
+from quicgym.output_folders import Identity
 
-RAY_FOLDER, TRIALS_FOLDER = "ray", "trials"
+RESAMPLED = 0.25
+FACTORS = (0.8, 1.2)
+TRIALS_FOLDER, POLICY_FOLDER, SEARCH_FILE = "trials", "policy", "search.json"
 
 
 @dataclass(frozen=True)
-class Request:
-    """What the user asked for."""
+class SearchTrial:
+    """What became of a trial.
 
-    search: Search
-    directory: Path | None
-    """None: results/searches/<name>."""
-    jobs: int | None
-    """Trials at the same time; None: as many as there are cores, here or in the cluster."""
-    resume: bool
-    address: str | None
-    """Of a Ray cluster; None: this machine alone."""
-    command: str
-    """The command line, to be kept with the results."""
+    Attributes:
+        name: Of the trial, as its folder's.
+        setting: What it trained with; of population-based training at its end.
+        progress: How far it came.
+        policy: The folder with the best policy of its lineage; None: it was never evaluated.
+        finished: It made all steps; otherwise the scheduler stopped it.
+        error: Why it failed.
+    """
+
+    name: str
+    setting: Setting
+    progress: Progress
+    policy: Path | None
+    finished: bool
+    error: str | None
+
+    @property
+    def state(self) -> str:
+        """What became of it, in words."""
+        if self.error is not None:
+            return "failed"
+        return "finished" if self.finished else "stopped early"
+
+    @property
+    def schedule(self) -> list[dict[str, Any]]:
+        """Which settings its best policy was trained with, from which step on.
+
+        With population-based training the first ones may be other trials'.
+        """
+        first, *others = self.progress.lineage
+        return [first, *(entry for entry in others if entry["step"] < self.progress.best_step)]
 
 
-def run_search(request: Request) -> int:
-    """Runs, writes and prints everything; returns the exit status."""
-    search, config = request.search, request.search.config
-    if request.address is not None and request.jobs is not None and config.scheduler == "pbt":
-        raise ConfigError(
-            f"--jobs {request.jobs}: a population of pbt in a cluster is limited by its cores "
-            "alone; leave --jobs away"
+class SearchStudy(Study[SearchTrial]):
+    """A search for hyperparameters.
+
+    Args:
+        search: What is searched.
+    """
+
+    study_type = "search"
+    home = Path("results/searches")
+    files = (TRIALS_FOLDER, TRIALS_FILE, SEARCH_FILE, TENSORBOARD_FOLDER, POLICY_FOLDER)
+    summary = (
+        "(trials.parquet, search.json), the best policy (policy), runs (trials) and hparams "
+        "(tensorboard)"
+    )
+
+    def __init__(self, search: Search) -> None:
+        """Does not run anything yet."""
+        super().__init__(search.config.name)
+        self.search, self.config = search, search.config
+
+    def check(self, jobs: int | None, address: str | None) -> Identity:
+        """See `Study.check`."""
+        if address is not None and jobs is not None and self.config.scheduler == "pbt":
+            raise ConfigError(
+                f"--jobs {jobs}: a population of pbt in a cluster is limited by its cores "
+                "alone; leave --jobs away"
+            )
+        training = self.search.training
+        for name, field in self.config.hyperparameters.items():
+            check_hyperparameters(self.search.trial({name: field.limits[0]}))
+        load_entry(training.environment.scenario)
+        suite = load_suite(training.evaluation.suite)
+        return self.identity([self.config.model_dump(), training.model_dump()], suite)
+
+    def run(self, directory: Path, jobs: int | None, command: str) -> None:
+        """See `Study.run`."""
+        config, steps = self.config, self.search.training.steps
+        folder = directory / RAY_FOLDER / config.scheduler
+        random.seed(config.seed)  # with it, Ray's PBT chooses whom to go on from
+        optuna = config.search == "optuna"
+        if optuna:
+            space: Any = domains(config.hyperparameters)
+        else:
+            drawn = [encode(config.hyperparameters, setting) for setting in config.draws()]
+            space = tune.grid_search(drawn)
+        results = fit(
+            run_trial,
+            folder,
+            {"setting": space},
+            bar=Bar(config.name, config.samples, "best_reward", "max", steps),
+            complete="done",
+            tuning={
+                "metric": METRIC,
+                "mode": "max",
+                "scheduler": self._scheduler(folder.parent / "milestones.jsonl"),
+                "search_alg": OptunaSearch(seed=config.seed) if optuna else None,
+                "num_samples": config.samples if optuna else 1,
+                # A population is under way as a whole: what Ray has no room for waits, paused.
+                "max_concurrent_trials": jobs if config.scheduler == "asha" else None,
+            },
+            running={
+                "stop": {"step": steps},
+                "checkpoint_config": tune.CheckpointConfig(num_to_keep=self.kept_checkpoints),
+            },
+            search=self.search,
+            trials=directory / TRIALS_FOLDER,
+            working=Path.cwd(),
+            command=command,
         )
-    suite = _check(search)
-    directory = (request.directory or Path("results/searches") / config.name).absolute()
-    fields = [config.model_dump(), search.training.model_dump()]
-    identity = identity_of("search", config.name, fields, suite)
-    if request.address is not None:
-        check_address(request.address)
-    names = (RAY_FOLDER, TRIALS_FOLDER, *RESULTS)
-    with output_folder(directory, names, resume=request.resume, identity=identity):
-        return _run(request, directory)
+        self.trials = [self._trial(result) for result in results]
 
-
-def _run(request: Request, directory: Path) -> int:
-    search = request.search
-    trials = directory / TRIALS_FOLDER
-    again = request.command if request.resume else f"{request.command} --resume"
-    try:
-        with running_ray(request.address, request.jobs):
-            outcome = RaySearch(
-                search, trials, directory / RAY_FOLDER, request.jobs, request.command
-            ).run()
-        if outcome.interrupted:
-            raise KeyboardInterrupt
-    except KeyboardInterrupt:
-        say(f"interrupted: what was reached is kept in {directory}; continue with\n  {again}")
-        return 130
-    except RayError as error:
-        say(
-            f"quicgym: Ray failed: {str(error).strip().splitlines()[0]}\n"
-            f"what is finished is kept in {directory}; continue with\n  {again}"
+    def _scheduler(self, memory: Path) -> Any:
+        config = self.config
+        if config.scheduler == "asha":
+            return Asha(
+                memory,
+                time_attr="step",
+                max_t=self.search.training.steps,
+                grace_period=config.grace_steps,
+                reduction_factor=config.reduction_factor,
+            )
+        assert config.perturbation_steps is not None
+        return PopulationBasedTraining(
+            time_attr="step",
+            perturbation_interval=config.perturbation_steps,
+            custom_explore_fn=Explore(config),
+            log_config=False,
         )
-        return 1
-    return _finish(Results(search, outcome.trials), directory, trials, request.command)
 
+    @property
+    def kept_checkpoints(self) -> int:
+        """Checkpoints of a trial: PBT goes on from that of the last perturbation."""
+        if self.config.perturbation_steps is None:
+            return 2
+        interval = self.search.training.evaluation.interval_steps
+        return self.config.perturbation_steps // interval + 3
 
-def _check(search: Search) -> tuple[SuiteEntry, ...]:
-    """Finds what every trial would fail of; returns the suite that trials are measured by."""
-    for name, field in search.config.hyperparameters.items():
-        check_hyperparameters(search.trial({name: field.limits[0]}))
-    load_entry(search.training.environment.scenario)
-    return load_suite(search.training.evaluation.suite)
+    def _trial(self, result: tune.Result) -> SearchTrial:
+        error = (result.metrics or {}).get("error")
+        if result.error is not None:
+            error = f"{reason_of(result.error)} (tried {RETRIES + 1} times)"
+        kept = None if result.checkpoint is None else Path(result.checkpoint.path)
+        progress = Progress() if kept is None else Progress.read(kept)
+        assert result.config is not None
+        return SearchTrial(
+            trial_name(Path(result.path).name),
+            decode(self.config.hyperparameters, result.config["setting"]),
+            progress,
+            None if kept is None else kept / POLICY,
+            progress.step >= self.search.training.steps,
+            error,
+        )
 
+    def failure(self, trial: SearchTrial) -> str:
+        """See `Study.failure`."""
+        return f"{self.search.train_command(trial.setting)}: {trial.error}"
 
-def _finish(results: Results, directory: Path, trials: Path, command: str) -> int:
-    report_failures(
-        [
-            f"{results.search.train_command(trial.setting)}: {trial.error}"
-            for trial in results.failed
+    @cached_property
+    def ranked(self) -> list[SearchTrial]:
+        """The best trial first; those that failed are left out.
+
+        Of trials that share their best policy, the one that found it is ahead of those that went
+        on from there.
+        """
+        return sorted(
+            (trial for trial in self.trials if trial.error is None),
+            key=lambda trial: (
+                -trial.progress.best_reward,
+                trial.schedule[-1]["trial"] != trial.name,
+            ),
+        )
+
+    @property
+    def best_setting(self) -> Setting:
+        """What the best policy was trained with, in the end."""
+        setting: Setting = self.ranked[0].schedule[-1]["setting"]
+        return setting
+
+    def write(self, directory: Path, command: str) -> None:
+        """See `Study.write`."""
+        write_tables(directory, self._frame(), SEARCH_FILE, self._document(), command)
+        curves = [
+            Curve(
+                f"-trial-{trial.name}",
+                {
+                    name: value if isinstance(value, SETTING_TYPES) else SearchedField.text(value)
+                    for name, value in trial.setting.items()
+                },
+                evaluations(directory / TRIALS_FOLDER / trial.name),
+                {},
+            )
+            for trial in self.ranked
         ]
+        write_hparams(directory, curves)
+        best = self.ranked[0].policy
+        assert best is not None
+        shutil.rmtree(directory / POLICY_FOLDER, ignore_errors=True)
+        shutil.copytree(best, directory / POLICY_FOLDER)
+
+    def _frame(self) -> pd.DataFrame:
+        rows = [
+            {
+                "trial": trial.name,
+                "state": trial.state,
+                **trial.setting,
+                **trial.progress.metrics(),
+                "error": trial.error,
+            }
+            for trial in (*self.ranked, *self.failed)
+        ]
+        frame = pd.DataFrame(rows)
+        for name, field in self.config.hyperparameters.items():
+            if not _is_number(field):
+                frame[name] = frame[name].map(field.text)
+        return frame
+
+    def _document(self) -> dict[str, Any]:
+        trial = self.ranked[0]
+        best: dict[str, Any] = {
+            "trial": trial.name,
+            "hyperparameters": self.best_setting,
+            "reward": trial.progress.best_reward,
+            "step": trial.progress.best_step,
+            "train": self.search.train_command(self.best_setting),
+        }
+        if self.config.scheduler == "pbt":
+            best["schedule"] = [
+                {
+                    "step": entry["step"],
+                    "trial": entry["trial"],
+                    "hyperparameters": entry["setting"],
+                }
+                for entry in trial.schedule
+            ]
+        return {
+            "config": self.config.model_dump(mode="json", exclude_unset=True),
+            "training": self.search.training.model_dump(mode="json"),
+            "trials": len(self.ranked),
+            "failed": [
+                {"trial": failed.name, "hyperparameters": failed.setting, "error": failed.error}
+                for failed in self.failed
+            ],
+            "best": best,
+        }
+
+    def print(self) -> None:
+        """Prints the trials, and how to train with the best hyperparameters."""
+        config, training, console = self.config, self.search.training, wide_console()
+        names = list(config.hyperparameters)
+        console.print(
+            f"{config.name}: reward ({training.environment.reward}), interquartile mean over "
+            f"{training.evaluation.suite}, {len(self.trials)} trials of {config.training} with "
+            f"{config.scheduler}\n",
+            highlight=False,
+        )
+        short = [name.removeprefix("hyperparameters.") for name in names]
+        rows = [
+            (
+                "-" if trial.error else str(rank),
+                trial.name,
+                *(SearchedField.text(trial.setting[name]) for name in names),
+                f"{trial.progress.best_reward:.4f}",
+                f"{trial.progress.best_step:,}",
+                f"{trial.progress.step:,}",
+                trial.state,
+            )
+            for rank, trial in enumerate((*self.ranked, *self.failed), 1)
+        ]
+        headings = ("rank", "trial", *short, "best reward", "at step", "steps", "state")
+        console.print(text_table(headings, rows, left=("state",)), "")
+        lines = ["To train with the best hyperparameters:"]
+        if config.scheduler == "pbt":
+            lines = [
+                "The best policy was trained with",
+                *map(_in_words, self.ranked[0].schedule),
+                "and a training with the last of them from its beginning is",
+            ]
+        for line in (*lines, f"  {self.search.train_command(self.best_setting)}"):
+            console.print(line, highlight=False, soft_wrap=True, markup=False)
+
+
+def _in_words(entry: Mapping[str, Any]) -> str:
+    """One entry of a trial's schedule."""
+    setting = ", ".join(
+        f"{name}={SearchedField.text(value)}" for name, value in entry["setting"].items()
     )
-    if not results.ranked:
-        say(f"quicgym: {results.search.config.name}: no trial succeeded; the reasons are above")
-        return 1
-    write_results(results, directory, trials, command)
-    print_results(results)
-    say(
-        f"{len(results.ranked)} trials (trials.parquet, search.json), the best policy (policy), "
-        f"runs (trials) and hparams (tensorboard) are in {directory}"
+    return f"  {setting}  from step {entry['step']:,} on, trial {entry['trial']}"
+
+
+def _is_number(field: SearchedField) -> bool:
+    """Whether all its values are numbers, so that a column can be of one type."""
+    return field.values is None or all(
+        isinstance(value, int | float) and not isinstance(value, bool) for value in field.values
     )
-    return 1 if results.failed else 0
+
+
+def evaluations(folder: Path) -> dict[int, list[dict[str, Any]]]:
+    """Returns step -> the records of a trial's evaluation; each start goes on where it began."""
+    found: dict[int, list[dict[str, Any]]] = {}
+    for start in starts(folder):
+        records = RunFolder(start).evaluations()
+        if not records:
+            continue
+        begin = records[0]["step"]
+        found = {step: entry for step, entry in found.items() if step < begin}
+        for record in records:
+            found.setdefault(record["step"], []).append(record)
+    return found
+
+
+class Explore:
+    """Population-based training's next setting, near that of the trial it goes on from.
+
+    As in Jaderberg et al., "Population Based Training of Neural Networks", 2017: each value is
+    drawn anew with probability 1/4, or multiplied by 0.8 or 1.2; Ray's own would leave the ranges.
+    Of a list the next or the last value is taken; a whole number changes by 1 at least.
+    """
+
+    def __init__(self, config: SearchConfig) -> None:
+        """Begins with the search's seed."""
+        self._fields = config.hyperparameters
+        self._rng = np.random.default_rng([config.seed, 1])
+
+    def __call__(self, config: dict[str, Any]) -> dict[str, Any]:
+        """Returns Ray Tune's configuration of a trial with the next setting."""
+        setting = {name: field.draw(self._rng) for name, field in self._fields.items()}
+        drawn = encode(self._fields, setting)
+        near = {
+            name: drawn[name]
+            if self._rng.random() < RESAMPLED
+            else self._near(self._fields[name], value)
+            for name, value in config["setting"].items()
+        }
+        return {**config, "setting": near}
+
+    def _near(self, field: SearchedField, value: float) -> float:
+        up = bool(self._rng.integers(2))
+        if field.values is not None:
+            return min(max(int(value) + (1 if up else -1), 0), len(field.values) - 1)
+        minimum, maximum = field.ends
+        other = value * FACTORS[up]
+        if field.scale == "whole":
+            other = max(round(other), int(value) + 1) if up else min(round(other), int(value) - 1)
+        else:
+            other = rounded(other)
+        return min(max(other, minimum), maximum)

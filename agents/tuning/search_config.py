@@ -30,15 +30,13 @@ from quicgym.agents.training.configuration import (
     read_fields,
     value_of,
 )
-from quicgym.agents.tuning.ranges import ValueRange
+from quicgym.agents.tuning.space import Setting, ValueRange
 from quicgym.envs.scenarios.fields import Name
 from quicgym.validation import validated
 from quicgym.yaml_files import CONFIGS, yaml_names
 
 SEARCHES = CONFIGS / "searches"
 
-Setting = dict[str, Any]
-"""Values of training fields by their dotted names."""
 SEARCHED = ("hyperparameters", "network", "start", "environment")
 # What the trials are compared by, or what changes no policy.
 _NOT_SEARCHED = ("environment.reward", "environment.threads")
@@ -62,16 +60,12 @@ class SearchedField(ValueRange):
     def ends(self) -> tuple[float, float]:
         """The minimum and the maximum of a range."""
         minimum, maximum = super().ends
-        return self._number(minimum), self._number(maximum)
+        return (int(minimum), int(maximum)) if self.scale == "whole" else (minimum, maximum)
 
-    def draw(self, random: np.random.Generator) -> Any:
-        """Draws a value."""
-        value = super().draw(random)
-        return value if self.values is not None else self._number(value)
-
-    def _number(self, value: float) -> float:
+    def number(self, value: float) -> float:
+        """Returns a drawn number of a range as it is used."""
         # Stable-Baselines3 takes no 3.0 for 3 epochs.
-        return int(value) if self.scale == "whole" else float(value)
+        return int(value) if self.scale == "whole" else super().number(value)
 
 
 class SearchConfig(BaseModel):
@@ -118,9 +112,9 @@ class SearchConfig(BaseModel):
 
     def draws(self) -> list[Setting]:
         """Returns the settings of independent draws, in the order of their trials."""
-        random = np.random.default_rng(self.seed)
+        rng = np.random.default_rng(self.seed)
         return [
-            {name: field.draw(random) for name, field in self.hyperparameters.items()}
+            {name: field.draw(rng) for name, field in self.hyperparameters.items()}
             for _ in range(self.samples)
         ]
 

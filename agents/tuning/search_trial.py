@@ -21,9 +21,9 @@ import torch
 
 from quicgym.agents.training.folder import RunFolder
 from quicgym.agents.training.run import train
-from quicgym.agents.tuning.ranges import rounded
-from quicgym.agents.tuning.ray_tune import tune
-from quicgym.agents.tuning.search_config import Search, SearchConfig, Setting
+from quicgym.agents.tuning.search_config import Search
+from quicgym.agents.tuning.space import Setting, decode
+from quicgym.agents.tuning.trials import tune
 from quicgym.envs import ScenarioError
 from quicgym.errors import UserError
 
@@ -73,33 +73,6 @@ class Progress:
         return replace(self, lineage=[*self.lineage, entry])
 
 
-Encoded = Mapping[str, float]
-"""A setting as Ray keeps it: in place of a value from a list, its place there."""
-
-
-def encode(config: SearchConfig, setting: Setting) -> dict[str, float]:
-    """Returns a setting as Ray keeps it."""
-    return {
-        name: value
-        if (values := config.hyperparameters[name].values) is None
-        # 1, 1.0 and True are equal, and not the same
-        else [json.dumps(entry) for entry in values].index(json.dumps(value))
-        for name, value in setting.items()
-    }
-
-
-def decode(config: SearchConfig, encoded: Encoded) -> Setting:
-    """Returns a setting as the training takes it."""
-    setting: Setting = {}
-    for name, value in encoded.items():
-        field = config.hyperparameters[name]
-        if field.values is not None:
-            setting[name] = field.values[int(value)]
-        else:
-            setting[name] = int(value) if field.scale == "whole" else rounded(value)
-    return setting
-
-
 def trial_name(trial_id: str) -> str:
     """Returns 00003 for Ray Tune's d1f2a_00003, and all of what Optuna calls a trial."""
     return trial_id.rpartition("_")[2]
@@ -125,7 +98,7 @@ def run_trial(
     os.chdir(working)  # Ray has its own
     torch.set_num_threads(1)  # trials run beside one another
     name = trial_name(tune.get_context().get_trial_id())
-    setting = decode(search.config, config["setting"])
+    setting = decode(search.config.hyperparameters, config["setting"])
     before = starts(trials / name)
     folder = trials / name / str(int(before[-1].name) + 1 if before else 1)
     handed = tune.get_checkpoint()

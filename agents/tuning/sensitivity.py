@@ -17,12 +17,12 @@ import pandas as pd
 from scipy import stats
 
 from quicgym.agents.tuning.sweep_config import SweepConfig, Value, label
-from quicgym.agents.tuning.sweep_trial import FinishedTrial
+from quicgym.agents.tuning.sweep_trial import SweepTrial
 
 MOST_BINS = 8
 
 
-def sensitivity(config: SweepConfig, trials: Sequence[FinishedTrial]) -> pd.DataFrame:
+def sensitivity(config: SweepConfig, trials: Sequence[SweepTrial]) -> pd.DataFrame:
     """Returns a row per parameter: parameter, marginal_range, variance_share, rank_correlation.
 
     None where it is not defined: the share where the objective does not vary, the correlation of

@@ -1,100 +1,380 @@
-"""Parameter sweeps of any controller, over the cores or a Ray cluster.
+"""Parameter sweeps of any controller.
 
 Each trial is one setting of the swept parameters, over all scenarios and seeds. The published
-setting is always one of them. Into the output folder go ray/ (Ray Tune's own state, which --resume
-goes on from) and what `quicgym.agents.tuning.sweep_results` writes.
+setting is always one of them. Written into the output folder, beside ray/:
+
+trials.parquet       a row per trial: parameters, objective, its deviation over the seeds, the mean
+                     of each metric, the reward in each scenario (reward@<scenario>), or the error
+sensitivity.parquet  what `quicgym.agents.tuning.sensitivity` says of each parameter
+sweep.json           configuration, command, version, commit, the best and the published setting
+figures/             `quicgym.agents.tuning.figures`
+tensorboard/         a run per trial, with its row of the page HParams
 """
 
 from __future__ import annotations
 
+import math
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
-from quicgym.agents.tuning.identity import identity_of
-from quicgym.agents.tuning.ray_tune import RETRIES, RayError, check_address, running_ray
-from quicgym.agents.tuning.sweep_config import SweepConfig, policy_text
-from quicgym.agents.tuning.sweep_ray import RaySearch
-from quicgym.agents.tuning.sweep_results import RESULTS, Results, print_results, write_results
-from quicgym.agents.tuning.sweep_trial import Trials
-from quicgym.console import say
-from quicgym.envs import Scenario
+import numpy as np
+import pandas as pd
+from rich.table import Table
+from scipy import stats
+
+from quicgym.agents.evaluation.rollouts import METRICS
+from quicgym.agents.tuning.figures import draw_sweep
+from quicgym.agents.tuning.report import (
+    TENSORBOARD_FOLDER,
+    TRIALS_FILE,
+    Curve,
+    text_table,
+    write_hparams,
+    write_tables,
+)
+from quicgym.agents.tuning.sensitivity import sensitivity
+from quicgym.agents.tuning.space import Setting
+from quicgym.agents.tuning.study import RAY_FOLDER, Study
+from quicgym.agents.tuning.sweep_config import SweepConfig, Value, label, policy_text
+from quicgym.agents.tuning.sweep_trial import SweepTrial, measure, run_trial, setting_of
+from quicgym.agents.tuning.trials import (
+    RETRIES,
+    Bar,
+    OptunaSearch,
+    domains,
+    fit,
+    ray,
+    reason_of,
+    tune,
+)
+from quicgym.console import wide_console
 from quicgym.envs.simulation.simulation import check_engine
-from quicgym.jobs import report_failures
-from quicgym.output_folders import output_folder
+from quicgym.output_folders import Identity
 
-RAY_FOLDER = "ray"
+SENSITIVITY_FILE, SWEEP_FILE, FIGURES_FOLDER = "sensitivity.parquet", "sweep.json", "figures"
+SHOWN_TRIALS = 10
+SHOWN_METRICS = {
+    "goodput_mbps": "goodput (Mbps)",
+    "loss_percent": "loss (%)",
+    "mean_rtt_ms": "mean RTT (ms)",
+    "jain": "Jain's index",
+}
 
 
 @dataclass(frozen=True)
-class Request:
-    """What the user asked for."""
+class Difference:
+    """How much better the best setting is than the published one, on seeds that chose neither.
 
-    config: SweepConfig
-    directory: Path | None
-    """None: results/sweeps/<name>."""
-    jobs: int | None
-    """Trials at the same time; None: as many as there are cores, here or in the cluster."""
-    resume: bool
-    address: str | None
-    """Of a Ray cluster; None: this machine alone."""
-    command: str
-    """The command line, to be kept with the results."""
+    The mean over the seeds of the objective's difference with each (positive: the best is better),
+    and its 95% confidence interval by Student's t over these pairs; None with one seed.
+    """
+
+    mean: float
+    low: float | None
+    high: float | None
+    seeds: tuple[int, ...]
 
 
-def run_sweep(request: Request) -> int:
-    """Runs, writes and prints everything; returns the exit status."""
-    config = request.config
-    check_engine(config.engine)
-    scenarios = config.load_scenarios()
-    directory = (request.directory or Path("results/sweeps") / config.name).absolute()
-    identity = identity_of("sweep", config.name, config.model_dump(), scenarios)
-    if request.address is not None:
-        check_address(request.address)
-    names = (RAY_FOLDER, *RESULTS)
-    with output_folder(directory, names, resume=request.resume, identity=identity):
-        return _run(request, scenarios, directory)
+class SweepStudy(Study[SweepTrial]):
+    """A parameter sweep.
 
+    Args:
+        config: What is swept.
 
-def _run(request: Request, scenarios: Sequence[Scenario], directory: Path) -> int:
-    config = request.config
-    trials = Trials.of(config, scenarios)
-    again = request.command if request.resume else f"{request.command} --resume"
-    try:
-        with running_ray(request.address, request.jobs):
-            search = RaySearch(config, trials, directory / RAY_FOLDER, request.jobs)
-            outcome = search.run()
-            if outcome.interrupted:
-                say(
-                    f"interrupted: {len(outcome.finished)} trials are kept in {directory}; "
-                    f"continue with\n  {again}"
-                )
-                return 130
-            report_failures(
-                [
-                    f"{policy_text(config.controller, failed.setting)}: {failed.reason} "
-                    f"(tried {RETRIES + 1} times)"
-                    for failed in outcome.failed
-                ]
-            )
-            if not outcome.finished:
-                say(f"quicgym: {config.name}: no trial succeeded; the reasons are above")
-                return 1
-            results = Results(config, tuple(outcome.finished), tuple(outcome.failed))
-            results.confirm(search.confirm)
-    except KeyboardInterrupt:
-        say(f"interrupted: what was reached is kept in {directory}; continue with\n  {again}")
-        return 130
-    except RayError as error:
-        say(
-            f"quicgym: Ray failed: {str(error).strip().splitlines()[0]}\n"
-            f"what is finished is kept in {directory}; continue with\n  {again}"
-        )
-        return 1
-    write_results(results, directory, request.command)
-    print_results(results)
-    say(
-        f"{len(outcome.finished)} trials (trials.parquet, sensitivity.parquet, sweep.json), "
-        f"pictures (figures) and hparams (tensorboard) are in {directory}"
+    Attributes:
+        difference: Of the best and the published setting; None: the published trial failed, or
+            nothing was confirmed yet.
+    """
+
+    study_type = "sweep"
+    home = Path("results/sweeps")
+    files = (TRIALS_FILE, SENSITIVITY_FILE, SWEEP_FILE, FIGURES_FOLDER, TENSORBOARD_FOLDER)
+    summary = (
+        "(trials.parquet, sensitivity.parquet, sweep.json), pictures (figures) and hparams "
+        "(tensorboard)"
     )
-    return 1 if outcome.failed else 0
+
+    def __init__(self, config: SweepConfig) -> None:
+        """Does not run anything yet."""
+        super().__init__(config.name)
+        self.config = config
+        self.difference: Difference | None = None
+
+    def check(self, jobs: int | None, address: str | None) -> Identity:
+        """See `Study.check`."""
+        check_engine(self.config.engine)
+        return self.identity(self.config.model_dump(), self.config.load_scenarios())
+
+    def run(self, directory: Path, jobs: int | None, command: str) -> None:
+        """Runs the listed settings and the published one, or the published one and Optuna's."""
+        config, folder = self.config, directory / RAY_FOLDER
+        published = config.published_setting()
+        listed = config.listed_settings() if config.search != "optuna" else []
+        if published not in listed:
+            listed.append(published)
+        first = config.search if config.search != "optuna" else "published"
+        numbers = {"number": tune.grid_search(list(range(len(listed))))}
+        trials = self._fit(folder / first, numbers, len(listed), listed, jobs, {})
+        if config.search == "optuna":
+            tuning = {
+                "search_alg": OptunaSearch(seed=config.seed),
+                "metric": "objective",
+                "mode": config.mode,
+                "num_samples": config.trials,
+            }
+            space = {"setting": domains(config.parameters)}
+            trials += self._fit(folder / "optuna", space, config.trials, listed, jobs, tuning)
+        self.trials = trials
+        if self.ranked:
+            self.confirm()
+
+    def _fit(
+        self,
+        folder: Path,
+        space: dict[str, Any],
+        count: int,
+        listed: Sequence[Setting],
+        jobs: int | None,
+        tuning: dict[str, Any],
+    ) -> list[SweepTrial]:
+        results = fit(
+            run_trial,
+            folder,
+            space,
+            bar=Bar(f"{self.name}, {folder.name}", count, "objective", self.config.mode),
+            complete="per_seed",
+            tuning={"max_concurrent_trials": jobs, **tuning},
+            config=self.config,
+            scenarios=self.config.load_scenarios(),
+            listed=listed,
+        )
+        trials = []
+        for result in sorted(results, key=lambda result: (result.config or {}).get("number", 0)):
+            setting = setting_of(result.config or {}, self.config, listed)
+            if result.error is not None:
+                trials.append(SweepTrial(setting, error=reason_of(result.error)))
+            else:
+                metrics = result.metrics or {}
+                values = metrics["objective"], tuple(metrics["per_seed"]), metrics["episodes"]
+                trials.append(SweepTrial(setting, *values))
+        return trials
+
+    def confirm(self) -> None:
+        """Compares the best with the published setting, on as many seeds that chose neither.
+
+        On the sweep's own seeds, the best of many is ahead by luck too.
+
+        Raises:
+            ray.exceptions.RayError: A run failed that had succeeded with the sweep's own seeds.
+        """
+        if self.published is None:
+            return
+        seeds = tuple(range(self.config.seeds, 2 * self.config.seeds))
+        best, published = self.measure([self.ranked[0].setting, self.published.setting], seeds)
+        gains = [
+            self.gain(one, other)
+            for one, other in zip(best.per_seed, published.per_seed, strict=True)
+        ]
+        mean = float(np.mean(gains))
+        if len(gains) == 1:
+            self.difference = Difference(mean, None, None, seeds)
+            return
+        half = float(stats.t.ppf(0.975, len(gains) - 1) * stats.sem(gains))
+        self.difference = Difference(mean, mean - half, mean + half, seeds)
+
+    def measure(self, settings: Sequence[Setting], seeds: Sequence[int]) -> list[SweepTrial]:
+        """Runs settings as tasks of Ray, beside Ray Tune."""
+        task = ray.remote(num_cpus=1, max_retries=RETRIES)(measure)
+        scenarios = self.config.load_scenarios()
+        trials: list[SweepTrial] = ray.get(
+            [task.remote(self.config, scenarios, setting, seeds) for setting in settings]
+        )
+        return trials
+
+    def failure(self, trial: SweepTrial) -> str:
+        """See `Study.failure`."""
+        policy = policy_text(self.config.controller, trial.setting)
+        return f"{policy}: {trial.error} (tried {RETRIES + 1} times)"
+
+    @cached_property
+    def finished(self) -> list[SweepTrial]:
+        """The trials that did not fail."""
+        return [trial for trial in self.trials if trial.error is None]
+
+    @cached_property
+    def ranked(self) -> list[SweepTrial]:
+        """The best trial first; of equal ones the published setting."""
+        sign = -1 if self.config.mode == "max" else 1
+        return sorted(
+            self.finished, key=lambda trial: (sign * trial.objective, trial is not self.published)
+        )
+
+    @cached_property
+    def published(self) -> SweepTrial | None:
+        """The trial of the published setting; None: it failed."""
+        setting = self.config.published_setting()
+        return next((trial for trial in self.finished if trial.setting == setting), None)
+
+    @cached_property
+    def searched(self) -> list[SweepTrial]:
+        """All but a published setting that the search would not have tried."""
+        listed = self.config.search != "optuna"
+        if listed and self.config.published_setting() in self.config.listed_settings():
+            return self.finished
+        return [trial for trial in self.finished if trial is not self.published]
+
+    def rank(self, trial: SweepTrial) -> int:
+        """Returns 1 and the number of trials that are better."""
+        return 1 + sum(self.gain(other.objective, trial.objective) > 0 for other in self.finished)
+
+    def gain(self, one: float, other: float) -> float:
+        """Returns by how much one objective is better than another."""
+        return one - other if self.config.mode == "max" else other - one
+
+    def write(self, directory: Path, command: str) -> None:
+        """See `Study.write`."""
+        write_tables(directory, self._frame(), SWEEP_FILE, self._document(), command)
+        sensitivity(self.config, self.searched).to_parquet(directory / SENSITIVITY_FILE)
+        shutil.rmtree(directory / FIGURES_FOLDER, ignore_errors=True)
+        draw_sweep(self, directory / FIGURES_FOLDER)
+        write_hparams(directory, self._curves())
+
+    def _frame(self) -> pd.DataFrame:
+        """A row per trial, the best first, those that failed last."""
+        published = self.config.published_setting()
+        rows = []
+        for trial in (*self.ranked, *self.failed):
+            row = {**_columns(trial.setting), "published": trial.setting == published}
+            if trial.error is None:
+                row |= {"objective": trial.objective, "objective_std": trial.deviation}
+                row |= {metric: trial.mean(metric) for metric in METRICS}
+                of_scenarios = pd.DataFrame(trial.episodes).groupby("scenario", sort=False)
+                for scenario, rewards in of_scenarios["reward"]:
+                    row[f"reward@{scenario}"] = rewards.mean()
+            rows.append({**row, "error": trial.error})
+        return pd.DataFrame(rows)
+
+    def _document(self) -> dict[str, Any]:
+        published, difference = self.published, self.difference
+        return {
+            "config": self.config.model_dump(mode="python"),
+            "seeds": list(range(self.config.seeds)),
+            "trials": len(self.finished),
+            "failed": [
+                {"parameters": failed.setting, "error": failed.error} for failed in self.failed
+            ],
+            "best": self._summary(self.ranked[0]),
+            "published": None if published is None else self._summary(published),
+            "difference": None if difference is None else difference.__dict__,
+        }
+
+    def _summary(self, trial: SweepTrial) -> dict[str, Any]:
+        setting = {**self.config.fixed, **trial.setting}
+        return {
+            "parameters": setting,
+            "policy": policy_text(self.config.controller, setting),
+            "objective": trial.objective,
+            "objective_std": trial.deviation,
+            "rank": self.rank(trial),
+        }
+
+    def _curves(self) -> list[Curve]:
+        # A column of TensorBoard's table is of one type, and has no infinity.
+        plain = {
+            name: all(_is_plain(trial.setting[name]) for trial in self.ranked)
+            for name in self.config.parameters
+        }
+        return [
+            Curve(
+                "",
+                {
+                    name: value if plain[name] else label(value)
+                    for name, value in trial.setting.items()
+                },
+                {0: trial.episodes},
+                {"sweep/objective": trial.objective},
+            )
+            for trial in self.ranked
+        ]
+
+    def print(self) -> None:
+        """Prints the best trials with the published one, the comparison, and the sensitivity."""
+        config, console = self.config, wide_console()
+        scale = config.objective + (f" ({config.reward})" if config.objective == "reward" else "")
+        how = "interquartile mean" if config.suite else "mean"
+        where = config.suite or f"{len(config.scenarios)} scenarios"
+        console.print(
+            f"{config.name}: {scale}, {how} over {where}, seeds 0 to {config.seeds - 1}, "
+            f"{len(self.finished)} trials of {config.controller}\n",
+            highlight=False,
+        )
+        console.print(self._trials_table(), "")
+        console.print(self._comparison(), "", highlight=False)
+        console.print(self._sensitivity_table())
+
+    def _trials_table(self) -> Table:
+        names = list(self.config.parameters)
+        rows = []
+        for place, trial in enumerate(self.ranked):
+            if place >= SHOWN_TRIALS and trial is not self.published:
+                continue
+            deviation = "" if trial.deviation is None else f"±{trial.deviation:.4f}"
+            rows.append(
+                (
+                    str(self.rank(trial)),
+                    *(label(trial.setting[name]) for name in names),
+                    f"{trial.objective:.4f}{deviation}",
+                    *(f"{trial.mean(metric):.4g}" for metric in SHOWN_METRICS),
+                    "published" if trial is self.published else "",
+                )
+            )
+        headings = ("rank", *names, "objective", *SHOWN_METRICS.values(), "")
+        return text_table(headings, rows, left=("",))
+
+    def _comparison(self) -> str:
+        best, published, difference = self.ranked[0], self.published, self.difference
+        if published is None or difference is None:
+            return "The published setting failed, so there is nothing to compare the best with."
+        text = f"best {policy_text(self.config.controller, best.setting)}"
+        if best is published:
+            return f"{text}: the published setting, which no other is better than"
+        gain = f"{difference.mean:+.4f}"
+        if difference.low is not None and difference.high is not None:
+            gain += f" (95% interval {difference.low:+.4f} to {difference.high:+.4f})"
+        order = "better than" if difference.mean > 0 else "behind"
+        return (
+            f"{text}\n{order} the published setting, rank {self.rank(published)} of "
+            f"{len(self.finished)}, by {gain} on the seeds {difference.seeds[0]} to "
+            f"{difference.seeds[-1]}, which were not used for the selection"
+        )
+
+    def _sensitivity_table(self) -> Table:
+        rows = [
+            (
+                str(row.parameter),
+                f"{row.marginal_range:.4f}",
+                _shown(row.variance_share, ".0%"),
+                _shown(row.rank_correlation, "+.2f"),
+            )
+            for row in sensitivity(self.config, self.searched).itertuples()
+        ]
+        headings = ("parameter", "range of marginal mean", "share of variance", "rank correlation")
+        return text_table(headings, rows, left=("parameter",))
+
+
+def _columns(setting: Setting) -> dict[str, Any]:
+    return {
+        name: label(value) if isinstance(value, tuple) else value for name, value in setting.items()
+    }
+
+
+def _is_plain(value: Value) -> bool:
+    return not isinstance(value, tuple) and math.isfinite(value)
+
+
+def _shown(number: Any, form: str) -> str:
+    return "-" if pd.isna(number) else format(number, form)

@@ -21,7 +21,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from quicgym.agents.evaluation.rollouts import METRICS, MINIMISED
 from quicgym.agents.training.configuration import ConfigError, changed, read_fields
-from quicgym.agents.tuning.ranges import ValueRange, rounded
+from quicgym.agents.tuning.space import Setting, ValueRange, rounded
 from quicgym.controllers import ControllerInfo
 from quicgym.envs import Scenario, ScenarioError, load_scenario, load_suite
 from quicgym.envs.rewards import REWARDS
@@ -36,8 +36,7 @@ from quicgym.yaml_files import CONFIGS, closest, yaml_names
 SWEEPS = CONFIGS / "sweeps"
 
 Value = float | tuple[float, ...]
-Setting = dict[str, Value]
-"""Parameters of a controller by name."""
+"""Of a parameter of a controller."""
 
 
 class _Model(BaseModel):
@@ -199,9 +198,9 @@ class SweepConfig(_Model):
         if self.search == "grid":
             product = itertools.product(*(entry.grid() for entry in swept))
             return [dict(zip(names, values, strict=True)) for values in product]
-        random = np.random.default_rng(self.seed)
+        rng = np.random.default_rng(self.seed)
         return [
-            {name: entry.draw(random) for name, entry in self.parameters.items()}
+            {name: entry.draw(rng) for name, entry in self.parameters.items()}
             for _ in range(self.trials)
         ]
 

@@ -184,11 +184,12 @@ def check_tensorboard(folder: Path) -> None:
 
 def check_other_configuration(folder: Path) -> None:
     """--resume is refused with another configuration."""
-    from quicgym.agents.tuning.search import Request, run_search
+    from quicgym.agents.tuning.search import SearchStudy
+    from quicgym.agents.tuning.study import run_study
 
-    search = load_search("./mine.yaml", ["samples=6"])
+    study = SearchStudy(load_search("./mine.yaml", ["samples=6"]))
     with pytest.raises(RunError, match="holds the search 'mine' with another configuration"):
-        run_search(Request(search, folder / "out", 1, True, None, "test"))
+        run_study(study, folder / "out", jobs=1, resume=True, address=None, command="test")
     assert (folder / "out/trials.parquet").exists()
 
 
@@ -261,10 +262,11 @@ def test_a_trial_that_begins_again_goes_on_from_its_checkpoint(
     import ray.tune
 
     from quicgym.agents.tuning import search_trial
+    from quicgym.agents.tuning.space import encode
 
     search = load_search(str(file))
     setting = search.config.draws()[0] | {"hyperparameters.learning_rate": 0.003}
-    config = {"setting": search_trial.encode(search.config, setting)}
+    config = {"setting": encode(search.config.hyperparameters, setting)}
     reports: list[tuple[dict[str, Any], Path | None]] = []
 
     def start(trials: Path, kill_at: int | None = None, begin: Path | None = None) -> None:
@@ -310,8 +312,8 @@ def test_a_trial_that_begins_again_goes_on_from_its_checkpoint(
 def test_explored_settings_are_near_and_in_the_ranges(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, _: None
 ) -> None:
-    from quicgym.agents.tuning.search_ray import Explore
-    from quicgym.agents.tuning.search_trial import decode
+    from quicgym.agents.tuning.search import Explore
+    from quicgym.agents.tuning.space import decode
 
     monkeypatch.chdir(tmp_path)
     config = load_search(str(write_search(tmp_path, PBT))).config
@@ -321,7 +323,8 @@ def test_explored_settings_are_near_and_in_the_ranges(
         "hyperparameters.n_epochs": 2,
         "hyperparameters.clip_range": 0,
     }
-    after = [decode(config, explore({"setting": before})["setting"]) for _ in range(400)]
+    space = config.hyperparameters
+    after = [decode(space, explore({"setting": before})["setting"]) for _ in range(400)]
     rates = np.array([setting["hyperparameters.learning_rate"] for setting in after])
     assert ((rates >= 1e-4) & (rates <= 1e-2)).all()
     assert 0.2 < (rates == 1e-2).mean() < 0.55  # 1.2 times, at the end of the range
@@ -335,7 +338,7 @@ def test_explored_settings_are_near_and_in_the_ranges(
 
 @pytest.mark.parametrize("_", [pytest.param(None, marks=NEEDS_RAY)])
 def test_after_a_kill_trials_are_compared_with_those_before(tmp_path: Path, _: None) -> None:
-    from quicgym.agents.tuning.search_ray import Asha
+    from quicgym.agents.tuning.trials import Asha
 
     def scheduler() -> Asha:
         return Asha(
@@ -365,29 +368,23 @@ def test_after_a_kill_trials_are_compared_with_those_before(tmp_path: Path, _: N
 
 @pytest.mark.parametrize("_", [pytest.param(None, marks=NEEDS_RAY)])
 def test_ray_draws_whole_numbers_from_end_to_end(_: None) -> None:
-    from quicgym.agents.tuning import search_ray
     from quicgym.agents.tuning.search_config import SearchedField
+    from quicgym.agents.tuning.trials import domains
 
-    field = SearchedField(minimum=1, maximum=3, scale="whole")
+    domain = domains({"any": SearchedField(minimum=1, maximum=3, scale="whole")})["any"]
     np.random.seed(1)
-    assert {search_ray._domain(field).sample() for _ in range(60)} == {1, 2, 3}
+    assert {domain.sample() for _ in range(60)} == {1, 2, 3}
 
 
 @pytest.mark.parametrize("_", [pytest.param(None, marks=NEEDS_RAY)])
 def test_equal_values_of_a_list_are_told_apart(_: None) -> None:
-    from quicgym.agents.tuning.search_config import SearchConfig
-    from quicgym.agents.tuning.search_trial import decode, encode
+    from quicgym.agents.tuning.search_config import SearchedField
+    from quicgym.agents.tuning.space import decode, encode
 
     values = [True, 1, 1.0, [16]]
-    config = SearchConfig(
-        name="mine",
-        training="ppo",
-        scheduler="asha",
-        hyperparameters={"network.any": {"values": values}},
-        samples=2,
-    )
+    space = {"network.any": SearchedField(values=values)}
     for value in values:
-        found = decode(config, encode(config, {"network.any": value}))["network.any"]
+        found = decode(space, encode(space, {"network.any": value}))["network.any"]
         assert found == value and type(found) is type(value)
 
 
@@ -395,23 +392,21 @@ def test_equal_values_of_a_list_are_told_apart(_: None) -> None:
 def test_a_population_keeps_the_checkpoints_since_its_last_perturbation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, _: None
 ) -> None:
-    from quicgym.agents.tuning.search_ray import RaySearch
+    from quicgym.agents.tuning.search import SearchStudy
 
     monkeypatch.chdir(tmp_path)
     file = str(write_search(tmp_path, PBT))
-    kept = [
-        RaySearch(load_search(file, [f"perturbation_steps={steps}"]), tmp_path, tmp_path, 1, "")
-        for steps in (160, 480)
+    studies = [
+        SearchStudy(load_search(file, [f"perturbation_steps={steps}"])) for steps in (160, 480)
     ]
-    assert [search._kept() for search in kept] == [1 + 3, 3 + 3]
+    assert [study.kept_checkpoints for study in studies] == [1 + 3, 3 + 3]
 
 
 @pytest.mark.parametrize("_", [pytest.param(None, marks=NEEDS_RAY)])
 def test_of_trials_that_share_their_best_policy_the_one_that_found_it_is_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, _: None
 ) -> None:
-    from quicgym.agents.tuning.search_ray import SearchTrial
-    from quicgym.agents.tuning.search_results import Results
+    from quicgym.agents.tuning.search import SearchStudy, SearchTrial
     from quicgym.agents.tuning.search_trial import Progress
 
     monkeypatch.chdir(tmp_path)
@@ -421,13 +416,14 @@ def test_of_trials_that_share_their_best_policy_the_one_that_found_it_is_first(
         SearchTrial(name, {}, Progress(480, 0.1, 0.5, 160, lineage), None, True, None)
         for name, lineage in (("00000", gone_on), ("00001", found))
     ]
-    results = Results(load_search(str(write_search(tmp_path, PBT))), trials)
-    assert [trial.name for trial in results.ranked] == ["00001", "00000"]
+    study = SearchStudy(load_search(str(write_search(tmp_path, PBT))))
+    study.trials = trials
+    assert [trial.name for trial in study.ranked] == ["00001", "00000"]
 
 
 @pytest.mark.parametrize("_", [pytest.param(None, marks=NEEDS_RAY)])
 def test_a_trial_s_curve_is_that_of_its_latest_starts(tmp_path: Path, _: None) -> None:
-    from quicgym.agents.tuning.search_results import _evaluations
+    from quicgym.agents.tuning.search import evaluations
 
     for start, steps in ((1, (0, 160, 320)), (2, (160, 320)), (10, (320, 480))):
         (tmp_path / str(start)).mkdir()
@@ -435,7 +431,7 @@ def test_a_trial_s_curve_is_that_of_its_latest_starts(tmp_path: Path, _: None) -
         (tmp_path / str(start) / "evaluations.jsonl").write_text(
             "".join(json.dumps(record) + "\n" for record in records)
         )
-    found = _evaluations(tmp_path)
+    found = evaluations(tmp_path)
     starts = {step: [record["start"] for record in records] for step, records in found.items()}
     assert starts == {0: [1], 160: [2], 320: [10], 480: [10]}
 
@@ -591,9 +587,10 @@ def test_what_every_trial_would_fail_of_is_said_before_ray_starts(
     expected: str,
     _: None,
 ) -> None:
-    from quicgym.agents.tuning.search import Request, run_search
+    from quicgym.agents.tuning.search import SearchStudy
+    from quicgym.agents.tuning.study import run_study
 
-    folder = tmp_path / "out"
+    folder, study = tmp_path / "out", SearchStudy(load_search(name, [change]))
     with pytest.raises((ConfigError, ScenarioError), match=expected):
-        run_search(Request(load_search(name, [change]), folder, jobs, False, address, "test"))
+        run_study(study, folder, jobs=jobs, resume=False, address=address, command="test")
     assert not folder.exists()

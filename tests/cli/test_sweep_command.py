@@ -327,10 +327,10 @@ def test_bad_input(
 
 
 def test_ctrl_c_while_ray_starts_comes_afterwards() -> None:
-    from quicgym.agents.tuning.ray_tune import _interrupted_afterwards
+    from quicgym.agents.tuning.trials import interrupted_afterwards
 
     begun = []
-    with pytest.raises(KeyboardInterrupt), _interrupted_afterwards():
+    with pytest.raises(KeyboardInterrupt), interrupted_afterwards():
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(0.1)
         begun.append("Ray")
@@ -338,25 +338,26 @@ def test_ctrl_c_while_ray_starts_comes_afterwards() -> None:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_ray_tune_does_not_keep_ctrl_c() -> None:
-    from quicgym.agents.tuning.ray_tune import fit
+def test_ray_tune_does_not_keep_ctrl_c(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from quicgym.agents.tuning import trials
 
-    class Tuner:
-        def fit(self) -> str:
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
-            return "results"
+    def fit(tuner: Any) -> list[Any]:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        return []
 
-    assert fit(Tuner()) == "results"  # type: ignore[arg-type]
+    monkeypatch.setattr(trials.tune.Tuner, "fit", fit)
+    bar = trials.Bar("mine", 0, "objective", "max")
+    assert trials.fit(print, tmp_path / "grid", {}, bar=bar, complete="objective") == []
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def finished(config: Any, objectives: list[float]) -> list[Any]:
     """Trials of a grid with these objectives, in its order, and then the published one."""
-    from quicgym.agents.tuning.sweep_trial import FinishedTrial
+    from quicgym.agents.tuning.sweep_trial import SweepTrial
 
     settings = [*config.listed_settings(), config.published_setting()]
     return [
-        FinishedTrial(setting, objective, (objective,), ())
+        SweepTrial(setting, objective, (objective,), ())
         for setting, objective in zip(settings, objectives, strict=True)
     ]
 
@@ -365,24 +366,31 @@ def finished(config: Any, objectives: list[float]) -> list[Any]:
     ("objective", "sign"), [("reward", 1), ("mean_rtt_ms", -1)], ids=["highest", "lowest"]
 )
 def test_the_best_is_compared_with_the_published_seed_by_seed(
-    objective: str, sign: int, tmp_path: Path
+    objective: str, sign: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    from quicgym.agents.tuning.sweep import SweepStudy
     from quicgym.agents.tuning.sweep_config import load_sweep
-    from quicgym.agents.tuning.sweep_results import Results
+    from quicgym.agents.tuning.sweep_trial import SweepTrial
 
     config = load_sweep(str(write_sweep(tmp_path)), [f"objective={objective}", "seeds=3"])
     trials = finished(config, [sign * number for number in (1.0, 4.0, 3.0, 4.0, 4.0)])
-    results = Results(config, tuple(trials), ())
-    assert results.published is trials[-1]
-    assert results.ranked == [trials[4], trials[1], trials[3], trials[2], trials[0]]
-    assert [results.rank(trial) for trial in trials] == [5, 1, 4, 1, 1]
+    study = SweepStudy(config)
+    study.trials = trials
+    assert study.published is trials[-1]
+    assert study.ranked == [trials[4], trials[1], trials[3], trials[2], trials[0]]
+    assert [study.rank(trial) for trial in trials] == [5, 1, 4, 1, 1]
 
-    def run(settings: Any) -> Any:
+    def measure(settings: Any, seeds: Any) -> Any:
         assert settings == [trials[4].setting, trials[4].setting]
-        return [tuple(sign * number for number in values) for values in ((3, 5, 7), (2, 3, 4))]
+        assert seeds == (3, 4, 5)
+        return [
+            SweepTrial(setting, 0.0, [sign * number for number in values])
+            for setting, values in zip(settings, ((3, 5, 7), (2, 3, 4)), strict=True)
+        ]
 
-    results.confirm(run)
-    difference = results.difference
+    monkeypatch.setattr(study, "measure", measure)
+    study.confirm()
+    difference = study.difference
     assert difference is not None and difference.seeds == (3, 4, 5)
     assert difference.mean == pytest.approx(2)  # of 1, 2 and 3
     half = 4.302653 / 3**0.5  # Student's t with two degrees of freedom, two-sided 95%
@@ -392,30 +400,34 @@ def test_the_best_is_compared_with_the_published_seed_by_seed(
 def test_what_chose_the_best_does_not_confirm_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from quicgym.agents.tuning import sweep_ray
+    from quicgym.agents.tuning import sweep
     from quicgym.agents.tuning.sweep_config import load_sweep
 
     config = load_sweep(str(write_sweep(tmp_path)), ["seeds=3"])
+    ran: list[Any] = []
 
-    class Seeds:
-        """Its objective is the seed."""
-
-        def run(self, setting: Any, seeds: Any) -> Any:
-            return {"per_seed": [float(seed) for seed in seeds]}
+    def measure(config: Any, scenarios: Any, setting: Any, seeds: Any) -> Any:
+        ran.append((setting, seeds))
+        return sweep.SweepTrial(setting, 0.0, [float(seed) for seed in seeds])
 
     fake = SimpleNamespace(
         remote=lambda **options: lambda task: SimpleNamespace(remote=task), get=list
     )
-    monkeypatch.setattr(sweep_ray, "ray", fake)
-    search = sweep_ray.RaySearch(config, Seeds(), tmp_path, 1)  # type: ignore[arg-type]
-    assert search.confirm([{"gamma": 5.0}, {"gamma": 40.0}]) == [(3.0, 4.0, 5.0)] * 2
+    monkeypatch.setattr(sweep, "ray", fake)
+    monkeypatch.setattr(sweep, "measure", measure)
+    study = sweep.SweepStudy(config)
+    study.trials = finished(config, [1.0, 4.0, 3.0, 2.0, 0.0])
+    study.confirm()
+    expected = [study.ranked[0].setting, config.published_setting()]
+    assert ran == [(setting, (3, 4, 5)) for setting in expected]
+    assert study.difference is not None and study.difference.mean == 0
 
 
 def test_json_has_infinity_as_the_command_line_takes_it() -> None:
-    from quicgym.agents.tuning.sweep_results import _json
+    from quicgym.agents.tuning.report import as_json
 
     document = {"gamma": float("inf"), "cycle": (1.25, 0.75), "objective": 0.5, "error": None}
-    text = json.dumps(_json({"best": document}), allow_nan=False)
+    text = json.dumps(as_json({"best": document}), allow_nan=False)
     assert json.loads(text) == {
         "best": {"gamma": "inf", "cycle": [1.25, 0.75], "objective": 0.5, "error": None}
     }

@@ -50,14 +50,11 @@ def search(
     from quicgym.agents.tuning.search_config import load_search
 
     loaded = load_search(config, changes or ())  # before Ray and PyTorch, which take seconds
-    from quicgym.agents.tuning.search import Request, run_search
+    from quicgym.agents.tuning.search import SearchStudy
+    from quicgym.agents.tuning.study import run_study
 
-    request = Request(
-        search=loaded,
-        directory=out,
-        jobs=jobs,
-        resume=resume,
-        address=address,
-        command=command_line(),
+    study = SearchStudy(loaded)
+    status = run_study(
+        study, out, jobs=jobs, resume=resume, address=address, command=command_line()
     )
-    raise typer.Exit(run_search(request))
+    raise typer.Exit(status)

@@ -50,14 +50,11 @@ def sweep(
     from quicgym.agents.tuning.sweep_config import load_sweep
 
     loaded = load_sweep(config, overrides or ())  # before Ray and PyTorch, which take seconds
-    from quicgym.agents.tuning.sweep import Request, run_sweep
+    from quicgym.agents.tuning.study import run_study
+    from quicgym.agents.tuning.sweep import SweepStudy
 
-    request = Request(
-        config=loaded,
-        directory=out,
-        jobs=jobs,
-        resume=resume,
-        address=address,
-        command=command_line(),
+    study = SweepStudy(loaded)
+    status = run_study(
+        study, out, jobs=jobs, resume=resume, address=address, command=command_line()
     )
-    raise typer.Exit(run_sweep(request))
+    raise typer.Exit(status)

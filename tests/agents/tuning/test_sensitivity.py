@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from quicgym.agents.tuning.sensitivity import _share, sensitivity
-from quicgym.agents.tuning.sweep_config import Setting, SweepConfig
-from quicgym.agents.tuning.sweep_trial import FinishedTrial
+from quicgym.agents.tuning.space import Setting
+from quicgym.agents.tuning.sweep_config import SweepConfig
+from quicgym.agents.tuning.sweep_trial import SweepTrial
 
 CYCLES = ((1.25, 0.75), (1.0,))
 
@@ -30,7 +31,7 @@ def table(objective: Callable[[Setting], float], **changes: object):
         }
     )
     trials = [
-        FinishedTrial(setting, objective(setting), (), ()) for setting in config.listed_settings()
+        SweepTrial(setting, objective(setting), (), ()) for setting in config.listed_settings()
     ]
     return sensitivity(config, trials).set_index("parameter")
 

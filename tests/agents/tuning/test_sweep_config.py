@@ -14,9 +14,14 @@ from quicgym import _core
 from quicgym.agents.evaluation.rollouts import play
 from quicgym.agents.policies.by_name import find_policy
 from quicgym.agents.policies.hand_coded import parse_parameters
-from quicgym.agents.tuning.identity import identity_of
-from quicgym.agents.tuning.sweep_config import load_sweep, policy_text, sweep_names
-from quicgym.agents.tuning.sweep_trial import FinishedTrial, Trials, decode
+from quicgym.agents.tuning.space import decode
+from quicgym.agents.tuning.sweep_config import (
+    SweptParameter,
+    load_sweep,
+    policy_text,
+    sweep_names,
+)
+from quicgym.agents.tuning.sweep_trial import SweepTrial, measure
 from quicgym.envs import Reward, ScenarioError, load_scenario, load_suite
 from quicgym.envs.scenarios.suites import load_entry
 
@@ -134,7 +139,11 @@ def test_numbers_may_be_written_as_for_a_training(file: Path) -> None:
 
 
 def test_what_optuna_draws_is_what_the_table_shows() -> None:
-    setting = decode({"gamma": 1.0349776682312346, "beta": "half"}, {"beta": {"half": 0.5}})
+    space = {
+        "gamma": SweptParameter(minimum=1, maximum=2),
+        "beta": SweptParameter(values=(0.1, 0.5)),
+    }
+    setting = decode(space, {"gamma": 1.0349776682312346, "beta": 1})
     assert policy_text("ebcc", setting) == "ebcc:gamma=1.03498,beta=0.5"
     assert setting == {"gamma": 1.03498, "beta": 0.5}
 
@@ -160,14 +169,14 @@ def test_a_trial_has_the_fixed_parameters_the_reward_and_the_seeds(
     changes = [f"scenarios=[{path}]", "fixed.gain_cycle=[1.5, 0.5]", "reward=delay"]
     config = load_sweep(str(file), changes)
     (scenario,) = config.load_scenarios()
-    found = Trials.of(config, [scenario]).run({"gamma": 10.0, "beta": 0.1}, (0, 2))
+    found = measure(config, [scenario], {"gamma": 10.0, "beta": 0.1}, (0, 2))
     policy = find_policy("ebcc:gain_cycle=1.5/0.5,gamma=10,beta=0.1")
     rewards = [
         play(policy, scenario, seed=seed, reward=Reward("delay")).metrics["reward"]
         for seed in (0, 2)
     ]
-    assert found["per_seed"] == rewards and found["objective"] == pytest.approx(np.mean(rewards))
-    assert [(run["scenario"], run["seed"]) for run in found["episodes"]] == [
+    assert list(found.per_seed) == rewards and found.objective == pytest.approx(np.mean(rewards))
+    assert [(run["scenario"], run["seed"]) for run in found.episodes] == [
         ("short", 0),
         ("short", 2),
     ]
@@ -177,24 +186,23 @@ def test_over_a_suite_the_objective_is_the_interquartile_mean(file: Path, tmp_pa
     path = tmp_path / "suite.yaml"
     path.write_text(yaml.safe_dump([short("a"), short("b", 1.5), short("c", 2.5), short("d", 3)]))
     config = load_sweep(str(file), ["scenarios=[]", f"suite={path}"])
-    found = Trials.of(config, config.load_scenarios()).run({"gamma": 10.0, "beta": 0.1}, [0])
-    rewards = sorted(run["reward"] for run in found["episodes"])
-    assert found["objective"] == found["per_seed"][0] == pytest.approx(np.mean(rewards[1:3]))
-    assert found["objective"] != pytest.approx(np.mean(rewards))
+    found = measure(config, config.load_scenarios(), {"gamma": 10.0, "beta": 0.1}, [0])
+    rewards = sorted(run["reward"] for run in found.episodes)
+    assert found.objective == found.per_seed[0] == pytest.approx(np.mean(rewards[1:3]))
+    assert found.objective != pytest.approx(np.mean(rewards))
 
 
 def test_a_run_without_a_value_of_the_objective_is_named(file: Path, tmp_path: Path) -> None:
     path = tmp_path / "brief.yaml"
     path.write_text(yaml.safe_dump(short("brief", 1.0, start_s=0.999)))
     config = load_sweep(str(file), [f"scenarios=[{path}]", "objective=mean_rtt_ms"])
-    trials = Trials.of(config, config.load_scenarios())
     with pytest.raises(ValueError, match="brief, seed 4: nothing to measure mean_rtt_ms by"):
-        trials.run({"gamma": 10.0, "beta": 0.1}, [4])
+        measure(config, config.load_scenarios(), {"gamma": 10.0, "beta": 0.1}, [4])
 
 
 def test_the_deviation_is_that_of_a_sample() -> None:
-    assert FinishedTrial({}, 2.0, (1.0, 3.0), ()).deviation == pytest.approx(2**0.5)
-    assert FinishedTrial({}, 1.0, (1.0,), ()).deviation is None
+    assert SweepTrial({}, 2.0, (1.0, 3.0), ()).deviation == pytest.approx(2**0.5)
+    assert SweepTrial({}, 1.0, (1.0,), ()).deviation is None
 
 
 def test_another_sweep_is_one_of_other_packets_or_another_commit(
@@ -214,9 +222,14 @@ def test_another_sweep_is_one_of_other_packets_or_another_commit(
     for name, data in (("traced", traced), ("drawn", distribution)):
         (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump(data))
 
+    pytest.importorskip("ray")
+    from quicgym.agents.tuning.sweep import SweepStudy
+
+    study = SweepStudy(load_sweep("ebcc-gamma-beta"))
+
     def identities() -> list[str]:
         entries = [load_entry(tmp_path / f"{name}.yaml") for name in ("traced", "drawn")]
-        return [identity_of("sweep", "mine", {}, [entry]).fingerprint for entry in entries]
+        return [study.identity({}, [entry]).fingerprint for entry in entries]
 
     found = []
     for packets in ("1\n2\n", "1\n3\n"):

@@ -18,11 +18,11 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from quicgym.agents.tuning.sweep_config import SweptParameter, Value, label
-from quicgym.agents.tuning.sweep_trial import FinishedTrial
+from quicgym.agents.tuning.sweep_trial import SweepTrial
 from quicgym.envs.simulation.controller_choice import find_controller
 
 if TYPE_CHECKING:
-    from quicgym.agents.tuning.sweep_results import Results
+    from quicgym.agents.tuning.sweep import SweepStudy
 
 MOST_WRITTEN_CELLS = 150
 STYLE: dict[Any, Any] = {
@@ -34,46 +34,46 @@ STYLE: dict[Any, Any] = {
 COLOURS = "viridis"
 
 
-def draw_sweep(results: Results, folder: Path) -> list[Path]:
+def draw_sweep(study: SweepStudy, folder: Path) -> list[Path]:
     """Draws PNG files in the folder; returns them."""
     folder.mkdir(parents=True, exist_ok=True)
-    names = list(results.config.parameters)
+    names = list(study.config.parameters)
     with matplotlib.rc_context(STYLE):
         if len(names) == 1:
-            return [_single(results, names[0], folder / f"{names[0]}.png")]
-        return [_pair(results, (x, y), folder / f"{x}-{y}.png") for x, y in combinations(names, 2)]
+            return [_single(study, names[0], folder / f"{names[0]}.png")]
+        return [_pair(study, (x, y), folder / f"{x}-{y}.png") for x, y in combinations(names, 2)]
 
 
-def _pair(results: Results, names: tuple[str, str], file: Path) -> Path:
-    exact = results.config.search == "grid"
+def _pair(study: SweepStudy, names: tuple[str, str], file: Path) -> Path:
+    exact = study.config.search == "grid"
     figure = Figure(figsize=(7.5, 5.2))
     axes = figure.subplots()
-    drawn = (_cells if exact else _dots)(axes, results, *names)
-    figure.colorbar(drawn, ax=axes, label=_objective_label(results))
-    axes.set_xlabel(_parameter_label(results, names[0]))
-    axes.set_ylabel(_parameter_label(results, names[1]))
-    others = [name for name in results.config.parameters if name not in names]
+    drawn = (_cells if exact else _dots)(axes, study, *names)
+    figure.colorbar(drawn, ax=axes, label=_objective_label(study))
+    axes.set_xlabel(_parameter_label(study, names[0]))
+    axes.set_ylabel(_parameter_label(study, names[1]))
+    others = [name for name in study.config.parameters if name not in names]
     text = f", mean over {', '.join(others)}" if exact and others else ""
-    axes.set_title(f"{results.config.name}: {results.config.controller}{text}", loc="left")
+    axes.set_title(f"{study.config.name}: {study.config.controller}{text}", loc="left")
     figure.savefig(file)
     return file
 
 
-def _cells(axes: Axes, results: Results, x: str, y: str) -> Any:
-    columns, rows = (results.config.parameters[name].grid() for name in (x, y))
-    sums, counts = np.zeros((len(rows), len(columns))), np.zeros((len(rows), len(columns)))
-    for trial in results.searched:
+def _cells(axes: Axes, study: SweepStudy, x: str, y: str) -> Any:
+    columns, rows = (study.config.parameters[name].grid() for name in (x, y))
+    found: dict[tuple[int, int], list[float]] = {}
+    for trial in study.searched:
         place = rows.index(trial.setting[y]), columns.index(trial.setting[x])
-        sums[place] += trial.objective
-        counts[place] += 1
-    with np.errstate(invalid="ignore"):
-        means = sums / counts  # a cell whose trials failed stays empty
-    image = axes.imshow(means, origin="lower", aspect="auto", cmap=_colours(results))
+        found.setdefault(place, []).append(trial.objective)
+    means = np.full((len(rows), len(columns)), math.nan)  # a cell whose trials failed stays empty
+    for place, objectives in found.items():
+        means[place] = np.mean(objectives)
+    image = axes.imshow(means, origin="lower", aspect="auto", cmap=_colours(study))
     axes.set_xticks(range(len(columns)), map(label, columns))
     axes.set_yticks(range(len(rows)), map(label, rows))
     if any(isinstance(value, tuple) for value in columns):
         axes.tick_params(axis="x", rotation=30)
-    for trial, mark in _marked(results):
+    for trial, mark in _marked(study):
         if trial.setting[x] in columns and trial.setting[y] in rows:
             place_x, place_y = columns.index(trial.setting[x]), rows.index(trial.setting[y])
             if mark == "published":
@@ -87,64 +87,48 @@ def _cells(axes: Axes, results: Results, x: str, y: str) -> Any:
         is_bright = image.to_rgba(means)[..., :3].mean(axis=-1) > 0.5
         for (row, column), mean in np.ndenumerate(means):
             if not math.isnan(mean):
-                axes.text(
-                    column,
-                    row - 0.08,
-                    f"{mean:.3f}",
-                    ha="center",
-                    va="center",
-                    fontsize=7,
-                    color="black" if is_bright[row, column] else "white",
-                )
+                colour = "black" if is_bright[row, column] else "white"
+                centred: dict[str, Any] = {"ha": "center", "va": "center"}
+                axes.text(column, row - 0.08, f"{mean:.3f}", fontsize=7, color=colour, **centred)
     return image
 
 
-def _colours(results: Results) -> str:
+def _colours(study: SweepStudy) -> str:
     """The better, the brighter."""
-    return COLOURS if results.config.mode == "max" else f"{COLOURS}_r"
+    return COLOURS if study.config.mode == "max" else f"{COLOURS}_r"
 
 
-def _dots(axes: Axes, results: Results, x: str, y: str) -> Any:
-    trials = sorted(results.searched, key=lambda trial: results.gain(trial.objective, 0.0))
+def _dots(axes: Axes, study: SweepStudy, x: str, y: str) -> Any:
+    trials = sorted(study.searched, key=lambda trial: study.gain(trial.objective, 0.0))
     objectives = np.array([trial.objective for trial in trials])
     # A few settings that fail badly would leave one colour for all the others.
-    low, high = np.percentile(objectives, [10, 100] if results.config.mode == "max" else [0, 90])
-    places = {name: _axis(axes, results, name, along) for name, along in ((x, "x"), (y, "y"))}
+    low, high = np.percentile(objectives, [10, 100] if study.config.mode == "max" else [0, 90])
+    places = {name: _axis(axes, study, name, along) for name, along in ((x, "x"), (y, "y"))}
     dots = axes.scatter(
         [places[x](trial.setting[x]) for trial in trials],
         [places[y](trial.setting[y]) for trial in trials],
         c=objectives,
         vmin=low,
         vmax=high,
-        cmap=_colours(results),
+        cmap=_colours(study),
         s=32,
         edgecolors="none",
     )
-    for trial, mark in _marked(results):
-        axes.plot(
-            places[x](trial.setting[x]),
-            places[y](trial.setting[y]),
-            marker="s" if mark == "published" else "*",
-            markersize=13,
-            markerfacecolor="none" if mark == "published" else "red",
-            markeredgecolor="red",
-            linestyle="none",
-            label=mark,
-            clip_on=False,
-        )
+    for trial, mark in _marked(study):
+        _mark(axes, places[x](trial.setting[x]), places[y](trial.setting[y]), mark)
     axes.grid(color="#dddddd", linewidth=0.6)
     axes.set_axisbelow(True)
     axes.figure.legend(loc="outside lower center", ncols=2, frameon=False)
     return dots
 
 
-def _axis(axes: Axes, results: Results, name: str, along: str) -> Any:
+def _axis(axes: Axes, study: SweepStudy, name: str, along: str) -> Any:
     """Prepares an axis; returns what gives a value's place on it."""
-    swept = results.config.parameters[name]
+    swept = study.config.parameters[name]
     axis = axes.xaxis if along == "x" else axes.yaxis
     if swept.values is not None:
         options = [*swept.values]
-        published = results.config.published_setting()[name]
+        published = study.config.published_setting()[name]
         if published not in options:
             options.append(published)
         axis.set_ticks(range(len(options)), list(map(label, options)))
@@ -162,14 +146,13 @@ def _inside(swept: SweptParameter, value: Value) -> float:
     return min(swept.maximum, max(swept.minimum, value))
 
 
-def _single(results: Results, name: str, file: Path) -> Path:
-    order = results.config.parameters[name].values or ()
-    trials = list(results.finished)
-    if order:
-        known = [*order, results.config.published_setting()[name]]
-        trials.sort(key=lambda trial: known.index(trial.setting[name]))
-    else:
-        trials.sort(key=lambda trial: trial.setting[name])
+def _single(study: SweepStudy, name: str, file: Path) -> Path:
+    order = study.config.parameters[name].values
+    known = [*(order or ()), study.config.published_setting()[name]]
+    trials = sorted(
+        study.finished,
+        key=lambda trial: known.index(trial.setting[name]) if order else trial.setting[name],
+    )
     of_lists = any(isinstance(trial.setting[name], tuple) for trial in trials)
     height = 1.2 + 0.3 * len(trials) if of_lists else 4.0
     figure = Figure(figsize=(7.5, max(3.0, height)))
@@ -178,50 +161,50 @@ def _single(results: Results, name: str, file: Path) -> Path:
     deviations = [trial.deviation or 0.0 for trial in trials]
     places = range(len(trials))
     texts = [label(trial.setting[name]) for trial in trials]
-    marks = {id(trial): mark for trial, mark in _marked(results)}
     if of_lists:
         axes.errorbar(objectives, places, xerr=deviations, fmt="o", capsize=3)
         axes.set_yticks(places, texts)
         axes.invert_yaxis()
-        axes.set_xlabel(_objective_label(results))
+        axes.set_xlabel(_objective_label(study))
     else:
         axes.errorbar(places, objectives, yerr=deviations, fmt="o-", capsize=3)
         axes.set_xticks(places, texts, rotation=60 if len(trials) > 12 else 0)
-        axes.set_xlabel(_parameter_label(results, name))
-        axes.set_ylabel(_objective_label(results))
-    for place, trial in enumerate(trials):
-        if id(trial) in marks:
-            point = (trial.objective, place) if of_lists else (place, trial.objective)
-            published = marks[id(trial)] == "published"
-            axes.plot(
-                *point,
-                marker="s" if published else "*",
-                markersize=13,
-                markerfacecolor="none" if published else "red",
-                markeredgecolor="red",
-                linestyle="none",
-                label=marks[id(trial)],
-            )
+        axes.set_xlabel(_parameter_label(study, name))
+        axes.set_ylabel(_objective_label(study))
+    for trial, mark in _marked(study):
+        place = trials.index(trial)
+        x, y = (trial.objective, place) if of_lists else (place, trial.objective)
+        _mark(axes, x, y, mark)
     axes.grid(color="#dddddd", linewidth=0.6)
     axes.legend(frameon=False)
-    axes.set_title(f"{results.config.name}: {results.config.controller}", loc="left")
+    axes.set_title(f"{study.config.name}: {study.config.controller}", loc="left")
     figure.savefig(file)
     return file
 
 
-def _marked(results: Results) -> list[tuple[FinishedTrial, str]]:
-    marked = [(results.ranked[0], "best")]
-    if results.published is not None:
-        marked.append((results.published, "published"))
+def _marked(study: SweepStudy) -> list[tuple[SweepTrial, str]]:
+    marked = [(study.ranked[0], "best")]
+    if study.published is not None:
+        marked.append((study.published, "published"))
     return marked
 
 
-def _objective_label(results: Results) -> str:
-    config = results.config
+def _mark(axes: Axes, x: float, y: float, mark: str) -> None:
+    """A frame for the published setting, a star for the best one."""
+    published = mark == "published"
+    style: dict[str, Any] = {"marker": "s", "markerfacecolor": "none"} if published else {
+        "marker": "*", "markerfacecolor": "red",
+    }  # fmt: skip
+    style |= {"markersize": 13, "markeredgecolor": "red", "linestyle": "none", "clip_on": False}
+    axes.plot(x, y, label=mark, **style)
+
+
+def _objective_label(study: SweepStudy) -> str:
+    config = study.config
     name = f"reward, {config.reward}" if config.objective == "reward" else config.objective
     return name.replace("_", " ")
 
 
-def _parameter_label(results: Results, name: str) -> str:
-    unit = find_controller(results.config.controller).parameter(name).unit
+def _parameter_label(study: SweepStudy, name: str) -> str:
+    unit = find_controller(study.config.controller).parameter(name).unit
     return f"{name} ({unit})" if unit else name

@@ -1,16 +1,20 @@
-"""Ray Tune, for sweeps and searches: how Ray is started, what failed, and progress."""
+"""Trials on Ray Tune: how Ray is started, how trials are run and resumed, and their progress."""
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 # Ray reads them when it is imported. Nothing is sent to Ray's makers, there are no tables and
@@ -27,17 +31,21 @@ try:
     import optuna
     import ray
     from ray import tune
+    from ray.tune.schedulers import ASHAScheduler
     from ray.tune.search.optuna import OptunaSearch as OptunaSearch
 except ImportError as error:
     raise MissingExtraError("sweeps and searches need Ray Tune and Optuna") from error
 
 from rich.progress import Progress, TextColumn
 
+from quicgym.agents.tuning.space import Space, ValueRange
 from quicgym.envs import ScenarioError
 
 RayError = ray.exceptions.RayError
 """Ray itself failed, not a trial."""
 RETRIES = 2
+METRIC = "reward"
+"""By which ASHA and population-based training compare the trials of a search."""
 _CONNECT_S, _HEALTH_S = 5, 15
 _OBJECT_STORE_BYTES = 80 * 2**20  # Ray takes no less than 75 MiB; trials hand over a few kB
 
@@ -89,7 +97,7 @@ def running_ray(address: str | None, jobs: int | None) -> Iterator[None]:
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
     try:
-        with _interrupted_afterwards():
+        with interrupted_afterwards():
             if address is None:
                 ray.init(
                     "local",
@@ -117,7 +125,7 @@ def _join(address: str, quiet: dict[str, Any]) -> None:
 
 
 @contextmanager
-def _interrupted_afterwards() -> Iterator[None]:
+def interrupted_afterwards() -> Iterator[None]:
     """Keeps Ctrl-C for the end: Ray crashes where it comes while Ray starts."""
     came = []
     handler = signal.signal(signal.SIGINT, lambda *_: came.append(True))
@@ -129,13 +137,89 @@ def _interrupted_afterwards() -> Iterator[None]:
         raise KeyboardInterrupt
 
 
-def fit(tuner: tune.Tuner) -> tune.ResultGrid:
-    """Runs the trials; Ray Tune's own way of taking Ctrl-C ends with it."""
+def fit(
+    trainable: Callable[..., Any],
+    folder: Path,
+    space: Mapping[str, Any],
+    *,
+    bar: Bar,
+    complete: str,
+    tuning: Mapping[str, Any] | None = None,
+    running: Mapping[str, Any] | None = None,
+    **given: Any,
+) -> list[tune.Result]:
+    """Runs trials, or goes on with those that the folder holds.
+
+    Args:
+        trainable: A trial, on one core.
+        folder: For Ray Tune's state.
+        space: From which Ray Tune takes what `trainable` gets first.
+        bar: Shows the progress, and says how many trials there are.
+        complete: A key of the metrics that only a trial which came to its end has.
+        tuning: Other settings of Ray's TuneConfig.
+        running: Other settings of Ray's RunConfig.
+        given: Other arguments of `trainable`.
+
+    Returns:
+        What became of all trials.
+
+    Raises:
+        KeyboardInterrupt: Some are not complete: Ray Tune takes Ctrl-C, and ends.
+    """
+    trainable = tune.with_resources(tune.with_parameters(trainable, **given), {"cpu": 1})
+    if tune.Tuner.can_restore(str(folder)):
+        tuner = tune.Tuner.restore(str(folder), trainable, restart_errored=True)
+    else:
+        shutil.rmtree(folder, ignore_errors=True)  # killed before there was anything to keep
+        tuner = tune.Tuner(
+            trainable,
+            param_space=dict(space),
+            # Ray's own folder names have all values in them.
+            tune_config=tune.TuneConfig(
+                reuse_actors=True, trial_dirname_creator=_short_name, **(tuning or {})
+            ),
+            run_config=tune.RunConfig(
+                name=folder.name,
+                storage_path=str(folder.parent),
+                verbose=0,
+                failure_config=tune.FailureConfig(max_failures=RETRIES),
+                callbacks=[bar],
+                **(running or {}),
+            ),
+        )
     handler = signal.getsignal(signal.SIGINT)
     try:
-        return tuner.fit()
+        found = tuner.fit()
     finally:
-        signal.signal(signal.SIGINT, handler)
+        signal.signal(signal.SIGINT, handler)  # Ray Tune's own way of taking Ctrl-C ends with it
+    results = [found[index] for index in range(len(found))]
+    if len(results) < bar.total or not all(_is_complete(result, complete) for result in results):
+        raise KeyboardInterrupt
+    return results
+
+
+def _is_complete(result: tune.Result, key: str) -> bool:
+    if result.config is None:  # interrupted before it began
+        return False
+    return result.error is not None or bool((result.metrics or {}).get(key))
+
+
+def _short_name(trial: Any) -> str:
+    return str(trial.trial_id)
+
+
+def domains(space: Space) -> dict[str, Any]:
+    """Returns what Optuna draws settings from, as `space.encode` has them."""
+    return {name: _domain(field) for name, field in space.items()}
+
+
+def _domain(field: ValueRange) -> Any:
+    if field.values is not None:
+        return tune.choice(list(range(len(field.values))))
+    minimum, maximum = field.ends
+    if field.scale == "whole":
+        return tune.randint(int(minimum), int(maximum) + 1)
+    return (tune.loguniform if field.scale == "log" else tune.uniform)(minimum, maximum)
 
 
 def reason_of(error: Exception) -> str:
@@ -143,6 +227,57 @@ def reason_of(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     named = [index for index, line in enumerate(lines) if re.match(r"[A-Za-z_][\w.]*: ", line)]
     return "; ".join(lines[named[-1] :] if named else lines[:1])
+
+
+class Asha(ASHAScheduler):
+    """Successive halving that keeps its milestones on disk.
+
+    Ray Tune brings trials back after a kill, but no scheduler: what is left of a search would be
+    compared with nothing.
+
+    Args:
+        memory: The file with all results so far, a line each.
+        max_t: When a trial is finished.
+        settings: Others of Ray's ASHAScheduler.
+    """
+
+    def __init__(self, memory: Path, *, max_t: int, **settings: Any) -> None:
+        """Begins without results."""
+        super().__init__(max_t=max_t, **settings)
+        self._memory, self._end = memory, max_t
+        self._recalled = False
+
+    def on_trial_add(self, tune_controller: Any, trial: Any) -> None:
+        """Called by Ray Tune, for restored trials too."""
+        if not self._recalled and self._memory.exists():
+            self._recall(tune_controller)
+        super().on_trial_add(tune_controller, trial)
+
+    def _recall(self, tune_controller: Any) -> None:
+        """Tells Ray's scheduler of the results so far, as Ray Tune did before the kill."""
+        self._recalled = True
+        known: dict[str, Any] = {}
+        for line in self._memory.read_text(encoding="utf-8").splitlines():
+            try:
+                trial_id, step, reward = json.loads(line)
+            except ValueError:
+                continue  # torn by a kill
+            result = {"step": step, METRIC: reward}
+            if trial_id not in known:  # their names are all that the scheduler looks at
+                known[trial_id] = SimpleNamespace(trial_id=trial_id)
+                super().on_trial_add(tune_controller, known[trial_id])
+            super().on_trial_result(tune_controller, known[trial_id], result)
+            if step >= self._end:
+                super().on_trial_complete(tune_controller, known.pop(trial_id), result)
+
+    def on_trial_result(self, tune_controller: Any, trial: Any, result: dict[str, Any]) -> str:
+        """Called by Ray Tune."""
+        self._recalled = True
+        action: str = super().on_trial_result(tune_controller, trial, result)
+        entry = [trial.trial_id, result["step"], result[METRIC]]
+        with self._memory.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(entry) + "\n")
+        return action
 
 
 class Bar(tune.Callback):
@@ -163,7 +298,7 @@ class Bar(tune.Callback):
         self, title: str, total: int, metric: str, mode: str, steps: int | None = None
     ) -> None:
         """Shows nothing yet."""
-        self._title, self._total = title, total
+        self._title, self.total = title, total
         self._metric, self._mode, self._steps = metric, mode, steps
         self._progress: Progress | None = None
 
@@ -174,7 +309,7 @@ class Bar(tune.Callback):
     def setup(self, *arguments: Any, **info: Any) -> None:
         """Called by Ray Tune at the beginning."""
         self._progress = progress_bar(TextColumn("{task.fields[best]}"))
-        self._progress.add_task(self._title, total=self._total, best="")
+        self._progress.add_task(self._title, total=self.total, best="")
         self._progress.start()
 
     def on_step_end(self, iteration: int, trials: list[Any], **info: Any) -> None:

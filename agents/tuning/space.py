@@ -1,7 +1,9 @@
-"""The values that a sweep or a search tries: a range, or a list."""
+"""The values that a study tries: of each field a range, or a list."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
@@ -63,16 +65,47 @@ class ValueRange(BaseModel):
         assert self.minimum is not None and self.maximum is not None
         return self.minimum, self.maximum
 
-    def draw(self, random: np.random.Generator) -> Any:
+    def number(self, value: float) -> float:
+        """Returns a drawn number of a range as it is used."""
+        return float(value) if self.scale == "whole" else rounded(value)
+
+    def draw(self, rng: np.random.Generator) -> Any:
         """Draws a value."""
         if self.values is not None:
-            return self.values[int(random.integers(len(self.values)))]
+            return self.values[int(rng.integers(len(self.values)))]
         minimum, maximum = self.ends
         if self.scale == "whole":
-            return float(random.integers(int(minimum), int(maximum), endpoint=True))
+            return self.number(float(rng.integers(int(minimum), int(maximum), endpoint=True)))
         if self.scale == "log":
-            return rounded(np.exp(random.uniform(np.log(minimum), np.log(maximum))))
-        return rounded(random.uniform(minimum, maximum))
+            return self.number(np.exp(rng.uniform(np.log(minimum), np.log(maximum))))
+        return self.number(rng.uniform(minimum, maximum))
+
+
+Space = Mapping[str, ValueRange]
+"""The fields of a study by name."""
+Setting = dict[str, Any]
+"""A value of each field."""
+
+
+def encode(space: Space, setting: Setting) -> dict[str, float]:
+    """Returns a setting as Ray keeps it: in place of a value from a list, its place there."""
+    return {
+        name: value
+        if (values := space[name].values) is None
+        # 1, 1.0 and True are equal, and not the same
+        else [json.dumps(entry) for entry in values].index(json.dumps(value))
+        for name, value in setting.items()
+    }
+
+
+def decode(space: Space, encoded: Mapping[str, float]) -> Setting:
+    """Returns a setting as trials take it."""
+    return {
+        name: space[name].number(value)
+        if (values := space[name].values) is None
+        else values[int(value)]
+        for name, value in encoded.items()
+    }
 
 
 def rounded(number: float) -> float:

@@ -1,0 +1,93 @@
+"""What every study writes and prints: trials.parquet, a JSON file, TensorBoard's hparams."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from rich.table import Table
+
+from quicgym import __version__, _core
+from quicgym.agents.evaluation.tensorboard import EvaluationWriter
+from quicgym.agents.tuning.sweep_config import label
+from quicgym.output_folders import write_atomically
+
+TRIALS_FILE = "trials.parquet"
+TENSORBOARD_FOLDER = "tensorboard"
+
+
+def write_tables(
+    directory: Path, trials: pd.DataFrame, file: str, document: Mapping[str, Any], command: str
+) -> None:
+    """Writes trials.parquet and the study's JSON file, both with what made them.
+
+    Args:
+        directory: The output folder.
+        trials: A row per trial.
+        file: The name of the JSON file.
+        document: Its content.
+        command: The command line.
+    """
+    about = {"version": __version__, "commit": _core.commit, "command": command}
+    trials.attrs.update(about)
+    text = json.dumps(as_json({**about, **document}), indent=1, allow_nan=False) + "\n"
+    write_atomically({directory / TRIALS_FILE: trials.to_parquet, directory / file: text})
+
+
+def as_json(value: Any) -> Any:
+    """Returns a value as JSON takes it: infinity, which JSON has not, as `--policy` takes it."""
+    if isinstance(value, dict):
+        return {key: as_json(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [as_json(entry) for entry in value]
+    return label(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A trial in TensorBoard.
+
+    Attributes:
+        name: Of the run, after its rank.
+        setting: Its row of the page HParams.
+        evaluations: Step -> the records of the evaluation.
+        scalars: Others, at step 0.
+    """
+
+    name: str
+    setting: Mapping[str, bool | float | str]
+    evaluations: Mapping[int, Sequence[Mapping[str, Any]]]
+    scalars: Mapping[str, float]
+
+
+def write_hparams(directory: Path, curves: Sequence[Curve]) -> None:
+    """Writes a run per trial, the best first."""
+    folder = directory / TENSORBOARD_FOLDER
+    shutil.rmtree(folder, ignore_errors=True)
+    settings = [curve.setting for curve in curves]
+    width = len(str(len(curves)))
+    for rank, curve in enumerate(curves, 1):
+        writer = EvaluationWriter(folder / f"{rank:0{width}}{curve.name}")
+        writer.hparams(curve.setting, settings)
+        for step, records in curve.evaluations.items():
+            writer.evaluation(step, records)
+        writer.scalars(0, curve.scalars)
+        writer.close()
+
+
+def text_table(
+    headings: Iterable[str], rows: Iterable[Iterable[str]], *, left: Sequence[str] = ()
+) -> Table:
+    """Returns a table of texts; columns of the headings in `left` begin at the left."""
+    table = Table(box=None, pad_edge=False)
+    for heading in headings:
+        table.add_column(heading, justify="left" if heading in left else "right")
+    for row in rows:
+        table.add_row(*row)
+    return table

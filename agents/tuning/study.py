@@ -1,0 +1,165 @@
+"""A study of many trials: `quicgym sweep` and `quicgym search` as one command.
+
+A sweep varies a controller's parameters, a search an agent's hyperparameters. Into the output
+folder go ray/ (Ray Tune's own state, which --resume goes on from) and what the study writes.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+
+from quicgym import __version__, _core
+from quicgym.agents.tuning.trials import RayError, check_address, running_ray
+from quicgym.console import say
+from quicgym.envs.scenarios.suites import SuiteEntry, content_of
+from quicgym.jobs import report_failures
+from quicgym.output_folders import Identity, digest, output_folder
+
+RAY_FOLDER = "ray"
+
+
+class Trial(Protocol):
+    """What became of a trial."""
+
+    @property
+    def error(self) -> str | None:
+        """Why it failed."""
+
+
+AnyTrial = TypeVar("AnyTrial", bound=Trial)
+
+
+class Study(ABC, Generic[AnyTrial]):
+    """What a sweep and a search have in common.
+
+    Attributes:
+        study_type: What it is: "sweep" or "search".
+        home: Where its folder is by default.
+        files: What it writes into its folder, ray/ apart.
+        summary: Of these, what the last line names.
+        name: Of the study; its folder is called so.
+        trials: What became of them, in the order of the study.
+    """
+
+    study_type: ClassVar[str]
+    home: ClassVar[Path]
+    files: ClassVar[tuple[str, ...]]
+    summary: ClassVar[str]
+
+    def __init__(self, name: str) -> None:
+        """Begins without trials."""
+        self.name = name
+        self.trials: Sequence[AnyTrial] = ()
+
+    @abstractmethod
+    def check(self, jobs: int | None, address: str | None) -> Identity:
+        """Finds what every trial would fail of; returns what only the same study has.
+
+        Args:
+            jobs: Trials at the same time; None: what Ray has room for.
+            address: Of a Ray cluster; None: this machine alone.
+
+        Raises:
+            ConfigError, ScenarioError: The study cannot be run.
+        """
+
+    @abstractmethod
+    def run(self, directory: Path, jobs: int | None, command: str) -> None:
+        """Runs all trials, or goes on with them, and keeps them in `trials`.
+
+        Args:
+            directory: The output folder.
+            jobs: As `check` has it.
+            command: The command line, to be kept with the runs.
+
+        Raises:
+            KeyboardInterrupt: Not all trials are complete.
+            ray.exceptions.RayError: Ray itself failed.
+        """
+
+    @abstractmethod
+    def failure(self, trial: AnyTrial) -> str:
+        """Returns which trial failed, and why."""
+
+    @property
+    @abstractmethod
+    def ranked(self) -> Sequence[AnyTrial]:
+        """The best trial first; those that failed are left out."""
+
+    @abstractmethod
+    def write(self, directory: Path, command: str) -> None:
+        """Writes all files; those of an earlier run of the same study are replaced.
+
+        Raises:
+            OSError: They cannot be written.
+        """
+
+    @abstractmethod
+    def print(self) -> None:
+        """Prints the results."""
+
+    @property
+    def failed(self) -> list[AnyTrial]:
+        """The trials that failed."""
+        return [trial for trial in self.trials if trial.error is not None]
+
+    def identity(self, fields: Any, entries: Iterable[SuiteEntry]) -> Identity:
+        """Returns what has to be equal for --resume to go on with a folder.
+
+        Args:
+            fields: The whole configuration, as JSON has it.
+            entries: What trials are measured by.
+        """
+        parts = [fields, digest(content_of(entries)), __version__, _core.commit]
+        return Identity(self.study_type, self.name, digest(parts))
+
+
+def run_study(
+    study: Study[Any],
+    out: Path | None,
+    *,
+    jobs: int | None,
+    resume: bool,
+    address: str | None,
+    command: str,
+) -> int:
+    """Runs a study, writes and prints its results; returns the exit status.
+
+    Args:
+        study: What is run.
+        out: Its folder; None: the default one.
+        jobs: Trials at the same time; None: as many as there are cores, here or in the cluster.
+        resume: Go on with the study that the folder holds.
+        address: Of a Ray cluster; None: this machine alone.
+        command: The command line, to be kept with the results.
+    """
+    directory = (out or study.home / study.name).absolute()
+    identity = study.check(jobs, address)
+    if address is not None:
+        check_address(address)
+    names = (RAY_FOLDER, *study.files)
+    with output_folder(directory, names, resume=resume, identity=identity):
+        goes_on = f"continue with\n  {command if resume else f'{command} --resume'}"
+        try:
+            with running_ray(address, jobs):
+                study.run(directory, jobs, command)
+        except KeyboardInterrupt:
+            say(f"interrupted: what was reached is kept in {directory}; {goes_on}")
+            return 130
+        except RayError as error:
+            say(
+                f"quicgym: Ray failed: {str(error).strip().splitlines()[0]}\n"
+                f"what is finished is kept in {directory}; {goes_on}"
+            )
+            return 1
+        report_failures([study.failure(trial) for trial in study.failed])
+        if not study.ranked:
+            say(f"quicgym: {study.name}: no trial succeeded; the reasons are above")
+            return 1
+        study.write(directory, command)
+        study.print()
+        say(f"{len(study.ranked)} trials {study.summary} are in {directory}")
+        return 1 if study.failed else 0
