@@ -153,8 +153,8 @@ TcpFlow::TcpFlow(const Scenario& scenario, std::size_t index, std::uint64_t seed
     socket_->TraceConnectWithoutContext("EcnState", ns3::MakeCallback(&TcpFlow::on_ecn_state, this));
 
     listener_->Bind(ns3::InetSocketAddress(receiver_address(index), kPort));
-    // The accepted socket is a copy and has the connection from the start: where the handshake's last packet is
-    // lost, it is accepted only after the first packet of data has arrived.
+    // The accepted socket is a copy and has the connection from the start: where the handshake's last packet
+    // is lost, it is accepted only after the first packet of data has arrived.
     listener_->TraceConnectWithoutContext("Rx", ns3::MakeCallback(&TcpFlow::on_received, this));
     listener_->Listen();
     listener_->SetAcceptCallback(ns3::MakeNullCallback<bool, ns3::Ptr<ns3::Socket>, const ns3::Address&>(),
