@@ -41,7 +41,7 @@ def sensitivity(config: SweepConfig, trials: Sequence[SweepTrial]) -> pd.DataFra
             {
                 "parameter": name,
                 "marginal_range": float(np.ptp(means)) if len(means) else math.nan,
-                "variance_share": _share(
+                "variance_share": explained_share(
                     objectives, means, len(np.unique(groups)), exact=config.search == "grid"
                 ),
                 "rank_correlation": _correlation(values, objectives),
@@ -57,7 +57,20 @@ def _bins(values: np.ndarray) -> np.ndarray:
     return (ranks * count / len(values)).astype(int)
 
 
-def _share(objectives: np.ndarray, means: np.ndarray, groups: int, *, exact: bool) -> float | None:
+def explained_share(
+    objectives: np.ndarray, means: np.ndarray, groups: int, *, exact: bool
+) -> float | None:
+    """Returns the share of the objectives' variance that the means of groups explain.
+
+    Args:
+        objectives: Of the trials.
+        means: Of each trial's group.
+        groups: How many there are.
+        exact: All combinations were tried; otherwise what noise alone would explain is taken off.
+
+    Returns:
+        0 to 1; None where the objectives do not vary, or there are as many groups as trials.
+    """
     total = float(np.sum((objectives - objectives.mean()) ** 2)) if len(objectives) else 0.0
     if total == 0:
         return None

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from quicgym.agents.tuning.sensitivity import _share, sensitivity
+from quicgym.agents.tuning.sensitivity import explained_share, sensitivity
 from quicgym.agents.tuning.space import Setting
 from quicgym.agents.tuning.sweep_config import SweepConfig
 from quicgym.agents.tuning.sweep_trial import SweepTrial
@@ -69,7 +69,7 @@ def test_what_noise_alone_would_explain_is_taken_off() -> None:
     for order in itertools.permutations((0.0, 1.0, 2.0, 4.0)):
         objectives = np.array(order)
         means = np.repeat(objectives.reshape(2, 2).mean(axis=1), 2)
-        shares.append(_share(objectives, means, 2, exact=False))
+        shares.append(explained_share(objectives, means, 2, exact=False))
         total = np.var(order) * 4
         between = np.sum((means - np.mean(order)) ** 2)
         unbiased = (between - (total - between) / 2) / total
