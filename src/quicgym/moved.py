@@ -22,10 +22,19 @@ MOVED = {
     "quicgym.configs": ("quicgym.benchmarks.papers.model",),
     "quicgym.envs.cellular_trace": (f"{_SCENARIOS}.cellular_trace",),
     "quicgym.envs.distributions": (f"{_SCENARIOS}.distributions", f"{_SCENARIOS}.suites"),
-    "quicgym.envs.result": ("quicgym.envs.simulation.result",),
+    "quicgym.envs.result": ("quicgym.envs.simulation.result", "quicgym.envs.simulation.metrics"),
     "quicgym.envs.scenario": tuple(
         f"{_SCENARIOS}.{name}"
-        for name in ("model", "flows", "applications", "links", "wifi", "fields", "traces")
+        for name in (
+            "model",
+            "engines",
+            "flows",
+            "applications",
+            "links",
+            "wifi",
+            "fields",
+            "traces",
+        )
     ),
 }
 """A module of before -> those that have its names now."""
