@@ -203,6 +203,9 @@ def _evaluate(policy: Path, run: Path, suite: str, seeds: int, workers: int, com
         # The same command goes on with what is there.
         report_interruption(result.outcome, result.jobs, folder, command, resumed=True)
         return 130
+    if result.outcome.failures:
+        say(f"nothing is published; the same command runs what is missing in {folder}")
+        return 1
     return 0
 
 
