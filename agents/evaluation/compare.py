@@ -165,7 +165,7 @@ def _write_and_rename(
 
 
 def _write(directory: Path, runs: Mapping[str, Run], command: str) -> None:
-    trainings = [run for run in runs.values() if run.kind == "training"]
+    trainings = [run for run in runs.values() if run.origin == "training"]
     steps = sorted({0, *(int(step) for run in trainings for step in run.results["step"])})
     settings = _settings(runs)
     progress = progress_bar()
@@ -193,7 +193,7 @@ def _write(directory: Path, runs: Mapping[str, Run], command: str) -> None:
         "runs": [
             {
                 "name": name,
-                "kind": run.kind,
+                "kind": run.origin,
                 "policy": run.policy,
                 "folder": str(run.folder.resolve()),
             }
@@ -210,20 +210,20 @@ def _curve(run: Run, steps: Sequence[int]) -> list[tuple[int, pd.DataFrame]]:
     The line has all the steps, not only its two ends: TensorBoard scales charts to where most
     points are, and would leave it outside.
     """
-    if run.kind == "training":
+    if run.origin == "training":
         return [(int(str(step)), rows) for step, rows in run.results.groupby("step")]
     return [(step, run.results) for step in steps]
 
 
 def _settings(runs: Mapping[str, Run]) -> dict[str, dict[str, Any]]:
-    """Returns each run's settings: policy, kind, and what differs between those that have it."""
+    """Returns each run's settings: policy, origin, and what differs between those that have it."""
     flat = {name: flatten(run.settings) for name, run in runs.items()}
     values: dict[str, set[str]] = {}
     for settings in flat.values():
         for key, value in settings.items():
             values.setdefault(key, set()).add(repr(value))
     return {
-        name: {"policy": run.policy, "kind": run.kind}
+        name: {"policy": run.policy, "kind": run.origin}
         | {key: value for key, value in flat[name].items() if len(values[key]) > 1}
         for name, run in runs.items()
     }
@@ -235,5 +235,5 @@ def _print(runs: Mapping[str, Run]) -> None:
         table.add_column(heading, justify="right" if heading == "reward" else "left")
     for name, run in runs.items():
         reward = evaluation_values(_curve(run, [0])[-1][1])["evaluation/reward"]
-        table.add_row(name, run.kind, f"{reward:.4f}", str(run.folder))
+        table.add_row(name, run.origin, f"{reward:.4f}", str(run.folder))
     wide_console().print(table, highlight=False)

@@ -17,7 +17,7 @@ import numpy as np
 from quicgym.agents.policies.policy import Policy
 from quicgym.envs.batch import INFO_COLUMNS, EpisodeBatch
 from quicgym.envs.episodes import EpisodeChoice, EpisodeSource
-from quicgym.envs.registration import BY_KIND
+from quicgym.envs.registration import find_environment
 from quicgym.envs.rewards import Reward
 from quicgym.envs.scenarios.conversion import nanoseconds
 from quicgym.envs.scenarios.model import Scenario
@@ -137,7 +137,9 @@ def _play(
     decisions, options = policy.decisions, policy.options or {}
     batch = EpisodeBatch(
         decisions.kind,
-        EpisodeSource(cells[0][0], engine, BY_KIND[decisions.kind].controller, every_flow=True),
+        EpisodeSource(
+            cells[0][0], engine, find_environment(decisions.kind).controller, every_flow=True
+        ),
         len(cells),
         threads,
         **decisions.arguments,

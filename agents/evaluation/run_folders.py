@@ -35,7 +35,7 @@ class Run:
     Attributes:
         name: As run.json or the evaluation says; two runs may have the same.
         folder: Where it is.
-        kind: "training", "learned" or "hand-coded".
+        origin: Of the results: "training", "learned" or "hand-coded".
         policy: Its name.
         results: A row for each scenario and seed, the columns "scenario", "seed" and METRICS; of a
             training run also "step", in environment steps.
@@ -48,7 +48,7 @@ class Run:
 
     name: str
     folder: Path
-    kind: str
+    origin: str
     policy: str
     results: pd.DataFrame
     suite: Any = None

@@ -253,7 +253,7 @@ def _type_of(values: Sequence[Any]) -> type:
 
 
 def _domain(values: Sequence[Any]) -> hparams.Domain:
-    kind = _type_of(values)
-    if kind is float:
+    column = _type_of(values)
+    if column is float:
         return hparams.RealInterval(float(min(values)), float(max(values)))
-    return hparams.Discrete(sorted({kind(value) for value in values}), kind)
+    return hparams.Discrete(sorted({column(value) for value in values}), column)

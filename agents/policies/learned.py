@@ -38,7 +38,7 @@ from quicgym.agents.policies.networks import ACTIVATIONS, Actor, Architecture
 from quicgym.agents.policies.policy import Decisions
 from quicgym.envs.actions import ACTION_VERSION, action_space, choices
 from quicgym.envs.observations import OBSERVATION_VERSION, observation_space
-from quicgym.envs.registration import BY_KIND, CLASSES, ENVIRONMENTS
+from quicgym.envs.registration import ENVIRONMENTS, environments, find_environment
 from quicgym.output_folders import write_atomically
 
 _Size = Annotated[int, Field(ge=1, le=65_536)]
@@ -98,7 +98,7 @@ class PolicyDescription(_Model):
 
     @model_validator(mode="after")
     def _fits(self) -> PolicyDescription:
-        has_choices = bool(choices(CLASSES[self.environment].kind))
+        has_choices = bool(choices(find_environment(self.environment).environment))
         if has_choices != (self.architecture.output == "argmax"):
             raise ValueError(
                 f"architecture.output = {self.architecture.output!r} does not fit the actions of "
@@ -115,7 +115,7 @@ class PolicyDescription(_Model):
     def decisions(self) -> Decisions:
         """What the policy decides, how often, and on what."""
         return Decisions(
-            CLASSES[self.environment].kind,
+            find_environment(self.environment).environment,
             self.decision_interval_ms,
             self.decision_interval_rtts,
             self.history_length,
@@ -224,10 +224,9 @@ def save_policy(
     """
     tensors = {name: tensor.contiguous() for name, tensor in policy.actor.state_dict().items()}
     data = safetensors.torch.save(tensors)
-    environments = {environment.kind: name for name, environment in CLASSES.items()}
     description = PolicyDescription(
         name=policy.name,
-        environment=environments[policy.decisions.kind],
+        environment=find_environment(policy.decisions.kind).id,
         observation_version=OBSERVATION_VERSION,
         action_version=ACTION_VERSION,
         decision_interval_ms=policy.decisions.decision_interval_ms,
@@ -319,7 +318,7 @@ def _load_zip(path: Path, trusted: bool) -> _Sb3Policy:
     if algorithm is None:
         raise PolicyError(f"{path}: is no model of PPO, SAC or TD3")
     model = algorithm.load(path, device="cpu")
-    for kind in BY_KIND:
+    for kind in environments():
         decisions = Decisions(kind)
         if model.observation_space == observation_space(
             decisions.history_length, kind
