@@ -14,7 +14,7 @@ import numpy as np
 from quicgym import _core
 from quicgym.envs.actions import action_space, find_action_space
 from quicgym.envs.episodes import EpisodeChoice, EpisodeSource
-from quicgym.envs.info import INFO_COLUMNS as INFO_COLUMNS
+from quicgym.envs.info import INFO_COLUMNS
 from quicgym.envs.observations import observation_space
 from quicgym.envs.rewards import Reward, RewardFunction
 from quicgym.envs.scenarios.conversion import nanoseconds
@@ -91,7 +91,6 @@ class EpisodeBatch:
         if isinstance(reward, str | Reward):
             named = reward if isinstance(reward, Reward) else Reward(reward)
             settings.reward = named.to_core()
-        self.kind = space.name
         self.choices = tuple(space.choices)
         self.source = source
         self._batch = self._make_batch(settings, simulations, threads)

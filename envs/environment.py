@@ -111,7 +111,8 @@ class CongestionControlEnv(gymnasium.Env[np.ndarray, Any]):
         render_mode: str | None = None,
     ) -> None:
         """Checks the arguments; the first episode begins with `reset`."""
-        self.metadata = {**self.metadata, "render_modes": possible_render_modes()}
+        if render_mode != "human":  # which raises below where it does not work
+            self.metadata = {**self.metadata, "render_modes": possible_render_modes()}
         self.render_mode = render_mode
         self._plot: EpisodePlot | None = None
         if render_mode is not None:

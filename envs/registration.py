@@ -6,7 +6,7 @@ import sys
 import warnings
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import gymnasium
 from pydantic import AfterValidator
@@ -73,7 +73,7 @@ EnvironmentId = Annotated[str, AfterValidator(lambda name: find_environment(name
 
 def unknown_environment(name_or_id: str) -> ValueError:
     """Returns the error for a name or an id that there is not."""
-    known = environment_ids() if "/" in name_or_id else tuple(_registered)
+    known = tuple(_registered) if name_or_id.isidentifier() else environment_ids()
     return ValueError(f"unknown environment {name_or_id!r}; {closest(name_or_id, known)}")
 
 
@@ -110,13 +110,3 @@ def _outside() -> int:
     while sys._getframe(level).f_globals.get("__name__", "").startswith("quicgym."):
         level += 1
     return level
-
-
-def __getattr__(name: str) -> Any:
-    if name == "ENVIRONMENTS":
-        return environment_ids()
-    if name == "CLASSES":
-        return {environment.id: environment for environment in _registered.values()}
-    if name == "BY_KIND":
-        return {**_registered, "switching": _registered["switch"]}
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

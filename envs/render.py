@@ -67,6 +67,8 @@ class EpisodePlot:
     def begin(self, info: dict[str, Any]) -> None:
         """Starts over with the first info of an episode."""
         self._rows = [info]
+        for axes in self._axes:
+            axes.set_ylim(0.0, 1.0, auto=True)  # of a panel without a number yet
 
     def add(self, info: dict[str, Any]) -> None:
         """Adds what a step returned."""

@@ -35,8 +35,8 @@ from quicgym.agents.algorithms.replay import (
     check_one_flow,
 )
 from quicgym.envs.actions import WINDOW_EXPONENTS
-from quicgym.envs.batch import INFO_COLUMNS
 from quicgym.envs.episodes import EpisodeChoice
+from quicgym.envs.info import INFO_COLUMNS
 from quicgym.envs.sb3 import Sb3VecEnv
 from quicgym.envs.scenarios.fair_share import fair_window_bytes
 

@@ -17,8 +17,8 @@ from gymnasium.spaces import Space
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.policies import ActorCriticPolicy
 
-from quicgym.envs.batch import INFO_COLUMNS
 from quicgym.envs.episodes import EpisodeChoice
+from quicgym.envs.info import INFO_COLUMNS
 from quicgym.envs.observations import observation_names
 from quicgym.envs.sb3 import Sb3VecEnv
 from quicgym.envs.scenarios.fields import ScenarioError
@@ -93,9 +93,11 @@ class ReplayAlgorithm(BaseAlgorithm):
             supported_action_spaces=action_spaces,
         )
         self._batch = env.environments.batch
-        self._slow_start: int | None = None  # its place in Window-v0's observations, from the end
-        if self._batch.kind == "window":
-            names = observation_names(1, "window")
+        # Its place in observations, from the end, where actions have no effect in slow start.
+        self._slow_start: int | None = None
+        environment = env.environments.environment
+        if not environment.acts_in_slow_start:
+            names = observation_names(1, environment.environment)
             self._slow_start = names.index("slow_start") - len(names)
         self._setup_model()
 

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from quicgym.agents.policies.policy import Policy
-from quicgym.envs.batch import INFO_COLUMNS, EpisodeBatch
+from quicgym.envs.batch import EpisodeBatch
 from quicgym.envs.episodes import EpisodeChoice, EpisodeSource
+from quicgym.envs.info import INFO_COLUMNS
 from quicgym.envs.registration import find_environment
 from quicgym.envs.rewards import Reward
 from quicgym.envs.scenarios.conversion import nanoseconds
@@ -136,9 +137,9 @@ def _play(
     """Runs episodes that have the same number of agents."""
     decisions, options = policy.decisions, policy.options or {}
     batch = EpisodeBatch(
-        decisions.kind,
+        decisions.environment,
         EpisodeSource(
-            cells[0][0], engine, find_environment(decisions.kind).controller, every_flow=True
+            cells[0][0], engine, find_environment(decisions.environment).controller, every_flow=True
         ),
         len(cells),
         threads,

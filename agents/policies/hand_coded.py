@@ -43,7 +43,7 @@ def switch_policy(controller: str) -> ConstantPolicy:
     if controller not in members:
         raise ValueError(f"no choice {controller!r}; {closest(controller, members)}")
     action = np.array(members.index(controller))
-    return ConstantPolicy(controller, action, decisions=Decisions("switching"))
+    return ConstantPolicy(controller, action, decisions=Decisions("switch"))
 
 
 def controller_policy(

@@ -38,7 +38,7 @@ from quicgym.agents.policies.networks import ACTIVATIONS, Actor, Architecture
 from quicgym.agents.policies.policy import Decisions
 from quicgym.envs.actions import ACTION_VERSION, action_space, choices
 from quicgym.envs.observations import OBSERVATION_VERSION, observation_space
-from quicgym.envs.registration import ENVIRONMENTS, environments, find_environment
+from quicgym.envs.registration import EnvironmentId, environments, find_environment
 from quicgym.output_folders import write_atomically
 
 _Size = Annotated[int, Field(ge=1, le=65_536)]
@@ -85,7 +85,7 @@ class PolicyDescription(_Model):
     format: Literal["quicgym-policy-1"] = "quicgym-policy-1"
     name: str = Field(min_length=1, max_length=100)
     description: str = ""
-    environment: Literal[ENVIRONMENTS]  # type: ignore[valid-type]
+    environment: EnvironmentId
     observation_version: int
     action_version: int
     decision_interval_ms: float = Field(ge=1, le=60_000)
@@ -98,7 +98,7 @@ class PolicyDescription(_Model):
 
     @model_validator(mode="after")
     def _fits(self) -> PolicyDescription:
-        has_choices = bool(choices(find_environment(self.environment).environment))
+        has_choices = bool(choices(self.environment))
         if has_choices != (self.architecture.output == "argmax"):
             raise ValueError(
                 f"architecture.output = {self.architecture.output!r} does not fit the actions of "
@@ -115,7 +115,7 @@ class PolicyDescription(_Model):
     def decisions(self) -> Decisions:
         """What the policy decides, how often, and on what."""
         return Decisions(
-            find_environment(self.environment).environment,
+            self.environment,
             self.decision_interval_ms,
             self.decision_interval_rtts,
             self.history_length,
@@ -147,9 +147,9 @@ class LearnedPolicy:
         return actions if observations.ndim == 2 else actions[0]
 
 
-def action_count(kind: str) -> int:
+def action_count(environment: str) -> int:
     """Returns how many outputs a network has: coordinates of an action, or choices."""
-    space = action_space(kind)
+    space = action_space(environment)
     return int(space.n) if isinstance(space, Discrete) else (space.shape or (1,))[0]
 
 
@@ -201,7 +201,10 @@ def load_policy(name_or_path: str | Path, *, trust_zip: bool = False) -> Any:
     architecture = Architecture(**description.architecture.model_dump())
     with torch.device("meta"):  # no memory before the shapes are known to be right
         actor = Actor(
-            architecture, decisions.kind, decisions.history_length, action_count(decisions.kind)
+            architecture,
+            decisions.environment,
+            decisions.history_length,
+            action_count(decisions.environment),
         )
     _check_tensors(weights, actor.state_dict(), tensors)
     actor.load_state_dict(tensors, assign=True)
@@ -226,7 +229,7 @@ def save_policy(
     data = safetensors.torch.save(tensors)
     description = PolicyDescription(
         name=policy.name,
-        environment=find_environment(policy.decisions.kind).id,
+        environment=find_environment(policy.decisions.environment).id,
         observation_version=OBSERVATION_VERSION,
         action_version=ACTION_VERSION,
         decision_interval_ms=policy.decisions.decision_interval_ms,
@@ -318,11 +321,11 @@ def _load_zip(path: Path, trusted: bool) -> _Sb3Policy:
     if algorithm is None:
         raise PolicyError(f"{path}: is no model of PPO, SAC or TD3")
     model = algorithm.load(path, device="cpu")
-    for kind in environments():
-        decisions = Decisions(kind)
+    for name in environments():
+        decisions = Decisions(name)
         if model.observation_space == observation_space(
-            decisions.history_length, kind
-        ) and model.action_space == action_space(kind):
+            decisions.history_length, name
+        ) and model.action_space == action_space(name):
             return _Sb3Policy(path.stem, decisions, model)
     raise PolicyError(
         f"{path}: its spaces are {model.observation_space} and {model.action_space}, which are "

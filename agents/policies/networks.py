@@ -196,17 +196,17 @@ class Actor(nn.Module):
 
     Args:
         architecture: Its shape.
-        kind: What an action is: "tuning", "rate", "switching" or "window".
+        environment: Its name, such as "tuning".
         history_length: Frames in an observation.
         actions: Coordinates of an action, or choices.
     """
 
     def __init__(
-        self, architecture: Architecture, kind: str, history_length: int, actions: int
+        self, architecture: Architecture, environment: str, history_length: int, actions: int
     ) -> None:
         """Makes the layers; their weights are random."""
         super().__init__()
-        size = observation_space(history_length, kind).shape[0]
+        size = observation_space(history_length, environment).shape[0]
         self.features = make_features(architecture, size, history_length)
         self.hidden = dense(self.features.size, architecture.hidden_sizes, architecture.activation)
         width = (architecture.hidden_sizes or (self.features.size,))[-1]

@@ -5,6 +5,7 @@ A policy is called with observations, of one row or of many, and returns as many
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -12,26 +13,47 @@ import numpy as np
 from gymnasium.spaces import Space
 from gymnasium.vector.utils import batch_space
 
+from quicgym.envs.registration import find_environment
+
 
 @dataclass(frozen=True)
 class Decisions:
     """What a policy decides, how often, and on what: arguments of the environments.
 
     Attributes:
-        kind: "tuning", "rate", "switching" or "window".
+        environment: Its name, such as "tuning".
         decision_interval_ms: Between two decisions, unless the next is given.
         decision_interval_rtts: The same in smoothed RTTs.
         history_length: Frames in an observation.
     """
 
-    kind: str = "tuning"
+    environment: str = "tuning"
     decision_interval_ms: float = 100.0
     decision_interval_rtts: float | None = None
     history_length: int = 4
 
+    def __post_init__(self) -> None:
+        """Makes an id, or the name of an earlier version, the name.
+
+        Raises:
+            ValueError: There is no such environment.
+        """
+        object.__setattr__(self, "environment", find_environment(self.environment).environment)
+
+    @property
+    def kind(self) -> str:
+        """The name of `environment` in earlier versions."""
+        warnings.warn(
+            "Decisions.kind is called `environment` now; `kind` works in this version for the last "
+            "time",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return self.environment
+
     @property
     def arguments(self) -> dict[str, Any]:
-        """What an environment of this kind is to be made with."""
+        """What the environment is to be made with."""
         return {
             "decision_interval_ms": self.decision_interval_ms,
             "decision_interval_rtts": self.decision_interval_rtts,

@@ -99,7 +99,7 @@ def policy_arguments(
 
 
 def output_of(algorithm: Algorithm, environment: str) -> Output:
-    """Returns what an algorithm's policy does in an environment to the last layer's values."""
+    """Returns what an algorithm's policy does to the last layer's values."""
     return "argmax" if choices(environment) else algorithm.output
 
 
@@ -166,7 +166,10 @@ def export_policy(
 ) -> LearnedPolicy:
     """Returns a copy of what the algorithm has learned, without exploration, on the CPU."""
     actor = Actor(
-        architecture, decisions.kind, decisions.history_length, action_count(decisions.kind)
+        architecture,
+        decisions.environment,
+        decisions.history_length,
+        action_count(decisions.environment),
     )
     _copy(_parts(model), (actor.features, actor.hidden, actor.action))
     return LearnedPolicy(name, decisions, actor.eval())

@@ -16,9 +16,8 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from quicgym.agents.algorithms import registry
 from quicgym.console import say
-from quicgym.controllers import switching_members
-from quicgym.envs.actions import PRESETS, choices, preset_action
-from quicgym.envs.registration import EnvironmentId, environment_ids
+from quicgym.envs.actions import choices
+from quicgym.envs.registration import EnvironmentId, environment_ids, find_environment
 from quicgym.envs.rewards import REWARDS
 from quicgym.envs.scenarios.suites import HELD_OUT_SUITE
 from quicgym.errors import UserError
@@ -26,11 +25,6 @@ from quicgym.validation import validated
 from quicgym.yaml_files import CONFIGS, closest, read_yaml, yaml_names
 
 TRAINING = CONFIGS / "training"
-
-PRESETS_OF: dict[str, tuple[str, ...]] = {
-    "quicgym/Tuning-v0": PRESETS,
-    "quicgym/Switch-v0": switching_members(),
-}
 
 
 class ConfigError(UserError, ValueError):
@@ -45,7 +39,7 @@ class EnvironmentConfig(_Model):
     """The environments that training steps; arguments of quicgym.make_vec.
 
     Attributes:
-        id: Such as "quicgym/Tuning-v0", or the name alone: "tuning".
+        id: Such as "tuning" or "quicgym/Tuning-v0".
         scenario: A scenario or a distribution of scenarios, by name or a YAML's path.
         simulations: Their number; each flow that names no controller is a row for the policy.
         threads: That run them; None: as many as there are cores.
@@ -183,16 +177,18 @@ class TrainingConfig(_Model):
 
     @model_validator(mode="after")
     def _possible(self) -> TrainingConfig:
-        presets = PRESETS_OF.get(self.environment.id, ())
+        environment = find_environment(self.environment.id)
+        presets = environment.presets
         if self.start.preset is not None and self.start.preset not in presets:
             raise ValueError(
                 f"start.preset = {self.start.preset!r} is none of {self.environment.id}; "
                 f"{closest(self.start.preset, presets)}"
             )
         if self.start.parameters:
-            if self.environment.id != "quicgym/Tuning-v0" or self.start.preset is None:
+            if choices(self.environment.id) or self.start.preset is None:
                 raise ValueError("start.parameters are those of a start.preset of Tuning-v0")
-            preset_action(self.start.preset, **self.start.parameters)  # says what is wrong with it
+            # Says what is wrong with them.
+            environment.preset_action(self.start.preset, **self.start.parameters)
         self._check_algorithm(self.entry)
         if self.evaluation.suite == HELD_OUT_SUITE:
             raise ValueError(

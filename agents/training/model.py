@@ -27,8 +27,6 @@ from quicgym.agents.policies.stable_baselines3 import (
     policy_arguments,
 )
 from quicgym.agents.training.configuration import ConfigError, TrainingConfig
-from quicgym.controllers import switching_members
-from quicgym.envs.actions import preset_action
 from quicgym.envs.registration import find_environment
 from quicgym.envs.sb3 import Sb3VecEnv, make_sb3
 from quicgym.envs.scenarios.distributions import Distribution
@@ -176,14 +174,14 @@ def _begin(model: BaseAlgorithm, config: TrainingConfig) -> None:
         begin_with(model, _first_policy(config, start.policy).actor, start.temperature)
     if start.preset is None:
         return
-    if config.environment.id == "quicgym/Switch-v0":
-        choice = switching_members().index(start.preset)
-        if isinstance(model, AdvantageRegression):
-            model.bias_towards(choice)
-        else:
-            bias_towards(model, choice)
+    environment = find_environment(config.environment.id)
+    action = environment.preset_action(start.preset, **start.parameters)
+    if action.ndim:
+        begin_at(model, action, config.entry.output)
+    elif isinstance(model, AdvantageRegression):
+        model.bias_towards(int(action))
     else:
-        begin_at(model, preset_action(start.preset, **start.parameters), config.entry.output)
+        bias_towards(model, int(action))
 
 
 def _first_policy(config: TrainingConfig, chosen: str) -> LearnedPolicy:
@@ -229,7 +227,7 @@ def decisions_of(config: TrainingConfig) -> Decisions:
     """Returns what the trained policy decides, how often, and on what."""
     environment = config.environment
     return Decisions(
-        find_environment(environment.id).environment,
+        environment.id,
         environment.decision_interval_ms,
         environment.decision_interval_rtts,
         environment.history_length,

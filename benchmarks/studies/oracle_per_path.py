@@ -49,7 +49,7 @@ class FirstThen:
 
     name: str
     options: dict[str, Any] | None = None
-    decisions: Decisions = Decisions("switching", 5000.0, None, 1)
+    decisions: Decisions = Decisions("switch", 5000.0, None, 1)
 
     def __call__(self, observations: np.ndarray) -> np.ndarray:
         """Returns FIRST's place while nothing has been observed, then the other one's."""

@@ -65,7 +65,7 @@ def test_a_published_policy_is_loaded_and_decides_as_the_run_s(work: Path) -> No
     ]  # fmt: skip
     policy = quicgym.load_policy(work / "mine/tiny-seed0.json")
     own = quicgym.load_policy(work / "run")
-    shape = observation_space(own.decisions.history_length, own.decisions.kind).shape
+    shape = observation_space(own.decisions.history_length, own.decisions.environment).shape
     frames = np.random.default_rng(0).normal(size=(8, *shape))
     assert (policy(frames) == own(frames)).all()
     scenario = quicgym.load_scenario("ebcc-single").model_copy(update={"duration_s": 2.0})

@@ -18,7 +18,7 @@ import pytest
 from conftest import Command
 
 from quicgym.agents.evaluation.rollouts import METRICS
-from quicgym.envs.batch import INFO_COLUMNS
+from quicgym.envs.info import INFO_COLUMNS
 
 pytestmark = [
     pytest.mark.train,

@@ -345,8 +345,9 @@ def test_the_rtt_is_nan_before_the_first_sample(make):
         assert np.isfinite(observation).all() and np.isfinite(reward)
         samples += info["flow_rtt_ms"] > 39
         assert np.isnan(info["flow_rtt_ms"]) == (samples == 0)
-        assert info["rtt_ms"] > 39  # the other flow's
     assert 10 < samples < 20
+    assert np.isnan(rows[0][4]["rtt_ms"])
+    assert all(info["rtt_ms"] > 39 for *_, info in rows[1:])  # of the other flow's samples
     alone = make("quicgym/Tuning-v0", scenario=helper.scenario(loss=0), reward="aurora")
     _, info = alone.reset(seed=1)
     assert np.isnan(info["rtt_ms"]) and np.isnan(info["flow_rtt_ms"])

@@ -1,11 +1,16 @@
 """One name for an environment everywhere, and what misspelt names and arguments are answered."""
 
+import warnings
+
 import gymnasium
 import pytest
 from gymnasium.vector import AutoresetMode
 from helpers import environments as helper
 
 import quicgym
+from quicgym.agents.policies.hand_coded import switch_policy
+from quicgym.agents.policies.policy import Decisions
+from quicgym.agents.training.configuration import EnvironmentConfig
 from quicgym.envs import ENVIRONMENTS, environment_ids, environments, find_environment
 from quicgym.envs.actions import action_space, choices
 from quicgym.envs.observations import observation_names, observation_space
@@ -32,6 +37,8 @@ BY_NAME = {
     "vector": lambda name: CongestionControlVectorEnv(name, scenario=SCENARIO).single_action_space,
     "parallel": lambda name: ParallelCongestionControlEnv(name, SCENARIO).action_space("flow-1"),
     "action_space": action_space,
+    "EnvironmentConfig": lambda name: action_space(EnvironmentConfig(id=name).id),
+    "Decisions": lambda name: action_space(Decisions(name).environment),
 }
 
 
@@ -62,7 +69,7 @@ def test_sb3_takes_names_and_suggests_arguments():
             make_sb3("switch", 1, **{misspelt: True})
 
 
-@pytest.mark.parametrize("constructor", BY_NAME)
+@pytest.mark.parametrize("constructor", [name for name in BY_NAME if name != "EnvironmentConfig"])
 def test_the_name_of_earlier_versions_works_and_says_what_to_use(constructor):
     with pytest.warns(DeprecationWarning, match="'switching' is called 'switch' now") as caught:
         space = BY_NAME[constructor]("switching")
@@ -73,8 +80,21 @@ def test_the_name_of_earlier_versions_works_and_says_what_to_use(constructor):
 def test_the_attributes_of_earlier_versions_work_and_say_what_to_use():
     with pytest.warns(DeprecationWarning, match="`kind` is called `environment` now"):
         assert ParallelCongestionControlEnv(kind="rate").action_space("flow-1").shape == (2,)
+    with pytest.warns(DeprecationWarning, match="Decisions.kind is called `environment` now"):
+        assert switch_policy("cubic").decisions.kind == "switch"
     with pytest.warns(DeprecationWarning, match="`kind` is called `environment` now"):
         assert gymnasium.make("quicgym/Switch-v0").unwrapped.kind == "switch"
+
+
+def test_published_policies_load_without_a_warning():
+    pytest.importorskip("torch")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        decisions = {
+            quicgym.load_policy(f"{name}-seed0").decisions.environment
+            for name in ("switch-dpi", "tuning-ppo", "window-aggrevate", "window-grpo")
+        }
+    assert decisions == {"switch", "tuning", "window"}
 
 
 @pytest.mark.parametrize("constructor", BY_NAME)

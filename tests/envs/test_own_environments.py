@@ -12,6 +12,9 @@ from helpers import environments as helper
 
 import quicgym
 from quicgym import _core
+from quicgym.agents.evaluation.rollouts import play
+from quicgym.agents.policies.policy import ConstantPolicy, Decisions
+from quicgym.agents.training.configuration import EnvironmentConfig
 from quicgym.envs import environments
 from quicgym.envs.actions import WINDOW_EXPONENTS, action_space
 from quicgym.envs.environment import CongestionControlEnv
@@ -46,6 +49,11 @@ def test_every_way_to_make_an_environment_knows_one_of_your_own(own):
         assert np.array_equal(single.step(action)[0], expected[0])
     parallel = ParallelCongestionControlEnv("plain_window", scenario)
     assert parallel.action_space("flow-1") == action_space("window")
+    decisions = Decisions("plain_window")
+    action = np.array(WINDOW_EXPONENTS.index(0.0))
+    still = ConstantPolicy("still", action, decisions=decisions)
+    assert play(still, scenario).metrics["agent_goodput_mbps"] > 0
+    assert EnvironmentConfig(id="plain_window").id == ID
 
 
 def test_its_action_space_acts_on_its_controller(own):

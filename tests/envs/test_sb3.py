@@ -66,6 +66,13 @@ def test_rows_are_those_of_the_vector_environment(name):
     assert ends >= 6
 
 
+def test_a_critic_sees_no_nan_before_the_first_rtt_sample():
+    environments = make(privileged=True, infos="all", scenario=helper.scenario(loss=0))
+    environments.seed(1)
+    assert np.isfinite(environments.reset()).all()
+    assert np.isnan([info["rtt_ms"] for info in environments.reset_infos]).all()
+
+
 def test_a_termination_is_not_a_truncation():
     flow = Flow(start_s=0.1, application=Transfer(size_bytes=30_000))
     environments = make(scenario=helper.scenario(flow_list=(flow,), loss=0))

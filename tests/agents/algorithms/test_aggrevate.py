@@ -8,7 +8,7 @@ from helpers import environments as helper
 from helpers.training import NEEDS_TRAIN, learned, make_model
 
 from quicgym.envs.actions import WINDOW_EXPONENTS
-from quicgym.envs.batch import INFO_COLUMNS
+from quicgym.envs.info import INFO_COLUMNS
 from quicgym.envs.observations import observation_names
 from quicgym.envs.scenarios.fair_share import fair_window_bytes
 from quicgym.envs.scenarios.fields import ScenarioError

@@ -57,7 +57,7 @@ class Scripted:
     """One controller up to the first observation of anything, another from there on."""
 
     name, options = "scripted", None
-    decisions = Decisions("switching", 500.0, None, 2)
+    decisions = Decisions("switch", 500.0, None, 2)
 
     def __init__(self, first, then):
         self.first, self.then = (switching_members().index(name) for name in (first, then))
@@ -155,7 +155,7 @@ def test_each_agent_is_sampled_in_some_of_the_comparisons():
         decision_weights=[0, 1],
         comparisons=12,
     )
-    min_rtt = observation_names(2, "switching").index("min_rtt")
+    min_rtt = observation_names(2, "switch").index("min_rtt")
     far = learned(model, 1).observations[:, min_rtt].numpy() > 0.4  # log10(40) / 5 and of 240
     assert far.any() and not far.all()
 

@@ -12,7 +12,6 @@ from helpers.training import NEEDS_TRAIN
 
 import quicgym
 from quicgym.agents.policies.by_name import pretrained_names
-from quicgym.envs.registration import CLASSES
 
 pytestmark = NEEDS_TRAIN
 
@@ -43,10 +42,8 @@ def make(algorithm="ppo", environment="quicgym/Tuning-v0", extractor="mlp", hidd
     from quicgym.agents.policies.stable_baselines3 import export_policy, output_of, policy_arguments
     from quicgym.envs.sb3 import make_sb3
 
-    kind = CLASSES[environment].kind
-    architecture = Architecture(
-        extractor, (16,), hidden, "tanh", output_of(find(algorithm), environment)
-    )
+    output = output_of(find(algorithm), environment)
+    architecture = Architecture(extractor, (16,), hidden, "tanh", output)
     model = find(algorithm).model_class(
         "MlpPolicy",
         make_sb3(environment, 11),
@@ -54,7 +51,7 @@ def make(algorithm="ppo", environment="quicgym/Tuning-v0", extractor="mlp", hidd
         seed=3,
         device="cpu",
     )
-    return model, export_policy(model, "test", architecture, Decisions(kind)), architecture
+    return model, export_policy(model, "test", architecture, Decisions(environment)), architecture
 
 
 @pytest.fixture
@@ -110,7 +107,7 @@ def test_a_policy_needs_nothing_of_what_its_critic_saw():
         seed=3,
         device="cpu",
     )
-    policy = export_policy(model, "test", architecture, Decisions("switching"))
+    policy = export_policy(model, "test", architecture, Decisions("switch"))
     model.observation_space.seed(1)
     observations = np.array([model.observation_space.sample() for _ in range(20)])
     expected, _ = model.predict(observations, deterministic=True)
