@@ -12,6 +12,7 @@ from typing import Any
 import gymnasium
 from gymnasium.error import ResetNeeded
 
+from quicgym.envs.ns3gym.codecs import Outside, refuse
 from quicgym.envs.ns3gym.connection import Connection
 from quicgym.envs.ns3gym.descriptions import codec_of_description
 from quicgym.envs.ns3gym.errors import MessageError, PeerError, PeerGoneError
@@ -41,12 +42,17 @@ class Ns3GymEnv(gymnasium.Env[Any, Any]):
     Without a command, the simulation is started by somebody else, before or after, and connects
     again for each episode.
 
+    Simulations may send observations beyond the bounds that they declare, as ns3-gym's own
+    `rl-tcp` does. Such an observation is returned as it is, with a RuntimeWarning for the first
+    one, unless `strict` is set.
+
     Args:
         port: TCP port to listen on; 0 takes a free one, see `port`.
         command: A program with its arguments that is started for each episode.
         cwd: The folder it runs in.
         timeout_s: How long a simulation may take to connect or to answer, in s.
         host: Address to listen on; "*" for all of this machine's.
+        strict: Refuse an observation outside of the declared space with a MessageError.
 
     Attributes:
         port: The TCP port in use.
@@ -76,6 +82,7 @@ class Ns3GymEnv(gymnasium.Env[Any, Any]):
         cwd: str | Path | None = None,
         timeout_s: float = 60.0,
         host: str = "127.0.0.1",
+        strict: bool = False,
     ) -> None:
         """Waits until the simulation has described its spaces."""
         if not timeout_s > 0:
@@ -91,6 +98,8 @@ class Ns3GymEnv(gymnasium.Env[Any, Any]):
         self._cwd = cwd
         self._timeout_s = timeout_s
         self._host = host
+        self._outside: Outside = refuse if strict else self._warn_once
+        self._warned = False
         self.port = port
         try:
             init = self._begin(self._draw_seed())
@@ -214,7 +223,9 @@ class Ns3GymEnv(gymnasium.Env[Any, Any]):
         try:
             if not state.HasField("obsData"):
                 raise MessageError("EnvStateMsg.obsData: is missing")
-            observation = self._observations.decode(state.obsData, "EnvStateMsg.obsData")
+            observation = self._observations.decode(
+                state.obsData, "EnvStateMsg.obsData", self._outside
+            )
             if not math.isfinite(state.reward):
                 raise MessageError(f"EnvStateMsg.reward = {state.reward}: is not finite")
             if state.reason not in list(Reason):
@@ -229,6 +240,16 @@ class Ns3GymEnv(gymnasium.Env[Any, Any]):
             self._open_connection().send(EnvActMsg(stopSimReq=True))
         game_over = state.reason == Reason.GameOver
         return observation, state.reward, state.isGameOver, game_over, {"info": state.info}
+
+    def _warn_once(self, text: str) -> None:
+        if not self._warned:
+            warnings.warn(
+                f"{text}; observations outside of the declared space are returned as they are, "
+                "without another warning; Ns3GymEnv(strict=True) refuses them",
+                RuntimeWarning,
+                stacklevel=4,
+            )
+        self._warned = True
 
     def _receive(self, message_class: Any, await_peer: bool = False) -> Any:
         end_seen = False

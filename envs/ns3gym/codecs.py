@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from reprlib import repr as show
 from typing import Any, ClassVar
 
@@ -29,6 +29,15 @@ _LISTS = {
     Dtype.FLOAT: "floatData",
     Dtype.DOUBLE: "doubleData",
 }
+
+
+Outside = Callable[[str], None]
+"""Is told, with a text that names the field, of a value outside of its space; may raise."""
+
+
+def refuse(text: str) -> None:
+    """Raises a MessageError."""
+    raise MessageError(text)
 
 
 def enum_name(enum: Any, number: int) -> str:
@@ -68,8 +77,14 @@ class SpaceCodec(ABC):
         pack(container.data, self._encode(value, where))
         return container
 
-    def decode(self, container: Any, where: str) -> Any:
+    def decode(self, container: Any, where: str, outside: Outside = refuse) -> Any:
         """Returns the value in a DataContainer.
+
+        Args:
+            container: As received.
+            where: Begins the text of an error.
+            outside: Is told of a number beyond the space's bounds; the value is returned as it is
+                if this does not raise.
 
         Raises:
             MessageError: It holds no value of the space; the text names the field.
@@ -78,7 +93,7 @@ class SpaceCodec(ABC):
             found = enum_name(SpaceType, container.type)
             raise MessageError(f"{where}.type = {found}: the space is a {self.type.name}")
         data = unpack(container.data, self.container_class, f"{where}.data")
-        return self._decode(data, f"{where}.data")
+        return self._decode(data, f"{where}.data", outside)
 
     @abstractmethod
     def _describe(self) -> Any: ...
@@ -87,7 +102,7 @@ class SpaceCodec(ABC):
     def _encode(self, value: Any, where: str) -> Any: ...
 
     @abstractmethod
-    def _decode(self, data: Any, where: str) -> Any: ...
+    def _decode(self, data: Any, where: str, outside: Outside) -> Any: ...
 
 
 class DiscreteCodec(SpaceCodec):
@@ -105,9 +120,9 @@ class DiscreteCodec(SpaceCodec):
             raise MessageError(f"{where} = {show(value)}: is not in {self.space}")
         return messages.DiscreteDataContainer(data=int(value) - int(self.space.start))
 
-    def _decode(self, data: Any, where: str) -> np.int64:
+    def _decode(self, data: Any, where: str, outside: Outside) -> np.int64:
         if not 0 <= data.data < self.space.n:
-            raise MessageError(f"{where}.data = {data.data}: is not in 0 to {self.space.n - 1}")
+            outside(f"{where}.data = {data.data}: is not in 0 to {self.space.n - 1}")
         return np.int64(data.data + self.space.start)
 
 
@@ -211,7 +226,7 @@ class BoxCodec(SpaceCodec):
             raise MessageError(f"{where}[{index}] = {original[index]}: {remedy}")
         return numbers.astype(dtype)
 
-    def _decode(self, data: Any, where: str) -> np.ndarray:
+    def _decode(self, data: Any, where: str, outside: Outside) -> np.ndarray:
         if data.dtype not in self._received_dtypes:
             found = enum_name(Dtype, data.dtype)
             raise MessageError(f"{where}.dtype = {found}: the space is of {self.dtype.name}")
@@ -231,25 +246,27 @@ class BoxCodec(SpaceCodec):
         if shape not in ((), (self._size,), self.space.shape):
             raise MessageError(f"{where}.shape = {show(shape)}: the space is {self.space.shape}")
         numbers = np.fromiter(received, NUMPY_DTYPES[data.dtype], self._size)
-        self._check_bounds(numbers, field)
+        inside = self._inside(numbers, field, outside)
         if self.fixed_point is not None:
             numbers = self.fixed_point.decode(numbers)
             if np.issubdtype(self.space.dtype, np.integer):
                 numbers = np.rint(numbers)
         # An element's own bounds may be narrower than those that the other side was told.
-        numbers = np.clip(numbers, self.space.low.ravel(), self.space.high.ravel())
+        within = np.clip(numbers, self.space.low.ravel(), self.space.high.ravel())
+        numbers = np.where(inside, within, numbers)
         return numbers.astype(self.space.dtype).reshape(self.space.shape)
 
-    def _check_bounds(self, numbers: np.ndarray, field: str) -> None:
+    def _inside(self, numbers: np.ndarray, field: str, outside: Outside) -> np.ndarray:
         # A float64 at its bound may be beyond the float32 that the bound is on the wire.
         with np.errstate(over="ignore"):
             rounded = numbers.astype(np.float32) if numbers.dtype.kind == "f" else numbers
-        inside = (rounded >= self.low) & (rounded <= self.high)  # False for NaN
+        inside: np.ndarray = (rounded >= self.low) & (rounded <= self.high)  # False for NaN
         if not inside.all():
-            index = int(np.flatnonzero(~inside)[0])
-            raise MessageError(
-                f"{field}[{index}] = {numbers[index]}: is not in {self.low:g} to {self.high:g}"
-            )
+            not_numbers = np.isnan(numbers)
+            index = int(np.flatnonzero(not_numbers if not_numbers.any() else ~inside)[0])
+            report = refuse if not_numbers.any() else outside
+            report(f"{field}[{index}] = {numbers[index]}: is not in {self.low:g} to {self.high:g}")
+        return inside
 
 
 class TupleCodec(SpaceCodec):
@@ -278,14 +295,14 @@ class TupleCodec(SpaceCodec):
             ]
         )
 
-    def _decode(self, data: Any, where: str) -> tuple[Any, ...]:
+    def _decode(self, data: Any, where: str, outside: Outside) -> tuple[Any, ...]:
         if len(data.element) != len(self.elements):
             raise MessageError(
                 f"{where}.element: holds {len(data.element)} values; "
                 f"the space has {len(self.elements)}"
             )
         return tuple(
-            element.decode(item, f"{where}.element[{index}]")
+            element.decode(item, f"{where}.element[{index}]", outside)
             for index, (element, item) in enumerate(zip(self.elements, data.element, strict=True))
         )
 
@@ -320,7 +337,7 @@ class DictCodec(SpaceCodec):
             ]
         )
 
-    def _decode(self, data: Any, where: str) -> dict[str, Any]:
+    def _decode(self, data: Any, where: str, outside: Outside) -> dict[str, Any]:
         names = [element.name for element in self.elements.values()]
         received = {item.name: item for item in data.element}
         if len(data.element) != len(names) or set(received) != set(names):
@@ -330,7 +347,7 @@ class DictCodec(SpaceCodec):
                 f"the space has {show(names)}"
             )
         return {
-            key: element.decode(received[element.name], f"{where}[{element.name!r}]")
+            key: element.decode(received[element.name], f"{where}[{element.name!r}]", outside)
             for key, element in self.elements.items()
         }
 

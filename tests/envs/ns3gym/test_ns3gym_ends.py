@@ -29,6 +29,7 @@ from helpers.ns3gym_peers import (
     await_listener,
     box_state,
     container,
+    description,
     free_port,
     raw_socket,
     same,
@@ -47,6 +48,7 @@ from quicgym.envs.ns3gym import (
     server,
 )
 from quicgym.envs.ns3gym.connection import MAXIMUM_FRAME_BYTES
+from quicgym.envs.ns3gym.messages import Dtype, SpaceType
 
 Rows = list[tuple[Any, float, bool, bool]]
 
@@ -396,7 +398,7 @@ def test_a_wrong_reward_or_info_of_the_environment_is_named(
         simulation.join()
 
 
-def against(*frames: Any) -> tuple[Ns3GymEnv, Background]:
+def against(*frames: Any, **arguments: Any) -> tuple[Ns3GymEnv, Background]:
     """An agent, and a simulation that sends these, each after the answer to the one before."""
     port = free_port()
 
@@ -409,7 +411,7 @@ def against(*frames: Any) -> tuple[Ns3GymEnv, Background]:
             return answers
 
     simulation = Background(play)
-    return agent(port), simulation
+    return agent(port, **arguments), simulation
 
 
 WRONG_STATES = [
@@ -426,8 +428,71 @@ WRONG_STATES = [
 
 @pytest.mark.parametrize(("state", "message"), WRONG_STATES)
 def test_a_wrong_state_of_a_simulation_is_named(state: Any, message: str) -> None:
-    env, _ = against(SMALL_INIT, state)
+    env, _ = against(SMALL_INIT, state, strict=True)
     with pytest.raises(MessageError, match=message):
+        env.reset()
+    env.close()
+
+
+# As ns3-gym's example rl-tcp: it declares 0 to 1e9 and begins with a threshold of 2^32 - 1.
+RL_TCP_INIT = messages.SimInitMsg(
+    obsSpace=description(
+        SpaceType.Tuple,
+        messages.TupleSpace(
+            element=[
+                description(
+                    SpaceType.Box,
+                    messages.BoxSpace(low=0, high=1e9, dtype=Dtype.UINT, shape=[3]),
+                ),
+                description(SpaceType.Discrete, messages.DiscreteSpace(n=3)),
+            ]
+        ),
+    ),
+    actSpace=description(SpaceType.Discrete, messages.DiscreteSpace(n=3)),
+)
+
+
+def rl_tcp_state(threshold: int, phase: int) -> Any:
+    numbers = messages.BoxDataContainer(dtype=Dtype.UINT, uintData=[0, threshold, 1000])
+    elements = [
+        container(SpaceType.Box, numbers),
+        container(SpaceType.Discrete, messages.DiscreteDataContainer(data=phase)),
+    ]
+    tuple_data = messages.TupleDataContainer(element=elements)
+    return messages.EnvStateMsg(obsData=container(SpaceType.Tuple, tuple_data))
+
+
+def test_an_observation_outside_of_the_declared_space_is_returned_with_one_warning() -> None:
+    state = rl_tcp_state(2**32 - 1, 1)
+    env, _ = against(RL_TCP_INIT, state, rl_tcp_state(2**32 - 2, 7), rl_tcp_state(5, 2))
+    text = r"uintData\[1\] = 4294967295: is not in 0 to 1e\+09; .*strict=True"
+    with pytest.warns(RuntimeWarning, match=text) as warned:
+        observation, _ = env.reset()
+        assert observation[0].tolist() == [0, 2**32 - 1, 1000]
+        assert observation[0].dtype == np.uint32
+        observation, *_ = env.step(0)
+        assert observation[0].tolist() == [0, 2**32 - 2, 1000]
+        assert observation[1] == 7
+    assert len(warned) == 1
+    observation, *_ = env.step(0)
+    assert env.observation_space.contains(observation)
+    env.close()
+
+
+def test_a_strict_environment_refuses_an_observation_outside_of_the_declared_space() -> None:
+    env, _ = against(RL_TCP_INIT, rl_tcp_state(2**32 - 1, 1), strict=True)
+    with pytest.raises(MessageError, match=r"uintData\[1\] = 4294967295: is not in 0 to 1e\+09"):
+        env.reset()
+    env.close()
+    env, _ = against(RL_TCP_INIT, rl_tcp_state(1, 3), strict=True)
+    with pytest.raises(MessageError, match=r"data = 3: is not in 0 to 2"):
+        env.reset()
+    env.close()
+
+
+def test_an_observation_that_is_no_number_is_always_refused() -> None:
+    env, _ = against(SMALL_INIT, box_state(2, float("nan")))
+    with pytest.raises(MessageError, match=r"floatData\[1\] = nan: is not in -1 to 1"):
         env.reset()
     env.close()
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import struct
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 from google.protobuf import any_pb2, descriptor_pool, message_factory
-from google.protobuf.descriptor_pb2 import FileDescriptorProto
+from google.protobuf.descriptor_pb2 import FileDescriptorProto, FileDescriptorSet
 
 from quicgym.envs.ns3gym import MessageError, messages
 from quicgym.envs.ns3gym.messages import Dtype, Reason, SpaceType
@@ -190,6 +193,11 @@ def test_bytes_that_are_no_message_are_refused(data: bytes, why: str) -> None:
         messages.parse(messages.EnvStateMsg, data, "here")
 
 
-def test_a_schema_beyond_what_is_read_is_refused() -> None:
-    with pytest.raises(SyntaxError, match="map<string, int32> a = 1"):
-        messages._read_schema("message A { map<string, int32> a = 1; }")
+def test_the_compiled_messages_are_those_of_the_proto_file(tmp_path: Path) -> None:
+    folder = Path(__file__).parents[3] / "envs" / "ns3gym"
+    fresh = tmp_path / "messages.binpb"
+    protoc = [sys.executable, "-m", "grpc_tools.protoc", f"--proto_path={folder}"]
+    subprocess.run([*protoc, f"--descriptor_set_out={fresh}", "messages.proto"], check=True)
+    expected = FileDescriptorSet.FromString(fresh.read_bytes())
+    committed = FileDescriptorSet.FromString((folder / "messages.binpb").read_bytes())
+    assert committed == expected, "messages.binpb is stale: run make messages"
