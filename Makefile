@@ -1,42 +1,58 @@
 # Everything runs from one virtual environment in .venv, made on first use.
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
-EXTRAS ?= dev,ns3
+comma := ,
+# ns-3 is on PyPI for Linux on x86-64 only.
+NS3 := $(if $(filter Linux-x86_64,$(shell uname -s)-$(shell uname -m)),ns3)
+EXTRAS ?= dev$(if $(NS3),$(comma)ns3)
+DISTRIBUTIONS := . $(if $(NS3),$(if $(filter ns3 all,$(subst $(comma), ,$(EXTRAS))),./sim/ns3))
 VENV := .venv
 BIN := $(VENV)/bin
+PIP := $(BIN)/pip --quiet --disable-pip-version-check
 REQUIREMENTS := $(VENV)/requirements-$(EXTRAS).txt
 # PyTorch and what goes with it, which only learned policies need.
 TRAIN := $(VENV)/requirements-train.txt
 
 PACKAGES := agents benchmarks configs controllers envs src
-SOURCES := CMakeLists.txt pyproject.toml README.md LICENSE $(shell find sim $(PACKAGES) -type f -not -path '*/__pycache__/*')
-CPP := $(shell find sim controllers -name '*.cpp' -o -name '*.hpp')
+SOURCES := CMakeLists.txt pyproject.toml README.md LICENSE $(shell find sim $(PACKAGES) -type f -not -path '*/__pycache__/*' -not -path 'sim/ns3/build/*')
+CPP := $(shell find sim controllers -not -path 'sim/ns3/build/*' \( -name '*.cpp' -o -name '*.hpp' \))
 
-.PHONY: help setup baselines leaderboard test test-train test-long lint format speed parity sanitize clean
+.PHONY: help setup develop baselines leaderboard test test-core test-train test-long lint format stubs messages constraints \
+	wheels speed parity sanitize clean
 
 help:
-	@echo "make setup      build and install quicgym into $(VENV); EXTRAS=dev,ns3,train for PyTorch too"
+	@echo "make setup      build and install quicgym and quicgym-ns3 into $(VENV); EXTRAS=dev,all for PyTorch too"
+	@echo "make develop    the same, but edits of Python and C++ take effect at the next import"
 	@echo "make baselines  print the papers' tables, ours beside the printed values"
 	@echo "make leaderboard  evaluate all policies on both engines; writes docs/leaderboard.md"
-	@echo "make test       run the tests          make test-long  those that take minutes"
-	@echo "make test-train those of learned agents; installs PyTorch, Ray Tune and the like (7 GB)"
-	@echo "make lint       ruff, mypy, clang-format          make format     rewrite"
+	@echo "make test       run the tests; installs PyTorch, Ray Tune and the like first (7 GB)"
+	@echo "make test-core  those that need none of that     make test-long  those that take minutes"
+	@echo "make lint       ruff, mypy, clang-format, stubs  make format     rewrite"
+	@echo "make stubs      write the type stubs of the C++ modules       make messages  compile ns3-gym's messages"
+	@echo "make constraints  test the newest versions of all packages: writes constraints.txt"
+	@echo "make wheels     build source distributions and wheels of both distributions into dist/"
 	@echo "make speed      CPU time per packet    make parity     native engine against ns-3"
 	@echo "make sanitize   tests of the parser and the engine under ASan and UBSan"
 	@echo "Options of a command go into ARGS, e.g. make baselines ARGS='--scenario ebcc-single'"
 
-$(VENV)/requirements-%.txt: pyproject.toml Makefile
+$(VENV)/requirements-%.txt: pyproject.toml sim/ns3/pyproject.toml constraints.txt .ci/requirements.py
 	@$(PYTHON) -c 'import sys; sys.exit("quicgym needs Python 3.11 or newer; set PYTHON=" if sys.version_info < (3, 11) else 0)'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; print(*p["dependencies"], *(r for e in "$*".split(",") for r in p["optional-dependencies"][e]), sep="\n")' > $@.new
-	$(BIN)/pip install --quiet --disable-pip-version-check -r $@.new
+	@$(BIN)/python .ci/requirements.py $* > $@.new
+	$(PIP) install --constraint constraints.txt --requirement $@.new
 	@mv $@.new $@
 
-# Without isolation, so that CMake sees the ns3 package of this environment.
+# Without isolation: against the versions of constraints.txt.
 $(VENV)/installed: $(REQUIREMENTS) $(SOURCES)
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps .
+	$(PIP) install --no-build-isolation --no-deps $(DISTRIBUTIONS)
 	@touch $@
 
 setup: $(VENV)/installed
+
+# The checkout's Python files are imported, and C++ is built again when it has changed. `make setup` undoes it.
+develop: $(REQUIREMENTS)
+	@for project in $(DISTRIBUTIONS); do \
+	  $(PIP) install --no-build-isolation --no-deps -C editable.rebuild=true --editable $$project || exit; done
+	@rm -f $(VENV)/installed
 
 baselines: setup
 	$(BIN)/quicgym baselines $(ARGS)
@@ -44,10 +60,14 @@ baselines: setup
 leaderboard: setup $(TRAIN)
 	$(BIN)/python -m quicgym.benchmarks.leaderboard $(ARGS)
 
-test: setup
+# Everything but the tests that take minutes.
+test: setup $(TRAIN)
 	$(BIN)/pytest -n auto -m "not long" $(ARGS)
 
-# The tests of learned agents, which `make test` skips where PyTorch is not installed.
+test-core: setup
+	$(BIN)/pytest -n auto -m "not long and not train" $(ARGS)
+
+# Of learned agents alone; `make test` has them too.
 test-train: setup $(TRAIN)
 	$(BIN)/pytest -n auto -m "train and not long" $(ARGS)
 
@@ -58,8 +78,36 @@ lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/clang-format --dry-run --Werror $(CPP)
-	$(BIN)/mypy -p quicgym
+	$(BIN)/mypy -p quicgym $(if $(NS3),-p quicgym_ns3)
 	MYPYPATH=benchmarks/studies $(BIN)/mypy --explicit-package-bases benchmarks/studies
+	@$(MAKE) --no-print-directory stubs STUBS=build/stubs
+	@for stub in src/quicgym/_core.pyi $(if $(NS3),sim/ns3/quicgym_ns3/_ns3.pyi); do \
+	  diff $$stub build/stubs/$$(basename $$stub) || { echo "$$stub is stale: run make stubs"; exit 1; }; done
+
+# Type information of the C++ modules, for editors and mypy.
+stubs: setup
+	@mkdir -p build/stubs
+	$(BIN)/python -m nanobind.stubgen --quiet --pattern-file sim/bindings/stubs.txt --module quicgym._core --output-file $(or $(STUBS),src/quicgym)/_core.pyi
+	$(if $(NS3),$(BIN)/python -m nanobind.stubgen --quiet --module quicgym_ns3._ns3 --output-file $(or $(STUBS),sim/ns3/quicgym_ns3)/_ns3.pyi)
+
+# What envs/ns3gym reads; a test compares it with messages.proto.
+messages: setup
+	$(BIN)/python -m grpc_tools.protoc --proto_path=envs/ns3gym --descriptor_set_out=envs/ns3gym/messages.binpb messages.proto
+
+# The newest versions of everything, in an environment of their own. NVIDIA's packages and triton are left to
+# PyTorch, which names their versions itself: another platform has others, or none.
+FRESH := build/constraints
+constraints:
+	rm -rf $(FRESH)
+	$(PYTHON) -m venv $(FRESH)
+	$(FRESH)/bin/python .ci/requirements.py dev,all > $(FRESH)/requirements.txt
+	$(FRESH)/bin/pip --quiet --disable-pip-version-check install --requirement $(FRESH)/requirements.txt
+	{ sed -n '/^#/p' constraints.txt; $(FRESH)/bin/pip freeze | grep -viE '^(nvidia|cuda|triton)'; } > $(FRESH)/constraints.txt
+	mv $(FRESH)/constraints.txt constraints.txt
+
+wheels: setup
+	$(PIP) install --constraint constraints.txt build
+	@for project in $(DISTRIBUTIONS); do $(BIN)/python -m build --outdir dist $$project || exit; done
 
 format: setup
 	$(BIN)/ruff check --fix .
@@ -75,11 +123,11 @@ parity: setup
 # A second installation beside the first, so that a sanitizer never slows the real one down.
 SANITIZED := build/sanitized
 sanitize: setup
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --upgrade --target $(SANITIZED) \
+	$(PIP) install --no-build-isolation --no-deps --upgrade --target $(SANITIZED) \
 	  -C build-dir=build/sanitized-objects -C cmake.define.QUICGYM_SANITIZE=ON .
 	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libubsan.so)" \
 	  ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=$(SANITIZED) \
 	  $(BIN)/pytest -p no:cacheprovider tests/sim --ignore=tests/sim/test_ns3_host.py --ignore=tests/sim/test_wifi.py $(ARGS)
 
 clean:
-	rm -rf build $(VENV)
+	rm -rf build sim/ns3/build $(VENV)

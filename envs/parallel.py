@@ -10,13 +10,12 @@ import numpy as np
 from gymnasium.spaces import Space
 from gymnasium.utils import seeding
 
+from quicgym.errors import MissingExtraError
+
 try:
     from pettingzoo import ParallelEnv
 except ImportError as error:
-    raise ImportError(
-        "quicgym.envs.parallel needs PettingZoo; install quicgym with the extra `multi`: "
-        "pip install 'quicgym[multi]'"
-    ) from error
+    raise MissingExtraError("quicgym.envs.parallel needs PettingZoo", "multi") from error
 
 from quicgym.envs.arguments import suggests_arguments
 from quicgym.envs.batch import EpisodeBatch

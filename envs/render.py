@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import matplotlib
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
+
+from quicgym.errors import MissingExtraError
+
+try:
+    import matplotlib
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+except ImportError as error:
+    raise MissingExtraError("pictures of episodes need Matplotlib", "reports") from error
 
 RENDER_MODES = ("rgb_array", "human")
 _PANELS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (

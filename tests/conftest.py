@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if ns3_version() is None:
         for item in items:
             if item.get_closest_marker("ns3"):
-                item.add_marker(pytest.mark.skip(reason="built without ns-3"))
+                item.add_marker(pytest.mark.skip(reason="needs quicgym-ns3"))
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
+    """Ends the output with how many tests were skipped, and why."""
+    yield
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None or hasattr(session.config, "workerinput"):
+        return
+    reasons: Counter[str] = Counter()
+    for report in reporter.stats.get("skipped", []):
+        text = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        reasons[text.removeprefix("Skipped: ")] += 1
+    why = "; ".join(f"{count}: {reason}" for reason, count in reasons.most_common())
+    reporter.write_line(f"skipped: {reasons.total()}" + (f" ({why})" if why else ""))
 
 
 @pytest.fixture

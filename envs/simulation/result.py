@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from quicgym.envs.simulation.metrics import (
     measure_run,
 )
 from quicgym.envs.simulation.simulation import MODES, Simulation, flow_index
+from quicgym.errors import MissingExtraError
 from quicgym.yaml_files import closest
 
 if TYPE_CHECKING:
@@ -107,8 +109,7 @@ class Result:
 
     def to_pandas(self) -> pd.DataFrame:
         """Returns one row per flow: the run's names, the flow's and the run's own metrics."""
-        import pandas as pd
-
+        pd = _import_pandas()
         frame = pd.DataFrame([asdict(flow) for flow in self.flows])
         frame.insert(0, "scenario", self.scenario.name)
         frame.insert(1, "engine", self.engine)
@@ -123,8 +124,7 @@ class Result:
         `delivered_bytes` are acknowledged, `received_bytes` at the receiver; both are totals.
         `rtt_ms` and `smoothed_rtt_ms` are NaN before the first sample.
         """
-        import pandas as pd
-
+        pd = _import_pandas()
         rows = self._traces[flow_index(flow, [entry.name for entry in self.flows])]
         return pd.DataFrame(
             {
@@ -146,8 +146,7 @@ class Result:
 
     def queue_trace(self) -> pd.DataFrame:
         """Returns the time series of the bottleneck's queue: time_s, packets, bytes."""
-        import pandas as pd
-
+        pd = _import_pandas()
         rows = self._queue_trace
         return pd.DataFrame(
             {"time_s": rows["time"] * 1e-9, "packets": rows["packets"], "bytes": rows["bytes"]}
@@ -164,6 +163,14 @@ class Result:
 def _measured_ms(times: np.ndarray) -> np.ndarray:
     """Times in ns as ms; the engines write 0 where nothing has been measured yet."""
     return np.where(times > 0, times * 1e-6, np.nan)
+
+
+def _import_pandas() -> ModuleType:
+    try:
+        import pandas
+    except ImportError as error:
+        raise MissingExtraError("tables of results need pandas", "reports") from error
+    return pandas
 
 
 def run(

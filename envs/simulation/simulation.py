@@ -55,16 +55,15 @@ DELIVERY_DTYPE = np.dtype(
 )
 
 NS3_REMEDY = (
-    "install it and build quicgym again, from its source folder:\n"
-    "  pip install ns3==3.44.post0 scikit-build-core nanobind cmake ninja\n"
-    "  pip install --no-build-isolation --no-deps --force-reinstall ."
+    "install quicgym-ns3 of the same version; in the source folder of quicgym:\n"
+    "  pip install . ./sim/ns3"
 )
 
 
 class Ns3MissingError(RuntimeError):
-    """The ns-3 host is not there: left out of this build, or without its libraries."""
+    """The ns-3 host is not there: not installed, of another build, or without ns-3's libraries."""
 
-    def __init__(self, reason: str = "this quicgym was built without the ns-3 host") -> None:
+    def __init__(self, reason: str = "the ns-3 host is not installed") -> None:
         """Says how to get it."""
         super().__init__(f"{reason}; {NS3_REMEDY}")
         self._reason = reason
@@ -75,12 +74,11 @@ class Ns3MissingError(RuntimeError):
 
 
 def ns3_module() -> Ns3Module:
-    """Returns the extension module of the ns-3 host; Ns3MissingError where there is none."""
-    # Without ns-3 in the build there is no such module; with it, its libraries may still be gone.
-    if find_spec("quicgym._ns3") is None:
+    """Returns the ns-3 host, the package quicgym_ns3; Ns3MissingError where it cannot be used."""
+    if find_spec("quicgym_ns3") is None:
         raise Ns3MissingError
     try:
-        module: Any = import_module("quicgym._ns3")
+        module: Any = import_module("quicgym_ns3")
     except ImportError as error:
         raise Ns3MissingError(f"the ns-3 host cannot be loaded ({error})") from error
     host: Ns3Module = module
@@ -88,7 +86,7 @@ def ns3_module() -> Ns3Module:
 
 
 def ns3_version() -> str | None:
-    """Returns the version of ns-3 that quicgym was built with; None where it has none."""
+    """Returns the version of ns-3 that the host was built with; None where there is no host."""
     try:
         return ns3_module().ns3_version
     except Ns3MissingError:
@@ -100,7 +98,7 @@ def check_engine(engine: str) -> EngineName:
 
     Raises:
         ScenarioError: There is no such engine.
-        Ns3MissingError: This build has no ns-3.
+        Ns3MissingError: The ns-3 host is not installed.
     """
     for known in ENGINES:
         if engine == known:
@@ -198,7 +196,7 @@ class Simulation:
 
     Raises:
         ScenarioError: The scenario, or the engine for it, is not valid.
-        Ns3MissingError: This build has no ns-3.
+        Ns3MissingError: The ns-3 host is not installed.
         ControllerError: A controller in Python failed to start.
         RuntimeError: Another ns-3 simulation is open in this process.
 

@@ -6,6 +6,7 @@
 
 #include "sim/bindings/controllers.hpp"
 #include "sim/bindings/environment.hpp"
+#include "sim/bindings/interface.hpp"
 #include "sim/bindings/modules.hpp"
 #include "sim/bindings/plugin_controller.hpp"
 #include "sim/bindings/python_controller.hpp"
@@ -19,6 +20,7 @@ NB_MODULE(_core, module) {
     // At exit the interpreter leaves objects behind, which is none of the user's business.
     nb::set_leak_warnings(false);
     module.attr("commit") = QUICGYM_COMMIT;
+    module.attr("interface") = bindings::kInterface;
     bindings::bind_scenario(module);
     bind_controllers(module);
     bindings::bind_python_controllers(module);

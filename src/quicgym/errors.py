@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-TRAIN_PACKAGES = ("optuna", "ray", "safetensors", "stable_baselines3", "tensorboard", "torch")
-"""What the extra `train` installs."""
+EXTRA_PACKAGES = {
+    "multi": ("pettingzoo",),
+    "ns3gym": ("google", "zmq"),
+    "reports": ("jinja2", "matplotlib", "pandas", "plotly", "pyarrow", "scipy"),
+    "train": ("optuna", "ray", "safetensors", "stable_baselines3", "tensorboard", "torch"),
+}
+"""Extra -> the packages that it installs, by the names that are imported."""
 
 
 class UserError(Exception):
@@ -21,14 +26,29 @@ class PolicyError(UserError, ValueError):
 class MissingExtraError(UserError, ImportError):
     """A part of quicgym that an extra installs is not there."""
 
-    def __init__(self, what: str) -> None:
-        """Says how to get it."""
-        super().__init__(
-            f"{what}; install quicgym with the extra `train`: pip install 'quicgym[train]', or "
-            "`make setup EXTRAS=dev,ns3,train` in a checkout"
-        )
-        self._what = what
+    def __init__(self, what: str, extra: str = "train") -> None:
+        """Says how to get it.
 
-    def __reduce__(self) -> tuple[type[MissingExtraError], tuple[str]]:
+        Args:
+            what: Needs the extra, and which package of it.
+            extra: A key of EXTRA_PACKAGES.
+        """
+        command = "make setup EXTRAS=dev,all" if extra == "train" else "make setup"
+        super().__init__(
+            f"{what}; install quicgym with the extra `{extra}`: pip install 'quicgym[{extra}]', or "
+            f"`{command}` in a checkout"
+        )
+        self._arguments = (what, extra)
+
+    def __reduce__(self) -> tuple[type[MissingExtraError], tuple[str, str]]:
         """As another process makes it: from what is missing, not from the whole text."""
-        return type(self), (self._what,)
+        return type(self), self._arguments
+
+
+def missing_extra(error: ImportError) -> MissingExtraError | None:
+    """Returns the error that names the extra; None where a package of no extra is missing."""
+    package = (error.name or "").partition(".")[0]
+    for extra, packages in EXTRA_PACKAGES.items():
+        if package in packages:
+            return MissingExtraError(f"there is no {error.name}", extra)
+    return None

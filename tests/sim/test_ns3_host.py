@@ -15,7 +15,7 @@ import pytest
 
 from quicgym import Scenario, Simulation, _core
 
-_ns3: Any = pytest.importorskip("quicgym._ns3", exc_type=ImportError)
+_ns3: Any = pytest.importorskip("quicgym_ns3", exc_type=ImportError)
 
 pytestmark = pytest.mark.ns3
 

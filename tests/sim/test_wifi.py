@@ -292,7 +292,7 @@ def test_the_native_engine_refuses_it() -> None:
     ],
 )
 def test_a_lan_that_ns3_cannot_do(fields: dict[str, Any], expected: str) -> None:
-    from quicgym import _ns3
+    import quicgym_ns3 as _ns3
 
     core = to_core(lan([flow()]), resolve_controllers(lan([flow()]), None))
     for name, value in fields.items():

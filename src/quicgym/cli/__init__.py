@@ -28,7 +28,7 @@ from quicgym.cli import (
     train,
 )
 from quicgym.envs.simulation.simulation import ns3_version
-from quicgym.errors import TRAIN_PACKAGES, MissingExtraError, UserError
+from quicgym.errors import UserError, missing_extra
 
 app = typer.Typer(
     help="QUIC congestion control in simulation: baselines, environments, learned agents.",
@@ -117,7 +117,8 @@ def main() -> None:
         )
         sys.exit(1)
     except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] not in TRAIN_PACKAGES:
+        missing = missing_extra(error)
+        if missing is None:
             raise
-        print(f"quicgym: {MissingExtraError(f'there is no {error.name}')}", file=sys.stderr)
+        print(f"quicgym: {missing}", file=sys.stderr)
         sys.exit(2)

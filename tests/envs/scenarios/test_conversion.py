@@ -197,7 +197,7 @@ def test_each_capability_is_refused_by_the_engine_that_lacks_it(
 def test_the_ns3_host_refuses_by_the_same_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from quicgym import _ns3
+    import quicgym_ns3 as _ns3
 
     monkeypatch.chdir(tmp_path)
     (tmp_path / "rates.trace").write_text("1\n")

@@ -1,0 +1,79 @@
+# What both distributions compile: the endpoint, the controllers and the decision process. Each module has
+# a copy of its own, so `quicgym` needs no file of `quicgym-ns3` and the other way round.
+#
+# Takes QUICGYM_SOURCE, the folder that holds controllers/ and sim/, and QUICGYM_VERSION. Gives the target
+# quicgym_simulator, and quicgym_interface(FILE), which tells a source file what it was compiled with.
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release)
+endif()
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+# Hidden, or the compiler may not inline what another library could replace.
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+
+find_package(Threads REQUIRED)
+find_package(Python 3.11 REQUIRED COMPONENTS Interpreter Development.Module)
+execute_process(
+  COMMAND "${Python_EXECUTABLE}" -m nanobind --cmake_dir
+  OUTPUT_VARIABLE nanobind_ROOT OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+find_package(nanobind CONFIG REQUIRED)
+
+option(QUICGYM_SANITIZE "Build with AddressSanitizer and UndefinedBehaviorSanitizer" OFF)
+include(CheckIPOSupported)
+check_ipo_supported(RESULT ipo_supported OUTPUT ipo_message LANGUAGES CXX)
+if(ipo_supported AND NOT QUICGYM_SANITIZE)
+  set(CMAKE_INTERPROCEDURAL_OPTIMIZATION ON)
+endif()
+
+add_library(quicgym_warnings INTERFACE)
+target_compile_options(quicgym_warnings INTERFACE -Wall -Wextra -Wshadow -Wconversion)
+
+# Globs, so that a controller is a pair of files and nothing else. An object library, because the linker
+# leaves out of an archive what nothing refers to, and nothing refers to a controller or an action space:
+# they register themselves.
+set(folders "${QUICGYM_SOURCE}/controllers" "${QUICGYM_SOURCE}/sim" "${QUICGYM_SOURCE}/sim/base"
+            "${QUICGYM_SOURCE}/sim/quic" "${QUICGYM_SOURCE}/sim/quic/recovery"
+            "${QUICGYM_SOURCE}/sim/environment")
+list(TRANSFORM folders APPEND "/*.cpp" OUTPUT_VARIABLE patterns)
+file(GLOB simulator_sources CONFIGURE_DEPENDS ${patterns})
+add_library(quicgym_simulator OBJECT ${simulator_sources})
+target_include_directories(quicgym_simulator PUBLIC "${QUICGYM_SOURCE}")
+target_link_libraries(quicgym_simulator PUBLIC Threads::Threads PRIVATE quicgym_warnings)
+# The same arithmetic in every build: no contraction into fused operations behind our back.
+target_compile_options(quicgym_simulator PUBLIC -ffp-contract=off)
+if(QUICGYM_SANITIZE)
+  target_compile_options(quicgym_simulator PUBLIC -fsanitize=address,undefined
+                         -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g)
+  target_link_options(quicgym_simulator PUBLIC -fsanitize=address,undefined)
+endif()
+
+# The two modules hand each other C++ objects, so they must come from the same sources: this digest of them
+# is in both modules, and quicgym_ns3 compares the two when it is imported.
+list(TRANSFORM folders APPEND "/*.hpp" OUTPUT_VARIABLE patterns)
+file(GLOB shared_headers CONFIGURE_DEPENDS ${patterns} "${QUICGYM_SOURCE}/sim/bindings/*.hpp")
+set(shared_files ${simulator_sources} ${shared_headers})
+list(SORT shared_files)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${shared_files})
+set(digests "")
+foreach(shared_file IN LISTS shared_files)
+  file(SHA256 "${shared_file}" digest)
+  cmake_path(RELATIVE_PATH shared_file BASE_DIRECTORY "${QUICGYM_SOURCE}" OUTPUT_VARIABLE name)
+  string(APPEND digests "${name} ${digest}\n")
+endforeach()
+if(QUICGYM_SANITIZE)
+  string(APPEND digests "sanitized\n")
+endif()
+string(SHA256 quicgym_digest "${digests}")
+string(SUBSTRING "${quicgym_digest}" 0 12 quicgym_digest)
+message(STATUS "quicgym ${QUICGYM_VERSION}, digest of the shared sources ${quicgym_digest}")
+
+function(quicgym_interface file)
+  set_property(
+    SOURCE "${file}" APPEND
+    PROPERTY COMPILE_DEFINITIONS "QUICGYM_VERSION=\"${QUICGYM_VERSION}\""
+             "QUICGYM_SOURCE_DIGEST=\"${quicgym_digest}\"")
+endfunction()

@@ -1,0 +1,187 @@
+"""What is installed: two distributions, extras, and what works without them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tarfile
+import textwrap
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quicgym.errors import EXTRA_PACKAGES
+
+ROOT = Path(__file__).parents[1]
+NS3_ROOT = ROOT / "sim" / "ns3"
+
+
+def project(folder: Path) -> dict[str, Any]:
+    content = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
+    table: dict[str, Any] = content["project"]
+    return table
+
+
+def run_python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+
+def test_both_distributions_have_one_version() -> None:
+    quicgym, host = project(ROOT), project(NS3_ROOT)
+    assert host["version"] == quicgym["version"]
+    assert quicgym["optional-dependencies"]["ns3"] == [f"quicgym-ns3=={quicgym['version']}"]
+    assert f"quicgym=={quicgym['version']}" in host["dependencies"]
+
+
+def test_the_licence_of_the_host_is_ns3s() -> None:
+    assert project(NS3_ROOT)["license"] == "GPL-2.0-only"
+    assert "GNU GENERAL PUBLIC LICENSE\n                       Version 2" in (
+        NS3_ROOT / "LICENSE"
+    ).read_text(encoding="utf-8")
+    assert project(ROOT)["license"] == "MIT"
+
+
+def test_errors_name_extras_that_exist() -> None:
+    assert set(EXTRA_PACKAGES) <= set(project(ROOT)["optional-dependencies"])
+
+
+@pytest.mark.ns3
+def test_a_host_of_another_build_is_refused_before_it_gets_an_object() -> None:
+    done = run_python("""
+        from quicgym import _core, Ns3MissingError, Simulation
+        _core.interface = "quicgym 0.0.9, sources 0123456789ab"
+        try:
+            Simulation("ebcc-single", "ns3", controllers="bbr")
+        except Ns3MissingError as error:
+            print(error)
+    """)
+    assert "quicgym-ns3 was built for another build of quicgym" in done.stdout, done.stderr
+    assert "installed is [quicgym 0.0.9, sources 0123456789ab]" in done.stdout
+    assert "pip install . ./sim/ns3" in done.stdout
+
+
+BLOCKED = "import sys\nfor name in {packages!r}: sys.modules[name] = None\n"
+
+
+def without_extras(code: str) -> str:
+    packages = [name for names in EXTRA_PACKAGES.values() for name in names]
+    return BLOCKED.format(packages=packages) + textwrap.dedent(code)
+
+
+def test_the_core_runs_without_any_extra() -> None:
+    done = run_python(
+        without_extras("""
+        import gymnasium, numpy, quicgym
+
+        environment = gymnasium.make("quicgym/Tuning-v0", scenario="ebcc-single")
+        environment.reset(seed=1)
+        over, steps = False, 0
+        while not over:
+            action = quicgym.preset_action("ebcc")
+            _, reward, terminated, truncated, _ = environment.step(action)
+            over, steps = terminated or truncated, steps + 1
+        environments = quicgym.make_vec("quicgym/Rate-v0", num_envs=2, scenario="training")
+        environments.reset(seed=1)
+        environments.step(environments.action_space.sample())
+        print(steps, quicgym.run("ebcc-single", controller="bbr").flows[0].goodput_mbps > 1)
+    """)
+    )
+    assert done.returncode == 0, done.stderr
+    steps, has_goodput = done.stdout.split()
+    assert int(steps) > 10
+    assert has_goodput == "True"
+
+
+@pytest.mark.parametrize(
+    ("code", "extra"),
+    [
+        ("import quicgym; quicgym.run('ebcc-single', controller='bbr').to_pandas()", "reports"),
+        ("import gymnasium, quicgym; gymnasium.make('quicgym/Rate-v0', render_mode='rgb_array')",
+         "reports"),
+        ("import quicgym.envs.ns3gym", "ns3gym"),
+        ("import quicgym.envs.parallel", "multi"),
+        ("import quicgym.envs.sb3", "train"),
+        ("from quicgym import load_policy", "train"),
+    ],
+)  # fmt: skip
+def test_what_needs_an_extra_names_it(code: str, extra: str) -> None:
+    done = run_python(without_extras(code))
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith("quicgym.errors.MissingExtraError: "), done.stderr
+    assert f"pip install 'quicgym[{extra}]'" in last
+
+
+@pytest.mark.parametrize(
+    ("arguments", "extra"),
+    [
+        (["--help"], None),
+        (["--version"], None),
+        (["scenarios"], None),
+        (["controllers"], None),
+        (["baselines", "--scenario", "ebcc-single", "--seeds", "1"], "reports"),
+        (["papers"], "reports"),
+        (["evaluate"], "reports"),
+        (["serve", "CartPole-v1"], "ns3gym"),
+    ],
+)
+def test_a_command_names_the_extra_that_it_needs(arguments: list[str], extra: str | None) -> None:
+    done = run_python(without_extras("from quicgym.cli import main; main()"), *arguments)
+    if extra is None:
+        assert done.returncode == 0, done.stderr
+    else:
+        assert done.returncode == 2, done.stderr
+        assert f"pip install 'quicgym[{extra}]'" in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def sdist(folder: Path, out: Path) -> Path:
+    """A source distribution, unpacked."""
+    subprocess.run(
+        [
+            sys.executable, "-c",
+            "import sys, scikit_build_core.build as b; b.build_sdist(sys.argv[1])", str(out),
+        ],
+        cwd=folder, check=True, capture_output=True,
+    )  # fmt: skip
+    (archive,) = out.glob("*.tar.gz")
+    with tarfile.open(archive) as file:
+        file.extractall(out, filter="data")
+    return archive.with_name(archive.name.removesuffix(".tar.gz"))
+
+
+def test_a_source_distribution_knows_its_commit(tmp_path: Path) -> None:
+    described = subprocess.run(
+        ["git", "describe", "--always", "--dirty", "--abbrev=12"],
+        cwd=ROOT, check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    unpacked = sdist(ROOT, tmp_path)
+    assert (unpacked / "COMMIT").read_text() == described.stdout
+    # Made from it again, without git, it still does.
+    assert (sdist(unpacked, tmp_path / "again") / "COMMIT").read_text() == described.stdout
+
+
+def test_the_source_distributions_hold_what_they_compile(tmp_path: Path) -> None:
+    def sources(folder: Path, names: list[str]) -> set[str]:
+        return {
+            str(path.relative_to(folder))
+            for name in names
+            for path in (folder / name).glob("*.[ch]pp")
+        }
+
+    shared = ["controllers", "sim", "sim/base", "sim/quic", "sim/quic/recovery", "sim/environment"]
+    core = sdist(ROOT, tmp_path / "core")
+    assert sources(core, [*shared, "sim/net"]) == sources(ROOT, [*shared, "sim/net"])
+    assert (core / "sim" / "simulator.cmake").exists()
+    assert not (core / "sim" / "ns3").exists()
+    host = sdist(NS3_ROOT, tmp_path / "host")
+    expected = sources(ROOT, [*shared, "sim/ns3"])
+    assert sources(host / "source", [*shared, "sim/ns3"]) == expected
+    assert (host / "source" / "sim" / "simulator.cmake").exists()
+    assert (host / "quicgym_ns3" / "__init__.py").exists()
