@@ -121,9 +121,9 @@ class Bootstrap:
         return self._estimate(float(wins.mean()), self._each_chunk(mean_wins))
 
     def _each_chunk(self, statistic: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-        return np.concatenate([statistic(drawn) for drawn in self._draws()])
+        return np.concatenate([statistic(drawn) for drawn in self.draws()])
 
-    def _draws(self) -> Iterator[np.ndarray]:
+    def draws(self) -> Iterator[np.ndarray]:
         """Yields the drawn seeds: resamples x scenarios x seeds, the same ones at each call."""
         _, scenarios, seeds = self._scores.shape
         rng = np.random.default_rng(self._seed)

@@ -63,11 +63,12 @@ def facts(scenario: Scenario) -> list[float]:
         *(function(rates) for function in (min, np.mean, max)),
         *(function(starts_s) for function in (min, np.mean, max)),
         *(function(extra_rtts) for function in (min, np.mean, max)),
-        *(sum(flow.controller == name for flow in others) for name in _others()),
+        *(sum(flow.controller == name for flow in others) for name in other_controllers()),
     ]
 
 
-def _others() -> Sequence[str]:
+def other_controllers() -> Sequence[str]:
+    """Returns the controllers that the other flows of a path may have."""
     return load_distribution(PATHS).other_controllers
 
 

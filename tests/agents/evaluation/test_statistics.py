@@ -123,7 +123,7 @@ def test_probabilities_of_improvement_add_up_to_one(scores):
     ]
     assert there.value == pytest.approx(np.mean(expected))
     # Against resamples that are compared pair by pair.
-    drawn = np.concatenate(list(bootstrap._draws()))
+    drawn = np.concatenate(list(bootstrap.draws()))
     rows = np.arange(scores.shape[1])[:, None]
     x, y = scores[0][rows, drawn][..., :, None], scores[1][rows, drawn][..., None, :]
     direct = ((x > y) + 0.5 * (x == y)).mean(axis=(1, 2, 3))

@@ -35,7 +35,7 @@ def test_facts_are_those_of_the_path(study):
     assert (bdp, queue_bdp) == pytest.approx((8e6 * 0.04 / 8 / 1200, 35 / bdp))
     assert known[4:8] == pytest.approx([0.1, 3, 0, 0])  # root of the loss, flows, alone, steps
     assert known[11:17] == pytest.approx([1, 2.5, 4, 0, 0.25, 0.5])
-    counts = dict(zip(study._others(), known[17:], strict=True))
+    counts = dict(zip(study.other_controllers(), known[17:], strict=True))
     assert counts.pop("bbr") == 2 and set(counts.values()) == {0}
 
 

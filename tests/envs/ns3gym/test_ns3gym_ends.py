@@ -18,6 +18,7 @@ import zmq
 from gymnasium import spaces
 from gymnasium.error import ResetNeeded
 from gymnasium.utils.env_checker import check_env
+from helpers.environments import child_processes
 from helpers.ns3gym_peers import (
     NESTED,
     PATIENCE_S,
@@ -696,13 +697,12 @@ def is_alive(process_id: int) -> bool:
 def test_an_environment_that_is_forgotten_frees_port_and_process(
     simulation_command: Callable[..., list[str]],
 ) -> None:
+    before = child_processes()
     env = agent(0, command=simulation_command("runs"))
     env.reset()
     port = env.port
-    process = env._process
-    assert process is not None
-    process_id = process._process.pid
-    del env, process
+    (process_id,) = set(child_processes()) - set(before)
+    del env
     gc.collect()
     assert not is_alive(process_id)
     with raw_socket(zmq.REP, port):
