@@ -51,7 +51,7 @@ setup: $(VENV)/installed
 # The checkout's Python files are imported, and C++ is built again when it has changed. `make setup` undoes it.
 develop: $(REQUIREMENTS)
 	@for project in $(DISTRIBUTIONS); do \
-	  $(PIP) install --no-build-isolation --no-deps -C editable.rebuild=true --editable $$project || exit; done
+	  $(PIP) install --no-build-isolation --no-deps -C editable.rebuild=true -C editable.verbose=false --editable $$project || exit; done
 	@rm -f $(VENV)/installed
 
 baselines: setup

@@ -26,30 +26,30 @@ def problem(field: str, value: Any, text: str, remedy: str) -> PydanticCustomErr
 
 
 def validated(
-    kind: type[T],
+    expected: type[T],
     data: Any,
     file: str,
     error: type[Exception],
     *,
     context: Mapping[str, Any] | None = None,
 ) -> T:
-    """Returns what a file holds, as `kind`.
+    """Returns what a file holds, as `expected`.
 
     Args:
-        kind: A pydantic model, or any other type that pydantic can check.
+        expected: A pydantic model, or any other type that pydantic can check.
         data: As read from the file.
         file: Its name.
         error: Is raised, with a line for each wrong field, where `data` does not fit.
-        context: For the validators of `kind`.
+        context: For the validators of `expected`.
     """
     try:
-        return TypeAdapter(kind).validate_python(data, context=dict(context or {}))
+        return TypeAdapter(expected).validate_python(data, context=dict(context or {}))
     except ValidationError as wrong:
-        texts = _explain(kind, wrong.errors())
+        texts = _explain(expected, wrong.errors())
         raise error("\n".join(f"{file}: {text}" for text in texts)) from None
 
 
-def _explain(kind: Any, errors: Sequence[ErrorDetails]) -> list[str]:
+def _explain(expected: Any, errors: Sequence[ErrorDetails]) -> list[str]:
     """One line per wrong field."""
     explained: dict[str, str] = {}
     for error in errors:
@@ -57,14 +57,14 @@ def _explain(kind: Any, errors: Sequence[ErrorDetails]) -> list[str]:
         if any(other["loc"][: len(location)] == location != other["loc"] for other in errors):
             continue  # a list that is too short because its items are wrong
         # Each member of "a number or a list" that did not fit is an error; the first is enough.
-        field, text = _explain_one(kind, error)
+        field, text = _explain_one(expected, error)
         explained.setdefault(field or text, text)
     return list(explained.values())
 
 
-def _explain_one(kind: Any, error: ErrorDetails) -> tuple[str, str]:
+def _explain_one(expected: Any, error: ErrorDetails) -> tuple[str, str]:
     """The field as a dotted path, and one line: field, value, problem, remedy."""
-    place = _locate(kind, error["loc"])
+    place = _locate(expected, error["loc"])
     field, message = place.field, error["msg"].removeprefix("Value error, ")
     if error["type"] == "problem":
         context = error["ctx"]
@@ -74,10 +74,10 @@ def _explain_one(kind: Any, error: ErrorDetails) -> tuple[str, str]:
         if error["type"] == "value_error":  # of several fields, which its text names
             return field, message
         holds = f"holds {_show(error['input'])}"
-        if not _is_model(kind):
+        if not _is_model(expected):
             return field, f"{holds}: {message.replace('Input should', 'should')}"
         return field, (
-            f"{holds} where the fields of a {kind.__name__} are expected; "
+            f"{holds} where the fields of a {expected.__name__} are expected; "
             "start from one of quicgym's own files"
         )
     if error["type"] == "extra_forbidden":
@@ -96,7 +96,7 @@ def _explain_one(kind: Any, error: ErrorDetails) -> tuple[str, str]:
 def _explain_tag(field: str, place: _Place, error: ErrorDetails) -> str:
     """What is wrong with the field that says which of several models a mapping is."""
     name = error["ctx"]["discriminator"].strip("'")
-    tags = [str(tag) for tag in map(_label, _members(place.kind)) if tag]
+    tags = [str(tag) for tag in map(_label, _members(place.expected)) if tag]
     remedy = f"give one of {', '.join(map(repr, tags))}"
     if error["type"] == "union_tag_not_found":
         return f"{field}.{name}: is missing; {remedy}"
@@ -111,33 +111,33 @@ class _Place(NamedTuple):
 
     model: type[BaseModel]
     field: str
-    kind: Any
+    expected: Any
     description: str | None
 
 
-def _locate(kind: Any, location: tuple[int | str, ...]) -> _Place:
+def _locate(expected: Any, location: tuple[int | str, ...]) -> _Place:
     """The place as a user writes it; pydantic's also names the member of a union that it tried."""
     model: type[BaseModel] = BaseModel
     path: list[str] = []
     description = None
     for step in location:
-        members = list(_members(kind))
+        members = list(_members(expected))
         if len(members) > 1:
             chosen = [entry for entry in members if _label(entry) == step]
             if not chosen:
                 break  # what is wrong inside of "a number or a list" is the field's
-            kind = chosen[0]
+            expected = chosen[0]
             continue
-        kind, arguments = members[0], get_args(members[0])
+        expected, arguments = members[0], get_args(members[0])
         path.append(str(step))
-        if _is_model(kind):
-            model = kind
+        if _is_model(expected):
+            model = expected
             field = model.model_fields.get(str(step))
             description = _description(field) if field else None
-            kind = field.annotation if field else Any
+            expected = field.annotation if field else Any
         else:  # a mapping's values, or a list's items
-            kind = arguments[1 if get_origin(kind) is dict else 0] if arguments else Any
-    return _Place(model, ".".join(path), kind, description)
+            expected = arguments[1 if get_origin(expected) is dict else 0] if arguments else Any
+    return _Place(model, ".".join(path), expected, description)
 
 
 def _members(annotation: Any) -> list[Any]:
@@ -158,8 +158,8 @@ def _label(annotation: Any) -> str | None:
     """By which pydantic names a member of a union: its tag, or the class."""
     if not _is_model(annotation):
         return None
-    kind = annotation.model_fields.get("kind")
-    return kind.default if kind is not None else annotation.__name__
+    tag = annotation.model_fields.get("kind")
+    return tag.default if tag is not None else annotation.__name__
 
 
 _WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
