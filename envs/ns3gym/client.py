@@ -12,7 +12,7 @@ from typing import Any
 import gymnasium
 from gymnasium.error import ResetNeeded
 
-from quicgym.envs.ns3gym.codecs import Outside, refuse
+from quicgym.envs.ns3gym.codecs import refuse
 from quicgym.envs.ns3gym.connection import Connection
 from quicgym.envs.ns3gym.descriptions import codec_of_description
 from quicgym.envs.ns3gym.errors import MessageError, PeerError, PeerGoneError
@@ -98,7 +98,7 @@ class Ns3GymEnv(gymnasium.Env[Any, Any]):
         self._cwd = cwd
         self._timeout_s = timeout_s
         self._host = host
-        self._outside: Outside = refuse if strict else self._warn_once
+        self._strict = strict
         self._warned = False
         self.port = port
         try:
@@ -223,9 +223,10 @@ class Ns3GymEnv(gymnasium.Env[Any, Any]):
         try:
             if not state.HasField("obsData"):
                 raise MessageError("EnvStateMsg.obsData: is missing")
-            observation = self._observations.decode(
-                state.obsData, "EnvStateMsg.obsData", self._outside
-            )
+            # Not kept: the garbage collector would free an environment that holds its own method,
+            # and ZeroMQ waits for ever where its context goes before its sockets.
+            outside = refuse if self._strict else self._warn_once
+            observation = self._observations.decode(state.obsData, "EnvStateMsg.obsData", outside)
             if not math.isfinite(state.reward):
                 raise MessageError(f"EnvStateMsg.reward = {state.reward}: is not finite")
             if state.reason not in list(Reason):
