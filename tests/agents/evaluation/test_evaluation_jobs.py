@@ -17,13 +17,13 @@ def test_a_trace_is_read_once_for_the_keys_of_all_episodes(
     trace = tmp_path / "rates.trace"
     trace.write_text("".join(f"{time}\n" for time in range(1, 1001)))
     read: list[Path] = []
-    read_text = Path.read_text
+    read_bytes = Path.read_bytes
 
-    def counted(path: Path, *arguments: object, **options: object) -> str:
+    def counted(path: Path) -> bytes:
         read.append(path)
-        return read_text(path, *arguments, **options)  # type: ignore[arg-type]
+        return read_bytes(path)
 
-    monkeypatch.setattr(Path, "read_text", counted)
+    monkeypatch.setattr(Path, "read_bytes", counted)
     links = {
         "bottleneck": Link(trace=trace, delay_ms=10.0),
         "reverse": Link(rate_mbps=10.0, delay_ms=10.0),

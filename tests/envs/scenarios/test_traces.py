@@ -13,13 +13,13 @@ from quicgym.envs.scenarios.traces import read_mahimahi, trace_digest
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """The files that were read, in order."""
     found: list[Path] = []
-    read_text = Path.read_text
+    read_bytes = Path.read_bytes
 
-    def counted(path: Path, *arguments: object, **options: object) -> str:
+    def counted(path: Path) -> bytes:
         found.append(path)
-        return read_text(path, *arguments, **options)  # type: ignore[arg-type]
+        return read_bytes(path)
 
-    monkeypatch.setattr(Path, "read_text", counted)
+    monkeypatch.setattr(Path, "read_bytes", counted)
     return found
 
 
