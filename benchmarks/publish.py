@@ -20,6 +20,7 @@ from quicgym import controllers
 from quicgym.agents.evaluation.jobs import fingerprint_of
 from quicgym.agents.evaluation.summary import evaluate
 from quicgym.benchmarks.leaderboard import load_entries
+from quicgym.benchmarks.leaderboard_page import Entry
 from quicgym.console import say
 from quicgym.envs.rewards import Reward
 from quicgym.errors import UserError
@@ -48,11 +49,13 @@ class _Target(NamedTuple):
         description: Its JSON; the weights go beside it.
         leaderboard: The list that gets a line.
         policy: As `quicgym evaluate --policy` and the list take it.
+        listed: What the list holds.
     """
 
     description: Path
     leaderboard: Path
     policy: str
+    listed: Sequence[Entry]
 
 
 def publish(
@@ -148,10 +151,15 @@ def _check_name(name: str) -> None:
 def _target(name: str, out: Path | None) -> _Target:
     if out is not None:
         description = out / f"{name}.json"
-        return _Target(description, out / LEADERBOARD.name, str(description))
+        leaderboard = out / LEADERBOARD.name
+        listed = load_entries(leaderboard) if leaderboard.exists() else ()
+        return _Target(description, leaderboard, str(description), listed)
     for root in (Path.cwd(), *Path.cwd().parents):
         if (root / POLICIES).is_dir() and (root / LEADERBOARD).is_file():
-            return _Target(root / POLICIES / f"{name}.json", root / LEADERBOARD, name)
+            leaderboard = root / LEADERBOARD
+            return _Target(
+                root / POLICIES / f"{name}.json", leaderboard, name, load_entries(leaderboard)
+            )
     raise PublishError(
         f"the current folder is in no checkout of quicgym ({POLICIES} and {LEADERBOARD}); give a "
         "folder with --out, or go to the checkout"
@@ -159,24 +167,20 @@ def _target(name: str, out: Path | None) -> _Target:
 
 
 def _check_free(target: _Target, name: str, force: bool) -> None:
-    """Raises PublishError where something is there already, and LeaderboardError of a bad list."""
-    if target.leaderboard.exists():
-        listed = {entry.policy for entry in load_entries(target.leaderboard)}
-        names = {entry.name: entry.policy for entry in load_entries(target.leaderboard)}
-        if names.get(name, target.policy) != target.policy:
-            raise PublishError(
-                f"{target.leaderboard}: the name {name!r} is that of {names[name]}; give another "
-                "one with --name"
-            )
-    else:
-        listed = set()
+    """Raises PublishError where something is there already."""
+    names = {entry.name: entry.policy for entry in target.listed}
+    if names.get(name, target.policy) != target.policy:
+        raise PublishError(
+            f"{target.leaderboard}: the name {name!r} is that of {names[name]}; give another "
+            "one with --name"
+        )
     if force:
         return
     if target.description.exists():
         raise PublishError(
             f"{target.description}: is there already; give another --name, or --force to replace it"
         )
-    if target.policy in listed:
+    if target.policy in names.values():
         raise PublishError(
             f"{target.leaderboard}: has {target.policy} already; give another --name, or --force "
             "to keep its line"
@@ -278,7 +282,7 @@ def _with_line(target: _Target, line: str) -> str | None:
     if not target.leaderboard.exists():
         return HEADER + line
     text = target.leaderboard.read_text(encoding="utf-8")
-    if any(entry.policy == target.policy for entry in load_entries(target.leaderboard)):
+    if any(entry.policy == target.policy for entry in target.listed):
         return None
     return text + ("" if text.endswith("\n") else "\n") + line
 

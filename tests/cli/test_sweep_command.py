@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -326,6 +327,15 @@ def test_bad_input(
     assert not (tmp_path / "results").exists()
 
 
+@pytest.fixture
+def ctrl_c_interrupts() -> Iterator[None]:
+    """As in a terminal: a shell's background job starts with SIGINT ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("ctrl_c_interrupts")
 def test_ctrl_c_while_ray_starts_comes_afterwards() -> None:
     from quicgym.agents.tuning.trials import interrupted_afterwards
 
@@ -338,6 +348,7 @@ def test_ctrl_c_while_ray_starts_comes_afterwards() -> None:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+@pytest.mark.usefixtures("ctrl_c_interrupts")
 def test_ray_tune_does_not_keep_ctrl_c(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from quicgym.agents.tuning import trials
 

@@ -45,6 +45,12 @@ ControllerOption = Annotated[
     list[str] | None,
     typer.Option(metavar="NAME", help="A name from `quicgym controllers`; one or more."),
 ]
+ChangesArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[KEY=VALUE]...", help="Fields of CONFIG to change, as in a=1 or a.b=1."
+    ),
+]
 
 
 def config_names(folder: str) -> str:

@@ -7,7 +7,13 @@ from typing import Annotated
 
 import typer
 
-from quicgym.cli.options import AddressOption, TrialsOption, command_line, config_names
+from quicgym.cli.options import (
+    AddressOption,
+    ChangesArgument,
+    TrialsOption,
+    command_line,
+    config_names,
+)
 
 EXAMPLES = (
     "quicgym search ppo-asha",
@@ -25,10 +31,7 @@ def search(
             help=f"{config_names('searches')}, or a YAML of that form.",
         ),
     ],
-    changes: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[KEY=VALUE]...", help="Fields of CONFIG to change, dotted."),
-    ] = None,
+    changes: ChangesArgument = None,
     out: Annotated[
         Path | None,
         typer.Option(

@@ -7,7 +7,13 @@ from typing import Annotated
 
 import typer
 
-from quicgym.cli.options import AddressOption, TrialsOption, command_line, config_names
+from quicgym.cli.options import (
+    AddressOption,
+    ChangesArgument,
+    TrialsOption,
+    command_line,
+    config_names,
+)
 
 EXAMPLES = (
     "quicgym sweep ebcc-gamma-beta",
@@ -25,10 +31,7 @@ def sweep(
             help=f"{config_names('sweeps')}, or a YAML of that form.",
         ),
     ],
-    overrides: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[KEY=VALUE]...", help="Fields of CONFIG to change, dotted."),
-    ] = None,
+    changes: ChangesArgument = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -49,7 +52,7 @@ def sweep(
     """
     from quicgym.agents.tuning.sweep_config import load_sweep
 
-    loaded = load_sweep(config, overrides or ())  # before Ray and PyTorch, which take seconds
+    loaded = load_sweep(config, changes or ())  # before Ray and PyTorch, which take seconds
     from quicgym.agents.tuning.study import run_study
     from quicgym.agents.tuning.sweep import SweepStudy
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from quicgym.cli.options import command_line, config_names
+from quicgym.cli.options import ChangesArgument, command_line, config_names
 from quicgym.console import say
 
 EXAMPLES = (
@@ -27,10 +27,7 @@ def train(
             help=f"{config_names('training')}, or a YAML of that form.",
         ),
     ],
-    changes: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[KEY=VALUE]...", help="Fields to change, such as steps=1e6."),
-    ] = None,
+    changes: ChangesArgument = None,
     out: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="The run's folder. Default: results/train/NAME-seedSEED."),

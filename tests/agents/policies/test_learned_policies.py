@@ -12,6 +12,8 @@ from helpers.training import NEEDS_TRAIN
 
 import quicgym
 from quicgym.agents.policies.by_name import pretrained_names
+from quicgym.benchmarks.leaderboard import load_entries
+from quicgym.yaml_files import CONFIGS
 
 pytestmark = NEEDS_TRAIN
 
@@ -320,9 +322,6 @@ def test_a_zip_of_stable_baselines3_needs_a_flag_and_warns(tmp_path):
     assert np.allclose(loaded(observations), policy(observations), atol=1e-6)
 
 
-PUBLISHED = ("switch-dpi", "tuning-ppo", "window-aggrevate", "window-grpo")
-
-
 @pytest.mark.parametrize("content", [None, b"", b"PK\x05\x06" + bytes(18), b"not a zip"])
 def test_a_zip_that_is_no_model_is_refused(content, tmp_path):
     path = tmp_path / "other.zip"
@@ -334,9 +333,9 @@ def test_a_zip_that_is_no_model_is_refused(content, tmp_path):
             quicgym.load_policy(path, trust_zip=True)
 
 
-def test_there_are_published_policies():
-    published = {f"{name}-seed{seed}" for name in PUBLISHED for seed in range(3)}
-    assert set(pretrained_names()) == published
+def test_the_published_policies_are_those_of_the_leaderboard():
+    entries = load_entries(CONFIGS / "leaderboard.yaml")
+    assert set(pretrained_names()) == {entry.policy for entry in entries if entry.kind == "learned"}
 
 
 @pytest.mark.parametrize("name", pretrained_names())
