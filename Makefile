@@ -16,7 +16,7 @@ PACKAGES := agents benchmarks configs controllers envs src
 SOURCES := CMakeLists.txt pyproject.toml README.md LICENSE $(shell find sim $(PACKAGES) -type f -not -path '*/__pycache__/*' -not -path 'sim/ns3/build/*')
 CPP := $(shell find sim controllers -not -path 'sim/ns3/build/*' \( -name '*.cpp' -o -name '*.hpp' \))
 
-.PHONY: help setup develop baselines leaderboard test test-core test-train test-long lint format stubs messages constraints \
+.PHONY: help setup develop baselines leaderboard checklists test test-core test-train test-long lint format stubs messages constraints \
 	wheels speed parity sanitize clean
 
 help:
@@ -24,6 +24,7 @@ help:
 	@echo "make develop    the same, but edits of Python and C++ take effect at the next import"
 	@echo "make baselines  print the papers' tables, ours beside the printed values"
 	@echo "make leaderboard  evaluate all policies on both engines; writes docs/leaderboard.md"
+	@echo "make checklists  RFC 9743 for all controllers and published policies; writes docs/checklists"
 	@echo "make test       run the tests; installs PyTorch, Ray Tune and the like first (7 GB)"
 	@echo "make test-core  those that need none of that     make test-long  those that take minutes"
 	@echo "make lint       ruff, mypy, clang-format, stubs  make format     rewrite"
@@ -59,6 +60,9 @@ baselines: setup
 
 leaderboard: setup $(TRAIN)
 	$(BIN)/python -m quicgym.benchmarks.leaderboard $(ARGS)
+
+checklists: setup $(TRAIN)
+	$(BIN)/python -m quicgym.benchmarks.checklist.pages $(ARGS)
 
 # Everything but the tests that take minutes.
 test: setup $(TRAIN)

@@ -66,7 +66,7 @@ class EvaluationJob:
     def run(self) -> dict[str, Any]:
         """Returns the episode's metrics; writes the time series where they are wanted."""
         episode = play(
-            self._load_policy(),
+            self.load_policy(),
             self.scenario,
             self.engine,
             self.seed,
@@ -86,7 +86,12 @@ class EvaluationJob:
             **episode.metrics,
         }
 
-    def _load_policy(self) -> Policy:
+    def load_policy(self) -> Policy:
+        """Returns the policy, loaded once per process.
+
+        Raises:
+            ScenarioError: Its files are not those that the job was made for.
+        """
         if policy_kind(self.policy) == "random":  # its draws must not depend on what ran before
             return RandomPolicy(action_space("tuning"), self.seed)
         policy, fingerprint = _load(self.policy, self.trust_zip)

@@ -65,10 +65,12 @@ class Episode:
 
     Attributes:
         metrics: By the names in METRICS; None where nothing was measured.
+        totals: Of each flow, in the scenario's order, as SimulatedFlow.statistics has them.
         series: With `keep_series`, the reward and the columns of `info` at each decision.
     """
 
     metrics: Mapping[str, float | None]
+    totals: Sequence[Mapping[str, Any]] = ()
     series: Mapping[str, np.ndarray] | None = None
 
 
@@ -191,11 +193,10 @@ def _episode(
     series = dict(zip(INFO_COLUMNS, columns.T, strict=True))
     durations_s = np.diff(series["time_s"], prepend=begin_s)
     end = nanoseconds(float(series["time_s"][-1]))
-    flows, agents = [], []
+    flows, agents, totals = [], [], []
     for index, (name, model) in enumerate(scenario.single_flows()):
-        flow = measure_flow(
-            name, model.controller or policy.name, statistics(index), model.stop_s, end
-        )
+        totals.append(statistics(index))
+        flow = measure_flow(name, model.controller or policy.name, totals[-1], model.stop_s, end)
         flows.append(flow)
         if model.controller is None:
             agents.append(flow)
@@ -215,4 +216,4 @@ def _episode(
             metrics[f"agent_{entry.name}"] = mean_of(getattr(flow, entry.name) for flow in agents)
     for entry in EVALUATED_OF_RUNS:
         metrics[entry.name] = entry.compute(RunTotals(flows))
-    return Episode(metrics, {"reward": rewards, **series} if keep_series else None)
+    return Episode(metrics, totals, {"reward": rewards, **series} if keep_series else None)

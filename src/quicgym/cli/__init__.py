@@ -13,6 +13,7 @@ import typer
 from quicgym import Ns3MissingError, ScenarioError, __version__, _core
 from quicgym.cli import (
     baselines,
+    checklist,
     compare,
     controllers,
     evaluate,
@@ -72,6 +73,7 @@ def _epilog(examples: Sequence[str]) -> str:
 app.command(epilog=_epilog(baselines.EXAMPLES))(baselines.baselines)
 app.command(epilog=_epilog(papers.EXAMPLES))(papers.papers)
 app.command(epilog=_epilog(evaluate.EXAMPLES))(evaluate.evaluate)
+app.command(epilog=_epilog(checklist.EXAMPLES))(checklist.checklist)
 app.command(epilog=_epilog(parity.EXAMPLES))(parity.parity)
 app.command(epilog=_epilog(speed.EXAMPLES))(speed.speed)
 app.command(epilog=_epilog(serve.EXAMPLES))(serve.serve)

@@ -13,6 +13,7 @@ from quicgym.cli.options import (
     ResultFormat,
     ResumeOption,
     SeedsOption,
+    TrustZipOption,
     command_line,
 )
 
@@ -55,13 +56,7 @@ def evaluate(
         Path, typer.Option(metavar="DIR", help="Where results and figures are written.")
     ] = Path("results/evaluation"),
     resume: ResumeOption = False,
-    trust_zip: Annotated[
-        bool,
-        typer.Option(
-            "--trust-zip",
-            help="Load models that Stable-Baselines3 saved (.zip), which runs code in them.",
-        ),
-    ] = False,
+    trust_zip: TrustZipOption = False,
 ) -> None:
     """Compare policies, learned or hand-coded, over a suite of scenarios.
 

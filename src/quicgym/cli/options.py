@@ -41,6 +41,13 @@ AddressOption = Annotated[
 ResumeOption = Annotated[
     bool, typer.Option("--resume", help="Skip the runs that DIR already holds.")
 ]
+TrustZipOption = Annotated[
+    bool,
+    typer.Option(
+        "--trust-zip",
+        help="Load models that Stable-Baselines3 saved (.zip), which runs code in them.",
+    ),
+]
 ControllerOption = Annotated[
     list[str] | None,
     typer.Option(metavar="NAME", help="A name from `quicgym controllers`; one or more."),

@@ -1,0 +1,66 @@
+"""A checklist's page: one HTML file that loads nothing, to be attached to a document."""
+
+from __future__ import annotations
+
+from collections import Counter
+from importlib.resources import files
+from typing import Any
+
+import jinja2
+import yaml
+
+from quicgym.benchmarks.checklist.model import Checklist
+from quicgym.benchmarks.checklist.numbers import NUMBERS
+
+
+def render(document: dict[str, Any], checklist: Checklist) -> str:
+    """Returns the page.
+
+    Args:
+        document: What checklist.json holds.
+        checklist: For the scenarios.
+    """
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(
+            lambda name: (files(__package__) / name).read_text(encoding="utf-8")
+        ),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    used = {check["number"] for item in document["items"] for check in item["checks"]}
+    return environment.get_template("checklist.html.jinja").render(
+        document=document,
+        summary=summary(document),
+        interval=interval,
+        number_title=number_title,
+        numbers={name: number for name, number in NUMBERS.items() if name in used},
+        scenarios={name: _as_yaml(checklist, name) for name in checklist.scenarios},
+    )
+
+
+def summary(document: dict[str, Any]) -> str:
+    """Returns one line: how many sections are met, open and missed."""
+    found = Counter(item["verdict"] for item in document["items"])
+    return (
+        f"{found['met']} sections met, {found['open']} open, {found['missed']} missed, "
+        f"{found[None]} not measured"
+    )
+
+
+def number_title(check: dict[str, Any]) -> str:
+    """Returns what was measured, in words."""
+    title = NUMBERS[check["number"]].title
+    return f"{title} / {check['relative_to']}'s" if check["relative_to"] else title
+
+
+def interval(entry: dict[str, Any]) -> str:
+    """Returns a mean with its interval; a dash where nothing was measured."""
+    if entry["mean"] is None:
+        return "–"
+    return f"{entry['mean']:.3g} [{entry['low']:.3g}, {entry['high']:.3g}]"
+
+
+def _as_yaml(checklist: Checklist, name: str) -> str:
+    fields = checklist.scenarios[name].model_dump(mode="json", exclude_defaults=True)
+    return yaml.safe_dump(fields, sort_keys=False, default_flow_style=None, width=120)

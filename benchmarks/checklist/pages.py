@@ -1,0 +1,105 @@
+"""The checklist's page of every hand-coded controller and published policy: `make checklists`.
+
+Into docs/checklists go one HTML page for each, and README.md, the table of all verdicts.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from quicgym.agents.policies.by_name import pretrained_names
+from quicgym.agents.policies.hand_coded import BASELINES
+from quicgym.benchmarks.checklist.model import RFC_9743, load_checklist
+from quicgym.benchmarks.checklist.run import run_checklist
+from quicgym.cli.options import JobsOption, ResumeOption, SeedsOption
+
+SIGNS = {"met": "✓", "open": "≈", "missed": "✗", None: ""}
+
+
+def write_pages(
+    policies: Sequence[str], folder: Path, results: Path, *, seeds: int, workers: int, resume: bool
+) -> int:
+    """Runs the checklist of every policy; writes the pages and their table; returns the status.
+
+    Args:
+        policies: As `find_policy` takes them.
+        folder: Where the pages go.
+        results: Where the runs go, a folder for each policy.
+        seeds: How many; from 0.
+        workers: Processes.
+        resume: Skip the runs that `results` has.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    documents = []
+    for policy in policies:
+        directory = results / policy
+        status = run_checklist(
+            policy,
+            directory=directory,
+            checklist=RFC_9743,
+            seeds=seeds,
+            workers=workers,
+            format="html",
+            resume=resume,
+            command=f"quicgym checklist {policy} --seeds {seeds} --format html",
+        )
+        if status:
+            return status
+        shutil.copy(directory / "checklist.html", folder / f"{policy}.html")
+        documents.append(json.loads((directory / "checklist.json").read_text(encoding="utf-8")))
+    (folder / "README.md").write_text(_table(documents), encoding="utf-8")
+    return 0
+
+
+def _table(documents: Sequence[dict[str, Any]]) -> str:
+    items = [item for item in load_checklist().items if item.checks]
+    first = documents[0]
+    lines = [
+        "# Verdicts of the checklist",
+        "",
+        "Written by `make checklists`. [What is measured, and how](../checklist.md). A section has",
+        "the verdict of its worst check: ✓ met, ✗ missed, ≈ open, that is within the 95% interval",
+        f"over the seeds. quicgym {first['version']}, commit {first['commit']}, seeds 0 to "
+        f"{len(first['seeds']) - 1}.",
+        "",
+        "| | " + " | ".join(item.section for item in items) + " |",
+        "|---|" + "---|" * len(items),
+    ]
+    for document in documents:
+        verdicts = {item["section"]: item["verdict"] for item in document["items"]}
+        cells = " | ".join(SIGNS[verdicts[item.section]] for item in items)
+        lines.append(f"| [{document['policy']}]({document['policy']}.html) | {cells} |")
+    lines += ["", *(f"- {item.section}: {item.title}" for item in items), ""]
+    return "\n".join(lines)
+
+
+def main(
+    seeds: SeedsOption = 5,
+    jobs: JobsOption = None,
+    resume: ResumeOption = False,
+    pages: Path = Path("docs/checklists"),
+    out: Path = Path("results/checklists"),
+) -> None:
+    """Write the checklist's pages of all hand-coded controllers and published policies."""
+    sys.exit(
+        write_pages(
+            [*BASELINES, *pretrained_names()],
+            pages,
+            out,
+            seeds=seeds,
+            workers=jobs or os.cpu_count() or 1,
+            resume=resume,
+        )
+    )
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,84 @@
+"""`quicgym checklist`."""
+
+from __future__ import annotations
+
+import os
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from quicgym.cli.options import (
+    JobsOption,
+    ResumeOption,
+    SeedsOption,
+    TrustZipOption,
+    command_line,
+    config_names,
+)
+
+EXAMPLES = (
+    "quicgym checklist bbr",
+    "quicgym checklist window-grpo-seed1 --format html --out results/window-grpo",
+    "quicgym checklist ebcc:gamma=60 --seeds 10 --format json",
+)
+
+
+class ChecklistFormat(StrEnum):
+    """How a checklist is shown."""
+
+    table = "table"
+    json = "json"
+    html = "html"
+
+
+def checklist(
+    policy: Annotated[
+        str,
+        typer.Argument(
+            metavar="CONTROLLER_OR_POLICY",
+            help="A controller, one with parameters (ebcc:gamma=60), a published policy, a "
+            "policy's JSON, or a training run's folder.",
+        ),
+    ],
+    checklist: Annotated[
+        str,
+        typer.Option(metavar="NAME", help=f"{config_names('checklists')}, or a YAML of that form."),
+    ] = "rfc9743",
+    seeds: SeedsOption = 5,
+    jobs: JobsOption = None,
+    format: Annotated[
+        ChecklistFormat,
+        typer.Option(help="What is printed; html writes DIR/checklist.html, one file."),
+    ] = ChecklistFormat.table,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Where results are written.  [default: results/checklists/POLICY]"
+        ),
+    ] = None,
+    resume: ResumeOption = False,
+    trust_zip: TrustZipOption = False,
+) -> None:
+    """Measure what RFC 9743 asks of a new congestion controller.
+
+    Alone and beside standard algorithms, short of buffer and bloated, wireless, long and changing
+    paths: a number, a threshold with its source and a verdict for each section. docs/checklist.md
+    has more.
+    """
+    from quicgym.benchmarks.checklist.run import run_checklist
+    from quicgym.output_folders import file_name
+
+    status = run_checklist(
+        policy,
+        directory=out or Path("results/checklists") / file_name(policy),
+        checklist=checklist,
+        seeds=seeds,
+        workers=jobs or os.cpu_count() or 1,
+        format=format.value,
+        resume=resume,
+        trust_zip=trust_zip,
+        command=command_line(),
+    )
+    raise typer.Exit(status)

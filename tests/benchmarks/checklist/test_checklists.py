@@ -1,0 +1,20 @@
+"""The checklist that quicgym brings, and its page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from quicgym.benchmarks.checklist.model import load_checklist
+from quicgym.benchmarks.checklist.numbers import NUMBERS
+
+PAGE = Path(__file__).parents[3] / "docs/checklist.md"
+
+
+def test_the_page_has_the_formula_of_every_number() -> None:
+    rows = [f"| `{name}` | {number.formula} |" for name, number in NUMBERS.items()]
+    assert "\n".join(rows) in PAGE.read_text(encoding="utf-8")
+
+
+def test_sections_are_in_the_order_of_the_rfc() -> None:
+    sections = [tuple(map(int, item.section.split("."))) for item in load_checklist().items]
+    assert sections == sorted(sections)

@@ -1,0 +1,170 @@
+"""`quicgym checklist`, run as a user runs it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from conftest import Command
+
+SCENARIO = {
+    "duration_s": 4,
+    "bottleneck": {"rate_mbps": 5, "delay_ms": 10, "queue": {"limit": 20}},
+    "access": {"rate_mbps": 100, "delay_ms": 1},
+}
+SMALL: dict[str, Any] = {
+    "name": "small",
+    "title": "A small checklist",
+    "scenarios": {
+        "alone": {**SCENARIO, "flows": [{"name": "agent"}]},
+        "beside": {
+            **SCENARIO,
+            "flows": [
+                {"name": "agent"},
+                {"name": "other", "controller": "cubic", "start_jitter_ms": 500},
+            ],
+        },
+    },
+    "items": [
+        {
+            "section": "1",
+            "title": "Use",
+            "checks": [
+                {
+                    "question": "Is the link used?",
+                    "scenarios": ["alone"],
+                    "number": "utilisation",
+                    "from_s": 1,
+                    "at_least": 0.5,
+                    "source": "ours",
+                },
+                {
+                    "question": "Is twice the link used?",
+                    "scenarios": ["alone"],
+                    "number": "utilisation",
+                    "at_least": 2,
+                    "source": "nobody",
+                },
+            ],
+        },
+        {
+            "section": "2",
+            "title": "Harm",
+            "checks": [
+                {
+                    "question": "Does CUBIC get what it gets beside CUBIC?",
+                    "scenarios": ["beside"],
+                    "number": "others_goodput_mbps",
+                    "relative_to": "cubic",
+                    "at_least": 0.1,
+                    "source": "ours",
+                }
+            ],
+        },
+        {"section": "3", "title": "Prose", "not_measured": "is for the document to explain"},
+    ],
+}
+
+
+def written(folder: Path, **changes: Any) -> Path:
+    path = folder / "small.yaml"
+    path.write_text(yaml.safe_dump({**SMALL, **changes}, sort_keys=False))
+    return path
+
+
+def test_json_holds_number_interval_and_verdict_of_every_check(
+    quicgym: Command, tmp_path: Path
+) -> None:
+    done = quicgym(
+        "checklist", "newreno", "--checklist", written(tmp_path), "--seeds", "3", "--format",
+        "json", "--out", "here",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    assert json.loads((tmp_path / "here/checklist.json").read_text()) == document
+    assert document["policy"] == "newreno"
+    assert document["seeds"] == [0, 1, 2]
+    use, harm, prose = document["items"]
+    assert [check["verdict"] for check in use["checks"]] == ["met", "missed"]
+    assert use["verdict"] == "missed"
+    (measured,) = use["checks"][0]["measured"]
+    assert 0.5 < measured["low"] <= measured["mean"] <= measured["high"] < 1.01
+    (compared,) = harm["checks"][0]["measured"]
+    assert compared["low"] < compared["mean"] < compared["high"]
+    assert prose["verdict"] is None
+    # The part from 1 s on, and the whole, of NewReno alone; NewReno and CUBIC beside CUBIC.
+    assert len((tmp_path / "here/runs.jsonl").read_text().splitlines()) == 4 * 3
+
+
+def test_a_controller_against_itself_does_no_harm(quicgym: Command, tmp_path: Path) -> None:
+    done = quicgym(
+        "checklist", "cubic", "--checklist", written(tmp_path), "--seeds", "2", "--format", "json"
+    )
+    harm = json.loads(done.stdout)["items"][1]["checks"][0]
+    assert (harm["measured"][0]["mean"], harm["verdict"]) == (1.0, "met")
+    assert (tmp_path / "results/checklists/cubic/checklist.json").exists()
+
+
+def test_the_table_and_the_page_show_every_question(quicgym: Command, tmp_path: Path) -> None:
+    arguments = ("checklist", "ebcc:gamma=60", "--checklist", written(tmp_path), "--seeds", "2")
+    table = quicgym(*arguments, "--out", "here")
+    assert table.returncode == 0, table.stderr
+    page = quicgym(*arguments, "--out", "here", "--resume", "--format", "html")
+    assert page.returncode == 0, page.stderr
+    assert page.stdout == ""
+    html = (tmp_path / "here/checklist.html").read_text()
+    for text in ("Is the link used?", "Is twice the link used?", "at least 0.5", "nobody"):
+        assert text in html
+    for text in ("Is the link used?", "at least 2", "met", "missed", "1 sections met"):
+        assert text in table.stdout
+    assert "ebcc:gamma=60" in table.stdout
+    assert "rate_mbps: 5" in html
+
+
+@pytest.mark.train
+def test_a_learned_policy_has_a_checklist(quicgym: Command, tmp_path: Path) -> None:
+    done = quicgym(
+        "checklist", "window-grpo-seed1", "--checklist", written(tmp_path), "--seeds", "2",
+        "--format", "json",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["items"][0]["checks"][0]["verdict"] == "met"
+
+
+def item(**changes: Any) -> list[Any]:
+    first = SMALL["items"][0]
+    return [{**first, "checks": [{**first["checks"][0], **changes}]}, *SMALL["items"][1:]]
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"items": item(number="utilization")}, ["items.0.checks.0.number", "utilisation"]),
+        ({"items": item(relative_to="qubic")}, ["relative_to", "did you mean cubic?"]),
+        ({"items": item(at_most=1)}, ["items.0.checks.0.at_least", "give one of the two"]),
+        ({"items": item(from_s=4)}, ["from_s = 4.0", "is not before the end of alone"]),
+        ({"items": item(scenarios=["alon"])}, ["'alon'", "did you mean alone?"]),
+        ({"items": [{"section": "1", "title": "Empty"}]}, ["items.0.not_measured", "the reason"]),
+        (
+            {"scenarios": {**SMALL["scenarios"], "unused": SMALL["scenarios"]["alone"]}},
+            ["scenarios.unused", "no check uses it"],
+        ),
+    ],
+)
+def test_a_mistake_in_a_checklist_is_named_with_its_remedy(
+    changes: dict[str, Any], words: list[str], quicgym: Command, tmp_path: Path
+) -> None:
+    done = quicgym("checklist", "cubic", "--checklist", written(tmp_path, **changes))
+    assert done.returncode == 2
+    for word in ("small.yaml", *words):
+        assert word in done.stderr
+    assert not (tmp_path / "results").exists()
+
+
+def test_an_unknown_policy_is_named_with_those_that_exist(quicgym: Command, tmp_path: Path) -> None:
+    done = quicgym("checklist", "qubic")
+    assert done.returncode == 2
+    assert "did you mean cubic?" in done.stderr
