@@ -1,0 +1,251 @@
+"""Copa, rule by rule: sections 2.1 and 2.2 of Arun and Balakrishnan's paper (NSDI 2018)."""
+
+import pytest
+from helpers.ack_rounds import DATAGRAM, MILLISECOND, SECOND, AckRounds, Driver, Path
+
+from quicgym import _core
+
+Mode = _core.ControllerMode
+RTT = 100 * MILLISECOND
+
+
+def make(**parameters):
+    driver = Driver(_core.make_controller("copa", parameters), RTT)
+    driver.ack(0)  # the handshake: RTTmin and RTTstanding are known
+    return driver
+
+
+def packets(driver):
+    return driver.window / DATAGRAM
+
+
+def queue(driver):
+    return driver.controller.snapshot.queue_estimate_packets
+
+
+def measure(driver, delay_ms):
+    """Only ACKs with this queueing delay for as long as RTTstanding looks back; none has data."""
+    rtt = RTT + round(delay_ms * MILLISECOND)
+    for _ in range(3):
+        driver.ack(0, after=rtt // 2, rtt=rtt, min_rtt=RTT)
+
+
+def one_round(driver, delay_ms=0.0, acks=1, **arguments):
+    """A round of `acks` ACKs that measure this queueing delay; the first of them begins it."""
+    measure(driver, delay_ms)
+    rtt = RTT + round(delay_ms * MILLISECOND)
+    for number in range(acks):
+        driver.ack(rtt=rtt, min_rtt=RTT, round_start=number == 0, **arguments)
+
+
+def inverse_delta(driver, delay_ms):
+    """1 / delta as it is in force, from the step of one acknowledged packet while v is 1."""
+    measure(driver, delay_ms)
+    before = packets(driver)
+    driver.ack(DATAGRAM, rtt=RTT + delay_ms * MILLISECOND, min_rtt=RTT)
+    return abs(packets(driver) - before) * before
+
+
+def in_avoidance(window=40, **parameters):
+    """Out of slow start with this window; the queue is empty since."""
+    driver = make(**parameters)
+    driver.ack((window - 10) * DATAGRAM, after=RTT)
+    measure(driver, 9000)
+    assert (driver.mode, packets(driver)) == (Mode.congestion_avoidance, window)
+    for _ in range(4):  # until RTTmax has forgotten
+        measure(driver, 0)
+    return driver
+
+
+def test_slow_start_doubles_the_window_each_round_below_the_target_rate():
+    driver = make()
+    windows = []
+    for _ in range(4):
+        one_round(driver, acked=driver.window)
+        windows.append(packets(driver))
+    assert windows == [20, 40, 80, 160]
+    assert driver.mode == Mode.slow_start
+
+
+# With 10 packets and delta 0.5, 10 * d_q = 2 * (100 ms + d_q) at d_q = 25 ms.
+@pytest.mark.parametrize("delay_ms, mode", [(24, Mode.slow_start), (26, Mode.congestion_avoidance)])
+def test_slow_start_ends_when_the_rate_exceeds_the_target_of_equation_1(delay_ms, mode):
+    driver = make()
+    one_round(driver, delay_ms, acked=0)
+    assert driver.mode == mode
+
+
+@pytest.mark.parametrize("delta, delay_ms", [(0.25, 66), (1, 11)])
+def test_delta_sets_the_target(delta, delay_ms):
+    for difference, mode in [(-1, Mode.slow_start), (1, Mode.congestion_avoidance)]:
+        driver = make(delta=delta)
+        one_round(driver, delay_ms + difference, acked=0)
+        assert driver.mode == mode
+
+
+@pytest.mark.parametrize("delay_ms, sign", [(0, 1), (1, 1), (20, -1)])
+def test_the_window_moves_by_v_over_delta_packets_per_round_towards_the_target(delay_ms, sign):
+    driver = in_avoidance(40)
+    one_round(driver, delay_ms, acks=20)  # 40 packets
+    assert packets(driver) - 40 == pytest.approx(sign * 2, rel=0.1)
+
+
+def test_the_window_changes_by_at_most_itself_per_round():
+    driver = in_avoidance(40, delta=0.03, velocity_rounds=0)
+    for _ in range(8):
+        before = packets(driver)
+        one_round(driver, 0, acked=2 * DATAGRAM)
+    assert packets(driver) == pytest.approx(before + 2)
+
+
+def test_velocity_doubles_after_three_rounds_in_one_direction_and_starts_anew_on_a_turn():
+    driver = in_avoidance(400)
+    for _ in range(2):
+        one_round(driver, 0, acked=0)
+    changes = []
+    for _ in range(7):
+        before = packets(driver)
+        one_round(driver, 0, acked=200 * DATAGRAM)
+        changes.append((packets(driver) - before) / 200 * before / 2)
+    assert changes == pytest.approx([1, 1, 1, 1, 2, 4, 8], rel=0.02)
+    before = packets(driver)
+    one_round(driver, 50, acked=200 * DATAGRAM)
+    assert (before - packets(driver)) / 200 * before / 2 == pytest.approx(1, rel=0.02)
+
+
+def test_rtt_standing_is_the_lowest_of_half_a_smoothed_rtt():
+    driver = in_avoidance(40)
+    # Single delayed packets, as a busy receiver makes them, are no queue.
+    for _ in range(20):
+        driver.ack(after=RTT // 20, rtt=RTT + 80 * MILLISECOND)
+        driver.ack(after=RTT // 20, rtt=RTT)
+        assert queue(driver) == 0
+    for _ in range(20):
+        driver.ack(after=RTT // 10, rtt=RTT + 25 * MILLISECOND)
+    assert queue(driver) == pytest.approx(packets(driver) * 25 / 125)
+
+
+def test_rtt_min_is_forgotten_after_ten_seconds():
+    driver = in_avoidance(40)
+    for _ in range(9):
+        driver.ack(after=SECOND, rtt=2 * RTT)
+    assert driver.controller.snapshot.round_trip_estimate == RTT
+    for _ in range(3):
+        driver.ack(after=SECOND, rtt=2 * RTT)
+    assert driver.controller.snapshot.round_trip_estimate == 2 * RTT
+
+
+def test_pacing_is_twice_the_window_per_rtt_standing():
+    driver = in_avoidance(40)
+    assert driver.controller.pacing_rate == pytest.approx(2 * driver.window / 0.1)
+
+
+def test_a_loss_changes_nothing_in_default_mode():
+    driver = in_avoidance(40)
+    driver.loss()
+    assert packets(driver) == 40
+    one_round(driver, 0, acked=40 * DATAGRAM)
+    assert packets(driver) == pytest.approx(42)
+
+
+FILLED = {"velocity_rounds": 1000, "min_rtt_window_s": 1000}
+BUSY = 400  # ms of queueing delay, far above the target
+
+
+def fill(driver, rounds):
+    """Rounds in which the queue never empties."""
+    for _ in range(rounds):
+        one_round(driver, BUSY, acked=0)
+
+
+def test_competitive_mode_begins_after_five_rtts_without_a_nearly_empty_queue():
+    driver = in_avoidance(40, **FILLED)
+    seen = []
+    for _ in range(12):
+        driver.ack(
+            0, after=RTT + BUSY * MILLISECOND, rtt=RTT + BUSY * MILLISECOND, round_start=True
+        )
+        before = packets(driver)
+        driver.ack(DATAGRAM, rtt=RTT + BUSY * MILLISECOND)
+        seen.append((before - packets(driver)) * before)
+    # One more packet in each round that begins in competitive mode.
+    assert seen == pytest.approx([2] * 5 + [3, 4, 5, 6, 7, 8, 9], rel=0.02)
+
+
+def test_a_nearly_empty_queue_ends_competitive_mode_and_resets_delta():
+    driver = in_avoidance(40, **FILLED)
+    fill(driver, 20)
+    assert inverse_delta(driver, BUSY) > 10
+    # RTTmax - RTTmin is 400 ms, so up to 40 ms are nearly empty.
+    assert inverse_delta(driver, 39) == pytest.approx(2, rel=0.02)
+
+
+def test_the_queue_is_not_nearly_empty_above_a_tenth_of_the_oscillation():
+    driver = in_avoidance(40, **FILLED)
+    fill(driver, 20)
+    assert inverse_delta(driver, 45) > 10
+
+
+def test_competitive_mode_halves_one_over_delta_once_per_round_trip_of_losses():
+    driver = in_avoidance(40, **FILLED)
+    fill(driver, 20)
+    before = inverse_delta(driver, BUSY)
+    driver.loss(sent_time=driver.now - 1)
+    driver.loss(sent_time=driver.now - 1)
+    assert inverse_delta(driver, BUSY) == pytest.approx(before / 2, rel=0.02)
+    for _ in range(10):
+        driver.loss(after=RTT, sent_time=driver.now + 1)
+    assert inverse_delta(driver, BUSY) == pytest.approx(2, rel=0.02)  # delta is at most its default
+
+
+def test_competitive_mode_can_be_switched_off():
+    driver = in_avoidance(40, **FILLED, competitive_mode=0)
+    fill(driver, 20)
+    assert inverse_delta(driver, BUSY) == pytest.approx(2, rel=0.02)
+
+
+def test_marks_count_as_losses_in_competitive_mode():
+    driver = in_avoidance(40, **FILLED)
+    fill(driver, 20)
+    before = inverse_delta(driver, BUSY)
+    driver.ecn(sent_time=driver.now - 1)
+    assert inverse_delta(driver, BUSY) == pytest.approx(before / 2, rel=0.02)
+
+
+def test_persistent_congestion_leaves_two_packets_and_slow_start():
+    driver = in_avoidance(40)
+    driver.controller.on_persistent_congestion(driver.now)
+    assert (packets(driver), driver.mode) == (2, Mode.slow_start)
+    one_round(driver, 0, acked=2 * DATAGRAM)
+    assert packets(driver) == 4
+
+
+def test_an_application_limited_sender_does_not_grow():
+    driver = in_avoidance(40)
+    one_round(driver, 0, app_limited=True)
+    assert packets(driver) == 40
+    one_round(driver, 50, app_limited=True)
+    assert packets(driver) < 40
+
+
+def test_a_lone_flow_keeps_a_short_queue_that_empties_and_the_path_full():
+    path = Path(rate=1.25e6, base_rtt=50 * MILLISECOND)
+    rounds = AckRounds(_core.make_controller("copa", {"competitive_mode": 0}), path).run(
+        20 * SECOND
+    )
+    serialisation = DATAGRAM / path.rate * 1e9
+    steady = [
+        (row.rtt - path.base_rtt) / serialisation for row in rounds.rows if row.now > 10 * SECOND
+    ]
+    # Figure 1 of the paper: the queue swings between 0 and 2.5 / delta packets around 1.25 / delta.
+    assert min(steady) <= 1.5 and max(steady) <= 9
+    assert 1 <= sum(steady) / len(steady) <= 5
+    assert rounds.throughput(10 * SECOND, 20 * SECOND) > 0.98 * path.rate
+
+
+def test_random_losses_do_not_reduce_the_rate():
+    path = Path(rate=1.25e6, base_rtt=50 * MILLISECOND)
+    rounds = AckRounds(
+        _core.make_controller("copa"), path, lose=lambda number: number % 50 == 0
+    ).run(20 * SECOND)
+    assert rounds.throughput(10 * SECOND, 20 * SECOND) > 0.95 * path.rate
