@@ -70,16 +70,6 @@ const std::vector<Capability>& capabilities() {
                  }
                  return fields;
              }},
-        {.name = "trace",
-         .text = "a mahimahi trace",
-         .native = true,
-         .ns3 = false,
-         .needed_by =
-             [](const Scenario& scenario) {
-                 return of_links(scenario, [](const Link& link) {
-                     return link.delivery_opportunities_ms.empty() ? "" : "trace";
-                 });
-             }},
         {.name = "packet-capture",
          .text = "a packet capture",
          .native = false,

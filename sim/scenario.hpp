@@ -54,8 +54,8 @@ struct Link {
     std::string queue_discipline = "drop-tail";  // others: "fifo", "codel", "fq-codel", "pie", "red"
     bool ecn_marking = false;                    // the queue discipline marks instead of dropping
     LossModel loss;
-    std::vector<RateStep>
-        rate_schedule;  // ascending; each rate holds for transmissions that start from `at` on
+    // Ascending; each rate holds for transmissions that start from `at` on; none starts at 0.
+    std::vector<RateStep> rate_schedule;
     std::vector<std::uint32_t> delivery_opportunities_ms;  // mahimahi trace; replaces the rate
 
     QUICGYM_FIELDS(Link, rate_bits_per_second, delay, queue_limit, queue_unit, queue_discipline, ecn_marking,

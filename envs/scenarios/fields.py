@@ -6,16 +6,43 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Final, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from quicgym.validation import problem
 
 SHORTEST_S = 1e-6
 """Of a simulation, an episode and a flow's time in it."""
 LINK_HEADER_BYTES = 30
 """UDP 8, IPv4 20 and PPP 2: what a datagram's size on the wire has on top."""
 
+SLOWEST_MBPS = 0.001
+
 RateMbps = Annotated[
     float,
-    Field(strict=True, ge=0.001, le=100_000, description="a number of Mbps, 0.001 to 100000"),
+    Field(
+        strict=True, ge=SLOWEST_MBPS, le=100_000, description="a number of Mbps, 0.001 to 100000"
+    ),
+]
+
+
+def _not_between(rate_mbps: float) -> float:
+    if 0 < rate_mbps < SLOWEST_MBPS:
+        raise problem(
+            "", rate_mbps, "is neither a rate nor an outage",
+            f"give 0, or {SLOWEST_MBPS:g} or more",
+        )  # fmt: skip
+    return rate_mbps
+
+
+RateOrOutageMbps = Annotated[
+    float,
+    Field(
+        strict=True,
+        ge=0,
+        le=100_000,
+        description="0 for an outage, or a number of Mbps, 0.001 to 100000",
+    ),
+    AfterValidator(_not_between),
 ]
 DelayMs = Annotated[
     float,

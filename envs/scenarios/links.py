@@ -17,6 +17,7 @@ from quicgym.envs.scenarios.fields import (
     PositiveInteger,
     Probability,
     RateMbps,
+    RateOrOutageMbps,
 )
 from quicgym.envs.scenarios.traces import read_mahimahi
 from quicgym.validation import problem
@@ -72,10 +73,10 @@ Loss = Annotated[
 
 
 class RateStep(CheckedModel):
-    """From `at_s` on, transmissions start at this rate."""
+    """From `at_s` on, transmissions start at this rate; at 0 none starts."""
 
     at_s: DurationS
-    rate_mbps: RateMbps
+    rate_mbps: RateOrOutageMbps
 
 
 class Link(CheckedModel):
@@ -90,7 +91,7 @@ class Link(CheckedModel):
     trace: Annotated[Path | None, Core("delivery_opportunities_ms", read_mahimahi)] = None
     """A mahimahi trace: one time in ms per line, each lets one 1500-byte packet go; it repeats.
 
-    Replaces the rate. A relative path starts at the YAML's folder. Engine native only.
+    Replaces the rate. A relative path starts at the YAML's folder.
     """
 
     @field_validator("trace")

@@ -126,7 +126,9 @@ void NativeSimulation::serve(Direction& direction, Time end) {
         packet.dropped = outcome.dropped || outcome.lost;
         path.dropped_packets += packet.dropped;
         if (outcome.lost) path.pending_losses.add(outcome.transit.arrival, packet.transit.arrival);
-        if (!outcome.dropped) {
+        if (outcome.transit.arrival == kNever) {
+            packet.transit = kNoTransit;
+        } else if (!outcome.dropped) {
             ++path.queue_samples;
             path.queue_delay_sum += outcome.queue_delay;
             if (!outcome.lost) {

@@ -3,46 +3,16 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
-#include <vector>
 
 #include "sim/base/ring.hpp"
 #include "sim/base/time.hpp"
 #include "sim/net/loss.hpp"
+#include "sim/net/transmitter.hpp"
 #include "sim/scenario.hpp"
 #include "sim/simulation.hpp"
 
 namespace quicgym::net {
-
-// The time that `wire_bytes` take at the rate, rounded as ns-3's DataRate does it.
-Time transmission_time(std::uint64_t wire_bytes, std::uint64_t rate_bits_per_second);
-
-// Remembers transmission times: a flow sends packets of few sizes.
-class TransmissionTimes {
-public:
-    void set_rate(std::uint64_t rate_bits_per_second) {
-        rate_bits_per_second_ = rate_bits_per_second;
-        for (auto& entry : entries_) entry.wire_bytes = 0;
-    }
-
-    Time operator()(std::uint64_t wire_bytes) {
-        Entry& entry = entries_[wire_bytes % kEntries];
-        if (entry.wire_bytes != wire_bytes) {
-            entry = {wire_bytes, transmission_time(wire_bytes, rate_bits_per_second_)};
-        }
-        return entry.time;
-    }
-
-private:
-    static constexpr std::size_t kEntries = 16;
-    struct Entry {
-        std::uint64_t wire_bytes = 0;
-        Time time = 0;
-    };
-    std::uint64_t rate_bits_per_second_ = 0;
-    std::array<Entry, kEntries> entries_;
-};
 
 // Where and when a packet is on its way. `scheduled` is when its last hop began to transmit: of two
 // packets that arrive in the same nanosecond, the one that was scheduled first is first.
@@ -75,8 +45,7 @@ private:
     Time free_at_ = 0;
 };
 
-// One direction of the bottleneck: a drop-tail queue before a transmitter of fixed, scheduled or
-// trace-driven rate.
+// One direction of the bottleneck: a drop-tail queue before a transmitter.
 class BottleneckLink {
 public:
     explicit BottleneckLink(const Link& link, Random loss_random);
@@ -85,7 +54,7 @@ public:
         bool dropped;  // by the queue
         bool lost;     // on the wire
         Time queue_delay;
-        Transit transit;
+        Transit transit;  // kNoTransit: the link stays silent, the packet waits for good
     };
 
     // Packets must be offered in the order in which they arrive.
@@ -97,18 +66,21 @@ public:
     // The integral over time, up to `now`, of what waits, in the unit of the queue's limit.
     double occupancy_seconds(Time now) const;
 
-    // Calls `visit(flow, queue delay)` with every packet that still waits after all events at `now`.
+    // Calls `visit(flow, queue delay)` with every packet that still waits after all events at `now` and
+    // whose transmission will start.
     template <class Visit>
     void for_each_waiting(Time now, Visit visit) const {
         for (std::uint64_t i = head_; i != tail_; ++i) {
             const Waiting& packet = waiting_[i];
-            if (packet.start > now) visit(packet.flow, packet.start - packet.arrival);
+            if (packet.start > now && packet.start != kNever)
+                visit(packet.flow, packet.start - packet.arrival);
         }
     }
 
 private:
-    // A packet in the queue. When its transmission starts because the one before it ended, ns-3 decided
-    // so at `trigger`, the start of that one; packets that found the link idle never wait.
+    // A packet in the queue. ns-3 schedules its transmission at `trigger`: when it follows the one before
+    // it at once, at the start of that one; when the link pauses first, at the beginning of its wait for
+    // that.
     struct Waiting {
         Time start;
         Time trigger;
@@ -117,25 +89,15 @@ private:
         std::uint32_t flow;
     };
 
-    Time finish_transmission(Time start, std::uint64_t wire_bytes);
-    Time finish_by_trace(Time arrival, std::uint64_t wire_bytes);
     void leave_before(const Transit& arriving);
     std::uint64_t amount(std::uint64_t wire_bytes) const { return limit_in_packets_ ? 1 : wire_bytes; }
     void push_waiting(const Waiting& waiting);
 
-    TransmissionTimes times_;
+    Transmitter transmitter_;
     Time delay_;
     std::uint64_t queue_limit_;
     bool limit_in_packets_;
     LossProcess loss_;
-
-    std::vector<RateStep> rate_schedule_;
-    std::size_t next_rate_step_ = 0;
-
-    // mahimahi: one opportunity carries up to 1500 bytes; the trace repeats with its last time as period.
-    std::vector<std::uint32_t> opportunities_ms_;
-    std::uint64_t opportunity_ = 0;
-    std::uint64_t opportunity_bytes_left_ = 0;
 
     Time free_at_ = 0;
     Time last_start_ = -1;

@@ -2,12 +2,15 @@
 
 #include <ns3/data-rate.h>
 #include <ns3/net-device-queue-interface.h>
-#include <ns3/point-to-point-helper.h>
+#include <ns3/queue.h>
 #include <ns3/simulator.h>
+#include <ns3/trace-helper.h>
 
+#include "sim/net/transmitter.hpp"
 #include "sim/ns3/addresses.hpp"
 #include "sim/ns3/channel.hpp"
 #include "sim/ns3/loss_model.hpp"
+#include "sim/ns3/pausing_device.hpp"
 #include "sim/ns3/point_to_point.hpp"
 #include "sim/ns3/queue_discipline.hpp"
 #include "sim/ns3/routing.hpp"
@@ -21,12 +24,13 @@ using Device = ns3::Ptr<ns3::PointToPointNetDevice>;
 
 Device add_bottleneck_device(const ns3::Ptr<ns3::Node>& node, const ns3::Ptr<TwoDelayChannel>& channel,
                              const Link& link) {
-    if (link.queue_discipline == kDropTail) {
-        return add_device(node, channel, link.rate_bits_per_second, queue_size(link));
-    }
-    // The disc holds the queue: the device keeps one packet ready and stops the disc meanwhile.
-    const Device device =
-        add_device(node, channel, link.rate_bits_per_second, {ns3::QueueSizeUnit::PACKETS, 1});
+    const bool has_disc = link.queue_discipline != kDropTail;
+    // A disc holds the queue: the device keeps one packet ready and stops the disc meanwhile.
+    const ns3::QueueSize limit = has_disc ? ns3::QueueSize(ns3::QueueSizeUnit::PACKETS, 1) : queue_size(link);
+    const Device device = net::Transmitter::pauses(link)
+                              ? add_pausing_device(node, channel, link, limit)
+                              : add_device(node, channel, link.rate_bits_per_second, limit);
+    if (!has_disc) return device;
     auto interface = ns3::CreateObject<ns3::NetDeviceQueueInterface>();
     interface->GetTxQueue(0)->ConnectQueueTraces(device->GetQueue());
     device->AggregateObject(interface);
@@ -111,16 +115,24 @@ void Dumbbell::connect_bottleneck(const Scenario& scenario, std::uint64_t seed) 
     }
     for (const auto& [device, link] :
          {std::pair{forward_device_, &scenario.bottleneck}, std::pair{reverse_device_, &scenario.reverse}}) {
-        if (!link->rate_schedule.empty()) {
+        if (!link->rate_schedule.empty() && !net::Transmitter::pauses(*link)) {
             rate_schedules_.push_back(std::make_unique<RateSchedule>(device, link->rate_schedule));
         }
     }
 }
 
 void Dumbbell::enable_pcap(const std::string& prefix) {
-    ns3::PointToPointHelper helper;
-    helper.EnablePcap(prefix + kPcapFileEnds[0], forward_device_, false, true);
-    helper.EnablePcap(prefix + kPcapFileEnds[1], reverse_device_, false, true);
+    int end = 0;
+    for (const Device& device : {forward_device_, reverse_device_}) {
+        ns3::PcapHelper helper;
+        const auto file =
+            helper.CreateFile(prefix + kPcapFileEnds[end++], std::ios::out, ns3::PcapHelper::DLT_PPP);
+        helper.HookDefaultSink<ns3::PointToPointNetDevice>(device, "PromiscSniffer", file);
+        // It takes its packets out of the queue itself, and ns-3's device sees only what comes in.
+        if (ns3::DynamicCast<PausingDevice>(device)) {
+            helper.HookDefaultSink<ns3::Queue<ns3::Packet>>(device->GetQueue(), "Dequeue", file);
+        }
+    }
 }
 
 void Dumbbell::release() {

@@ -12,6 +12,7 @@
 #include <limits>
 
 #include "sim/ns3/addresses.hpp"
+#include "sim/ns3/pausing_device.hpp"
 #include "sim/ns3/routing.hpp"
 
 namespace quicgym::ns3_host {
@@ -21,6 +22,16 @@ namespace {
 using Device = ns3::Ptr<ns3::PointToPointNetDevice>;
 
 const ns3::QueueSize kUnbounded(ns3::QueueSizeUnit::PACKETS, std::numeric_limits<std::uint32_t>::max());
+
+void connect(const Device& device, const ns3::Ptr<ns3::Node>& node, const ns3::Ptr<TwoDelayChannel>& channel,
+             ns3::QueueSize queue_limit) {
+    device->SetAddress(ns3::Mac48Address::Allocate());
+    auto queue = ns3::CreateObject<ns3::DropTailQueue<ns3::Packet>>();
+    queue->SetMaxSize(queue_limit);
+    device->SetQueue(queue);
+    node->AddDevice(device);
+    device->Attach(channel);
+}
 
 }  // namespace
 
@@ -44,13 +55,16 @@ ns3::Ptr<ns3::Node> create_node() {
 Device add_device(const ns3::Ptr<ns3::Node>& node, const ns3::Ptr<TwoDelayChannel>& channel,
                   std::uint64_t rate_bits_per_second, ns3::QueueSize queue_limit) {
     auto device = ns3::CreateObject<ns3::PointToPointNetDevice>();
-    device->SetAddress(ns3::Mac48Address::Allocate());
     device->SetDataRate(ns3::DataRate(rate_bits_per_second));
-    auto queue = ns3::CreateObject<ns3::DropTailQueue<ns3::Packet>>();
-    queue->SetMaxSize(queue_limit);
-    device->SetQueue(queue);
-    node->AddDevice(device);
-    device->Attach(channel);
+    connect(device, node, channel, queue_limit);
+    return device;
+}
+
+Device add_pausing_device(const ns3::Ptr<ns3::Node>& node, const ns3::Ptr<TwoDelayChannel>& channel,
+                          const Link& link, ns3::QueueSize queue_limit) {
+    auto device = ns3::CreateObject<PausingDevice>();
+    device->set_transmitter(link);
+    connect(device, node, channel, queue_limit);
     return device;
 }
 

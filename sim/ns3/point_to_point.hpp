@@ -11,6 +11,7 @@
 
 #include "sim/base/time.hpp"
 #include "sim/ns3/channel.hpp"
+#include "sim/scenario.hpp"
 
 namespace quicgym::ns3_host {
 
@@ -23,6 +24,11 @@ ns3::Ptr<ns3::PointToPointNetDevice> add_device(const ns3::Ptr<ns3::Node>& node,
                                                 const ns3::Ptr<TwoDelayChannel>& channel,
                                                 std::uint64_t rate_bits_per_second,
                                                 ns3::QueueSize queue_limit);
+
+// The same with a transmitter that may pause, as the link describes it.
+ns3::Ptr<ns3::PointToPointNetDevice> add_pausing_device(const ns3::Ptr<ns3::Node>& node,
+                                                        const ns3::Ptr<TwoDelayChannel>& channel,
+                                                        const Link& link, ns3::QueueSize queue_limit);
 
 // Makes the device an IPv4 interface with this address in a /30 network.
 ns3::Ipv4Address add_address(const ns3::Ptr<ns3::NetDevice>& device, std::uint32_t network,

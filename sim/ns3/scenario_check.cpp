@@ -25,12 +25,12 @@ constexpr std::uint64_t kMaxAmpduBytes = 65535;
 }
 
 void check_link(const Link& link, const std::string& where) {
-    if (link.rate_bits_per_second == 0) refuse(where + ": the rate must be above 0");
+    if (link.rate_bits_per_second == 0 && link.delivery_opportunities_ms.empty())
+        refuse(where + ": the rate must be above 0");
     if (link.delay < 0) refuse(where + ": the delay must not be negative");
     Time previous = 0;
     for (const RateStep& step : link.rate_schedule) {
         if (step.at < previous) refuse(where + ": the rate schedule's times must ascend from 0");
-        if (step.rate_bits_per_second == 0) refuse(where + ": ns-3 cannot transmit at a rate of 0");
         previous = step.at;
     }
     check_queue_discipline(link, where);

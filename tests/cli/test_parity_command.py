@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import yaml
 from conftest import Command
+from helpers.random_scenarios import links, wired
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -114,70 +115,9 @@ def test_bad_input(quicgym: Command) -> None:
         assert "unknown scenario 'nonsense'" in done.stderr
 
 
-# Round numbers are drawn often: equal delays and rates make much happen in the same nanosecond.
-rates = st.sampled_from([5.0, 10.0, 20.0]) | st.floats(0.5, 50)
-delays = st.sampled_from([0.0, 1.0, 10.0]) | st.floats(0, 50)
-losses = st.none() | st.one_of(
-    st.fixed_dictionaries({"kind": st.just("bernoulli"), "probability": st.floats(0, 0.05)}),
-    st.fixed_dictionaries(
-        {
-            "kind": st.just("gilbert-elliott"),
-            "good_to_bad": st.floats(0, 0.1),
-            "bad_to_good": st.floats(0, 1),
-            "loss_in_bad": st.floats(0, 1),
-        }
-    ),
-)
-schedules = st.lists(st.tuples(st.floats(0.1, 2), rates), max_size=3).map(
-    lambda steps: [
-        {"at_s": at, "rate_mbps": rate}
-        for at, rate in sorted({at: rate for at, rate in steps}.items())
-    ]
-)
-queues = st.one_of(
-    st.fixed_dictionaries({"limit": st.integers(1, 200)}),
-    st.fixed_dictionaries({"limit": st.integers(1502, 300_000), "unit": st.just("bytes")}),
-)
-links = st.fixed_dictionaries(
-    {
-        "rate_mbps": rates,
-        "delay_ms": delays,
-        "queue": queues,
-        "loss": losses,
-        "rate_schedule": schedules,
-    }
-)
-applications = st.one_of(
-    st.just({"kind": "bulk"}),
-    st.fixed_dictionaries({"kind": st.just("transfer"), "size_bytes": st.integers(1, 2_000_000)}),
-    st.fixed_dictionaries({"kind": st.just("constant-rate"), "rate_mbps": st.floats(0.1, 20)}),
-)
-flows = st.fixed_dictionaries(
-    {
-        "controller": st.sampled_from([entry.name for entry in controllers.catalogue()]),
-        "send_buffer_bytes": st.sampled_from([10_000, 2**20]),
-        "start_s": st.sampled_from([0.0, 0.5]) | st.floats(0, 0.5),
-        "start_jitter_ms": st.just(0.0) | st.floats(0, 50),
-        "extra_delay_ms": st.sampled_from([0.0, 1.0, 13.7]),
-        "application": applications,
-    }
-)
-wired = st.fixed_dictionaries(
-    {
-        "name": st.just("random"),
-        "duration_s": st.just(2.0),
-        "bottleneck": links,
-        "reverse": st.none() | links,
-        "access": st.fixed_dictionaries({"rate_mbps": rates, "delay_ms": delays}),
-        "flows": st.lists(flows, min_size=1, max_size=5),
-        "max_datagram_bytes": st.integers(1200, 1472),
-    }
-)
-
-
 @pytest.mark.ns3
 @settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.too_slow])
-@given(description=wired, seed=st.integers(0, 2**32))
+@given(description=wired(links(), st.none() | links()), seed=st.integers(0, 2**32))
 def test_random_wired_scenarios(description: dict[str, object], seed: int) -> None:
     comparison = compare(Scenario.model_validate(description), None, seed)
     assert comparison.difference is None

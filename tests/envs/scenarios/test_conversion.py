@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, get_args
 
 import pytest
@@ -11,7 +10,6 @@ from pydantic import BaseModel
 
 from quicgym import Scenario, ScenarioError, Simulation, _core
 from quicgym.envs.scenarios.conversion import network, steps_of, structure
-from quicgym.envs.scenarios.engines import ENGINES
 from quicgym.envs.scenarios.fields import INLINE, CheckedModel, DelayMs, Outside, Probability
 from quicgym.envs.scenarios.flows import Flow
 from quicgym.envs.scenarios.links import BernoulliLoss, Link, RateStep
@@ -146,13 +144,6 @@ NEEDS: dict[str, tuple[dict[str, Any], list[str]]] = {
         {"flows": [{"count": 3}, {"transport": "tcp", "controller": "cubic"}]},
         ["flows.1.transport = tcp"],
     ),
-    "trace": (
-        {
-            "bottleneck": {"delay_ms": 10, "trace": "rates.trace"},
-            "reverse": {"rate_mbps": 1, "delay_ms": 10},
-        },
-        ["bottleneck.trace"],
-    ),
 }
 """By capability: what needs it, and the fields that the errors then name."""
 OPTIONS = {
@@ -163,10 +154,8 @@ OPTIONS = {
 
 @pytest.mark.parametrize("capability", _core.capabilities(), ids=lambda entry: entry.name)
 def test_each_capability_is_refused_by_the_engine_that_lacks_it(
-    capability: _core.Capability, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    capability: _core.Capability,
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "rates.trace").write_text("1\n")
     lacking, having = ("native", "ns3") if capability.ns3 else ("ns3", "native")
     assert capability.native != capability.ns3
     if capability.name in OPTIONS:
@@ -191,30 +180,3 @@ def test_each_capability_is_refused_by_the_engine_that_lacks_it(
     if lacking == "native":
         with pytest.raises(ValueError, match=f"{fields[0]}: .* runs on the ns3 engine only"):
             _core.NativeSimulation(core, 0)
-
-
-@pytest.mark.ns3
-def test_the_ns3_host_refuses_by_the_same_table(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import quicgym_ns3 as _ns3
-
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "rates.trace").write_text("1\n")
-    core = network(Scenario.model_validate({**NETWORK, **NEEDS["trace"][0]}))
-    with pytest.raises(ValueError, match="bottleneck.trace: a mahimahi trace runs on the native"):
-        _ns3.Ns3Simulation(core, 0)
-
-
-def test_what_no_engine_can_do_together_says_so(tmp_path: Path) -> None:
-    (tmp_path / "rates.trace").write_text("1\n")
-    scenario = Scenario.model_validate(
-        {
-            **NETWORK,
-            "bottleneck": {"delay_ms": 10, "trace": tmp_path / "rates.trace"},
-            "reverse": CODEL,
-        }
-    )
-    for engine in ENGINES:
-        with pytest.raises(ScenarioError, match="no engine can do all of it"):
-            scenario.check_engine(engine)

@@ -474,15 +474,12 @@ def test_a_trace_of_an_hour(tmp_path: Path) -> None:
     assert len(times) == times[-1] == 3_600_000
 
 
-def test_a_trace_is_found_beside_its_yaml_and_runs_on_native_only(tmp_path: Path) -> None:
+def test_a_trace_is_found_beside_its_yaml_and_replaces_the_rate(tmp_path: Path) -> None:
     (tmp_path / "rates.trace").write_text("0\n0\n3\n10\n")
     changes = {"bottleneck": {"delay_ms": 10, "trace": "rates.trace"}}
     assert "reverse" in error_of(write(tmp_path, **changes))
     scenario = load_scenario(write(tmp_path, **changes, reverse={"delay_ms": 10, "rate_mbps": 10}))
     assert scenario.bottleneck.trace == tmp_path / "rates.trace"
-    scenario.check_engine("native")
-    with pytest.raises(ScenarioError, match="bottleneck.trace.*use the engine native"):
-        scenario.check_engine("ns3")
     both = {"bottleneck": {"delay_ms": 10, "rate_mbps": 1, "trace": "rates.trace"}}
     assert "the trace sets the rate" in error_of(write(tmp_path, **both))
     steps = [{"at_s": 1, "rate_mbps": 2}]

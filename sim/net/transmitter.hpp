@@ -1,0 +1,142 @@
+// When a link transmits: at a rate that may change or be 0 for a while, in bursts, or at the opportunities of
+// a mahimahi trace. The ns-3 host asks the same class, so that both engines agree on every nanosecond.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <stdexcept>
+#include <vector>
+
+#include "sim/base/time.hpp"
+#include "sim/scenario.hpp"
+
+namespace quicgym::net {
+
+// The time that `wire_bytes` take at the rate, rounded as ns-3's DataRate does it.
+inline Time transmission_time(std::uint64_t wire_bytes, std::uint64_t rate_bits_per_second) {
+    if (rate_bits_per_second == 0) throw std::invalid_argument("a link's rate must be above 0");
+    // ns-3 divides in 64.64 fixed point, truncates, multiplies by 10^9 and rounds to nearest.
+    using Wide = unsigned __int128;
+    const Wide seconds = (static_cast<Wide>(wire_bytes * 8) << 64) / rate_bits_per_second;
+    const Wide whole = (seconds >> 64) * 1'000'000'000U;
+    const Wide fraction = (seconds & UINT64_MAX) * 1'000'000'000U;
+    const Wide half = Wide{1} << 63;
+    return static_cast<Time>(whole + ((fraction + half) >> 64));
+}
+
+// Remembers transmission times: a flow sends packets of few sizes.
+class TransmissionTimes {
+public:
+    void set_rate(std::uint64_t rate_bits_per_second) {
+        rate_bits_per_second_ = rate_bits_per_second;
+        for (auto& entry : entries_) entry.wire_bytes = 0;
+    }
+
+    std::uint64_t rate_bits_per_second() const { return rate_bits_per_second_; }
+
+    Time operator()(std::uint64_t wire_bytes) {
+        Entry& entry = entries_[wire_bytes % kEntries];
+        if (entry.wire_bytes != wire_bytes) {
+            entry = {wire_bytes, transmission_time(wire_bytes, rate_bits_per_second_)};
+        }
+        return entry.time;
+    }
+
+private:
+    static constexpr std::size_t kEntries = 16;
+    struct Entry {
+        std::uint64_t wire_bytes = 0;
+        Time time = 0;
+    };
+    std::uint64_t rate_bits_per_second_ = 0;
+    std::array<Entry, kEntries> entries_;
+};
+
+class Transmitter {
+public:
+    explicit Transmitter(const Link& link)
+        : rate_schedule_(link.rate_schedule),
+          opportunities_ms_(link.delivery_opportunities_ms),
+          has_fixed_rate_(rate_schedule_.empty() && opportunities_ms_.empty()) {
+        times_.set_rate(link.rate_bits_per_second);
+    }
+
+    // Whether a packet of this link may have to wait though nothing is before it.
+    static bool pauses(const Link& link) {
+        return !link.delivery_opportunities_ms.empty() ||
+               std::any_of(link.rate_schedule.begin(), link.rate_schedule.end(),
+                           [](const RateStep& step) { return step.rate_bits_per_second == 0; });
+    }
+
+    struct Transmission {
+        Time start;
+        Time finish;
+    };
+
+    // Of the next packet, which is the first in the queue from `ready` on. kNever: the link stays silent.
+    Transmission next(Time ready, std::uint64_t wire_bytes) {
+        if (has_fixed_rate_ && ready != kNever) return {ready, ready + times_(wire_bytes)};
+        return next_by_schedule(ready, wire_bytes);
+    }
+
+private:
+    static constexpr std::uint64_t kOpportunityBytes = 1500;
+
+    Transmission next_by_schedule(Time ready, std::uint64_t wire_bytes) {
+        if (ready == kNever) return {kNever, kNever};
+        if (!opportunities_ms_.empty()) {
+            const Time departure = departure_by_trace(ready, wire_bytes);
+            return {departure, departure};
+        }
+        Time start = ready;
+        take_rate_steps(start);
+        while (times_.rate_bits_per_second() == 0) {
+            if (next_rate_step_ == rate_schedule_.size()) return {kNever, kNever};
+            start = rate_schedule_[next_rate_step_].at;
+            take_rate_steps(start);
+        }
+        return {start, start + times_(wire_bytes)};
+    }
+
+    void take_rate_steps(Time until) {
+        while (next_rate_step_ < rate_schedule_.size() && rate_schedule_[next_rate_step_].at <= until) {
+            times_.set_rate(rate_schedule_[next_rate_step_++].rate_bits_per_second);
+        }
+    }
+
+    // As mahimahi has it: an opportunity carries up to 1500 bytes, of several packets or of a part of one.
+    // The trace repeats, with its last time as period.
+    Time departure_by_trace(Time ready, std::uint64_t wire_bytes) {
+        const Time period = opportunities_ms_.back() * kMillisecond;
+        const auto time_of = [&](std::uint64_t index) {
+            const auto round = static_cast<Time>(index / opportunities_ms_.size());
+            return round * period + opportunities_ms_[index % opportunities_ms_.size()] * kMillisecond;
+        };
+        // Opportunities that passed while nothing waited are gone.
+        while (time_of(opportunity_) < ready) {
+            ++opportunity_;
+            opportunity_bytes_left_ = kOpportunityBytes;
+        }
+        for (std::uint64_t missing = wire_bytes;;) {
+            if (opportunity_bytes_left_ == 0) {
+                ++opportunity_;
+                opportunity_bytes_left_ = kOpportunityBytes;
+            }
+            const std::uint64_t carried = std::min(missing, opportunity_bytes_left_);
+            opportunity_bytes_left_ -= carried;
+            missing -= carried;
+            if (missing == 0) return time_of(opportunity_);
+        }
+    }
+
+    TransmissionTimes times_;
+    std::vector<RateStep> rate_schedule_;
+    std::size_t next_rate_step_ = 0;
+    std::vector<std::uint32_t> opportunities_ms_;
+    std::uint64_t opportunity_ = 0;
+    std::uint64_t opportunity_bytes_left_ = kOpportunityBytes;
+    bool has_fixed_rate_;
+};
+
+}  // namespace quicgym::net

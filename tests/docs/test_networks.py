@@ -1,0 +1,45 @@
+"""The examples of docs/networks.md: short, whole, and run by the command that the page gives."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from conftest import Command
+
+from quicgym import load_scenario
+from quicgym.envs.scenarios.engines import ENGINES
+
+PAGE = Path(__file__).parents[2] / "docs" / "networks.md"
+EXAMPLES = {
+    re.search(r"^name: (.*)$", block, re.M)[1]: block  # type: ignore[index]
+    for block in re.findall(r"^```yaml\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.S | re.M)
+}
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cell.trace").write_text("".join(f"{time}\n" for time in range(1, 2000, 2)))
+    paths = {name: tmp_path / f"{name}.yaml" for name in EXAMPLES}
+    for name, path in paths.items():
+        path.write_text(EXAMPLES[name])
+    return paths
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_has_ten_lines_at_most_and_runs_on_both_engines(
+    name: str, files: dict[str, Path]
+) -> None:
+    assert len(EXAMPLES[name].splitlines()) <= 10
+    for engine in ENGINES:
+        load_scenario(files[name]).check_engine(engine)
+
+
+def test_the_command_of_the_page_runs_them(quicgym: Command, files: dict[str, Path]) -> None:
+    scenarios = [text for path in files.values() for text in ("--scenario", str(path))]
+    done = quicgym("baselines", *scenarios, "--controller", "cubic")
+    assert done.returncode == 0, done.stdout + done.stderr
+    for name in files:
+        assert name in done.stdout

@@ -1,0 +1,89 @@
+"""Strategies of hypothesis for wired scenarios that both engines run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from hypothesis import strategies as st
+
+from quicgym import controllers
+
+# Round numbers are drawn often: equal delays and rates make much happen in the same nanosecond.
+rates = st.sampled_from([5.0, 10.0, 20.0]) | st.floats(0.5, 50)
+delays = st.sampled_from([0.0, 1.0, 10.0]) | st.floats(0, 50)
+losses = st.none() | st.one_of(
+    st.fixed_dictionaries({"kind": st.just("bernoulli"), "probability": st.floats(0, 0.05)}),
+    st.fixed_dictionaries(
+        {
+            "kind": st.just("gilbert-elliott"),
+            "good_to_bad": st.floats(0, 0.1),
+            "bad_to_good": st.floats(0, 1),
+            "loss_in_bad": st.floats(0, 1),
+        }
+    ),
+)
+
+
+def steps(
+    field: str, values: st.SearchStrategy[float], min_size: int = 0
+) -> st.SearchStrategy[list[dict[str, float]]]:
+    """A schedule of up to three steps in ascending order of time."""
+    times = st.sampled_from([0.1, 0.25, 0.5, 1.0]) | st.floats(0.1, 2)
+    return st.dictionaries(times, values, min_size=min_size, max_size=3).map(
+        lambda chosen: [{"at_s": at, field: value} for at, value in sorted(chosen.items())]
+    )
+
+
+rate_schedules = steps("rate_mbps", rates)
+queues = st.one_of(
+    st.fixed_dictionaries({"limit": st.integers(1, 200)}),
+    st.fixed_dictionaries({"limit": st.integers(1502, 300_000), "unit": st.just("bytes")}),
+)
+
+
+def links(**features: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    """Links with a rate, and in place of or beside their fields those of `features`."""
+    fields: Mapping[str, st.SearchStrategy[Any]] = {
+        "rate_mbps": rates,
+        "delay_ms": delays,
+        "queue": queues,
+        "loss": losses,
+        "rate_schedule": rate_schedules,
+    }
+    return st.fixed_dictionaries({**fields, **features})
+
+
+applications = st.one_of(
+    st.just({"kind": "bulk"}),
+    st.fixed_dictionaries({"kind": st.just("transfer"), "size_bytes": st.integers(1, 2_000_000)}),
+    st.fixed_dictionaries({"kind": st.just("constant-rate"), "rate_mbps": st.floats(0.1, 20)}),
+)
+flows = st.fixed_dictionaries(
+    {
+        "controller": st.sampled_from([entry.name for entry in controllers.catalogue()]),
+        "send_buffer_bytes": st.sampled_from([10_000, 2**20]),
+        "start_s": st.sampled_from([0.0, 0.5]) | st.floats(0, 0.5),
+        "start_jitter_ms": st.just(0.0) | st.floats(0, 50),
+        "extra_delay_ms": st.sampled_from([0.0, 1.0, 13.7]),
+        "application": applications,
+    }
+)
+
+
+def wired(
+    bottleneck: st.SearchStrategy[dict[str, Any]],
+    reverse: st.SearchStrategy[dict[str, Any] | None],
+) -> st.SearchStrategy[dict[str, Any]]:
+    """Dumbbells of these links, for 2 s."""
+    return st.fixed_dictionaries(
+        {
+            "name": st.just("random"),
+            "duration_s": st.just(2.0),
+            "bottleneck": bottleneck,
+            "reverse": reverse,
+            "access": st.fixed_dictionaries({"rate_mbps": rates, "delay_ms": delays}),
+            "flows": st.lists(flows, min_size=1, max_size=5),
+            "max_datagram_bytes": st.integers(1200, 1472),
+        }
+    )
