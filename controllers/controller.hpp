@@ -18,11 +18,15 @@ namespace quicgym {
 // (catalogue.hpp) says which, with range and unit.
 using ParameterValues = std::map<std::string, std::vector<double>>;
 
-// Delivery-rate sample, draft-cheng-iccrg-delivery-rate-estimation-02.
+// Delivery-rate sample, draft-cheng-iccrg-delivery-rate-estimation-02, of the packet that was sent last
+// among those that are newly acknowledged; what it adds for BBR version 3 is in draft-ietf-ccwg-bbr-06, 2.3.
 struct RateSample {
-    double delivery_rate = 0.0;  // bytes per second; 0 when there is no valid sample
-    Time interval = 0;           // the longer of send and ACK interval, ns
-    bool app_limited = false;    // taken while the application, not the network, set the rate
+    double delivery_rate = 0.0;                 // bytes per second; 0 when there is no valid sample
+    Time interval = 0;                          // the longer of send and ACK interval, ns
+    bool app_limited = false;                   // taken while the application, not the network, set the rate
+    std::uint64_t delivered_bytes = 0;          // since that packet was sent
+    std::uint64_t lost_bytes = 0;               // declared lost since then
+    std::uint64_t in_flight_at_send_bytes = 0;  // when it was sent, itself included
 };
 
 // Everything known after one ACK frame was processed; losses that it revealed included.
@@ -55,6 +59,18 @@ struct LossEvent {
     std::uint64_t in_flight_bytes = 0;  // after removing what was lost
 };
 
+// One packet of a LossEvent.
+struct LostPacket {
+    Time now = 0;
+    Time sent_time = 0;
+    std::uint64_t packet_number = 0;
+    std::uint64_t size_bytes = 0;
+    std::uint64_t in_flight_at_send_bytes = 0;  // itself included
+    std::uint64_t lost_since_sent_bytes = 0;    // declared lost since it was sent, itself included
+    std::uint64_t delivered_bytes = 0;          // total acknowledged on the connection so far
+    bool app_limited = false;                   // its RateSample's, had it arrived
+};
+
 struct EcnEvent {
     Time now = 0;
     Time largest_acked_sent_time = 0;
@@ -72,6 +88,9 @@ enum class ControllerMode : std::uint8_t {
     probe_rtt = 6,
 };
 
+// BBR version 3's part of a ProbeBW cycle.
+enum class ProbeBwPhase : std::uint8_t { none = 0, down = 1, cruise = 2, refill = 3, up = 4 };
+
 // What an observer may read between events. Fields that an algorithm does not have stay 0.
 struct ControllerSnapshot {
     std::uint64_t window_bytes = 0;
@@ -80,6 +99,10 @@ struct ControllerSnapshot {
     double bandwidth_estimate = 0.0;      // bytes per second
     Time round_trip_estimate = 0;         // what the model takes for the propagation delay, ns
     double queue_estimate_packets = 0.0;  // eBCC's diff
+    // BBR version 3; 0: no bound.
+    ProbeBwPhase probe_bw_phase = ProbeBwPhase::none;
+    std::uint64_t inflight_longterm_bytes = 0;
+    std::uint64_t inflight_shortterm_bytes = 0;
 };
 
 class Controller {
@@ -95,8 +118,12 @@ public:
     }
     // The last call for an ACK frame; on_ecn comes before on_loss, as in RFC 9002 A.7.
     virtual void on_ack(const AckEvent& event) = 0;
+    // For each lost packet, in the order in which they were sent; on_loss follows for all of them.
+    virtual void on_packet_lost(const LostPacket& packet) { (void)packet; }
     virtual void on_loss(const LossEvent& event) = 0;
     virtual void on_persistent_congestion(Time now) = 0;
+    // Everything that the latest recovery period (RFC 9002 7.3.2) declared lost has arrived after all.
+    virtual void on_spurious_loss(Time now) { (void)now; }
     virtual void on_ecn(const EcnEvent& event) = 0;
 
     // ---- Several controllers on one connection, of which one is active (switching.hpp) ----

@@ -39,6 +39,16 @@ void Switching::on_loss(const LossEvent& event) {
     publish();
 }
 
+void Switching::on_packet_lost(const LostPacket& packet) {
+    for (const auto& member : members_) member->on_packet_lost(packet);
+    publish();
+}
+
+void Switching::on_spurious_loss(Time now) {
+    for (const auto& member : members_) member->on_spurious_loss(now);
+    publish();
+}
+
 void Switching::on_persistent_congestion(Time now) {
     for (const auto& member : members_) member->on_persistent_congestion(now);
     publish();

@@ -20,8 +20,10 @@ public:
 
     void on_packet_sent(Time now, std::uint64_t bytes, std::uint64_t in_flight_bytes) override;
     void on_ack(const AckEvent& event) override;
+    void on_packet_lost(const LostPacket& packet) override;
     void on_loss(const LossEvent& event) override;
     void on_persistent_congestion(Time now) override;
+    void on_spurious_loss(Time now) override;
     void on_ecn(const EcnEvent& event) override;
     ControllerSnapshot snapshot() const override;
 

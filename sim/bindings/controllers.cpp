@@ -65,7 +65,10 @@ void bind_events(nb::module_& m) {
         .def(nb::init<>())
         .def_rw("delivery_rate", &RateSample::delivery_rate)
         .def_rw("interval", &RateSample::interval)
-        .def_rw("app_limited", &RateSample::app_limited);
+        .def_rw("app_limited", &RateSample::app_limited)
+        .def_rw("delivered_bytes", &RateSample::delivered_bytes)
+        .def_rw("lost_bytes", &RateSample::lost_bytes)
+        .def_rw("in_flight_at_send_bytes", &RateSample::in_flight_at_send_bytes);
 
     nb::class_<AckEvent>(m, "AckEvent", "What is known after one ACK frame: times in ns, sizes in bytes.")
         .def(nb::init<>())
@@ -98,6 +101,17 @@ void bind_events(nb::module_& m) {
         .def_rw("lost_packets", &LossEvent::lost_packets)
         .def_rw("in_flight_bytes", &LossEvent::in_flight_bytes);
 
+    nb::class_<LostPacket>(m, "LostPacket", "One packet of a LossEvent: times in ns, sizes in bytes.")
+        .def(nb::init<>())
+        .def_rw("now", &LostPacket::now)
+        .def_rw("sent_time", &LostPacket::sent_time)
+        .def_rw("packet_number", &LostPacket::packet_number)
+        .def_rw("size_bytes", &LostPacket::size_bytes)
+        .def_rw("in_flight_at_send_bytes", &LostPacket::in_flight_at_send_bytes)
+        .def_rw("lost_since_sent_bytes", &LostPacket::lost_since_sent_bytes)
+        .def_rw("delivered_bytes", &LostPacket::delivered_bytes)
+        .def_rw("app_limited", &LostPacket::app_limited);
+
     nb::class_<EcnEvent>(m, "EcnEvent", "An increase of the ECN-CE count that the peer reports.")
         .def(nb::init<>())
         .def_rw("now", &EcnEvent::now)
@@ -116,19 +130,31 @@ void bind_controller(nb::module_& m) {
         .value("probe_bw", ControllerMode::probe_bw)
         .value("probe_rtt", ControllerMode::probe_rtt);
 
+    nb::enum_<ProbeBwPhase>(m, "ProbeBwPhase", "BBR version 3's part of a ProbeBW cycle.")
+        .value("none", ProbeBwPhase::none)
+        .value("down", ProbeBwPhase::down)
+        .value("cruise", ProbeBwPhase::cruise)
+        .value("refill", ProbeBwPhase::refill)
+        .value("up", ProbeBwPhase::up);
+
     nb::class_<ControllerSnapshot>(m, "ControllerSnapshot", "What an observer may read between events.")
         .def_ro("window_bytes", &ControllerSnapshot::window_bytes)
         .def_ro("pacing_rate", &ControllerSnapshot::pacing_rate)
         .def_ro("mode", &ControllerSnapshot::mode)
         .def_ro("bandwidth_estimate", &ControllerSnapshot::bandwidth_estimate)
         .def_ro("round_trip_estimate", &ControllerSnapshot::round_trip_estimate)
-        .def_ro("queue_estimate_packets", &ControllerSnapshot::queue_estimate_packets);
+        .def_ro("queue_estimate_packets", &ControllerSnapshot::queue_estimate_packets)
+        .def_ro("probe_bw_phase", &ControllerSnapshot::probe_bw_phase)
+        .def_ro("inflight_longterm_bytes", &ControllerSnapshot::inflight_longterm_bytes)
+        .def_ro("inflight_shortterm_bytes", &ControllerSnapshot::inflight_shortterm_bytes);
 
     nb::class_<Controller>(m, "Controller", "A congestion controller; make_controller() makes one.")
         .def("on_packet_sent", &Controller::on_packet_sent, "now"_a, "bytes"_a, "in_flight_bytes"_a)
         .def("on_ack", &on_ack, "event"_a)
+        .def("on_packet_lost", &Controller::on_packet_lost, "packet"_a)
         .def("on_loss", &Controller::on_loss, "event"_a)
         .def("on_persistent_congestion", &Controller::on_persistent_congestion, "now"_a)
+        .def("on_spurious_loss", &Controller::on_spurious_loss, "now"_a)
         .def("on_ecn", &Controller::on_ecn, "event"_a)
         .def(
             "set_parameters",

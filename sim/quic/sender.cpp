@@ -134,41 +134,55 @@ void Sender::on_handshake_reply(Time now, const AckFrame& ack) {
 void Sender::on_ack(Time now, const AckFrame& ack) {
     const std::uint64_t prior_in_flight = recovery_.in_flight_bytes();
     const LossRecovery::NewlyAcked acked = recovery_.on_ack(now, ack);
+    if (recovery_.losses_were_spurious(ack)) {
+        controller_->on_spurious_loss(now);
+        watch_window(now);
+    }
     if (acked.newest == nullptr) return;
     const SentPacket& newest = *acked.newest;
 
-    AckEvent event;
-    event.now = now;
-    event.rtt = acked.rtt;
     if (acked.rtt_sample != kNever) statistics_.on_rtt_sample(acked.rtt_sample);
-    event.sample = delivery_rate_.on_acked(now, newest, acked.bytes, recovery_.rtt().minimum());
-    event.round_start = delivery_rate_.begins_round(newest);
+    RateSample sample = delivery_rate_.on_acked(now, newest, acked.bytes, recovery_.rtt().minimum());
+    const bool round_start = delivery_rate_.begins_round(newest);
 
     // Before losses, as in RFC 9002 A.7: persistent congestion forgets the recovery period, and a mark of the
     // same ACK would cut the window again.
     if (const std::uint64_t marked = recovery_.on_ecn_counts(ack); marked > 0)
         controller_->on_ecn({now, newest.sent_time, marked, recovery_.in_flight_bytes()});
-    event.newly_lost_bytes = detect_losses(now);
+    const std::uint64_t newly_lost_bytes = detect_losses(now);
+    sample.lost_bytes = recovery_.lost_bytes() - newest.lost_bytes;
 
-    event.smoothed_rtt = recovery_.rtt().smoothed();
-    event.min_rtt = recovery_.rtt().minimum();
-    event.largest_acked_sent_time = newest.sent_time;
-    event.delivered_bytes = delivery_rate_.delivered_bytes();
-    event.newly_acked_bytes = acked.bytes;
-    event.prior_in_flight_bytes = prior_in_flight;
-    event.in_flight_bytes = recovery_.in_flight_bytes();
-    event.unsent_bytes = application_.written_bytes(now) - stream_.next_offset();
-    send_buffer_.watch(event.unsent_bytes);
-    event.blocked_events = data_blocked_.events() + send_buffer_.events();
-    event.app_limited = delivery_rate_.app_limited();
-    event.random = &random_;
+    const std::uint64_t unsent_bytes = application_.written_bytes(now) - stream_.next_offset();
+    send_buffer_.watch(unsent_bytes);
+    // With every field in its place: clearing the event first costs 5 ns for each packet.
+    const AckEvent event{
+        .now = now,
+        .rtt = acked.rtt,
+        .smoothed_rtt = recovery_.rtt().smoothed(),
+        .min_rtt = recovery_.rtt().minimum(),
+        .largest_acked_sent_time = newest.sent_time,
+        .delivered_bytes = delivery_rate_.delivered_bytes(),
+        .newly_acked_bytes = acked.bytes,
+        .newly_lost_bytes = newly_lost_bytes,
+        .prior_in_flight_bytes = prior_in_flight,
+        .in_flight_bytes = recovery_.in_flight_bytes(),
+        .blocked_events = data_blocked_.events() + send_buffer_.events(),
+        .unsent_bytes = unsent_bytes,
+        .sample = sample,
+        .app_limited = delivery_rate_.app_limited(),
+        .round_start = round_start,
+        .random = &random_,
+    };
     controller_->on_ack(event);
     watch_window(now);
 }
 
 // Returns the bytes declared lost.
 std::uint64_t Sender::detect_losses(Time now) {
-    const LossEvent event = recovery_.detect_losses(now, [this](const SentPacket& packet) {
+    const LossEvent event = recovery_.detect_losses(now, [&](std::uint64_t number, const SentPacket& packet) {
+        controller_->on_packet_lost({now, packet.sent_time, number, packet.size_bytes, packet.in_flight_bytes,
+                                     recovery_.lost_bytes() - packet.lost_bytes,
+                                     delivery_rate_.delivered_bytes(), packet.app_limited});
         if (packet.stream_bytes == 0) {
             data_blocked_.on_lost();  // it may have been the DATA_BLOCKED
         } else if (!packet.repaired) {
@@ -305,12 +319,11 @@ void Sender::finish_packet(Time now, const Writer& writer, Datagram& out, std::s
     out.ecn = ecn_ ? Ecn::ect_0 : Ecn::not_ect;
     statistics_.on_packet_sent(now, datagram_bytes);
 
-    const bool nothing_in_flight = recovery_.in_flight_bytes() == 0;
     SentPacket& packet = recovery_.on_packet_sent(now, out.size_bytes, ack_eliciting);
     packet.stream_offset = chunk.offset;
     packet.stream_bytes = static_cast<std::uint16_t>(chunk.length);
     if (!ack_eliciting) return;
-    delivery_rate_.on_packet_sent(now, nothing_in_flight, packet);
+    delivery_rate_.on_packet_sent(now, recovery_.in_flight_bytes(), recovery_.lost_bytes(), packet);
     pacer_.on_packet_sent(now, datagram_bytes, controller_->pacing_rate());
     controller_->on_packet_sent(now, datagram_bytes, recovery_.in_flight_bytes());
     watch_window(now);

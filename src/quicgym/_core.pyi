@@ -492,6 +492,24 @@ class RateSample:
     @app_limited.setter
     def app_limited(self, arg: bool, /) -> None: ...
 
+    @property
+    def delivered_bytes(self) -> int: ...
+
+    @delivered_bytes.setter
+    def delivered_bytes(self, arg: int, /) -> None: ...
+
+    @property
+    def lost_bytes(self) -> int: ...
+
+    @lost_bytes.setter
+    def lost_bytes(self, arg: int, /) -> None: ...
+
+    @property
+    def in_flight_at_send_bytes(self) -> int: ...
+
+    @in_flight_at_send_bytes.setter
+    def in_flight_at_send_bytes(self, arg: int, /) -> None: ...
+
 class AckEvent:
     """What is known after one ACK frame: times in ns, sizes in bytes."""
 
@@ -628,6 +646,59 @@ class LossEvent:
     @in_flight_bytes.setter
     def in_flight_bytes(self, arg: int, /) -> None: ...
 
+class LostPacket:
+    """One packet of a LossEvent: times in ns, sizes in bytes."""
+
+    def __init__(self) -> None: ...
+
+    @property
+    def now(self) -> int: ...
+
+    @now.setter
+    def now(self, arg: int, /) -> None: ...
+
+    @property
+    def sent_time(self) -> int: ...
+
+    @sent_time.setter
+    def sent_time(self, arg: int, /) -> None: ...
+
+    @property
+    def packet_number(self) -> int: ...
+
+    @packet_number.setter
+    def packet_number(self, arg: int, /) -> None: ...
+
+    @property
+    def size_bytes(self) -> int: ...
+
+    @size_bytes.setter
+    def size_bytes(self, arg: int, /) -> None: ...
+
+    @property
+    def in_flight_at_send_bytes(self) -> int: ...
+
+    @in_flight_at_send_bytes.setter
+    def in_flight_at_send_bytes(self, arg: int, /) -> None: ...
+
+    @property
+    def lost_since_sent_bytes(self) -> int: ...
+
+    @lost_since_sent_bytes.setter
+    def lost_since_sent_bytes(self, arg: int, /) -> None: ...
+
+    @property
+    def delivered_bytes(self) -> int: ...
+
+    @delivered_bytes.setter
+    def delivered_bytes(self, arg: int, /) -> None: ...
+
+    @property
+    def app_limited(self) -> bool: ...
+
+    @app_limited.setter
+    def app_limited(self, arg: bool, /) -> None: ...
+
 class EcnEvent:
     """An increase of the ECN-CE count that the peer reports."""
 
@@ -674,6 +745,19 @@ class ControllerMode(enum.IntEnum):
 
     probe_rtt = 6
 
+class ProbeBwPhase(enum.Enum):
+    """BBR version 3's part of a ProbeBW cycle."""
+
+    none = 0
+
+    down = 1
+
+    cruise = 2
+
+    refill = 3
+
+    up = 4
+
 class ControllerSnapshot:
     """What an observer may read between events."""
 
@@ -695,6 +779,15 @@ class ControllerSnapshot:
     @property
     def queue_estimate_packets(self) -> float: ...
 
+    @property
+    def probe_bw_phase(self) -> ProbeBwPhase: ...
+
+    @property
+    def inflight_longterm_bytes(self) -> int: ...
+
+    @property
+    def inflight_shortterm_bytes(self) -> int: ...
+
 class Controller:
     """A congestion controller; make_controller() makes one."""
 
@@ -702,9 +795,13 @@ class Controller:
 
     def on_ack(self, event: AckEvent) -> None: ...
 
+    def on_packet_lost(self, packet: LostPacket) -> None: ...
+
     def on_loss(self, event: LossEvent) -> None: ...
 
     def on_persistent_congestion(self, now: int) -> None: ...
+
+    def on_spurious_loss(self, now: int) -> None: ...
 
     def on_ecn(self, event: EcnEvent) -> None: ...
 

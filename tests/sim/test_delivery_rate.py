@@ -12,6 +12,9 @@ from helpers.endpoints import (
     transfer,
 )
 
+import quicgym
+from quicgym.controllers import describe
+
 
 def test_delivery_rate_of_packets_alone_is_their_size_over_the_time_until_the_acknowledgement():
     # 93 ms between packets, 50 for the way there and back, 25 until the acknowledgement leaves.
@@ -62,3 +65,41 @@ def test_a_full_window_is_not_application_limited_though_nothing_more_waits():
     pair.run_until(4 * RTT)
     assert pair.sender.closed
     assert pair.sender.window_bytes == 12_000 + 1200
+
+
+def test_a_sample_tells_what_was_in_flight_when_its_packet_left_and_lost_and_delivered_since():
+    window = 40 * 1200
+
+    class Watching(quicgym.Controller):
+        def on_start(self, max_datagram_bytes):
+            self.window_bytes = window
+
+        def on_ack(self, event):
+            sample = event.sample
+            rows.append(
+                (
+                    event.now,
+                    sample.in_flight_at_send_bytes,
+                    sample.lost_bytes,
+                    sample.delivered_bytes,
+                )
+            )
+
+        def on_loss(self, event):
+            losses.append((event.now, event.lost_bytes))
+
+    rows, losses = [], []
+    flow = make_flow()
+    flow.set_python_controller(describe(Watching))
+    pair = Pair(flow, drop=lambda direction, index, frames: direction == "data" and index == 500)
+    pair.run_until(2 * SECOND)
+    assert rows[0][1:] == (0, 0, 0)  # the handshake's
+    ((lost_at, lost_bytes),) = losses
+    full = [row for row in rows if row[0] > 5 * RTT]
+    assert all(window - 2400 <= in_flight <= window for _, in_flight, _, _ in full)
+    # A round trip's samples, whose packets left before the loss was known, and no others.
+    with_loss = [now for now, _, lost, _ in full if lost > 0]
+    assert {lost for _, _, lost, _ in full} == {0, lost_bytes}
+    assert with_loss[0] == lost_at and RTT / 2 < with_loss[-1] - lost_at <= RTT
+    # A round trip delivers what was in flight, but for the loss and a packet that waits.
+    assert all(window - 3600 <= delivered <= window for *_, delivered in full)

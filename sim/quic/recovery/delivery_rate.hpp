@@ -18,29 +18,36 @@ public:
 
     void start(Time now) { delivered_time_ = first_sent_time_ = now; }
 
-    // Notes in the packet's record what its acknowledgement's sample needs.
-    void on_packet_sent(Time now, bool nothing_in_flight, SentPacket& packet) {
+    // Notes in the packet's record what its acknowledgement's sample needs. `in_flight_bytes` counts the
+    // packet, `lost_bytes` all that was declared lost so far.
+    void on_packet_sent(Time now, std::uint64_t in_flight_bytes, std::uint64_t lost_bytes,
+                        SentPacket& packet) {
         // Section 3.2: a flight that starts from nothing starts its own clock.
-        if (nothing_in_flight) first_sent_time_ = delivered_time_ = now;
+        if (in_flight_bytes == packet.size_bytes) first_sent_time_ = delivered_time_ = now;
         packet.first_sent_time = first_sent_time_;
         packet.delivered_time = delivered_time_;
         packet.delivered_bytes = delivered_;
+        packet.lost_bytes = lost_bytes;
+        packet.in_flight_bytes = in_flight_bytes;
         packet.app_limited = app_limited();
     }
 
     // Section 3.3, for an ACK frame that newly acknowledges so many bytes, of which `newest` was sent last.
+    // What the frame shows to be lost is the caller's to add.
     RateSample on_acked(Time now, const SentPacket& newest, std::uint64_t acked_bytes, Time min_rtt) {
         delivered_ += acked_bytes;
         if (app_limited_until_ != 0 && delivered_ > app_limited_until_) app_limited_until_ = 0;
         RateSample sample;
         sample.app_limited = newest.app_limited;
+        sample.delivered_bytes = delivered_ - newest.delivered_bytes;
+        sample.in_flight_at_send_bytes = newest.in_flight_bytes;
         const Time send_elapsed = newest.sent_time - newest.first_sent_time;
         const Time ack_elapsed = now - newest.delivered_time;
         sample.interval = std::max(send_elapsed, ack_elapsed);
         // Shorter than a round trip: the ACKs were compressed and the sample would be too high.
         if (sample.interval >= min_rtt && sample.interval > 0) {
-            sample.delivery_rate = static_cast<double>(delivered_ - newest.delivered_bytes) * 1e9 /
-                                   static_cast<double>(sample.interval);
+            sample.delivery_rate =
+                static_cast<double>(sample.delivered_bytes) * 1e9 / static_cast<double>(sample.interval);
         }
         first_sent_time_ = newest.sent_time;
         delivered_time_ = now;

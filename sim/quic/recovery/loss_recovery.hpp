@@ -9,6 +9,7 @@
 #include "sim/quic/frames.hpp"
 #include "sim/quic/recovery/rtt_estimator.hpp"
 #include "sim/quic/recovery/sent_packets.hpp"
+#include "sim/quic/recovery/spurious_losses.hpp"
 #include "sim/simulation.hpp"
 
 namespace quicgym::quic {
@@ -55,10 +56,12 @@ public:
 
     // detect_losses must follow where something is new.
     NewlyAcked on_ack(Time now, const AckFrame& ack);
+    // Whether, with this frame, all that the latest recovery period declared lost has arrived.
+    bool losses_were_spurious(const AckFrame& ack) { return spurious_losses_.on_ack(ack); }
     // How much more the peer's count of ECN-CE is than in any frame before.
     std::uint64_t on_ecn_counts(const AckFrame& ack);
 
-    // RFC 9002 6.1 and A.10. Calls `on_lost` with the record of every packet that is lost now.
+    // RFC 9002 6.1 and A.10. Calls `on_lost` with number and record of every packet that is lost now.
     // forget_resolved must follow.
     template <class OnLost>
     LossEvent detect_losses(Time now, OnLost on_lost);
@@ -107,6 +110,7 @@ private:
     Time first_rtt_time_ = kNever;  // first_rtt_sample: persistent congestion needs one from before
     Time lost_run_start_ = kNever;  // send time of the first packet of the current run of losses
     std::uint64_t ecn_ce_count_ = 0;
+    SpuriousLosses spurious_losses_;
 
     std::uint64_t lost_packets_ = 0;
     std::uint64_t lost_bytes_ = 0;
@@ -131,14 +135,15 @@ LossEvent LossRecovery::detect_losses(Time now, OnLost on_lost) {
         }
         packet.state = PacketState::lost;
         in_flight_ -= packet.size_bytes;
+        lost_bytes_ += packet.size_bytes;
         event.lost_bytes += packet.size_bytes;
         ++event.lost_packets;
         event.largest_lost_sent_time = packet.sent_time;
-        on_lost(packet);
+        spurious_losses_.on_lost(now, number, packet.sent_time);
+        on_lost(number, packet);
     }
     if (event.lost_packets == 0) return event;
     lost_packets_ += event.lost_packets;
-    lost_bytes_ += event.lost_bytes;
     ++congestion_events_;
     event.now = now;
     event.in_flight_bytes = in_flight_;

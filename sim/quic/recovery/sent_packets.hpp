@@ -11,12 +11,15 @@ namespace quicgym::quic {
 enum class PacketState : std::uint8_t { outstanding, acknowledged, lost, not_ack_eliciting };
 
 // What is kept of a packet until it is acknowledged or lost. The delivery-rate fields are those of
-// draft-cheng-iccrg-delivery-rate-estimation-02, section 3.2.
+// draft-cheng-iccrg-delivery-rate-estimation-02, section 3.2, and of draft-ietf-ccwg-bbr-06, 4.1.2.1.2. 64
+// bytes: one cache line.
 struct SentPacket {
     Time sent_time;
     Time first_sent_time;           // of the flight that this packet belongs to
     Time delivered_time;            // when delivered_bytes was reached
     std::uint64_t delivered_bytes;  // when this packet was sent
+    std::uint64_t lost_bytes;       // declared lost by then
+    std::uint64_t in_flight_bytes;  // then, this packet included
     std::uint64_t stream_offset;
     std::uint16_t size_bytes;
     std::uint16_t stream_bytes;  // 0: no STREAM frame
@@ -24,6 +27,7 @@ struct SentPacket {
     bool app_limited;
     bool repaired;  // a probe has its data
 };
+static_assert(sizeof(SentPacket) == 64);
 
 class SentPackets {
 public:
