@@ -56,10 +56,11 @@ struct Link {
     LossModel loss;
     // Ascending; each rate holds for transmissions that start from `at` on; none starts at 0.
     std::vector<RateStep> rate_schedule;
+    Time opens_every = 0;  // opens at its multiples until its queue is empty; 0: never closed
     std::vector<std::uint32_t> delivery_opportunities_ms;  // mahimahi trace; replaces the rate
 
     QUICGYM_FIELDS(Link, rate_bits_per_second, delay, queue_limit, queue_unit, queue_discipline, ecn_marking,
-                   loss, rate_schedule, delivery_opportunities_ms)
+                   loss, rate_schedule, opens_every, delivery_opportunities_ms)
 };
 
 QUICGYM_ENUM(ApplicationKind, bulk, transfer, constant_rate, bursts, on_off)

@@ -48,6 +48,10 @@ DelayMs = Annotated[
     float,
     Field(strict=True, ge=0, le=60_000, description="a number of milliseconds, 0 to 60000"),
 ]
+PeriodMs = Annotated[
+    float,
+    Field(strict=True, ge=0.001, le=60_000, description="a number of milliseconds, 0.001 to 60000"),
+]
 MomentS = Annotated[
     float,
     Field(strict=True, ge=0, le=1e6, description="a number of seconds from the start, 0 or more"),

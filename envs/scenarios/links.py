@@ -14,6 +14,7 @@ from quicgym.envs.scenarios.fields import (
     Core,
     DelayMs,
     DurationS,
+    PeriodMs,
     PositiveInteger,
     Probability,
     RateMbps,
@@ -88,6 +89,8 @@ class Link(CheckedModel):
     queue: Annotated[Queue, INLINE] = Queue()
     loss: Loss | None = None
     rate_schedule: tuple[RateStep, ...] = ()
+    opens_every_ms: PeriodMs | None = None
+    """What waits goes out in bursts: from each multiple of it on, until the queue is empty."""
     trace: Annotated[Path | None, Core("delivery_opportunities_ms", read_mahimahi)] = None
     """A mahimahi trace: one time in ms per line, each lets one 1500-byte packet go; it repeats.
 
@@ -108,12 +111,14 @@ class Link(CheckedModel):
     def _one_rate(self) -> Link:
         if self.trace is None and self.rate_mbps is None:
             raise problem("rate_mbps", None, "is missing", "give a number of Mbps, or a trace")
-        if self.trace is not None and (self.rate_mbps is not None or self.rate_schedule):
-            field = "rate_schedule" if self.rate_schedule else "rate_mbps"
-            raise problem(
-                field, getattr(self, field), "the trace sets the rate",
-                f"leave out trace or {field}",
-            )  # fmt: skip
+        for field in ("rate_schedule", "opens_every_ms", "rate_mbps"):
+            if self.trace is not None and (value := getattr(self, field)):
+                raise problem(
+                    field,
+                    value,
+                    "the trace sets when the link sends",
+                    f"leave out trace or {field}",
+                )
         for index, (earlier, later) in enumerate(pairwise(self.rate_schedule)):
             if later.at_s <= earlier.at_s:
                 raise problem(

@@ -48,7 +48,7 @@ BottleneckLink::Outcome BottleneckLink::offer(const Transit& arriving, std::uint
     const Time arrival = arriving.arrival;
     const bool idle = free_at_ < arrival || (free_at_ == arrival && last_start_ < arriving.scheduled);
     const Time ready = idle ? arrival : free_at_;
-    const auto [start, finish] = transmitter_.next(ready, wire_bytes);
+    const auto [start, finish] = transmitter_.next(ready, wire_bytes, !idle);
     if (!idle || start > ready) {
         occupancy_sum_ +=
             static_cast<unsigned __int128>(amount(wire_bytes)) * static_cast<std::uint64_t>(start - arrival);

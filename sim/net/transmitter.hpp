@@ -57,14 +57,15 @@ class Transmitter {
 public:
     explicit Transmitter(const Link& link)
         : rate_schedule_(link.rate_schedule),
+          opens_every_(link.opens_every),
           opportunities_ms_(link.delivery_opportunities_ms),
-          has_fixed_rate_(rate_schedule_.empty() && opportunities_ms_.empty()) {
+          has_fixed_rate_(rate_schedule_.empty() && opens_every_ == 0 && opportunities_ms_.empty()) {
         times_.set_rate(link.rate_bits_per_second);
     }
 
     // Whether a packet of this link may have to wait though nothing is before it.
     static bool pauses(const Link& link) {
-        return !link.delivery_opportunities_ms.empty() ||
+        return link.opens_every > 0 || !link.delivery_opportunities_ms.empty() ||
                std::any_of(link.rate_schedule.begin(), link.rate_schedule.end(),
                            [](const RateStep& step) { return step.rate_bits_per_second == 0; });
     }
@@ -74,29 +75,34 @@ public:
         Time finish;
     };
 
-    // Of the next packet, which is the first in the queue from `ready` on. kNever: the link stays silent.
-    Transmission next(Time ready, std::uint64_t wire_bytes) {
-        if (has_fixed_rate_ && ready != kNever) return {ready, ready + times_(wire_bytes)};
-        return next_by_schedule(ready, wire_bytes);
+    // Of the next packet, which is the first in the queue from `ready` on. `continues`: the transmission
+    // before it ends then, and this packet waited for that. kNever: the link stays silent.
+    Transmission next(Time ready, std::uint64_t wire_bytes, bool continues) {
+        if (has_fixed_rate_) return {ready, ready + times_(wire_bytes)};
+        return next_by_schedule(ready, wire_bytes, continues);
     }
 
 private:
     static constexpr std::uint64_t kOpportunityBytes = 1500;
 
-    Transmission next_by_schedule(Time ready, std::uint64_t wire_bytes) {
+    Transmission next_by_schedule(Time ready, std::uint64_t wire_bytes, bool continues) {
         if (ready == kNever) return {kNever, kNever};
         if (!opportunities_ms_.empty()) {
             const Time departure = departure_by_trace(ready, wire_bytes);
             return {departure, departure};
         }
-        Time start = ready;
+        Time start = continues ? ready : next_opening(ready);
         take_rate_steps(start);
         while (times_.rate_bits_per_second() == 0) {
             if (next_rate_step_ == rate_schedule_.size()) return {kNever, kNever};
-            start = rate_schedule_[next_rate_step_].at;
+            start = next_opening(rate_schedule_[next_rate_step_].at);
             take_rate_steps(start);
         }
         return {start, start + times_(wire_bytes)};
+    }
+
+    Time next_opening(Time time) const {
+        return opens_every_ == 0 ? time : (time + opens_every_ - 1) / opens_every_ * opens_every_;
     }
 
     void take_rate_steps(Time until) {
@@ -133,6 +139,7 @@ private:
     TransmissionTimes times_;
     std::vector<RateStep> rate_schedule_;
     std::size_t next_rate_step_ = 0;
+    Time opens_every_;  // 0: never closed
     std::vector<std::uint32_t> opportunities_ms_;
     std::uint64_t opportunity_ = 0;
     std::uint64_t opportunity_bytes_left_ = kOpportunityBytes;

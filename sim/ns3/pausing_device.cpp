@@ -34,15 +34,15 @@ bool PausingDevice::Send(ns3::Ptr<ns3::Packet> packet, const ns3::Address&, std:
     header.SetProtocol(kPppIpv4);
     packet->AddHeader(header);
     if (!GetQueue()->Enqueue(packet)) return false;
-    if (!busy_) begin_next();
+    if (!busy_) begin_next(false);
     return true;
 }
 
-void PausingDevice::begin_next() {
+void PausingDevice::begin_next(bool continues) {
     const ns3::Ptr<const ns3::Packet> packet = GetQueue()->Peek();
     if (!packet) return;
     busy_ = true;
-    const auto [start, finish] = transmitter_->next(now(), packet->GetSize());
+    const auto [start, finish] = transmitter_->next(now(), packet->GetSize(), continues);
     if (start == kNever) return;
     if (start == now()) {
         transmit(finish - start);
@@ -60,7 +60,7 @@ void PausingDevice::transmit(Time duration) {
 
 void PausingDevice::complete() {
     busy_ = false;
-    begin_next();
+    begin_next(true);
 }
 
 }  // namespace quicgym::ns3_host

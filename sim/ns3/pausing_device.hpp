@@ -1,4 +1,4 @@
-// ns-3's point-to-point device with a transmitter that may pause: outages, traces.
+// ns-3's point-to-point device with a transmitter that may pause: outages, bursts, traces.
 #pragma once
 
 #include <ns3/packet.h>
@@ -22,7 +22,7 @@ public:
     bool Send(ns3::Ptr<ns3::Packet> packet, const ns3::Address& destination, std::uint16_t protocol) override;
 
 private:
-    void begin_next();
+    void begin_next(bool continues);
     void transmit(Time duration);
     void complete();
 

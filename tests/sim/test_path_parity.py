@@ -43,6 +43,10 @@ LinkMaker = Callable[[Path, str], st.SearchStrategy[dict[str, Any]]]
 FEATURES: dict[str, LinkMaker] = {
     "outages": lambda folder, name: links(rate_schedule=outages),
     "trace": traced_links,
+    "openings": lambda folder, name: links(
+        opens_every_ms=st.sampled_from([1.0, 5.0, 10.0]) | st.floats(0.1, 100),
+        rate_schedule=st.just([]) | outages,
+    ),
 }
 
 
@@ -101,6 +105,7 @@ SAMPLES: dict[str, dict[str, Any]] = {
     "outages": {"rate_schedule": [{"at_s": 0.5, "rate_mbps": 0}, {"at_s": 0.9, "rate_mbps": 30}]},
     "silent-for-good": {"rate_schedule": [{"at_s": 2, "rate_mbps": 0}]},
     "trace": {"trace": "cell"},
+    "openings": {"opens_every_ms": 7},
 }
 
 

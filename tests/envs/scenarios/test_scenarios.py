@@ -481,11 +481,11 @@ def test_a_trace_is_found_beside_its_yaml_and_replaces_the_rate(tmp_path: Path) 
     scenario = load_scenario(write(tmp_path, **changes, reverse={"delay_ms": 10, "rate_mbps": 10}))
     assert scenario.bottleneck.trace == tmp_path / "rates.trace"
     both = {"bottleneck": {"delay_ms": 10, "rate_mbps": 1, "trace": "rates.trace"}}
-    assert "the trace sets the rate" in error_of(write(tmp_path, **both))
+    assert "the trace sets when the link sends" in error_of(write(tmp_path, **both))
     steps = [{"at_s": 1, "rate_mbps": 2}]
     changes["bottleneck"]["rate_schedule"] = steps
     message = error_of(write(tmp_path, **changes, reverse={"delay_ms": 10, "rate_mbps": 10}))
-    assert "bottleneck.rate_schedule" in message and "the trace sets the rate" in message
+    assert "bottleneck.rate_schedule" in message and "the trace sets when the link sends" in message
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,164 @@
+"""Paths that change or misbehave, on the native engine: what each feature promises."""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+from typing import Any
+
+import pytest
+from helpers.endpoints import MILLISECOND, SECOND, application, make_flow, make_link, make_scenario
+from helpers.random_scenarios import links, rates, steps, wired
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from quicgym import Scenario, Simulation, _core
+
+WIRE_BYTES = 1230
+"""Of a full packet."""
+
+
+def rate_steps(*steps_of_rate: tuple[float, int]) -> list[Any]:
+    result = []
+    for at_s, rate in steps_of_rate:
+        step = _core.RateStep()
+        step.at, step.rate_bits_per_second = int(at_s * SECOND), rate
+        result.append(step)
+    return result
+
+
+def arrivals(link: Any, seconds: float = 10, **flow: Any) -> tuple[list[int], dict[str, Any]]:
+    """When packets of one flow came, and the flow's totals."""
+    scenario = make_scenario(
+        [make_flow(**{"controller": "cubic", **flow})], link, record_deliveries=True
+    )
+    simulation = _core.NativeSimulation(scenario, 1)
+    simulation.run_until(int(seconds * SECOND))
+    times = [time for _, _, time in struct.iter_unpack("<QQq", simulation.deliveries())]
+    return times, simulation.statistics(0)
+
+
+def test_an_outage_delays_what_waits_and_loses_only_what_does_not_fit() -> None:
+    link = make_link(queue_limit=1000)
+    link.rate_schedule = rate_steps((4, 0), (5, 15_000_000))
+    times, totals = arrivals(link, controller="newreno", application=application("bulk"))
+    after_link = 10 * MILLISECOND + 20 * MILLISECOND
+    gap = [t for t in times if 4 * SECOND + after_link + 2 * MILLISECOND < t < 5 * SECOND]
+    assert not [t for t in gap if t < 5 * SECOND + after_link]
+    assert [t for t in times if 5 * SECOND + after_link <= t < 5.2 * SECOND]
+    small = make_link(queue_limit=10)
+    small.rate_schedule = link.rate_schedule
+    assert arrivals(small)[1]["dropped_packets"] > 0
+
+
+def test_a_link_that_is_silent_for_good_ends_the_flow_and_not_the_run() -> None:
+    link = make_link(queue_limit=50)
+    link.rate_schedule = rate_steps((2, 0))
+    times, totals = arrivals(link, seconds=5000)
+    assert max(times) < 2.1 * SECOND
+    # 50 packets wait for good; what probes and timeouts sent since was dropped.
+    in_queue = totals["sent_packets"] - totals["received_packets"] - totals["dropped_packets"]
+    assert in_queue == 50
+
+
+@pytest.mark.parametrize("factor", [1e-4, 0.05, 20])
+def test_a_rate_may_change_by_any_factor(factor: float) -> None:
+    rate = int(15_000_000 * factor)
+    link = make_link(queue_limit=30)
+    link.rate_schedule = rate_steps((5, rate))
+    times, _ = arrivals(link, seconds=15, access_rate_bits_per_second=10**9)
+    carried = sum(8 * WIRE_BYTES for t in times if 6 * SECOND < t)
+    assert carried <= rate * 9 + 2 * 8 * WIRE_BYTES
+    # At 1500 bits per second a packet takes 6.6 s.
+    assert carried > (0.9 * rate * 9 if factor == 0.05 else WIRE_BYTES)
+
+
+def test_several_small_packets_leave_with_one_opportunity() -> None:
+    """ACKs of 70 bytes or less: an opportunity every 50 ms carries twenty of them."""
+    link = make_link(queue_limit=1000)
+    link.delivery_opportunities_ms = [50]
+    scenario = make_scenario([make_flow(controller="bbr")], reverse=link)
+    simulation = _core.NativeSimulation(scenario, 1)
+    simulation.run_until(10 * SECOND)
+    # One ACK for two packets: one small packet for each opportunity would acknowledge 40 a second.
+    assert simulation.statistics(0)["received_packets"] > 5 * 2 * 20 * 10
+
+
+def test_a_link_that_opens_every_so_often_sends_in_bursts_at_its_rate() -> None:
+    link = make_link(queue_limit=1000)
+    link.opens_every = 100 * MILLISECOND
+    limited = application("constant_rate", rate_bits_per_second=2_000_000)
+    times, _ = arrivals(link, application=limited)
+    after_link = 10 * MILLISECOND + 20 * MILLISECOND
+    times = [time - after_link for time in times if time > 2 * SECOND]
+    bursts = Counter(time // (100 * MILLISECOND) for time in times)
+    # 2 Mbps of stream bytes are about 21 packets in 100 ms, 14 ms at the link's rate.
+    assert len(times) > 1400 and max(bursts.values()) < 30
+    assert max(time % (100 * MILLISECOND) for time in times) < 25 * MILLISECOND
+
+
+def test_a_saturated_link_that_opens_every_so_often_loses_no_capacity() -> None:
+    link = make_link(queue_limit=1000)
+    link.opens_every = 100 * MILLISECOND
+    times, _ = arrivals(link)
+    carried = sum(8 * WIRE_BYTES for time in times if time > 2 * SECOND)
+    assert carried == pytest.approx(15e6 * 8, rel=0.02)
+
+
+changing_links = links(
+    rate_schedule=steps("rate_mbps", st.just(0.0) | rates),
+    opens_every_ms=st.none() | st.floats(0.1, 100),
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(wired(changing_links, changing_links), st.integers(0, 2**32))
+def test_on_a_changing_path_packets_are_conserved_and_none_is_too_early(
+    description: dict[str, Any], seed: int
+) -> None:
+    scenario = Scenario.model_validate(description)
+    runs = []
+    for _ in range(2):
+        with Simulation(
+            scenario, "native", seed, record_deliveries=True, trace_interval_ms=None
+        ) as simulation:
+            simulation.run()
+            deliveries = simulation.deliveries()
+            totals = [flow.statistics for flow in simulation.flows]
+        runs.append((deliveries.tolist(), totals))
+    assert runs[0] == runs[1]
+    for (_, flow), total in zip(scenario.single_flows(), totals, strict=True):
+        under_way = total["sent_packets"] - total["received_packets"] - total["dropped_packets"]
+        assert under_way >= 0
+        access = flow.access or scenario.access
+        shortest_ms = 2 * access.delay_ms + flow.extra_delay_ms + scenario.bottleneck.delay_ms
+        mean_s = total["one_way_delay_sum_seconds"]
+        assert mean_s * 1e3 >= (shortest_ms - 1e-6) * total["received_packets"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    changes=steps("rate_mbps", st.just(0.0) | rates),
+    opens_every=st.sampled_from([0, 7 * MILLISECOND]),
+    limit=st.integers(1, 300),
+)
+def test_no_window_of_time_carries_more_than_the_rate_allows(
+    changes: list[dict[str, float]], opens_every: int, limit: int
+) -> None:
+    link = make_link(rate_bits_per_second=10_000_000, queue_limit=limit)
+    link.rate_schedule = rate_steps(
+        *((step["at_s"], int(step["rate_mbps"] * 1e6)) for step in changes)
+    )
+    link.opens_every = opens_every
+    flow = make_flow(controller="bbr", access_rate_bits_per_second=10**9)
+    simulation = _core.NativeSimulation(make_scenario([flow], link), 1)
+    moments = range(0, 3 * SECOND, 20 * MILLISECOND)
+    received = []
+    for moment in moments:
+        simulation.run_until(moment)
+        totals = simulation.statistics(0)
+        received.append(totals["received_bytes"] + 30 * totals["received_packets"])
+    top = max([10e6, *(step["rate_mbps"] * 1e6 for step in changes)])
+    for windows in (1, 10, 100):
+        most = max(b - a for a, b in zip(received, received[windows:], strict=False))
+        assert most * 8 <= top * windows * 0.02 + 8 * WIRE_BYTES
