@@ -222,6 +222,12 @@ class Operations:
 
     def lose(self, count):
         lost = self.take(count)
+        for sent_time, _ in lost:
+            packet = _core.LostPacket()
+            packet.now = self.now
+            packet.sent_time = sent_time
+            packet.size_bytes = DATAGRAM
+            self.made.on_packet_lost(packet)
         if lost:
             event = _core.LossEvent()
             event.now = self.now

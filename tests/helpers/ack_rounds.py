@@ -274,6 +274,11 @@ class AckRounds:
             return 0
         for packet in packets:
             self._outstanding.remove(packet)
+            lost_packet = _core.LostPacket()
+            lost_packet.now = self.now
+            lost_packet.sent_time = packet.sent_time
+            lost_packet.size_bytes = DATAGRAM
+            self.controller.on_packet_lost(lost_packet)
         lost = len(packets) * DATAGRAM
         self.lost += lost
         self.in_flight -= lost
