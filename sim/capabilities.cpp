@@ -34,28 +34,6 @@ const std::vector<Capability>& capabilities() {
          .native = false,
          .ns3 = true,
          .needed_by = [](const Scenario& scenario) { return given(scenario.wifi.has_value(), "wifi"); }},
-        {.name = "queue-discipline",
-         .text = "a queue discipline other than drop-tail",
-         .native = false,
-         .ns3 = true,
-         .needed_by =
-             [](const Scenario& scenario) {
-                 return of_links(scenario, [](const Link& link) {
-                     return link.queue_discipline == "drop-tail"
-                                ? std::string()
-                                : "queue.discipline = " + link.queue_discipline;
-                 });
-             }},
-        {.name = "ecn-marking",
-         .text = "ECN marking",
-         .native = false,
-         .ns3 = true,
-         .needed_by =
-             [](const Scenario& scenario) {
-                 return of_links(scenario, [](const Link& link) {
-                     return link.ecn_marking ? "queue.ecn_marking = true" : "";
-                 });
-             }},
         {.name = "tcp",
          .text = "ns-3's TCP",
          .native = false,

@@ -45,14 +45,20 @@ struct RateStep {
     QUICGYM_FIELDS(RateStep, at, rate_bits_per_second)
 };
 
+inline constexpr const char* kDropTail = "drop-tail";
+
+// Of the random numbers that a queue discipline draws, in each direction: both engines draw the same.
+inline constexpr std::uint64_t kForwardQueueStream = 0;
+inline constexpr std::uint64_t kReverseQueueStream = 1;
+
 // One direction of the bottleneck.
 struct Link {
     std::uint64_t rate_bits_per_second = 0;
     Time delay = 0;
     std::uint64_t queue_limit = 0;  // waiting packets or bytes; the one on the wire not counted
     QueueUnit queue_unit = QueueUnit::packets;
-    std::string queue_discipline = "drop-tail";  // others: "fifo", "codel", "fq-codel", "pie", "red"
-    bool ecn_marking = false;                    // the queue discipline marks instead of dropping
+    std::string queue_discipline = kDropTail;  // others: "fifo", "codel", "fq-codel", "pie", "red"
+    bool ecn_marking = false;                  // the queue discipline marks instead of dropping
     LossModel loss;
     // Ascending; each rate holds for transmissions that start from `at` on; none starts at 0.
     std::vector<RateStep> rate_schedule;

@@ -32,9 +32,9 @@ class Queue(CheckedModel):
     discipline: Annotated[
         Literal["drop-tail", "fifo", "codel", "fq-codel", "pie", "red"], Core("queue_discipline")
     ] = "drop-tail"
-    """All but drop-tail are queue discs of ns-3 and need the engine ns3."""
+    """All but drop-tail are ns-3's queue discs, and equal to them on the native engine."""
     ecn_marking: StrictBool = False
-    """The queue disc marks ECN-capable packets instead of dropping them."""
+    """The discipline marks ECN-capable packets instead of dropping them."""
 
     @model_validator(mode="after")
     def _can_mark(self) -> Queue:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "sim/capabilities.hpp"
 
@@ -21,6 +22,18 @@ Time earliest(const std::vector<Time>& times) {
     return earliest_time;
 }
 
+std::variant<BottleneckLink, ManagedLink> make_link(const Link& link, const std::string& where,
+                                                    const Scenario& scenario, std::uint64_t seed,
+                                                    RandomPurpose loss, std::uint64_t stream) {
+    const Random loss_random(seed, loss, 0);
+    if (link.queue_discipline == kDropTail) return BottleneckLink(link, loss_random);
+    std::uint64_t largest_datagram = 0;
+    for (const Flow& flow : scenario.flows)
+        largest_datagram = std::max(largest_datagram, flow.max_datagram_bytes);
+    return ManagedLink(link, make_discipline({link, largest_datagram + kUdpIpBytes, seed, stream}, where),
+                       loss_random);
+}
+
 }  // namespace
 
 // The two hosts of a flow.
@@ -36,8 +49,10 @@ struct NativeSimulation::Hosts {
 };
 
 NativeSimulation::NativeSimulation(const Scenario& scenario, std::uint64_t seed)
-    : forward_{.link = BottleneckLink(scenario.bottleneck, Random(seed, RandomPurpose::forward_loss, 0))},
-      backward_{.link = BottleneckLink(scenario.reverse, Random(seed, RandomPurpose::reverse_loss, 0))},
+    : forward_{.link = make_link(scenario.bottleneck, "bottleneck", scenario, seed,
+                                 RandomPurpose::forward_loss, kForwardQueueStream)},
+      backward_{.link = make_link(scenario.reverse, "reverse", scenario, seed, RandomPurpose::reverse_loss,
+                                  kReverseQueueStream)},
       shortest_entry_(kNever),
       shortest_passage_(kNever),
       trace_interval_(scenario.trace_interval),
@@ -82,13 +97,10 @@ void NativeSimulation::run_until(Time until) {
     }
     if (failed_) throw std::runtime_error("this simulation ended with an error; make a new one");
     failed_ = true;  // until its end is reached: a controller may throw halfway through a host's step
-    const auto next_arrival = [this] {
-        return std::min(earliest(forward_.next_arrival), earliest(backward_.next_arrival));
-    };
     for (;;) {
         const Time end = std::min(until, next_sample_) + 1;
         Time event = earliest(next_host_event_);
-        Time arrival = next_arrival();
+        Time arrival = next_at_bottlenecks();
         if (std::min(event, arrival) >= end) {
             if (next_sample_ > until) break;
             now_ = next_sample_;
@@ -105,7 +117,7 @@ void NativeSimulation::run_until(Time until) {
         serve(backward_, serve_to);
         // And every packet that comes to a host before this.
         event = earliest(next_host_event_);
-        arrival = next_arrival();
+        arrival = next_at_bottlenecks();
         const Time run_to = after(std::min(arrival, after(event, shortest_entry_)), shortest_passage_);
         for (std::size_t flow = 0; flow < hosts_.size(); ++flow) {
             if (next_host_event_[flow] < run_to) run_hosts(flow, run_to);
@@ -115,14 +127,50 @@ void NativeSimulation::run_until(Time until) {
     failed_ = false;
 }
 
-// Passes every packet that reaches the link before `end` on to its receiver's access link, in order of
-// arrival across flows.
+Time NativeSimulation::next_at_bottlenecks() const {
+    Time next = kNever;
+    for (const Direction* direction : {&forward_, &backward_}) {
+        next = std::min(next, earliest(direction->next_arrival));
+        if (const auto* link = std::get_if<ManagedLink>(&direction->link))
+            next = std::min(next, link->next_start());
+    }
+    return next;
+}
+
+// Passes every packet that leaves the link before `end` on to its receiver's access link.
 void NativeSimulation::serve(Direction& direction, Time end) {
-    const auto serve_next = [&](std::size_t flow) {
+    std::visit([&](auto& link) { serve(direction, link, end); }, direction.link);
+}
+
+// Calls `visit` with the flow of every packet that reaches the link before `end`, in order of arrival
+// across flows. The call must take the packet past the bottleneck.
+template <class Visit>
+void NativeSimulation::for_each_arrival(Direction& direction, Time end, Visit visit) {
+    const auto visit_next = [&](std::size_t flow) {
+        visit(flow);
+        direction.next_arrival[flow] = direction.paths[flow].packets.next_at_bottleneck().arrival;
+    };
+    if (hosts_.size() == 1) {
+        while (direction.next_arrival[0] < end) visit_next(0);
+        return;
+    }
+    order_.clear();
+    for (std::size_t flow = 0; flow < hosts_.size(); ++flow) {
+        if (direction.next_arrival[flow] >= end) continue;
+        direction.paths[flow].packets.for_each_at_bottleneck([&](const Packet& packet) {
+            if (packet.transit.arrival >= end) return false;
+            order_.add(packet.transit, flow);
+            return true;
+        });
+    }
+    for (const Arrival& arrival : order_.sort()) visit_next(arrival.flow);
+}
+
+void NativeSimulation::serve(Direction& direction, BottleneckLink& link, Time end) {
+    for_each_arrival(direction, end, [&](std::size_t flow) {
         Path& path = direction.paths[flow];
         Packet& packet = path.packets.at_bottleneck();
-        const auto outcome =
-            direction.link.offer(packet.transit, packet.wire_bytes, static_cast<std::uint32_t>(flow));
+        const auto outcome = link.offer(packet.transit, packet.wire_bytes, static_cast<std::uint32_t>(flow));
         packet.dropped = outcome.dropped || outcome.lost;
         path.dropped_packets += packet.dropped;
         if (outcome.lost) path.pending_losses.add(outcome.transit.arrival, packet.transit.arrival);
@@ -137,22 +185,43 @@ void NativeSimulation::serve(Direction& direction, Time end) {
             }
         }
         path.packets.pass_bottleneck();
-        direction.next_arrival[flow] = path.packets.next_at_bottleneck().arrival;
+    });
+}
+
+void NativeSimulation::serve(Direction& direction, ManagedLink& link, Time end) {
+    const auto depart = [&](const ManagedLink::Departure& departure) {
+        const QueuedPacket& queued = departure.packet;
+        Path& path = direction.paths[queued.flow];
+        Packet& packet = path.packets.at(queued.position);
+        ++path.queue_samples;
+        path.queue_delay_sum += departure.transit.scheduled - queued.arrival;
+        if (departure.lost) {
+            packet.dropped = true;
+            ++path.dropped_packets;
+            path.pending_losses.add(departure.transit.arrival, departure.transit.scheduled);
+            return;
+        }
+        if (queued.ecn == quic::Ecn::ce) path.packets.mark(queued.position);
+        packet.transit = path.exit.send(departure.transit.arrival, packet.wire_bytes);
+        next_host_event_[queued.flow] = std::min(next_host_event_[queued.flow], packet.transit.arrival);
     };
-    if (hosts_.size() == 1) {
-        while (direction.next_arrival[0] < end) serve_next(0);
-        return;
-    }
-    order_.clear();
-    for (std::size_t flow = 0; flow < hosts_.size(); ++flow) {
-        if (direction.next_arrival[flow] >= end) continue;
-        direction.paths[flow].packets.for_each_at_bottleneck([&](const Packet& packet) {
-            if (packet.transit.arrival >= end) return false;
-            order_.add(packet.transit, flow);
-            return true;
-        });
-    }
-    for (const Arrival& arrival : order_.sort()) serve_next(arrival.flow);
+    const auto drop = [&](const QueuedPacket& queued) {
+        Path& path = direction.paths[queued.flow];
+        path.packets.at(queued.position).dropped = true;
+        ++path.dropped_packets;
+    };
+    for_each_arrival(direction, end, [&](std::size_t flow) {
+        PacketRing& packets = direction.paths[flow].packets;
+        Packet& packet = packets.at_bottleneck();
+        const Transit arriving = std::exchange(packet.transit, kNoTransit);
+        packet.dropped = false;
+        const QueuedPacket queued{arriving.arrival, packets.position_at_bottleneck(),
+                                  static_cast<std::uint32_t>(flow),
+                                  packet.wire_bytes - static_cast<std::uint32_t>(kFramingBytes), packet.ecn};
+        packets.pass_bottleneck();
+        link.offer(arriving, queued, depart, drop);
+    });
+    link.advance(end, depart, drop);
 }
 
 namespace {
@@ -215,13 +284,15 @@ FlowStatistics NativeSimulation::statistics(std::size_t flow) const {
     hosts_.at(flow)->sender.add_statistics(now_, statistics);
     hosts_[flow]->receiver.add_statistics(now_, statistics);
     statistics.dropped_packets = dropped_packets(flow);
-    // What still waits has not left the queue, though its departure is settled.
+    // What still waits in a drop-tail queue has not left, though its departure is settled.
     std::uint64_t waiting = 0;
     Time waiting_delay = 0;
-    forward_.link.for_each_waiting(now_, [&](std::uint32_t owner, Time delay) {
-        waiting += owner == flow;
-        waiting_delay += owner == flow ? delay : 0;
-    });
+    if (const auto* link = std::get_if<BottleneckLink>(&forward_.link)) {
+        link->for_each_waiting(now_, [&](std::uint32_t owner, Time delay) {
+            waiting += owner == flow;
+            waiting_delay += owner == flow ? delay : 0;
+        });
+    }
     statistics.queue_samples = forward_.paths[flow].queue_samples - waiting;
     statistics.queue_delay_sum_seconds = to_seconds(forward_.paths[flow].queue_delay_sum - waiting_delay);
     statistics.one_way_delay_sum_seconds = to_seconds(forward_.paths[flow].one_way_delay_sum);
@@ -239,6 +310,14 @@ FlowState NativeSimulation::state(std::size_t flow) const {
 std::uint64_t NativeSimulation::dropped_packets(std::size_t flow) const {
     const Path& path = forward_.paths[flow];
     return path.dropped_packets - path.pending_losses.count(now_);
+}
+
+QueueSample NativeSimulation::queue() const {
+    return std::visit([&](const auto& link) { return link.waiting(now_); }, forward_.link);
+}
+
+double NativeSimulation::queue_occupancy_seconds() const {
+    return std::visit([&](const auto& link) { return link.occupancy_seconds(now_); }, forward_.link);
 }
 
 ControllerSnapshot NativeSimulation::snapshot(std::size_t flow) const {

@@ -9,10 +9,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <variant>
 #include <vector>
 
 #include "sim/net/arrival_order.hpp"
 #include "sim/net/link.hpp"
+#include "sim/net/managed_link.hpp"
 #include "sim/net/packet_ring.hpp"
 #include "sim/quic/receiver.hpp"
 #include "sim/quic/sender.hpp"
@@ -23,7 +25,7 @@ namespace quicgym::net {
 
 class NativeSimulation final : public Simulation {
 public:
-    // Throws std::invalid_argument for what only ns-3 can do: queue disciplines, TCP, pcap.
+    // Throws std::invalid_argument for what only ns-3 can do: a wireless LAN, TCP, pcap.
     NativeSimulation(const Scenario& scenario, std::uint64_t seed);
     ~NativeSimulation() override;
 
@@ -32,13 +34,13 @@ public:
     std::size_t flow_count() const override { return hosts_.size(); }
     FlowStatistics statistics(std::size_t flow) const override;
     FlowState state(std::size_t flow) const override;
-    QueueSample queue() const override { return forward_.link.waiting_at(now_); }
+    QueueSample queue() const override;
     ControllerSnapshot snapshot(std::size_t flow) const override;
     ParameterValues parameters(std::size_t flow) const override;
     void set_parameters(std::size_t flow, const ParameterValues& values) override;
     const std::vector<TraceSample>& trace(std::size_t flow) const override;
     const std::vector<QueueSample>& queue_trace() const override { return queue_trace_; }
-    double queue_occupancy_seconds() const override { return forward_.link.occupancy_seconds(now_); }
+    double queue_occupancy_seconds() const override;
     std::vector<Delivery> deliveries() const override;
 
 private:
@@ -58,12 +60,18 @@ private:
 
     // One direction of the dumbbell.
     struct Direction {
-        BottleneckLink link;
+        std::variant<BottleneckLink, ManagedLink> link;
         std::vector<Path> paths{};
         std::vector<Time> next_arrival{};  // per path: of its next packet at the bottleneck
     };
 
     void serve(Direction& direction, Time end);
+    void serve(Direction& direction, BottleneckLink& link, Time end);
+    void serve(Direction& direction, ManagedLink& link, Time end);
+    template <class Visit>
+    void for_each_arrival(Direction& direction, Time end, Visit visit);
+    // No packet comes through the bottleneck to a host sooner than this and the shortest passage.
+    Time next_at_bottlenecks() const;
     void run_hosts(std::size_t flow, Time end);
     void find_next_events(std::size_t flow);
     std::uint64_t dropped_packets(std::size_t flow) const;

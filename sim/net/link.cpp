@@ -22,7 +22,7 @@ void BottleneckLink::leave_before(const Transit& arriving) {
     }
 }
 
-QueueSample BottleneckLink::waiting_at(Time now) const {
+QueueSample BottleneckLink::waiting(Time now) const {
     QueueSample sample{now, tail_ - head_, waiting_bytes_};
     for (std::uint64_t i = head_; i != tail_; ++i) {
         const Waiting& packet = waiting_[i];

@@ -61,7 +61,7 @@ public:
     Outcome offer(const Transit& arriving, std::uint64_t wire_bytes, std::uint32_t flow);
 
     // What waits after every event up to and at `now`; the packet being transmitted not counted.
-    QueueSample waiting_at(Time now) const;
+    QueueSample waiting(Time now) const;
 
     // The integral over time, up to `now`, of what waits, in the unit of the queue's limit.
     double occupancy_seconds(Time now) const;

@@ -1,5 +1,6 @@
 // The packets of one flow in one direction, from the sender's access link to the receiver. The path
-// keeps their order, so one ring serves every hop and a packet is never copied.
+// keeps their order, so one ring serves every hop and a packet is never copied. A packet that waits in the
+// queue of a ManagedLink has passed the bottleneck for the ring; the queue holds its position here.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +13,12 @@ namespace quicgym::net {
 
 // What the network needs of a packet. Kept apart from the bytes, which only the endpoints touch.
 struct Packet {
-    Transit transit;  // to the bottleneck first, to the receiver once the bottleneck served it
+    // To the bottleneck first, to the receiver once the bottleneck served it; kNoTransit while it waits.
+    Transit transit;
     Time sent;
     std::uint32_t wire_bytes;
-    bool dropped;  // at the bottleneck
+    bool dropped;   // at the bottleneck
+    quic::Ecn ecn;  // as sent
 };
 
 class PacketRing {
@@ -28,7 +31,9 @@ public:
     }
     void push(AccessLink& link, Time now) {
         Packet& packet = packets_[tail_];
-        packet.wire_bytes = datagrams_[tail_].datagram.size_bytes + static_cast<std::uint32_t>(kLinkBytes);
+        const quic::Datagram& datagram = datagrams_[tail_].datagram;
+        packet.wire_bytes = datagram.size_bytes + static_cast<std::uint32_t>(kLinkBytes);
+        packet.ecn = datagram.ecn;
         packet.transit = link.send(now, packet.wire_bytes);
         packet.sent = now;
         ++tail_;
@@ -37,7 +42,11 @@ public:
     // The next packet to reach the bottleneck; kNoTransit: there is none.
     Transit next_at_bottleneck() const { return middle_ == tail_ ? kNoTransit : packets_[middle_].transit; }
     Packet& at_bottleneck() { return packets_[middle_]; }
+    std::uint64_t position_at_bottleneck() const { return middle_; }
     void pass_bottleneck() { ++middle_; }
+
+    Packet& at(std::uint64_t position) { return packets_[position]; }
+    void mark(std::uint64_t position) { datagrams_[position].datagram.ecn = quic::Ecn::ce; }
 
     // Calls `visit` with the packets on their way to the bottleneck, in order, until it returns false.
     template <class Visit>

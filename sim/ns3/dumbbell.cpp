@@ -99,8 +99,9 @@ void Dumbbell::connect_bottleneck(const Scenario& scenario, std::uint64_t seed) 
     receiver_router_->GetObject<DumbbellRouting>()->set_default_route(reverse_device_, reverse_address,
                                                                       forward_address);
 
-    const auto forward_disc = install_queue_disc(forward_device_, scenario.bottleneck, scenario);
-    install_queue_disc(reverse_device_, scenario.reverse, scenario);
+    const auto forward_disc =
+        install_queue_disc(forward_device_, scenario.bottleneck, scenario, kForwardQueueStream);
+    install_queue_disc(reverse_device_, scenario.reverse, scenario, kReverseQueueStream);
     monitor_.watch(forward_device_->GetQueue(), forward_disc, scenario.bottleneck.queue_unit);
 
     if (scenario.bottleneck.loss.kind != LossKind::none) {

@@ -6,6 +6,8 @@
 #include <ns3/node.h>
 #include <ns3/nstime.h>
 #include <ns3/object-factory.h>
+#include <ns3/pie-queue-disc.h>
+#include <ns3/red-queue-disc.h>
 #include <ns3/traffic-control-layer.h>
 #include <ns3/uinteger.h>
 
@@ -13,6 +15,7 @@
 #include <limits>
 #include <stdexcept>
 
+#include "sim/ns3/flow_filter.hpp"
 #include "sim/ns3/time.hpp"
 
 namespace quicgym::ns3_host {
@@ -66,7 +69,8 @@ ns3::QueueSize queue_size(const Link& link) {
 }
 
 ns3::Ptr<ns3::QueueDisc> install_queue_disc(const ns3::Ptr<ns3::PointToPointNetDevice>& device,
-                                            const Link& link, const Scenario& scenario) {
+                                            const Link& link, const Scenario& scenario,
+                                            std::uint64_t random_stream) {
     const Discipline* discipline = find(link.queue_discipline);
     if (discipline == nullptr) return nullptr;
     ns3::ObjectFactory factory;
@@ -85,6 +89,11 @@ ns3::Ptr<ns3::QueueDisc> install_queue_disc(const ns3::Ptr<ns3::PointToPointNetD
         factory.Set("MeanPktSize", ns3::UintegerValue(largest_datagram + kUdpIpBytes));
     }
     auto disc = factory.Create<ns3::QueueDisc>();
+    // The native engine draws the same numbers and has the same queue for a flow.
+    const auto stream = static_cast<std::int64_t>(random_stream);
+    if (auto pie = ns3::DynamicCast<ns3::PieQueueDisc>(disc)) pie->AssignStreams(stream);
+    if (auto red = ns3::DynamicCast<ns3::RedQueueDisc>(disc)) red->AssignStreams(stream);
+    if (link.queue_discipline == "fq-codel") disc->AddPacketFilter(ns3::CreateObject<FlowFilter>());
     device->GetNode()->GetObject<ns3::TrafficControlLayer>()->SetRootQueueDiscOnDevice(device, disc);
     return disc;
 }

@@ -6,13 +6,12 @@
 #include <ns3/queue-disc.h>
 #include <ns3/queue-size.h>
 
+#include <cstdint>
 #include <string>
 
 #include "sim/scenario.hpp"
 
 namespace quicgym::ns3_host {
-
-inline constexpr const char* kDropTail = "drop-tail";
 
 // Throws std::invalid_argument where ns-3 would end the process; `where` names the link.
 void check_queue_discipline(const Link& link, const std::string& where);
@@ -21,6 +20,7 @@ ns3::QueueSize queue_size(const Link& link);
 
 // Puts the link's disc in front of the device, which has a NetDeviceQueueInterface; null for drop-tail.
 ns3::Ptr<ns3::QueueDisc> install_queue_disc(const ns3::Ptr<ns3::PointToPointNetDevice>& device,
-                                            const Link& link, const Scenario& scenario);
+                                            const Link& link, const Scenario& scenario,
+                                            std::uint64_t random_stream);
 
 }  // namespace quicgym::ns3_host

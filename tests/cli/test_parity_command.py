@@ -97,12 +97,12 @@ def test_a_sender_that_switches_by_itself() -> None:
 @pytest.mark.ns3
 def test_a_scenario_that_one_engine_cannot_run_is_refused(quicgym: Command, tmp_path: Path) -> None:
     data = load_scenario("ebcc-single").model_dump(exclude_none=True)
-    data["bottleneck"]["queue"]["discipline"] = "codel"
-    path = tmp_path / "codel.yaml"
+    data["flows"] = [{"transport": "tcp", "controller": "cubic"}]
+    path = tmp_path / "tcp.yaml"
     path.write_text(yaml.safe_dump(data))
     done = quicgym("parity", "--scenario", path)
     assert done.returncode == 2
-    assert "codel" in done.stderr and "use the engine ns3" in done.stderr
+    assert "transport = tcp" in done.stderr and "use the engine ns3" in done.stderr
 
 
 def test_bad_input(quicgym: Command) -> None:

@@ -297,8 +297,8 @@ def test_errors_name_what_is_wrong():
     with pytest.raises(ValueError, match="unobtainium"):
         _core.NativeSimulation(make_scenario([make_flow(controller="unobtainium")]), 1)
     link = make_link()
-    link.queue_discipline = "codel"
-    with pytest.raises(ValueError, match="discipline = codel: .* runs on the ns3 engine only"):
+    link.queue_discipline = "choke"
+    with pytest.raises(ValueError, match='bottleneck: unknown queue discipline "choke"; .* codel'):
         _core.NativeSimulation(make_scenario([make_flow()], link), 1)
     simulation = run(make_scenario([make_flow()]), 1)
     with pytest.raises(ValueError, match="before the current time"):

@@ -123,7 +123,6 @@ NETWORK: dict[str, Any] = {
     "access": {"rate_mbps": 50, "delay_ms": 20},
     "flows": [{"controller": "cubic", "count": 2}, {"controller": "cubic"}],
 }
-CODEL = {"rate_mbps": 15, "delay_ms": 10, "queue": {"discipline": "codel", "ecn_marking": True}}
 WIFI = {
     "standard": "802.11n", "band_ghz": 5, "channel_width_mhz": 40, "mcs": 7,
     "short_guard_interval": False, "max_ampdu_bytes": 65535, "distance_m": 1,
@@ -132,14 +131,6 @@ WIFI = {
 }  # fmt: skip
 NEEDS: dict[str, tuple[dict[str, Any], list[str]]] = {
     "wireless-lan": ({"bottleneck": None, "wifi": WIFI}, ["wifi"]),
-    "queue-discipline": (
-        {"bottleneck": {**CODEL, "queue": {"discipline": "codel"}}},
-        ["bottleneck.queue.discipline = codel"],
-    ),
-    "ecn-marking": (
-        {"reverse": CODEL},
-        ["reverse.queue.discipline = codel", "reverse.queue.ecn_marking = true"],
-    ),
     "tcp": (
         {"flows": [{"count": 3}, {"transport": "tcp", "controller": "cubic"}]},
         ["flows.1.transport = tcp"],

@@ -491,10 +491,6 @@ def test_a_trace_is_found_beside_its_yaml_and_replaces_the_rate(tmp_path: Path) 
 @pytest.mark.parametrize(
     ("changes", "expected"),
     [
-        (
-            {"bottleneck": {"rate_mbps": 1, "delay_ms": 1, "queue": {"discipline": "codel"}}},
-            "bottleneck.queue.discipline = codel",
-        ),
         ({"flows": [{"transport": "tcp"}]}, "flows.0.transport = tcp"),
     ],
 )

@@ -1,0 +1,112 @@
+#include "sim/net/queues/fq_codel.hpp"
+
+namespace quicgym::net {
+
+namespace {
+
+constexpr std::int64_t kQuantumBytes = 1500;  // the MTU; RFC 8290, section 5.2.3: one packet per round
+constexpr int kMostDrops = 64;                // at one overload; RFC 8290, section 4.1.2
+
+}  // namespace
+
+void FqCoDel::List::push_back(std::vector<FlowQueue>& queues, std::uint32_t index) {
+    queues[index].next = kNone;
+    if (first_ == kNone) {
+        first_ = index;
+    } else {
+        queues[last_].next = index;
+    }
+    last_ = index;
+}
+
+void FqCoDel::List::pop_front(std::vector<FlowQueue>& queues) {
+    first_ = queues[first_].next;
+}
+
+FqCoDel::FqCoDel(const DisciplineSettings& settings) : QueueDiscipline(settings.link) {
+    index_of_bucket_.fill(kNone);
+}
+
+FqCoDel::FlowQueue& FqCoDel::queue_of(const QueuedPacket& packet, std::uint32_t& index) {
+    std::uint32_t& known = index_of_bucket_[packet.flow % kQueues];
+    if (known == kNone) {
+        known = static_cast<std::uint32_t>(queues_.size());
+        queues_.emplace_back();
+    }
+    index = known;
+    return queues_[known];
+}
+
+void FqCoDel::enqueue(QueuedPacket packet) {
+    std::uint32_t index = kNone;
+    FlowQueue& queue = queue_of(packet, index);
+    if (queue.packets.packets() >= limit()) return drop(packet);
+    if (queue.activity == Activity::inactive) {
+        queue.activity = Activity::fresh;
+        queue.deficit_bytes = kQuantumBytes;
+        new_.push_back(queues_, index);
+    }
+    count_in(packet);
+    queue.packets.push(packet);
+    if (packets() > limit()) relieve_fattest();
+}
+
+// RFC 8290, section 4.1.2: half of the backlog goes at once, so that the search is rare under a flood.
+void FqCoDel::relieve_fattest() {
+    FlowQueue* fattest = &queues_.front();
+    for (FlowQueue& queue : queues_) {
+        if (queue.packets.bytes() > fattest->packets.bytes()) fattest = &queue;
+    }
+    const std::uint64_t enough = fattest->packets.bytes() / 2;
+    std::uint64_t dropped_bytes = 0;
+    for (int drops = 0; drops < kMostDrops; ++drops) {
+        const QueuedPacket packet = fattest->packets.pop();
+        count_out(packet);
+        drop(packet);
+        dropped_bytes += packet.bytes;
+        if (dropped_bytes >= enough) break;
+    }
+}
+
+bool FqCoDel::dequeue(Time now, QueuedPacket& packet) {
+    for (;;) {
+        const bool is_new = !new_.empty();
+        List& list = is_new ? new_ : old_;
+        if (list.empty()) return false;
+        const std::uint32_t index = list.first();
+        FlowQueue& queue = queues_[index];
+        if (queue.deficit_bytes <= 0) {
+            queue.deficit_bytes += kQuantumBytes;
+            queue.activity = Activity::old;
+            list.pop_front(queues_);
+            old_.push_back(queues_, index);
+            continue;
+        }
+        const bool found = queue.control.dequeue(
+            queue.packets, now, packet, [this](QueuedPacket& marked) { return mark(marked); },
+            [this](const QueuedPacket& dropped) {
+                count_out(dropped);
+                drop(dropped);
+            });
+        if (found) {
+            queue.deficit_bytes -= packet.bytes;
+            count_out(packet);
+            return true;
+        }
+        // RFC 8290, section 4.2: an empty new queue waits for a turn as an old one before it is forgotten.
+        list.pop_front(queues_);
+        if (is_new) {
+            queue.activity = Activity::old;
+            old_.push_back(queues_, index);
+        } else {
+            queue.activity = Activity::inactive;
+        }
+    }
+}
+
+namespace {
+const RegisteredDiscipline registered(
+    {.name = "fq-codel", .marks = true, .counts_bytes = false, .make = make_discipline_of<FqCoDel>});
+}
+
+}  // namespace quicgym::net
