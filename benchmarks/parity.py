@@ -116,8 +116,7 @@ def _combinations(
         scenario = load_scenario(name)
         scenario.check_engine("native")
         scenario.check_engine("ns3")
-        has_open_flow = any(flow.controller is None for flow in scenario.flows)
         names = list(dict.fromkeys(controllers)) or list(load_paper("ebcc").algorithms)
-        for controller in names if has_open_flow else [None]:
+        for controller in names if scenario.has_open_flow else [None]:
             resolve_controllers(scenario, controller)
             yield scenario, controller

@@ -58,10 +58,9 @@ class Job:
 
     def run(self) -> dict[str, Any]:
         """Returns the run's metrics; writes the time series where they are wanted."""
-        open_flows = any(flow.controller is None for flow in self.scenario.flows)
         result = run(
             self.scenario,
-            self.controller if open_flows else None,
+            self.controller if self.scenario.has_open_flow else None,
             self.engine,
             self.seed,
             trace_interval_ms=None if self.trace_folder is None else 10.0,
@@ -89,8 +88,7 @@ def make_jobs(
     jobs = []
     for scenario in scenarios:
         scenario.check_engine(engine)
-        has_open_flow = any(flow.controller is None for flow in scenario.flows)
-        for controller in controllers if has_open_flow else [None]:
+        for controller in controllers if scenario.has_open_flow else [None]:
             resolve_controllers(scenario, controller)
             jobs += [
                 Job(scenario, controller, engine, seed, trace_folder if seed == 0 else None)

@@ -27,6 +27,7 @@ from quicgym.envs import Scenario, Simulation, make_vec, preset_action
 from quicgym.envs.scenarios.engines import EngineName
 from quicgym.envs.scenarios.flows import Flow
 from quicgym.envs.scenarios.links import Access, Link, Queue
+from quicgym.envs.scenarios.short_flows import ShortFlows
 from quicgym.envs.simulation.simulation import ns3_version
 
 ROUNDS = 6
@@ -56,6 +57,15 @@ class StepMeasurement:
     name: str
     steps_per_cpu_second: float
     steps: int
+
+
+@dataclass(frozen=True)
+class ShortFlowMeasurement:
+    """What a transfer of one packet costs: connection, handshake, transfer, close and record."""
+
+    name: str
+    cpu_us_per_flow: float
+    flows: int
 
 
 def speed_scenario(flows: int, rate_mbps: float, duration_s: float) -> Scenario:
@@ -109,6 +119,30 @@ def _short_and_long() -> Costs:
         "native-bbr-1x15mbps": (spent / packets, packets),
         "native-bbr-1x15mbps-400s": (long_spent / long_packets, long_packets),
     }
+
+
+def _short_flows(name: str, duration_s: float) -> Costs:
+    """A thousand arrivals per second on an idle link."""
+    scenario = speed_scenario(1, 100, duration_s)
+    last = Flow(controller="cubic", start_s=duration_s - 0.01)
+    arriving = ShortFlows(arrivals_per_s=1000.0, sizes=1000, controller="cubic")
+    scenario = scenario.model_copy(update={"flows": (last,), "short_flows": (arriving,)})
+    with Simulation(scenario, "native", 0, trace_interval_ms=None) as simulation:
+        spent = _run_until(simulation, duration_s)
+        flows = len(simulation.transfers())
+    return {name: (spent / flows, flows)}
+
+
+def measure_short_flows() -> list[ShortFlowMeasurement]:
+    """Measures short flows in a short and in a long simulation: what has gone costs nothing."""
+    tasks: list[Callable[[], Costs]] = [
+        partial(_short_flows, "native-short-flow", SHORT_S),
+        partial(_short_flows, "native-short-flow-400s", LONG_S),
+    ]
+    return [
+        ShortFlowMeasurement(name, cost / 1e3, flows)
+        for name, (cost, flows) in _best(tasks).items()
+    ]
 
 
 def _bare_loop() -> Costs:
@@ -192,9 +226,10 @@ def _best(tasks: Sequence[Callable[[], Costs]]) -> Costs:
 def run_speed(format: Literal["table", "json"]) -> int:
     """Measures and prints; returns the exit status."""
     measurements = measure()
+    short_flows = measure_short_flows()
     steps = measure_steps()
     if format == "json":
-        entries = [*map(asdict, measurements), *map(asdict, steps)]
+        entries = [*map(asdict, measurements), *map(asdict, short_flows), *map(asdict, steps)]
         print(json.dumps({"measurements": entries}, indent=1))
         return 0
     output = Table(title="CPU time per delivered packet", title_justify="left")
@@ -206,6 +241,13 @@ def run_speed(format: Literal["table", "json"]) -> int:
         output.add_row(
             entry.name, f"{entry.cpu_ns_per_packet:,.1f}", f"{ratio:,.1f}", f"{entry.packets:,}"
         )
+    wide_console().print(output)
+    output = Table(title="CPU time per short flow of one packet", title_justify="left")
+    output.add_column("measurement")
+    for heading in ("µs per flow", "flows"):
+        output.add_column(heading, justify="right")
+    for flow in short_flows:
+        output.add_row(flow.name, f"{flow.cpu_us_per_flow:,.2f}", f"{flow.flows:,}")
     wide_console().print(output)
     output = Table(title="Environment steps of 100 ms, one thread", title_justify="left")
     output.add_column("measurement")

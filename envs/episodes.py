@@ -219,7 +219,7 @@ class EpisodeSource:
             )
         models = [flow for _, flow in scenario.single_flows()]
         controllers = resolve_controllers(
-            scenario, [self._other_controllers] * sum(flow.controller is None for flow in models)
+            scenario, self._other_controllers if scenario.has_open_flow else None
         )
         agents_controller = find_controller(controller)
         try:

@@ -48,6 +48,12 @@ const std::vector<Capability>& capabilities() {
                  }
                  return fields;
              }},
+        {.name = "short-flows",
+         .text = "an arrival process of short flows",
+         .native = true,
+         .ns3 = false,
+         .needed_by =
+             [](const Scenario& scenario) { return given(!scenario.short_flows.empty(), "short_flows"); }},
         {.name = "packet-capture",
          .text = "a packet capture",
          .native = false,

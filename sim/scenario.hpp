@@ -117,6 +117,24 @@ struct Flow {
                    flow_control_window_bytes, send_buffer_bytes, ecn)
 };
 
+// A point of a distribution of transfer sizes.
+struct SizePoint {
+    std::uint64_t size_bytes = 0;
+    double cumulative_probability = 0.0;
+
+    QUICGYM_FIELDS(SizePoint, size_bytes, cumulative_probability)
+};
+
+// Transfers that arrive as a Poisson process at one pair of hosts, each over a connection of its own.
+struct ShortFlows {
+    Flow flow;  // every connection; its application is a transfer. They arrive from start up to stop.
+    double arrivals_per_second = 0.0;
+    // Ascending in both; sizes between two points are uniform, and the last probability is 1.
+    std::vector<SizePoint> sizes;
+
+    QUICGYM_FIELDS(ShortFlows, flow, arrivals_per_second, sizes)
+};
+
 // A wireless LAN of 802.11n at 5 GHz with one spatial stream, in place of the bottleneck. Each
 // flow's receiver is a station of its own.
 struct Wifi {
@@ -139,14 +157,15 @@ struct Scenario {
     Link reverse;              // receiver side to sender side
     std::optional<Wifi> wifi;  // there: in place of both links and the receivers' access links
     std::vector<Flow> flows;
+    std::vector<ShortFlows> short_flows;
     Time trace_interval = 0;         // 0: no time series
     bool record_deliveries = false;  // keep (flow, packet number, time) of every delivered packet
     // Empty: none.
     std::string pcap_prefix;
     std::string flow_monitor_path;
 
-    QUICGYM_FIELDS(Scenario, bottleneck, reverse, wifi, flows, trace_interval, record_deliveries, pcap_prefix,
-                   flow_monitor_path)
+    QUICGYM_FIELDS(Scenario, bottleneck, reverse, wifi, flows, short_flows, trace_interval, record_deliveries,
+                   pcap_prefix, flow_monitor_path)
 };
 
 // The moment at which a flow starts: its start plus its jitter, drawn from the seed.

@@ -84,6 +84,21 @@ struct FlowState {
     Time min_rtt = 0;  // 0: no sample yet
 };
 
+// A transfer of the short flows.
+struct Transfer {
+    Time start = 0;
+    Time completion = kNever;  // when the receiver had every byte
+    std::uint64_t size_bytes = 0;
+    std::uint64_t lost_packets = 0;  // declared lost by its sender (RFC 9002 6.1)
+};
+
+// What all connections of one entry of short flows have had, so far.
+struct ShortFlowTotals {
+    std::uint64_t received_packets = 0;
+    std::uint64_t received_bytes = 0;   // UDP payloads
+    std::uint64_t dropped_packets = 0;  // by the network
+};
+
 struct QueueSample {
     Time time;
     std::uint64_t packets;  // waiting in the bottleneck's queue
@@ -118,8 +133,15 @@ public:
     virtual const std::vector<QueueSample>& queue_trace() const = 0;
     // The integral over time of what waits before the bottleneck, in the unit of the queue's limit.
     virtual double queue_occupancy_seconds() const = 0;
-    // In order of time, then flow.
+    // In order of time, then flow; those of short flows are not recorded.
     virtual std::vector<Delivery> deliveries() const = 0;
+
+    // The entries of the scenario's short flows, in its order. An engine that cannot have them has none.
+    virtual std::size_t short_flow_count() const { return 0; }
+    virtual ShortFlowTotals short_flow_totals(std::size_t /*entry*/) const { return {}; }
+    virtual std::vector<Transfer> transfers(std::size_t /*entry*/) const {
+        return {};
+    }  // in order of arrival
 
     // To be taken by callers that let other threads in while it runs, as the Python bindings do.
     OneThread& one_thread() const { return one_thread_; }

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from quicgym.controllers import ControllerInfo
     from quicgym.envs.scenarios.flows import Flow
     from quicgym.envs.scenarios.model import Scenario
+    from quicgym.envs.scenarios.short_flows import ShortFlows
 
 
 def nanoseconds(seconds: float) -> int:
@@ -114,16 +115,27 @@ def to_core(scenario: Scenario, controllers: Sequence[ControllerInfo]) -> _core.
 
     Args:
         scenario: Checked by its model.
-        controllers: One per single flow, as `resolve_controllers` returns them.
+        controllers: One per single flow, and then one per entry of short flows, as
+            `resolve_controllers` returns them.
     """
     core = _links(scenario)
+    controller_of = iter(controllers)
     flows = []
-    for (name, flow), controller in zip(scenario.single_flows(), controllers, strict=True):
+    for name, flow in scenario.single_flows():
         single = _flow(scenario, flow)
         single.name = name
-        _give_controller(single, scenario, flow, controller)
+        _give_controller(single, scenario, flow, next(controller_of))
         flows.append(single)
     core.flows = flows
+    short_flows = []
+    for name, entry in scenario.named_short_flows():
+        arrivals = _short_flows(scenario, entry)
+        connection = arrivals.flow
+        connection.name = name
+        _give_controller(connection, scenario, entry, next(controller_of))
+        arrivals.flow = connection
+        short_flows.append(arrivals)
+    core.short_flows = short_flows
     return core
 
 
@@ -131,6 +143,7 @@ def network(scenario: Scenario) -> _core.Scenario:
     """Returns a scenario with its flows as they are listed, without `count` and controllers."""
     core = _links(scenario)
     core.flows = [_flow(scenario, flow) for flow in scenario.flows]
+    core.short_flows = [_short_flows(scenario, entry) for entry in scenario.short_flows]
     return core
 
 
@@ -141,7 +154,21 @@ def _links(scenario: Scenario) -> _core.Scenario:
     return core
 
 
-def _flow(scenario: Scenario, flow: Flow) -> _core.Flow:
+def _short_flows(scenario: Scenario, entry: ShortFlows) -> _core.ShortFlows:
+    core = _core.ShortFlows()
+    core.flow = _flow(scenario, entry)
+    core.arrivals_per_second = entry.arrivals_per_second
+    points = []
+    for size_bytes, probability in entry.points:
+        point = _core.SizePoint()
+        point.size_bytes = size_bytes
+        point.cumulative_probability = probability
+        points.append(point)
+    core.sizes = points
+    return core
+
+
+def _flow(scenario: Scenario, flow: Flow | ShortFlows) -> _core.Flow:
     core = _core.Flow()
     core.max_datagram_bytes = scenario.max_datagram_bytes
     fill(core, scenario.access)
@@ -150,7 +177,7 @@ def _flow(scenario: Scenario, flow: Flow) -> _core.Flow:
 
 
 def _give_controller(
-    core: _core.Flow, scenario: Scenario, flow: Flow, controller: ControllerInfo
+    core: _core.Flow, scenario: Scenario, flow: Flow | ShortFlows, controller: ControllerInfo
 ) -> None:
     core.controller = controller.name
     if controller.python_class is not None:
@@ -158,7 +185,7 @@ def _give_controller(
     elif controller.plugin is not None:
         core.set_plugin_controller(controller.plugin)
     parameters = flow.parameters
-    if flow.controller is None and flow.transport == "quic":
+    if flow.controller is None and core.transport == _core.Transport.quic:
         parameters = scenario.controller_parameters.get(controller.name, {})
     core.parameters = {
         key: list(value) if isinstance(value, tuple) else [value]

@@ -26,6 +26,7 @@ from quicgym.envs.scenarios.fields import (
 )
 from quicgym.envs.scenarios.flows import Flow, Parameters, check_parameters
 from quicgym.envs.scenarios.links import Access, Link, Queue
+from quicgym.envs.scenarios.short_flows import ShortFlows
 from quicgym.envs.scenarios.traces import trace_digest
 from quicgym.envs.scenarios.wifi import Wifi
 from quicgym.validation import problem
@@ -56,6 +57,12 @@ class Scenario(CheckedModel):
         Field(min_length=1, description="a list of at least one flow"),
         Outside("single_flows"),
     ]
+    short_flows: Annotated[
+        tuple[ShortFlows, ...],
+        Field(description="a list of short flows"),
+        Outside("named_short_flows"),
+    ] = ()
+    """Transfers that come and go beside the flows."""
     controller_parameters: Annotated[
         dict[str, Parameters],
         Field(
@@ -111,6 +118,20 @@ class Scenario(CheckedModel):
                 else:
                     yield flow.name if flow.count == 1 else f"{flow.name}-{copy}", flow
 
+    def named_short_flows(self) -> Iterator[tuple[str, ShortFlows]]:
+        """Yields every entry of short flows with its name."""
+        for number, entry in enumerate(self.short_flows, 1):
+            yield entry.name or f"short-flows-{number}", entry
+
+    @property
+    def has_open_flow(self) -> bool:
+        """Whether a flow or an entry of short flows names no controller."""
+        return any(flow.controller is None for flow in self._connections())
+
+    def _connections(self) -> Iterator[Flow | ShortFlows]:
+        yield from self.flows
+        yield from self.short_flows
+
     def check_engine(self, engine: EngineName) -> None:
         """Raises ScenarioError when the engine lacks something that the scenario has."""
         check_capabilities(self.name, network(self), engine)
@@ -129,10 +150,20 @@ class Scenario(CheckedModel):
         for controller, parameters in self.controller_parameters.items():
             field = "controller_parameters"
             check_parameters(controller, parameters, field, f"{field}.{controller}")
-        for name, count in Counter(name for name, _ in self.single_flows()).items():
+        for entry in self.short_flows:
+            if entry.start_s > self.duration_s - SHORTEST_S:
+                raise problem(
+                    "short_flows.start_s", entry.start_s,
+                    f"none ever arrives: the scenario ends at {self.duration_s:g} s",
+                    "start them earlier or make duration_s longer",
+                )  # fmt: skip
+        names = [name for name, _ in (*self.single_flows(), *self.named_short_flows())]
+        for name, count in Counter(names).items():
             if count > 1:
                 raise problem("flows", name, "two flows have this name", "give each its own name")
-        largest = max(flow.max_datagram_bytes or self.max_datagram_bytes for flow in self.flows)
+        largest = max(
+            flow.max_datagram_bytes or self.max_datagram_bytes for flow in self._connections()
+        )
         packet = largest + LINK_HEADER_BYTES
         for field, link in (("bottleneck", self.bottleneck), ("reverse", self.reverse)):
             if link and link.queue.unit == "bytes" and link.queue.limit < packet:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from quicgym.controllers import Controller, ControllerInfo, describe, find, names
 from quicgym.envs.scenarios.fields import ScenarioError
-from quicgym.envs.scenarios.flows import TCP_CONTROLLERS
+from quicgym.envs.scenarios.flows import TCP_CONTROLLERS, Flow
 from quicgym.envs.scenarios.model import Scenario
+from quicgym.envs.scenarios.short_flows import ShortFlows
 from quicgym.yaml_files import closest
 
 ControllerChoice = str | type[Controller]
@@ -17,17 +18,20 @@ ControllerChoice = str | type[Controller]
 def resolve_controllers(
     scenario: Scenario, controllers: ControllerChoice | Sequence[ControllerChoice] | None
 ) -> tuple[ControllerInfo, ...]:
-    """Returns the controller of every single flow.
+    """Returns the controller of every single flow, and then of every entry of short flows.
 
     Args:
         scenario: Flows that name their own controller keep it.
-        controllers: A name or class for all the other flows, or a list of one for each of them.
+        controllers: A name or class for all the others, or a list of one for each of them.
 
     Raises:
         ScenarioError: Unknown name, a controller that cannot be loaded, a wrong number of them, or
             a flow without a controller.
     """
-    flows = list(scenario.single_flows())
+    flows: list[tuple[str, Flow | ShortFlows]] = [
+        *scenario.single_flows(),
+        *scenario.named_short_flows(),
+    ]
     open_flows = [name for name, flow in flows if flow.controller is None]
     if controllers is None:
         controllers = []
@@ -47,7 +51,7 @@ def resolve_controllers(
     given = iter(controllers)
     return tuple(
         _tcp_controller(flow.controller or next(given))
-        if flow.transport == "tcp"
+        if isinstance(flow, Flow) and flow.transport == "tcp"
         else find_controller(flow.controller or next(given))
         for _, flow in flows
     )

@@ -43,6 +43,9 @@ class Engine(Protocol):
     def deliveries(self) -> bytes:
         """Returns DELIVERY_DTYPE, one for each delivery."""
 
+    def transfers(self, short_flows: int, /) -> bytes:
+        """Returns TRANSFER_DTYPE, one for each transfer of an entry of short flows."""
+
 
 class ClosableEngine(Engine, Protocol):
     """An engine of which a process has one at a time."""

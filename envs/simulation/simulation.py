@@ -44,6 +44,11 @@ TRACE_DTYPE = np.dtype(
         "itemsize": 88,
     }
 )  # fmt: skip
+TRANSFER_DTYPE = np.dtype(
+    [("start", "i8"), ("completion", "i8"), ("size_bytes", "u8"), ("lost_packets", "u8")]
+)
+NEVER = 2**63 - 1
+"""The completion, in ns, of a transfer that was not completed."""
 QUEUE_DTYPE = np.dtype([("time", "i8"), ("packets", "u8"), ("bytes", "u8")])
 DELIVERY_DTYPE = np.dtype(
     {
@@ -251,7 +256,7 @@ class Simulation:
         self.flows = tuple(
             SimulatedFlow(self._host, index, name, controller)
             for index, ((name, _), controller) in enumerate(
-                zip(scenario.single_flows(), chosen, strict=True)
+                zip(scenario.single_flows(), chosen, strict=False)
             )
         )
 
@@ -299,6 +304,15 @@ class Simulation:
         Empty without `record_deliveries`.
         """
         return np.frombuffer(self._host.deliveries(), DELIVERY_DTYPE)
+
+    def transfers(self, short_flows: int | str = 0) -> np.ndarray:
+        """Returns the transfers of an entry of short flows, given by index or name, in order.
+
+        A structured array: `start` and `completion` in ns, the latter NEVER while bytes are
+        missing at the receiver; `size_bytes`; `lost_packets`, declared lost by the sender.
+        """
+        names = [name for name, _ in self.scenario.named_short_flows()]
+        return np.frombuffer(self._host.transfers(flow_index(short_flows, names)), TRANSFER_DTYPE)
 
     def close(self) -> None:
         """Ends the simulation; on ns3, the next one may begin in this process."""

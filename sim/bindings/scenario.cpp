@@ -57,6 +57,8 @@ void bind_scenario(nb::module_& module) {
                 flow.controller_factory = plugin_controller_factory(capsule);
             },
             nb::arg("capsule"), "Takes the controller from ControllerInfo.plugin, not from the catalogue.");
+    bind_structure<SizePoint>(module, "SizePoint");
+    bind_structure<ShortFlows>(module, "ShortFlows");
     bind_structure<Wifi>(module, "Wifi");
     bind_structure<Scenario>(module, "Scenario");
 

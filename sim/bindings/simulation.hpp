@@ -22,6 +22,7 @@ namespace nb = nanobind;
 static_assert(sizeof(TraceSample) == 88 && offsetof(TraceSample, mode) == 80);
 static_assert(sizeof(QueueSample) == 24);
 static_assert(sizeof(Delivery) == 24 && offsetof(Delivery, time) == 16);
+static_assert(sizeof(Transfer) == 32 && offsetof(Transfer, lost_packets) == 24);
 
 template <class Element>
 nb::bytes as_bytes(const std::vector<Element>& elements) {
@@ -93,7 +94,16 @@ nb::class_<Host> bind_simulation(nb::module_& module, const char* name) {
         .def_prop_ro("queue_occupancy_seconds",
                      of_host([](const Host& host) { return host.queue_occupancy_seconds(); }))
         .def("queue_trace", of_host([](const Host& host) { return as_bytes(host.queue_trace()); }))
-        .def("deliveries", of_host([](const Host& host) { return as_bytes(host.deliveries()); }));
+        .def("deliveries", of_host([](const Host& host) { return as_bytes(host.deliveries()); }))
+        .def("transfers", [](const Host& host, std::size_t entry) {
+            const OneThread::Use use(host.one_thread());
+            if (entry >= host.short_flow_count()) {
+                throw std::invalid_argument("entry " + std::to_string(entry) +
+                                            " of short flows does not exist; there are " +
+                                            std::to_string(host.short_flow_count()));
+            }
+            return as_bytes(host.transfers(entry));
+        });
 }
 
 }  // namespace quicgym::bindings

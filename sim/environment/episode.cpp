@@ -9,6 +9,10 @@ namespace {
 
 constexpr Time kShortestInterval = kMillisecond;
 
+double wire_bytes(double payload_bytes, double packets) {
+    return payload_bytes + packets * static_cast<double>(kLinkBytes);
+}
+
 double to_mbps(double bytes_per_second) {
     return bytes_per_second * 8e-6;
 }
@@ -50,6 +54,9 @@ Episode::Episode(std::unique_ptr<Simulation> simulation, const Scenario& scenari
     for (std::size_t i = 0; i < scenario.flows.size(); ++i) {
         flows_.push_back({.stop = scenario.flows[i].stop, .state = simulation_->state(i), .outcome = {}});
         flows_.back().was_active = active(flows_.back());
+    }
+    for (std::size_t i = 0; i < simulation_->short_flow_count(); ++i) {
+        short_flows_.push_back(simulation_->short_flow_totals(i));
     }
     for (Agent& agent : agents_) {
         agent.actuator->start(*simulation_);
@@ -134,7 +141,7 @@ void Episode::measure_flow(Follower& flow, const FlowState& now, double seconds)
     const double payload = static_cast<double>(now.sample.received_bytes - before.sample.received_bytes);
     const double drops = static_cast<double>(now.dropped_packets - before.dropped_packets);
     Outcome& outcome = flow.outcome;
-    outcome.throughput = (payload + packets * static_cast<double>(kLinkBytes)) / seconds;
+    outcome.throughput = wire_bytes(payload, packets) / seconds;
     outcome.packets_per_second = packets / seconds;
     outcome.drops_per_second = drops / seconds;
     outcome.loss_rate = drops > 0.0 ? drops / (drops + packets) : 0.0;
@@ -173,6 +180,19 @@ void Episode::measure(Time from) {
         }
         flow.state = state;
         flow.was_active = active(flow);
+    }
+    // Short flows count in what the link carries and drops. Fairness and RTTs are those of the flows: a
+    // transfer of few packets has no share to be fair about.
+    for (std::size_t i = 0; i < short_flows_.size(); ++i) {
+        const ShortFlowTotals totals = simulation_->short_flow_totals(i);
+        const ShortFlowTotals& before = short_flows_[i];
+        const auto packets_of = static_cast<double>(totals.received_packets - before.received_packets);
+        const auto payload = static_cast<double>(totals.received_bytes - before.received_bytes);
+        total.throughput += wire_bytes(payload, packets_of) / seconds;
+        total.packets_per_second += packets_of / seconds;
+        total.drops_per_second +=
+            static_cast<double>(totals.dropped_packets - before.dropped_packets) / seconds;
+        short_flows_[i] = totals;
     }
     const auto share = [this](double throughput) {
         return capacity_rate_ > 0.0 ? throughput / capacity_rate_ : 0.0;

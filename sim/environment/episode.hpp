@@ -43,10 +43,11 @@ struct InfoColumn {
 
 inline constexpr std::array<InfoColumn, 18> kInfoColumns{{
     {"time_s", "simulated time"},
-    {"throughput_mbps", "what reached the receivers in the interval, all flows, headers included"},
+    {"throughput_mbps",
+     "what reached the receivers in the interval, all flows and short flows, headers included"},
     {"capacity_mbps", "what the bottleneck could have sent in it"},
     {"throughput_share", "throughput / capacity"},
-    {"loss_rate", "drops / (drops + received) in the network, all flows"},
+    {"loss_rate", "drops / (drops + received) in the network, all flows and short flows"},
     {"jain", "Jain's index over the active flows' throughputs"},
     {"rtt_ms", "mean over the RTT samples of all flows; NaN before the first"},
     {"rtt_ratio", "mean of RTT sample / that flow's minimum"},
@@ -114,6 +115,7 @@ private:
     bool ignores_actions_;
     BottleneckCapacity capacity_;
     std::vector<Follower> flows_;
+    std::vector<ShortFlowTotals> short_flows_;  // at the end of the last interval
     std::vector<Agent> agents_;
     Time end_;
     Outcome outcome_;             // of all flows, in the last interval

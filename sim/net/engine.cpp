@@ -30,6 +30,8 @@ std::variant<BottleneckLink, ManagedLink> make_link(const Link& link, const std:
     std::uint64_t largest_datagram = 0;
     for (const Flow& flow : scenario.flows)
         largest_datagram = std::max(largest_datagram, flow.max_datagram_bytes);
+    for (const ShortFlows& short_flows : scenario.short_flows)
+        largest_datagram = std::max(largest_datagram, short_flows.flow.max_datagram_bytes);
     return ManagedLink(link, make_discipline({link, largest_datagram + kUdpIpBytes, seed, stream}, where),
                        loss_random);
 }
@@ -48,46 +50,70 @@ struct NativeSimulation::Hosts {
     std::vector<Delivery> deliveries;
 };
 
+// The two hosts of an entry of short flows.
+struct NativeSimulation::ShortFlowHosts {
+    ShortFlowHosts(const ShortFlows& short_flows, std::size_t entry, std::uint64_t seed)
+        : senders(short_flows, entry, seed, transfers), receivers(short_flows, transfers) {}
+
+    quic::TransferTable transfers;
+    quic::ShortFlowSenders senders;
+    quic::ShortFlowReceivers receivers;
+};
+
 NativeSimulation::NativeSimulation(const Scenario& scenario, std::uint64_t seed)
     : forward_{.link = make_link(scenario.bottleneck, "bottleneck", scenario, seed,
                                  RandomPurpose::forward_loss, kForwardQueueStream)},
       backward_{.link = make_link(scenario.reverse, "reverse", scenario, seed, RandomPurpose::reverse_loss,
                                   kReverseQueueStream)},
-      shortest_entry_(kNever),
-      shortest_passage_(kNever),
       trace_interval_(scenario.trace_interval),
       record_deliveries_(scenario.record_deliveries) {
     check_capabilities(scenario, Engine::native);
     for (std::size_t i = 0; i < scenario.flows.size(); ++i) {
         const Flow& flow = scenario.flows[i];
         hosts_.push_back(std::make_unique<Hosts>(flow, i, seed, flow_start(scenario, i, seed)));
-        AccessLink at_sender(flow.access_rate_bits_per_second, flow.access_delay + flow.extra_delay);
-        AccessLink at_receiver(flow.access_rate_bits_per_second, flow.access_delay);
-        forward_.paths.push_back({.packets = {}, .entry = at_sender, .exit = at_receiver});
-        backward_.paths.push_back({.packets = {}, .entry = at_receiver, .exit = at_sender});
-        const Time sender_side = at_sender.shortest_transit(kSmallestWireBytes);
-        const Time receiver_side = at_receiver.shortest_transit(kSmallestWireBytes);
-        shortest_entry_ = std::min({shortest_entry_, sender_side, receiver_side});
-        shortest_passage_ = std::min({shortest_passage_, scenario.bottleneck.delay + receiver_side,
-                                      scenario.reverse.delay + sender_side});
+        add_paths(scenario, flow);
     }
+    for (std::size_t i = 0; i < scenario.short_flows.size(); ++i) {
+        short_flows_.push_back(std::make_unique<ShortFlowHosts>(scenario.short_flows[i], i, seed));
+        add_paths(scenario, scenario.short_flows[i].flow);
+    }
+    const std::size_t pairs = forward_.paths.size();
     for (std::vector<Time>* next : {&next_host_event_, &forward_.next_arrival, &backward_.next_arrival}) {
-        next->resize(hosts_.size());
+        next->resize(pairs);
     }
-    for (std::size_t flow = 0; flow < hosts_.size(); ++flow) find_next_events(flow);
+    for (std::size_t pair = 0; pair < pairs; ++pair) find_next_events(pair);
     if (trace_interval_ > 0) next_sample_ = trace_interval_;
+}
+
+void NativeSimulation::add_paths(const Scenario& scenario, const Flow& flow) {
+    AccessLink at_sender(flow.access_rate_bits_per_second, flow.access_delay + flow.extra_delay);
+    AccessLink at_receiver(flow.access_rate_bits_per_second, flow.access_delay);
+    forward_.paths.push_back({.packets = {}, .entry = at_sender, .exit = at_receiver});
+    backward_.paths.push_back({.packets = {}, .entry = at_receiver, .exit = at_sender});
+    const Time sender_side = at_sender.shortest_transit(kSmallestWireBytes);
+    const Time receiver_side = at_receiver.shortest_transit(kSmallestWireBytes);
+    shortest_entry_ = std::min({shortest_entry_, sender_side, receiver_side});
+    shortest_passage_ = std::min(
+        {shortest_passage_, scenario.bottleneck.delay + receiver_side, scenario.reverse.delay + sender_side});
 }
 
 NativeSimulation::~NativeSimulation() = default;
 
-void NativeSimulation::find_next_events(std::size_t flow) {
-    PacketRing& forward = forward_.paths[flow].packets;
-    PacketRing& backward = backward_.paths[flow].packets;
-    forward_.next_arrival[flow] = forward.next_at_bottleneck().arrival;
-    backward_.next_arrival[flow] = backward.next_at_bottleneck().arrival;
-    next_host_event_[flow] =
-        std::min({hosts_[flow]->sender.next_timeout(), hosts_[flow]->receiver.next_timeout(),
-                  forward.next_arrival(), backward.next_arrival()});
+void NativeSimulation::find_next_events(std::size_t pair) {
+    PacketRing& forward = forward_.paths[pair].packets;
+    PacketRing& backward = backward_.paths[pair].packets;
+    forward_.next_arrival[pair] = forward.next_at_bottleneck().arrival;
+    backward_.next_arrival[pair] = backward.next_at_bottleneck().arrival;
+    const auto next_event = [&](const auto& sender, const auto& receiver) {
+        return std::min({sender.next_timeout(), receiver.next_timeout(), forward.next_arrival(),
+                         backward.next_arrival()});
+    };
+    if (pair < hosts_.size()) {
+        next_host_event_[pair] = next_event(hosts_[pair]->sender, hosts_[pair]->receiver);
+    } else {
+        const ShortFlowHosts& hosts = *short_flows_[pair - hosts_.size()];
+        next_host_event_[pair] = next_event(hosts.senders, hosts.receivers);
+    }
 }
 
 void NativeSimulation::run_until(Time until) {
@@ -119,8 +145,8 @@ void NativeSimulation::run_until(Time until) {
         event = earliest(next_host_event_);
         arrival = next_at_bottlenecks();
         const Time run_to = after(std::min(arrival, after(event, shortest_entry_)), shortest_passage_);
-        for (std::size_t flow = 0; flow < hosts_.size(); ++flow) {
-            if (next_host_event_[flow] < run_to) run_hosts(flow, run_to);
+        for (std::size_t pair = 0; pair < next_host_event_.size(); ++pair) {
+            if (next_host_event_[pair] < run_to) run_hosts(pair, run_to);
         }
     }
     now_ = until;
@@ -150,12 +176,12 @@ void NativeSimulation::for_each_arrival(Direction& direction, Time end, Visit vi
         visit(flow);
         direction.next_arrival[flow] = direction.paths[flow].packets.next_at_bottleneck().arrival;
     };
-    if (hosts_.size() == 1) {
+    if (direction.paths.size() == 1) {
         while (direction.next_arrival[0] < end) visit_next(0);
         return;
     }
     order_.clear();
-    for (std::size_t flow = 0; flow < hosts_.size(); ++flow) {
+    for (std::size_t flow = 0; flow < direction.paths.size(); ++flow) {
         if (direction.next_arrival[flow] >= end) continue;
         direction.paths[flow].packets.for_each_at_bottleneck([&](const Packet& packet) {
             if (packet.transit.arrival >= end) return false;
@@ -254,18 +280,28 @@ struct ReceivingHost : RingHost {
 
 }  // namespace
 
-void NativeSimulation::run_hosts(std::size_t flow, Time end) {
-    Hosts& hosts = *hosts_[flow];
-    Path& forward = forward_.paths[flow];
-    Path& backward = backward_.paths[flow];
-    ReceivingHost receiving{{forward.packets, backward.packets, backward.entry},
-                            flow,
-                            record_deliveries_ ? &hosts.deliveries : nullptr,
-                            forward.one_way_delay_sum};
-    quic::drive(hosts.receiver, receiving, end);
+void NativeSimulation::run_hosts(std::size_t pair, Time end) {
+    if (pair < hosts_.size()) {
+        Hosts& hosts = *hosts_[pair];
+        run_endpoints(pair, hosts.sender, hosts.receiver, record_deliveries_ ? &hosts.deliveries : nullptr,
+                      end);
+    } else {
+        ShortFlowHosts& hosts = *short_flows_[pair - hosts_.size()];
+        run_endpoints(pair, hosts.senders, hosts.receivers, nullptr, end);
+    }
+    find_next_events(pair);
+}
+
+template <class Sending, class Receiving>
+void NativeSimulation::run_endpoints(std::size_t pair, Sending& sender, Receiving& receiver,
+                                     std::vector<Delivery>* deliveries, Time end) {
+    Path& forward = forward_.paths[pair];
+    Path& backward = backward_.paths[pair];
+    ReceivingHost receiving{
+        {forward.packets, backward.packets, backward.entry}, pair, deliveries, forward.one_way_delay_sum};
+    quic::drive(receiver, receiving, end);
     RingHost sending{backward.packets, forward.packets, forward.entry};
-    quic::drive(hosts.sender, sending, end);
-    find_next_events(flow);
+    quic::drive(sender, sending, end);
 }
 
 void NativeSimulation::take_samples() {
@@ -307,8 +343,21 @@ FlowState NativeSimulation::state(std::size_t flow) const {
     return state;
 }
 
-std::uint64_t NativeSimulation::dropped_packets(std::size_t flow) const {
-    const Path& path = forward_.paths[flow];
+ShortFlowTotals NativeSimulation::short_flow_totals(std::size_t entry) const {
+    const quic::ShortFlowReceivers& receivers = short_flows_.at(entry)->receivers;
+    return {.received_packets = receivers.received_packets(),
+            .received_bytes = receivers.received_bytes(),
+            .dropped_packets = dropped_packets(hosts_.size() + entry)};
+}
+
+std::vector<Transfer> NativeSimulation::transfers(std::size_t entry) const {
+    const ShortFlowHosts& hosts = *short_flows_.at(entry);
+    hosts.senders.update_records();
+    return hosts.transfers.all();
+}
+
+std::uint64_t NativeSimulation::dropped_packets(std::size_t pair) const {
+    const Path& path = forward_.paths[pair];
     return path.dropped_packets - path.pending_losses.count(now_);
 }
 

@@ -18,6 +18,7 @@
 #include "sim/net/packet_ring.hpp"
 #include "sim/quic/receiver.hpp"
 #include "sim/quic/sender.hpp"
+#include "sim/quic/short_flows.hpp"
 #include "sim/scenario.hpp"
 #include "sim/simulation.hpp"
 
@@ -42,11 +43,16 @@ public:
     const std::vector<QueueSample>& queue_trace() const override { return queue_trace_; }
     double queue_occupancy_seconds() const override;
     std::vector<Delivery> deliveries() const override;
+    std::size_t short_flow_count() const override { return short_flows_.size(); }
+    ShortFlowTotals short_flow_totals(std::size_t entry) const override;
+    std::vector<Transfer> transfers(std::size_t entry) const override;
 
 private:
     struct Hosts;
+    struct ShortFlowHosts;
 
-    // One flow's way in one direction.
+    // One pair of hosts' way in one direction. The pairs are those of the flows, then those of the entries of
+    // short flows; what is kept of a pair has its number.
     struct Path {
         PacketRing packets;
         AccessLink entry;                   // into the network
@@ -72,18 +78,23 @@ private:
     void for_each_arrival(Direction& direction, Time end, Visit visit);
     // No packet comes through the bottleneck to a host sooner than this and the shortest passage.
     Time next_at_bottlenecks() const;
-    void run_hosts(std::size_t flow, Time end);
-    void find_next_events(std::size_t flow);
-    std::uint64_t dropped_packets(std::size_t flow) const;
+    void add_paths(const Scenario& scenario, const Flow& flow);
+    void run_hosts(std::size_t pair, Time end);
+    template <class Sending, class Receiving>
+    void run_endpoints(std::size_t pair, Sending& sender, Receiving& receiver,
+                       std::vector<Delivery>* deliveries, Time end);
+    void find_next_events(std::size_t pair);
+    std::uint64_t dropped_packets(std::size_t pair) const;
     void take_samples();
 
     std::vector<std::unique_ptr<Hosts>> hosts_;
-    std::vector<Time> next_host_event_;  // per flow
+    std::vector<std::unique_ptr<ShortFlowHosts>> short_flows_;
+    std::vector<Time> next_host_event_;  // per pair of hosts
     Direction forward_;
     Direction backward_;
     ArrivalOrder order_;
-    Time shortest_entry_;    // from a host to the bottleneck
-    Time shortest_passage_;  // through the bottleneck to a host
+    Time shortest_entry_ = kNever;    // from a host to the bottleneck
+    Time shortest_passage_ = kNever;  // through the bottleneck to a host
     Time now_ = 0;
     Time trace_interval_;
     Time next_sample_ = kNever;

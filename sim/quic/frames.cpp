@@ -39,6 +39,20 @@ const char* describe(ParseError error) {
     return "unknown error";
 }
 
+ParseError read_destination(const DatagramView& datagram, Destination& destination) {
+    Reader reader(datagram, datagram.size_bytes);
+    std::uint8_t first = 0;
+    if (!reader.byte(first)) return ParseError::truncated;
+    destination.type = (first & 0x80U) != 0 ? PacketType::initial : PacketType::one_rtt;
+    if (destination.type == PacketType::initial) {
+        std::uint8_t length = 0;
+        if (!reader.skip(4) || !reader.byte(length)) return ParseError::truncated;
+        if (length != kConnectionIdBytes) return ParseError::connection_id_length;
+    }
+    if (!reader.big_endian(destination.connection_id, kConnectionIdBytes)) return ParseError::truncated;
+    return ParseError::none;
+}
+
 ParseError read_long_header(Reader& reader, PacketHeader& header, std::uint8_t first_byte) {
     header.type = PacketType::initial;
     if ((first_byte & 0x30U) != 0) return ParseError::unsupported_packet_type;

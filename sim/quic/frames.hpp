@@ -69,8 +69,17 @@ struct StreamFrame {
 
 inline constexpr std::uint64_t kAckDelayExponent = 3;  // RFC 9000 18.2, the default
 inline constexpr std::uint64_t kStreamId = 2;          // client-initiated, unidirectional
-inline constexpr std::uint64_t kServerConnectionId = 0x5155494347594d31;
+
+// Both ends of a pair of hosts number their connections from 0; the ids of a connection follow from its
+// number.
+inline constexpr std::uint64_t kServerConnectionId = 0x5155494347594d31;  // of the first connection
 inline constexpr std::uint64_t kClientConnectionId = 0x5155494347594d32;
+inline constexpr std::uint64_t connection_id(std::uint64_t of_first, std::uint64_t number) {
+    return of_first + (number << 8);
+}
+inline constexpr std::uint64_t connection_number(std::uint64_t of_first, std::uint64_t id) {
+    return (id - of_first) >> 8;
+}
 
 namespace frame_type {
 inline constexpr std::uint8_t padding = 0x00;
@@ -90,6 +99,14 @@ inline constexpr std::uint8_t connection_close = 0x1c;
 inline constexpr std::uint8_t application_close = 0x1d;
 inline constexpr std::uint8_t handshake_done = 0x1e;
 }  // namespace frame_type
+
+// The destination of a datagram (RFC 9000 5.2) with the type of its packet, for a host of several
+// connections.
+struct Destination {
+    PacketType type = PacketType::one_rtt;
+    std::uint64_t connection_id = 0;
+};
+ParseError read_destination(const DatagramView& datagram, Destination& destination);
 
 // Reads the header and leaves the reader at the first frame; the reader must end before the tag.
 ParseError read_long_header(Reader& reader, PacketHeader& header, std::uint8_t first_byte);

@@ -14,7 +14,7 @@ class Handshake {
 public:
     enum class Side : std::uint8_t { client, server };
 
-    explicit Handshake(Side side) : side_(side) {}
+    Handshake(Side side, std::uint64_t connection) : connection_(connection), side_(side) {}
 
     // The Initial leaves at the next poll. A server's acknowledges the client's of that number.
     void send_initial(std::uint64_t acknowledged = kNoPacket) {
@@ -41,6 +41,7 @@ public:
     std::uint64_t timeouts() const { return timeouts_; }
 
 private:
+    std::uint64_t connection_;
     std::uint64_t next_number_ = 0;
     std::uint64_t acknowledged_ = kNoPacket;
     Time sent_time_ = 0;

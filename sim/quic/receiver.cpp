@@ -10,9 +10,11 @@ constexpr std::size_t kControlRoom = 1 + 8 + 1 + 1 + 8 + 1;  // MAX_DATA, MAX_ST
 
 }  // namespace
 
-Receiver::Receiver(const Flow& flow, Time start)
+Receiver::Receiver(const Flow& flow, Time start, std::uint64_t connection)
     : window_bytes_(flow.flow_control_window_bytes),
       limit_(flow.flow_control_window_bytes),
+      peer_id_(connection_id(kClientConnectionId, connection)),
+      handshake_(Handshake::Side::server, connection),
       received_bins_(start, flow.stop) {}
 
 struct Receiver::Handler : FrameHandler {
@@ -133,7 +135,7 @@ void Receiver::send_packet(Time now, Datagram& out) {
     const std::uint64_t number = next_number_++;
     const std::size_t number_bytes =
         packet_number_bytes(largest_acked_ == kNoPacket ? number + 1 : number - largest_acked_);
-    write_short_header(writer, kClientConnectionId, number, number_bytes);
+    write_short_header(writer, peer_id_, number, number_bytes);
     const bool control = send_limits_ || send_handshake_done_;
     // A packet with newer control frames supersedes the outstanding one, so it repeats a HANDSHAKE_DONE
     // that is not acknowledged yet.

@@ -20,8 +20,8 @@ namespace quicgym::quic {
 
 class Receiver {
 public:
-    // `start` is the flow's, with jitter.
-    Receiver(const Flow& flow, Time start);
+    // `start` is the flow's, with jitter; `connection` is its number among those of the two hosts.
+    Receiver(const Flow& flow, Time start, std::uint64_t connection = 0);
 
     Receipt on_datagram(Time now, const DatagramView& datagram);
     void on_timeout(Time now);
@@ -29,6 +29,7 @@ public:
     Time next_timeout() const { return next_timeout_; }
 
     std::uint64_t received_bytes() const { return received_bytes_; }  // UDP payload, duplicates included
+    Time completion() const { return completion_; }  // of a sized transfer; kNever: bytes are missing
     void add_statistics(Time now, FlowStatistics& statistics) const;
     void add_state(FlowState& state) const;
 
@@ -62,7 +63,8 @@ private:
     RttEstimator rtt_;
     AckFrame ack_scratch_;
 
-    Handshake handshake_{Handshake::Side::server};
+    std::uint64_t peer_id_;
+    Handshake handshake_;
 
     std::uint64_t fin_offset_ = kNoPacket;
     Time completion_ = kNever;

@@ -17,7 +17,8 @@ constexpr std::size_t kSmallestPayload = 4;
 
 }  // namespace
 
-Sender::Sender(const Flow& flow, std::size_t flow_index, std::uint64_t seed, Time start)
+Sender::Sender(const Flow& flow, std::size_t flow_index, std::uint64_t seed, Time start,
+               std::uint64_t connection)
     : controller_(flow.controller_factory
                       ? flow.controller_factory(flow.parameters, flow.max_datagram_bytes)
                       : make_controller(flow.controller, flow.parameters, flow.max_datagram_bytes)),
@@ -30,6 +31,8 @@ Sender::Sender(const Flow& flow, std::size_t flow_index, std::uint64_t seed, Tim
       random_(seed, RandomPurpose::controller, flow_index),
       start_(start),
       stop_(flow.stop),
+      peer_id_(connection_id(kServerConnectionId, connection)),
+      handshake_(Handshake::Side::client, connection),
       statistics_(start, flow.stop, controller_->window_bytes()) {}
 
 // ---- connection ----------------------------------------------------------------------------
@@ -274,7 +277,7 @@ bool Sender::transfer_complete() const {
 // Writes the header and, when one is owed, an ACK frame. Returns the packet number's length.
 std::size_t Sender::begin_packet(Writer& writer, Time now) {
     const std::size_t number_bytes = packet_number_bytes(recovery_.unacknowledged_numbers());
-    write_short_header(writer, kServerConnectionId, recovery_.next_packet_number(), number_bytes);
+    write_short_header(writer, peer_id_, recovery_.next_packet_number(), number_bytes);
     if (acks_.pending()) acks_.write(writer, now, kFrameRoom);
     return number_bytes;
 }

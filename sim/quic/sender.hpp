@@ -29,9 +29,10 @@ namespace quicgym::quic {
 
 class Sender {
 public:
-    // Opens the connection at `start`. Throws std::invalid_argument for an unknown controller or
-    // parameter.
-    Sender(const Flow& flow, std::size_t flow_index, std::uint64_t seed, Time start);
+    // Opens the connection at `start`; `connection` is its number among those of the two hosts. Throws
+    // std::invalid_argument for an unknown controller or parameter.
+    Sender(const Flow& flow, std::size_t flow_index, std::uint64_t seed, Time start,
+           std::uint64_t connection = 0);
 
     Receipt on_datagram(Time now, const DatagramView& datagram);
     void on_timeout(Time now);
@@ -44,6 +45,7 @@ public:
 
     bool closed() const { return phase_ == Phase::closed; }
     const Controller& controller() const { return *controller_; }
+    std::uint64_t lost_packets() const { return recovery_.lost_packets(); }  // declared lost
 
     TraceSample sample(Time now) const;  // received_bytes is the host's to fill in
     void add_statistics(Time now, FlowStatistics& statistics) const;
@@ -89,7 +91,8 @@ private:
     Random random_;  // the controller's
     Time start_;
     Time stop_;
-    Handshake handshake_{Handshake::Side::client};
+    std::uint64_t peer_id_;
+    Handshake handshake_;
     AckFrame ack_scratch_;
     SenderStatistics statistics_;
 };

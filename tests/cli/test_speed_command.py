@@ -28,7 +28,12 @@ def test_speed_measures_everything(quicgym: Command) -> None:
     if ns3_version() is not None:
         expected.add("ns3-bbr-1x15mbps")
         environments.add("gym-ns3-tuning")
-    assert set(measured) == expected | environments
+    short_flows = {"native-short-flow", "native-short-flow-400s"}
+    assert set(measured) == expected | short_flows | environments
+    for name in short_flows:
+        assert set(measured[name]) == {"name", "cpu_us_per_flow", "flows"}
+        assert measured[name]["flows"] > 10_000
+        assert 0 < measured[name]["cpu_us_per_flow"] < 10
     for name in environments:
         assert set(measured[name]) == {"name", "steps_per_cpu_second", "steps"}
         assert measured[name]["steps_per_cpu_second"] > 10

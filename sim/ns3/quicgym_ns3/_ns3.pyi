@@ -33,6 +33,8 @@ class Ns3Simulation:
 
     def deliveries(self) -> bytes: ...
 
+    def transfers(self, arg: int, /) -> bytes: ...
+
     def close(self) -> None:
         """
         Writes what is left of output files and lets the next ns-3 simulation of this process begin.

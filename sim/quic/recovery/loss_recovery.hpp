@@ -30,6 +30,7 @@ public:
         return largest_acked_ == kNoPacket ? sent_.next() + 1 : sent_.next() - largest_acked_;
     }
     std::uint64_t in_flight_bytes() const { return in_flight_; }
+    std::uint64_t lost_packets() const { return lost_packets_; }
     std::uint64_t lost_bytes() const { return lost_bytes_; }
     const RttEstimator& rtt() const { return rtt_; }
 

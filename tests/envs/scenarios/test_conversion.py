@@ -16,10 +16,13 @@ from quicgym.envs.scenarios.links import BernoulliLoss, Link, RateStep
 
 STRUCTURES = (
     "Scenario", "Link", "RateStep", "LossModel", "Wifi", "Flow", "Application",
+    "ShortFlows", "SizePoint",
 )  # fmt: skip
 FILLED_OTHERWISE = {
     ("Scenario", "reverse"),  # with its default
     ("Scenario", "flows"),
+    ("Scenario", "short_flows"),
+    *(("ShortFlows", member) for member in ("flow", "arrivals_per_second", "sizes")),
     *(("Flow", member) for member in ("name", "controller", "parameters")),
     # Arguments of Simulation.
     *(
@@ -134,6 +137,10 @@ NEEDS: dict[str, tuple[dict[str, Any], list[str]]] = {
     "tcp": (
         {"flows": [{"count": 3}, {"transport": "tcp", "controller": "cubic"}]},
         ["flows.1.transport = tcp"],
+    ),
+    "short-flows": (
+        {"short_flows": [{"arrivals_per_s": 1, "sizes": 1000, "controller": "cubic"}]},
+        ["short_flows"],
     ),
 }
 """By capability: what needs it, and the fields that the errors then name."""

@@ -1,0 +1,34 @@
+"""The examples of docs/traffic.md: short, whole, and run by the command that the page gives."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from conftest import Command
+
+PAGE = Path(__file__).parents[2] / "docs" / "traffic.md"
+EXAMPLES = {
+    name[1]: block
+    for block in re.findall(r"^```yaml\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.S | re.M)
+    if (name := re.search(r"^name: (.*)$", block, re.M))
+}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_has_ten_lines_at_most_and_the_command_of_the_page_runs_it(
+    name: str, quicgym: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert len(EXAMPLES[name].splitlines()) <= 10
+    (tmp_path / f"{name}.yaml").write_text(EXAMPLES[name])
+    done = quicgym(
+        "baselines", "--scenario", f"{name}.yaml", "--controller", "cubic", "bbr", "--seeds", "2"
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert name in done.stdout
+
+
+def test_there_is_an_example_of_short_flows() -> None:
+    assert "short-flows" in EXAMPLES
