@@ -53,11 +53,7 @@ void Bbr::on_ack(const AckEvent& event) {
 
 // Draft 4.1.1.5. Samples that the application or ProbeRTT limited count only when they are higher.
 void Bbr::update_bandwidth(const AckEvent& event) {
-    if (limited_until_delivered_bytes_ != 0 && mode_ != ControllerMode::probe_rtt &&
-        event.delivered_bytes > limited_until_delivered_bytes_) {
-        limited_until_delivered_bytes_ = 0;
-        limited_until_ = event.now;
-    }
+    if (mode_ != ControllerMode::probe_rtt) limited_.end_if_delivered(event.now, event.delivered_bytes);
     const double rate = event.sample.delivery_rate;
     if (rate > 0.0 && (rate >= bandwidth_.best() || !sample_is_limited(event))) {
         bandwidth_.update(rate, round_count_, derived_.bandwidth_window_rounds);
@@ -67,8 +63,7 @@ void Bbr::update_bandwidth(const AckEvent& event) {
 // Draft 4.3.5, BBRHandleProbeRTT marks the connection application-limited until what is then in
 // flight is delivered. The sample's packet shows by its send time whether it was sent under it.
 bool Bbr::sample_is_limited(const AckEvent& event) const {
-    const Time sent_time = event.largest_acked_sent_time;
-    return event.sample.app_limited || (sent_time > limited_from_ && sent_time <= limited_until_);
+    return event.sample.app_limited || limited_.covers(event.largest_acked_sent_time);
 }
 
 // Draft 4.3.4.3, BBRCheckCyclePhase.
@@ -152,13 +147,12 @@ void Bbr::enter_probe_rtt(Time now, bool because_of_loss) {
     probe_rtt_round_done_ = false;
     probe_rtt_round_start_ = now;
     probe_rtt_done_time_ = because_of_loss ? now + derived_.probe_rtt_duration : 0;
-    limited_from_ = now;
-    limited_until_ = kNever;
+    limited_.begin(now);
 }
 
 // Draft 4.3.5, BBRHandleProbeRTT.
 void Bbr::handle_probe_rtt(const AckEvent& event) {
-    limited_until_delivered_bytes_ = event.delivered_bytes + event.in_flight_bytes;
+    limited_.extend(event.delivered_bytes, event.in_flight_bytes);
     if (probe_rtt_done_time_ == 0) {
         if (event.in_flight_bytes > derived_.min_window_bytes) return;
         probe_rtt_done_time_ = event.now + derived_.probe_rtt_duration;

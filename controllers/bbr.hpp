@@ -126,10 +126,8 @@ private:
     std::uint64_t prior_window_bytes_ = 0;  // what recovery or ProbeRTT will restore
     std::uint64_t next_decision_round_ = 0;
 
-    // Packets sent in this span of time give rate samples of a window that ProbeRTT had cut.
-    Time limited_from_ = kNever;
-    Time limited_until_ = kNever;
-    std::uint64_t limited_until_delivered_bytes_ = 0;  // 0: the span is closed
+    // Its packets give rate samples of a window that ProbeRTT had cut.
+    SelfLimitedSpan limited_;
 };
 
 }  // namespace quicgym

@@ -169,6 +169,7 @@ void bind_wire(nb::module_& module) {
         .def_prop_ro("closed", &quic::Sender::closed)
         .def_prop_ro("window_bytes",
                      [](const quic::Sender& sender) { return sender.controller().window_bytes(); })
+        .def_prop_ro("snapshot", [](const quic::Sender& sender) { return sender.controller().snapshot(); })
         .def_prop_ro("in_flight_bytes",
                      [](const quic::Sender& sender) { return sender.sample(0).in_flight_bytes; })
         .def_prop_ro("smoothed_rtt",

@@ -933,6 +933,9 @@ class Sender:
     def window_bytes(self) -> int: ...
 
     @property
+    def snapshot(self) -> ControllerSnapshot: ...
+
+    @property
     def in_flight_bytes(self) -> int: ...
 
     @property

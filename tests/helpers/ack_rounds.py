@@ -39,6 +39,9 @@ class Driver:
         min_rtt: int | None = None,
         rate: float = 0.0,
         rate_limited: bool = False,
+        since_sent: int | None = None,
+        lost_since_sent: int = 0,
+        in_flight_at_send: int = 0,
         sent_time: int | None = None,
         in_flight: int = 0,
         prior_in_flight: int | None = None,
@@ -48,7 +51,11 @@ class Driver:
         blocked: int = 0,
         unsent: int = 0,
     ) -> None:
-        """One ACK frame, `after` ns later than the event before it."""
+        """One ACK frame, `after` ns later than the event before it.
+
+        `since_sent`, `lost_since_sent` and `in_flight_at_send` are of the rate sample's packet,
+        which by default left just before this frame's bytes were delivered.
+        """
         self.now += after
         self.delivered += acked
         rtt = self.rtt if rtt is None else rtt
@@ -67,6 +74,9 @@ class Driver:
         event.sample.delivery_rate = rate
         event.sample.interval = rtt
         event.sample.app_limited = rate_limited
+        event.sample.delivered_bytes = acked if since_sent is None else since_sent
+        event.sample.lost_bytes = lost_since_sent
+        event.sample.in_flight_at_send_bytes = in_flight_at_send
         event.app_limited = app_limited
         event.round_start = round_start
         self.blocked += blocked
@@ -92,6 +102,30 @@ class Driver:
         event.lost_packets = max(1, lost // DATAGRAM)
         event.in_flight_bytes = in_flight
         self.controller.on_loss(event)
+
+    def packet_lost(
+        self,
+        number: int,
+        *,
+        after: int = 0,
+        size: int = DATAGRAM,
+        sent_time: int | None = None,
+        in_flight_at_send: int = 0,
+        lost_since_sent: int | None = None,
+        app_limited: bool = False,
+    ) -> None:
+        """One packet declared lost, as it comes before the loss event of all of them."""
+        self.now += after
+        packet = _core.LostPacket()
+        packet.now = self.now
+        packet.sent_time = self.now - self.rtt if sent_time is None else sent_time
+        packet.packet_number = number
+        packet.size_bytes = size
+        packet.in_flight_at_send_bytes = in_flight_at_send
+        packet.lost_since_sent_bytes = size if lost_since_sent is None else lost_since_sent
+        packet.delivered_bytes = self.delivered
+        packet.app_limited = app_limited
+        self.controller.on_packet_lost(packet)
 
     def ecn(self, marked: int = 1, *, after: int = 0, sent_time: int | None = None) -> None:
         """An increase of the peer's ECN-CE count."""
@@ -132,6 +166,8 @@ class _Packet:
     delivered_time: int
     first_sent_time: int
     app_limited: bool
+    lost: int
+    in_flight: int
     arrival: int | None  # None: the path loses it
 
 
@@ -254,6 +290,8 @@ class AckRounds:
             self._delivered_time,
             self._first_sent_time,
             self._app_limited_until > 0,
+            self.lost,
+            self.in_flight + DATAGRAM,
             arrival,
         )
         self._outstanding.append(packet)
@@ -274,14 +312,10 @@ class AckRounds:
             return 0
         for packet in packets:
             self._outstanding.remove(packet)
-            lost_packet = _core.LostPacket()
-            lost_packet.now = self.now
-            lost_packet.sent_time = packet.sent_time
-            lost_packet.size_bytes = DATAGRAM
-            self.controller.on_packet_lost(lost_packet)
+            self.lost += DATAGRAM
+            self.in_flight -= DATAGRAM
+            self._tell_lost(packet)
         lost = len(packets) * DATAGRAM
-        self.lost += lost
-        self.in_flight -= lost
         event = _core.LossEvent()
         event.now = self.now
         event.largest_lost_sent_time = packets[-1].sent_time
@@ -290,6 +324,18 @@ class AckRounds:
         event.in_flight_bytes = self.in_flight
         self.controller.on_loss(event)
         return lost
+
+    def _tell_lost(self, packet: _Packet) -> None:
+        event = _core.LostPacket()
+        event.now = self.now
+        event.sent_time = packet.sent_time
+        event.packet_number = packet.number
+        event.size_bytes = DATAGRAM
+        event.in_flight_at_send_bytes = packet.in_flight
+        event.lost_since_sent_bytes = self.lost - packet.lost
+        event.delivered_bytes = self.delivered
+        event.app_limited = packet.app_limited
+        self.controller.on_packet_lost(event)
 
     def _ack(self) -> None:
         packets = [self._arriving.popleft() for _ in range(min(2, len(self._arriving)))]
@@ -329,6 +375,9 @@ class AckRounds:
         interval = max(
             largest.sent_time - largest.first_sent_time, self.now - largest.delivered_time
         )
+        event.sample.delivered_bytes = self.delivered - largest.delivered
+        event.sample.lost_bytes = self.lost - largest.lost
+        event.sample.in_flight_at_send_bytes = largest.in_flight
         if interval >= self._min_rtt:
             event.sample.delivery_rate = (self.delivered - largest.delivered) / (interval * 1e-9)
             event.sample.interval = interval

@@ -1,0 +1,847 @@
+"""BBR version 3 against draft-ietf-ccwg-bbr-06; each test names the section of its rule."""
+
+import itertools
+import math
+
+import pytest
+from helpers.ack_rounds import DATAGRAM, MILLISECOND, SECOND, AckRounds, Driver, Path
+from helpers.endpoints import Pair, application, make_flow
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import quicgym
+from quicgym import _core
+
+Mode, Phase = _core.ControllerMode, _core.ProbeBwPhase
+RTT = 100 * MILLISECOND
+RATE = 1.2e6
+"""Bytes per second."""
+BDP = 100 * DATAGRAM
+ACKED = 2 * DATAGRAM
+"""By each ACK."""
+MARGIN = 0.99
+TOO_MANY = range(0, 10, 2)
+"""Packets: with twice a BDP in flight, losing them all is just above 2%."""
+
+
+class Flow(Driver):
+    """A flow that keeps `flight` bytes in flight on a path of RATE and RTT, ACK by ACK."""
+
+    def __init__(self, seed=1, **parameters):
+        parameters.setdefault("probe_rtt_interval_s", 1000)  # only where it is asked for
+        super().__init__(_core.make_controller("bbr3", parameters), RTT, seed)
+        self.ack(0)  # the handshake's
+
+    def step(self, rate=RATE, flight=BDP, **arguments):
+        """One ACK of two datagrams, a `flight` after its packet left."""
+        arguments.setdefault("after", int(ACKED / rate * 1e9))
+        arguments.setdefault("in_flight", flight)
+        arguments.setdefault("in_flight_at_send", flight)
+        since_sent = min(flight, self.delivered + ACKED)
+        self.ack(ACKED, rate=rate, since_sent=since_sent, **arguments)
+
+    def rounds(self, count=1, **arguments):
+        """`count` rounds of a flight of a BDP."""
+        for _ in range(int(count * BDP / ACKED)):
+            self.step(**arguments)
+
+    def until(self, state, rounds=80, **arguments):
+        """Goes on until the mode or phase is reached, and fails if it is not."""
+        for _ in range(int(rounds * BDP / ACKED)):
+            if state in (self.mode, self.phase):
+                return self
+            self.step(**arguments)
+        raise AssertionError(f"{state} not within {rounds} rounds, but {self.mode} {self.phase}")
+
+    def lose(self, *numbers, flight=BDP, **arguments):
+        """Packets lost that left with `flight` in flight; each is the last of the loss so far."""
+        for count, number in enumerate(numbers, start=1):
+            self.packet_lost(
+                number, in_flight_at_send=flight, lost_since_sent=count * DATAGRAM, **arguments
+            )
+
+    @property
+    def snapshot(self):
+        return self.controller.snapshot
+
+    @property
+    def phase(self):
+        return self.snapshot.probe_bw_phase
+
+    @property
+    def gain(self):
+        """The pacing gain in force, where no short-term bound holds the bandwidth."""
+        return self.snapshot.pacing_rate / self.snapshot.bandwidth_estimate / MARGIN
+
+
+def in_drain(**parameters):
+    return Flow(**parameters).until(Mode.drain, flight=2 * BDP)
+
+
+def in_cruise(**parameters):
+    return in_drain(**parameters).until(Phase.cruise)
+
+
+def in_refill(**parameters):
+    return in_cruise(**parameters).until(Phase.refill)
+
+
+def in_up(**parameters):
+    return in_refill(**parameters).until(Phase.up)
+
+
+def with_longterm(flow):
+    """The flow in the next ProbeBW_CRUISE, after a probe for bandwidth that lost too much."""
+    flow.until(Phase.up)
+    flow.lose(*TOO_MANY, flight=2 * BDP)
+    assert flow.phase == Phase.down
+    return flow.until(Phase.cruise)
+
+
+def test_2_the_constants_are_those_of_the_draft():
+    drafts = {
+        **{"startup_pacing_gain": 2.77, "drain_pacing_gain": 0.5, "probe_down_pacing_gain": 0.9},
+        **{"probe_up_pacing_gain": 1.25, "cwnd_gain": 2, "probe_up_cwnd_gain": 2.25},
+        **{"probe_rtt_cwnd_gain": 0.5, "pacing_margin": 0.99, "loss_threshold": 0.02},
+        **{"beta": 0.7, "headroom": 0.15, "full_bandwidth_growth": 1.25},
+        **{"full_bandwidth_rounds": 3, "startup_loss_ranges": 6, "probe_wait_s": 2},
+        **{"probe_wait_spread_s": 1, "reno_rounds": 63, "extra_acked_window_rounds": 10},
+        **{"min_rtt_window_s": 10, "probe_rtt_interval_s": 5, "probe_rtt_duration_ms": 200},
+        "min_window_packets": 4,
+    }
+    assert _core.make_controller("bbr3").parameters == {
+        name: [value] for name, value in drafts.items()
+    }
+
+
+# ---- control parameters, 5.6 -------------------------------------------------------------------
+
+
+def test_5_6_2_the_first_pacing_rate_is_startup_gain_times_initial_window_over_rtt():
+    controller = _core.make_controller("bbr3")
+    assert controller.pacing_rate == pytest.approx(2.77 * 10 * DATAGRAM / 0.001)
+    assert Flow().controller.pacing_rate == pytest.approx(2.77 * 10 * DATAGRAM / 0.1)
+
+
+def test_5_6_2_until_the_pipe_was_full_the_pacing_rate_only_rises():
+    flow = Flow()
+    flow.step()
+    assert flow.controller.pacing_rate == pytest.approx(MARGIN * 2.77 * RATE)
+    rate = flow.controller.pacing_rate
+    flow.controller.set_parameters({"startup_pacing_gain": 2})
+    flow.step()
+    assert flow.controller.pacing_rate == rate
+
+
+def test_5_6_1_the_gains_of_each_state():
+    flow = Flow()
+    flow.rounds()
+    seen = {"startup": flow.gain}
+    flow = in_drain()
+    seen["drain"] = flow.gain
+    for phase in ("down", "cruise", "refill", "up"):
+        in_flight = 2 * BDP if phase == "down" else BDP
+        flow.until(getattr(Phase, phase), in_flight=in_flight)
+        flow.step(in_flight=in_flight)
+        seen[phase] = flow.gain
+    assert seen == pytest.approx(
+        {"startup": 2.77, "drain": 0.5, "down": 0.9, "cruise": 1, "refill": 1, "up": 1.25}
+    )
+
+
+@pytest.mark.parametrize("phase, bdps, datagrams", [("cruise", 2, 0), ("up", 2.25, 2)])
+def test_5_6_4_2_the_window_is_its_gain_times_the_bdp_and_what_acks_aggregate(
+    phase, bdps, datagrams
+):
+    flow = in_cruise().until(getattr(Phase, phase))
+    flow.rounds(0.9, flight=2 * BDP)  # the window grows by no more than what is acknowledged
+    expected = bdps * BDP + ACKED + datagrams * DATAGRAM
+    assert flow.window == pytest.approx(expected, abs=ACKED)
+
+
+def test_5_6_4_3_the_window_has_a_floor_of_four_datagrams():
+    flow = Flow()
+    flow.rtt = 1000  # ns: a BDP of a thousandth of a datagram
+    for _ in range(20):
+        flow.step(flight=4 * DATAGRAM)
+    assert flow.window >= 4 * DATAGRAM
+    flow = Flow(min_window_packets=500)
+    assert flow.window == 500 * DATAGRAM
+
+
+def test_5_6_3_the_send_quantum_is_a_millisecond_of_the_rate_and_room_for_it_is_left():
+    # 125 MB/s and 0.2 ms: the BDP is 21 datagrams, what is sent in 1 ms is bounded by 64 KiB.
+    flow = Flow(cwnd_gain=1)
+    flow.rtt = 200_000
+    for _ in range(200):
+        flow.step(rate=125e6, flight=20 * DATAGRAM)
+    assert flow.mode == Mode.probe_bw
+    assert flow.window == 64 * 1024
+
+
+def test_5_6_4_4_the_window_returns_when_loss_recovery_ends():
+    flow = Flow()
+    flow.rounds(2)
+    window = flow.window
+    flow.lose(1)
+    flow.controller.on_persistent_congestion(flow.now)
+    assert flow.window == 4 * DATAGRAM
+    flow.step(sent_time=flow.now)
+    assert flow.window == 6 * DATAGRAM
+    flow.step(after=RTT, sent_time=flow.now + 1)  # sent after the recovery began
+    assert flow.window >= window
+
+
+# ---- Startup and Drain, 5.3.1 and 5.3.2 --------------------------------------------------------
+
+
+def test_5_3_1_2_startup_goes_on_while_the_rate_grows_by_a_quarter_in_three_rounds():
+    flow = Flow()
+    rate = RATE / 100
+    for number in range(45):
+        flow.rounds(rate=rate)
+        rate *= 1.2501 if number % 3 == 2 else 1
+    assert flow.mode == Mode.startup
+
+
+def test_5_3_1_2_startup_ends_after_three_rounds_without_growth():
+    flow = Flow()
+    flow.rounds(3)
+    assert flow.mode == Mode.startup
+    flow.rounds(1.5, flight=2 * BDP)
+    assert flow.mode == Mode.drain
+
+
+def test_5_3_1_2_rounds_that_the_application_limits_do_not_end_startup():
+    flow = Flow()
+    flow.rounds(30, rate_limited=True)
+    assert flow.mode == Mode.startup
+
+
+@pytest.mark.parametrize(
+    "numbers, flight, ends",
+    [
+        (range(0, 12, 2), 2 * BDP, True),  # 6 runs, 3% of the flight
+        (range(0, 10, 2), 2 * BDP, False),  # 5 runs
+        (range(0, 6), 2 * BDP, False),  # 6 packets in one run
+        (range(0, 12, 2), 4 * BDP, False),  # 1.5%
+    ],
+)
+def test_5_3_1_3_startup_ends_with_six_runs_of_loss_above_2_percent(numbers, flight, ends):
+    flow = Flow()
+    flow.rounds(2)
+    flow.lose(*numbers)
+    lost = len(numbers) * DATAGRAM
+    flow.rounds(
+        1.1, in_flight_at_send=flight, lost_since_sent=lost, in_flight=3 * BDP, rate_limited=True
+    )
+    assert (flow.mode == Mode.drain) == ends
+    # max(BDP, what a round has delivered)
+    assert flow.snapshot.inflight_longterm_bytes == (BDP if ends else 0)
+
+
+def test_5_3_1_3_runs_of_loss_are_counted_within_a_round():
+    flow = Flow()
+    for start in (0, 1000):
+        flow.lose(*range(start, start + 6, 2))
+        flow.rounds(2, lost_since_sent=BDP, rate_limited=True)
+    assert flow.mode == Mode.startup
+
+
+def test_5_3_2_drain_ends_with_a_bdp_in_flight():
+    flow = in_drain()
+    flow.step(in_flight=BDP + 1)
+    assert flow.mode == Mode.drain
+    flow.step(in_flight=BDP)
+    assert flow.mode == Mode.probe_bw
+
+
+def test_5_3_2_drain_ends_after_three_rounds():
+    flow = in_drain()
+    flow.rounds(3, in_flight=3 * BDP)
+    assert flow.mode == Mode.drain
+    flow.rounds(2, in_flight=3 * BDP)
+    assert flow.mode == Mode.probe_bw
+
+
+# ---- ProbeBW, 5.3.3 ----------------------------------------------------------------------------
+
+
+def test_5_3_3_1_down_ends_without_a_queue_and_with_headroom():
+    flow = in_drain()
+    flow.until(Phase.down, in_flight=3 * BDP, rounds=5)
+    flow.step(in_flight=BDP + 1)
+    assert flow.phase == Phase.down
+    flow.step(in_flight=BDP)
+    assert flow.phase == Phase.cruise
+    flow.until(Phase.up)
+    flow.lose(1, 3, 5, flight=110 * DATAGRAM)
+    longterm = flow.snapshot.inflight_longterm_bytes
+    assert flow.phase == Phase.down and BDP < longterm < 110 * DATAGRAM
+    headroom = int(0.85 * longterm)
+    flow.step(in_flight=headroom + 2)
+    assert flow.phase == Phase.down
+    flow.step(in_flight=headroom)
+    assert flow.phase == Phase.cruise
+
+
+def test_5_3_3_2_cruise_leaves_headroom_and_refill_does_not():
+    flow = with_longterm(in_cruise())
+    longterm = flow.snapshot.inflight_longterm_bytes
+    flow.rounds(3)
+    assert flow.window == pytest.approx(0.85 * longterm, abs=2)
+    flow.until(Phase.refill)
+    flow.rounds(0.9)
+    assert flow.window == longterm
+
+
+def test_5_3_3_8_a_probe_follows_after_2_to_3_seconds():
+    waits = []
+    for seed in range(20):
+        flow = in_cruise(seed=seed, reno_rounds=10000)
+        start = flow.now
+        flow.until(Phase.refill, flight=4000 * DATAGRAM, in_flight=BDP)
+        waits.append((flow.now - start) / SECOND)
+    assert 1.9 < min(waits) < 2.2 and 2.8 < max(waits) < 3.1
+    assert len(set(waits)) > 10
+
+
+@pytest.mark.parametrize(
+    "datagrams, reno_rounds, expected", [(100, 63, 63), (20, 63, 20), (100, 10, 10)]
+)
+def test_5_3_3_8_or_after_as_many_rounds_as_reno_would_need(datagrams, reno_rounds, expected):
+    flow = Flow(reno_rounds=reno_rounds, probe_wait_s=1000)
+    flow.rtt = RTT * datagrams // 100  # of a BDP of so many datagrams
+    flow.ack(0)
+    flight = datagrams * DATAGRAM
+    flow.until(Mode.drain, flight=2 * flight)
+    flow.until(Phase.cruise, flight=flight)
+    start = flow.delivered
+    flow.until(Phase.refill, flight=flight)
+    assert (flow.delivered - start) / flight == pytest.approx(expected, abs=2)
+
+
+def test_5_3_3_3_refill_lasts_a_round_and_forgets_the_short_term_model():
+    flow = in_cruise()
+    flow.lose(1)
+    flow.rounds(2, rate=RATE / 2, flight=BDP // 2)
+    assert 0 < flow.snapshot.inflight_shortterm_bytes < 2 * BDP
+    flow.until(Phase.refill)
+    assert flow.snapshot.inflight_shortterm_bytes == 0
+    flow.rounds(0.9)
+    assert flow.phase == Phase.refill
+    flow.rounds(0.2)
+    assert flow.phase == Phase.up
+
+
+def test_5_3_3_5_up_raises_a_bound_that_holds_the_window_by_1_2_4_8_datagrams_in_a_round():
+    flow = with_longterm(in_cruise())
+    flow.until(Phase.up)
+    flow.step(in_flight=3 * BDP)  # a cautious probe ends here, and a bold one follows
+    flow.until(Phase.refill, rounds=2).until(Phase.up)
+    bounds = []
+    for _ in range(5):
+        bounds.append(flow.snapshot.inflight_longterm_bytes)
+        begin = flow.delivered
+        while flow.delivered < begin + flow.window:
+            flow.controller.on_packet_sent(flow.now, DATAGRAM, flow.window)
+            flow.step(flight=flow.window, in_flight=flow.window - DATAGRAM)
+    steps = [(after - before) / DATAGRAM for before, after in itertools.pairwise(bounds)]
+    assert steps == pytest.approx([1, 2, 4, 8], abs=1.5)
+    assert flow.phase == Phase.up
+
+
+def test_5_3_3_5_a_bound_that_does_not_hold_the_window_stays():
+    flow = with_longterm(in_cruise())
+    flow.until(Phase.up)
+    longterm = flow.snapshot.inflight_longterm_bytes
+    flow.rounds(3)  # never with a full window
+    assert flow.snapshot.inflight_longterm_bytes == longterm
+
+
+def test_5_3_3_6_after_too_much_loss_a_probe_stops_at_the_bound_and_a_bold_one_follows():
+    flow = with_longterm(in_cruise())
+    flow.until(Phase.up)
+    longterm = flow.snapshot.inflight_longterm_bytes
+    flow.step(in_flight=longterm - 1)
+    assert flow.phase == Phase.up
+    flow.step(in_flight=longterm)
+    assert flow.phase == Phase.down
+    flow.until(Phase.refill, rounds=2, in_flight=2 * BDP)  # a round without loss, and no cruise
+    flow.until(Phase.up)
+    flow.step(in_flight=longterm)
+    assert flow.phase == Phase.up
+
+
+def test_5_3_3_7_up_ends_on_a_plateau_of_the_rate():
+    flow = in_up()
+    flow.rounds(2.9)
+    assert flow.phase == Phase.up
+    flow.rounds(1)
+    assert flow.phase in (Phase.down, Phase.cruise)
+
+
+def test_5_3_3_7_up_goes_on_while_the_rate_grows_or_the_application_limits_it():
+    flow = in_up()
+    rate = RATE
+    for _ in range(5):
+        rate *= 1.26
+        flow.rounds(rate=rate)
+    flow.rounds(8, rate_limited=True)
+    assert flow.phase == Phase.up
+
+
+@pytest.mark.parametrize("count, ends", [(4, False), (5, True)])
+def test_5_3_3_7_up_ends_on_loss_above_2_percent(count, ends):
+    flow = in_up()
+    flow.lose(*range(count), flight=2 * BDP)
+    assert (flow.phase == Phase.down) == ends
+
+
+# ---- ProbeRTT, 5.3.4 ---------------------------------------------------------------------------
+
+
+def in_probe_rtt(**parameters):
+    return in_cruise(probe_rtt_interval_s=5, **parameters).until(Mode.probe_rtt)
+
+
+def test_5_3_4_3_probe_rtt_follows_5_seconds_without_a_lower_rtt():
+    flow = in_cruise(probe_rtt_interval_s=5)
+    flow.rtt = RTT - 1
+    flow.step()
+    lowest = flow.now
+    flow.until(Mode.probe_rtt)  # an equal RTT does not count
+    assert 5 * SECOND < flow.now - lowest < 5.1 * SECOND
+
+
+def test_5_3_4_3_probe_rtt_holds_half_a_bdp_for_200_ms_and_then_cruises():
+    flow = in_probe_rtt()
+    assert flow.window == BDP // 2
+    assert flow.gain == pytest.approx(1)
+    flow.rounds(3, in_flight=BDP // 2 + 1)  # not yet down: no time counts
+    flow.step(in_flight=BDP // 2)
+    start = flow.now
+    flow.until(Phase.cruise, flight=BDP // 2)
+    assert 200 * MILLISECOND < flow.now - start < 210 * MILLISECOND
+    flow.step()
+    assert flow.window > 1.5 * BDP  # what it was before
+
+
+def test_5_3_4_3_probe_rtt_lasts_a_round_at_least():
+    flow = in_probe_rtt(probe_rtt_duration_ms=1)
+    flow.step(in_flight=BDP // 2)
+    start = flow.delivered
+    flow.until(Phase.cruise, flight=BDP // 2)
+    assert BDP // 2 <= flow.delivered - start <= BDP // 2 + 2 * ACKED
+
+
+def test_5_3_4_3_samples_of_probe_rtt_do_not_lower_the_bandwidth():
+    flow = in_cruise()
+    flow.controller.set_parameters({"probe_rtt_interval_s": 0.5})
+    for _ in range(20):
+        flow.until(Mode.probe_rtt)
+        flow.until(Phase.cruise, flight=BDP // 4, rate=RATE / 4)
+    assert flow.snapshot.bandwidth_estimate == RATE
+
+
+def test_5_3_4_3_the_rtt_is_the_lowest_of_10_seconds():
+    flow = in_cruise(probe_rtt_interval_s=5)
+    flow.step(rtt=RTT // 2)
+    start = flow.now
+    flow.rounds(40)
+    while flow.now < start + 10 * SECOND:
+        assert flow.snapshot.round_trip_estimate == RTT // 2
+        flow.step(flight=BDP // 4)
+    flow.rounds(10, flight=BDP // 4)
+    assert flow.snapshot.round_trip_estimate == RTT
+
+
+def test_5_3_4_4_probe_rtt_returns_to_startup_when_the_pipe_was_never_full():
+    flow = Flow(probe_rtt_interval_s=5).until(Mode.probe_rtt, rate_limited=True)
+    flow.until(Mode.startup, flight=BDP // 4, rate_limited=True)
+
+
+def test_5_3_4_4_probe_rtt_ends_with_the_short_term_model_forgotten():
+    flow = in_cruise()
+    flow.lose(1)
+    flow.rounds(2, rate=RATE / 2, flight=BDP // 2)
+    assert flow.snapshot.inflight_shortterm_bytes > 0
+    flow.controller.set_parameters({"probe_rtt_interval_s": 0.1})
+    flow.until(Mode.probe_rtt).until(Phase.cruise, flight=BDP // 10)
+    assert flow.snapshot.inflight_shortterm_bytes == 0
+
+
+# ---- restart from idle, 5.4.1 ------------------------------------------------------------------
+
+
+def idle(flow, seconds):
+    """All is delivered, the application pauses, and then a packet leaves."""
+    flow.step(in_flight=0, app_limited=True)
+    flow.now += int(seconds * SECOND)
+    flow.controller.on_packet_sent(flow.now, DATAGRAM, DATAGRAM)
+
+
+def test_5_4_1_after_idleness_packets_leave_at_the_bandwidth():
+    flow = in_up()
+    flow.controller.on_packet_sent(flow.now, DATAGRAM, DATAGRAM)
+    assert flow.gain == pytest.approx(1.25)  # nothing else in flight, but not idle
+    idle(flow, 0.1)
+    assert flow.gain == pytest.approx(1)
+
+
+def test_5_4_1_idleness_replaces_probe_rtt():
+    flow = in_cruise(probe_rtt_interval_s=5)
+    idle(flow, 6)
+    flow.step(rtt=RTT + 1)
+    assert flow.mode == Mode.probe_bw
+    flow.rounds(30)
+    assert flow.mode == Mode.probe_bw
+    flow = in_cruise(probe_rtt_interval_s=5)
+    flow.step(after=6 * SECOND, rtt=RTT + 1)
+    assert flow.mode == Mode.probe_rtt
+
+
+def test_5_4_1_a_probe_rtt_whose_time_is_over_ends_before_the_next_packet():
+    flow = in_probe_rtt()
+    flow.step(in_flight=BDP // 2)
+    idle(flow, 1)
+    assert flow.phase == Phase.cruise
+    assert flow.window > BDP
+
+
+# ---- the model, 5.5 ----------------------------------------------------------------------------
+
+
+def next_probe(flow, rate=RATE):
+    return flow.until(Phase.up, rate=rate).until(Phase.cruise, rate=rate)
+
+
+def test_5_5_3_bandwidth_is_the_maximum_of_this_probing_cycle_and_the_one_before():
+    flow = in_cruise()
+    flow.rounds(2)  # the filter advances a round after ProbeBW_DOWN begins
+    flow.step(rate=2 * RATE)
+    next_probe(flow)
+    flow.rounds(2)
+    assert flow.snapshot.bandwidth_estimate == 2 * RATE
+    next_probe(flow)
+    flow.rounds(2)
+    assert flow.snapshot.bandwidth_estimate == RATE
+
+
+def test_5_5_4_samples_that_the_application_limits_count_only_when_higher():
+    flow = in_cruise()
+    for _ in range(3):
+        flow.until(Phase.up, rate=RATE / 2, rate_limited=True)
+        flow.until(Phase.cruise, in_flight=BDP)
+    flow.rounds(3, rate=RATE / 2, rate_limited=True)
+    assert flow.snapshot.bandwidth_estimate == RATE
+    flow.step(rate=3 * RATE, rate_limited=True)
+    assert flow.snapshot.bandwidth_estimate == 3 * RATE
+
+
+def test_5_5_9_the_window_has_room_for_what_acks_aggregate_for_ten_rounds():
+    flow = in_cruise(reno_rounds=1000)
+    flow.rounds(12)
+    plain = flow.window
+    for _ in range(15):  # 30 datagrams at once, beyond what the rate explains
+        flow.step(after=0)
+    flow.step(after=RTT)
+    flow.rounds(2)
+    assert flow.window == pytest.approx(plain + 30 * DATAGRAM, abs=ACKED)
+    flow.rounds(6)
+    assert flow.window > plain + 25 * DATAGRAM
+    flow.rounds(6)
+    assert flow.window == pytest.approx(plain, abs=ACKED)
+
+
+def test_5_5_10_2_the_bound_is_what_was_in_flight_when_losses_crossed_2_percent():
+    flow = in_up()
+    flow.lose(*TOO_MANY, flight=2 * BDP)
+    before, lost_before = 2 * BDP - DATAGRAM, 4 * DATAGRAM
+    expected = before + (0.02 * before - lost_before) / 0.98
+    assert flow.snapshot.inflight_longterm_bytes == int(expected)
+
+
+def test_5_5_10_2_the_bound_is_beta_of_the_target_at_least():
+    flow = in_up()
+    flow.lose(1, flight=BDP // 4)
+    assert flow.snapshot.inflight_longterm_bytes == int(0.7 * BDP)
+
+
+def test_5_5_10_2_one_probe_sets_the_bound_once():
+    flow = in_up()
+    flow.lose(*TOO_MANY, flight=2 * BDP)
+    longterm = flow.snapshot.inflight_longterm_bytes
+    flow.lose(*range(20, 60), flight=BDP)
+    assert flow.snapshot.inflight_longterm_bytes == longterm
+
+
+def test_5_5_10_2_losses_while_the_application_limits_end_the_probe_and_set_no_bound():
+    flow = in_up()
+    flow.lose(*TOO_MANY, flight=2 * BDP, app_limited=True)
+    assert flow.phase == Phase.down
+    assert flow.snapshot.inflight_longterm_bytes == 0
+
+
+def test_5_5_10_2_the_bound_rises_to_what_was_in_flight_without_much_loss():
+    flow = with_longterm(in_cruise())
+    flow.step(in_flight_at_send=3 * BDP, lost_since_sent=int(0.07 * BDP))
+    assert flow.snapshot.inflight_longterm_bytes < 2 * BDP
+    flow.step(in_flight_at_send=3 * BDP)
+    assert flow.snapshot.inflight_longterm_bytes == 3 * BDP
+
+
+def paced_at(flow):
+    """The bandwidth in force in ProbeBW_CRUISE."""
+    return flow.controller.pacing_rate / MARGIN
+
+
+def test_5_5_10_3_a_round_with_loss_lowers_the_short_term_bounds_to_what_is_delivered():
+    flow = in_cruise()
+    flow.rounds(1)
+    flow.lose(1)
+    assert paced_at(flow) == pytest.approx(RATE)  # at the end of the round
+    flow.rounds(1.1, rate=0.9 * RATE, flight=int(0.9 * BDP))
+    assert paced_at(flow) == pytest.approx(RATE)  # the highest sample of the round, its first
+    flow.lose(2)
+    flow.rounds(1.1, rate=0.9 * RATE, flight=int(0.9 * BDP))
+    assert paced_at(flow) == pytest.approx(0.9 * RATE)
+
+
+def test_5_5_10_3_a_round_leaves_beta_of_the_short_term_bounds_at_least():
+    flow = in_cruise()
+    flow.rounds(1)
+    window = flow.window
+    slow = {"rate": RATE / 10, "flight": BDP // 10}
+    flow.rounds(1, **slow)
+    for number in range(1, 4):
+        flow.lose(number)
+        for _ in range(8):
+            flow.step(**slow)
+        assert paced_at(flow) == pytest.approx(0.7**number * RATE)
+        assert flow.window == pytest.approx(0.7**number * window, rel=0.05)
+    flow.rounds(1)  # no further loss: nothing falls
+    assert paced_at(flow) == pytest.approx(0.7**3 * RATE)
+
+
+def test_5_5_10_3_probing_does_not_lower_the_short_term_bounds():
+    for flow in (Flow(), in_refill()):
+        flow.lose(1, app_limited=True)
+        flow.rounds(0.9)
+        assert flow.snapshot.inflight_shortterm_bytes == 0
+
+
+def test_5_5_11_2_a_spurious_loss_gives_window_and_short_term_bounds_back():
+    flow = in_cruise()
+    flow.rounds(2)
+    window = flow.window
+    flow.lose(1)
+    flow.rounds(1, rate=RATE / 2, flight=BDP // 2)
+    assert flow.window < window and flow.snapshot.inflight_shortterm_bytes > 0
+    flow.controller.on_spurious_loss(flow.now)
+    assert flow.window == window
+    assert flow.snapshot.inflight_shortterm_bytes == 0
+
+
+def test_5_5_11_2_a_spurious_loss_returns_to_startup():
+    flow = Flow()
+    flow.rounds(2)
+    flow.lose(*range(0, 12, 2))
+    flow.until(Mode.drain, lost_since_sent=6 * DATAGRAM, in_flight=3 * BDP)
+    flow.controller.on_spurious_loss(flow.now)
+    assert flow.mode == Mode.startup
+    assert flow.snapshot.inflight_longterm_bytes == 0
+    flow.rounds(2, rate=2 * RATE)
+    assert flow.mode == Mode.startup
+
+
+def test_5_5_11_2_a_spurious_loss_refills_for_another_probe():
+    flow = in_up()
+    flow.lose(*TOO_MANY, flight=2 * BDP)
+    flow.controller.on_spurious_loss(flow.now)
+    assert flow.phase == Phase.refill
+    assert flow.snapshot.inflight_longterm_bytes == 0
+
+
+# ---- ECN, 3.7 ----------------------------------------------------------------------------------
+
+
+def test_3_7_a_mark_lowers_the_short_term_bounds_as_a_loss_does():
+    flow = in_cruise()
+    flow.rounds(1)
+    for _ in range(2):
+        flow.ecn(1)
+        flow.rounds(1.1, rate=0.9 * RATE, flight=int(0.9 * BDP))
+    assert paced_at(flow) == pytest.approx(0.9 * RATE)
+    flow.rounds(1.1, rate=0.8 * RATE, flight=int(0.8 * BDP))  # no mark
+    assert paced_at(flow) == pytest.approx(0.9 * RATE)
+
+
+@pytest.mark.parametrize("marked, ends", [(4, False), (5, True)])
+def test_3_7_marks_above_2_percent_end_a_probe(marked, ends):
+    flow = in_up()
+    flow.ecn(marked)
+    flow.step(flight=2 * BDP)
+    assert (flow.phase == Phase.down) == ends
+    assert (flow.snapshot.inflight_longterm_bytes > 0) == ends
+
+
+def test_3_7_marks_end_startup():
+    flow = Flow()
+    flow.rounds(2)
+    flow.ecn(6)
+    flow.rounds(1.1, in_flight=3 * BDP)
+    assert flow.mode == Mode.drain
+
+
+# ---- over a path -------------------------------------------------------------------------------
+
+
+def over(path, until=20 * SECOND, **arguments):
+    return AckRounds(_core.make_controller("bbr3"), path, **arguments).run(until)
+
+
+def modes(rows):
+    return [name for name, _ in itertools.groupby(row.snapshot.mode.name for row in rows)]
+
+
+PATH = Path(rate=1.25e6, base_rtt=50 * MILLISECOND, queue_packets=100)
+
+
+def test_a_1_startup_finds_the_bandwidth_and_drains():
+    rows = over(PATH, 2 * SECOND).rows
+    assert modes(rows)[:3] == ["startup", "drain", "probe_bw"]
+    assert rows[-1].snapshot.bandwidth_estimate == pytest.approx(PATH.rate, rel=0.02)
+
+
+def test_a_7_an_application_below_the_path_stays_in_startup():
+    rows = over(PATH, 4 * SECOND, application_rate=PATH.rate / 10).rows
+    assert modes(rows) == ["startup"]
+
+
+def test_a_14_a_bdp_below_a_packet_is_filled():
+    path = Path(rate=12e3, base_rtt=10 * MILLISECOND)
+    rounds = over(path)
+    assert {row.window // DATAGRAM for row in rounds.rows[-20:]} <= set(range(4, 12))
+    assert rounds.throughput(5 * SECOND, 20 * SECOND) > 0.95 * path.rate
+
+
+def test_a_15_ten_times_the_bandwidth_is_found():
+    rounds = over(PATH)
+    rounds.path = Path(10 * PATH.rate, PATH.base_rtt, 1000)
+    rounds.run(40 * SECOND)
+    assert rounds.throughput(35 * SECOND, 40 * SECOND) > 0.9 * 10 * PATH.rate
+
+
+def test_a_16_a_tenth_of_the_bandwidth_is_found():
+    rounds = over(PATH)
+    rounds.path = Path(PATH.rate / 10, PATH.base_rtt, 100)
+    rounds.run(60 * SECOND)
+    assert rounds.rows[-1].snapshot.bandwidth_estimate == pytest.approx(PATH.rate / 10, rel=0.1)
+    late = [row for row in rounds.rows if row.now > 50 * SECOND]
+    assert late[-1].lost - late[0].lost < 0.02 * (late[-1].delivered - late[0].delivered)
+
+
+def test_random_loss_of_1_percent_leaves_most_of_the_bandwidth():
+    lose = lambda number: (number * 2654435761) % 2**32 < 0.01 * 2**32  # noqa: E731
+    rounds = over(PATH, 30 * SECOND, lose=lose)
+    assert rounds.throughput(10 * SECOND, 30 * SECOND) > 0.8 * PATH.rate
+
+
+def test_scripted_losses_give_the_same_rows_every_time():
+    lose = lambda number: number % 97 == 5 or 2000 <= number < 2040  # noqa: E731
+    first, second = (over(PATH, 10 * SECOND, lose=lose) for _ in range(2))
+    assert [(row.now, row.window) for row in first.rows] == [
+        (row.now, row.window) for row in second.rows
+    ]
+    assert first.lost > 0
+
+
+@pytest.mark.parametrize("arrive, mode", [(True, Mode.startup), (False, Mode.probe_bw)])
+def test_a_18_packets_that_others_overtake_do_not_end_startup_and_lost_ones_do(arrive, mode):
+    """Every fourth of 48 packets comes 8 ms late: declared lost, and acknowledged after that."""
+    kind = application("constant_rate", rate_bits_per_second=10_000_000)
+    held = lambda direction, index: (  # noqa: E731
+        direction == "data" and 400 <= index < 448 and index % 4 == 0
+    )
+    pair = Pair(
+        make_flow(controller="bbr3", application=kind),
+        lambda direction, index: 25 * MILLISECOND + 8 * MILLISECOND * held(direction, index),
+        drop=lambda direction, index, frames: not arrive and held(direction, index),
+    )
+    pair.run_until(2 * SECOND)
+    assert pair.sender.statistics()["declared_lost_packets"] == 12
+    assert pair.sender.snapshot.mode == mode
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_whatever_happens_window_and_rate_stay_within_their_bounds(data):
+    flow = Flow(seed=data.draw(st.integers(0, 2**32)))
+    size = st.integers(0, 3 * BDP)
+    number = 0
+    for _ in range(data.draw(st.integers(1, 120))):
+        what = data.draw(st.sampled_from(["ack", "ack", "ack", "lose", "ecn", "send", "rare"]))
+        after = data.draw(st.sampled_from([0, 1, MILLISECOND, RTT, 3 * SECOND, 12 * SECOND]))
+        flight = data.draw(size)
+        if what == "ack":
+            acked = data.draw(st.integers(1, BDP))
+            flow.ack(
+                acked,
+                after=after,
+                rtt=data.draw(st.sampled_from([0, 1000, RTT, 5 * RTT, 30 * SECOND])),
+                rate=data.draw(st.sampled_from([0.0, 1.0, RATE, 50 * RATE, 1e10])),
+                rate_limited=data.draw(st.booleans()),
+                since_sent=data.draw(st.integers(acked, flow.delivered + acked)),
+                lost_since_sent=data.draw(size),
+                in_flight_at_send=flight,
+                in_flight=data.draw(size),
+                app_limited=data.draw(st.booleans()),
+            )
+        elif what == "lose":
+            for _ in range(data.draw(st.integers(1, 8))):
+                number += data.draw(st.integers(1, 3))
+                flow.packet_lost(
+                    number,
+                    after=after,
+                    in_flight_at_send=DATAGRAM + flight,
+                    lost_since_sent=DATAGRAM + data.draw(size),
+                )
+        elif what == "ecn":
+            flow.ecn(data.draw(st.integers(1, 50)))
+        elif what == "send":
+            flow.now += after
+            flow.controller.on_packet_sent(flow.now, DATAGRAM, DATAGRAM + flight)
+        else:
+            call = data.draw(st.sampled_from(["on_persistent_congestion", "on_spurious_loss"]))
+            getattr(flow.controller, call)(flow.now)
+        state = flow.snapshot
+        assert 4 * DATAGRAM <= state.window_bytes < 2**62
+        assert 0 < state.pacing_rate < math.inf
+        assert 0 <= state.bandwidth_estimate < math.inf
+        for bound in (state.inflight_longterm_bytes, state.inflight_shortterm_bytes):
+            assert 0 <= bound < 2**62
+        if what == "ack" and state.mode == Mode.probe_bw and state.inflight_longterm_bytes:
+            assert state.window_bytes <= max(state.inflight_longterm_bytes, 4 * DATAGRAM)
+        if what == "ack" and state.inflight_shortterm_bytes:
+            assert state.window_bytes <= max(state.inflight_shortterm_bytes, 4 * DATAGRAM)
+
+
+# ---- parameters, and in the engine -------------------------------------------------------------
+
+
+def test_parameters_change_while_running():
+    flow = in_cruise()
+    flow.until(Phase.up)
+    flow.controller.set_parameters({"probe_up_pacing_gain": 1.5, "pacing_margin": 1})
+    assert flow.gain * MARGIN == pytest.approx(1.5)
+    flow.controller.set_parameters({"min_window_packets": 1000})
+    assert flow.window == 1000 * DATAGRAM
+
+
+def test_it_loses_less_than_version_1_and_shares_evenly():
+    version_1, version_3 = (
+        quicgym.run("ebcc-flows-3", controller=name, seed=1).metrics for name in ("bbr", "bbr3")
+    )
+    assert version_3["loss_percent"] < 2 < version_1["loss_percent"]
+    assert version_3["jain"] > 0.95
