@@ -16,11 +16,23 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from typing import Annotated, Any
 
 import numpy as np
 from pydantic import Field, field_validator, model_validator
 
+from quicgym.envs.scenarios.distribution_parts import (
+    AckAggregation,
+    NotNegative,
+    Outages,
+    Positive,
+    QueueDisciplines,
+    RandomLoss,
+    Range,
+    RateChanges,
+    Traces,
+    WholeRange,
+)
 from quicgym.envs.scenarios.fields import (
     LINK_HEADER_BYTES,
     SHORTEST_S,
@@ -33,7 +45,14 @@ from quicgym.envs.scenarios.fields import (
     ScenarioError,
 )
 from quicgym.envs.scenarios.flows import Flow, check_parameters
-from quicgym.envs.scenarios.links import Access, BernoulliLoss, Link, Queue, RateStep
+from quicgym.envs.scenarios.links import (
+    Access,
+    BernoulliLoss,
+    DisciplineName,
+    Link,
+    Queue,
+    RateStep,
+)
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.scenarios.traces import read_mahimahi
 from quicgym.validation import validated
@@ -45,7 +64,6 @@ CELLS = 8
 _RATE_MBPS = (1.0, 200.0)
 _RTT_MS = (10.0, 600.0)
 _STRIDE = 3  # has no divisor in common with CELLS: one held-out cell per row and per column
-_ACCESS_DELAY_MS = 1.0
 _FIRST_CHANGE_S = 0.1
 
 
@@ -53,78 +71,11 @@ RttMs = Annotated[
     float,
     Field(
         strict=True,
-        ge=4 * _ACCESS_DELAY_MS,  # which the access links alone have
+        gt=0,
         le=100_000,
-        description="a number of milliseconds, 4 to 100000",
+        description="a number of milliseconds above 0, at most 100000",
     ),
 ]
-Positive = Annotated[float, Field(strict=True, gt=0, description="a number above 0")]
-NotNegative = Annotated[float, Field(strict=True, ge=0, description="a number, 0 or more")]
-Number = TypeVar("Number", bound=float)
-
-
-class Range(CheckedModel, Generic[Number]):
-    """A number between two others, uniform on a linear or a logarithmic scale."""
-
-    minimum: Number
-    maximum: Number
-    scale: Literal["linear", "log"] = "linear"
-
-    @model_validator(mode="after")
-    def _ordered(self) -> Range:
-        if self.maximum < self.minimum:
-            raise ValueError(f"maximum {self.maximum:g} is below minimum {self.minimum:g}")
-        if self.scale == "log" and self.minimum <= 0:
-            raise ValueError("a logarithmic scale needs a minimum above 0")
-        return self
-
-    def sample(self, rng: np.random.Generator) -> float:
-        """Draws a number."""
-        if self.scale == "linear":
-            return float(rng.uniform(self.minimum, self.maximum))
-        return math.exp(rng.uniform(math.log(self.minimum), math.log(self.maximum)))
-
-
-class WholeRange(CheckedModel):
-    """A whole number between two others, both included."""
-
-    minimum: int = Field(ge=1)
-    maximum: int = Field(ge=1)
-
-    @model_validator(mode="after")
-    def _ordered(self) -> WholeRange:
-        if self.maximum < self.minimum:
-            raise ValueError(f"maximum {self.maximum} is below minimum {self.minimum}")
-        return self
-
-    def sample(self, rng: np.random.Generator) -> int:
-        """Draws a number."""
-        return int(rng.integers(self.minimum, self.maximum, endpoint=True))
-
-
-class RandomLoss(CheckedModel):
-    """Bernoulli loss on some of the paths."""
-
-    chance: Probability
-    """That a path has it."""
-    probability: Range[Probability]
-
-
-class RateChanges(CheckedModel):
-    """On some of the paths the rate changes, at times uniform over the duration."""
-
-    chance: Probability
-    count: WholeRange
-    factor: Range[Positive]
-    """Of the path's rate."""
-
-
-class Traces(CheckedModel):
-    """Some of the paths have the rate of a mahimahi trace."""
-
-    chance: Probability
-    paths: tuple[Path, ...] = Field(min_length=1)
-    """Relative ones start at the YAML's folder."""
 
 
 class Distribution(CheckedModel):
@@ -142,6 +93,8 @@ class Distribution(CheckedModel):
     max_datagram_bytes: DatagramBytes = 1200
     rate_mbps: Range[RateMbps]
     rtt_ms: Range[RttMs]
+    access_delay_ms: NotNegative = 1.0
+    """Of each access link, one way; the path's RTT has it four times."""
     queue_bdp: Range[Positive]
     loss: RandomLoss | None = None
     flows: WholeRange = WholeRange(minimum=1, maximum=1)
@@ -154,11 +107,20 @@ class Distribution(CheckedModel):
     extra_rtt: Range[NotNegative] = Range(minimum=0, maximum=0)
     rate_changes: RateChanges | None = None
     traces: Traces | None = None
+    outages: Outages | None = None
+    queue_disciplines: QueueDisciplines | None = None
+    ack_aggregation: AckAggregation | None = None
     held_out: bool = False
     """Never draw from the cells of the suite `heldout`; traces are not concerned."""
 
     @model_validator(mode="after")
     def _possible(self) -> Distribution:
+        shortest_ms = 4 * self.access_delay_ms
+        if self.rtt_ms.minimum < shortest_ms:
+            raise ValueError(
+                f"rtt_ms.minimum = {self.rtt_ms.minimum:g}: the access links alone have "
+                f"{shortest_ms:g} ms; make it longer, or access_delay_ms shorter"
+            )
         if self.agents > self.flows.minimum:
             raise ValueError(f"agents: there are only {self.flows.minimum} flows at times")
         if self.start_spread_s > self.duration_s - SHORTEST_S:
@@ -203,7 +165,7 @@ class Distribution(CheckedModel):
     def sample(self, rng: np.random.Generator) -> Scenario:
         """Draws a scenario."""
         rate_mbps, rtt_ms = self._path(rng)
-        delay_ms = rtt_ms / 2 - 2 * _ACCESS_DELAY_MS
+        delay_ms = rtt_ms / 2 - 2 * self.access_delay_ms
         queue_bdp = self.queue_bdp.sample(rng)
         trace = self._trace(rng)
         if trace is not None:
@@ -211,31 +173,42 @@ class Distribution(CheckedModel):
             rate_mbps = len(times) * 1500 * 8e-3 / times[-1]
         packet_bytes = self.max_datagram_bytes + LINK_HEADER_BYTES
         bdp_packets = rate_mbps * rtt_ms * 1e3 / 8 / packet_bytes
-        queue = Queue(limit=max(2, round(queue_bdp * bdp_packets)))
+        limit = max(2, round(queue_bdp * bdp_packets))
         loss = None
         if self.loss is not None and rng.uniform() < self.loss.chance:
             loss = BernoulliLoss(probability=self.loss.probability.sample(rng))
-        reverse = Link(rate_mbps=rate_mbps, delay_ms=delay_ms, queue=queue)
-        if trace is not None:
-            link = Link(trace=trace, delay_ms=delay_ms, queue=queue, loss=loss)
-        else:
-            link = Link(
-                rate_mbps=rate_mbps,
-                delay_ms=delay_ms,
-                queue=queue,
-                loss=loss,
-                rate_schedule=self._rate_schedule(rate_mbps, rng),
-            )
+        # Parts came one by one, and each may only draw behind those before it: a seed's path stays
+        # what it is for distributions without the part.
+        rate_schedule = () if trace is not None else self._rate_schedule(rate_mbps, rng)
+        flows = self._flows(rtt_ms, rng)
+        if trace is None:
+            rate_schedule = self._with_outages(rate_mbps, rate_schedule, rng)
+        discipline, marks = self._queue_discipline(rng)
+        queue = Queue(limit=limit, discipline=discipline, ecn_marking=marks)
         return Scenario(
             name=self.name,
             description=self.description,
             duration_s=self.duration_s,
-            bottleneck=link,
-            reverse=reverse,
-            access=Access(
-                rate_mbps=min(max(100.0, 5 * rate_mbps), 100_000.0), delay_ms=_ACCESS_DELAY_MS
+            bottleneck=Link(
+                rate_mbps=rate_mbps if trace is None else None,
+                trace=trace,
+                delay_ms=delay_ms,
+                queue=queue,
+                loss=loss,
+                rate_schedule=rate_schedule,
             ),
-            flows=self._flows(rtt_ms, rng),
+            reverse=Link(
+                rate_mbps=rate_mbps,
+                delay_ms=delay_ms,
+                queue=Queue(limit=limit),
+                opens_every_ms=self._opens_every_ms(rng),
+            ),
+            access=Access(
+                rate_mbps=min(max(100.0, 5 * rate_mbps), 100_000.0), delay_ms=self.access_delay_ms
+            ),
+            flows=tuple(flow.model_copy(update={"ecn": True}) for flow in flows)
+            if marks
+            else flows,
             max_datagram_bytes=self.max_datagram_bytes,
         )
 
@@ -262,6 +235,35 @@ class Distribution(CheckedModel):
             RateStep(at_s=float(time), rate_mbps=rate_mbps * changes.factor.sample(rng))
             for time in times
         )
+
+    def _with_outages(
+        self, rate_mbps: float, steps: tuple[RateStep, ...], rng: np.random.Generator
+    ) -> tuple[RateStep, ...]:
+        if self.outages is None or rng.uniform() >= self.outages.chance:
+            return steps
+        for _ in range(self.outages.count.sample(rng)):
+            begin_s = float(rng.uniform(_FIRST_CHANGE_S, self.duration_s))
+            end_s = begin_s + self.outages.duration_s.sample(rng)
+            before = [step for step in steps if step.at_s < begin_s]
+            until_end = [step for step in steps if step.at_s <= end_s]
+            again_mbps = until_end[-1].rate_mbps if until_end else rate_mbps
+            after = [step for step in steps if step.at_s > end_s]
+            outage = RateStep(at_s=begin_s, rate_mbps=0)
+            steps = (*before, outage, RateStep(at_s=end_s, rate_mbps=again_mbps), *after)
+        return steps
+
+    def _queue_discipline(self, rng: np.random.Generator) -> tuple[DisciplineName, bool]:
+        managed = self.queue_disciplines
+        if managed is None or rng.uniform() >= managed.chance:
+            return "drop-tail", False
+        discipline = managed.disciplines[int(rng.integers(len(managed.disciplines)))]
+        return discipline, bool(rng.uniform() < managed.ecn_marking)
+
+    def _opens_every_ms(self, rng: np.random.Generator) -> float | None:
+        aggregation = self.ack_aggregation
+        if aggregation is None or rng.uniform() >= aggregation.chance:
+            return None
+        return aggregation.opens_every_ms.sample(rng)
 
     def _flows(self, rtt_ms: float, rng: np.random.Generator) -> tuple[Flow, ...]:
         others = self.flows.sample(rng) - 1

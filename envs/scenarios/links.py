@@ -23,15 +23,15 @@ from quicgym.envs.scenarios.fields import (
 from quicgym.envs.scenarios.traces import read_mahimahi
 from quicgym.validation import problem
 
+DisciplineName = Literal["drop-tail", "fifo", "codel", "fq-codel", "pie", "red"]
+
 
 class Queue(CheckedModel):
     """The buffer in front of a link; the packet on the wire does not count."""
 
     limit: Annotated[PositiveInteger, Core("queue_limit")] = 100
     unit: Annotated[Literal["packets", "bytes"], Core("queue_unit")] = "packets"
-    discipline: Annotated[
-        Literal["drop-tail", "fifo", "codel", "fq-codel", "pie", "red"], Core("queue_discipline")
-    ] = "drop-tail"
+    discipline: Annotated[DisciplineName, Core("queue_discipline")] = "drop-tail"
     """All but drop-tail are ns-3's queue discs, and equal to them on the native engine."""
     ecn_marking: StrictBool = False
     """The discipline marks ECN-capable packets instead of dropping them."""

@@ -39,8 +39,8 @@ def evaluate(
         str,
         typer.Option(
             metavar="NAME",
-            help="heldout, papers, validation, a scenario, a distribution, of which each seed "
-            "draws a scenario, or a YAML's path.",
+            help="heldout, papers, stress, validation, a scenario, a distribution, of which each "
+            "seed draws a scenario, or a YAML's path.",
         ),
     ] = "heldout",
     seeds: SeedsOption = 5,

@@ -15,12 +15,14 @@ from quicgym.envs import (
 )
 from quicgym.envs.scenarios.distributions import distribution_names, is_held_out
 from quicgym.envs.scenarios.suites import scenario_of, suite_names
+from quicgym.yaml_files import CONFIGS
 
 
 def path(scenario):
-    """Rate in Mbps and RTT in ms."""
+    """Rate in Mbps, of a trace the mean, and RTT in ms."""
     link = scenario.bottleneck
-    return link.rate_mbps, 2 * (link.delay_ms + 2 * scenario.access.delay_ms)
+    rate_mbps = link.rate_mbps if link.trace is None else scenario.reverse.rate_mbps
+    return rate_mbps, 2 * (link.delay_ms + 2 * scenario.access.delay_ms)
 
 
 def draws(name, count, seed=0):
@@ -30,18 +32,20 @@ def draws(name, count, seed=0):
 
 @pytest.mark.parametrize("name", distribution_names())
 def test_training_never_draws_a_held_out_path(name):
-    assert load_distribution(name).held_out
-    paths = [path(scenario) for scenario in draws(name, 1500)]
+    limits = load_distribution(name)
+    assert limits.held_out
+    # Traces have other files than the suite's.
+    paths = [path(entry) for entry in draws(name, 1500) if entry.bottleneck.trace is None]
     assert not any(is_held_out(*entry) for entry in paths)
     # Nothing but those cells is left out: the ranges are used from end to end.
     rates, rtts = zip(*paths, strict=True)
-    assert min(rates) < 1.1 and max(rates) > 0.9 * load_distribution(name).rate_mbps.maximum
-    assert min(rtts) < 11 and max(rtts) > 560
+    for values, expected in ((rates, limits.rate_mbps), (rtts, limits.rtt_ms)):
+        assert min(values) < 1.1 * expected.minimum and max(values) > 0.9 * expected.maximum
 
 
 def test_the_held_out_suite_is_64_held_out_paths_in_every_size():
     suite = load_suite("heldout")
-    assert suite_names() == ["heldout", "ibcca-wired", "papers", "validation"]
+    assert suite_names() == ["heldout", "ibcca-wired", "papers", "stress", "validation"]
     assert len({scenario.name for scenario in suite}) == len(suite) == 64
     assert all(is_held_out(*path(scenario)) for scenario in suite)
     rates, rtts = zip(*map(path, suite), strict=True)
@@ -50,6 +54,35 @@ def test_the_held_out_suite_is_64_held_out_paths_in_every_size():
     assert {len(scenario.flows) for scenario in suite} >= {1, 2, 4, 8}
     assert any(scenario.bottleneck.loss for scenario in suite)
     assert any(scenario.bottleneck.rate_schedule for scenario in suite)
+
+
+def test_the_stress_suite_is_256_held_out_networks_of_everything():
+    suite = load_suite("stress")
+    assert len({scenario.name for scenario in suite}) == len(suite) == 256
+    assert all(is_held_out(*path(scenario)) for scenario in suite)
+    links = [scenario.bottleneck for scenario in suite]
+    rates, rtts = zip(*map(path, suite), strict=True)
+    assert min(rates) < 0.2 and max(rates) > 300 and min(rtts) < 3 and max(rtts) > 1000
+    assert {len(scenario.flows) for scenario in suite} >= set(range(1, 17))
+    steps = [step.rate_mbps / link.rate_mbps for link in links for step in link.rate_schedule]
+    assert min(step for step in steps if step) < 0.08 and 0 in steps
+    assert max(link.loss.probability for link in links if link.loss) > 0.03
+    assert {link.queue.discipline for link in links} >= {"drop-tail", "codel", "fq-codel", "pie"}
+    assert any(link.queue.ecn_marking for link in links)
+    assert any(scenario.reverse.opens_every_ms for scenario in suite)
+    assert any(link.trace for link in links)
+
+
+def test_the_stress_suite_has_traces_that_training_never_sees():
+    own = {entry.bottleneck.trace for entry in load_suite("stress")} - {None}
+    assert own.isdisjoint(load_distribution("stress-training").traces.paths)
+    assert all(path.name.startswith("stress-") for path in own)
+
+
+def test_the_stress_suite_is_what_its_study_writes():
+    from stress_suite import text
+
+    assert text() == (CONFIGS / "suites/stress.yaml").read_text(encoding="utf-8")
 
 
 def test_the_validation_suite_is_training_paths_and_none_held_out():
@@ -247,7 +280,10 @@ def test_traces_take_the_place_of_rates(tmp_path):
         (CHANGES.format(least=1, most=2) + "\nduration_s: 0.05", "duration_s above 0.1"),
         ("rates: 3", "rates = 3: unknown field"),
         ("traces: {chance: 1, paths: [none.trace]}", "none.trace.*cannot read the trace"),
-        ("rtt_ms: {minimum: 1, maximum: 20}", "rtt_ms.minimum = 1: .*milliseconds, 4 to 100000"),
+        (
+            "rtt_ms: {minimum: 1, maximum: 20}",
+            "rtt_ms.minimum = 1: the access links alone have 4 ms",
+        ),
         ("agents: 2", "agents: there are only 1 flows at times"),
         ("start_spread_s: 5", "start_spread_s: make it shorter than duration_s"),
     ],

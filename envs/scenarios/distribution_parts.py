@@ -1,0 +1,109 @@
+"""Parts of a distribution: ranges, and what may happen on some of its paths.
+
+Each part is drawn with its own `chance` per path. A distribution without it draws nothing for it.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Annotated, Generic, Literal, TypeVar
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from quicgym.envs.scenarios.fields import CheckedModel, Probability
+from quicgym.envs.scenarios.links import DisciplineName
+
+Positive = Annotated[float, Field(strict=True, gt=0, description="a number above 0")]
+NotNegative = Annotated[float, Field(strict=True, ge=0, description="a number, 0 or more")]
+Number = TypeVar("Number", bound=float)
+
+
+class Range(CheckedModel, Generic[Number]):
+    """A number between two others, uniform on a linear or a logarithmic scale."""
+
+    minimum: Number
+    maximum: Number
+    scale: Literal["linear", "log"] = "linear"
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Range:
+        if self.maximum < self.minimum:
+            raise ValueError(f"maximum {self.maximum:g} is below minimum {self.minimum:g}")
+        if self.scale == "log" and self.minimum <= 0:
+            raise ValueError("a logarithmic scale needs a minimum above 0")
+        return self
+
+    def sample(self, rng: np.random.Generator) -> float:
+        """Draws a number."""
+        if self.scale == "linear":
+            return float(rng.uniform(self.minimum, self.maximum))
+        return math.exp(rng.uniform(math.log(self.minimum), math.log(self.maximum)))
+
+
+class WholeRange(CheckedModel):
+    """A whole number between two others, both included."""
+
+    minimum: int = Field(ge=1)
+    maximum: int = Field(ge=1)
+
+    @model_validator(mode="after")
+    def _ordered(self) -> WholeRange:
+        if self.maximum < self.minimum:
+            raise ValueError(f"maximum {self.maximum} is below minimum {self.minimum}")
+        return self
+
+    def sample(self, rng: np.random.Generator) -> int:
+        """Draws a number."""
+        return int(rng.integers(self.minimum, self.maximum, endpoint=True))
+
+
+class RandomLoss(CheckedModel):
+    """Bernoulli loss on some of the paths."""
+
+    chance: Probability
+    """That a path has it."""
+    probability: Range[Probability]
+
+
+class RateChanges(CheckedModel):
+    """On some of the paths the rate changes, at times uniform over the duration."""
+
+    chance: Probability
+    count: WholeRange
+    factor: Range[Positive]
+    """Of the path's rate."""
+
+
+class Traces(CheckedModel):
+    """Some of the paths have the rate of a mahimahi trace."""
+
+    chance: Probability
+    paths: tuple[Path, ...] = Field(min_length=1)
+    """Relative ones start at the YAML's folder."""
+
+
+class Outages(CheckedModel):
+    """On some of the paths the rate is 0 for a while, at times uniform over the duration."""
+
+    chance: Probability
+    count: WholeRange
+    duration_s: Range[Positive]
+
+
+class QueueDisciplines(CheckedModel):
+    """On some of the paths the bottleneck's queue is managed."""
+
+    chance: Probability
+    disciplines: tuple[DisciplineName, ...] = Field(min_length=1)
+    """From which each path's is drawn."""
+    ecn_marking: Probability = 0.0
+    """That such a queue marks and all flows understand it."""
+
+
+class AckAggregation(CheckedModel):
+    """On some of the paths the reverse link opens at intervals only."""
+
+    chance: Probability
+    opens_every_ms: Range[Positive]
