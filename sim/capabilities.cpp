@@ -34,6 +34,16 @@ const std::vector<Capability>& capabilities() {
          .native = false,
          .ns3 = true,
          .needed_by = [](const Scenario& scenario) { return given(scenario.wifi.has_value(), "wifi"); }},
+        {.name = "dualpi2",
+         .text = "the queue discipline dualpi2",
+         .native = true,
+         .ns3 = false,
+         .needed_by =
+             [](const Scenario& scenario) {
+                 return of_links(scenario, [](const Link& link) {
+                     return link.queue_discipline == "dualpi2" ? "queue.discipline = dualpi2" : "";
+                 });
+             }},
         {.name = "tcp",
          .text = "ns-3's TCP",
          .native = false,

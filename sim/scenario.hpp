@@ -57,7 +57,7 @@ struct Link {
     Time delay = 0;
     std::uint64_t queue_limit = 0;  // waiting packets or bytes; the one on the wire not counted
     QueueUnit queue_unit = QueueUnit::packets;
-    std::string queue_discipline = kDropTail;  // others: "fifo", "codel", "fq-codel", "pie", "red"
+    std::string queue_discipline = kDropTail;  // others: sim/net/queues/
     bool ecn_marking = false;                  // the queue discipline marks instead of dropping
     LossModel loss;
     // Ascending; each rate holds for transmissions that start from `at` on; none starts at 0.

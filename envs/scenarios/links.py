@@ -23,7 +23,7 @@ from quicgym.envs.scenarios.fields import (
 from quicgym.envs.scenarios.traces import read_mahimahi
 from quicgym.validation import problem
 
-DisciplineName = Literal["drop-tail", "fifo", "codel", "fq-codel", "pie", "red"]
+DisciplineName = Literal["drop-tail", "fifo", "codel", "fq-codel", "pie", "red", "dualpi2"]
 
 
 class Queue(CheckedModel):
@@ -32,16 +32,21 @@ class Queue(CheckedModel):
     limit: Annotated[PositiveInteger, Core("queue_limit")] = 100
     unit: Annotated[Literal["packets", "bytes"], Core("queue_unit")] = "packets"
     discipline: Annotated[DisciplineName, Core("queue_discipline")] = "drop-tail"
-    """All but drop-tail are ns-3's queue discs, and equal to them on the native engine."""
+    """dualpi2 needs the engine native. The others beside drop-tail are as ns-3's queue discs."""
     ecn_marking: StrictBool = False
-    """The discipline marks ECN-capable packets instead of dropping them."""
+    """The discipline marks ECN-capable packets instead of dropping them; dualpi2 always does."""
+
+    @property
+    def marks(self) -> bool:
+        """Whether a sender that is ECN-capable is told of congestion by marks."""
+        return self.ecn_marking or self.discipline == "dualpi2"
 
     @model_validator(mode="after")
     def _can_mark(self) -> Queue:
         if self.ecn_marking and self.discipline in ("drop-tail", "fifo"):
             raise problem(
                 "ecn_marking", True, f"{self.discipline} cannot mark",
-                "choose the discipline codel, fq-codel, pie or red",
+                "choose the discipline codel, fq-codel, pie, red or dualpi2",
             )  # fmt: skip
         return self
 

@@ -187,7 +187,7 @@ class Scenario(CheckedModel):
                 )  # fmt: skip
 
     def _warn_of_idle_ecn(self, index: int, flow: Flow) -> None:
-        if flow.ecn and not (self.bottleneck and self.bottleneck.queue.ecn_marking):
+        if flow.ecn and not (self.bottleneck and self.bottleneck.queue.marks):
             named = f" ({flow.name})" if flow.name else ""
             remedy = "leave ecn out" if self.wifi else "set bottleneck.queue.ecn_marking"
             warnings.warn(

@@ -958,6 +958,27 @@ class Receiver:
 def packet_number_bytes(unacknowledged: int) -> int:
     """RFC 9000 A.2."""
 
+class QueueDiscipline:
+    """
+    A link's queue discipline by itself. Times in ns, packet numbers of the caller.
+    """
+
+    def __init__(self, link: Link, largest_packet_bytes: int = 1500, seed: int = 0) -> None: ...
+
+    def enqueue(self, now: int, number: int, ip_bytes: int, ecn: int = 0, flow: int = 0) -> list:
+        """Returns the numbers of dropped packets."""
+
+    def dequeue(self, now: int) -> tuple:
+        """
+        Returns number and ECN codepoint of the next packet, or None twice, and the numbers of dropped packets.
+        """
+
+    @property
+    def packets(self) -> int: ...
+
+    @property
+    def bytes(self) -> int: ...
+
 class NativeSimulation:
     def __init__(self, scenario: Scenario, seed: int) -> None: ...
 

@@ -132,7 +132,12 @@ WIFI = {
     "path_loss_exponent": 3, "queue": {"limit_packets": 500, "max_delay_ms": 500},
     "wired": {"rate_mbps": 1000, "delay_ms": 0, "queue_packets": 100},
 }  # fmt: skip
+DUALPI2 = {"rate_mbps": 15, "delay_ms": 10, "queue": {"discipline": "dualpi2"}}
 NEEDS: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "dualpi2": (
+        {"bottleneck": DUALPI2, "reverse": DUALPI2},
+        ["bottleneck.queue.discipline = dualpi2", "reverse.queue.discipline = dualpi2"],
+    ),
     "wireless-lan": ({"bottleneck": None, "wifi": WIFI}, ["wifi"]),
     "tcp": (
         {"flows": [{"count": 3}, {"transport": "tcp", "controller": "cubic"}]},
