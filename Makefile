@@ -123,6 +123,7 @@ speed: setup
 
 parity: setup
 	$(BIN)/quicgym parity $(ARGS)
+	$(BIN)/quicgym parity --networks 1000 $(addprefix --discipline ,fifo codel fq-codel pie red)
 
 # A second installation beside the first, so that a sanitizer never slows the real one down.
 SANITIZED := build/sanitized

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from quicgym.benchmarks.papers.model import load_paper
+from quicgym.benchmarks.random_networks import random_network
 from quicgym.console import wide_console
 from quicgym.envs import Scenario, Simulation, load_scenario
 from quicgym.envs.simulation.controller_choice import resolve_controllers
@@ -106,6 +107,41 @@ def run_parity(scenarios: Sequence[str], controllers: Sequence[str]) -> int:
     wide_console().print(output)
     different = sum(result.difference is not None for result in results)
     print(f"{len(results) - different} of {len(results)} equal")
+    return 1 if different else 0
+
+
+def run_random_parity(disciplines: Sequence[str], pairs: int) -> int:
+    """Compares random networks with each queue discipline; returns the exit status.
+
+    Args:
+        disciplines: That both engines have.
+        pairs: Of runs, for each of them; the networks are the same every time.
+    """
+    check_engine("ns3")
+    output = Table(title="Delivery traces, native and ns-3", title_justify="left")
+    output.add_column("discipline")
+    for heading in ("networks", "deliveries"):
+        output.add_column(heading, justify="right")
+    output.add_column("result", overflow="fold")
+    different = 0
+    with Console(stderr=True).status("") as status:
+        for discipline in dict.fromkeys(disciplines):
+            deliveries = 0
+            differences = []
+            for number in range(pairs):
+                status.update(f"{discipline}: {number + 1} of {pairs}")
+                scenario = random_network(discipline, number)
+                scenario.check_engine("ns3")
+                result = compare(scenario, None, seed=number)
+                deliveries += result.deliveries
+                if result.difference is not None:
+                    differences.append(f"network {number}: {result.difference}")
+            equal = f"{pairs - len(differences)} of {pairs} equal to the nanosecond"
+            output.add_row(
+                discipline, str(pairs), f"{deliveries:,}", "\n".join([equal, *differences[:3]])
+            )
+            different += len(differences)
+    wide_console().print(output)
     return 1 if different else 0
 
 

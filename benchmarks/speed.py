@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Literal
+from typing import Literal, get_args
 
 import gymnasium
 import numpy as np
@@ -26,7 +26,7 @@ from quicgym.console import wide_console
 from quicgym.envs import Scenario, Simulation, make_vec, preset_action
 from quicgym.envs.scenarios.engines import EngineName
 from quicgym.envs.scenarios.flows import Flow
-from quicgym.envs.scenarios.links import Access, Link, Queue
+from quicgym.envs.scenarios.links import Access, DisciplineName, Link, Queue
 from quicgym.envs.scenarios.short_flows import ShortFlows
 from quicgym.envs.simulation.simulation import ns3_version
 
@@ -34,6 +34,9 @@ ROUNDS = 6
 BARE_LOOP_PACKETS = 2_000_000
 SHORT_S, LONG_S = 20.0, 400.0
 """Of simulations whose cost per packet is compared: it should not grow with a simulation's age."""
+DISCIPLINES: tuple[DisciplineName, ...] = tuple(
+    name for name in get_args(DisciplineName) if name != "drop-tail"
+)
 VECTOR_ROWS = 32
 STEP_BUDGET = {"vec-native-tuning": 6400, "gym-native-tuning": 3800, "gym-ns3-tuning": 190}
 """Steps per round: whole episodes, so that the same share of resets is in each."""
@@ -68,14 +71,18 @@ class ShortFlowMeasurement:
     flows: int
 
 
-def speed_scenario(flows: int, rate_mbps: float, duration_s: float) -> Scenario:
+def speed_scenario(
+    flows: int,
+    rate_mbps: float,
+    duration_s: float,
+    discipline: DisciplineName = "drop-tail",
+) -> Scenario:
     """The base network of the eBCC paper, queue and access links scaled with the rate."""
+    queue = Queue(limit=round(100 * rate_mbps / 15), discipline=discipline)
     return Scenario(
         name=f"speed-{flows}x{rate_mbps:g}mbps",
         duration_s=duration_s,
-        bottleneck=Link(
-            rate_mbps=rate_mbps, delay_ms=10, queue=Queue(limit=round(100 * rate_mbps / 15))
-        ),
+        bottleneck=Link(rate_mbps=rate_mbps, delay_ms=10, queue=queue),
         access=Access(rate_mbps=rate_mbps * 50 / 15, delay_ms=20),
         flows=(Flow(count=flows, start_jitter_ms=50),),
         max_datagram_bytes=1400,
@@ -205,6 +212,10 @@ def measure() -> list[Measurement]:
             name = f"native-{controller}-{label}"
             scenario = speed_scenario(flows, rate, SHORT_S)
             tasks.append(partial(_simulate, name, scenario, controller, "native"))
+    for discipline in DISCIPLINES:
+        name = f"native-newreno-10x100mbps-{discipline}"
+        scenario = speed_scenario(10, 100.0, SHORT_S, discipline)
+        tasks.append(partial(_simulate, name, scenario, "newreno", "native"))
     if ns3_version() is not None:
         tasks.append(partial(_simulate, "ns3-bbr-1x15mbps", short, "bbr", "ns3"))
     return [Measurement(name, cost, packets) for name, (cost, packets) in _best(tasks).items()]

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from quicgym import Scenario, Simulation, controllers, load_scenario
 from quicgym.benchmarks.parity import compare, first_difference
+from quicgym.benchmarks.random_networks import random_network
 from quicgym.envs.scenarios.engines import EngineName
 from quicgym.envs.simulation.simulation import DELIVERY_DTYPE, ns3_version
 
@@ -103,6 +104,29 @@ def test_a_scenario_that_one_engine_cannot_run_is_refused(quicgym: Command, tmp_
     done = quicgym("parity", "--scenario", path)
     assert done.returncode == 2
     assert "transport = tcp" in done.stderr and "use the engine ns3" in done.stderr
+
+
+@pytest.mark.ns3
+def test_random_networks_with_queue_disciplines(quicgym: Command) -> None:
+    done = quicgym(*("parity", "--networks", 5, "--discipline", "pie", "--discipline", "fq-codel"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("5 of 5 equal to the nanosecond") == 2
+
+
+def test_random_networks_have_controllers_of_their_own(quicgym: Command) -> None:
+    done = quicgym("parity", "--discipline", "pie", "--controller", "bbr")
+    assert done.returncode == 2
+    assert "leave out --scenario and --controller" in " ".join(done.stderr.split())
+
+
+def test_a_random_network_has_what_parity_needs_to_cover() -> None:
+    networks = [random_network("red", number) for number in range(100)]
+    assert networks == [random_network("red", number) for number in range(100)]
+    links = [network.bottleneck for network in networks if network.bottleneck]
+    assert {link.queue.unit for link in links} == {"packets", "bytes"}
+    assert {link.queue.ecn_marking for link in links} == {True, False}
+    assert {len(network.flows) for network in networks} == set(range(1, 7))
+    assert any(link.loss for link in links) and any(link.rate_schedule for link in links)
 
 
 def test_bad_input(quicgym: Command) -> None:

@@ -23,6 +23,10 @@ def test_speed_measures_everything(quicgym: Command) -> None:
             for load in ("10x100mbps", "100x1gbps")
         ),
         "native-bbr-1x15mbps-400s",
+        *(
+            f"native-newreno-10x100mbps-{discipline}"
+            for discipline in ("fifo", "codel", "fq-codel", "pie", "red", "dualpi2")
+        ),
     }
     environments = {"vec-native-tuning", "gym-native-tuning"}
     if ns3_version() is not None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
+from typing import Annotated
+
 import typer
 
 from quicgym.cli.options import ControllerOption, ScenarioOption
@@ -9,15 +12,45 @@ from quicgym.cli.options import ControllerOption, ScenarioOption
 EXAMPLES = (
     "quicgym parity",
     "quicgym parity --scenario ebcc-delay-10 --controller ebcc",
+    "quicgym parity --discipline codel --discipline fq-codel --networks 1000",
 )
 
 
-def parity(scenario: ScenarioOption = None, controller: ControllerOption = None) -> None:
+class Discipline(StrEnum):
+    """Of a queue, on both engines."""
+
+    drop_tail = "drop-tail"
+    fifo = "fifo"
+    codel = "codel"
+    fq_codel = "fq-codel"
+    pie = "pie"
+    red = "red"
+
+
+def parity(
+    scenario: ScenarioOption = None,
+    controller: ControllerOption = None,
+    discipline: Annotated[
+        list[Discipline] | None,
+        typer.Option(help="Random networks with this queue discipline instead; one or more."),
+    ] = None,
+    networks: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Random networks for each discipline.")
+    ] = 100,
+) -> None:
     """Compare the native engine with ns-3: every delivery must be equal to the nanosecond.
 
     Default: 1, 3 and 5 flows with NewReno, CUBIC, BBR and eBCC. Exit status 1 and the first
     difference where the engines differ.
     """
-    from quicgym.benchmarks.parity import run_parity
+    from quicgym.benchmarks.parity import run_parity, run_random_parity
 
+    if discipline:
+        if scenario or controller:
+            raise typer.BadParameter(
+                "the random networks have controllers of their own; leave out --scenario and "
+                "--controller, or --discipline",
+                param_hint="--discipline",
+            )
+        raise typer.Exit(run_random_parity([str(one) for one in discipline], networks))
     raise typer.Exit(run_parity(scenario or (), controller or ()))
