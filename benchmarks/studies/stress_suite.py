@@ -1,14 +1,15 @@
-"""The suite `stress`: 256 networks from the cells that training never draws from, written once.
+"""The suite `stress`: 32 networks from each of the cells that training never draws from.
 
     python benchmarks/studies/stress_suite.py > configs/suites/stress.yaml
 
 They are drawn from the distribution `stress-training` with its exclusion the other way round, and
-with cellular traces of their own. Numbers are rounded.
+with cellular traces of their own; of a trace counts its mean rate. Numbers are rounded.
 """
 
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +17,16 @@ import numpy as np
 import yaml
 
 from quicgym.envs import Distribution, Scenario, load_distribution
-from quicgym.envs.scenarios.distributions import is_held_out
+from quicgym.envs.scenarios.distributions import CELLS, HELD_OUT_STRESS
 
 SEED = 9743
-NETWORKS = 256
+NETWORKS_PER_CELL = 32
 DIGITS = 4
 HEADER = """\
-# 256 networks from the held-out cells of rate and RTT (quicgym.envs.scenarios.distributions), never
-# trained on: drawn from the distribution `stress-training` with the seed 9743, rounded, and fixed
-# since (benchmarks/studies/stress_suite.py). Not to be tuned or chosen by.
+# 256 networks, 32 from each of eight held-out cells of rate and RTT (HELD_OUT_STRESS of
+# quicgym.envs.scenarios.distributions), never trained on: drawn from the distribution
+# `stress-training` with the seed 9743, rounded, fixed since (benchmarks/studies/stress_suite.py).
+# Not to be tuned or chosen by.
 """
 
 
@@ -37,7 +39,9 @@ def own_distribution() -> Distribution:
         for path in distribution.traces.paths
     ]
     traces = distribution.traces.model_copy(update={"paths": paths})
-    return distribution.model_copy(update={"held_out": False, "traces": traces})
+    return distribution.model_copy(
+        update={"held_out": False, "held_out_stress": False, "traces": traces}
+    )
 
 
 def networks() -> list[dict[str, Any]]:
@@ -45,18 +49,23 @@ def networks() -> list[dict[str, Any]]:
     distribution = own_distribution()
     rng = np.random.default_rng(SEED)
     found: list[dict[str, Any]] = []
-    while len(found) < NETWORKS:
+    drawn: Counter[tuple[int, int]] = Counter()
+    while len(found) < NETWORKS_PER_CELL * CELLS:
         scenario = distribution.sample(rng)
-        if _is_of_the_suite(scenario):
-            found.append({"name": f"stress-{len(found) + 1:03}", **_fields(scenario)})
+        path = _path(scenario)
+        cell = HELD_OUT_STRESS.cell(*path)
+        if cell is None or not HELD_OUT_STRESS.contain(*path) or drawn[cell] == NETWORKS_PER_CELL:
+            continue
+        drawn[cell] += 1
+        found.append({"name": f"stress-{len(found) + 1:03}", **_fields(scenario)})
     return found
 
 
-def _is_of_the_suite(scenario: Scenario) -> bool:
+def _path(scenario: Scenario) -> tuple[float, float]:
+    """Rate and RTT; the reverse link has the path's rate, and beside a trace its mean."""
     link, reverse = scenario.bottleneck, scenario.reverse
     assert link is not None and reverse is not None and reverse.rate_mbps is not None
-    # The reverse link has the path's rate, and beside a trace its mean.
-    return is_held_out(reverse.rate_mbps, 2 * (link.delay_ms + 2 * scenario.access.delay_ms))
+    return reverse.rate_mbps, 2 * (link.delay_ms + 2 * scenario.access.delay_ms)
 
 
 def _fields(scenario: Scenario) -> dict[str, Any]:

@@ -107,3 +107,13 @@ class AckAggregation(CheckedModel):
 
     chance: Probability
     opens_every_ms: Range[Positive]
+
+
+class ShortFlowLoad(CheckedModel):
+    """On some of the paths transfers come and go beside the flows."""
+
+    chance: Probability
+    load: Range[Positive]
+    """Of the path's rate."""
+    sizes: Literal["web-search", "data-mining"] = "web-search"
+    """As in a scenario's `short_flows`."""

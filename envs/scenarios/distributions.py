@@ -9,14 +9,15 @@ it is given, and from nothing else. quicgym's own are in configs/distributions:
 between 1 and 200 Mbps and 10 and 600 ms. In each row and in each column one cell is held out: a
 distribution with `held_out: true` draws again while it meets one. All scenarios of the suite
 `heldout` lie in those cells, so training on such a distribution cannot have met any of them, or any
-path much like it, while rates and RTTs of every size are on both sides.
+path much like it, while rates and RTTs of every size are on both sides. The suite `stress` has
+cells of the same kind on a wider plane, which `held_out_stress: true` leaves out.
 """
 
 from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from pydantic import Field, field_validator, model_validator
@@ -30,12 +31,14 @@ from quicgym.envs.scenarios.distribution_parts import (
     RandomLoss,
     Range,
     RateChanges,
+    ShortFlowLoad,
     Traces,
     WholeRange,
 )
 from quicgym.envs.scenarios.fields import (
     LINK_HEADER_BYTES,
     SHORTEST_S,
+    SLOWEST_MBPS,
     CheckedModel,
     DatagramBytes,
     DurationS,
@@ -54,16 +57,43 @@ from quicgym.envs.scenarios.links import (
     RateStep,
 )
 from quicgym.envs.scenarios.model import Scenario
+from quicgym.envs.scenarios.short_flows import ShortFlows
 from quicgym.envs.scenarios.traces import read_mahimahi
 from quicgym.validation import validated
 from quicgym.yaml_files import CONFIGS, read_yaml, yaml_names
 
 DISTRIBUTIONS = CONFIGS / "distributions"
 
+
+class HeldOutCells(NamedTuple):
+    """A part of the plane of rate and RTT with one held-out cell in each row and column.
+
+    Attributes:
+        rate_mbps: From the first to the last of the eight columns.
+        rtt_ms: The same of the rows.
+    """
+
+    rate_mbps: tuple[float, float]
+    rtt_ms: tuple[float, float]
+
+    def cell(self, rate_mbps: float, rtt_ms: float) -> tuple[int, int] | None:
+        """Returns column and row of the cell that a path lies in; None: outside of the plane."""
+        column = _position(rate_mbps, self.rate_mbps)
+        row = _position(rtt_ms, self.rtt_ms)
+        return None if column is None or row is None else (column, row)
+
+    def contain(self, rate_mbps: float, rtt_ms: float) -> bool:
+        """Returns whether a path lies in a held-out cell."""
+        cell = self.cell(rate_mbps, rtt_ms)
+        return cell is not None and (cell[0] + _STRIDE * cell[1]) % CELLS == 0
+
+
 CELLS = 8
-_RATE_MBPS = (1.0, 200.0)
-_RTT_MS = (10.0, 600.0)
 _STRIDE = 3  # has no divisor in common with CELLS: one held-out cell per row and per column
+HELD_OUT = HeldOutCells((1.0, 200.0), (10.0, 600.0))
+"""Of the suite `heldout`."""
+HELD_OUT_STRESS = HeldOutCells((0.1, 500.0), (2.0, 1500.0))
+"""Of the suite `stress`."""
 _FIRST_CHANGE_S = 0.1
 
 
@@ -98,6 +128,8 @@ class Distribution(CheckedModel):
     queue_bdp: Range[Positive]
     loss: RandomLoss | None = None
     flows: WholeRange = WholeRange(minimum=1, maximum=1)
+    packets_per_flow: NotNegative = 0.0
+    """What path and queue hold at least for each flow; where it is less, fewer flows are drawn."""
     agents: int = Field(default=1, ge=1)
     """Flows that name no controller; `flows` counts them."""
     all_agents: Probability = 0.0
@@ -110,8 +142,11 @@ class Distribution(CheckedModel):
     outages: Outages | None = None
     queue_disciplines: QueueDisciplines | None = None
     ack_aggregation: AckAggregation | None = None
+    short_flows: ShortFlowLoad | None = None
     held_out: bool = False
     """Never draw from the cells of the suite `heldout`; traces are not concerned."""
+    held_out_stress: bool = False
+    """Nor from those of the suite `stress`."""
 
     @model_validator(mode="after")
     def _possible(self) -> Distribution:
@@ -180,7 +215,7 @@ class Distribution(CheckedModel):
         # Parts came one by one, and each may only draw behind those before it: a seed's path stays
         # what it is for distributions without the part.
         rate_schedule = () if trace is not None else self._rate_schedule(rate_mbps, rng)
-        flows = self._flows(rtt_ms, rng)
+        flows = self._flows(rtt_ms, bdp_packets + limit, rng)
         if trace is None:
             rate_schedule = self._with_outages(rate_mbps, rate_schedule, rng)
         discipline, marks = self._queue_discipline(rng)
@@ -209,13 +244,16 @@ class Distribution(CheckedModel):
             flows=tuple(flow.model_copy(update={"ecn": True}) for flow in flows)
             if marks
             else flows,
+            short_flows=self._short_flows(rate_mbps, marks, rng),
             max_datagram_bytes=self.max_datagram_bytes,
         )
 
     def _path(self, rng: np.random.Generator) -> tuple[float, float]:
         for _ in range(1000):
             rate_mbps, rtt_ms = self.rate_mbps.sample(rng), self.rtt_ms.sample(rng)
-            if not self.held_out or not is_held_out(rate_mbps, rtt_ms):
+            held_out = self.held_out and HELD_OUT.contain(rate_mbps, rtt_ms)
+            held_out |= self.held_out_stress and HELD_OUT_STRESS.contain(rate_mbps, rtt_ms)
+            if not held_out:
                 return rate_mbps, rtt_ms
         raise ScenarioError(
             f"{self.name}: rate_mbps and rtt_ms lie in held-out cells; widen a range"
@@ -265,9 +303,31 @@ class Distribution(CheckedModel):
             return None
         return aggregation.opens_every_ms.sample(rng)
 
-    def _flows(self, rtt_ms: float, rng: np.random.Generator) -> tuple[Flow, ...]:
-        others = self.flows.sample(rng) - 1
+    def _short_flows(
+        self, rate_mbps: float, ecn: bool, rng: np.random.Generator
+    ) -> tuple[ShortFlows, ...]:
+        short = self.short_flows
+        if short is None or rng.uniform() >= short.chance:
+            return ()
+        choice = int(rng.integers(len(self.other_controllers)))
+        return (
+            ShortFlows(
+                name="short",
+                load_mbps=max(short.load.sample(rng) * rate_mbps, SLOWEST_MBPS),
+                sizes=short.sizes,
+                controller=self.other_controllers[choice],
+                ecn=ecn,
+            ),
+        )
+
+    def _flows(
+        self, rtt_ms: float, room_packets: float, rng: np.random.Generator
+    ) -> tuple[Flow, ...]:
+        count = self.flows.sample(rng)
         agents = self.agents
+        if self.packets_per_flow:
+            count = max(agents, min(count, int(room_packets / self.packets_per_flow)))
+        others = count - 1
         if self.all_agents and rng.uniform() < self.all_agents:
             agents = 1 + others
         flows = [Flow(name="agent")]
@@ -289,15 +349,11 @@ class Distribution(CheckedModel):
         return tuple(flows)
 
 
-def is_held_out(rate_mbps: float, rtt_ms: float) -> bool:
-    """Returns whether a path lies in a cell that training never draws from."""
-    column, row = _cell(rate_mbps, _RATE_MBPS), _cell(rtt_ms, _RTT_MS)
-    return (column + _STRIDE * row) % CELLS == 0
-
-
-def _cell(value: float, limits: tuple[float, float]) -> int:
+def _position(value: float, limits: tuple[float, float]) -> int | None:
+    if not limits[0] <= value <= limits[1]:
+        return None
     position = math.log(value / limits[0]) / math.log(limits[1] / limits[0])
-    return min(CELLS - 1, max(0, math.floor(CELLS * position)))
+    return min(CELLS - 1, math.floor(CELLS * position))
 
 
 def distribution_names() -> list[str]:

@@ -1,5 +1,7 @@
 """Distributions of scenarios, and that training never meets the held-out suite."""
 
+from collections import Counter
+
 import gymnasium
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ from quicgym.envs import (
     load_scenario,
     load_suite,
 )
-from quicgym.envs.scenarios.distributions import distribution_names, is_held_out
+from quicgym.envs.scenarios.distributions import HELD_OUT, HELD_OUT_STRESS, distribution_names
 from quicgym.envs.scenarios.suites import scenario_of, suite_names
 from quicgym.yaml_files import CONFIGS
 
@@ -36,7 +38,8 @@ def test_training_never_draws_a_held_out_path(name):
     assert limits.held_out
     # Traces have other files than the suite's.
     paths = [path(entry) for entry in draws(name, 1500) if entry.bottleneck.trace is None]
-    assert not any(is_held_out(*entry) for entry in paths)
+    assert not any(HELD_OUT.contain(*entry) for entry in paths)
+    assert name != "stress-training" or not any(HELD_OUT_STRESS.contain(*entry) for entry in paths)
     # Nothing but those cells is left out: the ranges are used from end to end.
     rates, rtts = zip(*paths, strict=True)
     for values, expected in ((rates, limits.rate_mbps), (rtts, limits.rtt_ms)):
@@ -47,7 +50,7 @@ def test_the_held_out_suite_is_64_held_out_paths_in_every_size():
     suite = load_suite("heldout")
     assert suite_names() == ["heldout", "ibcca-wired", "papers", "stress", "validation"]
     assert len({scenario.name for scenario in suite}) == len(suite) == 64
-    assert all(is_held_out(*path(scenario)) for scenario in suite)
+    assert all(HELD_OUT.contain(*path(scenario)) for scenario in suite)
     rates, rtts = zip(*map(path, suite), strict=True)
     for values, parts in ((rates, np.geomspace(1, 200, 9)), (rtts, np.geomspace(10, 600, 9))):
         assert np.histogram(values, parts)[0].tolist() == [8] * 8
@@ -59,7 +62,9 @@ def test_the_held_out_suite_is_64_held_out_paths_in_every_size():
 def test_the_stress_suite_is_256_held_out_networks_of_everything():
     suite = load_suite("stress")
     assert len({scenario.name for scenario in suite}) == len(suite) == 256
-    assert all(is_held_out(*path(scenario)) for scenario in suite)
+    cells = Counter(HELD_OUT_STRESS.cell(*path(scenario)) for scenario in suite)
+    assert all(HELD_OUT_STRESS.contain(*path(scenario)) for scenario in suite)
+    assert sorted(cells.values()) == [32] * 8
     links = [scenario.bottleneck for scenario in suite]
     rates, rtts = zip(*map(path, suite), strict=True)
     assert min(rates) < 0.2 and max(rates) > 300 and min(rtts) < 3 and max(rtts) > 1000
@@ -71,6 +76,7 @@ def test_the_stress_suite_is_256_held_out_networks_of_everything():
     assert any(link.queue.ecn_marking for link in links)
     assert any(scenario.reverse.opens_every_ms for scenario in suite)
     assert any(link.trace for link in links)
+    assert any(scenario.short_flows for scenario in suite)
 
 
 def test_the_stress_suite_has_traces_that_training_never_sees():
@@ -88,7 +94,7 @@ def test_the_stress_suite_is_what_its_study_writes():
 def test_the_validation_suite_is_training_paths_and_none_held_out():
     suite = load_suite("validation")
     assert len({scenario.name for scenario in suite}) == len(suite) == 32
-    assert not any(is_held_out(*path(scenario)) for scenario in suite)
+    assert not any(HELD_OUT.contain(*path(scenario)) for scenario in suite)
     limits = load_distribution("training")
     for rate, rtt in map(path, suite):
         assert limits.rate_mbps.minimum <= rate <= limits.rate_mbps.maximum
@@ -134,7 +140,7 @@ def test_a_suite_may_name_its_scenarios(tmp_path):
 
 def test_one_cell_of_each_row_and_column_is_held_out():
     rates, rtts = np.geomspace(1, 200, 17)[1::2], np.geomspace(10, 600, 17)[1::2]
-    cells = np.array([[is_held_out(rate, rtt) for rate in rates] for rtt in rtts])
+    cells = np.array([[HELD_OUT.contain(rate, rtt) for rate in rates] for rtt in rtts])
     assert cells.sum(axis=0).tolist() == cells.sum(axis=1).tolist() == [1] * 8
 
 
