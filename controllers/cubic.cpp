@@ -40,34 +40,6 @@ bool is_on(double value) {
 
 }  // namespace
 
-void HyStart::on_ack(Time rtt, bool round_start) {
-    if (round_start) {
-        last_round_min_rtt_ = current_round_min_rtt_;
-        current_round_min_rtt_ = kNever;
-        samples_ = 0;
-        // RFC 9406 4.3: the round in which it began counts, although it is a part of one.
-        if (conservative_) ++conservative_rounds_;
-    }
-    if (rtt <= 0) return;
-    current_round_min_rtt_ = std::min(current_round_min_rtt_, rtt);
-    if (++samples_ < kRttSamples) return;
-    if (conservative_) {
-        if (current_round_min_rtt_ < baseline_min_rtt_) {  // the rise was not a queue: go on
-            conservative_ = false;
-            conservative_rounds_ = 0;
-        }
-        return;
-    }
-    if (last_round_min_rtt_ == kNever) return;
-    const Time threshold =
-        std::clamp(last_round_min_rtt_ / kMinRttDivisor, kMinRttThreshold, kMaxRttThreshold);
-    if (current_round_min_rtt_ >= last_round_min_rtt_ + threshold) {
-        baseline_min_rtt_ = current_round_min_rtt_;
-        conservative_ = true;
-        conservative_rounds_ = 0;
-    }
-}
-
 Cubic::Cubic(const ParameterValues& values, std::uint64_t max_datagram_bytes)
     : LossBasedController(max_datagram_bytes),
       segments_per_byte_(1.0 / static_cast<double>(max_datagram_bytes)),

@@ -5,6 +5,7 @@
 
 #include "controllers/catalogue.hpp"
 #include "controllers/controller.hpp"
+#include "controllers/hystart.hpp"
 #include "controllers/window_pacing.hpp"
 
 namespace quicgym {
@@ -16,30 +17,6 @@ struct CubicParameters {
     double hystart = 0.0;           // 0 or 1
     double pacing_gain = 1.25;
     double slow_start_pacing_gain = 2.0;
-};
-
-// The delay signal that ends slow start before loss does, RFC 9406 4.2 and 4.3.
-class HyStart {
-public:
-    void on_ack(Time rtt, bool round_start);
-    // RFC 9406 4.3: conservative slow start has lasted CSS_ROUNDS.
-    bool done() const { return conservative_rounds_ >= kConservativeRounds; }
-    double growth() const { return conservative_ ? kConservativeGrowth : 1.0; }
-
-private:
-    static constexpr Time kMinRttThreshold = 4 * kMillisecond;
-    static constexpr Time kMaxRttThreshold = 16 * kMillisecond;
-    static constexpr Time kMinRttDivisor = 8;
-    static constexpr int kRttSamples = 8;
-    static constexpr double kConservativeGrowth = 1.0 / 4.0;  // CSS_GROWTH_DIVISOR 4
-    static constexpr int kConservativeRounds = 5;
-
-    Time last_round_min_rtt_ = kNever;
-    Time current_round_min_rtt_ = kNever;
-    Time baseline_min_rtt_ = kNever;
-    int samples_ = 0;
-    int conservative_rounds_ = 0;
-    bool conservative_ = false;
 };
 
 class Cubic final : public LossBasedController {

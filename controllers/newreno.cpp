@@ -10,12 +10,16 @@ namespace quicgym {
 
 namespace {
 
+constexpr std::uint64_t kNoThreshold = std::numeric_limits<std::uint64_t>::max();
+
 const ParameterTable<NewRenoParameters>& table() {
     using P = NewRenoParameters;
     static const ParameterTable<P> rows = {
         number<P, &P::loss_reduction_factor>("loss_reduction_factor", 0.1, 0.95, "",
                                              "What is left of the window after a congestion event",
                                              "RFC 9002 B.1, kLossReductionFactor"),
+        number<P, &P::hystart>("hystart", 0.0, 1.0, "",
+                               "1: HyStart++ may end the first slow start; 0: it may not", "RFC 9406"),
         number<P, &P::pacing_gain>("pacing_gain", 1.0, 4.0, "",
                                    "N in pacing rate = N * window / smoothed RTT, in congestion avoidance",
                                    "RFC 9002 7.7"),
@@ -30,7 +34,7 @@ const ParameterTable<NewRenoParameters>& table() {
 NewReno::NewReno(const ParameterValues& values, std::uint64_t max_datagram_bytes)
     : LossBasedController(max_datagram_bytes),
       parameters_(with_values(table(), "newreno", NewRenoParameters(), values)),
-      slow_start_threshold_(std::numeric_limits<std::uint64_t>::max()) {
+      slow_start_threshold_(kNoThreshold) {
     window_bytes_ = initial_window_bytes(max_datagram_bytes);
     update_pacing_rate();
 }
@@ -39,19 +43,33 @@ void NewReno::on_ack(const AckEvent& event) {
     pacing_.update_rtt(event.smoothed_rtt);
     recovery_.on_ack(event.largest_acked_sent_time);
     // RFC 9002 B.5: no growth for packets of the recovery period, nor (7.8) while underutilised.
-    if (!recovery_.covers(event.largest_acked_sent_time) && !event.app_limited) {
-        if (in_slow_start()) {
-            window_bytes_ += event.newly_acked_bytes;
-        } else {
-            // RFC 9002 7.3.3: one datagram for each window acknowledged, counted in bytes.
-            acked_bytes_ += event.newly_acked_bytes;
-            if (acked_bytes_ >= window_bytes_) {
-                acked_bytes_ -= window_bytes_;
-                window_bytes_ += max_datagram_bytes_;
-            }
+    const bool may_grow = !recovery_.covers(event.largest_acked_sent_time) && !event.app_limited;
+    if (in_slow_start()) {
+        slow_start(event, may_grow);
+    } else if (may_grow) {
+        // RFC 9002 7.3.3: one datagram for each window acknowledged, counted in bytes.
+        acked_bytes_ += event.newly_acked_bytes;
+        if (acked_bytes_ >= window_bytes_) {
+            acked_bytes_ -= window_bytes_;
+            window_bytes_ += max_datagram_bytes_;
         }
     }
     update_pacing_rate();
+}
+
+void NewReno::slow_start(const AckEvent& event, bool may_grow) {
+    // RFC 9406 4.3: HyStart++ is for the first slow start only.
+    const bool watched = parameters_.hystart >= 0.5 && slow_start_threshold_ == kNoThreshold;
+    if (!watched) {
+        if (may_grow) window_bytes_ += event.newly_acked_bytes;
+        return;
+    }
+    if (may_grow) {
+        const double grown = static_cast<double>(event.newly_acked_bytes) * hystart_.growth();
+        window_bytes_ += static_cast<std::uint64_t>(grown);
+    }
+    hystart_.on_ack(event.rtt, event.round_start);
+    if (hystart_.done()) slow_start_threshold_ = window_bytes_;
 }
 
 void NewReno::on_loss(const LossEvent& event) {
@@ -95,7 +113,7 @@ void NewReno::take_over(std::uint64_t window_bytes, bool slow_start) {
     if (!slow_start) {
         slow_start_threshold_ = window_bytes_;
     } else if (!in_slow_start()) {  // the threshold is of a loss that did not end the other one's
-        slow_start_threshold_ = std::numeric_limits<std::uint64_t>::max();
+        slow_start_threshold_ = kNoThreshold;
     }
     acked_bytes_ = 0;
     update_pacing_rate();
@@ -128,7 +146,8 @@ ControllerSnapshot NewReno::snapshot() const {
 ControllerSpecification newreno_specification() {
     return {
         "newreno", "NewReno: additive increase, multiplicative decrease on loss or ECN-CE",
-        "RFC 9002 section 7 and appendix B", specifications(table(), NewRenoParameters()),
+        "RFC 9002 section 7 and appendix B; HyStart++, RFC 9406, as an option",
+        specifications(table(), NewRenoParameters()),
         [](const ParameterValues& values, std::uint64_t max_datagram_bytes) -> std::unique_ptr<Controller> {
             return std::make_unique<NewReno>(values, max_datagram_bytes);
         }};

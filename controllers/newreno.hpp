@@ -1,14 +1,16 @@
-// NewReno as QUIC specifies it: RFC 9002 section 7 and appendix B.
+// NewReno as QUIC specifies it, RFC 9002 section 7 and appendix B, with HyStart++, RFC 9406, as an option.
 #pragma once
 
 #include "controllers/catalogue.hpp"
 #include "controllers/controller.hpp"
+#include "controllers/hystart.hpp"
 #include "controllers/window_pacing.hpp"
 
 namespace quicgym {
 
 struct NewRenoParameters {
     double loss_reduction_factor = 0.5;
+    double hystart = 0.0;  // 0 or 1
     double pacing_gain = 1.25;
     double slow_start_pacing_gain = 2.0;
 };
@@ -29,6 +31,7 @@ public:
 
 private:
     bool in_slow_start() const { return window_bytes_ < slow_start_threshold_; }
+    void slow_start(const AckEvent& event, bool may_grow);
     void congestion_event(Time now, Time sent_time);
     void update_pacing_rate();
 
@@ -37,6 +40,7 @@ private:
     std::uint64_t acked_bytes_ = 0;  // since the window last grew in congestion avoidance
     RecoveryPeriod recovery_;
     WindowPacing pacing_;
+    HyStart hystart_;
 };
 
 ControllerSpecification newreno_specification();

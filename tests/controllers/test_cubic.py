@@ -1,4 +1,4 @@
-"""CUBIC against RFC 9438, HyStart++ against RFC 9406."""
+"""CUBIC against RFC 9438."""
 
 import pytest
 from helpers.ack_rounds import DATAGRAM, MILLISECOND, SECOND, AckRounds, Driver, Path
@@ -211,72 +211,10 @@ def test_pacing_rate_is_gain_times_window_over_smoothed_rtt():
     assert driver.controller.pacing_rate == pytest.approx(1.25 * driver.window / 0.05, rel=1e-3)
 
 
-def hystart_round(driver, rtt):
-    driver.ack(rtt=rtt, after=rtt, round_start=True)
-    for _ in range(9):
-        driver.ack(rtt=rtt)
-
-
-def test_hystart_is_off_by_default():
-    driver = make()
-    for rtt in (40, 40, 80, 160, 320, 640, 640, 640, 640):
-        hystart_round(driver, rtt * MILLISECOND)
-    assert driver.mode == Mode.slow_start
-    assert segments(driver) == 10 + 9 * 20
-
-
-def test_hystart_grows_a_quarter_then_leaves_slow_start_after_five_rounds():
-    driver = make(hystart=1)
-    hystart_round(driver, 40 * MILLISECOND)
-    hystart_round(driver, 44 * MILLISECOND)  # a rise below max(4 ms, 40 ms / 8 = 5 ms)
-    assert segments(driver) == 50
-    hystart_round(driver, 50 * MILLISECOND)  # a rise of 6 ms: found with the eighth sample
-    assert segments(driver) == 50 + 16 + 4 / 4
-    for _ in range(4):
-        hystart_round(driver, 50 * MILLISECOND)
-        assert driver.mode == Mode.slow_start
-    assert segments(driver) == 67 + 4 * 20 / 4
-    hystart_round(driver, 50 * MILLISECOND)
-    assert driver.mode == Mode.congestion_avoidance
-
-
-def test_hystart_resumes_slow_start_when_the_rtt_falls_again():
-    driver = make(hystart=1)
-    for rtt in (40, 50, 40):
-        hystart_round(driver, rtt * MILLISECOND)
-    window = segments(driver)
-    for _ in range(8):
-        hystart_round(driver, 40 * MILLISECOND)
-    assert segments(driver) == window + 8 * 20
-
-
-def test_hystart_watches_the_first_slow_start_only():
-    driver = make(hystart=1)
-    driver.loss()
-    driver.controller.on_persistent_congestion(driver.now)
-    driver.now += SECOND
-    driver.ack(0)
-    window = segments(driver)
-    driver.ack(rtt=40 * MILLISECOND, round_start=True)
-    assert segments(driver) == window + 2
-
-
 def test_fills_a_long_fat_path():
     path = Path(rate=2.5e6, base_rtt=200 * MILLISECOND, queue_packets=200)
     rounds = AckRounds(_core.make_controller("cubic", {"hystart": 1}), path).run(20 * SECOND)
     assert rounds.throughput(5 * SECOND, 20 * SECOND) > 0.95 * path.rate
-
-
-@pytest.mark.parametrize(
-    "rtt, rise, growth", [(10, 3, 20), (10, 5, 5), (400, 15, 20), (400, 17, 5)]
-)
-def test_hystart_asks_for_a_rise_of_4_to_16_ms(rtt, rise, growth):
-    driver = make(hystart=1)
-    hystart_round(driver, rtt * MILLISECOND)
-    hystart_round(driver, (rtt + rise) * MILLISECOND)
-    window = segments(driver)
-    hystart_round(driver, (rtt + rise) * MILLISECOND)
-    assert segments(driver) == window + growth
 
 
 def test_after_persistent_congestion_reno_has_nothing_to_catch_up_with():
