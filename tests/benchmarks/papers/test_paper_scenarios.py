@@ -166,3 +166,21 @@ def test_the_high_latency_network_is_the_reports() -> None:
         results.append(simulation.flows[0].statistics)
     assert all(total["min_rtt"] >= 600e6 for total in results)
     assert all(total["received_bytes"] * 8 / scenario.duration_s > 0.8e6 for total in results)
+
+
+@pytest.mark.parametrize(
+    ("name", "bdps"),
+    [
+        *((f"bbr3-cubic-{bdps}bdp", bdps) for bdps in (0.5, 1, 2)),
+        *((f"bbr3-shallow-{flows}", 0.05) for flows in ("single", "flows-4")),
+        ("bbr3-deep-single", 10),
+    ],
+)
+def test_the_queues_of_the_networks_for_bbr3_are_as_many_bdp_as_they_say(
+    name: str, bdps: float
+) -> None:
+    scenario = load_scenario(name)
+    link = scenario.bottleneck
+    rtt_s = 2 * (link.delay_ms + 2 * scenario.access.delay_ms) / 1000
+    bdp_packets = link.rate_mbps * 1e6 / 8 * rtt_s / scenario.max_datagram_bytes
+    assert link.queue.limit == pytest.approx(bdps * bdp_packets, rel=0.02)
