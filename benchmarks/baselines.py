@@ -84,7 +84,7 @@ def run_baselines(
                 document = {"version": __version__, "command": command, "runs": runs}
                 print(json.dumps(document, indent=1, allow_nan=False))
             elif format == "csv":
-                print(pd.DataFrame(runs).drop(columns="flows").to_csv(index=False), end="")
+                print(_without_parts(runs).to_csv(index=False), end="")
             else:
                 _print_tables(runs, measured, paper, known, seeds)
             say(
@@ -92,6 +92,10 @@ def run_baselines(
                 f"(figures) are in {directory}"
             )
         return 1 if outcome.failures else 0
+
+
+def _without_parts(runs: Sequence[dict[str, Any]]) -> pd.DataFrame:
+    return pd.DataFrame(runs).drop(columns=["flows", "short_flows"], errors="ignore")
 
 
 def _check_names(scenarios: Sequence[Scenario]) -> None:

@@ -13,6 +13,7 @@
 #include "controllers/controller.hpp"
 #include "sim/base/fields.hpp"
 #include "sim/base/random.hpp"
+#include "sim/base/size_distribution.hpp"
 #include "sim/base/time.hpp"
 
 namespace quicgym {
@@ -69,9 +70,19 @@ struct Link {
                    loss, rate_schedule, opens_every, delivery_opportunities_ms)
 };
 
-QUICGYM_ENUM(ApplicationKind, bulk, transfer, constant_rate, bursts, on_off)
+QUICGYM_ENUM(ApplicationKind, bulk, transfer, constant_rate, bursts, on_off, request_response, web_page,
+             video)
 
-// What the sending application writes. Rates are stream bytes on the application's side.
+// An object of a web page.
+struct PageObject {
+    std::uint64_t size_bytes = 0;
+    std::vector<std::uint32_t> after;  // the objects that must be there before this one is asked for
+
+    QUICGYM_FIELDS(PageObject, size_bytes, after)
+};
+
+// What the sending application writes: by itself, or as the receiving one asks (the last three kinds). Rates
+// are stream bytes on the application's side.
 struct Application {
     ApplicationKind kind = ApplicationKind::bulk;
     std::uint64_t size_bytes = 0;                  // transfer
@@ -82,9 +93,20 @@ struct Application {
     std::uint64_t burst_count = 0;
     Time on_duration = 0;  // on_off
     Time off_duration = 0;
+    std::uint64_t request_bytes = 0;  // of every request, at least 8
+    std::vector<SizePoint> response_sizes;
+    Time think_time = 0;                               // from a response to the next request
+    std::vector<PageObject> objects;                   // web_page
+    std::vector<std::uint64_t> rates_bits_per_second;  // video: ascending
+    Time chunk_duration = 0;                           // of video
+    Time reservoir = 0;                                // seconds of video in the buffer
+    Time cushion = 0;
+    Time max_buffer = 0;
 
     QUICGYM_FIELDS(Application, kind, size_bytes, rate_bits_per_second, burst_rate_bits_per_second,
-                   burst_duration, burst_period, burst_count, on_duration, off_duration)
+                   burst_duration, burst_period, burst_count, on_duration, off_duration, request_bytes,
+                   response_sizes, think_time, objects, rates_bits_per_second, chunk_duration, reservoir,
+                   cushion, max_buffer)
 };
 
 QUICGYM_ENUM(Transport, quic, tcp)
@@ -117,19 +139,10 @@ struct Flow {
                    flow_control_window_bytes, send_buffer_bytes, ecn)
 };
 
-// A point of a distribution of transfer sizes.
-struct SizePoint {
-    std::uint64_t size_bytes = 0;
-    double cumulative_probability = 0.0;
-
-    QUICGYM_FIELDS(SizePoint, size_bytes, cumulative_probability)
-};
-
 // Transfers that arrive as a Poisson process at one pair of hosts, each over a connection of its own.
 struct ShortFlows {
     Flow flow;  // every connection; its application is a transfer. They arrive from start up to stop.
     double arrivals_per_second = 0.0;
-    // Ascending in both; sizes between two points are uniform, and the last probability is 1.
     std::vector<SizePoint> sizes;
 
     QUICGYM_FIELDS(ShortFlows, flow, arrivals_per_second, sizes)

@@ -46,6 +46,9 @@ struct FlowStatistics {
     double send_rate_variance = 0.0;
     std::uint64_t receive_rate_bins = 0;
     double receive_rate_variance = 0.0;
+    // Of video: the time that it played, and that it stood still for an empty buffer after it had begun.
+    double playing_seconds = 0.0;
+    double stalled_seconds = 0.0;
 
     QUICGYM_FIELDS(FlowStatistics, start, completion, sent_packets, sent_bytes, received_packets,
                    received_bytes, dropped_packets, goodput_bytes, declared_lost_packets, congestion_events,
@@ -53,7 +56,7 @@ struct FlowStatistics {
                    ecn_marks, rtt_samples, rtt_sum_seconds, rtt_p95_seconds, min_rtt, queue_samples,
                    queue_delay_sum_seconds, one_way_delay_sum_seconds, window_seconds, window_packet_seconds,
                    max_window_packets, send_rate_bins, send_rate_variance, receive_rate_bins,
-                   receive_rate_variance)
+                   receive_rate_variance, playing_seconds, stalled_seconds)
 };
 
 // One row of a flow's time series.
@@ -84,12 +87,12 @@ struct FlowState {
     Time min_rtt = 0;  // 0: no sample yet
 };
 
-// A transfer of the short flows.
+// A transfer of the short flows, or a response to a request.
 struct Transfer {
     Time start = 0;
     Time completion = kNever;  // when the receiver had every byte
     std::uint64_t size_bytes = 0;
-    std::uint64_t lost_packets = 0;  // declared lost by its sender (RFC 9002 6.1)
+    std::uint64_t lost_packets = 0;  // of a short flow: declared lost by its sender (RFC 9002 6.1)
 };
 
 // What all connections of one entry of short flows have had, so far.
@@ -142,6 +145,9 @@ public:
     virtual std::vector<Transfer> transfers(std::size_t /*entry*/) const {
         return {};
     }  // in order of arrival
+
+    // What a flow's receiving application has asked for, in order; empty where it does not ask.
+    virtual std::vector<Transfer> requests(std::size_t flow) const = 0;
 
     // To be taken by callers that let other threads in while it runs, as the Python bindings do.
     OneThread& one_thread() const { return one_thread_; }

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from quicgym.benchmarks.simulations import Job
-from quicgym.envs.simulation.metrics import FLOW_METRICS, METRICS
+from quicgym.envs.simulation.metrics import FLOW_METRICS, METRICS, TRAFFIC_METRICS
 
 Run = dict[str, Any]
 Place = tuple[str, str | None, str]
@@ -48,7 +48,7 @@ def split(quantity: str) -> tuple[str, str]:
 def problem_with(quantity: str, flows: Sequence[str]) -> str | None:
     """Returns what is wrong with a quantity's name for runs with these flows; None: nothing."""
     metric, scope = split(quantity)
-    known = FLOW_METRICS if scope else METRICS
+    known = FLOW_METRICS if scope else (*METRICS, *TRAFFIC_METRICS)
     if metric not in known:
         return f"no metric is named {metric!r}; there are: {', '.join(known)}"
     numbers = [str(number) for number in range(1, len(flows) + 1)]
@@ -61,7 +61,7 @@ def value_of(run: Run, quantity: str) -> float | None:
     """Returns a quantity of a run: "metric", "metric@flow" or "metric@sum"; None: no sample."""
     metric, scope = split(quantity)
     if not scope:
-        return run[metric]
+        return run.get(metric)
     if scope == "sum":
         parts = [flow[metric] for flow in run["flows"]]
         return None if None in parts else float(sum(parts))

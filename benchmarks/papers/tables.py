@@ -10,9 +10,14 @@ from rich.table import Table
 
 from quicgym.benchmarks.papers.measurements import Measurements, Run, mean_and_deviation, split
 from quicgym.benchmarks.papers.model import Paper, PrintedTable, TableRow
-from quicgym.envs.simulation.metrics import DECLARED, METRICS
+from quicgym.envs.simulation.metrics import (
+    DECLARED,
+    DECLARED_OF_TRAFFIC,
+    METRICS,
+    TRAFFIC_METRICS,
+)
 
-ROW_LABELS = {entry.name: entry.title for entry in DECLARED}
+ROW_LABELS = {entry.name: entry.title for entry in (*DECLARED, *DECLARED_OF_TRAFFIC)}
 SOURCES = {"native": "ours", "ns3": "ns-3"}
 
 
@@ -138,7 +143,7 @@ def measurement_tables(runs: Sequence[Run], names: Mapping[str, str]) -> Iterato
         columns = list(_columns(here, names))
         for heading, _ in columns:
             output.add_column(heading, justify="right", min_width=10)
-        for metric in METRICS:
+        for metric in (*METRICS, *(name for name in TRAFFIC_METRICS if name in here[0])):
             cells = (
                 [entry[metric] for entry in entries if entry.get(metric) is not None]
                 for _, entries in columns

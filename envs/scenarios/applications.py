@@ -6,8 +6,24 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from quicgym.envs.scenarios.fields import CheckedModel, Core, DurationS, PositiveInteger, RateMbps
+from quicgym import _core
+from quicgym.envs.scenarios.fields import (
+    CheckedModel,
+    Core,
+    DurationS,
+    MomentS,
+    Name,
+    Outside,
+    PositiveInteger,
+    RateMbps,
+)
+from quicgym.envs.scenarios.sizes import Sizes, check_sizes, core_points
 from quicgym.validation import problem
+from quicgym.yaml_files import closest
+
+RequestBytes = Annotated[
+    int, Field(strict=True, ge=8, le=1000, description="a whole number of bytes, 8 to 1000")
+]
 
 
 class Bulk(CheckedModel):
@@ -72,10 +88,121 @@ class OnOff(CheckedModel):
     off_s: Annotated[DurationS, Core("off_duration")]
 
 
+class RequestResponse(CheckedModel):
+    """The receiver asks, reads the response, thinks, and asks again."""
+
+    core_type = "Application"
+
+    kind: Literal["request-response"] = "request-response"
+    responses: Annotated[Sizes, Core("response_sizes", core_points)]
+    """Their sizes, as of short flows."""
+    think_s: Annotated[MomentS, Core("think_time")] = 0.0
+    """From a response's last byte to the next request."""
+    request_bytes: RequestBytes = 200
+
+    @model_validator(mode="after")
+    def _is_a_distribution(self) -> RequestResponse:
+        check_sizes("responses", self.responses)
+        return self
+
+
+class PageObject(CheckedModel):
+    """An object of a web page."""
+
+    name: Annotated[Name, Outside("WebPage")]
+    size_bytes: PositiveInteger
+    after: Annotated[tuple[str, ...], Outside("WebPage")] = ()
+    """Objects, listed before this one, that must be there before it is asked for."""
+
+
+def core_objects(objects: tuple[PageObject, ...]) -> list[_core.PageObject]:
+    """Returns a page's objects as the engines read them: `after` by number."""
+    numbers = {entry.name: number for number, entry in enumerate(objects)}
+    converted = []
+    for entry in objects:
+        core = _core.PageObject()
+        core.size_bytes = entry.size_bytes
+        core.after = sorted({numbers[name] for name in entry.after})
+        converted.append(core)
+    return converted
+
+
+class WebPage(CheckedModel):
+    """The receiver asks for the objects of a page, each as soon as it knows of it."""
+
+    core_type = "Application"
+
+    kind: Literal["web-page"] = "web-page"
+    objects: Annotated[
+        tuple[PageObject, ...],
+        Field(min_length=1, description="a list of objects with name, size_bytes and after"),
+        Core("objects", core_objects),
+    ]
+    request_bytes: RequestBytes = 200
+
+    @model_validator(mode="after")
+    def _objects_come_after_known_ones(self) -> WebPage:
+        known: list[str] = []
+        for index, entry in enumerate(self.objects):
+            for name in entry.after:
+                if name not in known:
+                    raise problem(
+                        f"objects.{index}.after", name, "is not listed before this object",
+                        closest(name, known) if known else "leave it out for the first object",
+                    )  # fmt: skip
+            if entry.name in known:
+                raise problem(
+                    f"objects.{index}.name", entry.name, "is the name of two objects",
+                    "give each its own name",
+                )  # fmt: skip
+            known.append(entry.name)
+        return self
+
+
+class Video(CheckedModel):
+    """A buffer-based player of video in chunks: BBA-0 of Huang et al., SIGCOMM 2014."""
+
+    core_type = "Application"
+
+    kind: Literal["video"] = "video"
+    rates_mbps: Annotated[
+        tuple[RateMbps, ...],
+        Field(min_length=1, description="a list of rates in Mbps, ascending"),
+        Core("rates_bits_per_second", lambda rates: [round(rate * 1e6) for rate in rates]),
+    ]
+    chunk_s: Annotated[DurationS, Core("chunk_duration")] = 4.0
+    reservoir_s: MomentS = 90.0
+    """With less in the buffer: the lowest rate."""
+    cushion_s: DurationS = 126.0
+    """Above the reservoir, over which the rate rises to the highest one."""
+    max_buffer_s: DurationS = 240.0
+    """With no room for another chunk the player waits."""
+    request_bytes: RequestBytes = 200
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Video:
+        for index, (below, above) in enumerate(
+            zip(self.rates_mbps, self.rates_mbps[1:], strict=False), 1
+        ):
+            if above <= below:
+                raise problem(
+                    f"rates_mbps.{index}", above, f"is not above {below:g}, the rate before it",
+                    "list the rates in ascending order",
+                )  # fmt: skip
+        if self.max_buffer_s < max(self.reservoir_s + self.cushion_s, 2 * self.chunk_s):
+            raise problem(
+                "max_buffer_s", self.max_buffer_s,
+                "holds less than reservoir_s + cushion_s, or than two chunks",
+                "make max_buffer_s larger, or the others smaller",
+            )  # fmt: skip
+        return self
+
+
 Application = Annotated[
-    Bulk | Transfer | ConstantRate | Bursts | OnOff,
+    Bulk | Transfer | ConstantRate | Bursts | OnOff | RequestResponse | WebPage | Video,
     Field(
         discriminator="kind",
-        description="a mapping with the kind bulk, transfer, constant-rate, bursts or on-off",
+        description="a mapping with the kind bulk, transfer, constant-rate, bursts, on-off, "
+        "request-response, web-page or video",
     ),
 ]

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quicgym import _core
 from quicgym.envs.scenarios.fields import INLINE, CheckedModel, Core, Outside
+from quicgym.envs.scenarios.sizes import core_points
 
 if TYPE_CHECKING:
     from quicgym.controllers import ControllerInfo
@@ -158,13 +159,7 @@ def _short_flows(scenario: Scenario, entry: ShortFlows) -> _core.ShortFlows:
     core = _core.ShortFlows()
     core.flow = _flow(scenario, entry)
     core.arrivals_per_second = entry.arrivals_per_second
-    points = []
-    for size_bytes, probability in entry.points:
-        point = _core.SizePoint()
-        point.size_bytes = size_bytes
-        point.cumulative_probability = probability
-        points.append(point)
-    core.sizes = points
+    core.sizes = core_points(entry.sizes)
     return core
 
 

@@ -43,6 +43,9 @@ class Engine(Protocol):
     def deliveries(self) -> bytes:
         """Returns DELIVERY_DTYPE, one for each delivery."""
 
+    def requests(self, flow: int, /) -> bytes:
+        """Returns TRANSFER_DTYPE, one for each request of a flow's receiving application."""
+
     def transfers(self, short_flows: int, /) -> bytes:
         """Returns TRANSFER_DTYPE, one for each transfer of an entry of short flows."""
 

@@ -6,6 +6,11 @@ is measured by `quicgym evaluate`, sweeps and searches, too.
 
 {table}
 
+Runs and flows with traffic of a kind have its metrics, too; a run's are taken over all of its flows
+and short flows together:
+
+{traffic_table}
+
 Bytes are UDP payloads, so headers and retransmissions count in the first two and not in goodput.
 The active time of a flow goes from its start (jitter included) to its stop, its completion or the
 end of the run, whichever comes first. A run's value is the mean over its flows; the last three
@@ -33,6 +38,7 @@ from typing import Any
 import numpy as np
 
 from quicgym.envs.scenarios.conversion import nanoseconds
+from quicgym.envs.simulation.traffic import PAGES, REQUESTS, SHORT_FLOWS, VIDEO, TrafficTotals
 
 
 @dataclass(frozen=True)
@@ -48,6 +54,7 @@ class Metric:
         less_is_better: Otherwise more is.
         evaluated: Episodes of policies have it, too; one of a run may use its flows only.
         of_agents: Episodes have `agent_` and the name, too: the mean over the policy's flows.
+        traffic: The kind of traffic that has it; empty: every flow, or every run.
     """
 
     name: str
@@ -58,6 +65,7 @@ class Metric:
     less_is_better: bool
     evaluated: bool
     of_agents: bool
+    traffic: str
 
 
 def metric(
@@ -69,9 +77,10 @@ def metric(
     less_is_better: bool = False,
     evaluated: bool = False,
     of_agents: bool = False,
+    traffic: str = "",
 ) -> Any:
-    """Declares a field of FlowResult or RunMetrics as a metric; see Metric."""
-    declared = (title, unit, formula, compute, less_is_better, evaluated, of_agents)
+    """Declares a field of FlowResult, RunMetrics or TrafficMetrics as a metric; see Metric."""
+    declared = (title, unit, formula, compute, less_is_better, evaluated, of_agents, traffic)
     return field(metadata={"metric": declared})
 
 
@@ -266,12 +275,119 @@ class RunMetrics:
     )
 
 
+def quantile(values: np.ndarray, probability: float) -> float | None:
+    """Returns the quantile, straight between samples; None of nothing."""
+    return float(np.quantile(values, probability)) if len(values) else None
+
+
+STATISTICS: dict[str, Callable[[np.ndarray], float | None]] = {
+    "mean": lambda values: mean_of(values),
+    "median": lambda values: quantile(values, 0.5),
+    "99th percentile": lambda values: quantile(values, 0.99),
+}
+SIZES = {"small": "at most 100 kB", "medium": "100 kB to 10 MB", "large": "more than 10 MB"}
+"""Of the classes of short flows."""
+
+
+def completion_time(statistic: str, size_class: str = "") -> Any:
+    """Declares a statistic of the completion times of short flows, all or those of a class."""
+    sizes = f" of {SIZES[size_class]}" if size_class else ""
+    return metric(
+        f"completion time{sizes}, {statistic} (ms)",
+        "ms",
+        f"{statistic} of completion − arrival over the completed short flows{sizes}",
+        lambda traffic: STATISTICS[statistic](traffic.completion_ms(size_class)),
+        less_is_better=True,
+        traffic=SHORT_FLOWS,
+    )
+
+
+def latency(statistic: str) -> Any:
+    """Declares a statistic of the latencies of requests."""
+    return metric(
+        f"request latency, {statistic} (ms)",
+        "ms",
+        f"{statistic} of (last byte of the response received − request made)",
+        lambda traffic: STATISTICS[statistic](traffic.latency_ms()),
+        less_is_better=True,
+        traffic=REQUESTS,
+    )
+
+
+@dataclass(frozen=True)
+class TrafficMetrics:
+    """Metrics of applications: only runs and flows with such traffic have them."""
+
+    short_flow_arrivals: float = metric(
+        "short flows arrived",
+        "flows",
+        "transfers that arrived",
+        lambda traffic: len(traffic.transfers),
+        traffic=SHORT_FLOWS,
+    )
+    short_flows_completed_percent: float | None = metric(
+        "short flows completed (%)",
+        "%",
+        "100 · transfers of which the receiver has every byte / transfers that arrived",
+        lambda traffic: ratio(100 * len(traffic.completed), len(traffic.transfers)),
+        traffic=SHORT_FLOWS,
+    )
+    fct_mean_ms: float | None = completion_time("mean")
+    fct_median_ms: float | None = completion_time("median")
+    fct_p99_ms: float | None = completion_time("99th percentile")
+    fct_small_mean_ms: float | None = completion_time("mean", "small")
+    fct_small_median_ms: float | None = completion_time("median", "small")
+    fct_small_p99_ms: float | None = completion_time("99th percentile", "small")
+    fct_medium_mean_ms: float | None = completion_time("mean", "medium")
+    fct_medium_median_ms: float | None = completion_time("median", "medium")
+    fct_medium_p99_ms: float | None = completion_time("99th percentile", "medium")
+    fct_large_mean_ms: float | None = completion_time("mean", "large")
+    fct_large_median_ms: float | None = completion_time("median", "large")
+    fct_large_p99_ms: float | None = completion_time("99th percentile", "large")
+    request_latency_mean_ms: float | None = latency("mean")
+    request_latency_median_ms: float | None = latency("median")
+    request_latency_p99_ms: float | None = latency("99th percentile")
+    page_load_time_s: float | None = metric(
+        "page load time (s)",
+        "s",
+        "mean of (last object received − the flow's start) over the pages that were loaded",
+        lambda traffic: mean_of(traffic.page_load_s),
+        less_is_better=True,
+        traffic=PAGES,
+    )
+    video_rate_mbps: float | None = metric(
+        "video bit rate (Mbps)",
+        "Mbps",
+        "mean of the nominal rates of the chunks that arrived",
+        lambda traffic: mean_of(traffic.chunk_mbps),
+        traffic=VIDEO,
+    )
+    video_switches: float = metric(
+        "video rate switches",
+        "switches",
+        "how often a chunk that arrived has another rate than the one before it",
+        lambda traffic: traffic.switches,
+        less_is_better=True,
+        traffic=VIDEO,
+    )
+    rebuffering_percent: float | None = metric(
+        "rebuffering (%)",
+        "%",
+        "100 · time at standstill / (time at standstill + time played), from the first picture on",
+        lambda traffic: ratio(100 * traffic.stalled_s, traffic.stalled_s + traffic.playing_s),
+        less_is_better=True,
+        traffic=VIDEO,
+    )
+
+
 DECLARED_OF_FLOWS = metrics_of(FlowResult)
 DECLARED_OF_RUNS = metrics_of(RunMetrics)
+DECLARED_OF_TRAFFIC = metrics_of(TrafficMetrics)
 DECLARED = (*DECLARED_OF_FLOWS, *DECLARED_OF_RUNS)
 FLOW_METRICS = tuple(entry.name for entry in DECLARED_OF_FLOWS)
 RUN_METRICS = tuple(entry.name for entry in DECLARED_OF_RUNS)
 METRICS = (*FLOW_METRICS, *RUN_METRICS)
+TRAFFIC_METRICS = tuple(entry.name for entry in DECLARED_OF_TRAFFIC)
 
 
 def jain(values: Iterable[float]) -> float | None:
@@ -310,10 +426,21 @@ def measure_run(totals: RunTotals) -> dict[str, float | None]:
     return {**means, **{entry.name: entry.compute(totals) for entry in DECLARED_OF_RUNS}}
 
 
-def metrics_table() -> str:
+def measure_traffic(traffic: TrafficTotals) -> dict[str, float | None]:
+    """Returns the metrics of the kinds of traffic that there are."""
+    return {
+        entry.name: entry.compute(traffic)
+        for entry in DECLARED_OF_TRAFFIC
+        if entry.traffic in traffic.kinds
+    }
+
+
+def metrics_table(declared: Sequence[Metric] = DECLARED) -> str:
     """Returns every metric with its formula and unit, as Markdown."""
-    rows = [f"| {entry.name} | {entry.formula} | {entry.unit} |" for entry in DECLARED]
+    rows = [f"| {entry.name} | {entry.formula} | {entry.unit} |" for entry in declared]
     return "\n".join(["| metric | formula | unit |", "|---|---|---|", *rows])
 
 
-__doc__ = (__doc__ or "").format(table=metrics_table())
+__doc__ = (__doc__ or "").format(
+    table=metrics_table(), traffic_table=metrics_table(DECLARED_OF_TRAFFIC)
+)

@@ -19,12 +19,19 @@ from quicgym.envs.simulation.controller_choice import ControllerChoice
 from quicgym.envs.simulation.metrics import (
     FLOW_METRICS,
     RUN_METRICS,
+    TRAFFIC_METRICS,
     RunTotals,
     jain,
     measure_flow,
     measure_run,
+    measure_traffic,
 )
 from quicgym.envs.simulation.simulation import MODES, Simulation, flow_index
+from quicgym.envs.simulation.traffic import (
+    together,
+    traffic_of_flows,
+    traffic_of_short_flows,
+)
 from quicgym.errors import MissingExtraError
 from quicgym.yaml_files import closest
 
@@ -61,13 +68,26 @@ class Result:
             simulation.queue_occupancy_seconds,
             simulation.scenario.queue_limit * busy_s,
         )
+        self._traffic = dict(
+            zip((flow.name for flow in self.flows), traffic_of_flows(simulation), strict=True)
+        )
+        self._short_flows = {
+            (name, controller): traffic
+            for name, controller, traffic in zip(
+                (name for name, _ in simulation.scenario.named_short_flows()),
+                simulation.short_flow_controllers,
+                traffic_of_short_flows(simulation),
+                strict=True,
+            )
+        }
         self._traces = [simulation.trace(flow.index) for flow in simulation.flows]
         self._queue_trace = simulation.queue_trace()
 
     @property
     def metrics(self) -> dict[str, float | None]:
-        """The run's metrics: means over the flows, and what belongs to the run."""
-        return measure_run(self._totals)
+        """The run's metrics: means over the flows, what belongs to the run, and its traffic's."""
+        traffic = together([*self._traffic.values(), *self._short_flows.values()])
+        return {**measure_run(self._totals), **measure_traffic(traffic)}
 
     def jain(
         self, flows: Iterable[int | str] | None = None, metric: str = "receive_rate_mbps"
@@ -98,14 +118,24 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the run as JSON takes it: scenario, engine, seed, metrics and flows."""
-        return {
+        controllers = [flow.controller for flow in self.flows]
+        controllers += [controller for _, controller in self._short_flows]
+        result = {
             "scenario": self.scenario.name,
-            "controller": ", ".join(dict.fromkeys(flow.controller for flow in self.flows)),
+            "controller": ", ".join(dict.fromkeys(controllers)),
             "engine": self.engine,
             "seed": self.seed,
             **self.metrics,
-            "flows": [asdict(flow) for flow in self.flows],
+            "flows": [
+                {**asdict(flow), **measure_traffic(self._traffic[flow.name])} for flow in self.flows
+            ],
         }
+        if self._short_flows:
+            result["short_flows"] = [
+                {"name": name, "controller": controller, **measure_traffic(traffic)}
+                for (name, controller), traffic in self._short_flows.items()
+            ]
+        return result
 
     def to_pandas(self) -> pd.DataFrame:
         """Returns one row per flow: the run's names, the flow's and the run's own metrics."""
@@ -114,8 +144,9 @@ class Result:
         frame.insert(0, "scenario", self.scenario.name)
         frame.insert(1, "engine", self.engine)
         frame.insert(2, "seed", self.seed)
-        for name in RUN_METRICS:
-            frame[name] = self.metrics[name]
+        metrics = self.metrics
+        for name in (*RUN_METRICS, *(name for name in TRAFFIC_METRICS if name in metrics)):
+            frame[name] = metrics[name]
         return frame
 
     def trace(self, flow: int | str = 0) -> pd.DataFrame:

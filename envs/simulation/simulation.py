@@ -253,6 +253,9 @@ class Simulation:
         else:
             host = ns3_module().Ns3Simulation(core, seed)
             self._host, self._close = host, host.close
+        self.short_flow_controllers = tuple(
+            controller.name for controller in chosen[len(tuple(scenario.single_flows())) :]
+        )
         self.flows = tuple(
             SimulatedFlow(self._host, index, name, controller)
             for index, ((name, _), controller) in enumerate(
@@ -304,6 +307,14 @@ class Simulation:
         Empty without `record_deliveries`.
         """
         return np.frombuffer(self._host.deliveries(), DELIVERY_DTYPE)
+
+    def requests(self, flow: int | str = 0) -> np.ndarray:
+        """Returns what a flow's receiving application has asked for, in order; as `transfers`.
+
+        `start` is when it asked, `completion` when the response's last byte was there, and
+        `size_bytes` the response's. `lost_packets` is 0. Empty for applications that do not ask.
+        """
+        return np.frombuffer(self._host.requests(self._index(flow)), TRANSFER_DTYPE)
 
     def transfers(self, short_flows: int | str = 0) -> np.ndarray:
         """Returns the transfers of an entry of short flows, given by index or name, in order.

@@ -15,6 +15,7 @@ enum class RandomPurpose : std::uint64_t {
     reverse_loss = 4,
     short_flow_arrivals = 16,
     short_flow_sizes = 17,
+    client = 18,
 };
 
 // xoshiro256++ of Blackman and Vigna, seeded through splitmix64 as its authors advise.

@@ -43,6 +43,8 @@ void bind_scenario(nb::module_& module) {
     bind_structure<LossModel>(module, "LossModel");
     bind_structure<RateStep>(module, "RateStep");
     bind_structure<Link>(module, "Link");
+    bind_structure<SizePoint>(module, "SizePoint");
+    bind_structure<PageObject>(module, "PageObject");
     bind_structure<Application>(module, "Application");
     bind_structure<Flow>(module, "Flow")
         .def(
@@ -57,7 +59,6 @@ void bind_scenario(nb::module_& module) {
                 flow.controller_factory = plugin_controller_factory(capsule);
             },
             nb::arg("capsule"), "Takes the controller from ControllerInfo.plugin, not from the catalogue.");
-    bind_structure<SizePoint>(module, "SizePoint");
     bind_structure<ShortFlows>(module, "ShortFlows");
     bind_structure<Wifi>(module, "Wifi");
     bind_structure<Scenario>(module, "Scenario");

@@ -95,6 +95,8 @@ nb::class_<Host> bind_simulation(nb::module_& module, const char* name) {
                      of_host([](const Host& host) { return host.queue_occupancy_seconds(); }))
         .def("queue_trace", of_host([](const Host& host) { return as_bytes(host.queue_trace()); }))
         .def("deliveries", of_host([](const Host& host) { return as_bytes(host.deliveries()); }))
+        .def("requests",
+             of_flow([](const Host& host, std::size_t flow) { return as_bytes(host.requests(flow)); }))
         .def("transfers", [](const Host& host, std::size_t entry) {
             const OneThread::Use use(host.one_thread());
             if (entry >= host.short_flow_count()) {

@@ -175,7 +175,12 @@ void bind_wire(nb::module_& module) {
         .def_prop_ro("smoothed_rtt",
                      [](const quic::Sender& sender) { return sender.sample(0).smoothed_rtt; });
     bind_endpoint<quic::Receiver>(module, "Receiver")
-        .def(nb::init<const Flow&, Time>(), nb::arg("flow"), nb::arg("start") = 0);
+        .def(
+            "__init__",
+            [](quic::Receiver* receiver, const Flow& flow, Time start) {
+                new (receiver) quic::Receiver(flow, start, quic::make_client(flow.application, 0, 0));
+            },
+            nb::arg("flow"), nb::arg("start") = 0);
     module.def("packet_number_bytes", &quic::packet_number_bytes, nb::arg("unacknowledged"), "RFC 9000 A.2.");
 }
 

@@ -41,7 +41,9 @@ std::variant<BottleneckLink, ManagedLink> make_link(const Link& link, const std:
 // The two hosts of a flow.
 struct NativeSimulation::Hosts {
     Hosts(const Flow& flow, std::size_t index, std::uint64_t seed, Time start_time)
-        : start(start_time), sender(flow, index, seed, start_time), receiver(flow, start_time) {}
+        : start(start_time),
+          sender(flow, index, seed, start_time),
+          receiver(flow, start_time, quic::make_client(flow.application, index, seed)) {}
 
     Time start;
     quic::Sender sender;
@@ -341,6 +343,11 @@ FlowState NativeSimulation::state(std::size_t flow) const {
     hosts_[flow]->receiver.add_state(state);
     state.dropped_packets = dropped_packets(flow);
     return state;
+}
+
+std::vector<Transfer> NativeSimulation::requests(std::size_t flow) const {
+    const quic::Client* client = hosts_.at(flow)->receiver.client();
+    return client != nullptr ? client->requests() : std::vector<Transfer>();
 }
 
 ShortFlowTotals NativeSimulation::short_flow_totals(std::size_t entry) const {

@@ -43,6 +43,7 @@ public:
     const std::vector<QueueSample>& queue_trace() const override { return queue_trace_; }
     double queue_occupancy_seconds() const override;
     std::vector<Delivery> deliveries() const override;
+    std::vector<Transfer> requests(std::size_t flow) const override;
     std::size_t short_flow_count() const override { return short_flows_.size(); }
     ShortFlowTotals short_flow_totals(std::size_t entry) const override;
     std::vector<Transfer> transfers(std::size_t entry) const override;

@@ -13,6 +13,7 @@ public:
 
     virtual Time start() const = 0;
     virtual void add_statistics(Time now, FlowStatistics& statistics) const = 0;
+    virtual std::vector<Transfer> requests() const { return {}; }  // as Simulation::requests
     virtual TraceSample sample(Time now) const = 0;
     virtual ControllerSnapshot snapshot() const = 0;
     virtual ParameterValues parameters() const = 0;

@@ -247,6 +247,10 @@ double Ns3Simulation::queue_occupancy_seconds() const {
     return state_->network_->queue_occupancy_seconds(state_->now_);
 }
 
+std::vector<Transfer> Ns3Simulation::requests(std::size_t flow) const {
+    return state_->flows_.at(flow)->requests();
+}
+
 std::vector<Delivery> Ns3Simulation::deliveries() const {
     return state_->deliveries_;
 }

@@ -30,6 +30,7 @@ public:
     const std::vector<QueueSample>& queue_trace() const override;
     double queue_occupancy_seconds() const override;
     std::vector<Delivery> deliveries() const override;
+    std::vector<Transfer> requests(std::size_t flow) const override;
 
     // Writes what is left of pcap and FlowMonitor files and frees ns-3 for the next simulation. The
     // results stay readable; run_until and set_parameters then throw std::runtime_error.

@@ -152,7 +152,8 @@ QuicFlow::QuicFlow(const Scenario& scenario, std::size_t index, std::uint64_t se
                    std::vector<Delivery>* deliveries, Failure& failure)
     : start_(flow_start(scenario, index, seed)),
       sender_(scenario.flows[index], index, seed, start_),
-      receiver_(scenario.flows[index], start_) {
+      receiver_(scenario.flows[index], start_,
+                quic::make_client(scenario.flows[index].application, index, seed)) {
     const bool ecn = scenario.flows[index].ecn;
     const auto number = static_cast<std::uint32_t>(index);
     sender_host_ = std::make_unique<UdpHost<quic::Sender>>(
@@ -168,6 +169,11 @@ void QuicFlow::add_statistics(Time time, FlowStatistics& statistics) const {
     sender_.add_statistics(time, statistics);
     receiver_.add_statistics(time, statistics);
     statistics.one_way_delay_sum_seconds = to_seconds(receiver_host_->one_way_delay_sum());
+}
+
+std::vector<Transfer> QuicFlow::requests() const {
+    const quic::Client* client = receiver_.client();
+    return client != nullptr ? client->requests() : std::vector<Transfer>();
 }
 
 TraceSample QuicFlow::sample(Time time) const {

@@ -16,8 +16,16 @@ ApplicationSource::ApplicationSource(const Application& application, std::uint64
             written_ = kUnlimited;
             break;
         case ApplicationKind::transfer:
-            written_ = application.size_bytes;
+            written_ = total_ = application.size_bytes;
             finite_ = true;
+            break;
+        case ApplicationKind::web_page:
+            for (const PageObject& object : application.objects) total_ += object.size_bytes;
+            finite_ = answers_ = true;
+            break;
+        case ApplicationKind::request_response:
+        case ApplicationKind::video:
+            answers_ = true;
             break;
         case ApplicationKind::constant_rate:
         case ApplicationKind::bursts:
@@ -70,6 +78,9 @@ std::uint64_t ApplicationSource::rate_at(Time time) const {
                        : 0;
         case ApplicationKind::bulk:
         case ApplicationKind::transfer:
+        case ApplicationKind::request_response:
+        case ApplicationKind::web_page:
+        case ApplicationKind::video:
             break;
     }
     return 0;
@@ -93,6 +104,9 @@ Time ApplicationSource::next_rate_change(Time time) const {
         case ApplicationKind::bulk:
         case ApplicationKind::transfer:
         case ApplicationKind::constant_rate:
+        case ApplicationKind::request_response:
+        case ApplicationKind::web_page:
+        case ApplicationKind::video:
             break;
     }
     return kNever;

@@ -1,6 +1,7 @@
 // The sending application: how many stream bytes it has written by when.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "sim/base/time.hpp"
@@ -8,7 +9,8 @@
 
 namespace quicgym::quic {
 
-// Timed applications write messages of one datagram each; bulk and transfer write all at once.
+// Timed applications write messages of one datagram each; bulk and transfer write all at once; the others
+// write what they are asked for.
 class ApplicationSource {
 public:
     ApplicationSource(const Application& application, std::uint64_t message_bytes, Time start);
@@ -20,7 +22,13 @@ public:
     }
     Time next_write() const { return next_write_; }  // kNever: no more
     bool finite() const { return finite_; }
-    std::uint64_t total_bytes() const { return written_; }  // of a finite application
+    std::uint64_t total_bytes() const { return total_; }  // of a finite application
+
+    // The peer has asked for so many bytes so far.
+    void on_request(std::uint64_t requested_bytes) {
+        if (answers_)
+            written_ = std::max(written_, finite_ ? std::min(requested_bytes, total_) : requested_bytes);
+    }
 
 private:
     void write();
@@ -31,8 +39,10 @@ private:
     Time start_;
     std::uint64_t message_bytes_;
     std::uint64_t written_ = 0;
+    std::uint64_t total_ = 0;
     Time next_write_ = kNever;
     bool finite_ = false;
+    bool answers_ = false;  // writes what it is asked for
 };
 
 }  // namespace quicgym::quic

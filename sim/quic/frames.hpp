@@ -65,10 +65,15 @@ struct StreamFrame {
     std::uint64_t offset = 0;
     std::uint64_t length = 0;
     bool fin = false;
+    std::uint64_t requested_bytes = 0;  // of the request stream
 };
 
 inline constexpr std::uint64_t kAckDelayExponent = 3;  // RFC 9000 18.2, the default
 inline constexpr std::uint64_t kStreamId = 2;          // client-initiated, unidirectional
+// Server-initiated, unidirectional. A STREAM frame of it begins with the response bytes asked for so far,
+// kRequestBytes long; the rest of a request is not looked at.
+inline constexpr std::uint64_t kRequestStreamId = 3;
+inline constexpr std::size_t kRequestBytes = 8;
 
 // Both ends of a pair of hosts number their connections from 0; the ids of a connection follow from its
 // number.
@@ -149,6 +154,11 @@ inline ParseError read_stream_frame(Reader& reader, std::uint8_t type, StreamFra
     stream.length = reader.remaining();
     if ((type & frame_type::stream_length) != 0 && !reader.varint(stream.length))
         return ParseError::truncated;
+    if (stream.stream_id == kRequestStreamId) {
+        Reader content = reader;
+        if (stream.length < kRequestBytes || !content.big_endian(stream.requested_bytes, kRequestBytes))
+            return ParseError::truncated;
+    }
     if (!reader.skip(stream.length)) return ParseError::truncated;
     if (stream.offset + stream.length > kMaxVarint) return ParseError::stream_offset;
     stream.fin = (type & frame_type::stream_fin) != 0;

@@ -7,14 +7,19 @@ namespace quicgym::quic {
 namespace {
 
 constexpr std::size_t kControlRoom = 1 + 8 + 1 + 1 + 8 + 1;  // MAX_DATA, MAX_STREAM_DATA, HANDSHAKE_DONE
+// STREAM with id, offset, length and the content that is stored.
+constexpr std::size_t kRequestRoom = 1 + 1 + 8 + 2 + kRequestBytes;
 
 }  // namespace
 
-Receiver::Receiver(const Flow& flow, Time start, std::uint64_t connection)
+Receiver::Receiver(const Flow& flow, Time start, std::unique_ptr<Client> client, std::uint64_t connection)
     : window_bytes_(flow.flow_control_window_bytes),
       limit_(flow.flow_control_window_bytes),
       peer_id_(connection_id(kClientConnectionId, connection)),
       handshake_(Handshake::Side::server, connection),
+      client_(std::move(client)),
+      request_size_(flow.application.request_bytes),
+      max_datagram_bytes_(flow.max_datagram_bytes),
       received_bins_(start, flow.stop) {}
 
 struct Receiver::Handler : FrameHandler {
@@ -42,7 +47,7 @@ Receipt Receiver::on_datagram(Time now, const DatagramView& datagram) {
     if (header.type == PacketType::initial) {
         FrameHandler nothing;
         const ParseError error = read_frames(reader, header.type, nothing, ack_scratch_, ack_eliciting);
-        if (error == ParseError::none) on_initial(header.truncated_packet_number);
+        if (error == ParseError::none) on_initial(now, header.truncated_packet_number);
         return {error};
     }
     if (phase_ == Phase::listening) return {};
@@ -60,8 +65,9 @@ Receipt Receiver::on_datagram(Time now, const DatagramView& datagram) {
     return {ParseError::none, number};
 }
 
-void Receiver::on_initial(std::uint64_t number) {
+void Receiver::on_initial(Time now, std::uint64_t number) {
     if (phase_ != Phase::listening && phase_ != Phase::accepting) return;
+    if (phase_ == Phase::listening && client_) client_->start(now);
     phase_ = Phase::accepting;
     handshake_.send_initial(number);
 }
@@ -79,6 +85,7 @@ void Receiver::on_stream(Time now, const StreamFrame& frame) {
         limit_ = consumed + window_bytes_;
         send_limits_ = true;
     }
+    if (client_) client_->on_data(now, consumed);
     if (fin_offset_ == consumed && completion_ == kNever) {
         completion_ = now;
         received_bins_.finish(now, received_bytes_);
@@ -94,6 +101,7 @@ void Receiver::on_ack(Time now, const AckFrame& ack) {
         if (control_number_ < ack.ranges[i].smallest || control_number_ > ack.ranges[i].largest) continue;
         rtt_.update(now - control_sent_time_, 0);
         if (control_has_handshake_done_) handshake_done_acked_ = true;
+        acked_requests_ = std::max(acked_requests_, control_requests_);
         control_number_ = kNoPacket;
         probe_count_ = 0;
         return;
@@ -103,28 +111,40 @@ void Receiver::on_ack(Time now, const AckFrame& ack) {
 void Receiver::on_timeout(Time now) {
     if (phase_ == Phase::closed) return;
     if (phase_ == Phase::accepting) handshake_.on_timeout(now);
-    if (control_number_ != kNoPacket &&
-        control_sent_time_ + rtt_.probe_timeout(kMaxAckDelay, probe_count_) <= now) {
+    if (client_ && client_->next_timeout() <= now) client_->on_timeout(now);
+    if (probe_deadline() <= now) {
         control_number_ = kNoPacket;
         ++probe_count_;
         send_limits_ = true;
         send_handshake_done_ = !handshake_done_acked_;
+        sent_requests_ = acked_requests_;
     }
+}
+
+// When the outstanding control frames are to be sent again.
+Time Receiver::probe_deadline() const {
+    return control_number_ == kNoPacket ? kNever
+                                        : control_sent_time_ + rtt_.probe_timeout(kMaxAckDelay, probe_count_);
+}
+
+// A request need not wait for the end of the handshake: a server may send right after its Initial (RFC
+// 9001 4.1.4).
+bool Receiver::may_send() const {
+    return phase_ == Phase::connected || (phase_ == Phase::accepting && client_);
 }
 
 bool Receiver::poll_datagram(Time now, Datagram& out) {
     if (phase_ == Phase::accepting && handshake_.poll_datagram(now, out)) return true;
-    if (phase_ == Phase::connected && (send_limits_ || send_handshake_done_ || acks_.deadline() <= now)) {
+    if (may_send() && (send_limits_ || send_handshake_done_ || acks_.deadline() <= now || request_due())) {
         send_packet(now, out);
         return true;
     }
     Time timeout = kNever;
     if (phase_ == Phase::accepting) timeout = handshake_.deadline();
-    if (phase_ == Phase::connected) {
-        timeout = acks_.deadline();
-        if (control_number_ != kNoPacket) {
-            timeout = std::min(timeout, control_sent_time_ + rtt_.probe_timeout(kMaxAckDelay, probe_count_));
-        }
+    if (may_send()) {
+        timeout =
+            std::min({phase_ == Phase::accepting ? timeout : kNever, acks_.deadline(), probe_deadline()});
+        if (client_) timeout = std::min(timeout, client_->next_timeout());
     }
     next_timeout_ = std::max(timeout, now);
     return false;
@@ -136,11 +156,12 @@ void Receiver::send_packet(Time now, Datagram& out) {
     const std::size_t number_bytes =
         packet_number_bytes(largest_acked_ == kNoPacket ? number + 1 : number - largest_acked_);
     write_short_header(writer, peer_id_, number, number_bytes);
-    const bool control = send_limits_ || send_handshake_done_;
+    const bool control = send_limits_ || send_handshake_done_ || request_due();
     // A packet with newer control frames supersedes the outstanding one, so it repeats a HANDSHAKE_DONE
-    // that is not acknowledged yet.
-    const bool handshake_done = control && !handshake_done_acked_;
-    if (acks_.pending()) acks_.write(writer, now, control ? kControlRoom : 0);
+    // and a request that are not acknowledged yet.
+    const bool handshake_done = control && !handshake_done_acked_ && phase_ == Phase::connected;
+    const bool request = control && client_ && client_->requests().size() > acked_requests_;
+    if (acks_.pending()) acks_.write(writer, now, control ? kControlRoom + (request ? kRequestRoom : 0) : 0);
     if (handshake_done) writer.byte(frame_type::handshake_done);
     if (send_limits_) {
         writer.byte(frame_type::max_data);
@@ -148,6 +169,11 @@ void Receiver::send_packet(Time now, Datagram& out) {
         writer.byte(frame_type::max_stream_data);
         writer.varint(kStreamId);
         writer.varint(limit_);
+    }
+    std::size_t end = writer.position();
+    if (request) {
+        end = write_request(writer);
+        sent_requests_ = control_requests_ = client_->requests().size();
     }
     if (control) {
         control_has_handshake_done_ = handshake_done;
@@ -157,13 +183,30 @@ void Receiver::send_packet(Time now, Datagram& out) {
         send_handshake_done_ = false;
     }
     // RFC 9001 5.4.2: at least four bytes of packet number and payload.
-    const std::size_t size = std::max(writer.position(), 1 + kConnectionIdBytes + number_bytes + 4);
+    const std::size_t size = std::max(end, 1 + kConnectionIdBytes + number_bytes + 4);
     out.prefix_bytes = static_cast<std::uint8_t>(writer.position());
     out.size_bytes = static_cast<std::uint16_t>(size + kTagBytes);
     out.ecn = Ecn::not_ect;
 }
 
+// What was asked for and is not acknowledged, as far as it fits into the packet. Returns where the frame
+// ends; all behind the prefix is zero.
+std::size_t Receiver::write_request(Writer& writer) const {
+    const std::uint64_t room =
+        max_datagram_bytes_ - kTagBytes - writer.position() - (kRequestRoom - kRequestBytes);
+    const std::uint64_t length =
+        std::min(room, request_size_ * (client_->requests().size() - acked_requests_));
+    writer.byte(frame_type::stream | frame_type::stream_offset | frame_type::stream_length);
+    writer.varint(kRequestStreamId);
+    writer.varint(request_size_ * acked_requests_);
+    writer.varint(length);
+    const std::size_t content = writer.position();
+    writer.big_endian(client_->requested_bytes(), kRequestBytes);
+    return content + length;
+}
+
 void Receiver::add_statistics(Time now, FlowStatistics& statistics) const {
+    if (client_) client_->add_statistics(now, statistics);
     statistics.completion = completion_;
     statistics.received_packets = received_packets_;
     statistics.received_bytes = received_bytes_;

@@ -4,9 +4,11 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "sim/base/rate_bins.hpp"
 #include "sim/quic/ack_tracker.hpp"
+#include "sim/quic/client.hpp"
 #include "sim/quic/datagram.hpp"
 #include "sim/quic/endpoint.hpp"
 #include "sim/quic/frames.hpp"
@@ -20,8 +22,10 @@ namespace quicgym::quic {
 
 class Receiver {
 public:
-    // `start` is the flow's, with jitter; `connection` is its number among those of the two hosts.
-    Receiver(const Flow& flow, Time start, std::uint64_t connection = 0);
+    // `start` is the flow's, with jitter; `client` is the receiving application, null where it does not ask
+    // for anything; `connection` is the connection's number among those of the two hosts.
+    Receiver(const Flow& flow, Time start, std::unique_ptr<Client> client = nullptr,
+             std::uint64_t connection = 0);
 
     Receipt on_datagram(Time now, const DatagramView& datagram);
     void on_timeout(Time now);
@@ -30,6 +34,7 @@ public:
 
     std::uint64_t received_bytes() const { return received_bytes_; }  // UDP payload, duplicates included
     Time completion() const { return completion_; }  // of a sized transfer; kNever: bytes are missing
+    const Client* client() const { return client_.get(); }
     void add_statistics(Time now, FlowStatistics& statistics) const;
     void add_state(FlowState& state) const;
 
@@ -37,10 +42,14 @@ private:
     enum class Phase : std::uint8_t { listening, accepting, connected, closed };
     struct Handler;
 
-    void on_initial(std::uint64_t number);
+    void on_initial(Time now, std::uint64_t number);
     void on_stream(Time now, const StreamFrame& frame);
     void on_ack(Time now, const AckFrame& ack);
     void send_packet(Time now, Datagram& out);
+    bool may_send() const;
+    bool request_due() const { return client_ && client_->requests().size() > sent_requests_; }
+    std::size_t write_request(Writer& writer) const;
+    Time probe_deadline() const;
 
     AckTracker acks_;
     RangeSet received_stream_;
@@ -59,12 +68,19 @@ private:
     std::uint64_t control_number_ = kNoPacket;  // the latest packet that holds control frames
     bool control_has_handshake_done_ = false;
     Time control_sent_time_ = 0;
+    std::uint64_t control_requests_ = 0;  // it holds the requests up to this number
+    std::uint64_t sent_requests_ = 0;     // up to this number none is to be sent (again)
+    std::uint64_t acked_requests_ = 0;
     std::uint32_t probe_count_ = 0;
     RttEstimator rtt_;
     AckFrame ack_scratch_;
 
     std::uint64_t peer_id_;
     Handshake handshake_;
+
+    std::unique_ptr<Client> client_;
+    std::uint64_t request_size_;
+    std::uint64_t max_datagram_bytes_;
 
     std::uint64_t fin_offset_ = kNoPacket;
     Time completion_ = kNever;

@@ -51,6 +51,9 @@ struct Sender::Handler : FrameHandler {
             sender.on_ack(now, ack);
         }
     }
+    void on_stream(const StreamFrame& stream) {
+        if (stream.stream_id == kRequestStreamId) sender.application_.on_request(stream.requested_bytes);
+    }
     void on_max_data(std::uint64_t limit) { sender.stream_.raise_data_limit(limit); }
     void on_max_stream_data(std::uint64_t stream_id, std::uint64_t limit) {
         if (stream_id == kStreamId) sender.stream_.raise_stream_limit(limit);

@@ -60,20 +60,6 @@ void ShortFlowSenders::draw_next_arrival() {
                         : kNever;
 }
 
-// The inverse of the distribution, straight between its points; at least one byte.
-std::uint64_t ShortFlowSenders::draw_size() {
-    const double probability = size_random_.uniform();
-    const auto above = std::lower_bound(
-        sizes_.begin(), sizes_.end(), probability,
-        [](const SizePoint& point, double value) { return point.cumulative_probability < value; });
-    if (above == sizes_.begin()) return std::max<std::uint64_t>(1, above->size_bytes);
-    const SizePoint& below = *std::prev(above);
-    const double part = (probability - below.cumulative_probability) /
-                        (above->cumulative_probability - below.cumulative_probability);
-    const auto width = static_cast<double>(above->size_bytes - below.size_bytes);
-    return below.size_bytes + std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::ceil(part * width)));
-}
-
 void ShortFlowSenders::open(Time now) {
     if (free_slots_.empty()) {
         free_slots_.push_back(static_cast<std::uint32_t>(slots_.size()));
@@ -84,7 +70,7 @@ void ShortFlowSenders::open(Time now) {
     free_slots_.pop_back();
     Slot& slot = slots_[number];
     slot.connection = transfers_.size();
-    flow_.application.size_bytes = draw_size();
+    flow_.application.size_bytes = sizes_.draw(size_random_);
     slot.sender.emplace(flow_, first_index_ + slot.connection, seed_, now, slot.connection);
     transfers_.add({.start = now, .size_bytes = flow_.application.size_bytes}, number);
     timers_.set(number, now);
@@ -154,7 +140,7 @@ Receipt ShortFlowReceivers::on_datagram(Time now, const DatagramView& datagram) 
     if (!slot.receiver || slot.connection < connection) {
         if (destination.type != PacketType::initial) return {};  // of a connection that nobody has opened
         slot.connection = connection;
-        slot.receiver.emplace(flow_, transfers_[connection].start, connection);
+        slot.receiver.emplace(flow_, transfers_[connection].start, nullptr, connection);
     } else if (slot.connection != connection) {
         return {};  // of one that has gone
     }

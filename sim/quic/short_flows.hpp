@@ -60,12 +60,11 @@ private:
     };
 
     void draw_next_arrival();
-    std::uint64_t draw_size();
     void open(Time now);
 
     Flow flow_;  // of the connection that is opened next
     double arrivals_per_second_;
-    std::vector<SizePoint> sizes_;
+    SizeDistribution sizes_;
     Time arrivals_end_;
     Time next_arrival_;
     Random arrival_random_;

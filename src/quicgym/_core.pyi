@@ -34,6 +34,12 @@ class ApplicationKind(enum.Enum):
 
     on_off = 4
 
+    request_response = 5
+
+    web_page = 6
+
+    video = 7
+
 class Transport(enum.Enum):
     quic = 0
 
@@ -156,6 +162,36 @@ class Link:
     @delivery_opportunities_ms.setter
     def delivery_opportunities_ms(self, arg: Sequence[int], /) -> None: ...
 
+class SizePoint:
+    def __init__(self) -> None: ...
+
+    @property
+    def size_bytes(self) -> int: ...
+
+    @size_bytes.setter
+    def size_bytes(self, arg: int, /) -> None: ...
+
+    @property
+    def cumulative_probability(self) -> float: ...
+
+    @cumulative_probability.setter
+    def cumulative_probability(self, arg: float, /) -> None: ...
+
+class PageObject:
+    def __init__(self) -> None: ...
+
+    @property
+    def size_bytes(self) -> int: ...
+
+    @size_bytes.setter
+    def size_bytes(self, arg: int, /) -> None: ...
+
+    @property
+    def after(self) -> list[int]: ...
+
+    @after.setter
+    def after(self, arg: Sequence[int], /) -> None: ...
+
 class Application:
     def __init__(self) -> None: ...
 
@@ -212,6 +248,60 @@ class Application:
 
     @off_duration.setter
     def off_duration(self, arg: int, /) -> None: ...
+
+    @property
+    def request_bytes(self) -> int: ...
+
+    @request_bytes.setter
+    def request_bytes(self, arg: int, /) -> None: ...
+
+    @property
+    def response_sizes(self) -> list[SizePoint]: ...
+
+    @response_sizes.setter
+    def response_sizes(self, arg: Sequence[SizePoint], /) -> None: ...
+
+    @property
+    def think_time(self) -> int: ...
+
+    @think_time.setter
+    def think_time(self, arg: int, /) -> None: ...
+
+    @property
+    def objects(self) -> list[PageObject]: ...
+
+    @objects.setter
+    def objects(self, arg: Sequence[PageObject], /) -> None: ...
+
+    @property
+    def rates_bits_per_second(self) -> list[int]: ...
+
+    @rates_bits_per_second.setter
+    def rates_bits_per_second(self, arg: Sequence[int], /) -> None: ...
+
+    @property
+    def chunk_duration(self) -> int: ...
+
+    @chunk_duration.setter
+    def chunk_duration(self, arg: int, /) -> None: ...
+
+    @property
+    def reservoir(self) -> int: ...
+
+    @reservoir.setter
+    def reservoir(self, arg: int, /) -> None: ...
+
+    @property
+    def cushion(self) -> int: ...
+
+    @cushion.setter
+    def cushion(self, arg: int, /) -> None: ...
+
+    @property
+    def max_buffer(self) -> int: ...
+
+    @max_buffer.setter
+    def max_buffer(self, arg: int, /) -> None: ...
 
 class Flow:
     def __init__(self) -> None: ...
@@ -315,21 +405,6 @@ class Flow:
         """
         Takes the controller from ControllerInfo.plugin, not from the catalogue.
         """
-
-class SizePoint:
-    def __init__(self) -> None: ...
-
-    @property
-    def size_bytes(self) -> int: ...
-
-    @size_bytes.setter
-    def size_bytes(self, arg: int, /) -> None: ...
-
-    @property
-    def cumulative_probability(self) -> float: ...
-
-    @cumulative_probability.setter
-    def cumulative_probability(self, arg: float, /) -> None: ...
 
 class ShortFlows:
     def __init__(self) -> None: ...
@@ -1006,6 +1081,8 @@ class NativeSimulation:
     def queue_trace(self) -> bytes: ...
 
     def deliveries(self) -> bytes: ...
+
+    def requests(self, arg: int, /) -> bytes: ...
 
     def transfers(self, arg: int, /) -> bytes: ...
 

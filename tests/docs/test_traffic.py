@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from conftest import Command
 
+from quicgym.envs.simulation.metrics import DECLARED_OF_TRAFFIC, metrics_table
+
 PAGE = Path(__file__).parents[2] / "docs" / "traffic.md"
 EXAMPLES = {
     name[1]: block
@@ -30,5 +32,9 @@ def test_an_example_has_ten_lines_at_most_and_the_command_of_the_page_runs_it(
     assert name in done.stdout
 
 
-def test_there_is_an_example_of_short_flows() -> None:
-    assert "short-flows" in EXAMPLES
+def test_there_is_an_example_of_each() -> None:
+    assert set(EXAMPLES) == {"short-flows", "requests", "page", "video"}
+
+
+def test_the_page_has_the_table_of_metrics() -> None:
+    assert metrics_table(DECLARED_OF_TRAFFIC) in PAGE.read_text(encoding="utf-8")

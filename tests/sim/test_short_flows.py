@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quicgym import Scenario, ScenarioError, Simulation
-from quicgym.envs.scenarios.short_flows import SIZE_DISTRIBUTIONS, mean_size_bytes
+from quicgym.envs.scenarios.sizes import SIZE_DISTRIBUTIONS, mean_size_bytes, size_points
 from quicgym.envs.simulation.simulation import NEVER
 
 RTT_S = 0.04
@@ -86,7 +86,7 @@ def test_a_load_is_arrivals_times_mean_size():
     ]
     scenario = scenario_of({"load_mbps": 24.0, "sizes": table})
     entry = scenario.short_flows[0]
-    assert mean_size_bytes(entry.points) == 0.5 * 1000 + 0.5 * 5000
+    assert mean_size_bytes(size_points(entry.sizes)) == 0.5 * 1000 + 0.5 * 5000
     assert entry.arrivals_per_second == 24e6 / 8 / 3000
     transfers = transfers_of(scenario)
     assert transfers["size_bytes"].sum() * 8 / 20 == pytest.approx(24e6, rel=0.05)

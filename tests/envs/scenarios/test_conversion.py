@@ -16,11 +16,12 @@ from quicgym.envs.scenarios.links import BernoulliLoss, Link, RateStep
 
 STRUCTURES = (
     "Scenario", "Link", "RateStep", "LossModel", "Wifi", "Flow", "Application",
-    "ShortFlows", "SizePoint",
+    "ShortFlows", "SizePoint", "PageObject",
 )  # fmt: skip
 FILLED_OTHERWISE = {
     ("Scenario", "reverse"),  # with its default
     ("Scenario", "flows"),
+    ("PageObject", "after"),  # by number
     ("Scenario", "short_flows"),
     *(("ShortFlows", member) for member in ("flow", "arrivals_per_second", "sizes")),
     *(("Flow", member) for member in ("name", "controller", "parameters")),
