@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Literal, get_args
@@ -86,6 +86,28 @@ def speed_scenario(
         access=Access(rate_mbps=rate_mbps * 50 / 15, delay_ms=20),
         flows=(Flow(count=flows, start_jitter_ms=50),),
         max_datagram_bytes=1400,
+    )
+
+
+PATHS: dict[str, dict[str, object]] = {
+    "outages": {
+        "rate_schedule": [
+            {"at_s": float(second), "rate_mbps": 15.0 * (second % 5 > 0)} for second in range(1, 20)
+        ]
+    },
+    "openings": {"opens_every_ms": 20.0},
+    "jitter": {"jitter": {"kind": "normal", "mean_ms": 5.0, "deviation_ms": 3.0}},
+    "reordering": {"jitter": {"kind": "uniform", "max_ms": 5.0}, "reordering": True},
+    "policer": {"policer": {"rate_mbps": 15.0, "burst_bytes": 150_000}},
+}
+"""What a feature of a path costs: fields of the link, by the end of the measurement's name."""
+
+
+def path_scenario(fields: Mapping[str, object]) -> Scenario:
+    """One flow at 15 Mbps over a link with these fields."""
+    plain = speed_scenario(1, 15, SHORT_S)
+    return plain.model_copy(
+        update={"bottleneck": plain.links["bottleneck"].model_copy(update=fields)}
     )
 
 
@@ -216,6 +238,9 @@ def measure() -> list[Measurement]:
         name = f"native-newreno-10x100mbps-{discipline}"
         scenario = speed_scenario(10, 100.0, SHORT_S, discipline)
         tasks.append(partial(_simulate, name, scenario, "newreno", "native"))
+    for feature, fields in PATHS.items():
+        name = f"native-bbr-1x15mbps-{feature}"
+        tasks.append(partial(_simulate, name, path_scenario(fields), "bbr", "native"))
     if ns3_version() is not None:
         tasks.append(partial(_simulate, "ns3-bbr-1x15mbps", short, "bbr", "ns3"))
     return [Measurement(name, cost, packets) for name, (cost, packets) in _best(tasks).items()]

@@ -52,10 +52,38 @@ inline constexpr const char* kDropTail = "drop-tail";
 inline constexpr std::uint64_t kForwardQueueStream = 0;
 inline constexpr std::uint64_t kReverseQueueStream = 1;
 
+struct DelayStep {
+    Time at = 0;
+    Time delay = 0;
+
+    QUICGYM_FIELDS(DelayStep, at, delay)
+};
+
+QUICGYM_ENUM(JitterKind, none, uniform, normal)
+
+// A delay on top of the propagation, drawn for every packet; never below 0.
+struct Jitter {
+    JitterKind kind = JitterKind::none;
+    Time max = 0;   // uniform, from 0
+    Time mean = 0;  // normal
+    Time deviation = 0;
+
+    QUICGYM_FIELDS(Jitter, kind, max, mean, deviation)
+};
+
+// A token bucket: what exceeds the rate by more than the burst is dropped before the queue.
+struct Policer {
+    std::uint64_t rate_bits_per_second = 0;
+    std::uint64_t burst_bytes = 0;
+
+    QUICGYM_FIELDS(Policer, rate_bits_per_second, burst_bytes)
+};
+
 // One direction of the bottleneck.
 struct Link {
     std::uint64_t rate_bits_per_second = 0;
     Time delay = 0;
+    std::optional<Policer> policer;
     std::uint64_t queue_limit = 0;  // waiting packets or bytes; the one on the wire not counted
     QueueUnit queue_unit = QueueUnit::packets;
     std::string queue_discipline = kDropTail;  // others: sim/net/queues/
@@ -65,9 +93,13 @@ struct Link {
     std::vector<RateStep> rate_schedule;
     Time opens_every = 0;  // opens at its multiples until its queue is empty; 0: never closed
     std::vector<std::uint32_t> delivery_opportunities_ms;  // mahimahi trace; replaces the rate
+    std::vector<DelayStep> delay_schedule;  // ascending; for transmissions that start from `at` on
+    Jitter jitter;
+    bool reordering = false;  // packets may overtake one another where the delay falls
 
-    QUICGYM_FIELDS(Link, rate_bits_per_second, delay, queue_limit, queue_unit, queue_discipline, ecn_marking,
-                   loss, rate_schedule, opens_every, delivery_opportunities_ms)
+    QUICGYM_FIELDS(Link, rate_bits_per_second, delay, policer, queue_limit, queue_unit, queue_discipline,
+                   ecn_marking, loss, rate_schedule, opens_every, delivery_opportunities_ms, delay_schedule,
+                   jitter, reordering)
 };
 
 QUICGYM_ENUM(ApplicationKind, bulk, transfer, constant_rate, bursts, on_off, request_response, web_page,

@@ -85,12 +85,57 @@ class RateStep(CheckedModel):
     rate_mbps: RateOrOutageMbps
 
 
+class DelayStep(CheckedModel):
+    """What begins its transmission from `at_s` on has this delay."""
+
+    at_s: DurationS
+    delay_ms: DelayMs
+
+
+class UniformJitter(CheckedModel):
+    """A delay from 0 to `max_ms` on top of the link's, drawn for every packet."""
+
+    core_type = "Jitter"
+
+    kind: Literal["uniform"] = "uniform"
+    max_ms: DelayMs
+
+
+class NormalJitter(CheckedModel):
+    """A normally distributed delay on top of the link's, drawn for every packet; 0 where below."""
+
+    core_type = "Jitter"
+
+    kind: Literal["normal"] = "normal"
+    mean_ms: DelayMs
+    deviation_ms: DelayMs
+
+
+LinkJitter = Annotated[
+    UniformJitter | NormalJitter,
+    Field(discriminator="kind", description="a mapping with the kind uniform or normal"),
+]
+
+
+class Policer(CheckedModel):
+    """A token bucket before the queue; what exceeds it is dropped."""
+
+    rate_mbps: RateMbps
+    burst_bytes: PositiveInteger
+    """What may pass at once. The bucket is full at first."""
+
+
 class Link(CheckedModel):
     """One direction of the bottleneck."""
 
     rate_mbps: RateMbps | None = None
     delay_ms: DelayMs
     """One way."""
+    delay_schedule: tuple[DelayStep, ...] = ()
+    jitter: LinkJitter | None = None
+    reordering: StrictBool = False
+    """Packets may overtake one another when the delay falls; otherwise they keep their order."""
+    policer: Policer | None = None
     queue: Annotated[Queue, INLINE] = Queue()
     loss: Loss | None = None
     rate_schedule: tuple[RateStep, ...] = ()
@@ -124,13 +169,27 @@ class Link(CheckedModel):
                     "the trace sets when the link sends",
                     f"leave out trace or {field}",
                 )
-        for index, (earlier, later) in enumerate(pairwise(self.rate_schedule)):
-            if later.at_s <= earlier.at_s:
-                raise problem(
-                    f"rate_schedule.{index + 1}.at_s", later.at_s,
-                    f"is not after the step before it, {earlier.at_s:g} s",
-                    "list the steps in ascending order of time",
-                )  # fmt: skip
+        return self
+
+    @model_validator(mode="after")
+    def _ascending(self) -> Link:
+        for field in ("rate_schedule", "delay_schedule"):
+            for index, (earlier, later) in enumerate(pairwise(getattr(self, field))):
+                if later.at_s <= earlier.at_s:
+                    raise problem(
+                        f"{field}.{index + 1}.at_s", later.at_s,
+                        f"is not after the step before it, {earlier.at_s:g} s",
+                        "list the steps in ascending order of time",
+                    )  # fmt: skip
+        return self
+
+    @model_validator(mode="after")
+    def _can_reorder(self) -> Link:
+        if self.reordering and self.jitter is None and not self.delay_schedule:
+            raise problem(
+                "reordering", True, "the link's delay never changes",
+                "add jitter or delay_schedule, or leave it out",
+            )  # fmt: skip
         return self
 
 

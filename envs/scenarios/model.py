@@ -171,6 +171,11 @@ class Scenario(CheckedModel):
                     f"{field}.queue.limit", link.queue.limit,
                     f"no packet fits: one takes {packet} bytes", f"give at least {packet}",
                 )  # fmt: skip
+            if link and link.policer and link.policer.burst_bytes < packet:
+                raise problem(
+                    f"{field}.policer.burst_bytes", link.policer.burst_bytes,
+                    f"no packet passes: one takes {packet} bytes", f"give at least {packet}",
+                )  # fmt: skip
         return self
 
     def _check_network(self) -> None:

@@ -13,6 +13,8 @@ enum class RandomPurpose : std::uint64_t {
     controller = 2,
     forward_loss = 3,
     reverse_loss = 4,
+    forward_jitter = 5,
+    reverse_jitter = 6,
     short_flow_arrivals = 16,
     short_flow_sizes = 17,
     client = 18,

@@ -52,7 +52,9 @@ void bind_events(nb::module_& m) {
         .value("flow_start", RandomPurpose::flow_start)
         .value("controller", RandomPurpose::controller)
         .value("forward_loss", RandomPurpose::forward_loss)
-        .value("reverse_loss", RandomPurpose::reverse_loss);
+        .value("reverse_loss", RandomPurpose::reverse_loss)
+        .value("forward_jitter", RandomPurpose::forward_jitter)
+        .value("reverse_jitter", RandomPurpose::reverse_jitter);
 
     nb::class_<Random>(m, "Random", "A stream of random numbers: xoshiro256++ spawned from a seed.")
         .def(nb::init<std::uint64_t, RandomPurpose, std::uint64_t>(), "seed"_a,

@@ -38,10 +38,14 @@ nb::class_<Structure> bind_structure(nb::module_& module, const char* name) {
 void bind_scenario(nb::module_& module) {
     bind_enum<QueueUnit>(module, "QueueUnit");
     bind_enum<LossKind>(module, "LossKind");
+    bind_enum<JitterKind>(module, "JitterKind");
     bind_enum<ApplicationKind>(module, "ApplicationKind");
     bind_enum<Transport>(module, "Transport");
     bind_structure<LossModel>(module, "LossModel");
     bind_structure<RateStep>(module, "RateStep");
+    bind_structure<DelayStep>(module, "DelayStep");
+    bind_structure<Jitter>(module, "Jitter");
+    bind_structure<Policer>(module, "Policer");
     bind_structure<Link>(module, "Link");
     bind_structure<SizePoint>(module, "SizePoint");
     bind_structure<PageObject>(module, "PageObject");

@@ -23,17 +23,16 @@ Time earliest(const std::vector<Time>& times) {
 }
 
 std::variant<BottleneckLink, ManagedLink> make_link(const Link& link, const std::string& where,
-                                                    const Scenario& scenario, std::uint64_t seed,
-                                                    RandomPurpose loss, std::uint64_t stream) {
-    const Random loss_random(seed, loss, 0);
-    if (link.queue_discipline == kDropTail) return BottleneckLink(link, loss_random);
+                                                    const Scenario& scenario, std::uint64_t seed, Wire wire,
+                                                    std::uint64_t stream) {
+    if (link.queue_discipline == kDropTail) return BottleneckLink(link, std::move(wire));
     std::uint64_t largest_datagram = 0;
     for (const Flow& flow : scenario.flows)
         largest_datagram = std::max(largest_datagram, flow.max_datagram_bytes);
     for (const ShortFlows& short_flows : scenario.short_flows)
         largest_datagram = std::max(largest_datagram, short_flows.flow.max_datagram_bytes);
     return ManagedLink(link, make_discipline({link, largest_datagram + kUdpIpBytes, seed, stream}, where),
-                       loss_random);
+                       std::move(wire));
 }
 
 }  // namespace
@@ -64,12 +63,14 @@ struct NativeSimulation::ShortFlowHosts {
 
 NativeSimulation::NativeSimulation(const Scenario& scenario, std::uint64_t seed)
     : forward_{.link = make_link(scenario.bottleneck, "bottleneck", scenario, seed,
-                                 RandomPurpose::forward_loss, kForwardQueueStream)},
-      backward_{.link = make_link(scenario.reverse, "reverse", scenario, seed, RandomPurpose::reverse_loss,
+                                 forward_wire(scenario, seed), kForwardQueueStream)},
+      backward_{.link = make_link(scenario.reverse, "reverse", scenario, seed, reverse_wire(scenario, seed),
                                   kReverseQueueStream)},
       trace_interval_(scenario.trace_interval),
       record_deliveries_(scenario.record_deliveries) {
     check_capabilities(scenario, Engine::native);
+    if (scenario.bottleneck.policer) forward_.policer.emplace(*scenario.bottleneck.policer);
+    if (scenario.reverse.policer) backward_.policer.emplace(*scenario.reverse.policer);
     for (std::size_t i = 0; i < scenario.flows.size(); ++i) {
         const Flow& flow = scenario.flows[i];
         hosts_.push_back(std::make_unique<Hosts>(flow, i, seed, flow_start(scenario, i, seed)));
@@ -95,8 +96,10 @@ void NativeSimulation::add_paths(const Scenario& scenario, const Flow& flow) {
     const Time sender_side = at_sender.shortest_transit(kSmallestWireBytes);
     const Time receiver_side = at_receiver.shortest_transit(kSmallestWireBytes);
     shortest_entry_ = std::min({shortest_entry_, sender_side, receiver_side});
-    shortest_passage_ = std::min(
-        {shortest_passage_, scenario.bottleneck.delay + receiver_side, scenario.reverse.delay + sender_side});
+    shortest_passage_ = std::min({shortest_passage_, shortest_delay(scenario.bottleneck) + receiver_side,
+                                  shortest_delay(scenario.reverse) + sender_side});
+    if (scenario.bottleneck.reordering) forward_.paths.back().packets.let_overtake(receiver_side);
+    if (scenario.reverse.reordering) backward_.paths.back().packets.let_overtake(sender_side);
 }
 
 NativeSimulation::~NativeSimulation() = default;
@@ -194,13 +197,26 @@ void NativeSimulation::for_each_arrival(Direction& direction, Time end, Visit vi
     for (const Arrival& arrival : order_.sort()) visit_next(arrival.flow);
 }
 
+// Whether the policer drops the packet that is at the bottleneck now.
+bool NativeSimulation::polices(Direction& direction, std::size_t flow) {
+    Path& path = direction.paths[flow];
+    Packet& packet = path.packets.at_bottleneck();
+    if (direction.policer->admits(packet.transit.arrival, packet.wire_bytes)) return false;
+    packet.gone = true;
+    ++path.dropped_packets;
+    path.packets.pass_bottleneck();
+    return true;
+}
+
 void NativeSimulation::serve(Direction& direction, BottleneckLink& link, Time end) {
+    const bool has_policer = direction.policer.has_value();
     for_each_arrival(direction, end, [&](std::size_t flow) {
+        if (has_policer && polices(direction, flow)) return;
         Path& path = direction.paths[flow];
         Packet& packet = path.packets.at_bottleneck();
         const auto outcome = link.offer(packet.transit, packet.wire_bytes, static_cast<std::uint32_t>(flow));
-        packet.dropped = outcome.dropped || outcome.lost;
-        path.dropped_packets += packet.dropped;
+        packet.gone = outcome.dropped || outcome.lost;
+        path.dropped_packets += packet.gone;
         if (outcome.lost) path.pending_losses.add(outcome.transit.arrival, packet.transit.arrival);
         if (outcome.transit.arrival == kNever) {
             packet.transit = kNoTransit;
@@ -208,8 +224,9 @@ void NativeSimulation::serve(Direction& direction, BottleneckLink& link, Time en
             ++path.queue_samples;
             path.queue_delay_sum += outcome.queue_delay;
             if (!outcome.lost) {
-                packet.transit = path.exit.send(outcome.transit.arrival, packet.wire_bytes);
-                next_host_event_[flow] = std::min(next_host_event_[flow], packet.transit.arrival);
+                next_host_event_[flow] = std::min(
+                    next_host_event_[flow],
+                    path.send_on(packet, path.packets.position_at_bottleneck(), outcome.transit.arrival));
             }
         }
         path.packets.pass_bottleneck();
@@ -217,6 +234,7 @@ void NativeSimulation::serve(Direction& direction, BottleneckLink& link, Time en
 }
 
 void NativeSimulation::serve(Direction& direction, ManagedLink& link, Time end) {
+    const bool has_policer = direction.policer.has_value();
     const auto depart = [&](const ManagedLink::Departure& departure) {
         const QueuedPacket& queued = departure.packet;
         Path& path = direction.paths[queued.flow];
@@ -224,25 +242,26 @@ void NativeSimulation::serve(Direction& direction, ManagedLink& link, Time end) 
         ++path.queue_samples;
         path.queue_delay_sum += departure.transit.scheduled - queued.arrival;
         if (departure.lost) {
-            packet.dropped = true;
+            packet.gone = true;
             ++path.dropped_packets;
             path.pending_losses.add(departure.transit.arrival, departure.transit.scheduled);
             return;
         }
         if (queued.ecn == quic::Ecn::ce) path.packets.mark(queued.position);
-        packet.transit = path.exit.send(departure.transit.arrival, packet.wire_bytes);
-        next_host_event_[queued.flow] = std::min(next_host_event_[queued.flow], packet.transit.arrival);
+        next_host_event_[queued.flow] = std::min(
+            next_host_event_[queued.flow], path.send_on(packet, queued.position, departure.transit.arrival));
     };
     const auto drop = [&](const QueuedPacket& queued) {
         Path& path = direction.paths[queued.flow];
-        path.packets.at(queued.position).dropped = true;
+        path.packets.at(queued.position).gone = true;
         ++path.dropped_packets;
     };
     for_each_arrival(direction, end, [&](std::size_t flow) {
+        if (has_policer && polices(direction, flow)) return;
         PacketRing& packets = direction.paths[flow].packets;
         Packet& packet = packets.at_bottleneck();
         const Transit arriving = std::exchange(packet.transit, kNoTransit);
-        packet.dropped = false;
+        packet.gone = false;
         const QueuedPacket queued{arriving.arrival, packets.position_at_bottleneck(),
                                   static_cast<std::uint32_t>(flow),
                                   packet.wire_bytes - static_cast<std::uint32_t>(kFramingBytes), packet.ecn};
@@ -299,6 +318,8 @@ void NativeSimulation::run_endpoints(std::size_t pair, Sending& sender, Receivin
                                      std::vector<Delivery>* deliveries, Time end) {
     Path& forward = forward_.paths[pair];
     Path& backward = backward_.paths[pair];
+    if (forward.packets.lets_overtake()) forward.packets.take_off_wire(forward.exit, end);
+    if (backward.packets.lets_overtake()) backward.packets.take_off_wire(backward.exit, end);
     ReceivingHost receiving{
         {forward.packets, backward.packets, backward.entry}, pair, deliveries, forward.one_way_delay_sum};
     quic::drive(receiver, receiving, end);

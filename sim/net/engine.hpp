@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <variant>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "sim/net/link.hpp"
 #include "sim/net/managed_link.hpp"
 #include "sim/net/packet_ring.hpp"
+#include "sim/net/policer.hpp"
 #include "sim/quic/receiver.hpp"
 #include "sim/quic/sender.hpp"
 #include "sim/quic/short_flows.hpp"
@@ -63,6 +65,17 @@ private:
         std::uint64_t queue_samples = 0;
         Time queue_delay_sum = 0;
         Time one_way_delay_sum = 0;  // of the packets that their receiver got
+
+        // Sends a packet, which comes off the bottleneck's wire then, over the receiver's access link.
+        // Returns a time before which nothing new reaches the receiver.
+        Time send_on(Packet& packet, std::uint64_t position, Time off_wire) {
+            if (packets.lets_overtake()) {
+                packets.put_on_wire(off_wire, position);
+                return packets.next_arrival();
+            }
+            packet.transit = exit.send(off_wire, packet.wire_bytes);
+            return packet.transit.arrival;
+        }
     };
 
     // One direction of the dumbbell.
@@ -70,9 +83,11 @@ private:
         std::variant<BottleneckLink, ManagedLink> link;
         std::vector<Path> paths{};
         std::vector<Time> next_arrival{};  // per path: of its next packet at the bottleneck
+        std::optional<TokenBucket> policer{};
     };
 
     void serve(Direction& direction, Time end);
+    bool polices(Direction& direction, std::size_t flow);
     void serve(Direction& direction, BottleneckLink& link, Time end);
     void serve(Direction& direction, ManagedLink& link, Time end);
     template <class Visit>

@@ -1,13 +1,14 @@
 #include "sim/net/link.hpp"
 
+#include <utility>
+
 namespace quicgym::net {
 
-BottleneckLink::BottleneckLink(const Link& link, Random loss_random)
+BottleneckLink::BottleneckLink(const Link& link, Wire wire)
     : transmitter_(link),
-      delay_(link.delay),
+      wire_(std::move(wire)),
       queue_limit_(link.queue_limit),
-      limit_in_packets_(link.queue_unit == QueueUnit::packets),
-      loss_(link.loss, loss_random) {}
+      limit_in_packets_(link.queue_unit == QueueUnit::packets) {}
 
 // Which of the waiting packets have left when this one arrives. A transmission that starts in the very
 // nanosecond of the arrival counts as started when it was scheduled before the arrival was.
@@ -58,8 +59,8 @@ BottleneckLink::Outcome BottleneckLink::offer(const Transit& arriving, std::uint
     last_start_ = start;
     free_at_ = finish;
     if (start == kNever) return {false, false, 0, kNoTransit};
-    const bool lost = loss_.active() && loss_.lose_next();
-    return {false, lost, start - arrival, {finish + delay_, start}};
+    const auto [off_wire, lost] = wire_.pass(start, finish);
+    return {false, lost, start - arrival, {off_wire, start}};
 }
 
 double BottleneckLink::occupancy_seconds(Time now) const {

@@ -7,8 +7,8 @@
 
 #include "sim/base/ring.hpp"
 #include "sim/base/time.hpp"
-#include "sim/net/loss.hpp"
 #include "sim/net/transmitter.hpp"
+#include "sim/net/wire.hpp"
 #include "sim/scenario.hpp"
 #include "sim/simulation.hpp"
 
@@ -48,7 +48,7 @@ private:
 // One direction of the bottleneck: a drop-tail queue before a transmitter.
 class BottleneckLink {
 public:
-    explicit BottleneckLink(const Link& link, Random loss_random);
+    BottleneckLink(const Link& link, Wire wire);
 
     struct Outcome {
         bool dropped;  // by the queue
@@ -94,10 +94,9 @@ private:
     void push_waiting(const Waiting& waiting);
 
     Transmitter transmitter_;
-    Time delay_;
+    Wire wire_;
     std::uint64_t queue_limit_;
     bool limit_in_packets_;
-    LossProcess loss_;
 
     Time free_at_ = 0;
     Time last_start_ = -1;

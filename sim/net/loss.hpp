@@ -43,12 +43,13 @@ private:
     bool bad_ = false;
 };
 
-// Losses that are decided and lie in the future: a packet is lost where the wire ends. In order of time.
+// Losses that are decided and lie in the future: a packet is lost where the wire ends.
 class PendingLosses {
 public:
     void add(Time loss, Time now) {
         if (losses_.size() == losses_.capacity()) losses_.erase(losses_.begin(), first_after(now));
-        losses_.push_back(loss);
+        // At the end, unless packets overtake one another.
+        losses_.insert(first_after(loss), loss);
     }
     std::uint64_t count(Time now) const {
         return static_cast<std::uint64_t>(losses_.end() - first_after(now));
@@ -59,7 +60,7 @@ private:
         return std::upper_bound(losses_.begin(), losses_.end(), now);
     }
 
-    std::vector<Time> losses_;
+    std::vector<Time> losses_;  // ascending
 };
 
 }  // namespace quicgym::net

@@ -8,13 +8,14 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "sim/base/time.hpp"
 #include "sim/base/time_integral.hpp"
 #include "sim/net/link.hpp"
-#include "sim/net/loss.hpp"
 #include "sim/net/queues/discipline.hpp"
 #include "sim/net/transmitter.hpp"
+#include "sim/net/wire.hpp"
 #include "sim/scenario.hpp"
 #include "sim/simulation.hpp"
 
@@ -22,12 +23,11 @@ namespace quicgym::net {
 
 class ManagedLink {
 public:
-    ManagedLink(const Link& link, std::unique_ptr<QueueDiscipline> discipline, Random loss_random)
+    ManagedLink(const Link& link, std::unique_ptr<QueueDiscipline> discipline, Wire wire)
         : transmitter_(link),
-          delay_(link.delay),
+          wire_(std::move(wire)),
           discipline_(std::move(discipline)),
-          limit_in_packets_(link.queue_unit == QueueUnit::packets),
-          loss_(link.loss, loss_random) {}
+          limit_in_packets_(link.queue_unit == QueueUnit::packets) {}
 
     struct Departure {
         QueuedPacket packet;
@@ -120,7 +120,8 @@ private:
         holds_next_ = false;
         woken_at_ = now;
         update_occupancy(now);
-        depart(Departure{next_, loss_.active() && loss_.lose_next(), {free_at_ + delay_, now}});
+        const auto [arrival, lost] = wire_.pass(now, free_at_);
+        depart(Departure{next_, lost, {arrival, now}});
     }
 
     template <class Drop>
@@ -137,10 +138,9 @@ private:
     }
 
     Transmitter transmitter_;
-    Time delay_;
+    Wire wire_;
     std::unique_ptr<QueueDiscipline> discipline_;
     bool limit_in_packets_;
-    LossProcess loss_;
 
     Time free_at_ = 0;
     Time last_start_ = -1;

@@ -1,12 +1,15 @@
 // The packets of one flow in one direction, from the sender's access link to the receiver. The path
-// keeps their order, so one ring serves every hop and a packet is never copied. A packet that waits in the
-// queue of a ManagedLink has passed the bottleneck for the ring; the queue holds its position here.
+// keeps their order up to the bottleneck, so one ring serves every hop and a packet is never copied. A packet
+// that waits in the queue of a ManagedLink has passed the bottleneck for the ring; the queue holds its
+// position here.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "sim/base/ring.hpp"
 #include "sim/net/link.hpp"
+#include "sim/net/overtaking.hpp"
 #include "sim/quic/datagram.hpp"
 
 namespace quicgym::net {
@@ -17,7 +20,7 @@ struct Packet {
     Transit transit;
     Time sent;
     std::uint32_t wire_bytes;
-    bool dropped;   // at the bottleneck
+    bool gone;      // dropped, or received after a packet that was sent later
     quic::Ecn ecn;  // as sent
 };
 
@@ -25,8 +28,9 @@ class PacketRing {
 public:
     // The datagram behind the last packet, for an endpoint to write into; push() sends it.
     quic::Datagram& free_datagram() {
-        packets_.make_room(head_, tail_);
-        datagrams_.make_room(head_, tail_);
+        const std::uint64_t oldest = overtaking_ ? oldest_ : head_;
+        packets_.make_room(oldest, tail_);
+        datagrams_.make_room(oldest, tail_);
         return datagrams_[tail_].datagram;
     }
     void push(AccessLink& link, Time now) {
@@ -58,9 +62,10 @@ public:
     // When the next packet reaches its receiver, past those that were dropped; kNever when none has
     // passed the bottleneck.
     Time next_arrival() {
+        if (overtaking_) return next_arrival_of_any();
         for (; head_ != middle_; ++head_) {
             const Packet& packet = packets_[head_];
-            if (!packet.dropped) return packet.transit.arrival;
+            if (!packet.gone) return packet.transit.arrival;
         }
         return kNever;
     }
@@ -68,7 +73,37 @@ public:
     const quic::Datagram& next_datagram() const { return datagrams_[head_].datagram; }
     void pop() { ++head_; }
 
+    // From here on packets may overtake one another after the bottleneck: put_on_wire() and take_off_wire()
+    // then say when they reach the access link that follows.
+    void let_overtake(Time shortest_exit) {
+        overtaking_ = std::make_unique<Overtaking>();
+        shortest_exit_ = shortest_exit;
+    }
+    bool lets_overtake() const { return overtaking_ != nullptr; }
+    void put_on_wire(Time arrival, std::uint64_t position) { overtaking_->put_on_wire(arrival, position); }
+    // Sends what can reach the receiver before `end` over its access link, in order of arrival.
+    void take_off_wire(AccessLink& exit, Time end) {
+        overtaking_->deliver(end - shortest_exit_, [&](Time arrival, std::uint64_t position) {
+            packets_[position].transit = exit.send(arrival, packets_[position].wire_bytes);
+        });
+    }
+
 private:
+    // What is still on the wire may arrive later than this, when others are before it on the access link.
+    Time next_arrival_of_any() {
+        if (overtaking_->has_delivered() && head_ == overtaking_->first_delivered() + 1) {  // popped
+            packets_[overtaking_->first_delivered()].gone = true;
+            overtaking_->pop_delivered();
+        }
+        while (oldest_ != middle_ && packets_[oldest_].gone) ++oldest_;
+        if (overtaking_->has_delivered()) {
+            head_ = overtaking_->first_delivered();
+            return packets_[head_].transit.arrival;
+        }
+        const Time off_wire = overtaking_->next_on_wire();
+        return off_wire == kNever ? kNever : off_wire + shortest_exit_;
+    }
+
     // A short prefix, which is what almost every packet has, stays within one cache line.
     struct alignas(64) Slot {
         quic::Datagram datagram;
@@ -79,6 +114,10 @@ private:
     std::uint64_t head_ = 0;    // next to reach the receiver
     std::uint64_t middle_ = 0;  // next to reach the bottleneck
     std::uint64_t tail_ = 0;
+
+    std::unique_ptr<Overtaking> overtaking_;  // null: packets reach the receiver in the order of the ring
+    std::uint64_t oldest_ = 0;                // with overtaking: what is before it has left the ring
+    Time shortest_exit_ = 0;
 };
 
 }  // namespace quicgym::net

@@ -13,6 +13,8 @@
 
 namespace quicgym::net {
 
+inline constexpr std::uint64_t kOpportunityBytes = 1500;  // of a mahimahi trace
+
 // The time that `wire_bytes` take at the rate, rounded as ns-3's DataRate does it.
 inline Time transmission_time(std::uint64_t wire_bytes, std::uint64_t rate_bits_per_second) {
     if (rate_bits_per_second == 0) throw std::invalid_argument("a link's rate must be above 0");
@@ -53,6 +55,13 @@ private:
     std::array<Entry, kEntries> entries_;
 };
 
+// What a discipline takes for the link's rate: of a trace, its mean.
+inline std::uint64_t nominal_rate_bits_per_second(const Link& link) {
+    const std::vector<std::uint32_t>& times_ms = link.delivery_opportunities_ms;
+    if (times_ms.empty()) return link.rate_bits_per_second;
+    return times_ms.size() * kOpportunityBytes * 8 * 1000 / times_ms.back();
+}
+
 class Transmitter {
 public:
     explicit Transmitter(const Link& link)
@@ -83,8 +92,6 @@ public:
     }
 
 private:
-    static constexpr std::uint64_t kOpportunityBytes = 1500;
-
     Transmission next_by_schedule(Time ready, std::uint64_t wire_bytes, bool continues) {
         if (ready == kNever) return {kNever, kNever};
         if (!opportunities_ms_.empty()) {

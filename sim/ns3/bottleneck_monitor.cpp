@@ -56,7 +56,13 @@ void BottleneckMonitor::on_device_drop(ns3::Ptr<const ns3::Packet> packet) {
 }
 
 void BottleneckMonitor::on_packet_lost(ns3::Ptr<const ns3::Packet> packet) {
-    on_device_drop(packet);  // the device asks its error model before it takes the PPP header off
+    on_device_drop(packet);
+}
+
+void BottleneckMonitor::on_packet_policed(const ns3::Ipv4Header& header,
+                                          ns3::Ptr<const ns3::Packet> payload) {
+    const auto view = view_of_payload(header, *payload, counters_.flow_count());
+    if (view && view->carries_data) counters_.count_drop(view->flow);
 }
 
 void BottleneckMonitor::on_disc_dequeue(ns3::Ptr<const ns3::QueueDiscItem> item) {

@@ -1,6 +1,7 @@
 // Queueing delay, drops and occupancy of the forward bottleneck, by flow.
 #pragma once
 
+#include <ns3/ipv4-header.h>
 #include <ns3/packet.h>
 #include <ns3/ptr.h>
 #include <ns3/queue-disc.h>
@@ -28,6 +29,7 @@ public:
     void watch(ns3::Ptr<ns3::Queue<ns3::Packet>> device_queue, ns3::Ptr<ns3::QueueDisc> disc, QueueUnit unit);
     // The network dropped this packet, which starts with an IPv4 header (after a PPP header or not).
     void on_packet_lost(ns3::Ptr<const ns3::Packet> packet);
+    void on_packet_policed(const ns3::Ipv4Header& header, ns3::Ptr<const ns3::Packet> payload);
 
     void add_statistics(std::size_t flow, FlowStatistics& statistics) const {
         counters_.add_statistics(flow, statistics);

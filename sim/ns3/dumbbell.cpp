@@ -8,8 +8,7 @@
 
 #include "sim/net/transmitter.hpp"
 #include "sim/ns3/addresses.hpp"
-#include "sim/ns3/channel.hpp"
-#include "sim/ns3/loss_model.hpp"
+#include "sim/ns3/bottleneck_channel.hpp"
 #include "sim/ns3/pausing_device.hpp"
 #include "sim/ns3/point_to_point.hpp"
 #include "sim/ns3/queue_discipline.hpp"
@@ -87,8 +86,9 @@ void Dumbbell::connect_access_links(const Scenario& scenario) {
 }
 
 void Dumbbell::connect_bottleneck(const Scenario& scenario, std::uint64_t seed) {
-    auto channel = ns3::CreateObject<TwoDelayChannel>();
-    channel->set_delays(scenario.bottleneck.delay, scenario.reverse.delay);
+    auto channel = ns3::CreateObject<BottleneckChannel>();
+    channel->set_wires(net::forward_wire(scenario, seed), net::reverse_wire(scenario, seed),
+                       ns3::MakeCallback(&BottleneckMonitor::on_packet_lost, &monitor_));
     forward_device_ = add_bottleneck_device(sender_router_, channel, scenario.bottleneck);
     reverse_device_ = add_bottleneck_device(receiver_router_, channel, scenario.reverse);
 
@@ -104,15 +104,14 @@ void Dumbbell::connect_bottleneck(const Scenario& scenario, std::uint64_t seed) 
     install_queue_disc(reverse_device_, scenario.reverse, scenario, kReverseQueueStream);
     monitor_.watch(forward_device_->GetQueue(), forward_disc, scenario.bottleneck.queue_unit);
 
-    if (scenario.bottleneck.loss.kind != LossKind::none) {
-        reverse_device_->SetReceiveErrorModel(ns3::CreateObject<LossErrorModel>(
-            scenario.bottleneck.loss, Random(seed, RandomPurpose::forward_loss, 0),
-            ns3::MakeCallback(&BottleneckMonitor::on_packet_lost, &monitor_)));
+    if (scenario.bottleneck.policer) {
+        sender_router_->GetObject<DumbbellRouting>()->set_policer(
+            *scenario.bottleneck.policer,
+            ns3::MakeCallback(&BottleneckMonitor::on_packet_policed, &monitor_));
     }
-    if (scenario.reverse.loss.kind != LossKind::none) {
-        forward_device_->SetReceiveErrorModel(ns3::CreateObject<LossErrorModel>(
-            scenario.reverse.loss, Random(seed, RandomPurpose::reverse_loss, 0),
-            LossErrorModel::LossCallback()));
+    if (scenario.reverse.policer) {
+        receiver_router_->GetObject<DumbbellRouting>()->set_policer(*scenario.reverse.policer,
+                                                                    DumbbellRouting::DropCallback());
     }
     for (const auto& [device, link] :
          {std::pair{forward_device_, &scenario.bottleneck}, std::pair{reverse_device_, &scenario.reverse}}) {

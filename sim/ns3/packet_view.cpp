@@ -38,12 +38,16 @@ std::optional<PacketView> view_of_framed_packet(const ns3::Packet& packet, std::
 std::optional<PacketView> view_of_item(const ns3::QueueDiscItem& item, std::size_t flow_count) {
     const auto* ipv4_item = dynamic_cast<const ns3::Ipv4QueueDiscItem*>(&item);
     if (ipv4_item == nullptr) return std::nullopt;
-    const ns3::Ipv4Header& header = ipv4_item->GetHeader();
+    return view_of_payload(ipv4_item->GetHeader(), *item.GetPacket(), flow_count);
+}
+
+std::optional<PacketView> view_of_payload(const ns3::Ipv4Header& header, const ns3::Packet& payload,
+                                          std::size_t flow_count) {
     const std::optional<std::uint32_t> flow = flow_of_sender(header.GetSource().Get(), flow_count);
     if (!flow) return std::nullopt;
     if (header.GetProtocol() != ns3::TcpL4Protocol::PROT_NUMBER) return PacketView{*flow, true};
     ns3::TcpHeader tcp;
-    item.GetPacket()->PeekHeader(tcp);
+    payload.PeekHeader(tcp);
     return PacketView{*flow, header.GetPayloadSize() > tcp.GetLength() * 4U};
 }
 

@@ -15,6 +15,7 @@
 #include <limits>
 #include <stdexcept>
 
+#include "sim/net/transmitter.hpp"
 #include "sim/ns3/flow_filter.hpp"
 #include "sim/ns3/time.hpp"
 
@@ -84,7 +85,8 @@ ns3::Ptr<ns3::QueueDisc> install_queue_disc(const ns3::Ptr<ns3::PointToPointNetD
         // Thresholds of zero: RED derives them from the rate and its target delay, in the limit's unit.
         factory.Set("MinTh", ns3::DoubleValue(0.0));
         factory.Set("MaxTh", ns3::DoubleValue(0.0));
-        factory.Set("LinkBandwidth", ns3::DataRateValue(ns3::DataRate(link.rate_bits_per_second)));
+        factory.Set("LinkBandwidth",
+                    ns3::DataRateValue(ns3::DataRate(net::nominal_rate_bits_per_second(link))));
         factory.Set("LinkDelay", ns3::TimeValue(to_ns3(link.delay)));
         factory.Set("MeanPktSize", ns3::UintegerValue(largest_datagram + kUdpIpBytes));
     }

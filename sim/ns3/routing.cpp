@@ -4,6 +4,9 @@
 #include <ns3/net-device.h>
 #include <ns3/node.h>
 
+#include "sim/ns3/packet_view.hpp"
+#include "sim/ns3/time.hpp"
+
 namespace quicgym::ns3_host {
 
 namespace {
@@ -39,6 +42,11 @@ void DumbbellRouting::add_client_route(ns3::Ptr<ns3::NetDevice> device, ns3::Ipv
     client_routes_.push_back(make_route(device, source, client));
 }
 
+void DumbbellRouting::set_policer(const Policer& policer, DropCallback on_drop) {
+    policer_.emplace(policer);
+    on_policer_drop_ = on_drop;
+}
+
 const ns3::Ptr<ns3::Ipv4Route>& DumbbellRouting::route_to(ns3::Ipv4Address destination) const {
     const std::uint32_t client = (destination.Get() - networks_) / 4;  // wraps to a large number below them
     return client < client_routes_.size() ? client_routes_[client] : default_route_;
@@ -57,9 +65,15 @@ bool DumbbellRouting::RouteInput(ns3::Ptr<const ns3::Packet> packet, const ns3::
                                  const ErrorCallback&) {
     if (header.GetDestination() == own_) {
         deliver(packet, header, static_cast<std::uint32_t>(ipv4_->GetInterfaceForDevice(device)));
-    } else {
-        forward(route_to(header.GetDestination()), packet, header);
+        return true;
     }
+    const ns3::Ptr<ns3::Ipv4Route>& route = route_to(header.GetDestination());
+    const std::uint64_t wire_bytes = packet->GetSize() + header.GetSerializedSize() + kPppBytes;
+    if (policer_ && route == default_route_ && !policer_->admits(now(), wire_bytes)) {
+        if (!on_policer_drop_.IsNull()) on_policer_drop_(header, packet);
+        return true;
+    }
+    forward(route, packet, header);
     return true;
 }
 

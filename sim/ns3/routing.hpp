@@ -4,7 +4,10 @@
 #include <ns3/ipv4-routing-protocol.h>
 
 #include <cstdint>
+#include <optional>
 #include <vector>
+
+#include "sim/net/policer.hpp"
 
 namespace quicgym::ns3_host {
 
@@ -21,6 +24,9 @@ public:
                            ns3::Ipv4Address gateway);
     // Client i is the end host of the i-th network from `networks` on.
     void set_client_networks(std::uint32_t networks) { networks_ = networks; }
+    // Before the queue of the default route; `on_drop` is told of what it drops, may be null.
+    using DropCallback = ns3::Callback<void, const ns3::Ipv4Header&, ns3::Ptr<const ns3::Packet>>;
+    void set_policer(const Policer& policer, DropCallback on_drop);
     void add_client_route(ns3::Ptr<ns3::NetDevice> device, ns3::Ipv4Address source, ns3::Ipv4Address client);
 
     ns3::Ptr<ns3::Ipv4Route> RouteOutput(ns3::Ptr<ns3::Packet> packet, const ns3::Ipv4Header& header,
@@ -46,6 +52,8 @@ private:
     ns3::Ipv4* ipv4_ = nullptr;  // owns this object
     ns3::Ipv4Address own_;
     ns3::Ptr<ns3::Ipv4Route> default_route_;
+    std::optional<net::TokenBucket> policer_;
+    DropCallback on_policer_drop_;
     std::uint32_t networks_ = 0;
     std::vector<ns3::Ptr<ns3::Ipv4Route>> client_routes_;
 };

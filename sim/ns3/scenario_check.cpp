@@ -33,6 +33,12 @@ void check_link(const Link& link, const std::string& where) {
         if (step.at < previous) refuse(where + ": the rate schedule's times must ascend from 0");
         previous = step.at;
     }
+    previous = 0;
+    for (const DelayStep& step : link.delay_schedule) {
+        if (step.at < previous) refuse(where + ": the delay schedule's times must ascend from 0");
+        if (step.delay < 0) refuse(where + ": the delay must not be negative");
+        previous = step.at;
+    }
     check_queue_discipline(link, where);
 }
 

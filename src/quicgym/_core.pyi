@@ -23,6 +23,13 @@ class LossKind(enum.Enum):
 
     gilbert_elliott = 2
 
+class JitterKind(enum.Enum):
+    none = 0
+
+    uniform = 1
+
+    normal = 2
+
 class ApplicationKind(enum.Enum):
     bulk = 0
 
@@ -99,6 +106,63 @@ class RateStep:
     @rate_bits_per_second.setter
     def rate_bits_per_second(self, arg: int, /) -> None: ...
 
+class DelayStep:
+    def __init__(self) -> None: ...
+
+    @property
+    def at(self) -> int: ...
+
+    @at.setter
+    def at(self, arg: int, /) -> None: ...
+
+    @property
+    def delay(self) -> int: ...
+
+    @delay.setter
+    def delay(self, arg: int, /) -> None: ...
+
+class Jitter:
+    def __init__(self) -> None: ...
+
+    @property
+    def kind(self) -> JitterKind: ...
+
+    @kind.setter
+    def kind(self, arg: JitterKind, /) -> None: ...
+
+    @property
+    def max(self) -> int: ...
+
+    @max.setter
+    def max(self, arg: int, /) -> None: ...
+
+    @property
+    def mean(self) -> int: ...
+
+    @mean.setter
+    def mean(self, arg: int, /) -> None: ...
+
+    @property
+    def deviation(self) -> int: ...
+
+    @deviation.setter
+    def deviation(self, arg: int, /) -> None: ...
+
+class Policer:
+    def __init__(self) -> None: ...
+
+    @property
+    def rate_bits_per_second(self) -> int: ...
+
+    @rate_bits_per_second.setter
+    def rate_bits_per_second(self, arg: int, /) -> None: ...
+
+    @property
+    def burst_bytes(self) -> int: ...
+
+    @burst_bytes.setter
+    def burst_bytes(self, arg: int, /) -> None: ...
+
 class Link:
     def __init__(self) -> None: ...
 
@@ -113,6 +177,12 @@ class Link:
 
     @delay.setter
     def delay(self, arg: int, /) -> None: ...
+
+    @property
+    def policer(self) -> Policer | None: ...
+
+    @policer.setter
+    def policer(self, arg: Policer | None, /) -> None: ...
 
     @property
     def queue_limit(self) -> int: ...
@@ -161,6 +231,24 @@ class Link:
 
     @delivery_opportunities_ms.setter
     def delivery_opportunities_ms(self, arg: Sequence[int], /) -> None: ...
+
+    @property
+    def delay_schedule(self) -> list[DelayStep]: ...
+
+    @delay_schedule.setter
+    def delay_schedule(self, arg: Sequence[DelayStep], /) -> None: ...
+
+    @property
+    def jitter(self) -> Jitter: ...
+
+    @jitter.setter
+    def jitter(self, arg: Jitter, /) -> None: ...
+
+    @property
+    def reordering(self) -> bool: ...
+
+    @reordering.setter
+    def reordering(self, arg: bool, /) -> None: ...
 
 class SizePoint:
     def __init__(self) -> None: ...
@@ -577,6 +665,10 @@ class RandomPurpose(enum.Enum):
     forward_loss = 3
 
     reverse_loss = 4
+
+    forward_jitter = 5
+
+    reverse_jitter = 6
 
 class Random:
     """A stream of random numbers: xoshiro256++ spawned from a seed."""

@@ -27,6 +27,10 @@ def test_speed_measures_everything(quicgym: Command) -> None:
             f"native-newreno-10x100mbps-{discipline}"
             for discipline in ("fifo", "codel", "fq-codel", "pie", "red", "dualpi2")
         ),
+        *(
+            f"native-bbr-1x15mbps-{feature}"
+            for feature in ("outages", "openings", "jitter", "reordering", "policer")
+        ),
     }
     environments = {"vec-native-tuning", "gym-native-tuning"}
     if ns3_version() is not None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers.random_scenarios import links, rates, steps, wired
+from helpers.random_scenarios import delays, links, rates, steps, wired
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -18,6 +18,17 @@ from quicgym.envs.scenarios.engines import EngineName
 pytestmark = pytest.mark.ns3
 
 outages = steps("rate_mbps", st.just(0.0) | rates, min_size=1)
+jitters = st.one_of(
+    st.fixed_dictionaries({"kind": st.just("uniform"), "max_ms": delays}),
+    st.fixed_dictionaries({"kind": st.just("normal"), "mean_ms": delays, "deviation_ms": delays}),
+)
+policers = st.fixed_dictionaries({"rate_mbps": rates, "burst_bytes": st.integers(1502, 200_000)})
+disciplines = st.fixed_dictionaries(
+    {
+        "limit": st.integers(1, 200),
+        "discipline": st.sampled_from(["fifo", "codel", "fq-codel", "pie", "red"]),
+    }
+)
 SHORT, LONG = 20, 1000
 """Pairs of runs for each feature."""
 
@@ -27,7 +38,9 @@ traces = st.lists(st.integers(0, 12), min_size=1, max_size=200).map(
 )
 
 
-def traced_links(folder: Path, name: str) -> st.SearchStrategy[dict[str, Any]]:
+def traced_links(
+    folder: Path, name: str, **features: st.SearchStrategy[Any]
+) -> st.SearchStrategy[dict[str, Any]]:
     """Links with a random trace, written to a file of this name."""
 
     def write(times: list[int]) -> str:
@@ -35,7 +48,7 @@ def traced_links(folder: Path, name: str) -> st.SearchStrategy[dict[str, Any]]:
         path.write_text("\n".join(map(str, times)))
         return str(path)
 
-    plain = links(trace=traces.map(write), rate_schedule=st.just([]))
+    plain = links(trace=traces.map(write), rate_schedule=st.just([]), **features)
     return plain.map(lambda link: {k: v for k, v in link.items() if k != "rate_mbps"})
 
 
@@ -47,7 +60,27 @@ FEATURES: dict[str, LinkMaker] = {
         opens_every_ms=st.sampled_from([1.0, 5.0, 10.0]) | st.floats(0.1, 100),
         rate_schedule=st.just([]) | outages,
     ),
+    "delay-schedule": lambda folder, name: links(delay_schedule=steps("delay_ms", delays, 1)),
+    "jitter": lambda folder, name: links(jitter=jitters),
+    "reordering": lambda folder, name: links(
+        jitter=jitters, delay_schedule=steps("delay_ms", delays), reordering=st.just(True)
+    ),
+    "policer": lambda folder, name: links(policer=policers),
+    "discipline-on-outages": lambda folder, name: links(rate_schedule=outages, queue=disciplines),
+    "discipline-on-trace": lambda folder, name: traced_links(folder, name, queue=disciplines),
+    "discipline-on-jitter": lambda folder, name: links(
+        queue=disciplines, jitter=jitters, reordering=st.booleans(), policer=st.none() | policers
+    ),
+    "everything": lambda folder, name: links(
+        rate_schedule=outages,
+        opens_every_ms=st.none() | st.floats(0.1, 100),
+        delay_schedule=steps("delay_ms", delays, 1),
+        jitter=st.none() | jitters,
+        reordering=st.booleans(),
+        policer=st.none() | policers,
+    ),
 }
+"""By name: links that have the feature, given a folder for their files and a name."""
 
 
 def check_parity(feature: str, folder: Path, pairs: int) -> None:
@@ -106,6 +139,14 @@ SAMPLES: dict[str, dict[str, Any]] = {
     "silent-for-good": {"rate_schedule": [{"at_s": 2, "rate_mbps": 0}]},
     "trace": {"trace": "cell"},
     "openings": {"opens_every_ms": 7},
+    "delay-schedule": {"delay_schedule": [{"at_s": 1, "delay_ms": 3}, {"at_s": 2, "delay_ms": 80}]},
+    "jitter": {"jitter": {"kind": "normal", "mean_ms": 5, "deviation_ms": 4}},
+    "reordering": {
+        "jitter": {"kind": "uniform", "max_ms": 8},
+        "reordering": True,
+        "loss": {"kind": "bernoulli", "probability": 0.01},
+    },
+    "policer": {"policer": {"rate_mbps": 4, "burst_bytes": 60_000}},
 }
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from helpers.endpoints import MILLISECOND, SECOND, application, make_flow, make_link, make_scenario
-from helpers.random_scenarios import links, rates, steps, wired
+from helpers.random_scenarios import delays, links, rates, steps, wired
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -105,9 +105,20 @@ def test_a_saturated_link_that_opens_every_so_often_loses_no_capacity() -> None:
     assert carried == pytest.approx(15e6 * 8, rel=0.02)
 
 
+jitters = st.one_of(
+    st.fixed_dictionaries({"kind": st.just("uniform"), "max_ms": delays}),
+    st.fixed_dictionaries({"kind": st.just("normal"), "mean_ms": delays, "deviation_ms": delays}),
+)
+disciplines = st.sampled_from(["drop-tail", "codel", "fq-codel"])
 changing_links = links(
     rate_schedule=steps("rate_mbps", st.just(0.0) | rates),
     opens_every_ms=st.none() | st.floats(0.1, 100),
+    queue=st.fixed_dictionaries({"limit": st.integers(1, 200), "discipline": disciplines}),
+    delay_schedule=steps("delay_ms", delays, 1),
+    jitter=st.none() | jitters,
+    reordering=st.booleans(),
+    policer=st.none()
+    | st.fixed_dictionaries({"rate_mbps": rates, "burst_bytes": st.integers(1502, 200_000)}),
 )
 
 
@@ -131,7 +142,9 @@ def test_on_a_changing_path_packets_are_conserved_and_none_is_too_early(
         under_way = total["sent_packets"] - total["received_packets"] - total["dropped_packets"]
         assert under_way >= 0
         access = flow.access or scenario.access
-        shortest_ms = 2 * access.delay_ms + flow.extra_delay_ms + scenario.bottleneck.delay_ms
+        link = scenario.bottleneck
+        shortest = min(link.delay_ms, *(step.delay_ms for step in link.delay_schedule))
+        shortest_ms = 2 * access.delay_ms + flow.extra_delay_ms + shortest
         mean_s = total["one_way_delay_sum_seconds"]
         assert mean_s * 1e3 >= (shortest_ms - 1e-6) * total["received_packets"]
 
@@ -162,3 +175,39 @@ def test_no_window_of_time_carries_more_than_the_rate_allows(
     for windows in (1, 10, 100):
         most = max(b - a for a, b in zip(received, received[windows:], strict=False))
         assert most * 8 <= top * windows * 0.02 + 8 * WIRE_BYTES
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    rate=st.integers(100_000, 50_000_000),
+    burst=st.integers(1502, 200_000),
+    controllers=st.lists(st.sampled_from(["cubic", "bbr"]), min_size=1, max_size=3),
+)
+def test_a_policer_lets_rate_times_time_plus_burst_through_and_no_more(
+    rate: int, burst: int, controllers: list[str]
+) -> None:
+    link = make_link(rate_bits_per_second=10**9)
+    link.policer = _core.Policer()
+    link.policer.rate_bits_per_second, link.policer.burst_bytes = rate, burst
+    flows = [make_flow(controller=name, access_rate_bits_per_second=10**9) for name in controllers]
+    simulation = _core.NativeSimulation(make_scenario(flows, link), 1)
+    received = []
+    for moment in range(0, 2 * SECOND, 20 * MILLISECOND):
+        simulation.run_until(moment)
+        totals = [simulation.statistics(flow) for flow in range(len(flows))]
+        received.append(sum(t["received_bytes"] + 30 * t["received_packets"] for t in totals))
+    for windows in (1, 5, 25, 50):
+        most = max(b - a for a, b in zip(received, received[windows:], strict=False))
+        # A packet may have waited at the link for another one, for less than 0.1 ms.
+        assert most * 8 <= rate * (windows * 0.02 + 1e-4) + burst * 8
+
+
+def test_a_policer_drops_what_exceeds_it_and_delays_nothing() -> None:
+    link = make_link(rate_bits_per_second=100_000_000)
+    link.policer = _core.Policer()
+    link.policer.rate_bits_per_second, link.policer.burst_bytes = 5_000_000, 50_000
+    _, totals = arrivals(link, 20, access_rate_bits_per_second=10**9)
+    carried = totals["received_bytes"] + 30 * totals["received_packets"]
+    assert 0.6 * 5e6 * 20 < carried * 8 <= 5e6 * 20 + 50_000 * 8
+    assert totals["dropped_packets"] > 20
+    assert totals["queue_delay_sum_seconds"] / totals["queue_samples"] < 0.002

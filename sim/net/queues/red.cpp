@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "sim/net/transmitter.hpp"
+
 namespace quicgym::net {
 
 namespace {
@@ -18,7 +20,7 @@ Red::Red(const DisciplineSettings& settings)
     : QueueDiscipline(settings.link),
       random_(settings.seed, settings.stream),
       mean_packet_bytes_(settings.largest_packet_bytes),
-      packets_per_second_(static_cast<double>(settings.link.rate_bits_per_second) /
+      packets_per_second_(static_cast<double>(nominal_rate_bits_per_second(settings.link)) /
                           (8.0 * static_cast<double>(mean_packet_bytes_))),
       lower_(std::max(kLowestThresholdPackets, ns3_seconds(kTargetDelay) * packets_per_second_ / 2.0)) {
     if (!limit_in_packets()) lower_ *= static_cast<double>(mean_packet_bytes_);

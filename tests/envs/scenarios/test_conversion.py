@@ -15,7 +15,7 @@ from quicgym.envs.scenarios.flows import Flow
 from quicgym.envs.scenarios.links import BernoulliLoss, Link, RateStep
 
 STRUCTURES = (
-    "Scenario", "Link", "RateStep", "LossModel", "Wifi", "Flow", "Application",
+    "Scenario", "Link", "RateStep", "DelayStep", "Jitter", "Policer", "LossModel", "Wifi", "Flow", "Application",
     "ShortFlows", "SizePoint", "PageObject",
 )  # fmt: skip
 FILLED_OTHERWISE = {

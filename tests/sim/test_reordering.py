@@ -1,0 +1,110 @@
+"""Packets that overtake one another: when QUIC takes that for loss (RFC 9002 6.1), and when not."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import pytest
+from helpers.endpoints import (
+    MILLISECOND,
+    SECOND,
+    Late,
+    application,
+    constant_rate,
+    make_link,
+    make_scenario,
+    with_window,
+)
+
+from quicgym import _core
+
+EVERY_10_MS, EVERY_20_MS = 928_800, 464_400
+"""Rates of an application, by how often they fill a packet."""
+
+
+def losses_when_one_is_late(rate: int, late_ms: float, rtt_ms: int) -> int:
+    """How many packets the sender declares lost; the network loses none."""
+    pair = Late(
+        constant_rate(rate),
+        lambda direction, index: (
+            int(late_ms * MILLISECOND) if (direction, index) == ("data", 400) else 0
+        ),
+        rtt_ms * MILLISECOND // 2,
+    )
+    pair.run_until(12 * SECOND)
+    return int(pair.sender.statistics()["declared_lost_packets"])
+
+
+@pytest.mark.parametrize(("late_ms", "lost"), [(5, 0), (15, 0), (25, 0), (35, 1), (95, 1)])
+def test_a_packet_that_three_later_ones_overtake_is_taken_for_lost(late_ms: int, lost: int) -> None:
+    # RFC 9002 6.1.1: kPacketThreshold is 3. The time threshold is far away: an eighth of 1 s.
+    assert losses_when_one_is_late(EVERY_10_MS, late_ms, rtt_ms=1000) == lost
+
+
+@pytest.mark.parametrize(("late_ms", "lost"), [(19, 0), (24.5, 0), (25.5, 1), (39, 1)])
+def test_a_packet_an_eighth_of_the_rtt_late_is_taken_for_lost_when_one_overtook_it(
+    late_ms: float, lost: int
+) -> None:
+    # RFC 9002 6.1.2: kTimeThreshold is 9/8, here 225 ms. Only one packet overtakes the late one.
+    assert losses_when_one_is_late(EVERY_20_MS, late_ms, rtt_ms=200) == lost
+
+
+def jittery(max_ms: float, reordering: bool, loss: float = 0.0) -> tuple[list[int], dict[str, Any]]:
+    """The order in which packets came, one sent every 10 ms, and what the flow's totals grew by.
+
+    Without the first 3 s, in which the sender catches up with the handshake.
+    """
+    link = make_link(delay=400 * MILLISECOND)
+    link.jitter.kind = _core.JitterKind.uniform
+    link.jitter.max = int(max_ms * MILLISECOND)
+    link.reordering = reordering
+    link.loss.kind, link.loss.probability = _core.LossKind.bernoulli, loss
+    kind = application("constant_rate", rate_bits_per_second=EVERY_10_MS)
+    flow = with_window(1_000_000, application=kind, stop=30 * SECOND)
+    scenario = make_scenario([flow], link, record_deliveries=True)
+    simulation = _core.NativeSimulation(scenario, 1)
+    simulation.run_until(3 * SECOND)
+    before, known = simulation.statistics(0), len(simulation.deliveries()) // 24
+    simulation.run_until(40 * SECOND)
+    rows = list(struct.iter_unpack("<QQq", simulation.deliveries()))
+    totals = simulation.statistics(0)
+    counts = ("sent_packets", "received_packets", "dropped_packets", "declared_lost_packets")
+    return [number for _, number, _ in rows[known:]], {
+        name: totals[name] - before[name] for name in counts
+    }
+
+
+def overtaken(numbers: list[int], by: int) -> int:
+    """How many packets come after one that was sent at least so many later."""
+    largest, count = -1, 0
+    for number in numbers:
+        count += largest >= number + by
+        largest = max(largest, number)
+    return count
+
+
+def test_jitter_without_reordering_keeps_the_order_and_looks_like_no_loss() -> None:
+    numbers, totals = jittery(50, reordering=False)
+    assert len(numbers) > 2000 and numbers == sorted(numbers)
+    assert totals["declared_lost_packets"] == totals["dropped_packets"] == 0
+
+
+def test_reordering_by_less_than_three_packets_looks_like_no_loss() -> None:
+    # 19 ms are less than two packets; an eighth of the RTT is 61 ms.
+    numbers, totals = jittery(19, reordering=True)
+    assert overtaken(numbers, by=1) > 200 and overtaken(numbers, by=3) == 0
+    assert totals["declared_lost_packets"] == totals["dropped_packets"] == 0
+
+
+def test_reordering_by_three_packets_and_more_looks_like_loss() -> None:
+    numbers, totals = jittery(60, reordering=True)
+    assert totals["dropped_packets"] == 0
+    # A packet may still be in the ACK that tells of the third one after it.
+    assert 0.3 * overtaken(numbers, 3) < totals["declared_lost_packets"] <= overtaken(numbers, 3)
+
+
+def test_every_packet_on_a_reordering_and_lossy_path_is_received_or_dropped() -> None:
+    numbers, totals = jittery(60, reordering=True, loss=0.05)
+    assert totals["dropped_packets"] == pytest.approx(0.05 * totals["sent_packets"], rel=0.3)
+    assert len(set(numbers)) == len(numbers)
