@@ -6,11 +6,12 @@ from itertools import product
 from typing import Any
 
 import pytest
+from helpers.endpoints import make_link
 from helpers.random_scenarios import flows, links, wired
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from quicgym import Scenario, Simulation
+from quicgym import Scenario, Simulation, _core
 from quicgym.benchmarks.parity import compare
 from quicgym.envs.scenarios.engines import EngineName
 
@@ -99,3 +100,86 @@ def test_statistics_and_queues_agree_at_every_moment(queue: dict[str, Any]) -> N
     native, ns3 = history("native"), history("ns3")
     for ours, theirs in zip(native, ns3, strict=True):
         assert ours == theirs
+
+
+NOT_ECT, ECT_1, ECT_0, CE = range(4)
+events = st.lists(
+    st.tuples(
+        st.integers(0, 3_000_000),  # ns since the event before
+        st.integers(0, 3),  # packets that leave after this one arrives
+        st.integers(0, 2000),  # flow
+        st.integers(40, 1500),  # bytes
+        st.sampled_from([NOT_ECT, ECT_1, ECT_0, CE]),
+    ),
+    min_size=1,
+    max_size=200,
+)
+
+
+@pytest.mark.parametrize("discipline", [*DISCIPLINES, "dualpi2"])
+@settings(deadline=None, max_examples=60)
+@given(
+    events=events,
+    repeats=st.integers(1, 20),
+    limit=st.integers(1, 100_000),
+    in_bytes=st.booleans(),
+    marking=st.booleans(),
+)
+def test_every_packet_passes_once_or_is_dropped_once(
+    discipline: str,
+    events: list[tuple[int, int, int, int, int]],
+    repeats: int,
+    limit: int,
+    in_bytes: bool,
+    marking: bool,
+) -> None:
+    link = make_link(queue_limit=limit)
+    link.queue_discipline = discipline
+    link.ecn_marking = marking and discipline != "fifo"
+    if in_bytes and discipline != "fq-codel":
+        link.queue_unit = _core.QueueUnit.bytes
+    queue = _core.QueueDiscipline(link)
+    sent: dict[int, tuple[int, int]] = {}
+    gone: list[int] = []
+    now = 0
+    last_of: dict[tuple[int, bool], int] = {}
+
+    def take() -> bool:
+        number, ecn, dropped = queue.dequeue(now)
+        gone.extend(dropped)
+        if number is None:
+            return False
+        gone.append(number)
+        flow, ecn_before = sent[number]
+        assert ecn == ecn_before or (ecn == CE and ecn_before != NOT_ECT)
+        # Packets of a flow keep their order, in each of DualPI2's queues.
+        kind = (flow, discipline == "dualpi2" and ecn_before in (ECT_1, CE))
+        assert last_of.get(kind, -1) < number
+        last_of[kind] = number
+        return True
+
+    for number, (gap, leaving, flow, size, ecn) in enumerate(events * repeats):
+        now += gap
+        sent[number] = (flow, ecn)
+        gone.extend(queue.enqueue(now, number, size, ecn, flow))
+        assert (queue.bytes if link.queue_unit == _core.QueueUnit.bytes else queue.packets) <= limit
+        for _ in range(leaving):
+            take()
+    while take():
+        now += 1_000_000
+    assert queue.packets == queue.bytes == 0
+    assert sorted(gone) == list(range(len(sent)))
+
+
+def test_flows_of_fq_codel_share_a_queue_only_beyond_1024() -> None:
+    link = make_link(queue_limit=10_000)
+    link.queue_discipline = "fq-codel"
+    queue = _core.QueueDiscipline(link)
+    number = 0
+    for flow in (0, 1023, 1024):
+        for _ in range(3):
+            queue.enqueue(0, number, 1500, 0, flow)
+            number += 1
+    order = [queue.dequeue(0)[0] for _ in range(9)]
+    # Flows 0 and 1024 take turns with 1023 as one.
+    assert order == [0, 3, 1, 4, 2, 5, 6, 7, 8]

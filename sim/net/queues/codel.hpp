@@ -64,7 +64,7 @@ private:
     static constexpr std::uint64_t kFullPacketBytes = 1500;
     static constexpr std::uint16_t kRootOfOne = 0xffff;
 
-    // RFC 8289, section 4.4, dodequeue: whether the sojourn time has been above the target for an interval.
+    // RFC 8289, section 5.6, dodequeue: whether the sojourn time has been above the target for an interval.
     bool is_above_target(const PacketFifo& queue, const QueuedPacket& packet, Time now) {
         if (ticks(now - packet.arrival) < kTarget || queue.bytes() < kFullPacketBytes) {
             first_above_ = 0;
@@ -77,7 +77,7 @@ private:
         return ticks(now) > first_above_;
     }
 
-    // RFC 8289, section 4.5: a rate of drops that was right a short while ago is a good one to start from.
+    // RFC 8289, section 5.5: a rate of drops that was right a short while ago is a good one to start from.
     void begin_dropping(Time now) {
         dropping_ = true;
         const auto since_last = static_cast<std::int32_t>(count_ - last_count_);

@@ -21,7 +21,7 @@ constexpr std::uint64_t kUnmarkedPackets = 1;     // Th_len
 constexpr double kLargestL4sMarking = 1.0;        // p_Lmax
 
 // Of what the L4S queue sends for each byte of the other one, while both have packets. The RFC leaves the
-// scheduler open and asks for one that does not starve the classic queue.
+// scheduler open.
 constexpr std::uint64_t kL4sWeight = 15;
 
 bool is_l4s(quic::Ecn ecn) {
@@ -59,7 +59,7 @@ bool DualPi2::dequeue(Time now, QueuedPacket& packet) {
     return false;
 }
 
-// Priority for the L4S queue, but for a small share (section 4.1 asks that the classic one is not starved).
+// Priority for the L4S queue, but for a small share, so that the classic one never starves.
 bool DualPi2::l4s_is_next() {
     if (l4s_.empty()) return false;
     if (classic_.empty()) {

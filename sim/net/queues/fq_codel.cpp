@@ -4,8 +4,8 @@ namespace quicgym::net {
 
 namespace {
 
-constexpr std::int64_t kQuantumBytes = 1500;  // the MTU; RFC 8290, section 5.2.3: one packet per round
-constexpr int kMostDrops = 64;                // at one overload; RFC 8290, section 4.1.2
+constexpr std::int64_t kQuantumBytes = 1500;  // the MTU; RFC 8290, section 5.2.4: one packet per round
+constexpr int kMostDrops = 64;                // at one overload; RFC 8290, section 4.1
 
 }  // namespace
 
@@ -51,7 +51,7 @@ void FqCoDel::enqueue(QueuedPacket packet) {
     if (packets() > limit()) relieve_fattest();
 }
 
-// RFC 8290, section 4.1.2: half of the backlog goes at once, so that the search is rare under a flood.
+// RFC 8290, section 4.1: half of the backlog goes at once, so that the search is rare under a flood.
 void FqCoDel::relieve_fattest() {
     FlowQueue* fattest = &queues_.front();
     for (FlowQueue& queue : queues_) {

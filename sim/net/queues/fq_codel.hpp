@@ -25,7 +25,7 @@ public:
 
 private:
     static constexpr std::uint32_t kNone = 0xffff'ffff;
-    static constexpr std::size_t kQueues = 1024;  // RFC 8290, section 5.2.1
+    static constexpr std::size_t kQueues = 1024;  // RFC 8290, section 5.2.5
 
     enum class Activity : std::uint8_t { inactive, fresh, old };
 

@@ -6,7 +6,7 @@ namespace quicgym::net {
 
 namespace {
 
-// RFC 8033, sections 4.1, 4.2 and 4.4, and appendix A.
+// RFC 8033, sections 4 and 5.1.
 constexpr Time kTargetDelay = 15 * kMillisecond;
 constexpr Time kUpdatePeriod = 15 * kMillisecond;
 constexpr Time kLargestBurst = 150 * kMillisecond;

@@ -1,10 +1,11 @@
 // PIE, RFC 8033: drops at random on arrival, with a probability that a controller updates from the queueing
 // delay and its trend.
 //
-// Equal to ns-3's PieQueueDisc with its default attributes, which departs from the RFC: the delay is the
-// sojourn time of the packet that left last, as section 5.3 allows; nothing is dropped while a queue of up to
-// two packets waits; the probability of a byte-limited queue is scaled by the size over 1000 bytes; PIE is
-// never switched off; and the drops are not derandomised (section 5.4).
+// Equal to ns-3's PieQueueDisc with its default attributes. Of what the RFC leaves open: the delay is the
+// sojourn time of the packet that left last (section 4.3), marks end at a probability of 10% (5.1), PIE is
+// never switched off (5.3), drops are not derandomised (5.4). Its departures: a burst is let pass again only
+// after 1.5 s without congestion, and the probability of a byte-limited queue is scaled by the size over 1000
+// bytes.
 #pragma once
 
 #include <cstdint>
