@@ -38,6 +38,7 @@ struct AckEvent {
     Time largest_acked_sent_time = 0;   // send time of the largest newly acknowledged packet
     std::uint64_t delivered_bytes = 0;  // total acknowledged on the connection so far
     std::uint64_t newly_acked_bytes = 0;
+    std::uint64_t newly_acked_packets = 0;
     std::uint64_t newly_lost_bytes = 0;  // as this ACK frame shows; the loss timer's are for on_loss alone
     std::uint64_t prior_in_flight_bytes = 0;  // before this ACK frame
     std::uint64_t in_flight_bytes = 0;        // after it
@@ -112,6 +113,9 @@ public:
     Controller(const Controller&) = delete;
     Controller& operator=(const Controller&) = delete;
 
+    // Its packets carry ECT(1), which asks an L4S queue for the marks of a scalable response (RFC 9331 4.1),
+    // whether or not the flow has `ecn`. Asked once, by the sender's constructor.
+    virtual bool wants_l4s() const { return false; }
     // in_flight_bytes counts the packet just sent.
     virtual void on_packet_sent(Time now, std::uint64_t bytes, std::uint64_t in_flight_bytes) {
         (void)now, (void)bytes, (void)in_flight_bytes;

@@ -81,6 +81,7 @@ void bind_events(nb::module_& m) {
         .def_rw("largest_acked_sent_time", &AckEvent::largest_acked_sent_time)
         .def_rw("delivered_bytes", &AckEvent::delivered_bytes)
         .def_rw("newly_acked_bytes", &AckEvent::newly_acked_bytes)
+        .def_rw("newly_acked_packets", &AckEvent::newly_acked_packets)
         .def_rw("newly_lost_bytes", &AckEvent::newly_lost_bytes)
         .def_rw("prior_in_flight_bytes", &AckEvent::prior_in_flight_bytes)
         .def_rw("in_flight_bytes", &AckEvent::in_flight_bytes)

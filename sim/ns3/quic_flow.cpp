@@ -154,7 +154,7 @@ QuicFlow::QuicFlow(const Scenario& scenario, std::size_t index, std::uint64_t se
       sender_(scenario.flows[index], index, seed, start_),
       receiver_(scenario.flows[index], start_,
                 quic::make_client(scenario.flows[index].application, index, seed)) {
-    const bool ecn = scenario.flows[index].ecn;
+    const bool ecn = sender_.ecn_capable();
     const auto number = static_cast<std::uint32_t>(index);
     sender_host_ = std::make_unique<UdpHost<quic::Sender>>(
         sender_, sender_node, sender_address(index), receiver_address(index), ecn, number, nullptr, failure);

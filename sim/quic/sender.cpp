@@ -25,7 +25,9 @@ Sender::Sender(const Flow& flow, std::size_t flow_index, std::uint64_t seed, Tim
       stream_(flow.flow_control_window_bytes),
       max_datagram_bytes_(flow.max_datagram_bytes),
       next_timeout_(std::min(start, flow.stop)),
-      ecn_(flow.ecn),
+      ecn_(controller_->wants_l4s() ? Ecn::ect_1
+           : flow.ecn               ? Ecn::ect_0
+                                    : Ecn::not_ect),
       application_(flow.application, flow.max_datagram_bytes - kLargestOverheadBytes, start),
       send_buffer_(flow.send_buffer_bytes),
       random_(seed, RandomPurpose::controller, flow_index),
@@ -169,6 +171,7 @@ void Sender::on_ack(Time now, const AckFrame& ack) {
         .largest_acked_sent_time = newest.sent_time,
         .delivered_bytes = delivery_rate_.delivered_bytes(),
         .newly_acked_bytes = acked.bytes,
+        .newly_acked_packets = acked.packets,
         .newly_lost_bytes = newly_lost_bytes,
         .prior_in_flight_bytes = prior_in_flight,
         .in_flight_bytes = recovery_.in_flight_bytes(),
@@ -322,7 +325,7 @@ void Sender::finish_packet(Time now, const Writer& writer, Datagram& out, std::s
     const std::uint64_t datagram_bytes = size + kTagBytes;
     out.prefix_bytes = static_cast<std::uint8_t>(writer.position());
     out.size_bytes = static_cast<std::uint16_t>(datagram_bytes);
-    out.ecn = ecn_ ? Ecn::ect_0 : Ecn::not_ect;
+    out.ecn = ecn_;
     statistics_.on_packet_sent(now, datagram_bytes);
 
     SentPacket& packet = recovery_.on_packet_sent(now, out.size_bytes, ack_eliciting);

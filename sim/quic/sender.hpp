@@ -46,6 +46,7 @@ public:
     bool closed() const { return phase_ == Phase::closed; }
     const Controller& controller() const { return *controller_; }
     std::uint64_t lost_packets() const { return recovery_.lost_packets(); }  // declared lost
+    bool ecn_capable() const { return ecn_ != Ecn::not_ect; }
 
     TraceSample sample(Time now) const;  // received_bytes is the host's to fill in
     void add_statistics(Time now, FlowStatistics& statistics) const;
@@ -83,7 +84,7 @@ private:
     std::uint64_t max_datagram_bytes_;
     Time next_timeout_;
     Phase phase_ = Phase::idle;
-    bool ecn_;
+    Ecn ecn_;  // of its packets
     AckTracker acks_;
     ApplicationSource application_;
     DataBlocked data_blocked_;

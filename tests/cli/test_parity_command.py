@@ -45,7 +45,17 @@ def test_all_controllers_with_1_3_and_5_flows(quicgym: Command) -> None:
     "controller",
     [
         *("vegas", "bbr-smooth", "bbr-extended", "bbr-combined"),
-        *("ibcca", "newreno+", "cubic+", "ibcca-cubic", "switching", "guided", "copa", "vivace"),
+        *(
+            "ibcca",
+            "newreno+",
+            "cubic+",
+            "ibcca-cubic",
+            "switching",
+            "guided",
+            "copa",
+            "vivace",
+            "prague",
+        ),
     ],
 )
 def test_controllers_beside_the_four_of_the_command(scenario: str, controller: str) -> None:

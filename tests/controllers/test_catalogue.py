@@ -257,6 +257,7 @@ class Operations:
         event.largest_acked_sent_time = sent_time
         event.delivered_bytes = self.delivered
         event.newly_acked_bytes = DATAGRAM * len(acked)
+        event.newly_acked_packets = len(acked)
         event.newly_lost_bytes = lost_bytes
         event.prior_in_flight_bytes = prior_in_flight
         event.in_flight_bytes = self.in_flight

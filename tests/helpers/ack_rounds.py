@@ -66,6 +66,7 @@ class Driver:
         event.largest_acked_sent_time = self.now - rtt if sent_time is None else sent_time
         event.delivered_bytes = self.delivered
         event.newly_acked_bytes = acked
+        event.newly_acked_packets = -(-acked // DATAGRAM)
         event.newly_lost_bytes = lost
         event.in_flight_bytes = in_flight
         event.prior_in_flight_bytes = (
@@ -369,6 +370,7 @@ class AckRounds:
         event.largest_acked_sent_time = largest.sent_time
         event.delivered_bytes = self.delivered
         event.newly_acked_bytes = len(packets) * DATAGRAM
+        event.newly_acked_packets = len(packets)
         event.newly_lost_bytes = lost
         event.prior_in_flight_bytes = prior_in_flight
         event.in_flight_bytes = self.in_flight

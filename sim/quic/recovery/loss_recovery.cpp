@@ -26,6 +26,7 @@ LossRecovery::NewlyAcked LossRecovery::on_ack(Time now, const AckFrame& ack) {
             if (packet.state != PacketState::outstanding) continue;
             packet.state = PacketState::acknowledged;
             acked.bytes += packet.size_bytes;
+            ++acked.packets;
             if (acked.newest == nullptr) {
                 acked.newest = &packet;
                 newest_number = number;

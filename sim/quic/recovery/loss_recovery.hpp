@@ -20,6 +20,7 @@ public:
     struct NewlyAcked {
         const SentPacket* newest = nullptr;  // valid until the next packet is sent; null: nothing is new
         std::uint64_t bytes = 0;
+        std::uint64_t packets = 0;
         Time rtt_sample = kNever;  // as measured; kNever: none
         Time rtt = 0;              // the sample less the peer's ACK delay; 0: none
     };
