@@ -18,7 +18,7 @@ from quicgym.envs.info import INFO_COLUMNS
 from quicgym.envs.observations import observation_space
 from quicgym.envs.rewards import Reward, RewardFunction
 from quicgym.envs.scenarios.conversion import nanoseconds
-from quicgym.envs.simulation.simulation import DELIVERY_DTYPE, ns3_module
+from quicgym.envs.simulation.simulation import DELIVERY_DTYPE, TRANSFER_DTYPE, ns3_module
 
 
 class EpisodeBatch:
@@ -184,6 +184,10 @@ class EpisodeBatch:
     def deliveries(self, simulation: int) -> np.ndarray:
         """Returns every delivery so far, as Simulation.deliveries has them."""
         return np.frombuffer(self._batch.deliveries(simulation), DELIVERY_DTYPE)
+
+    def transfers(self, simulation: int, short_flows: int) -> np.ndarray:
+        """Returns the transfers of an entry of short flows, as Simulation.transfers has them."""
+        return np.frombuffer(self._batch.transfers(simulation, short_flows), TRANSFER_DTYPE)
 
     def close(self) -> None:
         """Frees every simulation; on ns3, the next one may begin in this process."""

@@ -8,7 +8,7 @@ papers' runs. The reward is that of all flows, at each decision of the first age
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -29,6 +29,7 @@ from quicgym.envs.simulation.metrics import (
     mean_of,
     measure_flow,
 )
+from quicgym.envs.simulation.simulation import TRANSFER_DTYPE
 
 REWARD_TERMS = ("throughput_share", "loss_rate", "jain_of_intervals")
 REWARD_INTERVAL_MS = 100.0
@@ -66,11 +67,13 @@ class Episode:
     Attributes:
         metrics: By the names in METRICS; None where nothing was measured.
         totals: Of each flow, in the scenario's order, as SimulatedFlow.statistics has them.
+        transfers: Of all short flows, as Simulation.transfers has them.
         series: With `keep_series`, the reward and the columns of `info` at each decision.
     """
 
     metrics: Mapping[str, float | None]
     totals: Sequence[Mapping[str, Any]] = ()
+    transfers: np.ndarray = field(default_factory=lambda: np.empty(0, TRANSFER_DTYPE))
     series: Mapping[str, np.ndarray] | None = None
 
 
@@ -170,6 +173,7 @@ def _play(
                 policy,
                 scenario,
                 partial(batch.statistics, index),
+                [batch.transfers(index, entry) for entry in range(len(scenario.short_flows))],
                 np.array(rewards[index]),
                 np.array(columns[index]),
                 begins[index],
@@ -185,6 +189,7 @@ def _episode(
     policy: Policy,
     scenario: Scenario,
     statistics: Callable[[int], dict[str, Any]],
+    transfers: Sequence[np.ndarray],
     rewards: np.ndarray,
     columns: np.ndarray,
     begin_s: float,
@@ -216,4 +221,9 @@ def _episode(
             metrics[f"agent_{entry.name}"] = mean_of(getattr(flow, entry.name) for flow in agents)
     for entry in EVALUATED_OF_RUNS:
         metrics[entry.name] = entry.compute(RunTotals(flows))
-    return Episode(metrics, totals, {"reward": rewards, **series} if keep_series else None)
+    return Episode(
+        metrics,
+        totals,
+        np.concatenate([np.empty(0, TRANSFER_DTYPE), *transfers]),
+        {"reward": rewards, **series} if keep_series else None,
+    )

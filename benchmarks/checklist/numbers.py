@@ -6,12 +6,15 @@ bottleneck could have carried in it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from quicgym.envs.scenarios.fields import LINK_HEADER_BYTES
-from quicgym.envs.simulation.metrics import jain, ratio
+from quicgym.envs.simulation.metrics import jain, mean_of, ratio
 
 Totals = Mapping[str, Any]
 """Of a flow, as SimulatedFlow.statistics has them."""
@@ -29,12 +32,18 @@ class Measured:
     Attributes:
         agents: The totals of the flows that have the policy.
         others: Of the others.
+        transfer_s: How long each transfer of the policy's took.
+        short_flow_s: How long each short flow took that came in this part.
         duration_s: How long it is.
         capacity_bits: What the bottleneck could have carried, headers included.
     """
 
     agents: Sequence[Totals]
     others: Sequence[Totals]
+    transfer_s: Sequence[float | None]
+    """None: it was not complete at the end."""
+    short_flow_s: Sequence[float]
+    """Infinite: it was not complete at the end."""
     duration_s: float
     capacity_bits: float
 
@@ -80,6 +89,17 @@ def _offered_load(of: Measured) -> float | None:
 def _smallest_share(of: Measured) -> float | None:
     goodputs = [flow["goodput_bytes"] for flow in of.flows]
     return ratio(min(goodputs) * len(goodputs), sum(goodputs))
+
+
+def _transfer_time_s(of: Measured) -> float | None:
+    return None if None in of.transfer_s else mean_of(of.transfer_s)
+
+
+def _short_flow_s(of: Measured, quantile: float) -> float | None:
+    if not of.short_flow_s:
+        return None
+    found = float(np.quantile(of.short_flow_s, quantile, method="higher"))
+    return found if math.isfinite(found) else None
 
 
 NUMBERS: dict[str, Number] = {
@@ -141,6 +161,21 @@ NUMBERS: dict[str, Number] = {
         "smallest share",
         "smallest goodput of any flow / mean goodput of all flows",
         _smallest_share,
+    ),
+    "transfer_time_s": Number(
+        "completion time (s)",
+        "mean of the policy's transfers; none where one is not complete",
+        _transfer_time_s,
+    ),
+    "short_flow_median_s": Number(
+        "short flows, median (s)",
+        "median completion time of the short flows that arrived",
+        lambda of: _short_flow_s(of, 0.5),
+    ),
+    "short_flow_p95_s": Number(
+        "short flows, 95th percentile (s)",
+        "95th percentile of it; none where more than 5% are not complete",
+        lambda of: _short_flow_s(of, 0.95),
     ),
 }
 

@@ -27,7 +27,10 @@ from quicgym.benchmarks.checklist import page
 from quicgym.benchmarks.checklist.model import Check, Checklist, load_checklist
 from quicgym.benchmarks.checklist.numbers import NUMBERS, Measured, difference
 from quicgym.console import say, wide_console
+from quicgym.envs.scenarios.applications import Transfer
+from quicgym.envs.scenarios.conversion import nanoseconds
 from quicgym.envs.scenarios.model import Scenario
+from quicgym.envs.simulation.simulation import NEVER
 from quicgym.jobs import RUNS_FILE, report_failures, report_interruption, run_jobs
 from quicgym.output_folders import digest, output_folder, write_atomically
 
@@ -76,12 +79,26 @@ def _part(scenario: Scenario, whole: Episode, before: Episode | None) -> Measure
         totals = difference(whole.totals[index], before.totals[index] if before else None)
         (agents if flow.controller is None else others).append(totals)
     begin_s = _end_s(before) if before else 0.0
+    arrived = whole.transfers[whole.transfers["start"] >= nanoseconds(begin_s)]
+    durations_s = (arrived["completion"] - arrived["start"]) * 1e-9
     return Measured(
         agents,
         others,
+        transfer_s=[
+            _seconds(whole.totals[index])
+            for index, (_, flow) in enumerate(scenario.single_flows())
+            if flow.controller is None and isinstance(flow.application, Transfer)
+        ],
+        short_flow_s=np.where(arrived["completion"] == NEVER, np.inf, durations_s).tolist(),
         duration_s=_end_s(whole) - begin_s,
         capacity_bits=_capacity_bits(whole) - (_capacity_bits(before) if before else 0.0),
     )
+
+
+def _seconds(totals: Mapping[str, Any]) -> float | None:
+    """How long a transfer took."""
+    completion: int | None = totals["completion"]
+    return None if completion is None else (completion - totals["start"]) * 1e-9
 
 
 def _end_s(episode: Episode) -> float:

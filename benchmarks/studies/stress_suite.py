@@ -75,8 +75,9 @@ def _fields(scenario: Scenario) -> dict[str, Any]:
     link = fields["bottleneck"]
     if "trace" in link:
         link["trace"] = f"../traces/{Path(link['trace']).name}"
-    if "loss" in link:
-        link["loss"] = {"kind": "bernoulli", **link["loss"]}
+    for part, kind in (("loss", "bernoulli"), ("jitter", "uniform")):
+        if part in link:  # whose kind is a default
+            link[part] = {"kind": kind, **link[part]}
     rounded: dict[str, Any] = _rounded(fields)
     return rounded
 

@@ -117,3 +117,32 @@ class ShortFlowLoad(CheckedModel):
     """Of the path's rate."""
     sizes: Literal["web-search", "data-mining"] = "web-search"
     """As in a scenario's `short_flows`."""
+
+
+class DelayChanges(CheckedModel):
+    """On some of the paths the bottleneck's delay changes, at times uniform over the duration."""
+
+    chance: Probability
+    count: WholeRange
+    factor: Range[Positive]
+    """Of the bottleneck's delay."""
+
+
+class RandomJitter(CheckedModel):
+    """On some of the paths every packet has a delay of its own on top, uniform from 0."""
+
+    chance: Probability
+    max_rtt: Range[Positive]
+    """The largest, as a share of the path's RTT."""
+    reordering: Probability = 0.0
+    """That packets overtake one another on such a path."""
+
+
+class Policers(CheckedModel):
+    """On some of the paths a token bucket comes before the queue."""
+
+    chance: Probability
+    rate: Range[Positive]
+    """Of the path's rate."""
+    burst_rtt: Range[Positive]
+    """What may pass at once, as what the bucket's rate brings in so many RTTs of the path."""

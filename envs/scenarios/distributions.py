@@ -24,10 +24,13 @@ from pydantic import Field, field_validator, model_validator
 
 from quicgym.envs.scenarios.distribution_parts import (
     AckAggregation,
+    DelayChanges,
     NotNegative,
     Outages,
+    Policers,
     Positive,
     QueueDisciplines,
+    RandomJitter,
     RandomLoss,
     Range,
     RateChanges,
@@ -51,10 +54,13 @@ from quicgym.envs.scenarios.flows import Flow, check_parameters
 from quicgym.envs.scenarios.links import (
     Access,
     BernoulliLoss,
+    DelayStep,
     DisciplineName,
     Link,
+    Policer,
     Queue,
     RateStep,
+    UniformJitter,
 )
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.scenarios.short_flows import ShortFlows
@@ -143,6 +149,9 @@ class Distribution(CheckedModel):
     queue_disciplines: QueueDisciplines | None = None
     ack_aggregation: AckAggregation | None = None
     short_flows: ShortFlowLoad | None = None
+    delay_changes: DelayChanges | None = None
+    jitter: RandomJitter | None = None
+    policers: Policers | None = None
     held_out: bool = False
     """Never draw from the cells of the suite `heldout`; traces are not concerned."""
     held_out_stress: bool = False
@@ -220,6 +229,10 @@ class Distribution(CheckedModel):
             rate_schedule = self._with_outages(rate_mbps, rate_schedule, rng)
         discipline, marks = self._queue_discipline(rng)
         queue = Queue(limit=limit, discipline=discipline, ecn_marking=marks)
+        opens_every_ms = self._opens_every_ms(rng)
+        short_flows = self._short_flows(rate_mbps, marks, rng)
+        delay_schedule = self._delay_schedule(delay_ms, rng)
+        jitter, reordering = self._jitter(rtt_ms, rng)
         return Scenario(
             name=self.name,
             description=self.description,
@@ -228,6 +241,10 @@ class Distribution(CheckedModel):
                 rate_mbps=rate_mbps if trace is None else None,
                 trace=trace,
                 delay_ms=delay_ms,
+                delay_schedule=delay_schedule,
+                jitter=jitter,
+                reordering=reordering,
+                policer=self._policer(rate_mbps, rtt_ms, rng),
                 queue=queue,
                 loss=loss,
                 rate_schedule=rate_schedule,
@@ -236,7 +253,7 @@ class Distribution(CheckedModel):
                 rate_mbps=rate_mbps,
                 delay_ms=delay_ms,
                 queue=Queue(limit=limit),
-                opens_every_ms=self._opens_every_ms(rng),
+                opens_every_ms=opens_every_ms,
             ),
             access=Access(
                 rate_mbps=min(max(100.0, 5 * rate_mbps), 100_000.0), delay_ms=self.access_delay_ms
@@ -244,7 +261,7 @@ class Distribution(CheckedModel):
             flows=tuple(flow.model_copy(update={"ecn": True}) for flow in flows)
             if marks
             else flows,
-            short_flows=self._short_flows(rate_mbps, marks, rng),
+            short_flows=short_flows,
             max_datagram_bytes=self.max_datagram_bytes,
         )
 
@@ -319,6 +336,32 @@ class Distribution(CheckedModel):
                 ecn=ecn,
             ),
         )
+
+    def _delay_schedule(self, delay_ms: float, rng: np.random.Generator) -> tuple[DelayStep, ...]:
+        changes = self.delay_changes
+        if changes is None or rng.uniform() >= changes.chance:
+            return ()
+        times = sorted(rng.uniform(_FIRST_CHANGE_S, self.duration_s, changes.count.sample(rng)))
+        return tuple(
+            DelayStep(at_s=float(time), delay_ms=delay_ms * changes.factor.sample(rng))
+            for time in times
+        )
+
+    def _jitter(self, rtt_ms: float, rng: np.random.Generator) -> tuple[UniformJitter | None, bool]:
+        jitter = self.jitter
+        if jitter is None or rng.uniform() >= jitter.chance:
+            return None, False
+        max_ms = jitter.max_rtt.sample(rng) * rtt_ms
+        return UniformJitter(max_ms=max_ms), bool(rng.uniform() < jitter.reordering)
+
+    def _policer(self, rate_mbps: float, rtt_ms: float, rng: np.random.Generator) -> Policer | None:
+        policers = self.policers
+        if policers is None or rng.uniform() >= policers.chance:
+            return None
+        rate_mbps = max(policers.rate.sample(rng) * rate_mbps, SLOWEST_MBPS)
+        burst_bytes = policers.burst_rtt.sample(rng) * rtt_ms * rate_mbps * 125
+        smallest = 2 * (self.max_datagram_bytes + LINK_HEADER_BYTES)
+        return Policer(rate_mbps=rate_mbps, burst_bytes=max(round(burst_bytes), smallest))
 
     def _flows(
         self, rtt_ms: float, room_packets: float, rng: np.random.Generator

@@ -188,6 +188,10 @@ void bind_environment(nb::module_& module) {
         .def("deliveries", [=](const Batch& batch, std::size_t index) {
             const OneThread::Use use(batch.one_thread());
             return as_bytes(simulation(batch, index).deliveries());
+        })
+        .def("transfers", [=](const Batch& batch, std::size_t index, std::size_t entry) {
+            const OneThread::Use use(batch.one_thread());
+            return as_bytes(simulation(batch, index).transfers(entry));
         });
 }
 

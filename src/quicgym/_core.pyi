@@ -1376,6 +1376,8 @@ class Batch:
 
     def deliveries(self, arg: int, /) -> bytes: ...
 
+    def transfers(self, arg0: int, arg1: int, /) -> bytes: ...
+
 def native_batch(settings: EnvironmentSettings, simulations: int, agents_per_simulation: int, threads: int) -> Batch:
     """A batch of episodes over this host."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -34,7 +35,14 @@ OTHER = totals(
     queue_delay_sum_seconds=3.0,
     one_way_delay_sum_seconds=29.7,
 )
-MEASURED = Measured([AGENT], [OTHER], duration_s=10.0, capacity_bits=20e6)
+MEASURED = Measured(
+    [AGENT],
+    [OTHER],
+    transfer_s=[1.0, 2.0],
+    short_flow_s=[0.1, 0.2, 0.3],
+    duration_s=10.0,
+    capacity_bits=20e6,
+)
 
 
 @pytest.mark.parametrize(
@@ -51,6 +59,9 @@ MEASURED = Measured([AGENT], [OTHER], duration_s=10.0, capacity_bits=20e6)
         ("others_goodput_mbps", 0.2),
         ("jain", 1.0),
         ("smallest_share", 0.4),
+        ("transfer_time_s", 1.5),
+        ("short_flow_median_s", 0.2),
+        ("short_flow_p95_s", 0.3),
     ],
 )
 def test_a_number_is_its_formula(number: str, expected: float) -> None:
@@ -67,10 +78,17 @@ def test_every_number_has_a_case() -> None:
 
 @pytest.mark.parametrize("number", NUMBERS)
 def test_nothing_is_measured_where_no_packet_was(number: str) -> None:
-    nothing = Measured([totals()], [], duration_s=1.0, capacity_bits=0.0)
+    nothing = Measured([totals()], [], [], [], duration_s=1.0, capacity_bits=0.0)
     assert NUMBERS[number].compute(nothing) in (None, 0.0)
 
 
 def test_a_part_is_what_came_after_the_part_before() -> None:
     assert difference(AGENT, AGENT) == dict.fromkeys(COUNTED, 0.0)
     assert difference(AGENT, None) == {name: AGENT[name] for name in COUNTED}
+
+
+def test_what_is_not_complete_is_no_completion_time() -> None:
+    lost = Measured([AGENT], [], [1.0, None], [0.1] * 9 + [math.inf], 1.0, 1.0)
+    assert NUMBERS["transfer_time_s"].compute(lost) is None
+    assert NUMBERS["short_flow_median_s"].compute(lost) == 0.1
+    assert NUMBERS["short_flow_p95_s"].compute(lost) is None

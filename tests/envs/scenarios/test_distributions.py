@@ -77,6 +77,8 @@ def test_the_stress_suite_is_256_held_out_networks_of_everything():
     assert any(scenario.reverse.opens_every_ms for scenario in suite)
     assert any(link.trace for link in links)
     assert any(scenario.short_flows for scenario in suite)
+    for field in ("delay_schedule", "jitter", "reordering", "policer"):
+        assert any(getattr(link, field) for link in links), field
 
 
 def test_the_stress_suite_has_traces_that_training_never_sees():
