@@ -143,6 +143,9 @@ struct Application {
 
 QUICGYM_ENUM(Transport, quic, tcp)
 
+// Which way a flow's data goes over the bottleneck; its acknowledgements go the other way.
+QUICGYM_ENUM(DataDirection, forward, backward)
+
 // Makes a controller from its parameters and the size of a full datagram.
 using ControllerFactory = std::function<std::unique_ptr<Controller>(const ParameterValues& values,
                                                                     std::uint64_t max_datagram_bytes)>;
@@ -150,6 +153,7 @@ using ControllerFactory = std::function<std::unique_ptr<Controller>(const Parame
 struct Flow {
     std::string name;
     Transport transport = Transport::quic;
+    DataDirection direction = DataDirection::forward;
     std::string controller;  // quic: a catalogue name; tcp: "newreno", "cubic", "bbr", "vegas" of ns-3
     ParameterValues parameters;
     ControllerFactory controller_factory;  // quic: where there is one, in place of the catalogue's
@@ -166,8 +170,8 @@ struct Flow {
     bool ecn = false;
 
     // controller_factory is set by what it is made of.
-    QUICGYM_FIELDS(Flow, name, transport, controller, parameters, application, start, start_jitter, stop,
-                   access_rate_bits_per_second, access_delay, extra_delay, max_datagram_bytes,
+    QUICGYM_FIELDS(Flow, name, transport, direction, controller, parameters, application, start, start_jitter,
+                   stop, access_rate_bits_per_second, access_delay, extra_delay, max_datagram_bytes,
                    flow_control_window_bytes, send_buffer_bytes, ecn)
 };
 

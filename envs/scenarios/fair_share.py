@@ -12,7 +12,10 @@ def fair_window_bytes(scenario: Scenario) -> float:
     Raises:
         ScenarioError: The bottleneck has no rate (a trace, or a wireless LAN), or no flow is open.
     """
-    link, flows = scenario.bottleneck, [flow for _, flow in scenario.single_flows()]
+    link, flows = (
+        scenario.bottleneck,
+        [flow for _, flow in scenario.single_flows() if flow.direction == "forward"],
+    )
     if link is None or link.rate_mbps is None:
         raise ScenarioError(
             f"{scenario.name}: the bottleneck has no rate_mbps, and so no fair share; give a "

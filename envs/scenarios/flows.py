@@ -90,6 +90,8 @@ class Flow(CheckedModel):
     """
     transport: Literal["quic", "tcp"] = "quic"
     """tcp is ns-3's own TCP and needs the engine ns3."""
+    direction: Literal["forward", "backward"] = "forward"
+    """Backward: its data goes over the reverse link, from the receivers' side to the senders'."""
     start_s: MomentS = 0.0
     start_jitter_ms: DelayMs = 0.0
     """Up to this much, drawn from the seed, is added to the start."""
@@ -114,6 +116,11 @@ class Flow(CheckedModel):
                 "stop_s", self.stop_s,
                 f"is not after the start, {self.start_s:g} s + {self.start_jitter_ms:g} ms jitter",
                 "make stop_s later or leave it out",
+            )  # fmt: skip
+        if self.direction == "backward" and self.controller is None:
+            raise problem(
+                "direction", "backward", "rewards and chosen controllers are for forward flows",
+                "name the flow's controller",
             )  # fmt: skip
         if self.controller is not None:
             self._check_controller(self.controller)

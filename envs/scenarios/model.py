@@ -191,10 +191,19 @@ class Scenario(CheckedModel):
                     f"leave out wifi or {field}",
                 )  # fmt: skip
 
+        for index, flow in enumerate(self.flows):
+            if self.wifi is not None and flow.direction == "backward":
+                raise problem(
+                    f"flows.{index}.direction", "backward", "stations only receive",
+                    "leave out wifi or direction",
+                )  # fmt: skip
+
     def _warn_of_idle_ecn(self, index: int, flow: Flow) -> None:
-        if flow.ecn and not (self.bottleneck and self.bottleneck.queue.marks):
+        link = self.bottleneck if flow.direction == "forward" else self.reverse_link
+        if flow.ecn and not (link and link.queue.marks):
             named = f" ({flow.name})" if flow.name else ""
-            remedy = "leave ecn out" if self.wifi else "set bottleneck.queue.ecn_marking"
+            field = "bottleneck" if flow.direction == "forward" else "reverse"
+            remedy = "leave ecn out" if self.wifi else f"set {field}.queue.ecn_marking"
             warnings.warn(
                 f"{self.name}: flows.{index}.ecn = True{named}: no queue on its path marks, so it "
                 f"changes nothing; {remedy}",

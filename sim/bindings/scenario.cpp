@@ -41,6 +41,7 @@ void bind_scenario(nb::module_& module) {
     bind_enum<JitterKind>(module, "JitterKind");
     bind_enum<ApplicationKind>(module, "ApplicationKind");
     bind_enum<Transport>(module, "Transport");
+    bind_enum<DataDirection>(module, "DataDirection");
     bind_structure<LossModel>(module, "LossModel");
     bind_structure<RateStep>(module, "RateStep");
     bind_structure<DelayStep>(module, "DelayStep");

@@ -52,7 +52,10 @@ Episode::Episode(std::unique_ptr<Simulation> simulation, const Scenario& scenari
     end_ = plan.length < plan.end - start ? start + plan.length : plan.end;
     simulation_->run_until(start);
     for (std::size_t i = 0; i < scenario.flows.size(); ++i) {
-        flows_.push_back({.stop = scenario.flows[i].stop, .state = simulation_->state(i), .outcome = {}});
+        flows_.push_back({.stop = scenario.flows[i].stop,
+                          .goes_forward = scenario.flows[i].direction == DataDirection::forward,
+                          .state = simulation_->state(i),
+                          .outcome = {}});
         flows_.back().was_active = active(flows_.back());
     }
     for (std::size_t i = 0; i < simulation_->short_flow_count(); ++i) {
@@ -167,14 +170,16 @@ void Episode::measure(Time from) {
         Follower& flow = flows_[i];
         const FlowState state = simulation_->state(i);
         measure_flow(flow, state, seconds);
-        total.throughput += flow.outcome.throughput;
-        total.packets_per_second += flow.outcome.packets_per_second;
-        total.drops_per_second += flow.outcome.drops_per_second;
-        const auto samples = static_cast<double>(state.rtt_samples - flow.state.rtt_samples);
-        rtt_samples += samples;
-        rtt_sum += samples * flow.outcome.rtt_seconds;
-        rtt_ratio_sum += samples * flow.outcome.rtt_ratio;
-        if (flow.was_active) {
+        if (flow.goes_forward) {
+            total.throughput += flow.outcome.throughput;
+            total.packets_per_second += flow.outcome.packets_per_second;
+            total.drops_per_second += flow.outcome.drops_per_second;
+            const auto samples = static_cast<double>(state.rtt_samples - flow.state.rtt_samples);
+            rtt_samples += samples;
+            rtt_sum += samples * flow.outcome.rtt_seconds;
+            rtt_ratio_sum += samples * flow.outcome.rtt_ratio;
+        }
+        if (flow.goes_forward && flow.was_active) {
             ++active_flows_;
             jain.add(flow.outcome.throughput);
         }

@@ -98,6 +98,7 @@ private:
     // A flow, and what it did in the last interval.
     struct Follower {
         Time stop;
+        bool goes_forward;  // over the bottleneck whose capacity is shared
         FlowState state;
         bool was_active = false;  // when the interval began
         Outcome outcome;          // of the last interval

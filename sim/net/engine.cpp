@@ -91,15 +91,19 @@ NativeSimulation::NativeSimulation(const Scenario& scenario, std::uint64_t seed)
 void NativeSimulation::add_paths(const Scenario& scenario, const Flow& flow) {
     AccessLink at_sender(flow.access_rate_bits_per_second, flow.access_delay + flow.extra_delay);
     AccessLink at_receiver(flow.access_rate_bits_per_second, flow.access_delay);
-    forward_.paths.push_back({.packets = {}, .entry = at_sender, .exit = at_receiver});
-    backward_.paths.push_back({.packets = {}, .entry = at_receiver, .exit = at_sender});
-    const Time sender_side = at_sender.shortest_transit(kSmallestWireBytes);
-    const Time receiver_side = at_receiver.shortest_transit(kSmallestWireBytes);
-    shortest_entry_ = std::min({shortest_entry_, sender_side, receiver_side});
-    shortest_passage_ = std::min({shortest_passage_, shortest_delay(scenario.bottleneck) + receiver_side,
-                                  shortest_delay(scenario.reverse) + sender_side});
-    if (scenario.bottleneck.reordering) forward_.paths.back().packets.let_overtake(receiver_side);
-    if (scenario.reverse.reordering) backward_.paths.back().packets.let_overtake(sender_side);
+    const bool is_forward = flow.direction == DataDirection::forward;
+    AccessLink& left = is_forward ? at_sender : at_receiver;
+    AccessLink& right = is_forward ? at_receiver : at_sender;
+    forward_.paths.push_back({.packets = {}, .entry = left, .exit = right});
+    backward_.paths.push_back({.packets = {}, .entry = right, .exit = left});
+    const Time left_side = left.shortest_transit(kSmallestWireBytes);
+    const Time right_side = right.shortest_transit(kSmallestWireBytes);
+    shortest_entry_ = std::min({shortest_entry_, left_side, right_side});
+    shortest_passage_ = std::min({shortest_passage_, shortest_delay(scenario.bottleneck) + right_side,
+                                  shortest_delay(scenario.reverse) + left_side});
+    if (scenario.bottleneck.reordering) forward_.paths.back().packets.let_overtake(right_side);
+    if (scenario.reverse.reordering) backward_.paths.back().packets.let_overtake(left_side);
+    data_goes_backward_.push_back(!is_forward);
 }
 
 NativeSimulation::~NativeSimulation() = default;
@@ -316,14 +320,15 @@ void NativeSimulation::run_hosts(std::size_t pair, Time end) {
 template <class Sending, class Receiving>
 void NativeSimulation::run_endpoints(std::size_t pair, Sending& sender, Receiving& receiver,
                                      std::vector<Delivery>* deliveries, Time end) {
-    Path& forward = forward_.paths[pair];
-    Path& backward = backward_.paths[pair];
-    if (forward.packets.lets_overtake()) forward.packets.take_off_wire(forward.exit, end);
-    if (backward.packets.lets_overtake()) backward.packets.take_off_wire(backward.exit, end);
+    const bool is_backward = data_goes_backward_[pair];
+    Path& data = (is_backward ? backward_ : forward_).paths[pair];
+    Path& acks = (is_backward ? forward_ : backward_).paths[pair];
+    if (data.packets.lets_overtake()) data.packets.take_off_wire(data.exit, end);
+    if (acks.packets.lets_overtake()) acks.packets.take_off_wire(acks.exit, end);
     ReceivingHost receiving{
-        {forward.packets, backward.packets, backward.entry}, pair, deliveries, forward.one_way_delay_sum};
+        {data.packets, acks.packets, acks.entry}, pair, deliveries, data.one_way_delay_sum};
     quic::drive(receiver, receiving, end);
-    RingHost sending{backward.packets, forward.packets, forward.entry};
+    RingHost sending{acks.packets, data.packets, data.entry};
     quic::drive(sender, sending, end);
 }
 
@@ -346,15 +351,17 @@ FlowStatistics NativeSimulation::statistics(std::size_t flow) const {
     // What still waits in a drop-tail queue has not left, though its departure is settled.
     std::uint64_t waiting = 0;
     Time waiting_delay = 0;
-    if (const auto* link = std::get_if<BottleneckLink>(&forward_.link)) {
+    const Direction& direction = data_direction(flow);
+    const Path& path = direction.paths[flow];
+    if (const auto* link = std::get_if<BottleneckLink>(&direction.link)) {
         link->for_each_waiting(now_, [&](std::uint32_t owner, Time delay) {
             waiting += owner == flow;
             waiting_delay += owner == flow ? delay : 0;
         });
     }
-    statistics.queue_samples = forward_.paths[flow].queue_samples - waiting;
-    statistics.queue_delay_sum_seconds = to_seconds(forward_.paths[flow].queue_delay_sum - waiting_delay);
-    statistics.one_way_delay_sum_seconds = to_seconds(forward_.paths[flow].one_way_delay_sum);
+    statistics.queue_samples = path.queue_samples - waiting;
+    statistics.queue_delay_sum_seconds = to_seconds(path.queue_delay_sum - waiting_delay);
+    statistics.one_way_delay_sum_seconds = to_seconds(path.one_way_delay_sum);
     return statistics;
 }
 
@@ -385,7 +392,7 @@ std::vector<Transfer> NativeSimulation::transfers(std::size_t entry) const {
 }
 
 std::uint64_t NativeSimulation::dropped_packets(std::size_t pair) const {
-    const Path& path = forward_.paths[pair];
+    const Path& path = data_direction(pair).paths[pair];
     return path.dropped_packets - path.pending_losses.count(now_);
 }
 

@@ -102,12 +102,16 @@ private:
     void find_next_events(std::size_t pair);
     std::uint64_t dropped_packets(std::size_t pair) const;
     void take_samples();
+    const Direction& data_direction(std::size_t pair) const {
+        return data_goes_backward_[pair] ? backward_ : forward_;
+    }
 
     std::vector<std::unique_ptr<Hosts>> hosts_;
     std::vector<std::unique_ptr<ShortFlowHosts>> short_flows_;
     std::vector<Time> next_host_event_;  // per pair of hosts
     Direction forward_;
     Direction backward_;
+    std::vector<bool> data_goes_backward_;  // per pair of hosts
     ArrivalOrder order_;
     Time shortest_entry_ = kNever;    // from a host to the bottleneck
     Time shortest_passage_ = kNever;  // through the bottleneck to a host

@@ -1,7 +1,7 @@
 // The dumbbell's IPv4 plan: one /30 network per link, hosts numbered by flow.
 //
-//   sender i    10.(64 + …).…   router 1 has address 1 of the network, the host address 2
-//   receiver i  10.(128 + …).…  likewise with router 2
+//   sender i    10.(64 + …).…   its router has address 1 of the network, the host address 2
+//   receiver i  10.(128 + …).…  likewise
 //   bottleneck  10.1.0.0/30     router 1 is 10.1.0.1, router 2 is 10.1.0.2
 #pragma once
 

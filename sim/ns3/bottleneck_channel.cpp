@@ -18,10 +18,12 @@ ns3::TypeId BottleneckChannel::GetTypeId() {
     return id;
 }
 
-void BottleneckChannel::set_wires(net::Wire there, net::Wire back, LossCallback on_loss) {
+void BottleneckChannel::set_wires(net::Wire there, net::Wire back, LossCallback on_loss_there,
+                                  LossCallback on_loss_back) {
     there_ = std::make_unique<net::Wire>(std::move(there));
     back_ = std::make_unique<net::Wire>(std::move(back));
-    on_loss_ = on_loss;
+    on_loss_there_ = on_loss_there;
+    on_loss_back_ = on_loss_back;
 }
 
 bool BottleneckChannel::TransmitStart(ns3::Ptr<const ns3::Packet> packet,
@@ -36,8 +38,9 @@ bool BottleneckChannel::TransmitStart(ns3::Ptr<const ns3::Packet> packet,
     if (!lost) {
         ns3::Simulator::ScheduleWithContext(node, delay, &ns3::PointToPointNetDevice::Receive, destination,
                                             packet->Copy());
-    } else if (is_there) {
-        ns3::Simulator::ScheduleWithContext(node, delay, [this, packet] { on_loss_(packet); });
+    } else {
+        const LossCallback& on_loss = is_there ? on_loss_there_ : on_loss_back_;
+        ns3::Simulator::ScheduleWithContext(node, delay, [&on_loss, packet] { on_loss(packet); });
     }
     return true;
 }

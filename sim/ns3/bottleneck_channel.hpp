@@ -17,9 +17,9 @@ public:
 
     static ns3::TypeId GetTypeId();
 
-    // Seen from the device that was attached first. `on_loss` is told of what is lost there, when it would
-    // have arrived, with its PPP header.
-    void set_wires(net::Wire there, net::Wire back, LossCallback on_loss);
+    // Seen from the device that was attached first. The callbacks are told of what is lost there and on the
+    // way back, when it would have arrived, with its PPP header.
+    void set_wires(net::Wire there, net::Wire back, LossCallback on_loss_there, LossCallback on_loss_back);
 
     bool TransmitStart(ns3::Ptr<const ns3::Packet> packet, ns3::Ptr<ns3::PointToPointNetDevice> source,
                        ns3::Time transmission_time) override;
@@ -27,7 +27,8 @@ public:
 private:
     std::unique_ptr<net::Wire> there_;
     std::unique_ptr<net::Wire> back_;
-    LossCallback on_loss_;
+    LossCallback on_loss_there_;
+    LossCallback on_loss_back_;
 };
 
 }  // namespace quicgym::ns3_host

@@ -62,9 +62,16 @@ private:
     std::size_t next_ = 0;
 };
 
-Dumbbell::Dumbbell(const Scenario& scenario, std::uint64_t seed) : monitor_(scenario.flows.size()) {
-    for (std::size_t flow = 0; flow < scenario.flows.size(); ++flow) senders_.push_back(create_node());
-    for (std::size_t flow = 0; flow < scenario.flows.size(); ++flow) receivers_.push_back(create_node());
+Dumbbell::Dumbbell(const Scenario& scenario, std::uint64_t seed)
+    : monitor_(scenario.flows.size()), reverse_monitor_(scenario.flows.size()) {
+    senders_.resize(scenario.flows.size());
+    receivers_.resize(scenario.flows.size());
+    for (const DataDirection direction : {DataDirection::forward, DataDirection::backward}) {
+        for (std::size_t flow = 0; flow < scenario.flows.size(); ++flow) {
+            const bool is_sender = scenario.flows[flow].direction == direction;
+            (is_sender ? senders_ : receivers_)[flow] = create_node();
+        }
+    }
     sender_router_ = create_node();
     receiver_router_ = create_node();
     connect_bottleneck(scenario, seed);
@@ -74,21 +81,22 @@ Dumbbell::Dumbbell(const Scenario& scenario, std::uint64_t seed) : monitor_(scen
 Dumbbell::~Dumbbell() = default;
 
 void Dumbbell::connect_access_links(const Scenario& scenario) {
-    sender_router_->GetObject<DumbbellRouting>()->set_client_networks(kSenderNetworks);
-    receiver_router_->GetObject<DumbbellRouting>()->set_client_networks(kReceiverNetworks);
     for (std::size_t flow = 0; flow < scenario.flows.size(); ++flow) {
         const Flow& f = scenario.flows[flow];
-        connect_host(senders_[flow], sender_router_, f.access_rate_bits_per_second,
-                     f.access_delay + f.extra_delay, link_network(kSenderNetworks, flow));
-        connect_host(receivers_[flow], receiver_router_, f.access_rate_bits_per_second, f.access_delay,
-                     link_network(kReceiverNetworks, flow));
+        const bool is_forward = f.direction == DataDirection::forward;
+        connect_host(senders_[flow], is_forward ? sender_router_ : receiver_router_,
+                     f.access_rate_bits_per_second, f.access_delay + f.extra_delay,
+                     link_network(kSenderNetworks, flow));
+        connect_host(receivers_[flow], is_forward ? receiver_router_ : sender_router_,
+                     f.access_rate_bits_per_second, f.access_delay, link_network(kReceiverNetworks, flow));
     }
 }
 
 void Dumbbell::connect_bottleneck(const Scenario& scenario, std::uint64_t seed) {
     auto channel = ns3::CreateObject<BottleneckChannel>();
     channel->set_wires(net::forward_wire(scenario, seed), net::reverse_wire(scenario, seed),
-                       ns3::MakeCallback(&BottleneckMonitor::on_packet_lost, &monitor_));
+                       ns3::MakeCallback(&BottleneckMonitor::on_packet_lost, &monitor_),
+                       ns3::MakeCallback(&BottleneckMonitor::on_packet_lost, &reverse_monitor_));
     forward_device_ = add_bottleneck_device(sender_router_, channel, scenario.bottleneck);
     reverse_device_ = add_bottleneck_device(receiver_router_, channel, scenario.reverse);
 
@@ -101,8 +109,10 @@ void Dumbbell::connect_bottleneck(const Scenario& scenario, std::uint64_t seed) 
 
     const auto forward_disc =
         install_queue_disc(forward_device_, scenario.bottleneck, scenario, kForwardQueueStream);
-    install_queue_disc(reverse_device_, scenario.reverse, scenario, kReverseQueueStream);
+    const auto reverse_disc =
+        install_queue_disc(reverse_device_, scenario.reverse, scenario, kReverseQueueStream);
     monitor_.watch(forward_device_->GetQueue(), forward_disc, scenario.bottleneck.queue_unit);
+    reverse_monitor_.watch(reverse_device_->GetQueue(), reverse_disc, scenario.reverse.queue_unit);
 
     if (scenario.bottleneck.policer) {
         sender_router_->GetObject<DumbbellRouting>()->set_policer(
@@ -110,8 +120,9 @@ void Dumbbell::connect_bottleneck(const Scenario& scenario, std::uint64_t seed) 
             ns3::MakeCallback(&BottleneckMonitor::on_packet_policed, &monitor_));
     }
     if (scenario.reverse.policer) {
-        receiver_router_->GetObject<DumbbellRouting>()->set_policer(*scenario.reverse.policer,
-                                                                    DumbbellRouting::DropCallback());
+        receiver_router_->GetObject<DumbbellRouting>()->set_policer(
+            *scenario.reverse.policer,
+            ns3::MakeCallback(&BottleneckMonitor::on_packet_policed, &reverse_monitor_));
     }
     for (const auto& [device, link] :
          {std::pair{forward_device_, &scenario.bottleneck}, std::pair{reverse_device_, &scenario.reverse}}) {
@@ -137,6 +148,7 @@ void Dumbbell::enable_pcap(const std::string& prefix) {
 
 void Dumbbell::release() {
     monitor_.release();
+    reverse_monitor_.release();
     rate_schedules_.clear();
     forward_device_ = nullptr;
     reverse_device_ = nullptr;

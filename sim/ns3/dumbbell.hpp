@@ -18,8 +18,9 @@ namespace quicgym::ns3_host {
 // What pcap files are called after the prefix: each holds both directions, seen from its router.
 inline constexpr const char* kPcapFileEnds[] = {"-router-1.pcap", "-router-2.pcap"};
 
-// Nodes are numbered senders first, then receivers, then the routers: simultaneous events happen
-// in this order (see NodeOrderScheduler). Access links never drop: their queues are unbounded.
+// Nodes are numbered hosts of the first router first, then those of the second, each in the order of flows,
+// then the routers: simultaneous events happen in this order (see NodeOrderScheduler). Access links never
+// drop: their queues are unbounded.
 class Dumbbell final : public Network {
 public:
     Dumbbell(const Scenario& scenario, std::uint64_t seed);
@@ -30,6 +31,7 @@ public:
     void enable_pcap(const std::string& prefix) override;
     void add_statistics(std::size_t flow, FlowStatistics& statistics) const override {
         monitor_.add_statistics(flow, statistics);
+        reverse_monitor_.add_statistics(flow, statistics);
     }
     double queue_occupancy_seconds(Time now) const override { return monitor_.occupancy_seconds(now); }
     QueueSample sample_queue(Time now) const override { return monitor_.sample(now); }
@@ -42,6 +44,7 @@ private:
     void connect_bottleneck(const Scenario& scenario, std::uint64_t seed);
 
     BottleneckMonitor monitor_;
+    BottleneckMonitor reverse_monitor_;  // of flows whose data goes backward
     std::vector<ns3::Ptr<ns3::Node>> senders_;
     std::vector<ns3::Ptr<ns3::Node>> receivers_;
     ns3::Ptr<ns3::Node> sender_router_;

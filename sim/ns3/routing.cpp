@@ -4,6 +4,9 @@
 #include <ns3/net-device.h>
 #include <ns3/node.h>
 
+#include <utility>
+
+#include "sim/ns3/addresses.hpp"
 #include "sim/ns3/packet_view.hpp"
 #include "sim/ns3/time.hpp"
 
@@ -39,7 +42,11 @@ void DumbbellRouting::set_default_route(ns3::Ptr<ns3::NetDevice> device, ns3::Ip
 
 void DumbbellRouting::add_client_route(ns3::Ptr<ns3::NetDevice> device, ns3::Ipv4Address source,
                                        ns3::Ipv4Address client) {
-    client_routes_.push_back(make_route(device, source, client));
+    const bool is_sender = client.Get() < kReceiverNetworks;
+    auto& routes = is_sender ? sender_routes_ : receiver_routes_;
+    const std::uint32_t flow = (client.Get() - (is_sender ? kSenderNetworks : kReceiverNetworks)) / 4;
+    if (routes.size() <= flow) routes.resize(flow + 1);
+    routes[flow] = make_route(device, source, client);
 }
 
 void DumbbellRouting::set_policer(const Policer& policer, DropCallback on_drop) {
@@ -48,8 +55,12 @@ void DumbbellRouting::set_policer(const Policer& policer, DropCallback on_drop) 
 }
 
 const ns3::Ptr<ns3::Ipv4Route>& DumbbellRouting::route_to(ns3::Ipv4Address destination) const {
-    const std::uint32_t client = (destination.Get() - networks_) / 4;  // wraps to a large number below them
-    return client < client_routes_.size() ? client_routes_[client] : default_route_;
+    for (const auto& [networks, routes] :
+         {std::pair(kSenderNetworks, &sender_routes_), std::pair(kReceiverNetworks, &receiver_routes_)}) {
+        const std::uint32_t flow = (destination.Get() - networks) / 4;  // wraps to a large number below them
+        if (flow < routes->size() && (*routes)[flow]) return (*routes)[flow];
+    }
+    return default_route_;
 }
 
 ns3::Ptr<ns3::Ipv4Route> DumbbellRouting::RouteOutput(ns3::Ptr<ns3::Packet>, const ns3::Ipv4Header& header,
@@ -79,14 +90,19 @@ bool DumbbellRouting::RouteInput(ns3::Ptr<const ns3::Packet> packet, const ns3::
 
 void DumbbellRouting::PrintRoutingTable(ns3::Ptr<ns3::OutputStreamWrapper> stream, ns3::Time::Unit) const {
     std::ostream& out = *stream->GetStream();
-    for (const auto& route : client_routes_) out << *route << '\n';
+    for (const auto* routes : {&sender_routes_, &receiver_routes_}) {
+        for (const auto& route : *routes) {
+            if (route) out << *route << '\n';
+        }
+    }
     out << "default " << *default_route_ << '\n';
 }
 
 void DumbbellRouting::DoDispose() {
     ipv4_ = nullptr;
     default_route_ = nullptr;
-    client_routes_.clear();
+    sender_routes_.clear();
+    receiver_routes_.clear();
     ns3::Ipv4RoutingProtocol::DoDispose();
 }
 

@@ -22,8 +22,7 @@ public:
     // Everything that no client route covers.
     void set_default_route(ns3::Ptr<ns3::NetDevice> device, ns3::Ipv4Address source,
                            ns3::Ipv4Address gateway);
-    // Client i is the end host of the i-th network from `networks` on.
-    void set_client_networks(std::uint32_t networks) { networks_ = networks; }
+    // To an end host of the address plan.
     // Before the queue of the default route; `on_drop` is told of what it drops, may be null.
     using DropCallback = ns3::Callback<void, const ns3::Ipv4Header&, ns3::Ptr<const ns3::Packet>>;
     void set_policer(const Policer& policer, DropCallback on_drop);
@@ -54,8 +53,9 @@ private:
     ns3::Ptr<ns3::Ipv4Route> default_route_;
     std::optional<net::TokenBucket> policer_;
     DropCallback on_policer_drop_;
-    std::uint32_t networks_ = 0;
-    std::vector<ns3::Ptr<ns3::Ipv4Route>> client_routes_;
+    // By flow: to its sender and to its receiver; null where the default route leads there.
+    std::vector<ns3::Ptr<ns3::Ipv4Route>> sender_routes_;
+    std::vector<ns3::Ptr<ns3::Ipv4Route>> receiver_routes_;
 };
 
 }  // namespace quicgym::ns3_host

@@ -76,7 +76,6 @@ WifiLan::WifiLan(const Scenario& scenario) : monitor_(scenario.flows.size()) {
 }
 
 void WifiLan::connect_senders(const Scenario& scenario) {
-    router_->GetObject<DumbbellRouting>()->set_client_networks(kSenderNetworks);
     for (std::size_t flow = 0; flow < senders_.size(); ++flow) {
         const Flow& f = scenario.flows[flow];
         connect_host(senders_[flow], router_, f.access_rate_bits_per_second, f.access_delay + f.extra_delay,
@@ -129,7 +128,6 @@ void WifiLan::install_wifi(const Wifi& wifi) {
 
 void WifiLan::connect_stations() {
     const auto routing = access_point_->GetObject<DumbbellRouting>();
-    routing->set_client_networks(kReceiverNetworks);
     const auto ipv4 = access_point_->GetObject<ns3::Ipv4>();
     const std::uint32_t interface = ipv4->AddInterface(access_point_device_);
     ipv4->SetMetric(interface, 1);

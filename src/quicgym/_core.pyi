@@ -52,6 +52,11 @@ class Transport(enum.Enum):
 
     tcp = 1
 
+class DataDirection(enum.Enum):
+    forward = 0
+
+    backward = 1
+
 class LossModel:
     def __init__(self) -> None: ...
 
@@ -405,6 +410,12 @@ class Flow:
 
     @transport.setter
     def transport(self, arg: Transport, /) -> None: ...
+
+    @property
+    def direction(self) -> DataDirection: ...
+
+    @direction.setter
+    def direction(self, arg: DataDirection, /) -> None: ...
 
     @property
     def controller(self) -> str: ...

@@ -52,6 +52,12 @@ def traced_links(
     return plain.map(lambda link: {k: v for k, v in link.items() if k != "rate_mbps"})
 
 
+def with_directions(description: dict[str, Any], ways: list[str]) -> dict[str, Any]:
+    """The scenario with these directions of its flows' data."""
+    turned = zip(description["flows"], ways, strict=False)
+    return {**description, "flows": [{**flow, "direction": way} for flow, way in turned]}
+
+
 LinkMaker = Callable[[Path, str], st.SearchStrategy[dict[str, Any]]]
 FEATURES: dict[str, LinkMaker] = {
     "outages": lambda folder, name: links(rate_schedule=outages),
@@ -71,6 +77,7 @@ FEATURES: dict[str, LinkMaker] = {
     "discipline-on-jitter": lambda folder, name: links(
         queue=disciplines, jitter=jitters, reordering=st.booleans(), policer=st.none() | policers
     ),
+    "both-directions": lambda folder, name: links(),
     "everything": lambda folder, name: links(
         rate_schedule=outages,
         opens_every_ms=st.none() | st.floats(0.1, 100),
@@ -83,11 +90,19 @@ FEATURES: dict[str, LinkMaker] = {
 """By name: links that have the feature, given a folder for their files and a name."""
 
 
+directions = st.sampled_from(["forward", "backward"])
+
+
 def check_parity(feature: str, folder: Path, pairs: int) -> None:
     link, reverse = (FEATURES[feature](folder, name) for name in ("there", "back"))
+    scenarios = wired(link, links() | reverse)
+    if feature in ("both-directions", "everything"):
+        scenarios = st.tuples(scenarios, st.lists(directions, min_size=5, max_size=5)).map(
+            lambda drawn: with_directions(*drawn)
+        )
 
     @settings(deadline=None, max_examples=pairs, suppress_health_check=list(HealthCheck))
-    @given(description=wired(link, links() | reverse), seed=st.integers(0, 2**32))
+    @given(description=scenarios, seed=st.integers(0, 2**32))
     def check(description: dict[str, Any], seed: int) -> None:
         assert compare(Scenario.model_validate(description), None, seed).difference is None
 
@@ -125,6 +140,7 @@ def path(tmp_path: Path, **link: Any) -> Scenario:
             "flows": [
                 {"controller": "cubic", "start_jitter_ms": 300},
                 {"controller": "bbr", "start_s": 1, "stop_s": 3.7},
+                {"controller": "cubic", "direction": "backward", "extra_delay_ms": 3},
                 {
                     "controller": "newreno",
                     "application": {"kind": "transfer", "size_bytes": 900_000},

@@ -211,3 +211,31 @@ def test_a_policer_drops_what_exceeds_it_and_delays_nothing() -> None:
     assert 0.6 * 5e6 * 20 < carried * 8 <= 5e6 * 20 + 50_000 * 8
     assert totals["dropped_packets"] > 20
     assert totals["queue_delay_sum_seconds"] / totals["queue_samples"] < 0.002
+
+
+def test_a_backward_flow_is_a_forward_flow_seen_in_a_mirror() -> None:
+    there, back = make_link(), make_link(rate_bits_per_second=3_000_000, queue_limit=20)
+    forward = make_flow(controller="cubic", extra_delay=5 * MILLISECOND)
+    backward = make_flow(controller="cubic", extra_delay=5 * MILLISECOND)
+    backward.direction = _core.DataDirection.backward
+    results = []
+    for flow, links_of_it in ((forward, (back, there)), (backward, (there, back))):
+        scenario = make_scenario([flow], *links_of_it, record_deliveries=True)
+        simulation = _core.NativeSimulation(scenario, 1)
+        simulation.run_until(10 * SECOND)
+        results.append((simulation.deliveries(), simulation.statistics(0)))
+    assert results[0] == results[1]
+    assert results[0][1]["dropped_packets"] > 0
+
+
+def test_a_backward_flow_shares_the_reverse_link_with_acknowledgements() -> None:
+    forward, backward = make_flow(), make_flow(controller="cubic")
+    backward.direction = _core.DataDirection.backward
+    narrow = make_link(rate_bits_per_second=1_000_000, queue_limit=50)
+    goodputs = []
+    for flows in ([forward], [forward, backward]):
+        simulation = _core.NativeSimulation(make_scenario(flows, reverse=narrow), 1)
+        simulation.run_until(10 * SECOND)
+        goodputs.append(simulation.statistics(0)["goodput_bytes"])
+    assert simulation.statistics(1)["goodput_bytes"] > 0.5 * 125_000 * 10
+    assert goodputs[1] < 0.9 * goodputs[0]

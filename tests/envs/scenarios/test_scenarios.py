@@ -213,6 +213,38 @@ def test_the_printed_tables_refer_to_scenarios_and_keep_their_digits() -> None:
             ["reverse.queue.limit = 1229", "one takes 1230 bytes"],
         ),
         (
+            {"flows": [{"direction": "backward"}]},
+            ["flows.0.direction = 'backward'", "for forward flows", "name the flow's controller"],
+        ),
+        *(
+            ({"bottleneck": {"rate_mbps": 15, "delay_ms": 10, **fields}}, expected)
+            for fields, expected in (
+                (
+                    {"rate_schedule": [{"at_s": 1, "rate_mbps": 0.0005}]},
+                    ["rate_schedule.0.rate_mbps = 0.0005", "neither", "give 0, or 0.001 or more"],
+                ),
+                (
+                    {"rate_schedule": [{"at_s": 1, "rate_mbps": -1}]},
+                    ["bottleneck.rate_schedule.0.rate_mbps = -1", "give 0 for an outage"],
+                ),
+                (
+                    {"delay_schedule": [{"at_s": 2, "delay_ms": 1}, {"at_s": 1, "delay_ms": 1}]},
+                    ["delay_schedule.1.at_s = 1", "not after the step before it", "ascending"],
+                ),
+                (
+                    {"jitter": {"kind": "pareto"}},
+                    ["bottleneck.jitter.kind = 'pareto'", "give one of 'uniform', 'normal'"],
+                ),
+                ({"jitter": {"kind": "uniform"}}, ["jitter.max_ms", "is missing"]),
+                ({"reordering": True}, ["reordering = True", "never changes", "add jitter or"]),
+                ({"opens_every_ms": 0}, ["opens_every_ms = 0", "0.001 to 60000"]),
+                (
+                    {"policer": {"rate_mbps": 1, "burst_bytes": 1229}},
+                    ["bottleneck.policer.burst_bytes = 1229", "one takes 1230 bytes"],
+                ),
+            )
+        ),
+        (
             {"bottleneck": {"rate_mbps": 15, "delay_ms": 10, "queue": {"unit": "frames"}}},
             ["bottleneck.queue.unit = 'frames'", "'packets' or 'bytes'"],
         ),
