@@ -91,10 +91,15 @@ void Copa::update_delays(const AckEvent& event) {
 // Section 2.2: with Copa flows alone the queue is nearly empty at least once in five round trips.
 void Copa::update_mode(const AckEvent& event) {
     const double oscillation = static_cast<double>(max_rtt_.best() - min_rtt_.best());
+    // An ACK frame measures the RTT of the last of its packets alone, which has waited for those before it. A
+    // delay shorter than they take cannot be told from none; the paper has an ACK for each packet.
+    highest_delivery_rate_ = std::max(highest_delivery_rate_, event.sample.delivery_rate);
+    const double resolution = highest_delivery_rate_ > 0.0 ? static_cast<double>(event.newly_acked_bytes) *
+                                                                 1e9 / highest_delivery_rate_
+                                                           : 0.0;
     // At most, not below: a path without any queue has no oscillation either.
-    if (!has_rtt() || static_cast<double>(queueing_delay()) <= parameters_.nearly_empty_share * oscillation) {
-        nearly_empty_time_ = event.now;
-    }
+    const double threshold = std::max(parameters_.nearly_empty_share * oscillation, resolution);
+    if (!has_rtt() || static_cast<double>(queueing_delay()) <= threshold) nearly_empty_time_ = event.now;
     const auto nearly_empty_for = static_cast<std::uint64_t>(event.now - nearly_empty_time_);
     competitive_ = parameters_.competitive_mode >= 0.5 &&
                    nearly_empty_for > rtts(parameters_.nearly_empty_rtts, event.smoothed_rtt);

@@ -67,8 +67,9 @@ private:
     double velocity_ = 1.0;  // the paper's v
 
     bool competitive_ = false;
-    Time nearly_empty_time_ = 0;  // when the queue was last nearly empty
-    double inverse_delta_;        // 1 / delta as it is in force, in packets
+    Time nearly_empty_time_ = 0;          // when the queue was last nearly empty
+    double highest_delivery_rate_ = 0.0;  // bytes per second
+    double inverse_delta_;                // 1 / delta as it is in force, in packets
     RecoveryPeriod recovery_;
 };
 

@@ -186,6 +186,24 @@ def test_the_queue_is_not_nearly_empty_above_a_tenth_of_the_oscillation():
     assert inverse_delta(driver, 45) > 10
 
 
+def test_a_delay_within_what_one_ack_acknowledges_is_nearly_empty():
+    def seen(packets_per_ack):
+        driver = in_avoidance(40, **FILLED)
+        for _ in range(12):
+            # 60 ms of queueing delay, and 25 ms for each packet at the delivery rate.
+            driver.ack(
+                packets_per_ack * DATAGRAM,
+                after=160 * MILLISECOND,
+                rtt=160 * MILLISECOND,
+                rate=40 * DATAGRAM,
+                round_start=True,
+            )
+        return inverse_delta(driver, 60)
+
+    assert seen(3) == pytest.approx(2, rel=0.02)
+    assert seen(2) > 4
+
+
 def test_competitive_mode_halves_one_over_delta_once_per_round_trip_of_losses():
     driver = in_avoidance(40, **FILLED)
     fill(driver, 20)
