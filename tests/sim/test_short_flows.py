@@ -272,3 +272,16 @@ def test_short_flows_pass_every_queue_discipline(discipline):
         )
     )
     assert np.mean(transfers["completion"] != NEVER) == 1
+
+
+def test_short_flows_complete_where_packets_overtake_one_another():
+    scenario = scenario_of(
+        {"arrivals_per_s": 20.0, "sizes": 30_000, "controller": "cubic", "stop_s": 15.0},
+        bottleneck={
+            "jitter": {"kind": "normal", "mean_ms": 5, "deviation_ms": 3},
+            "reordering": True,
+        },
+    )
+    transfers = transfers_of(scenario)
+    assert np.all(transfers["completion"] != NEVER)
+    assert transfers.tobytes() == transfers_of(scenario, pieces=31).tobytes()
