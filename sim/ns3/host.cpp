@@ -6,6 +6,7 @@
 #include <ns3/rng-seed-manager.h>
 #include <ns3/simulator.h>
 
+#include <algorithm>
 #include <atomic>
 #include <optional>
 #include <stdexcept>
@@ -252,7 +253,12 @@ std::vector<Transfer> Ns3Simulation::requests(std::size_t flow) const {
 }
 
 std::vector<Delivery> Ns3Simulation::deliveries() const {
-    return state_->deliveries_;
+    // Recorded in the order of nodes, where receivers may stand on either side.
+    std::vector<Delivery> all = state_->deliveries_;
+    std::sort(all.begin(), all.end(), [](const Delivery& a, const Delivery& b) {
+        return a.time != b.time ? a.time < b.time : a.flow < b.flow;
+    });
+    return all;
 }
 
 void Ns3Simulation::close() {
