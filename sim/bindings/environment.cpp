@@ -185,10 +185,11 @@ void bind_environment(nb::module_& module) {
                  const OneThread::Use use(batch.one_thread());
                  return simulation(batch, index).parameters(flow);
              })
-        .def("deliveries", [=](const Batch& batch, std::size_t index) {
-            const OneThread::Use use(batch.one_thread());
-            return as_bytes(simulation(batch, index).deliveries());
-        })
+        .def("deliveries",
+             [=](const Batch& batch, std::size_t index) {
+                 const OneThread::Use use(batch.one_thread());
+                 return as_bytes(simulation(batch, index).deliveries());
+             })
         .def("transfers", [=](const Batch& batch, std::size_t index, std::size_t entry) {
             const OneThread::Use use(batch.one_thread());
             return as_bytes(simulation(batch, index).transfers(entry));
