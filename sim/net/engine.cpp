@@ -177,33 +177,35 @@ void NativeSimulation::serve(Direction& direction, Time end) {
     std::visit([&](auto& link) { serve(direction, link, end); }, direction.link);
 }
 
-// Calls `visit` with the flow of every packet that reaches the link before `end`, in order of arrival
-// across flows. The call must take the packet past the bottleneck.
+// Calls `visit` with the path and the flow of every packet that reaches the link before `end`, in order of
+// arrival across flows. The call must take the packet past the bottleneck.
 template <class Visit>
 void NativeSimulation::for_each_arrival(Direction& direction, Time end, Visit visit) {
-    const auto visit_next = [&](std::size_t flow) {
-        visit(flow);
-        direction.next_arrival[flow] = direction.paths[flow].packets.next_at_bottleneck().arrival;
-    };
-    if (direction.paths.size() == 1) {
-        while (direction.next_arrival[0] < end) visit_next(0);
+    std::vector<Path>& paths = direction.paths;
+    if (paths.size() == 1) {
+        Path& path = paths.front();
+        while (path.packets.next_at_bottleneck().arrival < end) visit(path, 0);
+        direction.next_arrival.front() = path.packets.next_at_bottleneck().arrival;
         return;
     }
     order_.clear();
-    for (std::size_t flow = 0; flow < direction.paths.size(); ++flow) {
+    for (std::size_t flow = 0; flow < paths.size(); ++flow) {
         if (direction.next_arrival[flow] >= end) continue;
-        direction.paths[flow].packets.for_each_at_bottleneck([&](const Packet& packet) {
+        paths[flow].packets.for_each_at_bottleneck([&](const Packet& packet) {
             if (packet.transit.arrival >= end) return false;
             order_.add(packet.transit, flow);
             return true;
         });
     }
-    for (const Arrival& arrival : order_.sort()) visit_next(arrival.flow);
+    for (const Arrival& arrival : order_.sort()) visit(paths[arrival.flow], arrival.flow);
+    for (std::size_t flow = 0; flow < paths.size(); ++flow) {
+        if (direction.next_arrival[flow] >= end) continue;
+        direction.next_arrival[flow] = paths[flow].packets.next_at_bottleneck().arrival;
+    }
 }
 
 // Whether the policer drops the packet that is at the bottleneck now.
-bool NativeSimulation::polices(Direction& direction, std::size_t flow) {
-    Path& path = direction.paths[flow];
+bool NativeSimulation::polices(Direction& direction, Path& path) {
     Packet& packet = path.packets.at_bottleneck();
     if (direction.policer->admits(packet.transit.arrival, packet.wire_bytes)) return false;
     packet.gone = true;
@@ -214,9 +216,8 @@ bool NativeSimulation::polices(Direction& direction, std::size_t flow) {
 
 void NativeSimulation::serve(Direction& direction, BottleneckLink& link, Time end) {
     const bool has_policer = direction.policer.has_value();
-    for_each_arrival(direction, end, [&](std::size_t flow) {
-        if (has_policer && polices(direction, flow)) return;
-        Path& path = direction.paths[flow];
+    for_each_arrival(direction, end, [&](Path& path, std::size_t flow) {
+        if (has_policer && polices(direction, path)) return;
         Packet& packet = path.packets.at_bottleneck();
         const auto outcome = link.offer(packet.transit, packet.wire_bytes, static_cast<std::uint32_t>(flow));
         packet.gone = outcome.dropped || outcome.lost;
@@ -260,9 +261,9 @@ void NativeSimulation::serve(Direction& direction, ManagedLink& link, Time end) 
         path.packets.at(queued.position).gone = true;
         ++path.dropped_packets;
     };
-    for_each_arrival(direction, end, [&](std::size_t flow) {
-        if (has_policer && polices(direction, flow)) return;
-        PacketRing& packets = direction.paths[flow].packets;
+    for_each_arrival(direction, end, [&](Path& path, std::size_t flow) {
+        if (has_policer && polices(direction, path)) return;
+        PacketRing& packets = path.packets;
         Packet& packet = packets.at_bottleneck();
         const Transit arriving = std::exchange(packet.transit, kNoTransit);
         packet.gone = false;

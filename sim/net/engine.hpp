@@ -87,7 +87,7 @@ private:
     };
 
     void serve(Direction& direction, Time end);
-    bool polices(Direction& direction, std::size_t flow);
+    bool polices(Direction& direction, Path& path);
     void serve(Direction& direction, BottleneckLink& link, Time end);
     void serve(Direction& direction, ManagedLink& link, Time end);
     template <class Visit>

@@ -27,12 +27,7 @@ struct Packet {
 class PacketRing {
 public:
     // The datagram behind the last packet, for an endpoint to write into; push() sends it.
-    quic::Datagram& free_datagram() {
-        const std::uint64_t oldest = overtaking_ ? oldest_ : head_;
-        packets_.make_room(oldest, tail_);
-        datagrams_.make_room(oldest, tail_);
-        return datagrams_[tail_].datagram;
-    }
+    quic::Datagram& free_datagram() { return datagrams_[tail_].datagram; }
     void push(AccessLink& link, Time now) {
         Packet& packet = packets_[tail_];
         const quic::Datagram& datagram = datagrams_[tail_].datagram;
@@ -41,6 +36,10 @@ public:
         packet.transit = link.send(now, packet.wire_bytes);
         packet.sent = now;
         ++tail_;
+        // Now, for the next one: endpoints are asked more often than they send.
+        const std::uint64_t oldest = overtaking_ ? oldest_ : head_;
+        packets_.make_room(oldest, tail_);
+        datagrams_.make_room(oldest, tail_);
     }
 
     // The next packet to reach the bottleneck; kNoTransit: there is none.
