@@ -132,7 +132,7 @@ sanitize: setup
 	  -C build-dir=build/sanitized-objects -C cmake.define.QUICGYM_SANITIZE=ON .
 	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libubsan.so)" \
 	  ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=$(SANITIZED) \
-	  $(BIN)/pytest -p no:cacheprovider tests/sim --ignore=tests/sim/test_ns3_host.py --ignore=tests/sim/test_wifi.py $(ARGS)
+	  $(BIN)/pytest -p no:cacheprovider tests/sim -m "not ns3 and not long" --ignore=tests/sim/test_ns3_host.py --ignore=tests/sim/test_wifi.py $(ARGS)
 
 clean:
 	rm -rf build sim/ns3/build $(VENV)
