@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import sysconfig
 import tarfile
 import textwrap
 import tomllib
+import venv
 from pathlib import Path
 from typing import Any
 
@@ -185,3 +188,29 @@ def test_the_source_distributions_hold_what_they_compile(tmp_path: Path) -> None
     assert sources(host / "source", [*shared, "sim/ns3"]) == expected
     assert (host / "source" / "sim" / "simulator.cmake").exists()
     assert (host / "quicgym_ns3" / "__init__.py").exists()
+
+
+@pytest.mark.long
+@pytest.mark.ns3
+def test_an_editable_host_finds_ns3s_libraries(tmp_path: Path) -> None:
+    """As `make develop` installs it: its module stays in the source folder."""
+    source = tmp_path / "source"
+    subprocess.run(["git", "clone", "--quiet", ROOT, source], check=True)
+    venv.create(tmp_path / "venv", symlinks=True)
+    python = tmp_path / "venv" / "bin" / "python"
+    site = tmp_path / "venv" / "lib" / f"python{sysconfig.get_python_version()}" / "site-packages"
+    (site / "ours.pth").write_text(
+        f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})"
+    )
+    environment = os.environ | {"LD_LIBRARY_PATH": ""}
+    subprocess.run(
+        [python, "-m", "pip", "--quiet", "install", "--no-build-isolation", "--no-deps",
+         "-C", "editable.rebuild=true", "-C", "editable.verbose=false",
+         "--editable", source / "sim" / "ns3"],
+        check=True, timeout=900, env=environment,
+    )  # fmt: skip
+    asked = subprocess.run(
+        [python, "-c", "import quicgym_ns3; print(quicgym_ns3.__file__)"],
+        capture_output=True, text=True, timeout=300, env=environment,
+    )  # fmt: skip
+    assert asked.stdout.startswith(str(source)), asked.stderr
