@@ -2,14 +2,16 @@
 
     python -m quicgym.benchmarks.leaderboard        # or: make leaderboard
 
-The policies are those of configs/leaderboard.yaml. Each suite and engine is an evaluation of its
-own with a folder in the results, so --resume goes on after an interruption.
+The policies are those of configs/leaderboard.yaml, the suites those of SUITES. Each suite and
+engine is an evaluation of its own with a folder in the results, so --resume goes on after an
+interruption.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -35,8 +37,47 @@ from quicgym.yaml_files import CONFIGS, read_yaml_file
 
 LEADERBOARD = Path(str(CONFIGS / "leaderboard.yaml"))
 
-SUITES = ("papers", "heldout")
-SEEDS, NS3_SEEDS = 40, 2
+
+@dataclass(frozen=True)
+class LeaderboardSuite:
+    """How the leaderboard evaluates a suite.
+
+    Attributes:
+        seeds: The engines that run it, and how many seeds each.
+        about: What the page says of it.
+        also: Policies that run here on every engine, whatever their `engines` say.
+    """
+
+    seeds: Mapping[str, int]
+    about: str = ""
+    also: tuple[str, ...] = ()
+
+
+SUITES = {
+    "papers": LeaderboardSuite(
+        {"native": 40, "ns3": 2},
+        "The papers' wired experiments: 1 to 17.5 Mbps, one to five flows.",
+    ),
+    "heldout": LeaderboardSuite(
+        {"native": 40, "ns3": 2},
+        "Paths of 1 to 200 Mbps and 10 to 600 ms that training never draws.",
+    ),
+    "stress": LeaderboardSuite(
+        {"native": 4},
+        "The widest networks: 0.1 to 500 Mbps, 2 ms to 1.5 s, all queue disciplines, cellular "
+        "traces, outages, reordering, policers, short flows, up to 16 flows. Training never draws "
+        "these paths.",
+    ),
+    "ibcca-wireless": LeaderboardSuite(
+        {"ns3": 2},
+        "The IBCCA paper's experiments over its wireless LAN, shortened; ns-3 only. The throughput "
+        "share is the share of the 135 Mbps at which 802.11n sends a frame. About 102 Mbps of data "
+        "fit in. CUBIC and BBR run here because the paper compares IBCCA with them.",
+        also=("cubic", "bbr"),
+    ),
+}
+OTHER_SUITE = LeaderboardSuite({"native": 40, "ns3": 2})
+"""How a suite is evaluated that the list does not have."""
 DECISION_INTERVAL_S = 0.1
 DECISION_CPU_S = {"baseline": 1e-5, "static": 1e-5, "random": 1e-4, "learned": 2e-4}
 """About what deciding costs, on top of the packets."""
@@ -72,70 +113,8 @@ def load_entries(path: Path) -> list[Entry]:
     return entries
 
 
-def leaderboard(
-    suite: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="May be given again. Default: papers and heldout."),
-    ] = None,
-    engine: Annotated[
-        list[str] | None,
-        typer.Option(metavar="native|ns3", help="May be given again. Default: both."),
-    ] = None,
-    seeds: Annotated[int, typer.Option(min=2, metavar="N", help="On the native engine.")] = SEEDS,
-    ns3_seeds: Annotated[
-        int, typer.Option(min=2, metavar="N", help="On ns-3, about 130 times as slow.")
-    ] = NS3_SEEDS,
-    policies: Annotated[
-        Path, typer.Option(metavar="YAML", help="The list of policies.")
-    ] = LEADERBOARD,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="Processes. Default: all cores.")
-    ] = None,
-    out: Annotated[Path, typer.Option(metavar="FILE", help="The page.")] = Path(
-        "docs/leaderboard.md"
-    ),
-    results: Annotated[
-        Path, typer.Option(metavar="DIR", help="Where the evaluations are written.")
-    ] = Path("results/leaderboard"),
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Skip the runs that the results already hold.")
-    ] = False,
-) -> None:
-    """Evaluate the leaderboard's policies and write its page."""
-    entries = load_entries(policies)
-    workers = jobs or os.cpu_count() or 1
-    sections = []
-    for known in dict.fromkeys(engine or ENGINES):
-        check_engine(known)
-        chosen = [entry for entry in entries if known in entry.engines]
-        if not chosen:
-            raise LeaderboardError(f"{policies}: no policy has {known} among its engines")
-        count = ns3_seeds if known == "ns3" else seeds
-        sections += [
-            _Section(name, known, count, chosen, results) for name in dict.fromkeys(suite or SUITES)
-        ]
-    _announce(sections, workers, resume)
-    with locked(results, "--results"):
-        documents = [section.evaluate(workers, resume) for section in sections]
-    if any(document["missing"] for document in documents):
-        say(f"{out} is not written, because runs are missing")
-        raise typer.Exit(1)
-    changed = [f"--suite {name}" for name in suite or ()]
-    changed += [f"--engine {name}" for name in engine or ()]
-    changed += [f"--seeds {seeds}"] if seeds != SEEDS else []
-    changed += [f"--ns3-seeds {ns3_seeds}"] if ns3_seeds != NS3_SEEDS else []
-    changed += [f"--policies {policies}"] if policies != LEADERBOARD else []
-    command = " ".join([COMMAND, *changed]) if changed else "make leaderboard"
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(page(entries, documents, command), encoding="utf-8")
-    except OSError as error:
-        raise LeaderboardError(f"{out}: {error.strerror}; give another file with --out") from None
-    say(f"the leaderboard is {out}; its evaluations are in {results}")
-
-
 @dataclass(frozen=True)
-class _Section:
+class Section:
     """A suite on an engine: an evaluation of its own, and a section of the page.
 
     Attributes:
@@ -149,22 +128,26 @@ class _Section:
     suite: str
     engine: str
     seeds: int
-    entries: list[Entry]
+    entries: Sequence[Entry]
     results: Path
 
     @property
     def title(self) -> str:
+        """Suite and engine, for readers."""
         return f"{self.suite}, {ENGINES[self.engine]}"
 
     @property
     def folder(self) -> Path:
+        """Where the evaluation is written."""
         return self.results / f"{Path(self.suite).stem}-{self.engine}"
 
     @property
     def policies(self) -> list[str]:
+        """The entries' policies, as `find_policy` takes them."""
         return [entry.policy for entry in self.entries]
 
     def jobs(self) -> list[EvaluationJob]:
+        """Returns all episodes."""
         return make_jobs(self.policies, load_suite(self.suite), self.seeds, engine=self.engine)
 
     def evaluate(self, workers: int, resume: bool) -> dict[str, Any]:
@@ -191,7 +174,125 @@ class _Section:
         return evaluation.document
 
 
-def _announce(sections: list[_Section], workers: int, resume: bool) -> None:
+def make_sections(
+    entries: Sequence[Entry],
+    suites: Sequence[str],
+    engines: Sequence[str],
+    seeds: Mapping[str, int | None],
+    results: Path,
+) -> list[Section]:
+    """Returns what is evaluated, in the order of the page.
+
+    Args:
+        entries: All policies; each section has those that it runs.
+        suites: As `load_suite` takes them; empty: those of SUITES.
+        engines: "native" and "ns3"; empty: both. A suite of SUITES runs only on its own ones.
+        seeds: How many on each engine; None: as many as the suite has there.
+        results: The folder in which each evaluation has its own.
+
+    Raises:
+        LeaderboardError: No suite runs on the engines, or an engine has no policy.
+        ScenarioError: An engine does not exist.
+    """
+    sections = []
+    for known in dict.fromkeys(engines or ENGINES):
+        check_engine(known)
+        for name in dict.fromkeys(suites or SUITES):
+            suite = SUITES.get(name, OTHER_SUITE)
+            if known not in suite.seeds:
+                continue
+            chosen = [
+                entry for entry in entries if known in entry.engines or entry.policy in suite.also
+            ]
+            if not chosen:
+                raise LeaderboardError(f"no policy of the list has {known} among its engines")
+            count = seeds[known] or suite.seeds[known]
+            sections.append(Section(name, known, count, chosen, results))
+    if not sections:
+        raise LeaderboardError(
+            f"--suite {', '.join(suites)}: does not run on {', '.join(engines)}; "
+            "leave out --engine, or use `quicgym evaluate`"
+        )
+    return sections
+
+
+def _default_seeds(engine: str) -> str:
+    """Says how many seeds the suites have on an engine."""
+    suites: dict[int, list[str]] = {}
+    for name, suite in SUITES.items():
+        if engine in suite.seeds:
+            suites.setdefault(suite.seeds[engine], []).append(name)
+    return "; ".join(f"{seeds} for {', '.join(names)}" for seeds, names in suites.items())
+
+
+def leaderboard(
+    suite: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help=f"May be given again. Default: {', '.join(SUITES)}."),
+    ] = None,
+    engine: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="native|ns3", help="May be given again. Default: those of each suite."
+        ),
+    ] = None,
+    seeds: Annotated[
+        int | None,
+        typer.Option(
+            min=2, metavar="N", help=f"On the native engine. Default: {_default_seeds('native')}."
+        ),
+    ] = None,
+    ns3_seeds: Annotated[
+        int | None,
+        typer.Option(
+            min=2,
+            metavar="N",
+            help=f"On ns-3, about 130 times as slow. Default: {_default_seeds('ns3')}.",
+        ),
+    ] = None,
+    policies: Annotated[
+        Path, typer.Option(metavar="YAML", help="The list of policies.")
+    ] = LEADERBOARD,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, metavar="N", help="Processes. Default: all cores.")
+    ] = None,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The page.")] = Path(
+        "docs/leaderboard.md"
+    ),
+    results: Annotated[
+        Path, typer.Option(metavar="DIR", help="Where the evaluations are written.")
+    ] = Path("results/leaderboard"),
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Skip the runs that the results already hold.")
+    ] = False,
+) -> None:
+    """Evaluate the leaderboard's policies and write its page."""
+    entries = load_entries(policies)
+    workers = jobs or os.cpu_count() or 1
+    seeds_on = {"native": seeds, "ns3": ns3_seeds}
+    sections = make_sections(entries, suite or (), engine or (), seeds_on, results)
+    _announce(sections, workers, resume)
+    with locked(results, "--results"):
+        documents = [section.evaluate(workers, resume) for section in sections]
+    if any(document["missing"] for document in documents):
+        say(f"{out} is not written, because runs are missing")
+        raise typer.Exit(1)
+    changed = [f"--suite {name}" for name in suite or ()]
+    changed += [f"--engine {name}" for name in engine or ()]
+    changed += [f"--seeds {seeds}"] if seeds else []
+    changed += [f"--ns3-seeds {ns3_seeds}"] if ns3_seeds else []
+    changed += [f"--policies {policies}"] if policies != LEADERBOARD else []
+    command = " ".join([COMMAND, *changed]) if changed else "make leaderboard"
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        about = {name: listed.about for name, listed in SUITES.items()}
+        out.write_text(page(entries, documents, command, about), encoding="utf-8")
+    except OSError as error:
+        raise LeaderboardError(f"{out}: {error.strerror}; give another file with --out") from None
+    say(f"the leaderboard is {out}; its evaluations are in {results}")
+
+
+def _announce(sections: list[Section], workers: int, resume: bool) -> None:
     """Says how long it will take."""
     wanted = {section.title: section.jobs() for section in sections}
     kept = {key for section in sections if resume for key in read_finished(section.folder)}

@@ -39,6 +39,12 @@ Goodput is the mean over all flows of a scenario, the agent's goodput that of th
 the policy: one that takes from others what it wins raises the second and not the first. "Within 1%
 of best" is the share of the scenarios with a reward at most 1% below the best baseline's there.
 """
+SECTIONS = """\
+Each section is one suite on one engine. Ranks hold within a section only. All policies of a section
+meet the same networks: scenario and seed fix everything that is random. A suite of many networks
+needs fewer seeds for as many paired paths. ns-3 is about 130 times as slow as the native engine, so
+its sections have fewer seeds and fewer policies.
+"""
 
 
 class Entry(BaseModel):
@@ -58,13 +64,19 @@ class Entry(BaseModel):
     note: str = ""
 
 
-def page(entries: Sequence[Entry], documents: Sequence[dict[str, Any]], command: str) -> str:
+def page(
+    entries: Sequence[Entry],
+    documents: Sequence[dict[str, Any]],
+    command: str,
+    about: Mapping[str, str],
+) -> str:
     """Returns the page.
 
     Args:
         entries: The policies, in the order of the file.
         documents: The content of each evaluation.json, a section each.
         command: What makes the page again.
+        about: What to say of a suite, by its name; nothing of one that is not there.
     """
     first = documents[0]
     ns3 = any(document["engine"] == "ns3" for document in documents)
@@ -75,6 +87,22 @@ def page(entries: Sequence[Entry], documents: Sequence[dict[str, Any]], command:
         "# Leaderboard",
         f"Made by `{command}` with {version}; do not edit.",
         READING.strip(),
+        "## Sections",
+        SECTIONS.strip(),
+        _table(
+            ["suite", "engine", "scenarios", "seeds", "policies"],
+            [
+                [
+                    f"`{document['suite']}`",
+                    ENGINES[document["engine"]],
+                    str(len(document["policies"][0]["scenarios"])),
+                    str(len(document["seeds"])),
+                    str(len(document["policies"])),
+                ]
+                for document in documents
+            ],
+            align="llrrr",
+        ),
         "## Policies",
         _table(
             ["policy", "`--policy`", "kind", "what it is"],
@@ -82,7 +110,8 @@ def page(entries: Sequence[Entry], documents: Sequence[dict[str, Any]], command:
         ),
     ]
     for document in documents:
-        parts += _section(document, {entry.policy: entry for entry in entries})
+        by_policy = {entry.policy: entry for entry in entries}
+        parts += _section(document, by_policy, about.get(document["suite"], ""))
     return "\n\n".join(parts) + "\n"
 
 
@@ -93,7 +122,7 @@ def evaluate_command(suite: str, engine: str, seeds: int, entries: Sequence[Entr
     return shlex.join(["quicgym", "evaluate", "--policy", *policies, *options])
 
 
-def _section(document: dict[str, Any], entries: Mapping[str, Entry]) -> Iterator[str]:
+def _section(document: dict[str, Any], entries: Mapping[str, Entry], about: str) -> Iterator[str]:
     ranked = document["policies"]
     scenarios, seeds = len(ranked[0]["scenarios"]), document["seeds"]
     left_out = [
@@ -103,6 +132,8 @@ def _section(document: dict[str, Any], entries: Mapping[str, Entry]) -> Iterator
     ]
     which = "seed 0" if len(seeds) == 1 else f"seeds 0 to {seeds[-1]}"
     yield f"## Suite `{document['suite']}`, {ENGINES[document['engine']]}"
+    if about:
+        yield about
     yield f"{scenarios} scenarios, {which}:"
     if left_out:
         yield (

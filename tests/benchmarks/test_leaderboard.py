@@ -6,14 +6,23 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
-from quicgym import __version__, _core, load_scenario
+from quicgym import Scenario, ScenarioError, __version__, _core, load_scenario
+from quicgym.agents.evaluation.jobs import make_jobs
 from quicgym.agents.policies.hand_coded import BASELINES
-from quicgym.benchmarks.leaderboard import LEADERBOARD, LeaderboardError, load_entries, main
+from quicgym.benchmarks.leaderboard import (
+    LEADERBOARD,
+    LeaderboardError,
+    load_entries,
+    main,
+    make_sections,
+)
 from quicgym.benchmarks.leaderboard_page import Entry, page
+from quicgym.envs.scenarios.suites import load_suite
 
 
 def leaderboard(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -176,7 +185,7 @@ def test_the_page_says_how_far_the_best_learned_is_ahead_or_behind() -> None:
         Entry(name="PPO 1", policy="a.json", kind="learned", group="PPO"),
         Entry(name="PPO 2", policy="b.json", kind="learned", group="PPO"),
     ]
-    text = page(entries, [document()], "make leaderboard")
+    text = page(entries, [document()], "make leaderboard", {})
     assert (
         "best learned (PPO 1) − best hand-coded baseline (CUBIC): +0.1000, "
         "95% interval [0.0400, 0.1600]; probability of improvement 0.75" in text
@@ -188,7 +197,10 @@ def test_the_page_says_how_far_the_best_learned_is_ahead_or_behind() -> None:
     assert "in 1 of 2; furthest behind in two (-0.200)" in text
     assert "| PPO | 2 | 0.6500 | 0.5000 | 0.8000 |" in text
     without = page(
-        entries[:2], [document() | {"policies": [document()["policies"][i] for i in (0, 2)]}], "x"
+        entries[:2],
+        [document() | {"policies": [document()["policies"][i] for i in (0, 2)]}],
+        "x",
+        {},
     )
     assert "best learned" not in without and "training seeds" not in without
 
@@ -206,8 +218,73 @@ def test_the_page_names_who_was_left_out_and_where_the_best_learned_is_furthest_
         row["scenarios"] = [
             {"scenario": f"s{number}", "reward": reward} for number, reward in enumerate(rewards)
         ]
-    text = page(entries, [data], "make leaderboard")
+    text = page(entries, [data], "make leaderboard", {})
     assert "Not run here: Slow." in text
     worst = "s0 (-0.600), s2 (-0.500), s3 (-0.400), s5 (-0.300), s4 (-0.200)"
     assert f"in 0 of 6; furthest behind in {worst}" in text and "s1 (" not in text
-    assert "Not run here" not in page(entries[:2], [data], "make leaderboard")
+    assert "Not run here" not in page(entries[:2], [data], "make leaderboard", {})
+
+
+def test_the_page_says_what_each_section_is() -> None:
+    entries = [
+        Entry(name="CUBIC", policy="cubic", kind="baseline"),
+        Entry(name="Swept", policy="ebcc:gamma=60", kind="static"),
+        Entry(name="PPO 1", policy="a.json", kind="learned", group="PPO"),
+        Entry(name="PPO 2", policy="b.json", kind="learned", group="PPO"),
+    ]
+    text = page(entries, [document()], "make leaderboard", {"s": "Two paths.", "t": "Others."})
+    assert "## Suite `s`, native engine\n\nTwo paths.\n" in text and "Others." not in text
+    assert "| `s` | native engine | 2 | 2 | 4 |" in text
+
+
+def sections(**chosen: Any) -> dict[str, int]:
+    """Suite and engine -> seeds, of the shipped policies."""
+    nothing: dict[str, Any] = {"suites": (), "engines": (), "seeds": {"native": None, "ns3": None}}
+    made = make_sections(load_entries(LEADERBOARD), **nothing | chosen, results=Path())
+    assert len({section.folder for section in made}) == len(made)
+    return {section.title: section.seeds for section in made}
+
+
+def test_each_suite_has_its_own_engines_and_seeds() -> None:
+    assert sections() == {
+        "papers, native engine": 40, "heldout, native engine": 40, "stress, native engine": 4,
+        "papers, ns-3": 2, "heldout, ns-3": 2, "ibcca-wireless, ns-3": 2,
+    }  # fmt: skip
+    assert sections(suites=["stress"]) == {"stress, native engine": 4}
+    assert sections(suites=["ibcca-single"], engines=["ns3"]) == {"ibcca-single, ns-3": 2}
+    assert sections(suites=["papers", "stress"], seeds={"native": 3, "ns3": None}) == {
+        "papers, native engine": 3, "stress, native engine": 3, "papers, ns-3": 2,
+    }  # fmt: skip
+    with pytest.raises(LeaderboardError, match="--suite stress: does not run on ns3; leave out"):
+        sections(suites=["stress"], engines=["ns3"])
+
+
+def test_the_stress_suite_pairs_policies_on_1024_paths() -> None:
+    (section,) = make_sections(
+        [Entry(name="CUBIC", policy="cubic", kind="baseline")],
+        ["stress"], ["native"], {"native": None}, Path(),
+    )  # fmt: skip
+    assert len({(job.scenario.name, job.seed) for job in section.jobs()}) == 1024
+
+
+def test_the_wireless_section_has_what_the_paper_compares_and_runs_on_ns3_alone() -> None:
+    seeds = {"native": None, "ns3": None}
+    entries = load_entries(LEADERBOARD)
+    (section,) = make_sections(entries, ["ibcca-wireless"], (), seeds, Path())
+    assert {"ibcca", "cubic", "bbr", "ebcc"} <= set(section.policies)
+    assert {entry.kind for entry in section.entries} == {"baseline", "static", "learned"}
+    with pytest.raises(ScenarioError, match="wifi"):
+        make_jobs(["ibcca"], load_suite("ibcca-wireless"), 1, engine="native")
+
+
+def test_the_wireless_suite_has_the_networks_of_the_paper_s_scenarios() -> None:
+    for short in load_suite("ibcca-wireless"):
+        assert isinstance(short, Scenario)
+        full = load_scenario(short.name.replace("ibcca-wireless-", "ibcca-"))
+        assert (short.wifi, short.access, short.source) == (full.wifi, full.access, full.source)
+        assert short.duration_s < full.duration_s
+        without_count = [
+            [flow.model_dump(exclude={"application": {"burst_count"}}) for flow in scenario.flows]
+            for scenario in (short, full)
+        ]
+        assert without_count[0] == without_count[1]
