@@ -78,13 +78,13 @@ void Bbr::update_cycle_phase(const AckEvent& event) {
     } else if (pacing_gain_ < 1.0) {
         advance = full_length || static_cast<double>(event.prior_in_flight_bytes) <= in_flight_target(1.0);
     }
-    if (advance) set_phase(phase_ + 1 == parameters_.gain_cycle.size() ? 0 : phase_ + 1, event.now);
+    if (advance) set_phase(phase_ + 1 == cycle_->size() ? 0 : phase_ + 1, event.now);
 }
 
 void Bbr::set_phase(std::size_t phase, Time now) {
     phase_ = phase;
     phase_start_ = now;
-    pacing_gain_ = parameters_.gain_cycle[phase];
+    pacing_gain_ = (*cycle_)[phase];
 }
 
 // Draft 4.3.2.2, BBRCheckFullPipe.
@@ -195,13 +195,24 @@ void Bbr::restart_gain_cycle(Time now) {
     set_phase(0, now);
 }
 
+void Bbr::follow_gain_cycle(const std::vector<double>& cycle) {
+    if (cycle_ == &cycle) return;
+    cycle_ = &cycle;
+    phase_ = std::min(phase_, cycle.size() - 1);
+    if (mode_ == ControllerMode::probe_bw) pacing_gain_ = cycle[phase_];
+}
+
 // Draft 4.3.4.2: a random phase, but none that would begin by giving bandwidth away.
 void Bbr::enter_probe_bw(Time now, Random& random) {
     mode_ = ControllerMode::probe_bw;
     cwnd_gain_ = parameters_.cwnd_gain;
-    std::uint64_t choice = random.below(derived_.entry_phases);
+    const std::vector<double>& cycle = *cycle_;
+    const auto may_begin_in = [this](double gain) { return gain >= parameters_.entry_gain_minimum; };
+    const auto phases = static_cast<std::size_t>(std::count_if(cycle.begin(), cycle.end(), may_begin_in));
+    const bool any_phase = phases == 0;  // no gain is large enough
+    std::uint64_t choice = random.below(any_phase ? cycle.size() : phases);
     std::size_t phase = 0;
-    while (!may_begin_in(parameters_.gain_cycle[phase]) || choice-- > 0) ++phase;
+    while (!(any_phase || may_begin_in(cycle[phase])) || choice-- > 0) ++phase;
     set_phase(phase, now);
     lost_since_decision_ = false;
     next_decision_round_ = round_count_ + derived_.decision_interval_rounds;
@@ -372,20 +383,15 @@ void Bbr::restore_window() {
 
 void Bbr::apply_parameters(BbrParameters&& parameters) {
     parameters_ = std::move(parameters);
-    const auto& cycle = parameters_.gain_cycle;
     const double datagram = static_cast<double>(max_datagram_bytes_);
     derived_.bandwidth_window_rounds = parameters_.bandwidth_window_rounds >= 1.0
                                            ? static_cast<std::uint64_t>(parameters_.bandwidth_window_rounds)
-                                           : cycle.size() + 2;
+                                           : parameters_.gain_cycle.size() + 2;
     derived_.decision_interval_rounds = static_cast<std::uint64_t>(parameters_.decision_interval_rounds);
     derived_.min_window_bytes = static_cast<std::uint64_t>(parameters_.min_window_packets * datagram);
     derived_.quanta_bytes = kQuantaInFlight * parameters_.send_quantum_packets * datagram;
     derived_.rtprop_window = static_cast<Time>(parameters_.rtprop_window_s * 1e9);
     derived_.probe_rtt_duration = static_cast<Time>(parameters_.probe_rtt_duration_ms * 1e6);
-    derived_.any_phase_may_begin = std::none_of(
-        cycle.begin(), cycle.end(), [this](double gain) { return gain >= parameters_.entry_gain_minimum; });
-    derived_.entry_phases = static_cast<std::size_t>(
-        std::count_if(cycle.begin(), cycle.end(), [this](double gain) { return may_begin_in(gain); }));
     derived_.window_rule = parameters_.gamma < kInfinity;
     derived_.rtprop_follows = parameters_.alpha == 0.0 || parameters_.smoothing_updates_rtprop >= 0.5;
 }
@@ -394,7 +400,7 @@ void Bbr::set_parameters(const ParameterValues& values) {
     const bool had_window_rule = derived_.window_rule;
     apply_parameters(with_values(bbr_parameter_table(), name_, parameters_, values));
     // The state goes on; only what was computed from the old values is renewed.
-    phase_ = std::min(phase_, parameters_.gain_cycle.size() - 1);
+    phase_ = std::min(phase_, cycle_->size() - 1);
     switch (mode_) {
         case ControllerMode::startup:
             enter_startup();
@@ -404,7 +410,7 @@ void Bbr::set_parameters(const ParameterValues& values) {
             cwnd_gain_ = parameters_.startup_gain;
             break;
         case ControllerMode::probe_bw:
-            pacing_gain_ = parameters_.gain_cycle[phase_];
+            pacing_gain_ = (*cycle_)[phase_];
             cwnd_gain_ = parameters_.cwnd_gain;
             break;
         default:

@@ -40,6 +40,10 @@ protected:
     void restart(Time now);
     // In ProbeBW: the gain cycle again from its first phase.
     void restart_gain_cycle(Time now);
+    // These gains from now on, in place of gain_cycle's; the phase and its beginning stay. The list belongs
+    // to the caller and must stay in its place.
+    void follow_gain_cycle(const std::vector<double>& cycle);
+    const std::vector<double>& gain_cycle() const { return parameters_.gain_cycle; }
 
     const char* name() const { return name_; }
     ControllerMode mode() const { return mode_; }
@@ -56,10 +60,8 @@ private:
         double quanta_bytes = 0.0;
         Time rtprop_window = 0;
         Time probe_rtt_duration = 0;
-        std::size_t entry_phases = 0;      // phases of the gain cycle in which ProbeBW may begin
-        bool any_phase_may_begin = false;  // no gain is large enough
-        bool window_rule = false;          // eBCC: gamma is finite
-        bool rtprop_follows = true;        // RTprop takes lower samples
+        bool window_rule = false;    // eBCC: gamma is finite
+        bool rtprop_follows = true;  // RTprop takes lower samples
     };
 
     void update_bandwidth(const AckEvent& event);
@@ -84,9 +86,6 @@ private:
     void apply_parameters(BbrParameters&& parameters);
 
     bool sample_is_limited(const AckEvent& event) const;
-    bool may_begin_in(double gain) const {
-        return gain >= parameters_.entry_gain_minimum || derived_.any_phase_may_begin;
-    }
     double in_flight_target(double gain) const;
     double queue_packets() const;
     std::uint64_t bounded_window(double bytes) const;
@@ -94,6 +93,7 @@ private:
     const char* const name_;
     BbrParameters parameters_;
     Derived derived_;
+    const std::vector<double>* cycle_ = &parameters_.gain_cycle;  // the one that ProbeBW follows
 
     // The model.
     WindowedMaximum bandwidth_;  // bytes per second

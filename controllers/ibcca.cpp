@@ -34,8 +34,13 @@ const ParameterTable<IbccaParameters>& table() {
             "IBCCA III.B leaves it open"),
         number<P, &P::rise_restarts_cycle>(
             "rise_restarts_cycle", 0.0, 1.0, "",
-            "1: a test with a higher delay than the one before begins the gain cycle anew; 0: it goes on",
+            "What a test does whose delay is above the last one's. 0: gain_cycle applies until a test without "
+            "a rise, and the phase goes on; 1: gain_cycle, which then always applies, begins anew",
             "IBCCA Algorithm 1, lines 6 and 7"),
+        list<P, &P::gain_cycle_without_rise>(
+            "gain_cycle_without_rise", 0.1, 10.0, "",
+            "Pacing gains of ProbeBW while the delay does not rise; not used with rise_restarts_cycle 1",
+            "IBCCA III.A, the cycle of BBR"),
     };
     return rows;
 }
@@ -76,11 +81,7 @@ void Ibcca::on_ack(const AckEvent& event) {
     probe_rtt_rule_.may_begin = !in_probe_bw;
     probe_rtt_rule_.begins_now = in_probe_bw && congested;
     probe_rtt_rule_.rtprop_expires = !in_probe_bw || congested || is_on(parameters_.expired_rtprop_follows);
-    // Lines 6 and 7.
-    if (in_probe_bw && tested && is_on(parameters_.rise_restarts_cycle) && tests_ > 1 &&
-        delays_[0] > delays_[1]) {
-        restart_gain_cycle(event.now);
-    }
+    choose_gain_cycle(event.now, in_probe_bw, tested);
     // Lines 11 to 13.
     if (before == ControllerMode::probe_rtt && tested && congested) extend_probe_rtt(event.now, blocked);
     Bbr::on_ack(event);
@@ -90,6 +91,17 @@ void Ibcca::on_ack(const AckEvent& event) {
     } else if (mode() == ControllerMode::probe_rtt) {
         extension_ms_ = parameters_.first_extension_ms;
         probe_rtt_rule_.extension = 0;
+    }
+}
+
+// Lines 6 and 7. They have no branch for a delay that does not rise: BBR's own cycle applies then.
+void Ibcca::choose_gain_cycle(Time now, bool in_probe_bw, bool tested) {
+    const bool rises = in_probe_bw && tested && tests_ > 1 && delays_[0] > delays_[1];
+    if (is_on(parameters_.rise_restarts_cycle)) {
+        follow_gain_cycle(gain_cycle());
+        if (rises) restart_gain_cycle(now);
+    } else if (tested || !in_probe_bw) {
+        follow_gain_cycle(rises ? gain_cycle() : parameters_.gain_cycle_without_rise);
     }
 }
 

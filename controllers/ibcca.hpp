@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <vector>
 
 #include "controllers/bbr.hpp"
 #include "controllers/controller.hpp"
@@ -15,7 +16,8 @@ struct IbccaParameters {
     double first_extension_ms = 1.0;
     double restart_after_s = 10.0;
     double expired_rtprop_follows = 0.0;  // 0 or 1
-    double rise_restarts_cycle = 1.0;     // 0 or 1
+    double rise_restarts_cycle = 0.0;     // 0 or 1
+    std::vector<double> gain_cycle_without_rise = BbrParameters().gain_cycle;
 };
 
 // BBR with its own answer to when ProbeRTT begins and how long it lasts. Everything else is BBR's.
@@ -32,6 +34,7 @@ private:
     static constexpr std::size_t kMostTests = 16;
 
     bool finish_test(const AckEvent& event);
+    void choose_gain_cycle(Time now, bool in_probe_bw, bool tested);
     Time derate() const;
     void extend_probe_rtt(Time now, std::uint64_t blocked);
 

@@ -11,6 +11,8 @@ RTT = 100 * MILLISECOND
 RATE = 1.25e6  # bytes per second
 BDP = RATE * RTT * 1e-9
 CYCLE = [0.75, 1, 1, 1, 1, 1, 1, 1.25]
+BBR_CYCLE = [1.25, 0.75, 1, 1, 1, 1, 1, 1]
+MARKS = [1.31, 1.32, 1.33, 1.34, 1.35, 1.36, 1.37, 1.38]  # gains that tell the phases apart
 
 
 def in_probe_bw(seed=1, **parameters):
@@ -96,13 +98,89 @@ def test_bbrs_other_reasons_for_probe_rtt_stay():
 # Lines 6 and 7: the gain cycle.
 
 
-def test_the_cycle_is_the_papers():
-    assert _core.make_controller("ibcca").parameters["gain_cycle"] == CYCLE
+def go_to(driver, phase):
+    """ProbeBW, without a rise, at this phase of BBR's cycle; a queue makes 0.75 last."""
+    driver.controller.set_parameters({"gain_cycle_without_rise": MARKS})
+    for _ in MARKS:
+        if gain(driver) != MARKS[phase]:
+            driver.ack(after=RTT + 1, rate=RATE, rtt=0, in_flight=10**7)
+    driver.controller.set_parameters({"gain_cycle_without_rise": BBR_CYCLE})
+    assert gain(driver) == BBR_CYCLE[phase]
 
 
-@pytest.mark.parametrize("restarts", [1, 0])
-def test_a_rising_step_begins_the_cycle_anew(restarts):
-    driver = in_probe_bw(rise_restarts_cycle=restarts)
+def gains_of_a_cycle(driver):
+    """From this phase on, one for each round trip."""
+    gains = []
+    for _ in CYCLE:
+        gains.append(gain(driver))
+        driver.ack(after=RTT + 1, rate=RATE, rtt=0, in_flight=10**7)
+    return gains
+
+
+def turned(cycle, phase):
+    return cycle[phase:] + cycle[:phase]
+
+
+def test_the_cycles_are_the_papers():
+    parameters = _core.make_controller("ibcca").parameters
+    assert parameters["gain_cycle"] == CYCLE
+    assert parameters["gain_cycle_without_rise"] == BBR_CYCLE
+
+
+@pytest.mark.parametrize("phase", range(8))
+def test_a_rise_selects_the_cycle_of_line_7_and_keeps_the_phase(phase):
+    driver = in_probe_bw()
+    measure(driver, 120, 120)
+    go_to(driver, phase)
+    measure(driver, 121, in_flight=10**7)
+    assert gains_of_a_cycle(driver) == turned(CYCLE, phase)
+
+
+@pytest.mark.parametrize("delay", [121, 120])
+@pytest.mark.parametrize("phase", range(8))
+def test_a_test_without_a_rise_returns_to_bbrs_cycle_and_keeps_the_phase(phase, delay):
+    driver = in_probe_bw()
+    measure(driver, 120, 120)
+    go_to(driver, phase)
+    measure(driver, 121, delay, in_flight=10**7)
+    assert gains_of_a_cycle(driver) == turned(BBR_CYCLE, phase)
+
+
+def test_a_rise_neither_lengthens_nor_shortens_its_phase():
+    driver = in_probe_bw()
+    measure(driver, 120, 120)
+    go_to(driver, 3)
+    driver.ack(after=RTT // 2, rate=RATE, rtt=0, in_flight=10**7)
+    measure(driver, 121, in_flight=10**7)
+    driver.ack(after=RTT // 2 - 2, rate=RATE, rtt=0, in_flight=10**7)
+    assert gains_of_a_cycle(driver) == turned(CYCLE, 3)
+    measure(driver, 122, in_flight=10**7)
+    driver.ack(after=RTT // 2, rate=RATE, rtt=0, in_flight=10**7)
+    measure(driver, 123, in_flight=10**7)
+    driver.ack(after=RTT // 2 + 2, rate=RATE, rtt=0, in_flight=10**7)
+    assert gains_of_a_cycle(driver) == turned(CYCLE, 4)
+
+
+def test_probe_bw_begins_in_bbrs_cycle_whatever_the_last_test_was():
+    driver = in_probe_bw()
+    go_to(driver, 7)
+    measure(driver, 110, 120, 130, 140, in_flight=10**7)
+    assert gain(driver) == 1.25
+    driver.ack(rate=RATE, blocked=1, in_flight=FOUR)
+    driver.controller.set_parameters({"gain_cycle_without_rise": [1.1]})
+    probe_rtt_left(driver)
+    assert gain(driver) == 1.1
+
+
+def test_cycles_of_different_lengths_take_the_last_phase_of_the_shorter():
+    driver = in_probe_bw(gain_cycle=[0.75, 1.25])
+    go_to(driver, 5)
+    measure(driver, 110, 120, in_flight=10**7)
+    assert gain(driver) == 1.25
+
+
+def test_a_rise_can_begin_the_cycle_anew():
+    driver = in_probe_bw(rise_restarts_cycle=1)
     in_flight = int(2 * BDP)
     while gain(driver) != 1.0:
         driver.ack(after=RTT + 1, rate=RATE, in_flight=in_flight)
@@ -113,17 +191,14 @@ def test_a_rising_step_begins_the_cycle_anew(restarts):
     measure(driver, 110, 105, in_flight=in_flight)
     assert gain(driver) == 1.0
     measure(driver, 106, in_flight=in_flight)
-    assert gain(driver) == (0.75 if restarts else 1.0)
+    assert gain(driver) == 0.75
 
 
-def test_without_a_rise_the_phases_go_on():
-    driver = in_probe_bw()
-    gains = []
-    for _ in range(24):
-        driver.ack(after=RTT + 1, rate=RATE, in_flight=int(2 * BDP), round_start=True)
-        gains.append(gain(driver))
+def test_when_rises_begin_it_anew_the_cycle_of_line_7_is_the_only_one():
+    driver = in_probe_bw(rise_restarts_cycle=1)
+    gains = gains_of_a_cycle(driver) + gains_of_a_cycle(driver)
     start = gains.index(0.75)
-    assert gains[start : start + 16] == CYCLE + CYCLE
+    assert gains[start : start + 8] == CYCLE
 
 
 # Lines 9 and 10: to ProbeRTT at once.
