@@ -28,6 +28,9 @@ public:
     void set_parameters(const ParameterValues& values) override;
     ParameterValues parameters() const override;
     ControllerSnapshot snapshot() const override;
+    void on_ack_standing_by(const AckEvent& event) override;
+    std::uint64_t window_to_hand_over() const override;
+    void take_over(std::uint64_t window_bytes, bool slow_start) override;
 
 private:
     enum class State : std::uint8_t { startup, drain, down, cruise, refill, up, probe_rtt };
@@ -43,6 +46,7 @@ private:
 
     // ---- bbr3.cpp: events and control parameters ----
     void start(const AckEvent& event);
+    void take_in(const AckEvent& event);
     void draw_probe_wait(Random& random);
     Gains gains() const;
     void set_pacing_rate(double gain);
@@ -79,6 +83,7 @@ private:
     void probe_longterm_upward(const AckEvent& event);
     void check_probe_rtt(const AckEvent& event);
     void handle_probe_rtt(const AckEvent& event);
+    void leave_probe_rtt(Time now);
     void check_probe_rtt_done(Time now);
 
     // ---- bbr3_model.cpp: the model of the path ----
@@ -95,6 +100,7 @@ private:
     double max_bandwidth() const { return std::max(max_bandwidth_[0], max_bandwidth_[1]); }
     void update_ack_aggregation(const AckEvent& event);
     void update_min_rtt(const AckEvent& event);
+    void lower_min_rtt(const AckEvent& event);
     void update_recovery(const AckEvent& event);
     void note_marks(const AckEvent& event);
     void note_congestion();
@@ -117,6 +123,7 @@ private:
     State state_ = State::startup;
     AckPhase ack_phase_ = AckPhase::none;
     bool started_ = false;
+    Time latest_ack_time_ = 0;
     bool full_bandwidth_reached_ = false;
     bool full_bandwidth_now_ = false;
     bool idle_restart_ = false;

@@ -227,8 +227,12 @@ void Bbr3::handle_probe_rtt(const AckEvent& event) {
 // drain.
 void Bbr3::check_probe_rtt_done(Time now) {
     if (probe_rtt_done_time_ == 0 || now <= probe_rtt_done_time_) return;
-    probe_rtt_minimum_time_ = now;
     restore_window();
+    leave_probe_rtt(now);
+}
+
+void Bbr3::leave_probe_rtt(Time now) {
+    probe_rtt_minimum_time_ = now;
     reset_short_term_model();
     if (full_bandwidth_reached_) {
         start_down(now);

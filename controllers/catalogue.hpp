@@ -39,8 +39,9 @@ struct Listing {
     int baseline_place = kLast;  // among the baselines
     // An agent decides in its place, so that it is no baseline.
     bool steered = false;
-    // Among the members of `switching`: 0, 1, 2 and so on, each once. These are the actions of Switch-v0: a
-    // new member takes the next number, and ACTION_VERSION of envs/actions.py rises with it.
+    // Among the members of `switching`: 0, 1, 2 and so on, each once. The action spaces of
+    // sim/environment/switch_action.cpp have the first so many of them: a new member takes the next number,
+    // and gets a new action space there, since published policies depend on the others.
     int switching_place = kNoMember;
     // The controller that this one is with other defaults; empty: none.
     const char* preset_of = "";

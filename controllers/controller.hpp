@@ -114,7 +114,7 @@ public:
     Controller& operator=(const Controller&) = delete;
 
     // Its packets carry ECT(1), which asks an L4S queue for the marks of a scalable response (RFC 9331 4.1),
-    // whether or not the flow has `ecn`. Asked once, by the sender's constructor.
+    // whether or not the flow has `ecn`. Asked by the sender's constructor and after each set_parameters.
     virtual bool wants_l4s() const { return false; }
     // in_flight_bytes counts the packet just sent.
     virtual void on_packet_sent(Time now, std::uint64_t bytes, std::uint64_t in_flight_bytes) {

@@ -73,6 +73,7 @@ void Prague::on_ack(const AckEvent& event) {
 // 2.3.2: alpha += g * (share of marked packets - alpha), once per virtual round trip.
 void Prague::update_alpha(const AckEvent& event) {
     acked_packets_ += static_cast<double>(event.newly_acked_packets);
+    has_marks_ = has_marks_ || newly_marked_packets_ > 0.0;
     marked_packets_ += std::exchange(newly_marked_packets_, 0.0);
     if (!alpha_round_.is_over(event.now, event.largest_acked_sent_time, virtual_rtt())) return;
     if (has_marks_ && acked_packets_ > 0.0) {
@@ -99,7 +100,6 @@ void Prague::grow(double unmarked_packets) {
 // 2.4.2: alpha / 2 of the window, at most once per virtual round trip.
 void Prague::on_ecn(const EcnEvent& event) {
     if (event.newly_marked_packets == 0) return;
-    has_marks_ = true;
     newly_marked_packets_ += static_cast<double>(event.newly_marked_packets);
     if (recovery_.covers(event.largest_acked_sent_time)) return;
     if (reduced_ && !reduced_round_.is_over(event.now, event.largest_acked_sent_time, virtual_rtt())) return;
@@ -129,6 +129,26 @@ void Prague::on_persistent_congestion(Time) {
     window_ = kMinimumWindow;
     reduced_ = false;
     recovery_.reset();
+    publish();
+}
+
+// The RTT goes on. Marks on another one's packets are a classic queue's, or were earned by its window: alpha
+// is not of them.
+void Prague::on_ack_standing_by(const AckEvent& event) {
+    smoothed_rtt_ = event.smoothed_rtt;
+    pacing_.update_rtt(event.smoothed_rtt);
+    recovery_.on_ack(event.largest_acked_sent_time);
+    rounds_ += event.round_start ? 1.0 : 0.0;
+    alpha_round_.begin = event.now;
+    acked_packets_ = marked_packets_ = newly_marked_packets_ = 0.0;
+}
+
+// What was answered for stays so: a loss beside a mark of the round trip before cuts this window.
+void Prague::take_over(std::uint64_t window_bytes, bool slow_start) {
+    window_ = std::max(static_cast<double>(window_bytes) / static_cast<double>(max_datagram_bytes_),
+                       kMinimumWindow);
+    slow_start_threshold_ = slow_start ? std::numeric_limits<double>::infinity() : window_;
+    window_before_reduction_ = window_;
     publish();
 }
 
@@ -170,7 +190,7 @@ ControllerSpecification prague_specification() {
         }};
 }
 
-const Registration registered(prague_specification);
+const Registration registered(prague_specification, {.switching_place = 14});
 
 }  // namespace
 

@@ -28,6 +28,8 @@ public:
     void set_parameters(const ParameterValues& values) override;
     ParameterValues parameters() const override;
     ControllerSnapshot snapshot() const override;
+    void on_ack_standing_by(const AckEvent& event) override;
+    void take_over(std::uint64_t window_bytes, bool slow_start) override;
 
 private:
     // A round trip of its own: over when a packet that was sent after its begin is acknowledged, and the

@@ -18,6 +18,7 @@ public:
     // `members` are names of the catalogue; the first one is active.
     Switching(const std::vector<std::string>& members, std::uint64_t max_datagram_bytes);
 
+    bool wants_l4s() const override { return members_[active_]->wants_l4s(); }
     void on_packet_sent(Time now, std::uint64_t bytes, std::uint64_t in_flight_bytes) override;
     void on_ack(const AckEvent& event) override;
     void on_packet_lost(const LostPacket& packet) override;

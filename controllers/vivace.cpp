@@ -163,9 +163,13 @@ void Vivace::on_persistent_congestion(Time) {
     set_rate(rate_ / 2.0);
     pacing_rate_ = rate_;
     starting_ = false;
+    forget_intervals();
+    set_window();
+}
+
+void Vivace::forget_intervals() {
     planned_ = current_ = 0;
     ending_ = false;
-    set_window();
 }
 
 // ---- deciding ------------------------------------------------------------------------------
@@ -268,17 +272,41 @@ void Vivace::change_rate(double gradient) {
 }
 
 void Vivace::set_rate(double rate) {
-    const Time rtt = smoothed_rtt_ > 0 ? smoothed_rtt_ : kInitialRtt;
-    rate_ = std::max(rate, kSlowestDatagramsPerRtt * static_cast<double>(max_datagram_bytes_) / seconds(rtt));
+    rate_ =
+        std::max(rate, kSlowestDatagramsPerRtt * static_cast<double>(max_datagram_bytes_) / rtt_seconds());
+}
+
+double Vivace::rtt_seconds() const {
+    return seconds(smoothed_rtt_ > 0 ? smoothed_rtt_ : kInitialRtt);
 }
 
 // ---- the rest ------------------------------------------------------------------------------
 
 // Rate-based: the window only bounds what is in flight when acknowledgements stay away.
 void Vivace::set_window() {
-    const Time rtt = smoothed_rtt_ > 0 ? smoothed_rtt_ : kInitialRtt;
-    const double bytes = parameters_.window_gain * rate_ * seconds(rtt);
+    const double bytes = parameters_.window_gain * rate_ * rtt_seconds();
     window_bytes_ = static_cast<std::uint64_t>(bytes) + initial_window_bytes(max_datagram_bytes_);
+}
+
+// What was being measured ended with the switch: the rate is another one's now.
+void Vivace::on_ack_standing_by(const AckEvent& event) {
+    smoothed_rtt_ = event.smoothed_rtt;
+    forget_intervals();
+}
+
+// The window is far above what is in flight.
+std::uint64_t Vivace::window_to_hand_over() const {
+    return static_cast<std::uint64_t>(rate_ * rtt_seconds());
+}
+
+// Begins with the window's rate and nothing learnt: gains, swings and utility are of other rates.
+void Vivace::take_over(std::uint64_t window_bytes, bool slow_start) {
+    starting_ = slow_start;
+    set_rate(static_cast<double>(window_bytes) / rtt_seconds());
+    pacing_rate_ = rate_;
+    last_utility_ = direction_ = consecutive_ = swings_ = boundary_exceeded_ = 0.0;
+    forget_intervals();
+    set_window();
 }
 
 void Vivace::set_parameters(const ParameterValues& values) {
@@ -308,7 +336,7 @@ ControllerSpecification vivace_specification() {
         }};
 }
 
-const Registration registered(vivace_specification);
+const Registration registered(vivace_specification, {.switching_place = 13});
 
 }  // namespace
 

@@ -72,6 +72,9 @@ public:
     void set_parameters(const ParameterValues& values) override;
     ParameterValues parameters() const override;
     ControllerSnapshot snapshot() const override;
+    void on_ack_standing_by(const AckEvent& event) override;
+    std::uint64_t window_to_hand_over() const override;
+    void take_over(std::uint64_t window_bytes, bool slow_start) override;
 
 private:
     static constexpr std::size_t kMostPairs = 4;
@@ -82,12 +85,14 @@ private:
     bool all_is_known(const AckEvent& event) const;
     double utility(const MonitorInterval& interval) const;
 
+    void forget_intervals();
     void plan(Random& random);
     void decide();
     void decide_starting();
     void decide_probing();
     void change_rate(double gradient);
     void set_rate(double rate);
+    double rtt_seconds() const;
     void set_window();
 
     VivaceParameters parameters_;

@@ -12,7 +12,7 @@ from quicgym.envs.scenarios.suites import load_suite
 from quicgym.envs.simulation.metrics import FlowResult
 from quicgym.envs.simulation.result import Result, run
 from quicgym.envs.simulation.simulation import Ns3MissingError, Simulation
-from quicgym.envs.switch import SwitchEnv
+from quicgym.envs.switch import SwitchEnv, SwitchV1Env
 from quicgym.envs.tuning import TuningEnv
 from quicgym.envs.vector import make_vec
 from quicgym.envs.window import WindowEnv
@@ -29,6 +29,7 @@ __all__ = [
     "ScenarioError",
     "Simulation",
     "SwitchEnv",
+    "SwitchV1Env",
     "TuningEnv",
     "WindowEnv",
     "action_parameters",

@@ -14,9 +14,9 @@ Every coordinate a is in [-1, 1]. In the space "tuning" they stand for parameter
 
 Gains beyond the cycle's length are not used. All presets of the BBR family are points of the space.
 
-In the space "rate" the window and the pacing rate of `external` are multiplied by 2^a. In the space
-"switch" an action is the place of a controller in `quicgym.controllers.switching_members()`, in
-"window" that of an exponent x in WINDOW_EXPONENTS: the window of `guided` is multiplied by 2^x.
+In the space "rate" the window and the pacing rate of `external` are multiplied by 2^a. In "switch"
+and "switch_v1" an action is the place of a controller in `quicgym.controllers.switching_members()`,
+in "window" that of an exponent x in WINDOW_EXPONENTS: the window of `guided` is multiplied by 2^x.
 """
 
 from __future__ import annotations

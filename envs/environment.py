@@ -47,7 +47,7 @@ class CongestionControlEnv(gymnasium.Env[np.ndarray, Any]):
 
     Attributes:
         environment: The name, such as "tuning". A subclass that sets it is registered.
-        id: For Gymnasium, such as "quicgym/Tuning-v0"; made from the name.
+        id: For Gymnasium, such as "quicgym/Tuning-v0"; made from the name, with a version after _v.
         action_space_name: Of the action space, which is C++ (sim/environment). The environment's
             name, where a class and its bases do not set another.
         controller: What the agent's flow runs.
@@ -74,7 +74,7 @@ class CongestionControlEnv(gymnasium.Env[np.ndarray, Any]):
         name = vars(cls).get("environment")
         if name is None:
             return
-        cls.id = f"quicgym/{''.join(part.capitalize() for part in name.split('_'))}-v0"
+        cls.id = registration.environment_id(name)
         if not hasattr(cls, "action_space_name"):
             cls.action_space_name = name
         find_action_space(cls.action_space_name)

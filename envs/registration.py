@@ -31,6 +31,14 @@ def environment_ids() -> tuple[str, ...]:
     return tuple(environment.id for environment in _registered.values())
 
 
+def environment_id(name: str) -> str:
+    """Returns Gymnasium's id: "plain_window" has version 0, "plain_window_v1" version 1."""
+    base, separator, version = name.rpartition("_v")
+    if not (separator and version.isdecimal()):
+        base, version = name, "0"
+    return f"quicgym/{''.join(part.capitalize() for part in base.split('_'))}-v{version}"
+
+
 def environment_name(name_or_id: str) -> str:
     """Returns the name for a name or an id; what is neither comes back as it is."""
     for name, environment in _registered.items():

@@ -1,4 +1,4 @@
-"""quicgym/Switch-v0."""
+"""quicgym/Switch-v0 and quicgym/Switch-v1."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from quicgym.controllers import switching_members
+from quicgym.envs.actions import choices
 from quicgym.envs.environment import CongestionControlEnv
 from quicgym.yaml_files import closest
 
@@ -24,7 +24,7 @@ class SwitchEnv(CongestionControlEnv):
 
     ## Action Space
 
-    `Discrete(11)`: the place of a controller in `quicgym.controllers.switching_members()`.
+    `Discrete(11)`: the place of a controller in `SwitchEnv.presets`.
 
     | Action | Controller | Action | Controller   | Action | Controller   |
     |--------|------------|--------|--------------|--------|--------------|
@@ -76,12 +76,12 @@ class SwitchEnv(CongestionControlEnv):
 
     ## Version History
 
-    * v0: Initial version.
+    * v0: Initial version. `SwitchV1Env` has more controllers.
     """
 
     environment = "switch"
     controller = "switching"
-    presets = switching_members()
+    presets = choices("switch")
 
     @classmethod
     def preset_action(cls, controller: str, **parameters: Any) -> np.ndarray:
@@ -91,3 +91,39 @@ class SwitchEnv(CongestionControlEnv):
         if parameters:
             raise ValueError(f"{cls.id} has its controllers with their own parameters only")
         return np.array(cls.presets.index(controller))
+
+
+class SwitchV1Env(SwitchEnv):
+    r"""The agent chooses, at every decision, which of fifteen controllers its flow runs.
+
+    ## Description
+
+    Switch-v0 with four more controllers: BBR version 3, Copa, PCC Vivace and Prague. While Prague
+    is in force the flow's packets carry ECT(1), whether or not the flow has `ecn`.
+
+    ## Action Space
+
+    `Discrete(15)`: the place of a controller in `SwitchV1Env.presets`. Actions 0 to 10 are those of
+    Switch-v0.
+
+    | Action | Controller | Action | Controller | Action | Controller | Action | Controller |
+    |--------|------------|--------|------------|--------|------------|--------|------------|
+    | 11     | bbr3       | 12     | copa       | 13     | vivace     | 14     | prague     |
+
+    ## Observation Space
+
+    `Box` of float32 with the shape `(8 history_length + 24,)`: that of Switch-v0, with a 1 in the
+    place of one of fifteen controllers at its end.
+
+    ## Rewards, Starting State, Episode End and Arguments
+
+    Those of Switch-v0.
+
+    ## Version History
+
+    * v1: Four controllers more.
+    """
+
+    environment = "switch_v1"
+    action_space_name = "switch_v1"
+    presets = choices("switch_v1")

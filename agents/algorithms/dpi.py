@@ -31,20 +31,19 @@ import numpy as np
 
 from quicgym.agents.algorithms.advantage_regression import AdvantageRegression
 from quicgym.agents.algorithms.replay import check_counts
-from quicgym.controllers import switching_members
 from quicgym.envs.sb3 import Sb3VecEnv
 from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.yaml_files import closest
 
 
 class DirectPolicyIteration(AdvantageRegression):
-    """Trains a policy of Switch-v0.
+    """Trains a policy of Switch-v0 or Switch-v1.
 
     Args:
         policy: "MlpPolicy".
         env: With at least as many simulations as controllers.
         learning_rate: A number, or a schedule.
-        controllers: That are compared and chosen, by name; None: all of Switch-v0's.
+        controllers: That are compared and chosen, by name; None: all of the environment's.
         comparisons: Episodes that are drawn in an iteration.
         decision_weights: How often the first decision is the one from which controllers are
             compared, the second and so on, in proportion.
@@ -80,7 +79,7 @@ class DirectPolicyIteration(AdvantageRegression):
         device: str = "auto",
     ) -> None:
         """Makes the network; nothing has been compared."""
-        members = switching_members()
+        members = env.environments.environment.presets
         names = list(members if controllers is None else controllers)
         for name in names:
             if name not in members:
@@ -113,17 +112,18 @@ class DirectPolicyIteration(AdvantageRegression):
             seed=seed,
             device=device,
         )
+        self._members = members
         self._comparisons, self._weights = comparisons, weights / weights.sum()
         self._margin, self._exploration = margin, exploration
 
     def bias_towards(self, action: int) -> None:
-        """Makes the untrained policy choose a controller, by its place in `switching_members()`.
+        """Makes the untrained policy choose a controller, by its place in `presets`.
 
         Raises:
             ValueError: The controller is not among those compared.
         """
         if action not in self._choices:
-            name = switching_members()[action]
+            name = self._members[action]
             raise ValueError(f"start.preset = {name!r} is not among the controllers compared")
         super().bias_towards(action)
 
@@ -194,7 +194,7 @@ class DirectPolicyIteration(AdvantageRegression):
 
         rewards = (rewards / (now_s - begin_s))[is_compared]
         observations = observations[is_compared]
-        in_force = observations[:, -len(switching_members()) :][:, choices]
+        in_force = observations[:, -len(self._members) :][:, choices]
         advantages = rewards - rewards.mean(axis=1, keepdims=True)
         advantages += self._margin * in_force * is_kept[is_compared, None]
         self._add(self._preprocess(observations), advantages)

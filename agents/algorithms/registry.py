@@ -126,7 +126,7 @@ BUILT_IN: Mapping[str, Algorithm] = {
         Algorithm(
             name="dpi",
             implementation="quicgym.agents.algorithms.dpi:DirectPolicyIteration",
-            environments=("quicgym/Switch-v0",),
+            environments=("quicgym/Switch-v0", "quicgym/Switch-v1"),
             action_spaces=("discrete",),
             critic=None,
             plays_episodes=True,

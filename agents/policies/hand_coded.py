@@ -17,8 +17,7 @@ from gymnasium.spaces import Space
 
 from quicgym import controllers
 from quicgym.agents.policies.policy import ConstantPolicy, Decisions
-from quicgym.controllers import switching_members
-from quicgym.envs.actions import preset_action
+from quicgym.envs.actions import choices, preset_action
 from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.envs.simulation.controller_choice import ControllerChoice
 from quicgym.yaml_files import closest
@@ -37,9 +36,9 @@ def switch_policy(controller: str) -> ConstantPolicy:
     """Returns the policy of Switch-v0 that always chooses one controller.
 
     Raises:
-        ValueError: It is not one of `quicgym.controllers.switching_members()`.
+        ValueError: It is not one of `SwitchEnv.presets`.
     """
-    members = switching_members()
+    members = choices("switch")
     if controller not in members:
         raise ValueError(f"no choice {controller!r}; {closest(controller, members)}")
     action = np.array(members.index(controller))

@@ -28,7 +28,7 @@ from quicgym.agents.policies.by_name import find_policy
 from quicgym.agents.policies.hand_coded import BASELINES
 from quicgym.agents.policies.policy import Decisions, Policy
 from quicgym.console import progress_bar, wide_console
-from quicgym.controllers import switching_members
+from quicgym.envs.actions import choices
 from quicgym.envs.observations import FRAME_FEATURES
 from quicgym.envs.scenarios.fair_share import fair_window_bytes
 from quicgym.envs.scenarios.model import Scenario
@@ -53,7 +53,7 @@ class FirstThen:
 
     def __call__(self, observations: np.ndarray) -> np.ndarray:
         """Returns FIRST's place while nothing has been observed, then the other one's."""
-        first, then = map(switching_members().index, (FIRST, self.name))
+        first, then = map(choices("switch").index, (FIRST, self.name))
         return np.where(observations[..., : len(FRAME_FEATURES)].any(axis=-1), then, first)
 
 
@@ -156,7 +156,7 @@ def oracle_per_path(
         others = [nearby(scenario, rng) for scenario in suite]
         title = f"nearby paths {copy + 1} of {paths}"
         near.append(by_scenario(rewards(baselines, cells(others), title)).mean(axis=2))
-    after_first = [FirstThen(name) for name in switching_members()]
+    after_first = [FirstThen(name) for name in choices("switch")]
     switched = by_scenario(rewards(after_first, cells(suite), "after 5 s"))
     windows = by_scenario(rewards_of_windows(cells(suite)))
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "sim/bindings/controllers.hpp"
 #include "sim/bindings/modules.hpp"
 #include "sim/bindings/simulation.hpp"
 #include "sim/quic/endpoint.hpp"
@@ -166,6 +167,12 @@ void bind_wire(nb::module_& module) {
     bind_endpoint<quic::Sender>(module, "Sender")
         .def(nb::init<const Flow&, std::size_t, std::uint64_t, Time>(), nb::arg("flow"),
              nb::arg("flow_index"), nb::arg("seed"), nb::arg("start"))
+        .def(
+            "set_parameters",
+            [](quic::Sender& sender, Time now, const nb::dict& values) {
+                sender.set_parameters(now, to_parameter_values(values));
+            },
+            nb::arg("now"), nb::arg("values"))
         .def_prop_ro("closed", &quic::Sender::closed)
         .def_prop_ro("window_bytes",
                      [](const quic::Sender& sender) { return sender.controller().window_bytes(); })

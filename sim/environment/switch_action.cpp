@@ -1,4 +1,6 @@
-// The action space `switch`: which member of the controller `switching` is active.
+// The action spaces `switch` and `switch_v1`: which member of the controller `switching` is active.
+#include <algorithm>
+
 #include "controllers/catalogue.hpp"
 #include "sim/environment/action_space.hpp"
 
@@ -14,7 +16,9 @@ public:
         Actuator::start(simulation);
         const ParameterValues current = simulation.parameters(flow_);
         const auto found = current.find("active");
-        if (found != current.end()) show_choice(static_cast<std::size_t>(found->second.front()));
+        if (found == current.end()) return;
+        const auto member = static_cast<std::size_t>(found->second.front());
+        if (member < shown_.size()) show_choice(member);
     }
 
     void apply(Simulation& simulation, const float* action) override {
@@ -26,16 +30,22 @@ public:
     }
 };
 
+// A space has the members that there were when it was made. Policies depend on the number of choices.
+template <const char* Name, std::size_t Members>
 ActionSpace switch_space() {
-    return {.name = "switch",
+    const std::vector<std::string>& members = switching_members();
+    return {.name = Name,
             .coordinates = {"controller"},
-            .choices = switching_members(),
+            .choices = {members.begin(), members.begin() + std::min(Members, members.size())},
             .make_actuator = [](const ActionSpace& space, std::size_t flow) -> std::unique_ptr<Actuator> {
                 return std::make_unique<SwitchActuator>(space, flow);
             }};
 }
 
-const RegisteredActionSpace kRegistered(&switch_space);
+constexpr char kVersion0[] = "switch";
+constexpr char kVersion1[] = "switch_v1";
+const RegisteredActionSpace kRegistered0(&switch_space<kVersion0, 11>);
+const RegisteredActionSpace kRegistered1(&switch_space<kVersion1, 15>);
 
 }  // namespace
 

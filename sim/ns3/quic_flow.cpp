@@ -53,7 +53,6 @@ public:
     UdpHost(E& endpoint, const ns3::Ptr<ns3::Node>& node, ns3::Ipv4Address own, ns3::Ipv4Address peer,
             bool ecn, std::uint32_t flow, std::vector<Delivery>* deliveries, Failure& failure)
         : endpoint_(endpoint),
-          ecn_(ecn),
           flow_(flow),
           deliveries_(deliveries),
           failure_(failure),
@@ -63,7 +62,7 @@ public:
         socket_->SetAllowBroadcast(true);  // spares a search for broadcast addresses per datagram
         socket_->Bind(ns3::InetSocketAddress(own, kPort));
         socket_->Connect(ns3::InetSocketAddress(peer, kPort));
-        if (ecn) socket_->SetIpRecvTos(true);
+        if (ecn) read_ecn();
         socket_->SetRecvCallback(ns3::MakeCallback(&UdpHost::on_readable, this));
         arm_timer();
     }
@@ -71,6 +70,12 @@ public:
     // For an endpoint whose timeout became earlier. What is due now becomes an event of the node, since what
     // ns-3 schedules takes its place among simultaneous events from there.
     void arm_timer() { timer_.arm(endpoint_.next_timeout()); }
+
+    // From here on the codepoints of what arrives are read.
+    void read_ecn() {
+        ecn_ = true;
+        socket_->SetIpRecvTos(true);
+    }
 
     Time one_way_delay_sum() const { return one_way_delay_sum_; }
 
@@ -135,7 +140,7 @@ private:
     }
 
     E& endpoint_;
-    const bool ecn_;
+    bool ecn_ = false;
     const std::uint32_t flow_;
     std::vector<Delivery>* const deliveries_;
     Failure& failure_;
@@ -192,6 +197,10 @@ ParameterValues QuicFlow::parameters() const {
 
 void QuicFlow::set_parameters(const ParameterValues& values) {
     sender_.set_parameters(now(), values);
+    if (sender_.ecn_capable()) {  // as of now, perhaps: a switch to a controller for L4S
+        sender_host_->read_ecn();
+        receiver_host_->read_ecn();
+    }
     sender_host_->arm_timer();
 }
 

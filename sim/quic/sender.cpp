@@ -25,9 +25,8 @@ Sender::Sender(const Flow& flow, std::size_t flow_index, std::uint64_t seed, Tim
       stream_(flow.flow_control_window_bytes),
       max_datagram_bytes_(flow.max_datagram_bytes),
       next_timeout_(std::min(start, flow.stop)),
-      ecn_(controller_->wants_l4s() ? Ecn::ect_1
-           : flow.ecn               ? Ecn::ect_0
-                                    : Ecn::not_ect),
+      ecn_wanted_(flow.ecn),
+      ecn_(codepoint()),
       application_(flow.application, flow.max_datagram_bytes - kLargestOverheadBytes, start),
       send_buffer_(flow.send_buffer_bytes),
       random_(seed, RandomPurpose::controller, flow_index),
@@ -350,9 +349,15 @@ void Sender::arm_timer(Time now) {
 
 void Sender::set_parameters(Time now, const ParameterValues& values) {
     controller_->set_parameters(values);
+    ecn_ = codepoint();
     if (phase_ != Phase::closed) watch_window(now);
     // An idle endpoint keeps its start: nothing that it does depends on the controller yet.
     if (phase_ == Phase::connected) next_timeout_ = now;
+}
+
+Ecn Sender::codepoint() const {
+    if (controller_->wants_l4s()) return Ecn::ect_1;
+    return ecn_wanted_ ? Ecn::ect_0 : Ecn::not_ect;
 }
 
 // ---- observation ---------------------------------------------------------------------------

@@ -73,6 +73,7 @@ private:
         return recovery_.in_flight_bytes() + max_datagram_bytes_ <= controller_->window_bytes();
     }
     bool transfer_complete() const;
+    Ecn codepoint() const;
     void watch_window(Time now) { statistics_.on_window(now, controller_->window_bytes()); }
 
     // Read or written for every packet first.
@@ -84,7 +85,8 @@ private:
     std::uint64_t max_datagram_bytes_;
     Time next_timeout_;
     Phase phase_ = Phase::idle;
-    Ecn ecn_;  // of its packets
+    bool ecn_wanted_;  // by the flow
+    Ecn ecn_;          // of its packets
     AckTracker acks_;
     ApplicationSource application_;
     DataBlocked data_blocked_;

@@ -75,10 +75,16 @@ def test_a_blocked_sender() -> None:
 
 
 @pytest.mark.ns3
-def test_a_controller_that_is_switched_every_100_ms() -> None:
+@pytest.mark.parametrize("discipline", ["drop-tail", "codel"])
+def test_a_controller_that_is_switched_every_100_ms(discipline: str) -> None:
+    description = load_scenario("ebcc-flows-3").model_dump(exclude_none=True)
+    if discipline != "drop-tail":  # which marks what Prague sends, and drops what others send
+        description["bottleneck"]["queue"] |= {"discipline": discipline, "ecn_marking": True}
+    scenario = Scenario.model_validate(description)
+
     def deliveries(engine: EngineName) -> np.ndarray:
         with Simulation(
-            "ebcc-flows-3", engine, 1, "switching", trace_interval_ms=None, record_deliveries=True
+            scenario, engine, 1, "switching", trace_interval_ms=None, record_deliveries=True
         ) as simulation:
             for tenth in range(1, 200):
                 simulation.run_until(tenth / 10)

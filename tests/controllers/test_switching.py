@@ -4,19 +4,21 @@ import random
 
 import pytest
 from helpers.ack_rounds import DATAGRAM, MILLISECOND, SECOND, AckRounds, Driver, Path
+from helpers.endpoints import Pair, make_flow
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quicgym import _core, controllers
-from quicgym.envs.actions import ACTION_VERSION
+from quicgym.envs.actions import ACTION_VERSION, choices
 
 Mode = _core.ControllerMode
 RTT = 100 * MILLISECOND
 RATE = 1.25e6  # bytes per second
 BDP = RATE * RTT * 1e-9
 MEMBERS = controllers.switching_members()
-LOSS_BASED = ("newreno", "cubic", "vegas", "newreno+", "cubic+")
-BBR_FAMILY = tuple(name for name in MEMBERS if name not in LOSS_BASED)
+LOSS_BASED = ("newreno", "cubic", "vegas", "newreno+", "cubic+", "prague")
+OF_THEIR_OWN = ("bbr3", "copa", "vivace")
+BBR_FAMILY = tuple(name for name in MEMBERS if name not in (*LOSS_BASED, *OF_THEIR_OWN))
 every_member = pytest.mark.parametrize("name", MEMBERS)
 every_loss_based = pytest.mark.parametrize("name", LOSS_BASED)
 every_bbr = pytest.mark.parametrize("name", BBR_FAMILY)
@@ -50,12 +52,14 @@ def rounds_of(driver, count, **arguments):
         driver.ack(driver.window, after=RTT + 1, rate=RATE, round_start=True, **arguments)
 
 
-def test_the_members_are_the_actions_of_switch_and_change_with_the_version_alone():
+def test_the_members_are_the_actions_of_switch_and_none_changes_its_place():
     assert ACTION_VERSION == 1
-    assert MEMBERS == (
+    eleven = (
         *("newreno", "cubic", "vegas", "bbr", "bbr-smooth", "bbr-extended", "bbr-combined"),
         *("ebcc", "ibcca", "newreno+", "cubic+"),
     )
+    assert choices("switch") == eleven
+    assert MEMBERS == choices("switch_v1") == (*eleven, "bbr3", "copa", "vivace", "prague")
     description = controllers.find("switching").parameter("active").description
     for index, name in enumerate(MEMBERS):
         assert f"{index} {name}" in description
@@ -282,3 +286,159 @@ def test_the_first_packet_after_the_switch_is_a_sample_of_its_own_rate(name):
     driver.controller.on_packet_sent(driver.now, DATAGRAM, 11 * DATAGRAM)
     driver.ack(after=RTT, rate=RATE / 10, in_flight=10 * DATAGRAM)
     assert driver.controller.snapshot.bandwidth_estimate == RATE / 10
+
+
+@pytest.mark.parametrize("name", ["bbr3", "copa", "vivace"])
+def test_the_others_begin_with_the_window_and_go_on_with_a_search(name):
+    driver = steady("newreno")
+    window = driver.window
+    switch(driver.controller, name)
+    if name == "bbr3":
+        assert driver.window == window
+        assert driver.mode == Mode.startup  # its own was never done
+        return
+    if name == "copa":
+        assert driver.window == pytest.approx(window, abs=DATAGRAM)
+    else:
+        assert driver.controller.pacing_rate * RTT * 1e-9 == pytest.approx(window, rel=0.01)
+    assert driver.mode == Mode.congestion_avoidance
+    searching = Driver(make("bbr"), RTT)
+    searching.ack(0)
+    switch(searching.controller, name)
+    assert searching.mode == Mode.slow_start
+
+
+def in_cruise_of_bbr3():
+    driver = Driver(make("bbr3"), RTT)
+    for _ in range(15):
+        driver.controller.on_packet_sent(driver.now, DATAGRAM, driver.window)
+        driver.ack(int(BDP), after=RTT, rate=RATE, round_start=True, in_flight=int(0.8 * BDP))
+    assert driver.mode == Mode.probe_bw
+    return driver
+
+
+def test_bbr3_comes_back_with_its_model_and_drains_first():
+    driver = in_cruise_of_bbr3()
+    switch(driver.controller, "cubic")
+    for _ in range(10):
+        driver.ack(int(BDP), after=RTT + 1, rate=RATE / 10, round_start=True, rtt=2 * RTT)
+    driver.ack(int(BDP), after=RTT, rate=2 * RATE, round_start=True, rtt=2 * RTT)
+    switch(driver.controller, "bbr3")
+    snapshot = driver.controller.snapshot
+    assert snapshot.bandwidth_estimate == 2 * RATE
+    assert snapshot.round_trip_estimate == RTT
+    assert snapshot.probe_bw_phase == _core.ProbeBwPhase.down
+    assert snapshot.inflight_shortterm_bytes == 0
+    assert 1.7 * RATE < driver.controller.pacing_rate < 2 * RATE
+
+
+def test_bbr3_does_not_take_the_losses_of_others_for_a_probes():
+    driver = in_cruise_of_bbr3()
+    bound = driver.controller.snapshot.inflight_longterm_bytes
+    switch(driver.controller, "cubic")
+    driver.ack(int(BDP), after=RTT, rate=RATE, round_start=True)
+    for number in range(1000, 1050):
+        driver.packet_lost(number, in_flight_at_send=int(BDP), lost_since_sent=int(BDP / 2))
+    driver.loss(50 * DATAGRAM)
+    switch(driver.controller, "bbr3")
+    snapshot = driver.controller.snapshot
+    assert snapshot.inflight_longterm_bytes == bound
+    assert snapshot.inflight_shortterm_bytes == 0
+
+
+def test_bbr3_measures_an_old_rtt_when_it_is_active_again_and_leaves_that_by_a_switch():
+    driver = in_cruise_of_bbr3()
+    switch(driver.controller, "cubic")
+    for _ in range(10):
+        driver.ack(after=SECOND, rate=RATE, rtt=2 * RTT, in_flight=int(2 * BDP))
+    switch(driver.controller, "bbr3")
+    driver.ack(after=1, rate=RATE, rtt=2 * RTT, in_flight=int(2 * BDP))
+    assert driver.mode == Mode.probe_rtt
+    switch(driver.controller, "cubic")
+    assert driver.window > 0.9 * BDP  # not the window of ProbeRTT
+    driver.ack(after=RTT, rate=RATE, rtt=2 * RTT, in_flight=int(2 * BDP))
+    switch(driver.controller, "bbr3")
+    driver.ack(after=1, rate=RATE, rtt=2 * RTT, in_flight=int(2 * BDP))
+    assert driver.mode == Mode.probe_bw
+
+
+def test_copa_does_not_take_anothers_queue_for_a_competitor():
+    def delta_packets(name):
+        """Of the queue that it wants, from the mode it is in: the growth of 20 rounds of delay."""
+        driver = Driver(make(name), RTT)
+        driver.ack(0)
+        for _ in range(40):
+            driver.ack(DATAGRAM, after=RTT, rtt=RTT, round_start=True, rate=RATE)
+        for _ in range(40):  # far from empty for more than 5 RTTs
+            driver.ack(DATAGRAM, after=RTT, rtt=RTT + RTT // 2, round_start=True, rate=RATE)
+        switch(driver.controller, "copa")
+        before = driver.window
+        driver.ack(10 * DATAGRAM, after=1, rtt=RTT + RTT // 2, rate=RATE)
+        return driver.window - before
+
+    assert delta_packets("cubic") < 0  # above the target of default mode
+
+
+def test_vivace_hands_over_what_its_rate_keeps_in_flight():
+    driver = steady("newreno")
+    window = driver.window
+    switch(driver.controller, "vivace")
+    assert driver.window > 2 * window
+    switch(driver.controller, "newreno")
+    assert driver.window == pytest.approx(window, abs=DATAGRAM)
+
+
+def test_vivace_begins_to_measure_after_the_switch():
+    driver = steady("newreno")
+    switch(driver.controller, "vivace")
+    rate = driver.controller.pacing_rate
+    # Acknowledgements of packets from before the switch, and persistent loss of them.
+    for _ in range(5):
+        driver.packet_lost(1, sent_time=driver.now - RTT)
+        driver.ack(after=1, rate=RATE, rtt=3 * RTT, sent_time=driver.now - RTT)
+    assert driver.controller.pacing_rate == pytest.approx(rate, rel=0.06)  # one probing step
+
+
+def test_prague_does_not_learn_alpha_from_marks_on_anothers_packets():
+    def window_after_a_mark(marked_meanwhile):
+        driver = steady("prague")
+        switch(driver.controller, "cubic")
+        for _ in range(20):
+            if marked_meanwhile:
+                driver.ecn(1)
+            driver.ack(20 * DATAGRAM, after=RTT + 1, round_start=True)
+        window = driver.window
+        switch(driver.controller, "prague")
+        assert driver.window == window
+        driver.ecn(1, after=2 * RTT, sent_time=driver.now + 1)
+        return driver.window / window
+
+    # Alpha is still 1, as before the first mark: half of the window goes.
+    assert window_after_a_mark(False) == pytest.approx(0.5, abs=0.01)
+    assert window_after_a_mark(True) == pytest.approx(0.5, abs=0.01)
+
+
+class Codepoints(Pair):
+    """Keeps the codepoints of the data since they were last cleared."""
+
+    def __init__(self, flow):
+        self.codepoints = []
+        super().__init__(flow)
+
+    def carry(self, direction, now, datagram):
+        if direction == "data":
+            self.codepoints.append(datagram[2])
+        super().carry(direction, now, datagram)
+
+
+@pytest.mark.parametrize("ecn, classic", [(False, 0), (True, 2)])
+def test_the_codepoint_follows_the_controller_in_force(ecn, classic):
+    flow = make_flow(controller="switching", ecn=ecn, flow_control_window_bytes=60_000)
+    pair = Codepoints(flow)
+    pair.run_until(SECOND)
+    assert set(pair.codepoints[1:]) == {classic}  # the first is the handshake's
+    for name, expected in (("prague", 1), ("copa", classic)):
+        pair.codepoints.clear()
+        pair.sender.set_parameters(pair.now, {"active": MEMBERS.index(name)})
+        pair.run_until(pair.now + SECOND)
+        assert len(pair.codepoints) > 10 and set(pair.codepoints) == {expected}

@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from quicgym import Simulation, _core, controllers
+from quicgym.envs import find_environment
 from quicgym.envs.actions import (
     PRESETS,
     TUNING_COORDINATES,
     WINDOW_EXPONENTS,
     action_parameters,
+    choices,
     preset_action,
 )
 from quicgym.envs.observations import observation_names
@@ -131,15 +133,18 @@ def test_nothing_but_the_agent_moves_the_window():
     assert environment.statistics(0)["congestion_events"] > 10
 
 
-@pytest.mark.parametrize("member", controllers.switching_members())
-def test_a_controller_that_is_chosen_once_is_that_controller(member):
+@pytest.mark.parametrize(
+    "name, member",
+    [(name, member) for name in ("switch", "switch_v1") for member in choices(name)],
+)
+def test_a_controller_that_is_chosen_once_is_that_controller(name, member):
     scenario = helper.scenario(flows=2, duration_s=3)
     environment = gymnasium.make(
-        "quicgym/Switch-v0", scenario=scenario, record_deliveries=True
+        find_environment(name).id, scenario=scenario, record_deliveries=True
     ).unwrapped
-    place = controllers.switching_members().index(member)
+    place = choices(name).index(member)
     rows = helper.play(environment, [place] * 100, seed=5)
-    shown = rows[-1][0][-len(controllers.switching_members()) :]
+    shown = rows[-1][0][-len(choices(name)) :]
     assert shown[place] == 1.0 == shown.sum()
     with Simulation(
         scenario, "native", environment.episode_seed, [member, "cubic"], record_deliveries=True

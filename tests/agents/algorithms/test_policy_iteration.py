@@ -9,7 +9,7 @@ from helpers.training import NEEDS_TRAIN, learned
 
 from quicgym.agents.evaluation.rollouts import play
 from quicgym.agents.policies.policy import Decisions
-from quicgym.controllers import switching_members
+from quicgym.envs.actions import choices
 from quicgym.envs.observations import observation_names
 from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.envs.scenarios.flows import Flow
@@ -60,7 +60,7 @@ class Scripted:
     decisions = Decisions("switch", 500.0, None, 2)
 
     def __init__(self, first, then):
-        self.first, self.then = (switching_members().index(name) for name in (first, then))
+        self.first, self.then = (choices("switch").index(name) for name in (first, then))
 
     def __call__(self, observations):
         return np.where(observations[..., :16].any(axis=-1), self.then, self.first)
@@ -82,7 +82,7 @@ def test_a_comparison_is_what_each_controller_earns_in_the_same_episode(
     model = make(scenario=scenario, decision_weights=weights, exploration=0.0)
     batch = model.get_env().environments.batch
     agents = batch.agent_count
-    model.bias_towards(switching_members().index("ibcca"))
+    model.bias_towards(choices("switch").index("ibcca"))
     learned(model, 1)
     np.random.seed(5)
     rng = np.random.default_rng(np.random.randint(2**31, size=4))
@@ -109,7 +109,7 @@ def test_a_comparison_is_what_each_controller_earns_in_the_same_episode(
 
 def test_the_observation_is_the_one_at_the_decision():
     model = learned(make(decision_weights=[1, 1, 1], comparisons=30), 1)
-    in_force = model.observations[:, -len(switching_members()) :]
+    in_force = model.observations[:, -len(choices("switch")) :]
     assert (in_force.sum(dim=1) == 1).all()
     later = model.observations[model.observations[:, :16].any(dim=1)]
     assert 10 < len(later) < 30
@@ -125,8 +125,8 @@ def test_only_decisions_with_a_weight_are_compared():
 
 def test_the_controller_in_force_is_credited_the_margin():
     plain, credited = learned(make(), 1), learned(make(margin=0.05), 1)
-    places = [switching_members().index(name) for name in CONTROLLERS]
-    in_force = plain.observations[:, -len(switching_members()) :][:, places]
+    places = [choices("switch").index(name) for name in CONTROLLERS]
+    in_force = plain.observations[:, -len(choices("switch")) :][:, places]
     later = plain.observations[:, :16].any(dim=1, keepdim=True)
     assert later.any() and not later.all()
     expected = 0.05 * in_force * later  # at first nothing is lost by choosing another
@@ -135,16 +135,16 @@ def test_the_controller_in_force_is_credited_the_margin():
 
 def in_force(model):
     """The controllers in force at the decisions that were compared, as places."""
-    return model.observations[:, -len(switching_members()) :].argmax(dim=1).numpy()
+    return model.observations[:, -len(choices("switch")) :].argmax(dim=1).numpy()
 
 
 def test_before_a_comparison_controllers_are_tried_at_random():
     found = {}
     for exploration in (0.0, 1.0):
         model = make(decision_weights=[0, 0, 1], comparisons=12, exploration=exploration)
-        model.bias_towards(switching_members().index("ibcca"))
+        model.bias_towards(choices("switch").index("ibcca"))
         found[exploration] = set(in_force(learned(model, 1)))
-    places = [switching_members().index(name) for name in CONTROLLERS]
+    places = [choices("switch").index(name) for name in CONTROLLERS]
     assert found == {0.0: {places[2]}, 1.0: set(places)}
 
 
@@ -177,8 +177,8 @@ def chosen(model, observations):
 
 def test_it_learns_to_choose_what_earns_more():
     model = make(30, comparisons=40, decision_weights=[0, 1], n_updates=60, learning_rate=5e-3)
-    model.bias_towards(switching_members().index("bbr"))
-    places = np.array([switching_members().index(name) for name in CONTROLLERS])
+    model.bias_towards(choices("switch").index("bbr"))
+    places = np.array([choices("switch").index(name) for name in CONTROLLERS])
     assert (chosen(model, np.zeros((3, 36), dtype=np.float32)) == places[1]).all()
     learned(model, 6000)
     taken = chosen(model, model.observations.numpy())[:, None] == places
@@ -191,7 +191,7 @@ def test_it_learns_to_choose_what_earns_more():
 def test_what_is_not_compared_stays_ruled_out_however_strong_the_decay():
     model = learned(make(n_updates=300, weight_decay=1.0, learning_rate=1e-2), 60)
     bias = model.policy.action_net.bias.detach().numpy()
-    others = ~np.isin(np.arange(len(bias)), [switching_members().index(x) for x in CONTROLLERS])
+    others = ~np.isin(np.arange(len(bias)), [choices("switch").index(x) for x in CONTROLLERS])
     assert (bias[others] == -10).all()
 
 
