@@ -28,7 +28,7 @@ class PacketRing {
 public:
     // The datagram behind the last packet, for an endpoint to write into; push() sends it.
     quic::Datagram& free_datagram() { return datagrams_[tail_].datagram; }
-    void push(AccessLink& link, Time now) {
+    [[gnu::always_inline]] void push(AccessLink& link, Time now) {
         Packet& packet = packets_[tail_];
         const quic::Datagram& datagram = datagrams_[tail_].datagram;
         packet.wire_bytes = datagram.size_bytes + static_cast<std::uint32_t>(kLinkBytes);

@@ -135,15 +135,13 @@ bool Receiver::may_send() const {
 
 bool Receiver::poll_datagram(Time now, Datagram& out) {
     if (phase_ == Phase::accepting && handshake_.poll_datagram(now, out)) return true;
-    if (may_send() && (send_limits_ || send_handshake_done_ || acks_.deadline() <= now || request_due())) {
-        send_packet(now, out);
-        return true;
-    }
-    Time timeout = kNever;
-    if (phase_ == Phase::accepting) timeout = handshake_.deadline();
+    Time timeout = phase_ == Phase::accepting ? handshake_.deadline() : kNever;
     if (may_send()) {
-        timeout =
-            std::min({phase_ == Phase::accepting ? timeout : kNever, acks_.deadline(), probe_deadline()});
+        if (send_limits_ || send_handshake_done_ || acks_.deadline() <= now || request_due()) {
+            send_packet(now, out);
+            return true;
+        }
+        timeout = std::min({timeout, acks_.deadline(), probe_deadline()});
         if (client_) timeout = std::min(timeout, client_->next_timeout());
     }
     next_timeout_ = std::max(timeout, now);
