@@ -219,7 +219,8 @@ void Bbr::enter_probe_bw(Time now, Random& random) {
     window_held_ = derived_.window_rule;
 }
 
-// eBCC Algorithm 1, once per decision interval. Losses with diff < gamma are left to BBR.
+// eBCC Algorithm 1, once per decision interval. Losses with diff < gamma are left to BBR, unless every loss
+// counts.
 void Bbr::decide(const AckEvent& event) {
     if (!event.round_start || round_count_ < next_decision_round_) return;
     const bool in_probe_rtt = mode_ == ControllerMode::probe_rtt && probe_rtt_because_of_loss_;
@@ -227,13 +228,14 @@ void Bbr::decide(const AckEvent& event) {
     next_decision_round_ = round_count_ + derived_.decision_interval_rounds;
     const bool lost = std::exchange(lost_since_decision_, false);
     const bool queue_is_long = queue_packets() >= parameters_.gamma;
+    const bool congested = lost && (queue_is_long || !derived_.loss_needs_queue);
     const double window = static_cast<double>(window_bytes_);
     if (in_probe_rtt) {
         // Row 4, equation 8.
-        if (queue_is_long && lost) window_bytes_ = bounded_window(window * (1.0 - parameters_.beta));
+        if (congested) window_bytes_ = bounded_window(window * (1.0 - parameters_.beta));
         return;
     }
-    if (lost && queue_is_long) {
+    if (congested) {
         // Row 3. The window that packet conservation has left is the one that ProbeRTT holds.
         in_recovery_ = packet_conservation_ = false;
         window_held_ = true;
@@ -393,6 +395,7 @@ void Bbr::apply_parameters(BbrParameters&& parameters) {
     derived_.rtprop_window = static_cast<Time>(parameters_.rtprop_window_s * 1e9);
     derived_.probe_rtt_duration = static_cast<Time>(parameters_.probe_rtt_duration_ms * 1e6);
     derived_.window_rule = parameters_.gamma < kInfinity;
+    derived_.loss_needs_queue = parameters_.loss_needs_queue >= 0.5;
     derived_.rtprop_follows = parameters_.alpha == 0.0 || parameters_.smoothing_updates_rtprop >= 0.5;
 }
 

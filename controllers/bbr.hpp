@@ -60,8 +60,9 @@ private:
         double quanta_bytes = 0.0;
         Time rtprop_window = 0;
         Time probe_rtt_duration = 0;
-        bool window_rule = false;    // eBCC: gamma is finite
-        bool rtprop_follows = true;  // RTprop takes lower samples
+        bool window_rule = false;      // eBCC: gamma is finite
+        bool loss_needs_queue = true;  // eBCC: rows 3 and 4 need diff >= gamma
+        bool rtprop_follows = true;    // RTprop takes lower samples
     };
 
     void update_bandwidth(const AckEvent& event);

@@ -25,6 +25,7 @@ struct BbrParameters {
     double smoothing_updates_rtprop = 1.0;  // 0 or 1
     double decision_interval_rounds = 1.0;
     double window_cap_targets = 1.0;
+    double loss_needs_queue = 1.0;  // 0 or 1
 };
 
 inline const ParameterTable<BbrParameters>& bbr_parameter_table() {
@@ -87,6 +88,11 @@ inline const ParameterTable<BbrParameters>& bbr_parameter_table() {
             "window_cap_targets", 1.0, 10.0, "",
             "Upper bound of the window that eBCC's rule sets, as a multiple of targetCwnd",
             "eBCC Table 1: targetCwnd is the window's maximum limit"),
+        number<P, &P::loss_needs_queue>(
+            "loss_needs_queue", 0.0, 1.0, "",
+            "1: a loss leads to ProbeRTT, and cuts the window there, while diff >= gamma; 0: every loss does. "
+            "No effect while gamma is infinite",
+            "eBCC: 1 is Algorithm 1, lines 9 and 11; 0 is the text of 3.3, before equation 8"),
     };
     return rows;
 }

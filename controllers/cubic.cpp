@@ -67,6 +67,16 @@ void Cubic::on_ack(const AckEvent& event) {
     publish();
 }
 
+// The epoch stands still for a true limit of the application all the same.
+void Cubic::on_ack_held(const AckEvent& event, bool time_goes_on) {
+    const bool app_limited = was_app_limited_ || event.app_limited;
+    const Time epoch_start = epoch_start_;
+    LossBasedController::on_ack_held(event, time_goes_on);
+    if (!time_goes_on) return;
+    was_app_limited_ = event.app_limited;
+    if (!app_limited) epoch_start_ = epoch_start;
+}
+
 void Cubic::slow_start(const AckEvent& event, double acked) {
     // RFC 9406 4.3: HyStart++ is for the first slow start only.
     const bool watched = is_on(parameters_.hystart) && std::isinf(slow_start_threshold_);

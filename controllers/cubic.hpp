@@ -24,6 +24,7 @@ public:
     Cubic(const ParameterValues& values, std::uint64_t max_datagram_bytes);
 
     void on_ack(const AckEvent& event) override;
+    void on_ack_held(const AckEvent& event, bool time_goes_on) override;
     void on_loss(const LossEvent& event) override;
     void on_persistent_congestion(Time now) override;
     void on_ecn(const EcnEvent& event) override;

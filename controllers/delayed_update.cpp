@@ -40,6 +40,10 @@ const ParameterTable<DelayedUpdateParameters>& table() {
             "min_rtt_tolerance_packets", 0.0, 1000.0, "packets",
             "Or by the time of so many packets at the highest delivery rate, whichever is longer",
             "Cubic+ equation 1 leaves it open"),
+        number<P, &P::hold_freezes_epoch>(
+            "hold_freezes_epoch", 0.0, 1.0, "",
+            "While the window is held, 1: CUBIC's epoch stands still; 0: its time goes on. NewReno has no epoch",
+            "1: RFC 9438 5.8; 0: Cubic+ 3.4, which keeps the window and names nothing else"),
     };
     return rows;
 }
@@ -62,9 +66,7 @@ void DelayedUpdate::on_ack(const AckEvent& event) {
     suspended_ = suspended_ && event.now < resume_time_;
     observe(event);
     if (suspended_ || rtt_is_high_) {
-        AckEvent held = event;
-        held.app_limited = true;
-        controller_->on_ack(held);
+        controller_->on_ack_held(event, parameters_.hold_freezes_epoch < 0.5);
     } else {
         controller_->on_ack(event);
     }

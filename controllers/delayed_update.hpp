@@ -18,10 +18,11 @@ struct DelayedUpdateParameters {
     double theta_ends_slow_start = 1.0;  // 0 or 1
     double min_rtt_tolerance = 0.01;
     double min_rtt_tolerance_packets = 1.0;
+    double hold_freezes_epoch = 1.0;  // 0 or 1
 };
 
-// The underlying controller gets every event. While the window is to be held, its ACKs say that the
-// application limits the sender: whatever its algorithm is, it must not grow then (RFC 9002 7.8).
+// The underlying controller gets every event. While the window is to be held, its ACKs come by on_ack_held:
+// whatever its algorithm is, it must not grow then.
 class DelayedUpdate final : public Controller {
 public:
     // `name` is the combination's; it must outlive the controller.

@@ -37,6 +37,11 @@ const ParameterTable<IbccaParameters>& table() {
             "What a test does whose delay is above the last one's. 0: gain_cycle applies until a test without "
             "a rise, and the phase goes on; 1: gain_cycle, which then always applies, begins anew",
             "IBCCA Algorithm 1, lines 6 and 7"),
+        number<P, &P::blocked_by_window>(
+            "blocked_by_window", 0.0, 1.0, "",
+            "1: the sender also counts as blocked when a round finds the congestion window full while data "
+            "waits, and the round before did not; 0: send buffer and flow control alone",
+            "IBCCA III.B leaves open what Blocked is"),
         list<P, &P::gain_cycle_without_rise>(
             "gain_cycle_without_rise", 0.1, 10.0, "",
             "Pacing gains of ProbeBW while the delay does not rise; not used with rise_restarts_cycle 1",
@@ -68,13 +73,15 @@ double power(double base, std::uint64_t exponent) {
 
 Ibcca::Ibcca(const ParameterValues& values, std::uint64_t max_datagram_bytes)
     : Bbr(kName, select(table(), values, false), max_datagram_bytes),
-      parameters_(with_values(table(), kName, IbccaParameters(), select(table(), values, true))) {}
+      parameters_(with_values(table(), kName, IbccaParameters(), select(table(), values, true))),
+      window_in_force_(window_bytes_) {}
 
 // Algorithm 1. Its answers are set before BBR handles the ACK.
 void Ibcca::on_ack(const AckEvent& event) {
     const ControllerMode before = mode();
     const bool tested = finish_test(event);
-    const std::uint64_t blocked = event.blocked_events - blocked_before_;  // BCount
+    const std::uint64_t events = count_blocked(event);
+    const std::uint64_t blocked = events - blocked_before_;  // BCount
     const bool congested = blocked > 0 && derate() < 0;
     const bool in_probe_bw = before == ControllerMode::probe_bw;
     // Lines 4 and 5, 9 and 10.
@@ -85,9 +92,10 @@ void Ibcca::on_ack(const AckEvent& event) {
     // Lines 11 to 13.
     if (before == ControllerMode::probe_rtt && tested && congested) extend_probe_rtt(event.now, blocked);
     Bbr::on_ack(event);
+    window_in_force_ = window_bytes_;
     if (mode() == before) return;
     if (mode() == ControllerMode::probe_bw) {
-        blocked_before_ = event.blocked_events;
+        blocked_before_ = events;
     } else if (mode() == ControllerMode::probe_rtt) {
         extension_ms_ = parameters_.first_extension_ms;
         probe_rtt_rule_.extension = 0;
@@ -108,8 +116,30 @@ void Ibcca::choose_gain_cycle(Time now, bool in_probe_bw, bool tested) {
 // Tests go on; blocked events count from the moment at which this controller is active again.
 void Ibcca::on_ack_standing_by(const AckEvent& event) {
     finish_test(event);
-    blocked_before_ = event.blocked_events;
+    blocked_before_ = event.blocked_events + window_events_;
+    window_in_force_ = UINT64_MAX;  // another one's window is
+    window_is_full_ = window_was_full_ = false;
     Bbr::on_ack_standing_by(event);
+}
+
+// All blocked events so far. ProbeRTT cuts the window on purpose, so that a full one says nothing there. One
+// event for a round, not for an ACK: at the limit every ACK lets a packet out and finds the window full
+// again.
+std::uint64_t Ibcca::count_blocked(const AckEvent& event) {
+    if (!is_on(parameters_.blocked_by_window)) return event.blocked_events + window_events_;
+    if (mode() == ControllerMode::probe_rtt) {
+        window_is_full_ = window_was_full_ = false;
+        return event.blocked_events + window_events_;
+    }
+    if (event.round_start) window_was_full_ = std::exchange(window_is_full_, false);
+    // Before this ACK there was no room for one more datagram.
+    const bool full =
+        window_in_force_ - std::min(window_in_force_, event.prior_in_flight_bytes) < max_datagram_bytes_;
+    if (full && event.unsent_bytes > 0 && !window_is_full_) {
+        window_is_full_ = true;
+        window_events_ += window_was_full_ ? 0 : 1;
+    }
+    return event.blocked_events + window_events_;
 }
 
 // True when this ACK ends a test and its delay is known.

@@ -17,6 +17,7 @@ struct IbccaParameters {
     double restart_after_s = 10.0;
     double expired_rtprop_follows = 0.0;  // 0 or 1
     double rise_restarts_cycle = 0.0;     // 0 or 1
+    double blocked_by_window = 0.0;       // 0 or 1
     std::vector<double> gain_cycle_without_rise = BbrParameters().gain_cycle;
 };
 
@@ -34,6 +35,7 @@ private:
     static constexpr std::size_t kMostTests = 16;
 
     bool finish_test(const AckEvent& event);
+    std::uint64_t count_blocked(const AckEvent& event);
     void choose_gain_cycle(Time now, bool in_probe_bw, bool tested);
     Time derate() const;
     void extend_probe_rtt(Time now, std::uint64_t blocked);
@@ -45,6 +47,12 @@ private:
     Time test_minimum_ = kNever;
     double extension_ms_ = 0.0;         // the paper's tin
     std::uint64_t blocked_before_ = 0;  // events before ProbeBW was last entered
+
+    // Blocked by the congestion window, outside of ProbeRTT.
+    std::uint64_t window_events_ = 0;
+    std::uint64_t window_in_force_ = 0;  // since the last ACK
+    bool window_is_full_ = false;        // has been, in this packet-timed round
+    bool window_was_full_ = false;       // in the round before
 };
 
 }  // namespace quicgym

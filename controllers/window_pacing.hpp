@@ -43,10 +43,19 @@ inline constexpr std::uint64_t kMinimumWindowDatagrams = 2;
 
 // A controller whose window grows with ACKs and shrinks with congestion events. On an ACK with
 // app_limited set the window does not grow (RFC 9002 7.8), and nothing that would make it grow
-// faster later moves on either; so whoever hands the ACKs on can hold the window.
+// faster later moves on either.
 class LossBasedController : public Controller {
 public:
     using Controller::Controller;
+
+    // In place of on_ack while the window is to be held. `time_goes_on`: a curve over time runs on meanwhile,
+    // and the window jumps to it afterwards; otherwise it stands still too.
+    virtual void on_ack_held(const AckEvent& event, bool time_goes_on) {
+        (void)time_goes_on;
+        AckEvent held = event;
+        held.app_limited = true;
+        on_ack(held);
+    }
 
     // Multiplies the window by a factor of at most 1 outside of any congestion event; the minimum
     // window holds. Congestion avoidance stays what it is; slow start may end here.

@@ -63,7 +63,7 @@ def test_the_parameters_are_the_underlying_controllers_and_its_own(name):
     parameters = _core.make_controller(name).parameters
     underlying = _core.make_controller(name[:-1]).parameters
     assert underlying.items() <= parameters.items()
-    assert len(parameters) == len(underlying) + 7
+    assert len(parameters) == len(underlying) + 8
     made = _core.make_controller(name, {"pacing_gain": 2, "theta": 0.8})
     assert made.parameters == parameters | {"pacing_gain": [2], "theta": [0.8]}
 
@@ -299,6 +299,61 @@ def test_after_a_hold_the_window_grows_as_it_would_have_grown_before(name):
         for driver in (held, free):
             period(driver)
         assert held.window == pytest.approx(free.window, rel=0.01)
+
+
+def curve_after_a_hold(held_periods, **parameters):
+    """CUBIC's window over ten calm periods after so many held ones, and at their beginning."""
+    driver = settled("cubic+", high=5, **parameters)
+    driver.loss()
+    for _ in range(10):
+        period(driver)
+    period(driver, 4 * RTT, uncongested=1)  # the second flag
+    window = driver.window
+    for _ in range(held_periods):
+        period(driver, 4 * RTT, uncongested=1)
+        assert driver.window == window
+    windows = []
+    for _ in range(10):
+        period(driver)
+        windows.append(driver.window)
+    return windows, window
+
+
+def test_a_hold_may_leave_cubics_time_running():
+    frozen, _ = curve_after_a_hold(300)
+    running, held = curve_after_a_hold(300, hold_freezes_epoch=0)
+    assert frozen[-1] < 1.2 * held
+    assert running[-1] > 1.5 * held
+
+
+def test_the_application_stops_cubics_time_in_a_hold_all_the_same():
+    windows = []
+    for limited in (True, False):
+        driver = settled("cubic+", high=5, hold_freezes_epoch=0)
+        driver.loss()
+        for _ in range(10):
+            period(driver)
+        period(driver, 4 * RTT, uncongested=1)
+        for number in range(1, 3001):
+            rtt = RTT if number % 10 == 1 else 4 * RTT
+            ack(driver, rtt, after=PERIOD // 10, app_limited=limited)
+        for _ in range(10):
+            period(driver)
+        windows.append(driver.window)
+    assert windows[0] * 1.3 < windows[1]
+
+
+def test_newreno_has_no_time_that_a_hold_could_stop():
+    windows = []
+    for freezes in (1, 0):
+        driver = settled("newreno+", high=5, hold_freezes_epoch=freezes)
+        driver.loss()
+        windows.append([])
+        for rtt in 10 * (RTT,) + 50 * (4 * RTT,) + 10 * (RTT,):
+            period(driver, rtt, uncongested=1)
+            windows[-1].append(driver.window)
+    assert windows[0][20] == windows[0][60] < windows[0][-1]
+    assert windows[0] == windows[1]
 
 
 @both

@@ -258,6 +258,38 @@ def test_loss_without_queue_is_left_to_bbr():
     assert driver.window == pytest.approx(TARGET, abs=1)
 
 
+# The text of section 3.3: every loss counts.
+
+
+@pytest.mark.parametrize("needs_queue, mode", [(1, Mode.probe_bw), (0, Mode.probe_rtt)])
+def test_row_3_may_take_every_loss_without_regard_to_the_queue(needs_queue, mode):
+    driver = below_target(0.5, loss_needs_queue=needs_queue)
+    driver.loss(in_flight=100 * DATAGRAM)
+    decide(driver, SHORT, in_flight=99 * DATAGRAM, sent_time=driver.now - 1)
+    assert (driver.mode, driver.window) == (mode, 101 * DATAGRAM)
+
+
+@pytest.mark.parametrize("needs_queue, share", [(1, 1), (0, 0.5)])
+def test_row_4_may_take_every_loss_without_regard_to_the_queue(needs_queue, share):
+    driver = in_probe_rtt_by_loss(probe_rtt_duration_ms=10_000)
+    driver.controller.set_parameters({"loss_needs_queue": needs_queue})
+    window = driver.window
+    decide(driver, SHORT)  # no loss
+    assert driver.window == window
+    driver.loss()
+    decide(driver, SHORT)
+    assert (driver.mode, driver.window) == (Mode.probe_rtt, window * share)
+
+
+def test_a_round_without_loss_follows_rows_1_and_2_when_every_loss_counts():
+    driver = below_target(0.5, loss_needs_queue=0)
+    for rtt, grows in ((LONG, False), (SHORT, True)):
+        window = driver.window
+        decide(driver, rtt)
+        assert driver.mode == Mode.probe_bw
+        assert (driver.window > window) == grows
+
+
 def test_window_moves_once_per_round_only():
     driver = below_target(0.5)
     window = driver.window

@@ -267,6 +267,80 @@ def test_blocked_counts_from_the_entry_into_probe_bw():
     assert driver.mode == Mode.probe_rtt
 
 
+# Blocked by the congestion window.
+
+
+def full_round(driver, delay_ms=None, unsent=1, room=0):
+    """A round in which an ACK finds no room in the window, or so much."""
+    delay = RTT if delay_ms is None else round(delay_ms * MILLISECOND)
+    driver.ack(after=1, rate=RATE, rtt=delay, prior_in_flight=driver.window - room, unsent=unsent,
+               in_flight=int(BDP))  # fmt: skip
+    end_round(driver)
+
+
+def rising(driver):
+    measure(driver, 110, 120, 130, 140)
+    assert driver.mode == Mode.probe_bw
+    return driver
+
+
+@pytest.mark.parametrize("by_window, mode", [(0, Mode.probe_bw), (1, Mode.probe_rtt)])
+def test_a_full_window_may_count_as_blocked(by_window, mode):
+    driver = rising(in_probe_bw(blocked_by_window=by_window))
+    full_round(driver, 150)
+    assert driver.mode == mode
+
+
+@pytest.mark.parametrize("unsent, room", [(0, 0), (1, DATAGRAM)])
+def test_a_window_without_waiting_data_or_with_room_for_a_datagram_does_not_block(unsent, room):
+    driver = rising(in_probe_bw(blocked_by_window=1))
+    full_round(driver, 150, unsent, room)
+    assert driver.mode == Mode.probe_bw
+
+
+@pytest.mark.parametrize("rounds, events", [("f", 1), ("ff", 1), ("f.f", 2), ("ff.f.ff", 3)])
+def test_a_full_window_is_an_event_when_the_round_before_had_room(rounds, events):
+    driver = in_probe_bw(blocked_by_window=1, first_extension_ms=4)
+    for round_ in rounds:
+        full_round(driver, room=0 if round_ == "f" else DATAGRAM)
+    measure(driver, 110)
+    assert driver.mode == Mode.probe_rtt
+    driver.ack(rate=RATE, rtt=0, in_flight=FOUR)
+    # The four packets of ProbeRTT fill its window, which is no event.
+    for _ in range(2):
+        driver.ack(after=1, rate=RATE, rtt=165 * MILLISECOND, in_flight=FOUR, unsent=1)
+        end_round(driver, in_flight=FOUR)
+    tin = 4 * 1.5**events
+    assert probe_rtt_left(driver) == pytest.approx(200 + 2 * tin, abs=0.5)
+
+
+def test_a_window_that_is_full_in_each_visit_to_probe_bw_is_an_event_in_each():
+    driver = in_probe_bw(blocked_by_window=1)
+    for _ in range(2):
+        for delay in (110, 120, 130, 140):
+            full_round(driver, delay)
+        assert driver.mode == Mode.probe_rtt
+        driver.ack(rate=RATE, rtt=0, in_flight=FOUR)
+        measure(driver, 100, 100, 100, 100, in_flight=FOUR)
+        probe_rtt_left(driver)
+        assert driver.mode == Mode.probe_bw
+
+
+def test_a_bulk_flow_in_a_shared_queue_is_blocked_by_its_window_alone():
+    def modes_of(**parameters):
+        values = {name: [value] for name, value in parameters.items()}
+        flows = [make_flow(controller="ibcca", parameters=values) for _ in range(3)]
+        simulation = _core.NativeSimulation(make_scenario(flows, make_link(queue_limit=400)), 1)
+        modes = set()
+        for step in range(20, 101):
+            simulation.run_until(step * SECOND // 10)
+            modes.add(Mode(simulation.snapshot(0)["mode"]))
+        return modes
+
+    assert Mode.probe_rtt not in modes_of()
+    assert Mode.probe_rtt in modes_of(blocked_by_window=1)
+
+
 # Lines 11 to 13: ProbeRTT is extended.
 
 
