@@ -12,9 +12,11 @@ from quicgym import __version__, _core, run
 from quicgym.envs import Scenario
 from quicgym.envs.scenarios.engines import EngineName
 from quicgym.envs.simulation.controller_choice import resolve_controllers
+from quicgym.envs.simulation.result import Result
 from quicgym.output_folders import digest
 
 TRACES_FOLDER = "traces"
+TRACE_INTERVAL_MS = 10.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,13 +65,22 @@ class Job:
             self.controller if self.scenario.has_open_flow else None,
             self.engine,
             self.seed,
-            trace_interval_ms=None if self.trace_folder is None else 10.0,
+            trace_interval_ms=TRACE_INTERVAL_MS if self.traced else None,
         )
         for flow in result.flows:
             path = self.trace_path(flow.name)
             if path is not None:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 result.trace(flow.name).to_parquet(path)
+        return self.measure(result)
+
+    @property
+    def traced(self) -> bool:
+        """Whether the run keeps time series."""
+        return self.trace_folder is not None
+
+    def measure(self, result: Result) -> dict[str, Any]:
+        """Returns the metrics of the run and of each flow."""
         return result.to_dict()
 
 
@@ -79,8 +90,9 @@ def make_jobs(
     engine: EngineName,
     seeds: int,
     trace_folder: Path | None = None,
+    kind: type[Job] = Job,
 ) -> list[Job]:
-    """Returns every combination; only the first seed keeps its time series.
+    """Returns every combination, as jobs of a kind; only the first seed keeps its time series.
 
     Raises:
         ScenarioError: A scenario does not fit the engine, or a controller does not exist.
@@ -91,7 +103,7 @@ def make_jobs(
         for controller in controllers if scenario.has_open_flow else [None]:
             resolve_controllers(scenario, controller)
             jobs += [
-                Job(scenario, controller, engine, seed, trace_folder if seed == 0 else None)
+                kind(scenario, controller, engine, seed, trace_folder if seed == 0 else None)
                 for seed in range(seeds)
             ]
     return jobs

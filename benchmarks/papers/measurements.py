@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from quicgym.benchmarks.papers.time_series import SERIES_METRICS
 from quicgym.benchmarks.simulations import Job
 from quicgym.envs.simulation.metrics import FLOW_METRICS, METRICS, TRAFFIC_METRICS
 
@@ -21,22 +22,29 @@ class Measurements:
 
     def __init__(self, jobs: Iterable[Job], finished: dict[str, Run]) -> None:
         """Takes the jobs and their metrics by key; a job without metrics is left out."""
-        self._runs: dict[Place, list[Run]] = defaultdict(list)
+        self._runs: dict[Place, dict[int, Run]] = defaultdict(dict)
         for job in sorted(jobs, key=lambda job: job.seed):
             if job.key in finished:
                 place = (job.scenario.name, job.controller, job.engine)
-                self._runs[place].append(finished[job.key])
+                self._runs[place][job.seed] = finished[job.key]
 
     def runs(self, scenario: str, controller: str | None, engine: str) -> Sequence[Run]:
         """Returns the runs of all seeds; empty where there are none."""
-        return self._runs.get((scenario, controller, engine), ())
+        return [*self._runs.get((scenario, controller, engine), {}).values()]
+
+    def by_seed(
+        self, scenario: str, controller: str | None, engine: str, quantity: str
+    ) -> dict[int, float]:
+        """Returns a quantity by seed, of the seeds that have it."""
+        runs = self._runs.get((scenario, controller, engine), {})
+        found = ((seed, value_of(run, quantity)) for seed, run in runs.items())
+        return {seed: value for seed, value in found if value is not None}
 
     def values(
         self, scenario: str, controller: str | None, engine: str, quantity: str
     ) -> list[float]:
         """Returns a quantity of all seeds that have it."""
-        found = (value_of(run, quantity) for run in self.runs(scenario, controller, engine))
-        return [value for value in found if value is not None]
+        return [*self.by_seed(scenario, controller, engine, quantity).values()]
 
 
 def split(quantity: str) -> tuple[str, str]:
@@ -49,6 +57,7 @@ def problem_with(quantity: str, flows: Sequence[str]) -> str | None:
     """Returns what is wrong with a quantity's name for runs with these flows; None: nothing."""
     metric, scope = split(quantity)
     known = FLOW_METRICS if scope else (*METRICS, *TRAFFIC_METRICS)
+    known = (*known, *SERIES_METRICS)
     if metric not in known:
         return f"no metric is named {metric!r}; there are: {', '.join(known)}"
     numbers = [str(number) for number in range(1, len(flows) + 1)]
@@ -71,7 +80,7 @@ def value_of(run: Run, quantity: str) -> float | None:
     raise KeyError(quantity)
 
 
-def mean_and_deviation(numbers: Sequence[float]) -> tuple[float, float]:
+def mean_and_deviation(numbers: Sequence[float] | np.ndarray) -> tuple[float, float]:
     """Returns mean and sample standard deviation; it is exactly 0 where all are equal."""
     if min(numbers) == max(numbers):
         return float(numbers[0]), 0.0

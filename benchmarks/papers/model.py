@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -30,6 +31,14 @@ def _as_tuple(value: Any) -> Any:
 
 Names = Annotated[tuple[str, ...], BeforeValidator(_as_tuple)]
 """One name, or a list of them."""
+
+
+def _as_printed(value: Any) -> Any:
+    return str(value) if isinstance(value, int | float) else value
+
+
+Printed = Annotated[Decimal, BeforeValidator(_as_printed), Field(allow_inf_nan=False)]
+"""A number as a paper prints it; its digits say how exact it is, so 2.00 stands in quotes."""
 
 
 class _Model(BaseModel):
@@ -125,7 +134,7 @@ class Check(_Model):
     """One comparison of a claim; it stands for each combination of what it lists.
 
     With `to`: the metric of `of` against a multiple of the metric of `to`. Without: against a
-    number.
+    number. verdicts.py says how each kind of bound is judged.
     """
 
     metric: str
@@ -138,13 +147,21 @@ class Check(_Model):
     to_metric: str | None = None
     """None: the same."""
     above: float | None = None
+    """An order, or a bound in words, such as "less than a third"."""
     below: float | None = None
+    at_least: Printed | None = None
+    """A number that the paper prints, and more."""
+    at_most: Printed | None = None
+    about: Printed | None = None
+    """A number that the paper prints."""
     between: tuple[float, float] | None = None
+    """Our reading of words such as "about the same"."""
 
     @model_validator(mode="after")
     def _one_comparison(self) -> Check:
-        if sum(bound is not None for bound in (self.above, self.below, self.between)) != 1:
-            raise ValueError("give exactly one of above, below and between")
+        bounds = ("above", "below", "at_least", "at_most", "about", "between")
+        if sum(getattr(self, bound) is not None for bound in bounds) != 1:
+            raise ValueError(f"give exactly one of {', '.join(bounds[:-1])} and {bounds[-1]}")
         if self.to_in and len(self.to_in) != len(self.within):
             raise ValueError("to_in needs one scenario for each of `in`")
         if not self.to and (self.to_in or self.to_metric):

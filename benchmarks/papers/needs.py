@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from quicgym import controllers
 from quicgym.benchmarks.papers.drawings import SERIES
-from quicgym.benchmarks.papers.measurements import problem_with
+from quicgym.benchmarks.papers.measurements import problem_with, split
 from quicgym.benchmarks.papers.model import Paper, PaperError
+from quicgym.benchmarks.papers.time_series import SERIES_METRICS, SeriesJob
+from quicgym.benchmarks.simulations import Job
 from quicgym.envs import Scenario
 from quicgym.yaml_files import closest
 
@@ -36,6 +38,16 @@ def claim_needs(paper: Paper) -> Iterator[tuple[str, str]]:
 def scenarios_of(paper: Paper) -> Iterator[str]:
     """Yields the scenarios of those runs, each once."""
     yield from dict.fromkeys(scenario for scenario, _ in needs(paper))
+
+
+def job_kinds(papers: Iterable[Paper]) -> dict[str, type[Job]]:
+    """Returns by scenario which kind of job measures what the claims ask for; otherwise Job."""
+    return {
+        scenario: SeriesJob
+        for paper in papers
+        for _, scenario, quantity in _quantities(paper)
+        if split(quantity)[0] in SERIES_METRICS
+    }
 
 
 def _quantities(paper: Paper) -> Iterator[tuple[str, str, str]]:

@@ -16,6 +16,7 @@ from plotly.subplots import make_subplots
 from quicgym.benchmarks.papers.drawings import Bars, Drawing, Line
 from quicgym.benchmarks.papers.model import Paper
 from quicgym.benchmarks.papers.tables import title_of
+from quicgym.benchmarks.papers.verdicts import VERDICTS
 from quicgym.plot_style import PALETTE
 
 LARGEST_LINE = 2000
@@ -56,7 +57,7 @@ def write(
         for paper in papers
     ]
     page = environment.get_template("report.html.jinja").render(
-        document=document, sections=sections, plotly=get_plotlyjs()
+        document=document, sections=sections, verdicts=VERDICTS, plotly=get_plotlyjs()
     )
     file.write_text(page, encoding="utf-8")
 

@@ -23,8 +23,8 @@ from quicgym.benchmarks import run_time
 from quicgym.benchmarks.papers import drawings, figures, report, tables
 from quicgym.benchmarks.papers.measurements import Measurements, mean_and_deviation
 from quicgym.benchmarks.papers.model import Paper, load_paper, paper_names
-from quicgym.benchmarks.papers.needs import check_names, needs, scenarios_of
-from quicgym.benchmarks.papers.verdicts import Judgement, MissingMeasurement, judge
+from quicgym.benchmarks.papers.needs import check_names, job_kinds, needs, scenarios_of
+from quicgym.benchmarks.papers.verdicts import VERDICTS, Judgement, MissingMeasurement, judge
 from quicgym.benchmarks.simulations import TRACES_FOLDER, Job, make_jobs
 from quicgym.console import say, wide_console
 from quicgym.envs import Scenario, ScenarioError, load_scenario
@@ -45,7 +45,6 @@ RESULTS = (
     RUNS_FILE, "papers.json", "tables.parquet", "claims.parquet", "papers.html", TRACES_FOLDER,
     "figures",
 )  # fmt: skip
-VERDICTS = {"holds": "holds", "partly": "holds in part", "fails": "does not hold"}
 
 
 @dataclass(frozen=True)
@@ -54,8 +53,8 @@ class Reproduction:
 
     paper: Paper
     judgements: tuple[Judgement, ...]
-    undecided: dict[str, str]
-    """Claim -> what it lacks."""
+    unmeasured: dict[str, str]
+    """Claim -> which run it lacks."""
 
 
 def run_papers(
@@ -157,12 +156,14 @@ def _jobs(
         for name, algorithm in needs(paper):
             wanted.setdefault(name, {})[algorithm] = None
     jobs: dict[str, Job] = {}
+    kinds = job_kinds(papers)
     for name, algorithms in wanted.items():
         engine = engine_of(scenarios[name])
         if engine == "ns3" and (without_ns3 or ns3_version() is None):
             continue
         folder = trace_folder if name in traced else None
-        for job in make_jobs([scenarios[name]], list(algorithms), engine, seeds, folder):
+        kind = kinds.get(name, Job)
+        for job in make_jobs([scenarios[name]], list(algorithms), engine, seeds, folder, kind):
             jobs[job.key] = job
     left_out = sorted(name for name in wanted if engine_of(scenarios[name]) == "ns3")
     if left_out and without_ns3:
@@ -205,13 +206,13 @@ def _judge(
     paper: Paper, measured: Measurements, engine: Callable[[str], EngineName]
 ) -> Reproduction:
     judgements = []
-    undecided = {}
+    unmeasured = {}
     for claim in paper.claims:
         try:
             judgements.append(judge(claim, paper, measured, engine))
         except MissingMeasurement as missing:
-            undecided[claim.id] = str(missing)
-    return Reproduction(paper, tuple(judgements), undecided)
+            unmeasured[claim.id] = str(missing)
+    return Reproduction(paper, tuple(judgements), unmeasured)
 
 
 def _table_cells(
@@ -297,7 +298,7 @@ def _claim_rows(document: dict[str, Any]) -> list[dict[str, Any]]:
             for part in ("quantity", "against"):
                 for key, value in (comparison[part] or {}).items():
                     row[f"{part}_{key}"] = value
-            row |= {key: comparison[key] for key in ("ratio", "claimed", "outcome")}
+            row |= {key: comparison[key] for key in ("ratio", "low", "high", "claimed", "outcome")}
             rows.append(row)
     return rows
 
@@ -322,8 +323,8 @@ def _print(
                 console.print(shown, "")
         for judgement in reproduction.judgements:
             _print_judgement(console, judgement)
-        for claim, missing in reproduction.undecided.items():
-            console.print(f"{claim}: not decided, because there is no {missing}", highlight=False)
+        for claim, missing in reproduction.unmeasured.items():
+            console.print(f"{claim}: not measured, there is no {missing}", highlight=False)
         counts = {
             words: sum(entry.verdict == verdict for entry in reproduction.judgements)
             for verdict, words in VERDICTS.items()
@@ -339,7 +340,8 @@ def _print(
 
 def _print_judgement(console: Console, judgement: Judgement) -> None:
     claim = judgement.claim
-    colour = {"holds": "green", "partly": "yellow", "fails": "red"}[judgement.verdict]
+    colours = {"holds": "green", "partly": "yellow", "fails": "red", "undecided": "blue"}
+    colour = colours[judgement.verdict]
     console.print(
         Text.assemble(
             (VERDICTS[judgement.verdict], f"bold {colour}"),

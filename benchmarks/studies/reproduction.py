@@ -16,17 +16,17 @@ import typer
 
 from quicgym.benchmarks.papers.measurements import Measurements, mean_and_deviation
 from quicgym.benchmarks.papers.model import Paper, PaperError, Variation, load_paper
-from quicgym.benchmarks.papers.needs import claim_needs
+from quicgym.benchmarks.papers.needs import claim_needs, job_kinds
 from quicgym.benchmarks.papers.run import engine_of
 from quicgym.benchmarks.papers.verdicts import MissingMeasurement, judge
-from quicgym.benchmarks.simulations import make_jobs
+from quicgym.benchmarks.simulations import Job, make_jobs
 from quicgym.console import say
 from quicgym.envs import Scenario, load_scenario
 from quicgym.jobs import report_failures, run_jobs
 from quicgym.validation import validated
 
 AS_IT_IS = Variation(name="as the scenarios have it")
-SIGNS = {"holds": "holds", "partly": "in part", "fails": "no"}
+SIGNS = {"holds": "holds", "partly": "in part", "fails": "no", "undecided": "undecided"}
 
 
 def varied(scenario: Scenario, variation: Variation) -> Scenario:
@@ -58,11 +58,14 @@ def judge_variation(
         wanted.setdefault(name, {})[algorithm] = None
     scenarios = {name: varied(load_scenario(name), variation) for name in wanted}
     engines = {name: engine_of(scenario) for name, scenario in scenarios.items()}
+    kinds = job_kinds([paper])
     all_jobs = [
         job
         for name, scenario in scenarios.items()
         if with_ns3 or engines[name] == "native"
-        for job in make_jobs([scenario], list(wanted[name]), engines[name], seeds)
+        for job in make_jobs(
+            [scenario], list(wanted[name]), engines[name], seeds, kind=kinds.get(name, Job)
+        )
     ]
     outcome = run_jobs(all_jobs, directory, jobs, resume=True, title=variation.name)
     report_failures(outcome.failures)
