@@ -185,6 +185,10 @@ class EpisodeBatch:
         """Returns every delivery so far, as Simulation.deliveries has them."""
         return np.frombuffer(self._batch.deliveries(simulation), DELIVERY_DTYPE)
 
+    def requests(self, simulation: int, flow: int) -> np.ndarray:
+        """Returns what a flow's application has asked for, as Simulation.requests has it."""
+        return np.frombuffer(self._batch.requests(simulation, flow), TRANSFER_DTYPE)
+
     def transfers(self, simulation: int, short_flows: int) -> np.ndarray:
         """Returns the transfers of an entry of short flows, as Simulation.transfers has them."""
         return np.frombuffer(self._batch.transfers(simulation, short_flows), TRANSFER_DTYPE)

@@ -14,6 +14,7 @@ from quicgym.agents.policies.hand_coded import BASELINES
 from quicgym.console import say, wide_console
 from quicgym.envs.rewards import Reward
 from quicgym.envs.scenarios.fields import ScenarioError
+from quicgym.envs.simulation.metrics import TRAFFIC_METRICS
 from quicgym.jobs import report_failures, report_interruption
 
 Format = Literal["table", "json", "csv"]
@@ -24,7 +25,16 @@ COLUMNS = {
     "mean_rtt_ms": ("RTT\n(ms)", ".1f"),
     "mean_queue_delay_ms": ("queueing\ndelay (ms)", ".1f"),
     "jain": ("Jain", ".3f"),
+    "fct_small_mean_ms": ("FCT to 100\nkB (ms)", ".0f"),
+    "fct_small_p99_ms": ("its p99\n(ms)", ".0f"),
+    "fct_medium_mean_ms": ("FCT to 10\nMB (ms)", ".0f"),
+    "fct_large_mean_ms": ("FCT above\n(ms)", ".0f"),
+    "request_latency_mean_ms": ("request\nlatency (ms)", ".0f"),
+    "page_load_time_s": ("page load\n(s)", ".2f"),
+    "video_rate_mbps": ("video\n(Mbps)", ".2f"),
+    "rebuffering_percent": ("rebuffering\n(%)", ".2f"),
 }
+"""What the table shows; those of traffic only where it is measured. FCT: flow completion time."""
 
 
 def run_evaluate(
@@ -169,9 +179,15 @@ def _print(document: dict[str, Any]) -> None:
         "seeds; the rest: means over the scenarios\n",
         highlight=False,
     )
+    means = [entry["mean"] or {} for entry in document["policies"]]
+    columns = {
+        name: column
+        for name, column in COLUMNS.items()
+        if name not in TRAFFIC_METRICS or any(mean.get(name) is not None for mean in means)
+    }
     output = Table(box=None, pad_edge=False)
     output.add_column("policy", no_wrap=True)
-    headings = ["IQM\nreward", "\n95% interval", *(heading for heading, _ in COLUMNS.values())]
+    headings = ["IQM\nreward", "\n95% interval", *(heading for heading, _ in columns.values())]
     for heading in (*headings, "within 1% of\nbest (%)"):
         output.add_column(heading, justify="right")
     for entry in document["policies"]:
@@ -180,7 +196,7 @@ def _print(document: dict[str, Any]) -> None:
             entry["policy"],
             number(entry["iqm_reward"], ".4f"),
             interval(entry),
-            *(number(mean.get(metric), form) for metric, (_, form) in COLUMNS.items()),
+            *(number(mean.get(metric), form) for metric, (_, form) in columns.items()),
             number(None if share is None else 100 * share, ".0f"),
         )
     console.print(output)

@@ -7,7 +7,7 @@ papers' runs. The reward is that of all flows, at each decision of the first age
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -25,11 +25,15 @@ from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.simulation.metrics import (
     DECLARED_OF_FLOWS,
     DECLARED_OF_RUNS,
+    DECLARED_OF_TRAFFIC,
+    TRAFFIC_METRICS,
     RunTotals,
     mean_of,
     measure_flow,
+    measure_traffic,
 )
 from quicgym.envs.simulation.simulation import TRANSFER_DTYPE
+from quicgym.envs.simulation.traffic import together, traffic_of_flows, traffic_of_short_flows
 
 REWARD_TERMS = ("throughput_share", "loss_rate", "jain_of_intervals")
 REWARD_INTERVAL_MS = 100.0
@@ -46,7 +50,7 @@ METRICS = (
     ),
     *(entry.name for entry in EVALUATED_OF_RUNS),
 )
-"""The keys of an episode's metrics.
+"""The keys of an episode's metrics; episodes with traffic have its TRAFFIC_METRICS, too.
 
 reward, throughput_share, loss_rate and jain_of_intervals are means over time; the others
 are those that `quicgym.envs.simulation.metrics` declares as evaluated, over the whole episode, a
@@ -56,8 +60,15 @@ MINIMISED = (
     "loss_rate",
     *(entry.name for entry in (*EVALUATED, *EVALUATED_OF_RUNS) if entry.less_is_better),
     *(f"agent_{entry.name}" for entry in EVALUATED if entry.of_agents and entry.less_is_better),
+    *(entry.name for entry in DECLARED_OF_TRAFFIC if entry.less_is_better),
 )
 """The metrics of which less is better; of all others it is more."""
+
+
+def measured(names: Iterable[Any]) -> list[str]:
+    """Returns METRICS and those of TRAFFIC_METRICS that are among the names of some columns."""
+    there = set(names)
+    return [*METRICS, *(name for name in TRAFFIC_METRICS if name in there)]
 
 
 @dataclass(frozen=True)
@@ -65,7 +76,8 @@ class Episode:
     """What came out of an episode.
 
     Attributes:
-        metrics: By the names in METRICS; None where nothing was measured.
+        metrics: By the names in METRICS, and in TRAFFIC_METRICS those of the traffic that the
+            scenario has; None where nothing was measured.
         totals: Of each flow, in the scenario's order, as SimulatedFlow.statistics has them.
         transfers: Of all short flows, as Simulation.transfers has them.
         series: With `keep_series`, the reward and the columns of `info` at each decision.
@@ -173,6 +185,7 @@ def _play(
                 policy,
                 scenario,
                 partial(batch.statistics, index),
+                partial(batch.requests, index),
                 [batch.transfers(index, entry) for entry in range(len(scenario.short_flows))],
                 np.array(rewards[index]),
                 np.array(columns[index]),
@@ -189,6 +202,7 @@ def _episode(
     policy: Policy,
     scenario: Scenario,
     statistics: Callable[[int], dict[str, Any]],
+    requests: Callable[[int], np.ndarray],
     transfers: Sequence[np.ndarray],
     rewards: np.ndarray,
     columns: np.ndarray,
@@ -221,6 +235,8 @@ def _episode(
             metrics[f"agent_{entry.name}"] = mean_of(getattr(flow, entry.name) for flow in agents)
     for entry in EVALUATED_OF_RUNS:
         metrics[entry.name] = entry.compute(RunTotals(flows))
+    traffic = [*traffic_of_flows(scenario, totals, requests), *traffic_of_short_flows(transfers)]
+    metrics |= measure_traffic(together(traffic))
     return Episode(
         metrics,
         totals,

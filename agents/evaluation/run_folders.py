@@ -16,7 +16,7 @@ from typing import Any
 
 import pandas as pd
 
-from quicgym.agents.evaluation.rollouts import METRICS
+from quicgym.agents.evaluation.rollouts import METRICS, measured
 from quicgym.agents.policies.by_name import policy_kind
 from quicgym.console import say
 from quicgym.errors import RunError
@@ -250,7 +250,7 @@ def _checked(path: Path, frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFr
     for column in (*names, *METRICS):
         if column not in frame or (column in names and frame[column].isna().any()):
             raise RunError(f"{path}: has no {column!r}; it was not written by this quicgym")
-    for metric in METRICS:
+    for metric in measured(frame):
         try:
             frame[metric] = frame[metric].astype(float)
         except (TypeError, ValueError) as error:

@@ -19,7 +19,7 @@ import pandas as pd
 
 from quicgym import __version__, _core
 from quicgym.agents.evaluation.jobs import EvaluationJob, make_jobs
-from quicgym.agents.evaluation.rollouts import METRICS, play_all
+from quicgym.agents.evaluation.rollouts import measured, play_all
 from quicgym.agents.evaluation.run_folders import series_path
 from quicgym.agents.evaluation.statistics import Bootstrap, Estimate
 from quicgym.agents.policies.by_name import policy_kind
@@ -43,7 +43,7 @@ class Evaluation:
     Attributes:
         jobs: The episodes that were asked for.
         outcome: What became of them.
-        runs: One row per finished episode: policy, scenario, engine, seed and METRICS.
+        runs: One row per finished episode: policy, scenario, engine, seed and the metrics.
         document: The content of evaluation.json; None where the evaluation was interrupted.
         figures: The pictures that were drawn.
     """
@@ -153,8 +153,9 @@ def evaluate_here(
 
 
 def _rows(finished: Sequence[dict[str, Any]]) -> pd.DataFrame:
-    runs = pd.DataFrame(finished, columns=["policy", "scenario", "engine", "seed", *METRICS])
-    return runs.astype(dict.fromkeys(METRICS, float))
+    metrics = measured(name for row in finished for name in row)
+    runs = pd.DataFrame(finished, columns=["policy", "scenario", "engine", "seed", *metrics])
+    return runs.astype(dict.fromkeys(metrics, float))
 
 
 def _about(
@@ -236,7 +237,8 @@ def summarize(
     places = {policies[index]: place for place, index in enumerate(complete)}
     bootstrap = Bootstrap(scores[complete]) if complete else None
     shares = _shares_within_1_percent(scores, policies)
-    grouped = _table(runs, policies, names, seeds)[list(METRICS)].groupby(level=[0, 1], sort=False)
+    table = _table(runs, policies, names, seeds)[measured(runs)]
+    grouped = table.groupby(level=[0, 1], sort=False)
     rows = grouped.mean()
     rows["seeds"] = grouped["reward"].count()
     rows["reward_std"] = grouped["reward"].agg(_deviation)
@@ -265,7 +267,7 @@ def _entry(
     policy: str, estimate: Estimate | None, share_near_best: float | None, rows: pd.DataFrame
 ) -> dict[str, Any]:
     """What evaluation.json says of a policy; `rows` are its means in each scenario."""
-    metrics = list(METRICS)
+    metrics = measured(rows)
     return {
         "policy": policy,
         "kind": policy_kind(policy),

@@ -7,8 +7,8 @@
 | `scenario/SCENARIO/METRIC` | environment steps | mean over the seeds |
 | `episode/SCENARIO/COLUMN` | simulated milliseconds | at that decision |
 
-METRIC is one of `quicgym.agents.evaluation.rollouts.METRICS`; COLUMN is `reward` or a column of
-`info`. Names say the units. Values that are not finite are left out.
+METRIC is one of `quicgym.agents.evaluation.rollouts.METRICS`, or of the scenarios' traffic; COLUMN
+is `reward` or a column of `info`. Names say the units. Values that are not finite are left out.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ try:
 except ImportError as error:
     raise MissingExtraError("event files need TensorBoard") from error
 
-from quicgym.agents.evaluation.rollouts import METRICS
+from quicgym.agents.evaluation.rollouts import METRICS, measured
 
 SETTING_TYPES = (bool, float, int, str)
 _EVALUATION_CHARTS = {
@@ -201,13 +201,14 @@ def evaluation_values(records: pd.DataFrame | Iterable[Mapping[str, Any]]) -> di
         records: One for each scenario and seed: the keys "scenario" and METRICS.
     """
     frame = records if isinstance(records, pd.DataFrame) else pd.DataFrame(list(records))
-    metrics = frame[list(METRICS)].astype(float)
+    names = measured(frame)
+    metrics = frame[names].astype(float)
     scenarios = metrics.groupby(frame["scenario"], sort=False).mean()
     suite = scenarios.mean()
     suite["reward"] = interquartile_mean(metrics["reward"].dropna().to_numpy())
-    values = {f"evaluation/{metric}": float(suite[metric]) for metric in METRICS}
+    values = {f"evaluation/{metric}": float(suite[metric]) for metric in names}
     for name, row in scenarios.iterrows():
-        values |= {f"scenario/{name}/{metric}": float(row[metric]) for metric in METRICS}
+        values |= {f"scenario/{name}/{metric}": float(row[metric]) for metric in names}
     return values
 
 

@@ -26,7 +26,6 @@ import pandas as pd
 from rich.table import Table
 from scipy import stats
 
-from quicgym.agents.evaluation.rollouts import METRICS
 from quicgym.agents.tuning.figures import draw_sweep
 from quicgym.agents.tuning.report import (
     TENSORBOARD_FOLDER,
@@ -251,7 +250,7 @@ class SweepStudy(Study[SweepTrial]):
             row = {**_columns(trial.setting), "published": trial.setting == published}
             if trial.error is None:
                 row |= {"objective": trial.objective, "objective_std": trial.deviation}
-                row |= {metric: trial.mean(metric) for metric in METRICS}
+                row |= {name: trial.mean(name) for name in trial.metrics}
                 of_scenarios = pd.DataFrame(trial.episodes).groupby("scenario", sort=False)
                 for scenario, rewards in of_scenarios["reward"]:
                     row[f"reward@{scenario}"] = rewards.mean()

@@ -30,6 +30,7 @@ from quicgym.envs.scenarios.fields import Name
 from quicgym.envs.scenarios.flows import ParameterNumber, Parameters
 from quicgym.envs.scenarios.suites import HELD_OUT_SUITE
 from quicgym.envs.simulation.controller_choice import find_controller
+from quicgym.envs.simulation.metrics import TRAFFIC_METRICS
 from quicgym.validation import validated
 from quicgym.yaml_files import CONFIGS, closest, yaml_names
 
@@ -95,8 +96,8 @@ class SweepConfig(_Model):
         suite: In their place: a suite's name or path; the objective is the interquartile mean.
         seeds: Every trial runs each scenario with the seeds 0 to seeds - 1.
         reward: Which one is earned.
-        objective: Which of `quicgym.agents.evaluation.rollouts.METRICS` is to be best: highest, or
-            lowest if it is a loss, RTT or delay.
+        objective: Which of `quicgym.agents.evaluation.rollouts.METRICS`, or of the metrics of its
+            scenarios' traffic, is to be best: highest, or lowest if it is a loss, RTT or delay.
         engine: native or ns3.
         published: The setting to compare with; what it does not name has the controller's default.
     """
@@ -113,7 +114,7 @@ class SweepConfig(_Model):
     suite: str | None = None
     seeds: Annotated[int, Field(ge=1, le=10_000)] = 5
     reward: Literal[REWARDS] = "fair-throughput"  # type: ignore[valid-type]
-    objective: Literal[METRICS] = "reward"  # type: ignore[valid-type]
+    objective: Literal[(*METRICS, *TRAFFIC_METRICS)] = "reward"  # type: ignore[valid-type]
     engine: EngineName = "native"
     published: Parameters = {}
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from quicgym.agents.evaluation.rollouts import play
+from quicgym.agents.evaluation.rollouts import measured, play
 from quicgym.agents.evaluation.statistics import interquartile_mean
 from quicgym.agents.policies.hand_coded import controller_policy
 from quicgym.agents.tuning.space import Setting, decode
@@ -46,8 +46,13 @@ class SweepTrial:
 
     def mean(self, metric: str) -> float:
         """Returns the mean of a metric over the runs that have it; NaN where none has."""
-        measured = [run[metric] for run in self.episodes if run[metric] is not None]
-        return float(np.mean(measured)) if measured else math.nan
+        values = [run[metric] for run in self.episodes if run.get(metric) is not None]
+        return float(np.mean(values)) if values else math.nan
+
+    @property
+    def metrics(self) -> list[str]:
+        """The names of the metrics that its runs have."""
+        return measured(name for run in self.episodes for name in run)
 
 
 def measure(
@@ -69,7 +74,7 @@ def measure(
         row = []
         for scenario in scenarios:
             metrics = play(policy, scenario, config.engine, seed, reward=reward).metrics
-            value = metrics[config.objective]
+            value = metrics.get(config.objective)
             if value is None:
                 raise ValueError(
                     f"scenario {scenario.name}, seed {seed}: nothing to measure "

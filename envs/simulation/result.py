@@ -69,14 +69,19 @@ class Result:
             simulation.scenario.queue_limit * busy_s,
         )
         self._traffic = dict(
-            zip((flow.name for flow in self.flows), traffic_of_flows(simulation), strict=True)
+            zip(
+                (flow.name for flow in self.flows),
+                traffic_of_flows(simulation.scenario, totals, simulation.requests),
+                strict=True,
+            )
         )
+        entries = [name for name, _ in simulation.scenario.named_short_flows()]
         self._short_flows = {
             (name, controller): traffic
             for name, controller, traffic in zip(
-                (name for name, _ in simulation.scenario.named_short_flows()),
+                entries,
                 simulation.short_flow_controllers,
-                traffic_of_short_flows(simulation),
+                traffic_of_short_flows(map(simulation.transfers, range(len(entries)))),
                 strict=True,
             )
         }

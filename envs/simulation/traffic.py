@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from quicgym.envs.scenarios.applications import RequestResponse, Video, WebPage
-from quicgym.envs.simulation.simulation import NEVER, TRANSFER_DTYPE, Simulation
+from quicgym.envs.scenarios.model import Scenario
+from quicgym.envs.simulation.simulation import NEVER, TRANSFER_DTYPE
 
 SHORT_FLOWS, REQUESTS, PAGES, VIDEO = "short-flows", "request-response", "web-page", "video"
 """The kinds of traffic that have metrics of their own."""
@@ -82,25 +84,30 @@ def together(parts: Iterable[TrafficTotals]) -> TrafficTotals:
     )
 
 
-def traffic_of_flows(simulation: Simulation) -> Iterator[TrafficTotals]:
-    """Yields the traffic of every flow; of no kind where its application has no own metrics."""
-    for flow, (_, model) in zip(simulation.flows, simulation.scenario.single_flows(), strict=True):
+def traffic_of_flows(
+    scenario: Scenario, totals: Sequence[Mapping[str, Any]], requests: Callable[[int], np.ndarray]
+) -> Iterator[TrafficTotals]:
+    """Yields the traffic of every flow; of no kind where its application has no own metrics.
+
+    Args:
+        scenario: That was simulated.
+        totals: Of each flow, as SimulatedFlow.statistics has them.
+        requests: Of a flow by its index, as Simulation.requests has them.
+    """
+    for index, (_, model) in enumerate(scenario.single_flows()):
+        total = totals[index]
         match model.application:
             case RequestResponse():
-                yield TrafficTotals(
-                    kinds=frozenset({REQUESTS}), requests=simulation.requests(flow.index)
-                )
+                yield TrafficTotals(kinds=frozenset({REQUESTS}), requests=requests(index))
             case WebPage():
-                total = flow.statistics
                 loaded = total["completion"] is not None
                 load_s = (total["completion"] - total["start"]) * 1e-9 if loaded else 0.0
                 yield TrafficTotals(
                     kinds=frozenset({PAGES}), page_load_s=(load_s,) if loaded else ()
                 )
             case Video() as video:
-                chunks = simulation.requests(flow.index)
+                chunks = requests(index)
                 arrived = chunks[chunks["completion"] != NEVER]
-                total = flow.statistics
                 yield TrafficTotals(
                     kinds=frozenset({VIDEO}),
                     chunk_mbps=arrived["size_bytes"] * 8e-6 / video.chunk_s,
@@ -112,7 +119,11 @@ def traffic_of_flows(simulation: Simulation) -> Iterator[TrafficTotals]:
                 yield TrafficTotals()
 
 
-def traffic_of_short_flows(simulation: Simulation) -> Iterator[TrafficTotals]:
-    """Yields the traffic of every entry of short flows."""
-    for entry in range(len(simulation.scenario.short_flows)):
-        yield TrafficTotals(kinds=frozenset({SHORT_FLOWS}), transfers=simulation.transfers(entry))
+def traffic_of_short_flows(transfers: Iterable[np.ndarray]) -> Iterator[TrafficTotals]:
+    """Yields the traffic of every entry of short flows.
+
+    Args:
+        transfers: Of each entry, as Simulation.transfers has them.
+    """
+    for entry in transfers:
+        yield TrafficTotals(kinds=frozenset({SHORT_FLOWS}), transfers=entry)

@@ -190,6 +190,11 @@ void bind_environment(nb::module_& module) {
                  const OneThread::Use use(batch.one_thread());
                  return as_bytes(simulation(batch, index).deliveries());
              })
+        .def("requests",
+             [=](const Batch& batch, std::size_t index, std::size_t flow) {
+                 const OneThread::Use use(batch.one_thread());
+                 return as_bytes(simulation(batch, index).requests(flow));
+             })
         .def("transfers", [=](const Batch& batch, std::size_t index, std::size_t entry) {
             const OneThread::Use use(batch.one_thread());
             return as_bytes(simulation(batch, index).transfers(entry));

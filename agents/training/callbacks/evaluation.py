@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from quicgym import __version__, _core
-from quicgym.agents.evaluation.rollouts import METRICS, play_all
+from quicgym.agents.evaluation.rollouts import play_all
 from quicgym.agents.evaluation.statistics import interquartile_mean
 from quicgym.agents.evaluation.tensorboard import EvaluationWriter
 from quicgym.agents.policies.learned import LearnedPolicy, save_policy
@@ -98,7 +98,7 @@ class EvaluationCallback(PeriodicCallback):
                 "step": step,
                 "scenario": scenario.name,
                 "seed": seed,
-                **{name: episode.metrics[name] for name in METRICS},
+                **episode.metrics,
             }
             for (scenario, seed), episode in zip(self._suite, episodes, strict=True)
         ]
