@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Literal, get_args
@@ -29,6 +29,7 @@ from quicgym.envs.scenarios.flows import Flow
 from quicgym.envs.scenarios.links import Access, DisciplineName, Link, Queue
 from quicgym.envs.scenarios.short_flows import ShortFlows
 from quicgym.envs.simulation.simulation import ns3_version
+from quicgym.yaml_files import CONFIGS
 
 ROUNDS = 6
 BARE_LOOP_PACKETS = 2_000_000
@@ -96,6 +97,13 @@ PATHS: dict[str, dict[str, object]] = {
         ]
     },
     "openings": {"opens_every_ms": 20.0},
+    "trace": {"rate_mbps": None, "trace": CONFIGS / "traces" / "lte.trace"},
+    "delay-schedule": {
+        "delay_schedule": [
+            {"at_s": float(second), "delay_ms": 5.0 + 10.0 * (second % 2)}
+            for second in range(1, 20)
+        ]
+    },
     "jitter": {"jitter": {"kind": "normal", "mean_ms": 5.0, "deviation_ms": 3.0}},
     "reordering": {"jitter": {"kind": "uniform", "max_ms": 5.0}, "reordering": True},
     "policer": {"policer": {"rate_mbps": 15.0, "burst_bytes": 150_000}},
@@ -103,12 +111,22 @@ PATHS: dict[str, dict[str, object]] = {
 """What a feature of a path costs: fields of the link, by the end of the measurement's name."""
 
 
-def path_scenario(fields: Mapping[str, object]) -> Scenario:
-    """One flow at 15 Mbps over a link with these fields."""
-    plain = speed_scenario(1, 15, SHORT_S)
-    return plain.model_copy(
-        update={"bottleneck": plain.links["bottleneck"].model_copy(update=fields)}
-    )
+def path_scenarios() -> dict[str, Scenario]:
+    """One flow at 15 Mbps over a path with each feature, by the end of the measurement's name."""
+    plain = speed_scenario(1, 15, SHORT_S).model_dump(exclude_none=True)
+    link = plain["bottleneck"]
+    changes: dict[str, dict[str, object]] = {
+        name: {"bottleneck": {**link, **fields}} for name, fields in PATHS.items()
+    }
+    changes["trace"]["reverse"] = link  # without it the bottleneck's rate would be the default
+    changes["ack-aggregation"] = {"reverse": {**link, "opens_every_ms": 20.0}}
+    changes["backward"] = {
+        "reverse": link,
+        "flows": [
+            {**flow, "direction": "backward", "controller": "bbr"} for flow in plain["flows"]
+        ],
+    }
+    return {name: Scenario.model_validate({**plain, **fields}) for name, fields in changes.items()}
 
 
 def _begin(scenario: Scenario, controller: str, engine: EngineName) -> Simulation:
@@ -238,9 +256,9 @@ def measure() -> list[Measurement]:
         name = f"native-newreno-10x100mbps-{discipline}"
         scenario = speed_scenario(10, 100.0, SHORT_S, discipline)
         tasks.append(partial(_simulate, name, scenario, "newreno", "native"))
-    for feature, fields in PATHS.items():
+    for feature, scenario in path_scenarios().items():
         name = f"native-bbr-1x15mbps-{feature}"
-        tasks.append(partial(_simulate, name, path_scenario(fields), "bbr", "native"))
+        tasks.append(partial(_simulate, name, scenario, "bbr", "native"))
     if ns3_version() is not None:
         tasks.append(partial(_simulate, "ns3-bbr-1x15mbps", short, "bbr", "ns3"))
     return [Measurement(name, cost, packets) for name, (cost, packets) in _best(tasks).items()]

@@ -29,7 +29,10 @@ def test_speed_measures_everything(quicgym: Command) -> None:
         ),
         *(
             f"native-bbr-1x15mbps-{feature}"
-            for feature in ("outages", "openings", "jitter", "reordering", "policer")
+            for feature in (
+                *("outages", "openings", "trace", "delay-schedule", "jitter", "reordering"),
+                *("policer", "ack-aggregation", "backward"),
+            )
         ),
     }
     environments = {"vec-native-tuning", "gym-native-tuning"}
