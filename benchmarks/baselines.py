@@ -1,7 +1,8 @@
 """The baselines: every scenario with every controller, the papers' tables and figures.
 
-Into the output folder go runs.jsonl (one line per finished run), results.json, results.parquet
-(one row per run), traces/ (the time series of the first seed) and figures/.
+Each run has the reward that agents earn, so that both are compared by one number. Into the output
+folder go runs.jsonl (one line per finished run), results.json, results.parquet (one row per run),
+traces/ (the time series of the first seed) and figures/.
 """
 
 from __future__ import annotations
@@ -9,12 +10,15 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import pandas as pd
 
 from quicgym import __version__, _core
+from quicgym.agents.evaluation.rollouts import REWARD_TERMS, play
+from quicgym.agents.policies.by_name import find_policy
 from quicgym.benchmarks.papers import drawings, figures, tables
 from quicgym.benchmarks.papers.measurements import Measurements
 from quicgym.benchmarks.papers.model import Paper, TableRow, load_paper
@@ -23,12 +27,41 @@ from quicgym.benchmarks.simulations import TRACES_FOLDER, Job, make_jobs
 from quicgym.console import say, wide_console
 from quicgym.envs import Scenario, ScenarioError, load_scenario
 from quicgym.envs.scenarios.engines import EngineName
+from quicgym.envs.simulation.result import Result
 from quicgym.envs.simulation.simulation import NS3_REMEDY, check_engine, ns3_version
 from quicgym.jobs import RUNS_FILE, report_failures, report_interruption, run_jobs
-from quicgym.output_folders import output_folder
+from quicgym.output_folders import digest, output_folder
 
 Format = Literal["table", "json", "csv"]
 RESULTS = (RUNS_FILE, "results.json", "results.parquet", TRACES_FOLDER, "figures")
+
+EARNED = ("reward", *REWARD_TERMS)
+"""What a run has beside the metrics, as an episode of `quicgym evaluate` has it."""
+
+
+@dataclass(frozen=True, eq=False)
+class BaselineJob(Job):
+    """A simulation whose metrics include EARNED.
+
+    The scenario is run a second time, as an agent's episode: steps of 100 ms, in which the reward
+    is counted.
+    """
+
+    @property
+    def key(self) -> str:
+        """What identifies the run for --resume."""
+        return digest([super().key, *EARNED])
+
+    def measure(self, result: Result) -> dict[str, Any]:
+        """Returns the metrics; EARNED are None where an agent could have no flow."""
+        return {**super().measure(result), **self._earned()}
+
+    def _earned(self) -> dict[str, float | None]:
+        transports = {flow.transport for flow in self.scenario.flows if flow.controller is None}
+        if self.controller is None or transports != {"quic"}:
+            return dict.fromkeys(EARNED)
+        episode = play(find_policy(self.controller), self.scenario, self.engine, self.seed)
+        return {name: episode.metrics[name] for name in EARNED}
 
 
 def run_baselines(
@@ -66,7 +99,7 @@ def run_baselines(
     loaded = [load_scenario(name) for name in dict.fromkeys(scenarios or scenarios_of(paper))]
     _check_names(loaded)
     chosen = list(dict.fromkeys(controllers)) or list(paper.algorithms)
-    jobs = make_jobs(loaded, chosen, known, seeds, directory / TRACES_FOLDER)
+    jobs = make_jobs(loaded, chosen, known, seeds, directory / TRACES_FOLDER, BaselineJob)
     if engine is None and not scenarios:
         jobs += _cross_check(paper, chosen, seeds)
     with output_folder(directory, RESULTS, resume=resume):
@@ -116,7 +149,8 @@ def _cross_check(paper: Paper, chosen: Sequence[str], seeds: int) -> list[Job]:
         )
         return []
     names = dict.fromkeys(table.cross_check for table in paper.tables if table.cross_check)
-    return make_jobs([load_scenario(name) for name in names], chosen, "ns3", seeds)
+    cross_checked = [load_scenario(name) for name in names]
+    return make_jobs(cross_checked, chosen, "ns3", seeds, kind=BaselineJob)
 
 
 def _write(directory: Path, runs: Sequence[dict[str, Any]], seeds: int, command: str) -> None:
@@ -158,7 +192,7 @@ def _print_tables(
     console = wide_console()
     shown_seeds = f"mean±standard deviation over {seeds} seeds" if seeds > 1 else "seed 0"
     console.print(f"{shown_seeds}\n", highlight=False)
-    for table in tables.measurement_tables(runs, paper.algorithms):
+    for table in tables.measurement_tables(runs, paper.algorithms, {"reward": "reward"}):
         console.print(table, "")
     papers_tables = []
     for printed in paper.tables:

@@ -25,7 +25,7 @@ def _cell(numbers: Sequence[float], metric: str) -> str:
     if not numbers:
         return "–"
     mean, deviation = mean_and_deviation(numbers)
-    digits = 3 if metric == "jain" else 2
+    digits = 3 if metric in ("jain", "reward") else 2
     if 0 < abs(mean) < 0.1:
         digits = 4  # of a loss of 0.0284% two decimals would say nothing
     if len(numbers) == 1:
@@ -129,13 +129,17 @@ def _sources(
         )
 
 
-def measurement_tables(runs: Sequence[Run], names: Mapping[str, str]) -> Iterator[Table]:
+def measurement_tables(
+    runs: Sequence[Run], names: Mapping[str, str], more: Mapping[str, str]
+) -> Iterator[Table]:
     """Yields, per scenario and engine, every metric of every controller.
 
     Args:
         runs: Everything measured; a cell is mean±standard deviation over the seeds.
         names: Column headings of controllers that have another than their own name.
+        more: What else the runs have, with its label.
     """
+    labels = {**ROW_LABELS, **more}
     for scenario, engine in dict.fromkeys((run["scenario"], run["engine"]) for run in runs):
         here = [run for run in runs if (run["scenario"], run["engine"]) == (scenario, engine)]
         output = _table(f"{scenario} ({'ns-3' if engine == 'ns3' else engine})")
@@ -143,12 +147,12 @@ def measurement_tables(runs: Sequence[Run], names: Mapping[str, str]) -> Iterato
         columns = list(_columns(here, names))
         for heading, _ in columns:
             output.add_column(heading, justify="right", min_width=10)
-        for metric in (*METRICS, *(name for name in TRAFFIC_METRICS if name in here[0])):
+        for metric in (*METRICS, *(name for name in (*TRAFFIC_METRICS, *more) if name in here[0])):
             cells = (
                 [entry[metric] for entry in entries if entry.get(metric) is not None]
                 for _, entries in columns
             )
-            output.add_row(ROW_LABELS[metric], *(_cell(numbers, metric) for numbers in cells))
+            output.add_row(labels[metric], *(_cell(numbers, metric) for numbers in cells))
         yield output
 
 

@@ -19,6 +19,7 @@ from conftest import Command
 
 import quicgym as package
 from quicgym import _core, load_scenario
+from quicgym.benchmarks.baselines import EARNED
 from quicgym.benchmarks.simulations import Job, make_jobs
 from quicgym.envs.scenarios.flows import Flow
 from quicgym.envs.scenarios.model import Scenario
@@ -51,7 +52,7 @@ def test_json_is_one_document_and_files_are_written(quicgym: Command, tmp_path: 
         ("ebcc-single", "bbr", "native", 1),
     ]
     for run in runs:
-        keys = {"scenario", "controller", "engine", "seed", *METRICS, "flows"}
+        keys = {"scenario", "controller", "engine", "seed", *METRICS, *EARNED, "flows"}
         assert set(run) == keys
         for flow in run["flows"]:
             assert set(flow) == {"name", "controller", *FLOW_METRICS}
@@ -90,6 +91,7 @@ def test_the_table_has_the_papers_values_beside_ours(quicgym: Command) -> None:
         "±",
         "95th percentile RTT (ms)",
         "Jain's index",
+        "\nreward  ",
     ):
         assert text in done.stdout
     assert "Table 4" not in done.stdout
@@ -100,7 +102,29 @@ def test_csv(quicgym: Command) -> None:
     done = quicgym("baselines", *SHORT, "--controller", "cubic", "--format", "csv")
     rows = list(csv.DictReader(io.StringIO(done.stdout)))
     assert len(rows) == 4
-    assert list(rows[0]) == ["scenario", "controller", "engine", "seed", *METRICS]
+    assert list(rows[0]) == ["scenario", "controller", "engine", "seed", *METRICS, *EARNED]
+
+
+@pytest.mark.parametrize("engine", ["native", pytest.param("ns3", marks=pytest.mark.ns3)])
+def test_the_reward_is_that_of_evaluate(quicgym: Command, tmp_path: Path, engine: str) -> None:
+    short = tmp_path / "short.yaml"
+    scenario = load_scenario("ebcc-flows-3").model_dump(exclude_none=True)
+    short.write_text(yaml.safe_dump({**scenario, "name": "short", "duration_s": 4.0}))
+    common = ("--seeds", "2", "--engine", engine)
+    baselines = ("--scenario", short, "--controller", "ebcc", "cubic", "--out", "b")
+    done = quicgym("baselines", *baselines, *common)
+    assert done.returncode == 0, done.stderr
+    done = quicgym("evaluate", "--policy", "ebcc", "cubic", "--suite", short, *common, "--out", "e")
+    assert done.returncode == 0, done.stderr
+    ours = pd.read_parquet(tmp_path / "b/results.parquet")
+    theirs = pd.read_parquet(tmp_path / "e/results.parquet").rename(
+        columns={"policy": "controller"}
+    )
+    place = ["controller", "seed"]
+    for name in (*EARNED, "goodput_mbps", "jain"):
+        expected = theirs.set_index(place)[name].to_dict()
+        assert ours.set_index(place)[name].to_dict() == expected
+    assert ours["reward"].nunique() == 4 and (ours["reward"] < 1).all()
 
 
 @pytest.mark.long
@@ -140,6 +164,7 @@ def test_a_scenario_of_ones_own(quicgym: Command, tmp_path: Path) -> None:
     (run,) = json.loads(done.stdout)["runs"]
     assert run["controller"] == "bbr, cubic"
     assert [flow["controller"] for flow in run["flows"]] == ["bbr", "cubic"]
+    assert run["reward"] is None  # no flow is left for an agent
     assert (tmp_path / "results/baselines/figures/own.png").exists()
 
 
