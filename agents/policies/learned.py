@@ -15,6 +15,7 @@ import json
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -23,6 +24,7 @@ import numpy as np
 from gymnasium.spaces import Discrete
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from quicgym import _core
 from quicgym.errors import MissingExtraError, PolicyError
 from quicgym.validation import validated
 from quicgym.yaml_files import closest
@@ -126,10 +128,14 @@ class PolicyDescription(_Model):
 class LearnedPolicy:
     """A network as a policy; it takes the most likely action, and draws nothing.
 
+    Actions are computed in C++ from the weights that `actor` has at the first call. That takes a
+    tenth of PyTorch's time for one observation, and the result is the same whatever the number of
+    observations that are decided on together.
+
     Attributes:
         name: As tables show it.
         decisions: In which environment it acts.
-        actor: The network.
+        actor: The network in PyTorch.
         description: Where it comes from; None while it is being trained.
     """
 
@@ -141,10 +147,13 @@ class LearnedPolicy:
 
     def __call__(self, observations: np.ndarray) -> np.ndarray:
         """Returns an action for each row of observations, or the action for one."""
-        rows = torch.from_numpy(np.atleast_2d(np.asarray(observations, dtype=np.float32)))
-        with torch.inference_mode():
-            actions: np.ndarray = self.actor(rows).numpy()
+        rows = np.ascontiguousarray(np.atleast_2d(observations), dtype=np.float32)
+        actions: np.ndarray = self._network(rows)
         return actions if observations.ndim == 2 else actions[0]
+
+    @cached_property
+    def _network(self) -> _core.PolicyNetwork:
+        return self.actor.without_pytorch()
 
 
 def action_count(environment: str) -> int:

@@ -10,9 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import nn
 
+from quicgym import _core
 from quicgym.envs.observations import FRAME_FEATURES, observation_space
 
 Extractor = Literal["mlp", "gru", "multi-scale"]
@@ -212,6 +214,14 @@ class Actor(nn.Module):
         width = (architecture.hidden_sizes or (self.features.size,))[-1]
         self.action = nn.Linear(width, actions)
         self.output = architecture.output
+        self._shape = {
+            "extractor": architecture.extractor,
+            "activation": architecture.activation,
+            "output": architecture.output,
+            "observation_size": size,
+            "history_length": history_length,
+            "outputs": actions,
+        }
 
     def forward(self, observations: torch.Tensor) -> torch.Tensor:
         """Maps (rows, observation size) to (rows, actions), or to (rows,) choices."""
@@ -219,3 +229,11 @@ class Actor(nn.Module):
         if self.output == "argmax":
             return result.argmax(dim=1)
         return result.tanh() if self.output == "tanh" else result.clamp(-1.0, 1.0)
+
+    def without_pytorch(self) -> _core.PolicyNetwork:
+        """Returns the network in C++ with a copy of these weights; its outputs are within 1e-5."""
+        tensors = {
+            name: tensor.numpy(force=True).astype(np.float32)
+            for name, tensor in self.state_dict().items()
+        }
+        return _core.PolicyNetwork(**self._shape, tensors=tensors)

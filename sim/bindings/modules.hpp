@@ -10,6 +10,7 @@ namespace quicgym::bindings {
 void bind_scenario(nanobind::module_& module);
 void bind_wire(nanobind::module_& module);
 void bind_queues(nanobind::module_& module);
+void bind_policy(nanobind::module_& module);
 double bare_loop(std::uint64_t packets);
 
 }  // namespace quicgym::bindings

@@ -6,13 +6,17 @@ import json
 import resource
 import warnings
 
+import gymnasium
 import numpy as np
 import pytest
 from helpers.training import NEEDS_TRAIN
 
 import quicgym
+from quicgym import _core
 from quicgym.agents.policies.by_name import pretrained_names
 from quicgym.benchmarks.leaderboard import load_entries
+from quicgym.envs.observations import observation_space
+from quicgym.envs.registration import find_environment
 from quicgym.yaml_files import CONFIGS
 
 pytestmark = NEEDS_TRAIN
@@ -365,3 +369,92 @@ def test_a_published_policy_uses_the_link_and_shares_it(name):
     # Of IBCCA's eight runs the mean is 0.92, and one of them 0.78.
     assert np.mean([episode.metrics["jain"] for episode in three]) > 0.8
     assert np.mean([episode.metrics["loss_percent"] for episode in three]) < 10
+
+
+def recorded_observations(policy, scenario, decisions):
+    """What the policy sees in an episode, of shape (decisions, observation size)."""
+    seen = []
+    environment = gymnasium.make(
+        find_environment(policy.decisions.environment).id,
+        scenario=scenario,
+        **policy.decisions.arguments,
+    )
+    observation, _ = environment.reset(seed=1)
+    for _ in range(decisions):
+        seen.append(observation)
+        observation, _, ended, truncated, _ = environment.step(policy(observation))
+        if ended or truncated:
+            break
+    environment.close()
+    return np.array(seen)
+
+
+@pytest.mark.parametrize("name", pretrained_names())
+def test_a_published_policy_acts_as_its_network_in_pytorch(name):
+    import torch
+
+    policy = quicgym.load_policy(name)
+    space = observation_space(policy.decisions.history_length, policy.decisions.environment)
+    space.seed(0)
+    drawn = np.array([space.sample() for _ in range(100)])
+    observations = np.concatenate([drawn, recorded_observations(policy, "ebcc-single", 100)])
+    with torch.inference_mode():
+        expected = policy.actor(torch.from_numpy(observations)).numpy()
+    assert len(np.unique(expected.round(3), axis=0)) > 1
+    assert np.allclose(policy(observations), expected, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("extractor", ["mlp", "gru", "multi-scale"])
+def test_an_action_does_not_depend_on_the_rows_beside_it(extractor):
+    _, policy, _ = make(extractor=extractor)
+    observations = np.random.default_rng(0).random((50, 55), dtype=np.float32)
+    together = policy(observations)
+    assert np.array_equal(together, [policy(row) for row in observations])
+    assert np.array_equal(policy(observations[::2]), together[::2])  # also where rows are not dense
+
+
+def with_tensors(**others):
+    """The argument `tensors`: of other shapes where one is given, without those that are None."""
+    shapes = {
+        "features.layers.0.weight": (2, 8), "features.layers.0.bias": (2,),
+        "action.weight": (3, 2), "action.bias": (3,),
+    } | others  # fmt: skip
+    tensors = {name: np.zeros(of, np.float32) for name, of in shapes.items() if of is not None}
+    return {"tensors": tensors}
+
+
+def network(**changes):
+    """A network of one frame, with what differs."""
+    arguments = {
+        "extractor": "mlp", "activation": "relu", "output": "clip", "observation_size": 8,
+        "history_length": 1, "outputs": 3, **with_tensors(), **changes,
+    }  # fmt: skip
+    return _core.PolicyNetwork(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"extractor": "cnn"}, "extractor = 'cnn'; use mlp, gru or multi-scale"),
+        ({"activation": "gelu"}, "activation = 'gelu'; use tanh or relu"),
+        ({"output": "sample"}, "output = 'sample'; use clip, tanh or argmax"),
+        ({"observation_size": 7}, "has no 1 frames"),
+        ({"history_length": 0}, "has no 0 frames"),
+        ({"outputs": 4}, "'action.weight' has another shape"),
+        ({"extractor": "gru"}, "has no tensor 'features.unit.weight_ih_l0'"),
+        (with_tensors(**{"action.bias": None}), "has no tensor 'action.bias'"),
+        (with_tensors(**{"action.bias": (2,)}), "'action.bias' has another shape"),
+        (with_tensors(**{"features.layers.0.weight": (2, 9)}), "has another shape"),
+        (with_tensors(**{"features.layers.0.weight": (0, 8)}), "has another shape"),
+        (with_tensors(**{"more": (1,)}), "tensor 'more' is not in the architecture"),
+    ],
+)
+def test_a_network_whose_parts_do_not_fit_is_refused(changes, message):
+    assert network()(np.ones((2, 8), np.float32)).shape == (2, 3)
+    with pytest.raises(ValueError, match=message):
+        network(**changes)
+
+
+def test_an_observation_of_another_size_is_refused():
+    with pytest.raises(ValueError, match="an observation has 8 numbers, not 9"):
+        network()(np.ones((2, 9), np.float32))

@@ -1,0 +1,95 @@
+// sim/policy for Python: the network of a learned policy.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "sim/bindings/modules.hpp"
+#include "sim/policy/network.hpp"
+
+namespace quicgym::bindings {
+
+namespace nb = nanobind;
+
+namespace {
+
+using Weights = nb::ndarray<const float, nb::c_contig, nb::device::cpu>;
+using Observations = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+
+policy::Tensors to_tensors(const std::map<std::string, Weights>& arrays) {
+    std::map<std::string, policy::Tensor> tensors;
+    for (const auto& [name, array] : arrays) {
+        policy::Tensor& tensor = tensors[name];
+        for (std::size_t i = 0; i < array.ndim(); ++i) tensor.shape.push_back(array.shape(i));
+        tensor.values.assign(array.data(), array.data() + array.size());
+    }
+    return policy::Tensors(std::move(tensors));
+}
+
+// A new array that owns its numbers.
+template <class Element>
+nb::object to_array(std::vector<Element> values, std::initializer_list<std::size_t> shape) {
+    auto kept = std::make_unique<std::vector<Element>>(std::move(values));
+    Element* const data = kept->data();
+    nb::capsule owner(kept.release(), [](void* p) noexcept { delete static_cast<std::vector<Element>*>(p); });
+    return nb::cast(nb::ndarray<nb::numpy, Element>(data, shape, owner));
+}
+
+nb::object act(const policy::Network& network, const Observations& observations) {
+    const std::size_t rows = observations.shape(0);
+    const std::size_t size = network.architecture().observation_size;
+    const std::size_t outputs = network.architecture().outputs;
+    if (observations.shape(1) != size) {
+        throw std::invalid_argument("an observation has " + std::to_string(size) + " numbers, not " +
+                                    std::to_string(observations.shape(1)));
+    }
+    std::vector<float> coordinates;
+    std::vector<std::int64_t> choices;
+    {
+        const nb::gil_scoped_release released;
+        policy::Scratch scratch;
+        for (std::size_t row = 0; row < rows; ++row) {
+            network.compute(observations.data() + row * size, scratch);
+            const auto begin = scratch.values.begin(), end = scratch.values.end();
+            if (network.chooses()) {
+                choices.push_back(std::max_element(begin, end) - begin);
+            } else {
+                coordinates.insert(coordinates.end(), begin, end);
+            }
+        }
+    }
+    if (network.chooses()) return to_array(std::move(choices), {rows});
+    return to_array(std::move(coordinates), {rows, outputs});
+}
+
+}  // namespace
+
+void bind_policy(nb::module_& module) {
+    nb::class_<policy::Network>(module, "PolicyNetwork",
+                                "The network of a learned policy, without PyTorch: see "
+                                "quicgym.agents.policies.networks.Actor.")
+        .def(
+            "__init__",
+            [](policy::Network* self, const std::string& extractor, const std::string& activation,
+               const std::string& output, std::size_t observation_size, std::size_t history_length,
+               std::size_t outputs, const std::map<std::string, Weights>& tensors) {
+                new (self) policy::Network(
+                    {extractor, activation, output, observation_size, history_length, outputs},
+                    to_tensors(tensors));
+            },
+            nb::arg("extractor"), nb::arg("activation"), nb::arg("output"), nb::arg("observation_size"),
+            nb::arg("history_length"), nb::arg("outputs"), nb::arg("tensors"))
+        .def("__call__", &act, nb::arg("observations"),
+             "Maps (rows, observation_size) to (rows, outputs) coordinates, or to (rows,) choices.");
+}
+
+}  // namespace quicgym::bindings

@@ -1,0 +1,76 @@
+// Dense layers and the tensors that they are made of.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace quicgym::policy {
+
+// As safetensors have it: row-major.
+struct Tensor {
+    std::vector<std::size_t> shape;
+    std::vector<float> values;
+};
+
+// A policy's weights, each taken once by name. All errors are std::invalid_argument.
+class Tensors {
+public:
+    explicit Tensors(std::map<std::string, Tensor> tensors) : tensors_(std::move(tensors)) {}
+
+    bool has(const std::string& name) const { return tensors_.contains(name); }
+    Tensor take_of_rank(const std::string& name, std::size_t dimensions);
+    Tensor take(const std::string& name, const std::vector<std::size_t>& shape);
+    // That nothing is left which the architecture does not name.
+    void check_all_taken() const;
+
+private:
+    std::map<std::string, Tensor> tensors_;
+};
+
+using Activation = void (*)(std::vector<float>&);
+void tanh_each(std::vector<float>& values);
+Activation find_activation(const std::string& name);
+
+// What a caller keeps between calls, so that none allocates.
+struct Scratch {
+    std::vector<float> values;  // what the layers pass on
+    std::vector<float> next;
+};
+
+// y = W x + b.
+class Dense {
+public:
+    // Takes the weights, of shape (outputs, inputs), and the bias.
+    Dense(Tensors& tensors, const std::string& weight, const std::string& bias, std::size_t inputs);
+    Dense(Tensors& tensors, const std::string& name, std::size_t inputs)
+        : Dense(tensors, name + ".weight", name + ".bias", inputs) {}
+
+    std::size_t outputs() const { return bias_.size(); }
+    void add_to(float* sums, const float* inputs) const;
+    // Puts the outputs in the place of the inputs.
+    void apply(Scratch& scratch) const;
+
+private:
+    std::size_t inputs_;
+    std::vector<float> weights_;  // (inputs, outputs): the inner loop runs over neighbours
+    std::vector<float> bias_;
+};
+
+// Layers with the activation after each; none: what comes in goes out.
+class DenseLayers {
+public:
+    // Takes `name`.0, `name`.2 and so on, as many as there are.
+    DenseLayers(Tensors& tensors, const std::string& name, std::size_t inputs, Activation activation);
+
+    std::size_t outputs() const { return outputs_; }
+    void apply(Scratch& scratch) const;
+
+private:
+    std::vector<Dense> layers_;
+    std::size_t outputs_;
+    Activation activate_;
+};
+
+}  // namespace quicgym::policy

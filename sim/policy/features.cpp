@@ -1,0 +1,163 @@
+#include "sim/policy/features.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "sim/environment/observation.hpp"
+
+namespace quicgym::policy {
+
+namespace {
+
+using environment::kFrameFeatures;
+
+constexpr std::size_t kFrame = kFrameFeatures.size();
+
+constexpr std::size_t place_of(std::string_view feature) {
+    std::size_t place = 0;
+    while (kFrameFeatures[place].name != feature) ++place;
+    return place;
+}
+
+class MlpFeatures : public Features {
+public:
+    MlpFeatures(Tensors& tensors, std::size_t observation_size, Activation activation)
+        : observation_size_(observation_size),
+          layers_(tensors, "features.layers", observation_size, activation) {}
+
+    std::size_t size() const override { return layers_.outputs(); }
+
+    void extract(const float* observation, Scratch& scratch) const override {
+        scratch.values.assign(observation, observation + observation_size_);
+        layers_.apply(scratch);
+    }
+
+private:
+    std::size_t observation_size_;
+    DenseLayers layers_;
+};
+
+// The last frame, the one before, the two, four, eight … before that: first frame and the one after the last.
+std::vector<std::pair<std::size_t, std::size_t>> doubling_spans(std::size_t length) {
+    std::vector<std::pair<std::size_t, std::size_t>> spans{{length - 1, length}};
+    for (std::size_t size = 1; spans.back().first > 0; size *= 2) {
+        const std::size_t end = spans.back().first;
+        spans.emplace_back(end - std::min(end, size), end);
+    }
+    return spans;
+}
+
+class MultiScaleFeatures : public Features {
+public:
+    MultiScaleFeatures(Tensors& tensors, std::size_t observation_size, std::size_t history_length,
+                       Activation activation)
+        : observation_size_(observation_size),
+          history_size_(history_length * kFrame),
+          spans_(doubling_spans(history_length)),
+          layers_(tensors, "features.layers", spans_.size() * kFrame + observation_size - history_size_,
+                  activation) {}
+
+    std::size_t size() const override { return layers_.outputs(); }
+
+    void extract(const float* observation, Scratch& scratch) const override {
+        scratch.values.clear();
+        for (const auto& [first, last] : spans_) {
+            std::array<float, kFrame> means{};
+            for (std::size_t frame = first; frame < last; ++frame) {
+                for (std::size_t i = 0; i < kFrame; ++i) means[i] += observation[frame * kFrame + i];
+            }
+            for (float& mean : means) mean /= static_cast<float>(last - first);
+            for (const std::size_t i : kRatios) means[i] = std::log2(means[i] + 0x1p-5F);
+            means[kLoss] = 3.0F * std::sqrt(means[kLoss]);
+            scratch.values.insert(scratch.values.end(), means.begin(), means.end());
+        }
+        scratch.values.insert(scratch.values.end(), observation + history_size_,
+                              observation + observation_size_);
+        layers_.apply(scratch);
+    }
+
+private:
+    static constexpr std::array kRatios{place_of("send_rate"), place_of("pacing_rate"), place_of("rtt"),
+                                        place_of("in_flight"), place_of("window")};
+    static constexpr std::size_t kLoss = place_of("loss");
+
+    std::size_t observation_size_;
+    std::size_t history_size_;
+    std::vector<std::pair<std::size_t, std::size_t>> spans_;
+    DenseLayers layers_;
+};
+
+float sigmoid(float value) {
+    return 1.0F / (1.0F + std::exp(-value));
+}
+
+// A gated recurrent unit over the frames, the oldest first, with PyTorch's names and its order of gates:
+// reset, update, new.
+class GruFeatures : public Features {
+public:
+    GruFeatures(Tensors& tensors, std::size_t observation_size, std::size_t history_length)
+        : observation_size_(observation_size),
+          history_length_(history_length),
+          from_frame_(tensors, "features.unit.weight_ih_l0", "features.unit.bias_ih_l0", kFrame),
+          state_size_(from_frame_.outputs() / 3),
+          from_state_(tensors, "features.unit.weight_hh_l0", "features.unit.bias_hh_l0", state_size_) {
+        if (from_state_.outputs() != 3 * state_size_ || from_frame_.outputs() != 3 * state_size_) {
+            throw std::invalid_argument("the tensors of 'features.unit' do not fit one another");
+        }
+    }
+
+    std::size_t size() const override { return state_size_ + observation_size_ - history_length_ * kFrame; }
+
+    void extract(const float* observation, Scratch& scratch) const override {
+        std::vector<float>& state = scratch.values;
+        const float* const rest = observation + history_length_ * kFrame;
+        state.assign(state_size_, 0.0F);
+        scratch.next.resize(6 * state_size_);
+        float* const from_frame = scratch.next.data();
+        float* const from_state = from_frame + 3 * state_size_;
+        for (; observation != rest; observation += kFrame) {
+            std::fill(scratch.next.begin(), scratch.next.end(), 0.0F);
+            from_frame_.add_to(from_frame, observation);
+            from_state_.add_to(from_state, state.data());
+            for (std::size_t i = 0; i < state_size_; ++i) {
+                const std::size_t update_at = state_size_ + i, new_at = 2 * state_size_ + i;
+                const float reset = sigmoid(from_frame[i] + from_state[i]);
+                const float update = sigmoid(from_frame[update_at] + from_state[update_at]);
+                const float renewed = std::tanh(from_frame[new_at] + reset * from_state[new_at]);
+                state[i] = (1.0F - update) * renewed + update * state[i];
+            }
+        }
+        state.insert(state.end(), rest, rest + (observation_size_ - history_length_ * kFrame));
+    }
+
+private:
+    std::size_t observation_size_;
+    std::size_t history_length_;
+    Dense from_frame_;
+    std::size_t state_size_;
+    Dense from_state_;
+};
+
+}  // namespace
+
+std::unique_ptr<const Features> make_features(const std::string& extractor, Tensors& tensors,
+                                              std::size_t observation_size, std::size_t history_length,
+                                              Activation activation) {
+    if (history_length == 0 || observation_size < history_length * kFrame) {
+        throw std::invalid_argument("an observation of " + std::to_string(observation_size) +
+                                    " numbers has no " + std::to_string(history_length) + " frames");
+    }
+    if (extractor == "mlp") return std::make_unique<MlpFeatures>(tensors, observation_size, activation);
+    if (extractor == "gru") return std::make_unique<GruFeatures>(tensors, observation_size, history_length);
+    if (extractor == "multi-scale") {
+        return std::make_unique<MultiScaleFeatures>(tensors, observation_size, history_length, activation);
+    }
+    throw std::invalid_argument("extractor = '" + extractor + "'; use mlp, gru or multi-scale");
+}
+
+}  // namespace quicgym::policy

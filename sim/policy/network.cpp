@@ -1,0 +1,40 @@
+#include "sim/policy/network.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace quicgym::policy {
+
+Network::Network(const Architecture& architecture, Tensors tensors)
+    : architecture_(architecture),
+      activation_(find_activation(architecture.activation)),
+      features_(make_features(architecture.extractor, tensors, architecture.observation_size,
+                              architecture.history_length, activation_)),
+      hidden_(tensors, "hidden", features_->size(), activation_),
+      action_(tensors, "action", hidden_.outputs()) {
+    if (action_.outputs() != architecture.outputs) {
+        throw std::invalid_argument("tensor 'action.weight' has another shape than the architecture needs");
+    }
+    tensors.check_all_taken();
+    if (architecture.output == "clip") {
+        output_ = Output::clip;
+    } else if (architecture.output == "tanh") {
+        output_ = Output::tanh;
+    } else if (architecture.output == "argmax") {
+        output_ = Output::argmax;
+    } else {
+        throw std::invalid_argument("output = '" + architecture.output + "'; use clip, tanh or argmax");
+    }
+}
+
+void Network::compute(const float* observation, Scratch& scratch) const {
+    features_->extract(observation, scratch);
+    hidden_.apply(scratch);
+    action_.apply(scratch);
+    if (output_ == Output::tanh) tanh_each(scratch.values);
+    if (output_ == Output::clip) {
+        for (float& value : scratch.values) value = std::clamp(value, -1.0F, 1.0F);
+    }
+}
+
+}  // namespace quicgym::policy

@@ -1,0 +1,46 @@
+// The network of a learned policy: from an observation to an action. It computes each row by itself and in
+// one order, so that an action does not depend on what else is decided at that time.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+
+#include "sim/policy/dense.hpp"
+#include "sim/policy/features.hpp"
+
+namespace quicgym::policy {
+
+// quicgym.agents.policies.networks.Architecture; the sizes of the layers are those of the tensors.
+struct Architecture {
+    std::string extractor;
+    std::string activation;
+    std::string output;  // "clip": to [-1, 1]; "tanh": into it; "argmax": the place of the largest
+    std::size_t observation_size = 0;
+    std::size_t history_length = 0;
+    std::size_t outputs = 0;  // coordinates of an action, or choices
+};
+
+class Network {
+public:
+    // Throws std::invalid_argument where a name is unknown, or a tensor is missing, left over or does not
+    // fit.
+    Network(const Architecture& architecture, Tensors tensors);
+
+    const Architecture& architecture() const { return architecture_; }
+    bool chooses() const { return output_ == Output::argmax; }
+    // To `scratch.values`: the coordinates, or the values by which choices are compared.
+    void compute(const float* observation, Scratch& scratch) const;
+
+private:
+    enum class Output { clip, tanh, argmax };
+
+    Architecture architecture_;
+    Activation activation_;
+    Output output_;
+    std::unique_ptr<const Features> features_;
+    DenseLayers hidden_;
+    Dense action_;
+};
+
+}  // namespace quicgym::policy
