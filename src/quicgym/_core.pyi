@@ -1165,6 +1165,18 @@ class QueueDiscipline:
     @property
     def bytes(self) -> int: ...
 
+class PolicyNetwork:
+    """
+    The network of a learned policy, without PyTorch: see quicgym.agents.policies.networks.Actor.
+    """
+
+    def __init__(self, extractor: str, activation: str, output: str, observation_size: int, history_length: int, outputs: int, tensors: Mapping[str, Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)]]) -> None: ...
+
+    def __call__(self, observations: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> object:
+        """
+        Maps (rows, observation_size) to (rows, outputs) coordinates, or to (rows,) choices.
+        """
+
 class NativeSimulation:
     def __init__(self, scenario: Scenario, seed: int) -> None: ...
 
