@@ -20,7 +20,7 @@ from quicgym.output_folders import digest
 
 CONVERGED_SHARE = 0.9
 """Of the rate of the second half; our reading of convergence."""
-CONVERGENCE_WINDOW_S = 0.5
+CONVERGENCE_WINDOW_S = 0.1
 
 
 def _rtt_deviation_ms(trace: pd.DataFrame) -> float | None:
@@ -65,7 +65,7 @@ SERIES_METRICS = {
         "how often the controller enters Startup, the first time included", _startup_entries
     ),
     "convergence_time_s": SeriesMetric(
-        "from the flow's start until the receiving rate of 0.5 s is first 90% of that of the "
+        "from the flow's start until the receiving rate of 0.1 s is first 90% of that of the "
         "flow's second half",
         _convergence_time_s,
     ),
