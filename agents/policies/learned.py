@@ -148,7 +148,7 @@ class LearnedPolicy:
     def __call__(self, observations: np.ndarray) -> np.ndarray:
         """Returns an action for each row of observations, or the action for one."""
         rows = np.ascontiguousarray(np.atleast_2d(observations), dtype=np.float32)
-        actions: np.ndarray = self._network(rows)
+        actions = np.asarray(self._network(rows))
         return actions if observations.ndim == 2 else actions[0]
 
     @cached_property

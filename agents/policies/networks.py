@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -214,7 +214,7 @@ class Actor(nn.Module):
         width = (architecture.hidden_sizes or (self.features.size,))[-1]
         self.action = nn.Linear(width, actions)
         self.output = architecture.output
-        self._shape = {
+        self._shape: dict[str, Any] = {
             "extractor": architecture.extractor,
             "activation": architecture.activation,
             "output": architecture.output,
