@@ -192,11 +192,9 @@ def make_sections(
 
     Raises:
         LeaderboardError: No suite runs on the engines, or an engine has no policy.
-        ScenarioError: An engine does not exist.
     """
     sections = []
     for known in dict.fromkeys(engines or ENGINES):
-        check_engine(known)
         for name in dict.fromkeys(suites or SUITES):
             suite = SUITES.get(name, OTHER_SUITE)
             if known not in suite.seeds:
@@ -270,6 +268,8 @@ def leaderboard(
     entries = load_entries(policies)
     workers = jobs or os.cpu_count() or 1
     seeds_on = {"native": seeds, "ns3": ns3_seeds}
+    for known in engine or ():
+        check_engine(known)
     sections = make_sections(entries, suite or (), engine or (), seeds_on, results)
     _announce(sections, workers, resume)
     with locked(results, "--results"):
