@@ -27,9 +27,15 @@ def path(scenario):
     return rate_mbps, 2 * (link.delay_ms + 2 * scenario.access.delay_ms)
 
 
+@pytest.fixture(scope="module")
+def stress():
+    return load_suite("stress")
+
+
 def draws(name, count, seed=0):
     rng = np.random.default_rng(seed)
-    return [load_distribution(name).sample(rng) for _ in range(count)]
+    distribution = load_distribution(name)
+    return [distribution.sample(rng) for _ in range(count)]
 
 
 @pytest.mark.parametrize("name", distribution_names())
@@ -60,30 +66,29 @@ def test_the_held_out_suite_is_64_held_out_paths_in_every_size():
     assert any(scenario.bottleneck.rate_schedule for scenario in suite)
 
 
-def test_the_stress_suite_is_256_held_out_networks_of_everything():
-    suite = load_suite("stress")
-    assert len({scenario.name for scenario in suite}) == len(suite) == 256
-    cells = Counter(HELD_OUT_STRESS.cell(*path(scenario)) for scenario in suite)
-    assert all(HELD_OUT_STRESS.contain(*path(scenario)) for scenario in suite)
+def test_the_stress_suite_is_256_held_out_networks_of_everything(stress):
+    assert len({scenario.name for scenario in stress}) == len(stress) == 256
+    cells = Counter(HELD_OUT_STRESS.cell(*path(scenario)) for scenario in stress)
+    assert all(HELD_OUT_STRESS.contain(*path(scenario)) for scenario in stress)
     assert sorted(cells.values()) == [32] * 8
-    links = [scenario.bottleneck for scenario in suite]
-    rates, rtts = zip(*map(path, suite), strict=True)
+    links = [scenario.bottleneck for scenario in stress]
+    rates, rtts = zip(*map(path, stress), strict=True)
     assert min(rates) < 0.2 and max(rates) > 300 and min(rtts) < 3 and max(rtts) > 1000
-    assert {len(scenario.flows) for scenario in suite} >= set(range(1, 17))
+    assert {len(scenario.flows) for scenario in stress} >= set(range(1, 17))
     steps = [step.rate_mbps / link.rate_mbps for link in links for step in link.rate_schedule]
     assert min(step for step in steps if step) < 0.08 and 0 in steps
     assert max(link.loss.probability for link in links if link.loss) > 0.03
     assert {link.queue.discipline for link in links} >= {"drop-tail", "codel", "fq-codel", "pie"}
     assert any(link.queue.ecn_marking for link in links)
-    assert any(scenario.reverse.opens_every_ms for scenario in suite)
+    assert any(scenario.reverse.opens_every_ms for scenario in stress)
     assert any(link.trace for link in links)
-    assert any(scenario.short_flows for scenario in suite)
+    assert any(scenario.short_flows for scenario in stress)
     for field in ("delay_schedule", "jitter", "reordering", "policer"):
         assert any(getattr(link, field) for link in links), field
 
 
-def test_the_stress_suite_has_traces_that_training_never_sees():
-    own = {entry.bottleneck.trace for entry in load_suite("stress")} - {None}
+def test_the_stress_suite_has_traces_that_training_never_sees(stress):
+    own = {entry.bottleneck.trace for entry in stress} - {None}
     assert own.isdisjoint(load_distribution("stress-training").traces.paths)
     assert all(path.name.startswith("stress-") for path in own)
 
