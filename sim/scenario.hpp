@@ -88,6 +88,8 @@ struct Link {
     QueueUnit queue_unit = QueueUnit::packets;
     std::string queue_discipline = kDropTail;  // others: sim/net/queues/
     bool ecn_marking = false;                  // the queue discipline marks instead of dropping
+    Time ce_threshold =
+        0;  // an L4S packet is marked where it has waited longer, and never dropped early; 0: none
     LossModel loss;
     // Ascending; each rate holds for transmissions that start from `at` on; none starts at 0.
     std::vector<RateStep> rate_schedule;
@@ -98,8 +100,8 @@ struct Link {
     bool reordering = false;  // packets may overtake one another where the delay falls
 
     QUICGYM_FIELDS(Link, rate_bits_per_second, delay, policer, queue_limit, queue_unit, queue_discipline,
-                   ecn_marking, loss, rate_schedule, opens_every, delivery_opportunities_ms, delay_schedule,
-                   jitter, reordering)
+                   ecn_marking, ce_threshold, loss, rate_schedule, opens_every, delivery_opportunities_ms,
+                   delay_schedule, jitter, reordering)
 };
 
 QUICGYM_ENUM(ApplicationKind, bulk, transfer, constant_rate, bursts, on_off, request_response, web_page,

@@ -35,6 +35,9 @@ class Queue(CheckedModel):
     """dualpi2 needs the engine native. The others beside drop-tail are as ns-3's queue discs."""
     ecn_marking: StrictBool = False
     """The discipline marks ECN-capable packets instead of dropping them; dualpi2 always does."""
+    ce_threshold_ms: PeriodMs | None = None
+    """Of codel and fq-codel: L4S packets are marked where they have waited longer, and never
+    dropped before the queue is full. Needs ecn_marking."""
 
     @property
     def marks(self) -> bool:
@@ -47,6 +50,16 @@ class Queue(CheckedModel):
             raise problem(
                 "ecn_marking", True, f"{self.discipline} cannot mark",
                 "choose the discipline codel, fq-codel, pie, red or dualpi2",
+            )  # fmt: skip
+        if self.ce_threshold_ms is not None and self.discipline not in ("codel", "fq-codel"):
+            raise problem(
+                "ce_threshold_ms", self.ce_threshold_ms, f"{self.discipline} has no CE threshold",
+                "choose the discipline codel or fq-codel",
+            )  # fmt: skip
+        if self.ce_threshold_ms is not None and not self.ecn_marking:
+            raise problem(
+                "ce_threshold_ms", self.ce_threshold_ms, "is for a queue that marks",
+                "set ecn_marking: true",
             )  # fmt: skip
         return self
 

@@ -28,12 +28,15 @@ struct Discipline {
     const char* type;
     bool marks;
     bool counts_bytes;
+    bool has_ce_threshold = false;
 };
 
 constexpr Discipline kDisciplines[] = {
-    {"fifo", "ns3::FifoQueueDisc", false, true},        {"codel", "ns3::CoDelQueueDisc", true, true},
-    {"fq-codel", "ns3::FqCoDelQueueDisc", true, false},  // its sub-queues share one limit in packets
-    {"pie", "ns3::PieQueueDisc", true, true},           {"red", "ns3::RedQueueDisc", true, true},
+    {"fifo", "ns3::FifoQueueDisc", false, true},
+    {"codel", "ns3::CoDelQueueDisc", true, true, true},
+    {"fq-codel", "ns3::FqCoDelQueueDisc", true, false, true},  // its sub-queues share one limit in packets
+    {"pie", "ns3::PieQueueDisc", true, true},
+    {"red", "ns3::RedQueueDisc", true, true},
 };
 
 const Discipline* find(const std::string& name) {
@@ -62,6 +65,10 @@ void check_queue_discipline(const Link& link, const std::string& where) {
         throw std::invalid_argument(where + ": ns-3's " + link.queue_discipline +
                                     " takes its limit in packets only");
     }
+    if (link.ce_threshold > 0 && (discipline == nullptr || !discipline->has_ce_threshold)) {
+        throw std::invalid_argument(where + ": " + link.queue_discipline +
+                                    " has no CE threshold; codel and fq-codel have");
+    }
 }
 
 ns3::QueueSize queue_size(const Link& link) {
@@ -78,6 +85,10 @@ ns3::Ptr<ns3::QueueDisc> install_queue_disc(const ns3::Ptr<ns3::PointToPointNetD
     factory.SetTypeId(discipline->type);
     factory.Set("MaxSize", ns3::QueueSizeValue(queue_size(link)));
     if (discipline->marks) factory.Set("UseEcn", ns3::BooleanValue(link.ecn_marking));
+    if (link.ce_threshold > 0) {
+        factory.Set("UseL4s", ns3::BooleanValue(true));
+        factory.Set("CeThreshold", ns3::TimeValue(to_ns3(link.ce_threshold)));
+    }
     if (link.queue_discipline == "red") {
         std::uint64_t largest_datagram = 0;
         for (const Flow& flow : scenario.flows)

@@ -10,7 +10,7 @@ from helpers.endpoints import make_link
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quicgym import Scenario, Simulation, _core
+from quicgym import Scenario, Simulation, _core, controllers
 
 NOT_ECT, ECT_1, ECT_0, CE = range(4)
 MILLISECOND = 1_000_000
@@ -194,3 +194,109 @@ def test_classic_flows_are_held_at_the_target_delay(ecn: bool) -> None:
     assert 0.008 < delay < 0.022
     marks = sum(flow["ecn_marks"] for flow in statistics)
     assert (marks > 0) == ecn
+
+
+def dumbbell(flows: list[dict[str, object]], **fields: object) -> Scenario:
+    """20 Mbps and 24 ms with a DualPI2 queue of 1000 packets, for 20 s."""
+    return Scenario.model_validate(
+        {
+            **{"name": "dualpi2", "duration_s": 20.0, "flows": flows},
+            "bottleneck": {
+                **{"rate_mbps": 20.0, "delay_ms": 10.0},
+                "queue": {"limit": 1000, "discipline": "dualpi2"},
+            },
+            "access": {"rate_mbps": 100.0, "delay_ms": 1.0},
+            **fields,
+        }
+    )
+
+
+def probe(controller: str, **fields: object) -> dict[str, object]:
+    """A flow of paced packets far apart, which builds no queue of its own."""
+    application = {"kind": "constant-rate", "rate_mbps": 0.4}
+    return {"controller": controller, "application": application, **fields}
+
+
+def queue_delay_ms(total: dict[str, float]) -> float:
+    return 1e3 * total["queue_delay_sum_seconds"] / total["queue_samples"]
+
+
+@settings(deadline=None, max_examples=10)
+@given(
+    bulk=st.integers(1, 4),
+    load_mbps=st.floats(0.5, 8),
+    size_bytes=st.sampled_from([1000, 20_000, 200_000]),
+    seed=st.integers(0, 2**32),
+)
+def test_short_l4s_flows_beside_classic_bulk_flows(
+    bulk: int, load_mbps: float, size_bytes: int, seed: int
+) -> None:
+    arriving = {"load_mbps": load_mbps, "sizes": size_bytes, "controller": "prague"}
+    flows = [probe("prague"), {"controller": "cubic", "ecn": True, "count": bulk}]
+    with Simulation(dumbbell(flows, short_flows=[arriving]), seed=seed) as simulation:
+        simulation.run()
+        l4s, *classic = [flow.statistics for flow in simulation.flows]
+        transfers = simulation.transfers()
+        waiting = simulation.queue_trace()["packets"][-1]
+    # Conservation: every packet is received, dropped, in the queue, or in one of the links.
+    for total in (l4s, *classic):
+        rest = total["sent_packets"] - total["received_packets"] - total["dropped_packets"]
+        assert 0 <= rest <= waiting + 20e6 * 0.012 / 8 / 1200 + 100e6 * 0.001 / 8 / 1200 + 2
+    completed = transfers[transfers["completion"] != 2**63 - 1]
+    carried = sum(total["goodput_bytes"] for total in (l4s, *classic))
+    carried += int(completed["size_bytes"].sum())
+    assert 0.7 * 20e6 < carried * 8 / 20 < 20e6
+    # Drops are for the overload of a slow start. A transfer takes one and a half RTTs at least.
+    assert all(t["dropped_packets"] < 0.02 * t["sent_packets"] for t in (l4s, *classic))
+    assert len(completed) > 0.8 * len(transfers)
+    assert (completed["completion"] - completed["start"]).min() > 35 * MILLISECOND
+    # The classic queue has the target's delay, the other one a small part of it.
+    delay = sum(total["queue_delay_sum_seconds"] for total in classic)
+    delay_ms = 1e3 * delay / sum(total["queue_samples"] for total in classic)
+    assert 5 < delay_ms < 25
+    assert queue_delay_ms(l4s) < 0.2 * delay_ms
+
+
+@pytest.mark.parametrize("bulk", [4, 16])
+def test_l4s_marks_are_coupled_to_those_of_the_classic_queue(bulk: int) -> None:
+    """Appendix A: p_CL = k * p' and p_C = p'^2, with k = 2."""
+    # A packet every 24 ms each, and never two at once.
+    probes = [probe("prague", start_s=0.008 * number) for number in range(3)]
+    flows = [*probes, {"controller": "cubic", "ecn": True, "count": bulk}]
+    with Simulation(dumbbell(flows, duration_s=100.0)) as simulation:
+        simulation.run()
+        totals = [flow.statistics for flow in simulation.flows]
+
+    def marked(some: list[dict[str, float]]) -> float:
+        marks, received = (sum(t[name] for t in some) for name in ("ecn_marks", "received_packets"))
+        return marks / received
+
+    # Without a queue of their own, these marks are the coupled ones. p' varies, so the mean of its
+    # square is above the square of its mean.
+    assert 0.75 < marked(totals[:3]) / (2 * marked(totals[3:]) ** 0.5) < 1.1
+
+
+def test_flows_of_all_codepoints_share_the_link() -> None:
+    flows = [
+        {"name": "not-ect", "controller": "cubic"},
+        {"name": "ect-0", "controller": "cubic", "ecn": True},
+        {"name": "ect-1", "controller": "prague"},
+        {"name": "switched", "controller": "switching", "ecn": True},
+    ]
+    with Simulation(dumbbell(flows, duration_s=40.0)) as simulation:
+        simulation.run_until(20.0)
+        before = simulation.flows[3].statistics
+        members = controllers.switching_members()
+        simulation.flows[3].set_parameters(active=members.index("prague"))
+        simulation.run()
+        not_ect, ect_0, ect_1, switched = (flow.statistics for flow in simulation.flows)
+    assert not_ect["ecn_marks"] == 0 < not_ect["dropped_packets"]
+    assert ect_0["dropped_packets"] == 0 < ect_0["ecn_marks"]
+    assert ect_1["dropped_packets"] == 0 < ect_1["ecn_marks"]
+    goodputs = [total["goodput_bytes"] for total in (not_ect, ect_0, ect_1, switched)]
+    assert min(goodputs) > 0.3 * max(goodputs)
+    assert queue_delay_ms(ect_1) < 2 < 8 < queue_delay_ms(ect_0)
+    names = ("queue_delay_sum_seconds", "queue_samples", "ecn_marks")
+    after = {name: switched[name] - before[name] for name in names}
+    assert queue_delay_ms(after) < 2 < 8 < queue_delay_ms(before)
+    assert after["ecn_marks"] > 10 * before["ecn_marks"]

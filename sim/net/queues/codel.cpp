@@ -20,8 +20,11 @@ bool CoDel::dequeue(Time now, QueuedPacket& packet) {
 }
 
 namespace {
-const RegisteredDiscipline registered(
-    {.name = "codel", .marks = true, .counts_bytes = true, .make = make_discipline_of<CoDel>});
+const RegisteredDiscipline registered({.name = "codel",
+                                       .marks = true,
+                                       .counts_bytes = true,
+                                       .has_ce_threshold = true,
+                                       .make = make_discipline_of<CoDel>});
 }
 
 }  // namespace quicgym::net

@@ -3,6 +3,9 @@
 //
 // Equal to ns-3's CoDelQueueDisc, which departs from the RFC: times are counted in units of 1.024 µs, the
 // root is a Newton step in 16 bits, and the time of the drop that follows a mark is counted from the mark.
+//
+// With a CE threshold it is that disc with UseL4s: an L4S packet that comes to the head is marked where it
+// has waited longer than that, and otherwise nobody looks at it.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +18,8 @@ namespace quicgym::net {
 // What CoDel remembers of one queue.
 class CoDelControl {
 public:
+    explicit CoDelControl(const Link& link) : ce_threshold_(ticks(link.ce_threshold)) {}
+
     // Takes the next packet out of the queue, past those that are dropped; false: the queue is empty.
     // `mark` tries to mark a packet instead; `drop` is told of each that goes.
     template <class Mark, class Drop>
@@ -24,6 +29,10 @@ public:
             return false;
         }
         packet = queue.pop();
+        if (ce_threshold_ > 0 && is_l4s(packet.ecn)) {
+            if (ticks(now - packet.arrival) > ce_threshold_) mark(packet);
+            return true;
+        }
         const bool above = is_above_target(queue, packet, now);
         // Packets dropped are never the last ones: a queue of less than a full packet is not above target.
         const auto drop_and_take_next = [&] {
@@ -105,6 +114,7 @@ private:
                static_cast<Ticks>((std::uint64_t{kInterval} * (std::uint64_t{inverse_root_} << 16)) >> 32);
     }
 
+    Ticks ce_threshold_;  // 0: none
     bool dropping_ = false;
     std::uint16_t inverse_root_ = kRootOfOne;
     std::uint32_t count_ = 0;
@@ -115,7 +125,8 @@ private:
 
 class CoDel final : public QueueDiscipline {
 public:
-    explicit CoDel(const DisciplineSettings& settings) : QueueDiscipline(settings.link) {}
+    explicit CoDel(const DisciplineSettings& settings)
+        : QueueDiscipline(settings.link), control_(settings.link) {}
 
     void enqueue(QueuedPacket packet) override;
     bool dequeue(Time now, QueuedPacket& packet) override;

@@ -53,6 +53,11 @@ std::unique_ptr<QueueDiscipline> make_discipline(const DisciplineSettings& setti
         throw std::invalid_argument(where + ": " + link.queue_discipline +
                                     " takes its limit in packets only");
     }
+    if (link.ce_threshold > 0 && !found->has_ce_threshold) {
+        throw std::invalid_argument(
+            where + ": " + link.queue_discipline + " has no CE threshold; " +
+            names_where([](const DisciplineEntry& entry) { return entry.has_ce_threshold; }) + " have");
+    }
     return found->make(settings);
 }
 

@@ -21,6 +21,11 @@ struct QueuedPacket {
     quic::Ecn ecn;
 };
 
+// RFC 9331, section 5.1: what a queue for L4S treats as such.
+inline bool is_l4s(quic::Ecn ecn) {
+    return ecn == quic::Ecn::ect_1 || ecn == quic::Ecn::ce;
+}
+
 inline constexpr std::uint64_t kFramingBytes = kLinkBytes - kUdpIpBytes;
 
 class QueueDiscipline {
@@ -83,6 +88,7 @@ struct DisciplineEntry {
     std::string name;
     bool marks;
     bool counts_bytes;  // whether its limit can be in bytes
+    bool has_ce_threshold = false;
     std::unique_ptr<QueueDiscipline> (*make)(const DisciplineSettings& settings);
 };
 

@@ -24,10 +24,6 @@ constexpr double kLargestL4sMarking = 1.0;        // p_Lmax
 // scheduler open.
 constexpr std::uint64_t kL4sWeight = 15;
 
-bool is_l4s(quic::Ecn ecn) {
-    return ecn == quic::Ecn::ect_1 || ecn == quic::Ecn::ce;
-}
-
 Time waited(const PacketFifo& queue, Time now) {
     return queue.empty() ? 0 : now - queue.front().arrival;
 }

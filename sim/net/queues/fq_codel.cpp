@@ -23,7 +23,7 @@ void FqCoDel::List::pop_front(std::vector<FlowQueue>& queues) {
     first_ = queues[first_].next;
 }
 
-FqCoDel::FqCoDel(const DisciplineSettings& settings) : QueueDiscipline(settings.link) {
+FqCoDel::FqCoDel(const DisciplineSettings& settings) : QueueDiscipline(settings.link), fresh_(settings.link) {
     index_of_bucket_.fill(kNone);
 }
 
@@ -31,7 +31,7 @@ FqCoDel::FlowQueue& FqCoDel::queue_of(const QueuedPacket& packet, std::uint32_t&
     std::uint32_t& known = index_of_bucket_[packet.flow % kQueues];
     if (known == kNone) {
         known = static_cast<std::uint32_t>(queues_.size());
-        queues_.emplace_back();
+        queues_.emplace_back(fresh_);
     }
     index = known;
     return queues_[known];
@@ -105,8 +105,11 @@ bool FqCoDel::dequeue(Time now, QueuedPacket& packet) {
 }
 
 namespace {
-const RegisteredDiscipline registered(
-    {.name = "fq-codel", .marks = true, .counts_bytes = false, .make = make_discipline_of<FqCoDel>});
+const RegisteredDiscipline registered({.name = "fq-codel",
+                                       .marks = true,
+                                       .counts_bytes = false,
+                                       .has_ce_threshold = true,
+                                       .make = make_discipline_of<FqCoDel>});
 }
 
 }  // namespace quicgym::net

@@ -30,8 +30,10 @@ private:
     enum class Activity : std::uint8_t { inactive, fresh, old };
 
     struct FlowQueue {
+        explicit FlowQueue(const CoDelControl& fresh) : control(fresh) {}
+
         PacketFifo packets{};
-        CoDelControl control{};
+        CoDelControl control;
         std::int64_t deficit_bytes = 0;
         Activity activity = Activity::inactive;
         std::uint32_t next = kNone;  // in its list
@@ -53,6 +55,7 @@ private:
     FlowQueue& queue_of(const QueuedPacket& packet, std::uint32_t& index);
     void relieve_fattest();
 
+    const CoDelControl fresh_;  // as every queue begins
     std::array<std::uint32_t, kQueues> index_of_bucket_;
     std::vector<FlowQueue> queues_;  // in the order in which buckets got their first packet
     List new_;

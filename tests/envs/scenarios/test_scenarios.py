@@ -252,6 +252,22 @@ def test_the_printed_tables_refer_to_scenarios_and_keep_their_digits() -> None:
             {"bottleneck": {"rate_mbps": 15, "delay_ms": 10, "queue": {"ecn_marking": True}}},
             ["bottleneck.queue.ecn_marking = True", "drop-tail cannot mark", "codel"],
         ),
+        *(
+            (
+                {"bottleneck": {"rate_mbps": 15, "delay_ms": 10, "queue": queue}},
+                ["bottleneck.queue.ce_threshold_ms = 1", *texts],
+            )
+            for queue, texts in (
+                (
+                    {"discipline": "pie", "ecn_marking": True, "ce_threshold_ms": 1},
+                    ["pie has no CE threshold", "codel or fq-codel"],
+                ),
+                (
+                    {"discipline": "codel", "ce_threshold_ms": 1},
+                    ["is for a queue that marks", "set ecn_marking: true"],
+                ),
+            )
+        ),
         (
             {
                 "bottleneck": {
