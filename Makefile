@@ -124,6 +124,8 @@ speed: setup
 parity: setup
 	$(BIN)/quicgym parity $(ARGS)
 	$(BIN)/quicgym parity --networks 1000 $(addprefix --discipline ,fifo codel fq-codel pie red)
+	$(BIN)/quicgym parity --networks 1000 $(addprefix --feature ,outage trace opening ack-aggregation delay-schedule \
+	  jitter reordering policer ce-threshold backward)
 
 # A second installation beside the first, so that a sanitizer never slows the real one down.
 SANITIZED := build/sanitized

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 from rich.console import Console
@@ -110,27 +113,30 @@ def run_parity(scenarios: Sequence[str], controllers: Sequence[str]) -> int:
     return 1 if different else 0
 
 
-def run_random_parity(disciplines: Sequence[str], pairs: int) -> int:
-    """Compares random networks with each queue discipline; returns the exit status.
+def run_random_parity(disciplines: Sequence[str], features: Sequence[str], pairs: int) -> int:
+    """Compares random networks of each kind; returns the exit status.
 
     Args:
-        disciplines: That both engines have.
-        pairs: Of runs, for each of them; the networks are the same every time.
+        disciplines: Of queues; the kinds are these.
+        features: Of paths; the kinds are these, or each of them with each discipline.
+        pairs: Of runs, for each kind; the networks are the same every time.
     """
     check_engine("ns3")
     output = Table(title="Delivery traces, native and ns-3", title_justify="left")
-    output.add_column("discipline")
+    output.add_column("random networks")
     for heading in ("networks", "deliveries"):
         output.add_column(heading, justify="right")
     output.add_column("result", overflow="fold")
     different = 0
-    with Console(stderr=True).status("") as status:
-        for discipline in dict.fromkeys(disciplines):
+    kinds = product(dict.fromkeys(features) or [None], dict.fromkeys(disciplines) or [None])
+    with Console(stderr=True).status("") as status, TemporaryDirectory() as folder:
+        for feature, discipline in kinds:
+            kind = ", ".join(part for part in (feature, discipline) if part)
             deliveries = 0
             differences = []
             for number in range(pairs):
-                status.update(f"{discipline}: {number + 1} of {pairs}")
-                scenario = random_network(discipline, number)
+                status.update(f"{kind}: {number + 1} of {pairs}")
+                scenario = random_network(number, discipline, feature, Path(folder))
                 scenario.check_engine("ns3")
                 result = compare(scenario, None, seed=number)
                 deliveries += result.deliveries
@@ -138,7 +144,7 @@ def run_random_parity(disciplines: Sequence[str], pairs: int) -> int:
                     differences.append(f"network {number}: {result.difference}")
             equal = f"{pairs - len(differences)} of {pairs} equal to the nanosecond"
             output.add_row(
-                discipline, str(pairs), f"{deliveries:,}", "\n".join([equal, *differences[:3]])
+                kind, str(pairs), f"{deliveries:,}", "\n".join([equal, *differences[:3]])
             )
             different += len(differences)
     wide_console().print(output)

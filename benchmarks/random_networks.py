@@ -1,7 +1,9 @@
-"""Random dumbbells with a queue discipline, the same for the same number."""
+"""Random dumbbells with a queue discipline or a feature of paths, the same for the same number."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,28 +12,48 @@ from quicgym import controllers
 from quicgym.envs import Scenario
 
 DURATION_S = 2.0
+DISCIPLINES = ("drop-tail", "fifo", "codel", "fq-codel", "pie", "red")
+"""That both engines have."""
+DISCIPLINES_OF = {"ce-threshold": ("codel", "fq-codel")}
+"""Of features that not every discipline has."""
 
 
-def random_network(discipline: str, number: int) -> Scenario:
-    """Returns network `number` of a discipline.
+def random_network(
+    number: int,
+    discipline: str | None = None,
+    feature: str | None = None,
+    folder: Path | None = None,
+) -> Scenario:
+    """Returns network `number` of a discipline, of a feature, or of both.
 
     1 to 6 flows, controllers of the whole catalogue, queues in packets and bytes, with and without
     ECN, random loss, rates that change or fail. Half of the ways back have the discipline too.
+
+    Args:
+        number: Which one.
+        discipline: Of the bottleneck's queue; None: any that both engines have.
+        feature: One of FEATURES that the bottleneck has, and half of the ways back; "backward" is
+            of the flows, and "ack-aggregation" of the way back alone.
+        folder: Where the feature "trace" writes its files.
     """
-    rng = np.random.default_rng([number, *discipline.encode()])
+    name = "-".join(part for part in (feature, discipline) if part)
+    rng = np.random.default_rng([number, *name.encode()])
+    queue = discipline or str(rng.choice(DISCIPLINES_OF.get(feature or "", DISCIPLINES)))
     description: dict[str, Any] = {
-        "name": f"{discipline}-{number}",
+        "name": f"{name}-{number}",
         "duration_s": DURATION_S,
-        "bottleneck": _link(rng, discipline),
-        "reverse": _link(rng, discipline if rng.random() < 0.5 else "drop-tail"),
+        "bottleneck": _link(rng, queue),
+        "reverse": _link(rng, queue if rng.random() < 0.5 else "drop-tail"),
         "access": {"rate_mbps": _rate_mbps(rng), "delay_ms": _delay_ms(rng)},
         "flows": [_flow(rng) for _ in range(rng.integers(1, 7))],
         "max_datagram_bytes": int(rng.integers(1200, 1473)),
     }
-    # Without a queue that marks, a flow's ECN would be a warning.
-    if not description["bottleneck"]["queue"]["ecn_marking"]:
-        for flow in description["flows"]:
-            flow["ecn"] = False
+    if feature is not None:
+        FEATURES[feature](rng, description, folder or Path())
+    for flow in description["flows"]:
+        way = "reverse" if flow.get("direction") == "backward" else "bottleneck"
+        # Without a queue that marks, a flow's ECN would be a warning.
+        flow["ecn"] = flow["ecn"] and description[way]["queue"]["ecn_marking"]
     return Scenario.model_validate(description)
 
 
@@ -84,3 +106,111 @@ def _flow(rng: np.random.Generator) -> dict[str, Any]:
         "extra_delay_ms": float(rng.choice([0.0, 1.0, 13.7])),
         "ecn": bool(rng.random() < 0.5),
     }
+
+
+def _times_s(rng: np.random.Generator) -> list[float]:
+    """Moments at which something changes; round ones coincide with others."""
+    count = int(rng.integers(1, 5))
+    times = rng.choice([0.5, 1.0, 1.5], count) if rng.random() < 0.3 else rng.uniform(0, 2, count)
+    return sorted({float(time) for time in times if time > 0})
+
+
+def _outage(rng: np.random.Generator, link: dict[str, Any]) -> None:
+    link["rate_schedule"] = [
+        {"at_s": time, "rate_mbps": 0.0 if rng.random() < 0.5 else _rate_mbps(rng)}
+        for time in _times_s(rng)
+    ]
+
+
+def _openings(rng: np.random.Generator, link: dict[str, Any]) -> None:
+    often = rng.random() < 0.5
+    link["opens_every_ms"] = float(rng.choice([1.0, 5.0, 10.0]) if often else rng.uniform(0.1, 100))
+
+
+def _delay_schedule(rng: np.random.Generator, link: dict[str, Any]) -> None:
+    link["delay_schedule"] = [{"at_s": time, "delay_ms": _delay_ms(rng)} for time in _times_s(rng)]
+
+
+def _jitter(rng: np.random.Generator, link: dict[str, Any]) -> None:
+    if rng.random() < 0.5:
+        link["jitter"] = {"kind": "uniform", "max_ms": _delay_ms(rng)}
+    else:
+        mean_ms, deviation_ms = _delay_ms(rng), _delay_ms(rng)
+        link["jitter"] = {"kind": "normal", "mean_ms": mean_ms, "deviation_ms": deviation_ms}
+
+
+def _reordering(rng: np.random.Generator, link: dict[str, Any]) -> None:
+    _jitter(rng, link)
+    if rng.random() < 0.5:
+        _delay_schedule(rng, link)
+    link["reordering"] = True
+
+
+def _policer(rng: np.random.Generator, link: dict[str, Any]) -> None:
+    link["policer"] = {
+        "rate_mbps": _rate_mbps(rng),
+        "burst_bytes": int(rng.integers(1502, 200_000)),
+    }
+
+
+Draw = Callable[[np.random.Generator, dict[str, Any]], None]
+Feature = Callable[[np.random.Generator, dict[str, Any], Path], None]
+
+
+def _of_links(draw: Draw) -> Feature:
+    """The feature of the bottleneck, and of half of the ways back."""
+
+    def add(rng: np.random.Generator, description: dict[str, Any], _: Path) -> None:
+        draw(rng, description["bottleneck"])
+        if rng.random() < 0.5:
+            draw(rng, description["reverse"])
+
+    return add
+
+
+def _ack_aggregation(rng: np.random.Generator, description: dict[str, Any], _: Path) -> None:
+    _openings(rng, description["reverse"])
+
+
+def _ce_threshold(rng: np.random.Generator, description: dict[str, Any], _: Path) -> None:
+    threshold_ms = float(
+        rng.choice([0.5, 1.0, 5.0]) if rng.random() < 0.5 else rng.uniform(0.01, 9)
+    )
+    description["bottleneck"]["queue"] |= {"ecn_marking": True, "ce_threshold_ms": threshold_ms}
+    for flow in description["flows"]:
+        if rng.random() < 0.5:
+            flow["controller"] = "prague"
+
+
+def _backward(rng: np.random.Generator, description: dict[str, Any], _: Path) -> None:
+    flows = description["flows"]
+    for flow in flows:
+        flow["direction"] = str(rng.choice(["forward", "backward"]))
+    flows[int(rng.integers(len(flows)))]["direction"] = "backward"
+
+
+def _trace(rng: np.random.Generator, description: dict[str, Any], folder: Path) -> None:
+    for name in ("bottleneck", "reverse")[: 1 if rng.random() < 0.5 else 2]:
+        # Gaps in ms; without one, another 1500 bytes leave in the same millisecond.
+        gaps = rng.integers(0, rng.choice([2, 4, 13]), rng.integers(1, 201))
+        path = folder / f"{description['name']}-{name}.trace"
+        path.write_text("\n".join(str(1 + time) for time in np.cumsum(gaps)))
+        link = {**description[name], "trace": str(path)}
+        description[name] = {
+            field: value for field, value in link.items() if not field.startswith("rate_")
+        }
+
+
+FEATURES: dict[str, Feature] = {
+    "outage": _of_links(_outage),
+    "trace": _trace,
+    "opening": _of_links(_openings),
+    "ack-aggregation": _ack_aggregation,
+    "delay-schedule": _of_links(_delay_schedule),
+    "jitter": _of_links(_jitter),
+    "reordering": _of_links(_reordering),
+    "policer": _of_links(_policer),
+    "ce-threshold": _ce_threshold,
+    "backward": _backward,
+}
+"""What paths can have on both engines beside a discipline, by name; each adds it to a network."""

@@ -12,7 +12,12 @@ from hypothesis import strategies as st
 
 from quicgym import Scenario, Simulation, controllers, load_scenario
 from quicgym.benchmarks.parity import compare, first_difference
-from quicgym.benchmarks.random_networks import random_network
+from quicgym.benchmarks.random_networks import (
+    DISCIPLINES,
+    DISCIPLINES_OF,
+    FEATURES,
+    random_network,
+)
 from quicgym.envs.scenarios.engines import EngineName
 from quicgym.envs.simulation.simulation import DELIVERY_DTYPE, ns3_version
 
@@ -129,6 +134,51 @@ def test_random_networks_with_queue_disciplines(quicgym: Command) -> None:
     assert done.stdout.count("5 of 5 equal to the nanosecond") == 2
 
 
+@pytest.mark.ns3
+def test_random_networks_with_every_feature_of_paths(quicgym: Command) -> None:
+    done = quicgym(
+        "parity", "--networks", 2, *(part for f in FEATURES for part in ("--feature", f))
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("2 of 2 equal to the nanosecond") == len(FEATURES)
+    assert done.stderr == ""
+    done = quicgym(*("parity", "--networks", 2, "--feature", "jitter", "--discipline", "pie"))
+    assert "jitter, pie" in done.stdout and "2 of 2 equal" in done.stdout
+
+
+@pytest.mark.parametrize("feature", FEATURES)
+def test_a_random_network_of_a_feature_has_it(feature: str, tmp_path: Path) -> None:
+    networks = [random_network(number, None, feature, tmp_path) for number in range(60)]
+    assert networks == [random_network(number, None, feature, tmp_path) for number in range(60)]
+    links = [network.links["bottleneck"] for network in networks]
+    backs = [network.links["reverse"] for network in networks]
+    known = DISCIPLINES_OF.get(feature, DISCIPLINES)
+    assert {link.queue.discipline for link in links} == set(known)
+    if feature == "backward":
+        of_networks = [{flow.direction for flow in network.flows} for network in networks]
+        assert all("backward" in directions for directions in of_networks)
+        assert any(len(directions) == 2 for directions in of_networks)
+        return
+    has = {
+        "outage": lambda link: any(step.rate_mbps == 0 for step in link.rate_schedule),
+        "trace": lambda link: link.trace is not None,
+        "opening": lambda link: link.opens_every_ms is not None,
+        "ack-aggregation": lambda link: link.opens_every_ms is not None,
+        "delay-schedule": lambda link: bool(link.delay_schedule),
+        "jitter": lambda link: link.jitter is not None and not link.reordering,
+        "reordering": lambda link: link.jitter is not None and link.reordering,
+        "policer": lambda link: link.policer is not None,
+        "ce-threshold": lambda link: link.queue.ce_threshold_ms is not None,
+    }[feature]
+    if feature == "ack-aggregation":
+        assert all(map(has, backs)) and not any(map(has, links))
+    elif feature == "ce-threshold":
+        assert all(map(has, links)) and not any(map(has, backs))
+    else:
+        assert sum(map(has, links)) >= (30 if feature == "outage" else 60)
+        assert 15 < sum(map(has, backs)) < 45
+
+
 def test_random_networks_have_controllers_of_their_own(quicgym: Command) -> None:
     done = quicgym("parity", "--discipline", "pie", "--controller", "bbr")
     assert done.returncode == 2
@@ -136,8 +186,8 @@ def test_random_networks_have_controllers_of_their_own(quicgym: Command) -> None
 
 
 def test_a_random_network_has_what_parity_needs_to_cover() -> None:
-    networks = [random_network("red", number) for number in range(100)]
-    assert networks == [random_network("red", number) for number in range(100)]
+    networks = [random_network(number, "red") for number in range(100)]
+    assert networks == [random_network(number, "red") for number in range(100)]
     links = [network.bottleneck for network in networks if network.bottleneck]
     assert {link.queue.unit for link in links} == {"packets", "bytes"}
     assert {link.queue.ecn_marking for link in links} == {True, False}

@@ -13,6 +13,7 @@ EXAMPLES = (
     "quicgym parity",
     "quicgym parity --scenario ebcc-delay-10 --controller ebcc",
     "quicgym parity --discipline codel --discipline fq-codel --networks 1000",
+    "quicgym parity --feature jitter --feature policer --networks 1000",
 )
 
 
@@ -27,6 +28,21 @@ class Discipline(StrEnum):
     red = "red"
 
 
+class Feature(StrEnum):
+    """Of a path, on both engines."""
+
+    outage = "outage"
+    trace = "trace"
+    opening = "opening"
+    ack_aggregation = "ack-aggregation"
+    delay_schedule = "delay-schedule"
+    jitter = "jitter"
+    reordering = "reordering"
+    policer = "policer"
+    ce_threshold = "ce-threshold"
+    backward = "backward"
+
+
 def parity(
     scenario: ScenarioOption = None,
     controller: ControllerOption = None,
@@ -34,8 +50,16 @@ def parity(
         list[Discipline] | None,
         typer.Option(help="Random networks with this queue discipline instead; one or more."),
     ] = None,
+    feature: Annotated[
+        list[Feature] | None,
+        typer.Option(
+            help="Random networks with this feature of their paths instead; one or more. With "
+            "--discipline, each feature with each discipline."
+        ),
+    ] = None,
     networks: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Random networks for each discipline.")
+        int,
+        typer.Option(min=1, metavar="N", help="Random networks for each discipline or feature."),
     ] = 100,
 ) -> None:
     """Compare the native engine with ns-3: every delivery must be equal to the nanosecond.
@@ -45,12 +69,18 @@ def parity(
     """
     from quicgym.benchmarks.parity import run_parity, run_random_parity
 
-    if discipline:
+    if discipline or feature:
         if scenario or controller:
             raise typer.BadParameter(
                 "the random networks have controllers of their own; leave out --scenario and "
-                "--controller, or --discipline",
-                param_hint="--discipline",
+                "--controller, or --discipline and --feature",
+                param_hint="--discipline" if discipline else "--feature",
             )
-        raise typer.Exit(run_random_parity([str(one) for one in discipline], networks))
+        raise typer.Exit(
+            run_random_parity(
+                [str(one) for one in discipline or ()],
+                [str(one) for one in feature or ()],
+                networks,
+            )
+        )
     raise typer.Exit(run_parity(scenario or (), controller or ()))
