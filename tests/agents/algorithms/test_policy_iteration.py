@@ -26,7 +26,7 @@ SELF_PLAY = helper.scenario(
 )
 
 
-def make(simulations=6, scenario=SCENARIO, **arguments):
+def make(simulations=6, scenario=SCENARIO, environment="quicgym/Switch-v0", **arguments):
     from quicgym.agents.algorithms.dpi import DirectPolicyIteration
     from quicgym.agents.algorithms.registry import find
     from quicgym.agents.policies.networks import Architecture
@@ -34,7 +34,7 @@ def make(simulations=6, scenario=SCENARIO, **arguments):
     from quicgym.envs.sb3 import make_sb3
 
     environments = make_sb3(
-        "quicgym/Switch-v0",
+        environment,
         simulations,
         scenario=scenario,
         per_flow=True,
@@ -223,3 +223,15 @@ def test_it_counts_every_decision_that_was_simulated():
 def test_wrong_arguments_are_answered_with_the_remedy(arguments, message):
     with pytest.raises(ValueError, match=message):
         make(**arguments)
+
+
+def test_the_controllers_of_switch_v1_are_compared_there_alone():
+    four = ["bbr3", "copa", "vivace", "prague"]
+    model = make(environment="quicgym/Switch-v1", controllers=four)
+    rewards = np.concatenate(list(model.collect_rollouts(np.random.default_rng(1))))
+    assert len(rewards) == len(model.observations) and (rewards > 0).all()
+    model.bias_towards(choices("switch_v1").index("prague"))
+    with pytest.raises(ValueError, match="'cubic' is not among the controllers compared"):
+        model.bias_towards(choices("switch_v1").index("cubic"))
+    with pytest.raises(ValueError, match="no choice 'copa'"):
+        make(controllers=["copa", "cubic"])
