@@ -69,36 +69,46 @@ inline const ParameterTable<Bbr3Parameters>& bbr3_parameter_table() {
             "BBR draft-06 5.3.1.2"),
         number<P, &P::full_bandwidth_rounds>("full_bandwidth_rounds", 1.0, 100.0, "rounds",
                                              "So many rounds without growth end Startup and ProbeBW_UP",
-                                             "BBR draft-06 5.3.1.2"),
+                                             "BBR draft-06 5.3.1.2")
+            .logarithmic(),
         number<P, &P::startup_loss_ranges>(
             "startup_loss_ranges", 1.0, 1000.0, "",
             "Runs of lost packets in a round that end Startup, with loss above loss_threshold",
-            "BBR draft-06 5.3.1.3, BBRStartupFullLossCnt"),
+            "BBR draft-06 5.3.1.3, BBRStartupFullLossCnt")
+            .logarithmic(),
         number<P, &P::probe_wait_s>("probe_wait_s", 0.0, 1000.0, "s",
                                     "Shortest time from ProbeBW_DOWN to the next probe for bandwidth",
-                                    "BBR draft-06 5.3.3.8.2, T_bbr"),
+                                    "BBR draft-06 5.3.3.8.2, T_bbr")
+            .logarithmic(0.1),
         number<P, &P::probe_wait_spread_s>("probe_wait_spread_s", 0.0, 1000.0, "s",
                                            "A random time up to this is added to probe_wait_s",
-                                           "BBR draft-06 5.3.3.8.2, T_bbr"),
+                                           "BBR draft-06 5.3.3.8.2, T_bbr")
+            .logarithmic(0.1),
         number<P, &P::reno_rounds>(
             "reno_rounds", 1.0, 10000.0, "rounds",
             "After so many rounds, or as many as packets in the BDP, a probe comes without the wait",
-            "BBR draft-06 5.3.3.8.2, T_reno_bound"),
+            "BBR draft-06 5.3.3.8.2, T_reno_bound")
+            .logarithmic(),
         number<P, &P::extra_acked_window_rounds>(
             "extra_acked_window_rounds", 1.0, 10000.0, "rounds",
             "Length of the maximum filter of ACK aggregation; in Startup it is 1",
-            "BBR draft-06 2.12, ExtraAckedFilterLen"),
+            "BBR draft-06 2.12, ExtraAckedFilterLen")
+            .logarithmic(),
         number<P, &P::min_rtt_window_s>("min_rtt_window_s", 0.1, 10000.0, "s",
                                         "Length of the minimum filter of RTT",
-                                        "BBR draft-06 2.16.1, MinRTTFilterLen"),
+                                        "BBR draft-06 2.16.1, MinRTTFilterLen")
+            .logarithmic(),
         number<P, &P::probe_rtt_interval_s>("probe_rtt_interval_s", 0.1, 10000.0, "s",
                                             "ProbeRTT follows when the RTT has had no new minimum so long",
-                                            "BBR draft-06 2.16.2, ProbeRTTInterval"),
+                                            "BBR draft-06 2.16.2, ProbeRTTInterval")
+            .logarithmic(),
         number<P, &P::probe_rtt_duration_ms>("probe_rtt_duration_ms", 0.0, 10000.0, "ms",
                                              "ProbeRTT lasts this long, and one round at least",
-                                             "BBR draft-06 2.16.2, ProbeRTTDuration"),
+                                             "BBR draft-06 2.16.2, ProbeRTTDuration")
+            .logarithmic(1.0),
         number<P, &P::min_window_packets>("min_window_packets", 2.0, 1000.0, "packets",
-                                          "Lower bound of the window", "BBR draft-06 2.8, MinPipeCwnd"),
+                                          "Lower bound of the window", "BBR draft-06 2.8, MinPipeCwnd")
+            .logarithmic(),
     };
     return rows;
 }

@@ -34,13 +34,15 @@ inline const ParameterTable<BbrParameters>& bbr_parameter_table() {
         number<P, &P::gamma>(
             "gamma", 0.0, std::numeric_limits<double>::infinity(), "packets",
             "Threshold on the flow's own queue, diff; infinity switches eBCC's window rule off",
-            "eBCC 3.3, Algorithm 1"),
+            "eBCC 3.3, Algorithm 1")
+            .odds(30.0),
         number<P, &P::beta>("beta", 0.0, 1.0, "",
                             "Share of the window that is cut on a loss in ProbeRTT while diff >= gamma",
                             "eBCC equation 8"),
         list<P, &P::gain_cycle>("gain_cycle", 0.1, 10.0, "",
                                 "Pacing gains of ProbeBW, one for each phase; any length from 1",
-                                "BBR draft-00 4.3.4.2"),
+                                "BBR draft-00 4.3.4.2")
+            .logarithmic(),
         number<P, &P::entry_gain_minimum>(
             "entry_gain_minimum", 0.0, 10.0, "",
             "ProbeBW may begin in the phases with this gain or more; if there are none, in any",
@@ -58,17 +60,21 @@ inline const ParameterTable<BbrParameters>& bbr_parameter_table() {
         number<P, &P::bandwidth_window_rounds>(
             "bandwidth_window_rounds", 0.0, 10000.0, "rounds",
             "Length of the maximum filter of bandwidth; 0: length of the gain cycle + 2",
-            "BBR draft-00 4.1.1.2; Linux bbr_bw_rtts"),
+            "BBR draft-00 4.1.1.2; Linux bbr_bw_rtts")
+            .logarithmic(1.0),
         number<P, &P::rtprop_window_s>(
             "rtprop_window_s", 0.1, 10000.0, "s",
             "Length of the minimum filter of RTT; ProbeRTT follows when it runs out",
-            "BBR draft-00 4.1.2.2, RTpropFilterLen"),
+            "BBR draft-00 4.1.2.2, RTpropFilterLen")
+            .logarithmic(),
         number<P, &P::probe_rtt_duration_ms>("probe_rtt_duration_ms", 0.0, 10000.0, "ms",
                                              "ProbeRTT lasts this long, and one round at least",
-                                             "BBR draft-00 4.3.5, ProbeRTTDuration"),
+                                             "BBR draft-00 4.3.5, ProbeRTTDuration")
+            .logarithmic(1.0),
         number<P, &P::min_window_packets>("min_window_packets", 2.0, 1000.0, "packets",
                                           "Lower bound of the window, and the window in ProbeRTT",
-                                          "BBR draft-00 4.2.3.3, BBRMinPipeCwnd"),
+                                          "BBR draft-00 4.2.3.3, BBRMinPipeCwnd")
+            .logarithmic(),
         number<P, &P::send_quantum_packets>(
             "send_quantum_packets", 0.0, 64.0, "packets",
             "Largest burst that the pacer sends at once; three of them are added to gain * BDP",
@@ -83,7 +89,8 @@ inline const ParameterTable<BbrParameters>& bbr_parameter_table() {
             "BBR for high-latency networks report, its published code"),
         number<P, &P::decision_interval_rounds>("decision_interval_rounds", 1.0, 1000.0, "rounds",
                                                 "eBCC's table is applied once in so many packet-timed rounds",
-                                                "eBCC Algorithm 1 leaves it open"),
+                                                "eBCC Algorithm 1 leaves it open")
+            .logarithmic(),
         number<P, &P::window_cap_targets>(
             "window_cap_targets", 1.0, 10.0, "",
             "Upper bound of the window that eBCC's rule sets, as a multiple of targetCwnd",

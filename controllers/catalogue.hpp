@@ -9,6 +9,14 @@
 
 namespace quicgym {
 
+// How the interval [-1, 1] covers a parameter's range, for agents that set it (parameter_scale.hpp). With a
+// the coordinate, and for the offset o:
+enum class Scale {
+    linear,       // minimum + (maximum - minimum) (1 + a) / 2
+    logarithmic,  // log(value + o) is linear; o is 0 unless the minimum is
+    odds,         // o (1 + a) / (1 - a), from 0 at -1 over o at 0 to infinity at 1
+};
+
 struct ParameterSpecification {
     std::string name;
     std::vector<double> default_value;  // one number, or the list
@@ -18,6 +26,8 @@ struct ParameterSpecification {
     std::string unit;  // "packets", "ms", "rounds", "" for a plain ratio
     std::string description;
     std::string source;  // RFC section, draft section or paper equation
+    Scale scale = Scale::linear;
+    double scale_offset = 0.0;
 };
 
 struct ControllerSpecification {

@@ -14,25 +14,30 @@ const ParameterTable<CopaParameters>& table() {
     static const ParameterTable<P> rows = {
         number<P, &P::delta>("delta", 0.001, 10.0, "1/packets",
                              "Weight of delay in default mode: 1 / delta packets of its own in the queue",
-                             "Copa paper, equation 1 and section 2.2"),
+                             "Copa paper, equation 1 and section 2.2")
+            .logarithmic(),
         number<P, &P::competitive_mode>("competitive_mode", 0.0, 1.0, "",
                                         "1: delta falls beside flows that fill the buffer; 0: it never does",
                                         "Copa paper, section 2.2"),
         number<P, &P::min_rtt_window_s>("min_rtt_window_s", 0.1, 10000.0, "s",
-                                        "RTTmin is the lowest RTT of this long", "Copa paper, section 2.1"),
+                                        "RTTmin is the lowest RTT of this long", "Copa paper, section 2.1")
+            .logarithmic(),
         number<P, &P::standing_window_rtts>("standing_window_rtts", 0.01, 10.0, "smoothed RTTs",
                                             "RTTstanding is the lowest RTT of this long",
-                                            "Copa paper, section 2.1"),
+                                            "Copa paper, section 2.1")
+            .logarithmic(),
         number<P, &P::nearly_empty_rtts>("nearly_empty_rtts", 1.0, 1000.0, "smoothed RTTs",
                                          "Competitive mode begins when the queue was not nearly empty for "
                                          "this long",
-                                         "Copa paper, section 2.2"),
+                                         "Copa paper, section 2.2")
+            .logarithmic(),
         number<P, &P::nearly_empty_share>("nearly_empty_share", 0.0, 1.0, "",
                                           "The queue is nearly empty up to this share of RTTmax - RTTmin",
                                           "Copa paper, section 2.2"),
         number<P, &P::velocity_rounds>("velocity_rounds", 0.0, 1000.0, "rounds",
                                        "Velocity begins to double after this many rounds in one direction",
-                                       "Copa paper, section 2.1"),
+                                       "Copa paper, section 2.1")
+            .logarithmic(1.0),
         number<P, &P::pacing_gain>("pacing_gain", 1.0, 4.0, "", "N in pacing rate = N * window / RTTstanding",
                                    "Copa paper, section 2.1"),
     };

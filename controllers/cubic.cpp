@@ -15,7 +15,8 @@ const ParameterTable<CubicParameters>& table() {
     using P = CubicParameters;
     static const ParameterTable<P> rows = {
         number<P, &P::c>("c", 0.001, 100.0, "segments/s^3", "Aggressiveness of the cubic function",
-                         "RFC 9438 4.1.1 and 5"),
+                         "RFC 9438 4.1.1 and 5")
+            .logarithmic(),
         number<P, &P::beta>("beta", 0.1, 0.95, "", "What is left of the window after a congestion event",
                             "RFC 9438 4.6, beta_cubic"),
         number<P, &P::fast_convergence>(

@@ -17,12 +17,13 @@ const ParameterTable<DelayedUpdateParameters>& table() {
     using P = DelayedUpdateParameters;
     static const ParameterTable<P> rows = {
         number<P, &P::period_ms>("period_ms", 1.0, 60000.0, "ms",
-                                 "The congestion level is judged once in this time",
-                                 "Cubic+ 3.2 and Table 1"),
+                                 "The congestion level is judged once in this time", "Cubic+ 3.2 and Table 1")
+            .logarithmic(),
         number<P, &P::jitter_threshold_ms>(
             "jitter_threshold_ms", 0.0, 60000.0, "ms",
             "With less change of the mean RTT and U at most its threshold the network is not congested",
-            "Cubic+ 3.4 and Table 1, threshold"),
+            "Cubic+ 3.4 and Table 1, threshold")
+            .logarithmic(1.0),
         number<P, &P::utilisation_threshold>("utilisation_threshold", 0.0, 1.0, "",
                                              "With U above it and a rising mean RTT the network is congested",
                                              "Cubic+ equation 3"),
@@ -35,11 +36,13 @@ const ParameterTable<DelayedUpdateParameters>& table() {
         number<P, &P::min_rtt_tolerance>(
             "min_rtt_tolerance", 0.0, 1.0, "",
             "An RTT equals the minimum when it is above it by at most this share of it",
-            "Cubic+ equation 1 leaves it open"),
+            "Cubic+ equation 1 leaves it open")
+            .logarithmic(0.001),
         number<P, &P::min_rtt_tolerance_packets>(
             "min_rtt_tolerance_packets", 0.0, 1000.0, "packets",
             "Or by the time of so many packets at the highest delivery rate, whichever is longer",
-            "Cubic+ equation 1 leaves it open"),
+            "Cubic+ equation 1 leaves it open")
+            .logarithmic(0.1),
         number<P, &P::hold_freezes_epoch>(
             "hold_freezes_epoch", 0.0, 1.0, "",
             "While the window is held, 1: CUBIC's epoch stands still; 0: its time goes on. NewReno has no epoch",

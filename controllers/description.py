@@ -26,6 +26,8 @@ class Parameter:
         unit: "packets", "ms", "rounds" and so on; empty for a plain ratio.
         description: What it does.
         source: RFC section, draft section or paper equation.
+        scale: Of an agent's coordinate over the range: "linear", "logarithmic", or "odds", which
+            reaches infinity. Of quicgym's own controllers, which agents tune.
     """
 
     name: str
@@ -36,6 +38,7 @@ class Parameter:
     unit: str
     description: str
     source: str
+    scale: str
 
     def __init__(
         self,
@@ -47,6 +50,7 @@ class Parameter:
         unit: str = "",
         description: str = "",
         source: str = "",
+        scale: str = "linear",
     ) -> None:
         """Describes a parameter; it is a list where `default` is one.
 
@@ -71,6 +75,7 @@ class Parameter:
             "unit": unit,
             "description": description,
             "source": source,
+            "scale": scale,
         }
         for field, value in fields.items():  # as dataclasses do it where they are frozen
             object.__setattr__(self, field, value)

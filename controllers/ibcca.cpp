@@ -18,16 +18,19 @@ const ParameterTable<IbccaParameters>& table() {
     static const ParameterTable<P> rows = {
         number<P, &P::test_rounds>("test_rounds", 1.0, 1000.0, "rounds",
                                    "Length of a test, whose delay is its lowest RTT, in packet-timed rounds",
-                                   "IBCCA III.B leaves it open"),
+                                   "IBCCA III.B leaves it open")
+            .logarithmic(),
         number<P, &P::derate_tests>("derate_tests", 1.0, 16.0, "tests",
                                     "Number of differences between successive tests that derate sums up",
                                     "IBCCA equation 3"),
         number<P, &P::first_extension_ms>("first_extension_ms", 0.001, 10000.0, "ms",
                                           "tin when ProbeRTT begins, before its first extension",
-                                          "IBCCA equation 2; printed as 0, which can never grow"),
+                                          "IBCCA equation 2; printed as 0, which can never grow")
+            .logarithmic(),
         number<P, &P::restart_after_s>("restart_after_s", 0.1, 10000.0, "s",
                                        "A ProbeRTT that is to last longer ends at once in Startup",
-                                       "IBCCA III.B, the longest waiting time set by BBR"),
+                                       "IBCCA III.B, the longest waiting time set by BBR")
+            .logarithmic(),
         number<P, &P::expired_rtprop_follows>(
             "expired_rtprop_follows", 0.0, 1.0, "",
             "While ProbeBW outlasts RTprop's window, 0: RTprop stays; 1: the latest sample replaces it",
@@ -45,7 +48,8 @@ const ParameterTable<IbccaParameters>& table() {
         list<P, &P::gain_cycle_without_rise>(
             "gain_cycle_without_rise", 0.1, 10.0, "",
             "Pacing gains of ProbeBW while the delay does not rise; not used with rise_restarts_cycle 1",
-            "IBCCA III.A, the cycle of BBR"),
+            "IBCCA III.A, the cycle of BBR")
+            .logarithmic(),
     };
     return rows;
 }

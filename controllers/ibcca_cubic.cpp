@@ -18,13 +18,16 @@ const ParameterTable<IbccaCubicParameters>& table() {
     static const ParameterTable<P> rows = {
         number<P, &P::cubic_above_s>("cubic_above_s", 0.0, 1000.0, "s",
                                      "CUBIC when the application is ahead of the network by more",
-                                     "IBCCA V and figures 6 and 7; the rule is ours"),
+                                     "IBCCA V and figures 6 and 7; the rule is ours")
+            .logarithmic(0.01),
         number<P, &P::ibcca_below_s>("ibcca_below_s", 0.0, 1000.0, "s",
                                      "IBCCA again when it is ahead by less; cubic_above_s if that is lower",
-                                     "IBCCA figure 6; the rule is ours"),
+                                     "IBCCA figure 6; the rule is ours")
+            .logarithmic(0.01),
         number<P, &P::rate_window_rounds>("rate_window_rounds", 1.0, 10000.0, "rounds",
                                           "Length of the maximum filter of the delivery rate",
-                                          "BBR draft-00 4.1.1.2"),
+                                          "BBR draft-00 4.1.1.2")
+            .logarithmic(),
     };
     return rows;
 }

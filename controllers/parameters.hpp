@@ -6,6 +6,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "controllers/catalogue.hpp"
@@ -17,6 +18,16 @@ struct ParameterRow {
     ParameterSpecification specification;  // default_value stays empty: the structure holds it
     std::vector<double> (*read)(const Parameters& parameters);
     void (*write)(Parameters& parameters, const std::vector<double>& values);
+
+    // The scale of an agent's coordinate; linear without a call.
+    ParameterRow logarithmic(double offset = 0.0) && { return with_scale(Scale::logarithmic, offset); }
+    ParameterRow odds(double offset) && { return with_scale(Scale::odds, offset); }
+
+    ParameterRow with_scale(Scale scale, double offset) {
+        specification.scale = scale;
+        specification.scale_offset = offset;
+        return std::move(*this);
+    }
 };
 
 template <typename Parameters>
@@ -26,7 +37,14 @@ using ParameterTable = std::vector<ParameterRow<Parameters>>;
 template <typename Parameters, double Parameters::* Member>
 ParameterRow<Parameters> number(const char* name, double minimum, double maximum, const char* unit,
                                 const char* description, const char* source) {
-    return {{name, {}, minimum, maximum, false, unit, description, source},
+    return {{.name = name,
+             .default_value = {},
+             .minimum = minimum,
+             .maximum = maximum,
+             .is_list = false,
+             .unit = unit,
+             .description = description,
+             .source = source},
             [](const Parameters& parameters) { return std::vector<double>{parameters.*Member}; },
             [](Parameters& parameters, const std::vector<double>& values) {
                 parameters.*Member = values.front();
@@ -37,7 +55,14 @@ ParameterRow<Parameters> number(const char* name, double minimum, double maximum
 template <typename Parameters, std::vector<double> Parameters::* Member>
 ParameterRow<Parameters> list(const char* name, double minimum, double maximum, const char* unit,
                               const char* description, const char* source) {
-    return {{name, {}, minimum, maximum, true, unit, description, source},
+    return {{.name = name,
+             .default_value = {},
+             .minimum = minimum,
+             .maximum = maximum,
+             .is_list = true,
+             .unit = unit,
+             .description = description,
+             .source = source},
             [](const Parameters& parameters) { return parameters.*Member; },
             [](Parameters& parameters, const std::vector<double>& values) { parameters.*Member = values; }};
 }

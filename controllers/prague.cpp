@@ -16,14 +16,17 @@ const ParameterTable<PragueParameters>& table() {
     static const ParameterTable<P> rows = {
         number<P, &P::alpha_gain>("alpha_gain", 0.001, 1.0, "",
                                   "g: weight of the last round's share of marked packets in alpha",
-                                  "Prague draft-04, 2.3.2"),
+                                  "Prague draft-04, 2.3.2")
+            .logarithmic(),
         number<P, &P::virtual_rtt_ms>(
             "virtual_rtt_ms", 0.0, 1000.0, "ms",
             "With a shorter RTT the window grows, and is cut, as slowly as with this",
-            "Prague draft-04, 2.4.4"),
+            "Prague draft-04, 2.4.4")
+            .logarithmic(1.0),
         number<P, &P::transition_rounds>("transition_rounds", 0.0, 1e9, "rounds",
                                          "The virtual RTT is in force after so many round trips",
-                                         "Prague draft-04, 2.4.4"),
+                                         "Prague draft-04, 2.4.4")
+            .logarithmic(1.0),
         number<P, &P::loss_reduction_factor>("loss_reduction_factor", 0.1, 0.95, "",
                                              "What is left of the window after a loss",
                                              "Prague draft-04, 2.4.1; RFC 9002 B.1"),

@@ -16,13 +16,16 @@ const ParameterTable<VegasParameters>& table() {
     static const ParameterTable<P> rows = {
         number<P, &P::alpha>("alpha", 0.0, 1000.0, "packets",
                              "With less than this of its own in the queue the flow adds one packet per round",
-                             "Vegas paper, congestion avoidance mechanism"),
+                             "Vegas paper, congestion avoidance mechanism")
+            .logarithmic(1.0),
         number<P, &P::beta>("beta", 0.0, 1000.0, "packets",
                             "With more than this of its own in the queue it takes one away",
-                            "Vegas paper, congestion avoidance mechanism"),
+                            "Vegas paper, congestion avoidance mechanism")
+            .logarithmic(1.0),
         number<P, &P::gamma>("gamma", 0.0, 1000.0, "packets",
                              "Slow start ends with more than this of its own in the queue",
-                             "Vegas paper, modified slow-start mechanism"),
+                             "Vegas paper, modified slow-start mechanism")
+            .logarithmic(1.0),
         number<P, &P::loss_reduction_factor>("loss_reduction_factor", 0.1, 0.95, "",
                                              "What is left of the window after a congestion event",
                                              "RFC 9002 B.1, kLossReductionFactor"),

@@ -23,34 +23,43 @@ const ParameterTable<VivaceParameters>& table() {
                                            "t in u = x^t - b * x * dRTT/dT - c * x * L, with x in Mbps",
                                            "Vivace paper, equation 1"),
         number<P, &P::latency_coefficient>("latency_coefficient", 0.0, 1e6, "", "b",
-                                           "Vivace paper, equation 1 and section 3.1"),
+                                           "Vivace paper, equation 1 and section 3.1")
+            .logarithmic(1.0),
         number<P, &P::loss_coefficient>("loss_coefficient", 0.0, 1e4, "", "c",
-                                        "Vivace paper, equation 1 and section 3.2"),
+                                        "Vivace paper, equation 1 and section 3.2")
+            .logarithmic(0.1),
         number<P, &P::probing_step>("probing_step", 0.001, 0.5, "",
                                     "epsilon: intervals in pairs have the rates r * (1 + epsilon) and "
                                     "r * (1 - epsilon)",
-                                    "Vivace paper, section 4.2"),
+                                    "Vivace paper, section 4.2")
+            .logarithmic(),
         number<P, &P::probing_pairs>("probing_pairs", 1.0, 4.0, "pairs",
                                      "Pairs of intervals per decision, which must agree",
                                      "PCC Allegro, NSDI 2015, section 3.1; Vivace paper 4.3"),
         number<P, &P::rate_change_factor>("rate_change_factor", 0.001, 100.0, "Mbps²",
                                           "theta0: the rate changes by theta0 * gradient * m(tau)",
-                                          "Vivace paper, section 4.2"),
+                                          "Vivace paper, section 4.2")
+            .logarithmic(),
         number<P, &P::first_boundary>("first_boundary", 0.001, 1.0, "",
                                       "omega0: first limit of a change, as a share of the rate",
-                                      "Vivace paper, section 4.2"),
+                                      "Vivace paper, section 4.2")
+            .logarithmic(),
         number<P, &P::boundary_step>("boundary_step", 0.0, 1.0, "",
                                      "delta: what each change beyond the limit adds to it",
-                                     "Vivace paper, section 4.2"),
+                                     "Vivace paper, section 4.2")
+            .logarithmic(0.01),
         number<P, &P::gradient_tolerance>("gradient_tolerance", 0.0, 1.0, "",
                                           "An RTT gradient smaller than this counts as 0",
-                                          "Vivace paper, section 4.3"),
+                                          "Vivace paper, section 4.3")
+            .logarithmic(0.001),
         number<P, &P::swing_buffer>("swing_buffer", 0.0, 100.0, "decisions",
                                     "After turns, at most so many decisions do not raise tau; 0: none",
-                                    "PCC-Uspace, the authors' implementation"),
+                                    "PCC-Uspace, the authors' implementation")
+            .logarithmic(1.0),
         number<P, &P::smallest_interval_packets>("smallest_interval_packets", 2.0, 1000.0, "packets",
                                                  "A monitor interval lasts for one RTT and so many packets",
-                                                 "PCC-Uspace, the authors' implementation"),
+                                                 "PCC-Uspace, the authors' implementation")
+            .logarithmic(),
         number<P, &P::window_gain>("window_gain", 1.2, 10.0, "",
                                    "The window is this times rate * smoothed RTT, and the initial window",
                                    "RFC 9002 7: what is in flight is limited"),

@@ -14,6 +14,9 @@ Every coordinate a is in [-1, 1]. In the space "tuning" they stand for parameter
 
 Gains beyond the cycle's length are not used. All presets of the BBR family are points of the space.
 
+In a space "tuning:CONTROLLER" the coordinates are all parameters of that controller, each over the
+range and scale that the catalogue gives it: see `controller_action`.
+
 In the space "rate" the window and the pacing rate of `external` are multiplied by 2^a. In "switch"
 and "switch_v1" an action is the place of a controller in `quicgym.controllers.switching_members()`,
 in "window" that of an exponent x in WINDOW_EXPONENTS: the window of `guided` is multiplied by 2^x.
@@ -21,6 +24,7 @@ in "window" that of an exponent x in WINDOW_EXPONENTS: the window of `guided` is
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -88,6 +92,88 @@ def action_parameters(action: np.ndarray) -> dict[str, list[float]]:
             f"for {', '.join(TUNING_COORDINATES)}"
         )
     return dict(_core.decode_tuning(action.tolist()))
+
+
+def tuned_space(controller: str) -> str:
+    """Returns the name of the action space that tunes a controller.
+
+    Args:
+        controller: One of quicgym's own that decides by itself, such as "ibcca" or "cubic+".
+
+    Raises:
+        ValueError: There is none of this name, or its parameters cannot be tuned.
+    """
+    name = f"tuning:{controller}"
+    spaces = {space.name for space in _core.action_spaces()}
+    if name in spaces:
+        return name
+    tunable = ", ".join(space.partition(":")[2] for space in sorted(spaces) if ":" in space)
+    try:
+        info = find(controller)
+    except (KeyError, ValueError) as error:
+        raise ValueError(f"controller = {controller!r}: {error.args[0]}") from None
+    if info.python_class is not None or info.plugin is not None:
+        reason = (
+            "it is not one of quicgym's own, whose catalogue says how ranges become coordinates"
+        )
+    elif info.steered:
+        reason = "an agent decides in its place by other actions"
+    else:
+        reason = "a parameter's range has no end, and no scale that covers it"
+    raise ValueError(
+        f"controller = {controller!r}: cannot be tuned, {reason}; give one of {tunable}"
+    )
+
+
+def controller_action(controller: str, **parameters: Any) -> np.ndarray:
+    """Returns the action of Tuning-v0 with this `controller` that sets these parameters.
+
+    Args:
+        controller: Such as "ibcca".
+        **parameters: Others than the controller's own, such as theta=0.8.
+
+    Returns:
+        Shape (coordinates,), float32, from -1 to 1. What it sets has about five digits.
+
+    Raises:
+        ValueError: The controller cannot be tuned, a parameter is unknown or out of range, or a
+            list has another length than the default.
+    """
+    tuned_space(controller)
+    info = find(controller)
+    values = info.complete(parameters)
+    coordinates = []
+    for parameter in info.parameters:
+        numbers = values[parameter.name]
+        if len(numbers) != len(parameter.default):
+            raise ValueError(
+                f"parameter {parameter.name!r} of {controller!r} = {numbers}: an action has "
+                f"{len(parameter.default)} numbers for it; give as many"
+            )
+        coordinates += [_core.coordinate_of(controller, parameter.name, v) for v in numbers]
+    return np.array(coordinates, dtype=np.float32)
+
+
+def controller_parameters(controller: str, action: np.ndarray) -> dict[str, list[float]]:
+    """Returns the parameters that an action of Tuning-v0 with this `controller` sets.
+
+    Raises:
+        ValueError: The controller cannot be tuned, or the action is not of its space.
+    """
+    coordinates = tuple(_core.find_action_space(tuned_space(controller)).coordinates)
+    action = np.asarray(action, dtype=np.float32)
+    if action.shape != (len(coordinates),) or not np.all(np.abs(action) <= 1):
+        raise ValueError(
+            f"action = {action}: give {len(coordinates)} numbers from -1 to 1, "
+            f"for {', '.join(coordinates)}"
+        )
+    rest: Iterator[float] = iter(action.tolist())
+    return {
+        parameter.name: [
+            _core.value_at(controller, parameter.name, next(rest)) for _ in parameter.default
+        ]
+        for parameter in find(controller).parameters
+    }
 
 
 def preset_action(controller: str, **parameters: Any) -> np.ndarray:

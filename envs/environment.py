@@ -58,9 +58,9 @@ class CongestionControlEnv(gymnasium.Env[np.ndarray, Any]):
     metadata: dict[str, Any] = {"render_modes": ["rgb_array", "human"], "render_fps": 10}
     environment: ClassVar[str]
     id: ClassVar[str]
-    action_space_name: ClassVar[str]
-    controller: ClassVar[str]
-    presets: ClassVar[tuple[str, ...]] = ()
+    action_space_name: str
+    controller: str
+    presets: tuple[str, ...] = ()
     acts_in_slow_start: ClassVar[bool] = True
     kind = _FormerName()
 
@@ -79,6 +79,23 @@ class CongestionControlEnv(gymnasium.Env[np.ndarray, Any]):
             cls.action_space_name = name
         find_action_space(cls.action_space_name)
         registration.register(cls)
+
+    @classmethod
+    def for_controller(cls, controller: str | None) -> type[CongestionControlEnv]:
+        """Returns the environment in which the agent's flow runs this controller.
+
+        Args:
+            controller: None: the environment's own.
+
+        Raises:
+            ValueError: Actions of this environment do not fit another controller.
+        """
+        if controller is None:
+            return cls
+        raise ValueError(
+            f"controller = {controller!r}: the actions of {cls.id} are for {cls.controller!r}; "
+            "leave it out, or take quicgym/Tuning-v0"
+        )
 
     @classmethod
     def preset_action(cls, controller: str, **parameters: Any) -> np.ndarray:
@@ -109,8 +126,13 @@ class CongestionControlEnv(gymnasium.Env[np.ndarray, Any]):
         episode_s: float | None = None,
         record_deliveries: bool = False,
         render_mode: str | None = None,
+        controller: str | None = None,
     ) -> None:
         """Checks the arguments; the first episode begins with `reset`."""
+        tuned = self.for_controller(controller)
+        self.action_space_name = tuned.action_space_name
+        self.controller = tuned.controller
+        self.presets = tuned.presets
         if render_mode != "human":  # which raises below where it does not work
             self.metadata = {**self.metadata, "render_modes": possible_render_modes()}
         self.render_mode = render_mode

@@ -66,6 +66,7 @@ class ParallelCongestionControlEnv(ParallelEnv[str, np.ndarray, Any]):
         reward_per_flow: bool = False,
         episode_s: float | None = None,
         record_deliveries: bool = False,
+        controller: str | None = None,
         kind: str | None = None,
     ) -> None:
         """Checks the arguments; the first episode begins with `reset`."""
@@ -77,7 +78,7 @@ class ParallelCongestionControlEnv(ParallelEnv[str, np.ndarray, Any]):
                 stacklevel=3,
             )
             environment = kind
-        chosen = find_environment(environment)
+        chosen = find_environment(environment).for_controller(controller)
         source = EpisodeSource(
             scenario,
             engine,

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from quicgym.envs.actions import PRESETS, preset_action
+from quicgym.envs.actions import PRESETS, controller_action, preset_action, tuned_space
 from quicgym.envs.environment import CongestionControlEnv
 
 
@@ -42,6 +42,11 @@ class TuningEnv(CongestionControlEnv):
     `"bbr-extended"`, `"bbr-combined"` and `"ebcc"` are points of the space and give, packet by
     packet, the trace of the controller of that name. Parameters that do not change are not set
     again. Gains beyond the cycle's length are not used.
+
+    With `controller="ibcca"`, `"cubic+"` or another of `quicgym controllers` the agent's flow runs
+    that controller, and an action sets all of its parameters: one coordinate for each number, in
+    the catalogue's order and over its ranges. `controller_action` of `quicgym.envs.actions` has the
+    action for given parameters.
 
     ## Observation Space
 
@@ -110,6 +115,7 @@ class TuningEnv(CongestionControlEnv):
     | `reward`                 | `"fair-throughput"` | a name, a `Reward`, or a function of the columns of `info` |
     | `episode_s`              | None                | None: to the end of the scenario             |
     | `record_deliveries`      | False               | keep what `deliveries()` returns             |
+    | `controller`             | None                | what the agent tunes; None: `bbr`, by the coordinates above |
     | `render_mode`            | None                | `"rgb_array"` or `"human"`                   |
 
     `reset(options={"controller": "cubic"})` runs any controller of `quicgym controllers`, or a
@@ -139,6 +145,36 @@ class TuningEnv(CongestionControlEnv):
     presets = PRESETS
 
     @classmethod
+    def for_controller(cls, controller: str | None) -> type[CongestionControlEnv]:
+        """Returns this environment, or one whose actions are the parameters of `controller`.
+
+        Raises:
+            ValueError: The controller cannot be tuned.
+        """
+        return cls if controller is None else _tuned_environment(cls, controller)
+
+    @classmethod
     def preset_action(cls, controller: str, **parameters: Any) -> np.ndarray:
         """Returns `quicgym.preset_action`."""
         return preset_action(controller, **parameters)
+
+
+def _tuned_environment(base: type[TuningEnv], controller_name: str) -> type[TuningEnv]:
+    """Returns the subclass for a controller; without a name of its own, so it is not registered."""
+
+    class TunedEnv(base):  # type: ignore[valid-type, misc]
+        __doc__ = base.__doc__
+        action_space_name = tuned_space(controller_name)
+        controller = controller_name
+        presets = (controller_name,)
+
+        @classmethod
+        def preset_action(cls, controller: str, **parameters: Any) -> np.ndarray:
+            """Returns the action that sets the controller's parameters."""
+            if controller != controller_name:
+                raise ValueError(
+                    f"{controller!r} is not a point of the action space: give {controller_name!r}"
+                )
+            return controller_action(controller, **parameters)
+
+    return TunedEnv

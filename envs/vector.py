@@ -92,9 +92,10 @@ class CongestionControlVectorEnv(VectorEnv[np.ndarray, Any, np.ndarray]):
         reward: str | Reward | RewardFunction = "fair-throughput",
         episode_s: float | None = None,
         record_deliveries: bool = False,
+        controller: str | None = None,
     ) -> None:
         """Allocates the arrays and starts the threads; episodes begin with `reset`."""
-        self.environment = find_environment(environment)
+        self.environment = find_environment(environment).for_controller(controller)
         self.autoreset_mode = _autoreset_mode(autoreset_mode)
         if self.autoreset_mode is AutoresetMode.DISABLED:
             raise ValueError(

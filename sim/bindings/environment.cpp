@@ -11,6 +11,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "controllers/parameter_scale.hpp"
+#include "controllers/parameters.hpp"
 #include "sim/bindings/modules.hpp"
 #include "sim/bindings/simulation.hpp"
 #include "sim/environment/tuning_action.hpp"
@@ -44,6 +46,15 @@ nb::list as_features(const Feature& features) {
     return result;
 }
 
+const ParameterSpecification& find_parameter(const std::string& controller, const std::string& name) {
+    std::vector<std::string> known;
+    for (const ParameterSpecification& parameter : find_controller(controller).parameters) {
+        if (parameter.name == name) return parameter;
+        known.push_back(parameter.name);
+    }
+    throw_unknown_parameter(controller, name, known);
+}
+
 void bind_tables(nb::module_& module) {
     module.attr("FRAME_FEATURES") = as_features(kFrameFeatures);
     module.attr("STATE_FEATURES") = as_features(kStateFeatures);
@@ -69,6 +80,20 @@ void bind_tables(nb::module_& module) {
             return values;
         },
         nb::arg("coordinates"), "The parameters of BBR for an action.");
+    module.def(
+        "value_at",
+        [](const std::string& controller, const std::string& parameter, double coordinate) {
+            return value_at(find_parameter(controller, parameter), coordinate);
+        },
+        nb::arg("controller"), nb::arg("parameter"), nb::arg("coordinate"),
+        "The value of a parameter of a controller of the catalogue at a coordinate from -1 to 1.");
+    module.def(
+        "coordinate_of",
+        [](const std::string& controller, const std::string& parameter, double value) {
+            return coordinate_of(find_parameter(controller, parameter), value);
+        },
+        nb::arg("controller"), nb::arg("parameter"), nb::arg("value"),
+        "The coordinate of a value within the parameter's range.");
     module.def("encode_tuning", &encode_tuning, nb::arg("values"),
                "The action for these parameters of BBR; None where the space does not have them.");
 }

@@ -1,22 +1,26 @@
 #include "sim/environment/action_space.hpp"
 
 #include <cmath>
+#include <functional>
 #include <sstream>
 #include <stdexcept>
+#include <utility>
 
 namespace quicgym::environment {
 
 namespace {
 
 // A function's static, because registrations run in no particular order.
-std::vector<ActionSpace (*)()>& registrations() {
-    static std::vector<ActionSpace (*)()> functions;
+std::vector<std::function<std::vector<ActionSpace>()>>& registrations() {
+    static std::vector<std::function<std::vector<ActionSpace>()>> functions;
     return functions;
 }
 
 std::vector<ActionSpace> make_spaces() {
     std::vector<ActionSpace> spaces;
-    for (const auto make : registrations()) spaces.push_back(make());
+    for (const auto& make : registrations()) {
+        for (ActionSpace& space : make()) spaces.push_back(std::move(space));
+    }
     std::sort(spaces.begin(), spaces.end(),
               [](const ActionSpace& one, const ActionSpace& other) { return one.name < other.name; });
     return spaces;
@@ -25,6 +29,10 @@ std::vector<ActionSpace> make_spaces() {
 }  // namespace
 
 RegisteredActionSpace::RegisteredActionSpace(ActionSpace (*make)()) {
+    registrations().push_back([make] { return std::vector<ActionSpace>{make()}; });
+}
+
+RegisteredActionSpace::RegisteredActionSpace(std::vector<ActionSpace> (*make)()) {
     registrations().push_back(make);
 }
 

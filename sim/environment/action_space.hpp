@@ -66,11 +66,12 @@ const std::vector<ActionSpace>& action_spaces();
 // Throws std::invalid_argument that lists the names.
 const ActionSpace& find_action_space(const std::string& name);
 
-// A constant of this type at namespace scope registers a space. The function runs at the first look-up, when
-// all controllers are known.
+// A constant of this type at namespace scope registers a space, or several. The function runs at the first
+// look-up, when all controllers are known.
 class RegisteredActionSpace {
 public:
     explicit RegisteredActionSpace(ActionSpace (*make)());
+    explicit RegisteredActionSpace(std::vector<ActionSpace> (*make)());  // several
 };
 
 }  // namespace quicgym::environment

@@ -1360,6 +1360,14 @@ REWARDS: dict = ...
 def decode_tuning(coordinates: Sequence[float]) -> dict[str, list[float]]:
     """The parameters of BBR for an action."""
 
+def value_at(controller: str, parameter: str, coordinate: float) -> float:
+    """
+    The value of a parameter of a controller of the catalogue at a coordinate from -1 to 1.
+    """
+
+def coordinate_of(controller: str, parameter: str, value: float) -> float:
+    """The coordinate of a value within the parameter's range."""
+
 def encode_tuning(values: Mapping[str, Sequence[float]]) -> list[float] | None:
     """
     The action for these parameters of BBR; None where the space does not have them.
