@@ -293,6 +293,7 @@ void Bbr::update_window(const AckEvent& event) {
         window = std::min(window, derived_.min_window_bytes);
     }
     window_bytes_ = std::max(window, derived_.min_window_bytes);
+    if (!derived_.conservation_round) packet_conservation_ = false;
 }
 
 // Row 2 may ask for less than nothing.
@@ -323,11 +324,14 @@ void Bbr::on_loss(const LossEvent& event) {
 // retransmissions, would not give one either.
 void Bbr::update_recovery(const AckEvent& event) {
     if (!in_recovery_) return;
-    if (packet_conservation_ && event.largest_acked_sent_time > recovery_start_) {
+    const bool round_over = event.largest_acked_sent_time > recovery_start_;
+    if (packet_conservation_ && round_over) {
         packet_conservation_ = false;
         if (mode_ != ControllerMode::probe_rtt) restore_window();
     }
-    if (event.newly_lost_bytes == 0 && event.largest_acked_sent_time > latest_loss_time_) {
+    const bool lossless_round =
+        event.newly_lost_bytes == 0 && event.largest_acked_sent_time > latest_loss_time_;
+    if (derived_.conservation_round ? lossless_round : round_over) {
         in_recovery_ = packet_conservation_ = false;
         if (mode_ != ControllerMode::probe_rtt) restore_window();
     }
@@ -396,6 +400,7 @@ void Bbr::apply_parameters(BbrParameters&& parameters) {
     derived_.probe_rtt_duration = static_cast<Time>(parameters_.probe_rtt_duration_ms * 1e6);
     derived_.window_rule = parameters_.gamma < kInfinity;
     derived_.loss_needs_queue = parameters_.loss_needs_queue >= 0.5;
+    derived_.conservation_round = parameters_.conservation_round >= 0.5;
     derived_.rtprop_follows = parameters_.alpha == 0.0 || parameters_.smoothing_updates_rtprop >= 0.5;
 }
 

@@ -63,6 +63,7 @@ private:
         bool window_rule = false;      // eBCC: gamma is finite
         bool loss_needs_queue = true;  // eBCC: rows 3 and 4 need diff >= gamma
         bool rtprop_follows = true;    // RTprop takes lower samples
+        bool conservation_round = true;
     };
 
     void update_bandwidth(const AckEvent& event);

@@ -25,7 +25,8 @@ struct BbrParameters {
     double smoothing_updates_rtprop = 1.0;  // 0 or 1
     double decision_interval_rounds = 1.0;
     double window_cap_targets = 1.0;
-    double loss_needs_queue = 1.0;  // 0 or 1
+    double loss_needs_queue = 1.0;    // 0 or 1
+    double conservation_round = 1.0;  // 0 or 1
 };
 
 inline const ParameterTable<BbrParameters>& bbr_parameter_table() {
@@ -100,6 +101,11 @@ inline const ParameterTable<BbrParameters>& bbr_parameter_table() {
             "1: a loss leads to ProbeRTT, and cuts the window there, while diff >= gamma; 0: every loss does. "
             "No effect while gamma is infinite",
             "eBCC: 1 is Algorithm 1, lines 9 and 11; 0 is the text of 3.3, before equation 8"),
+        number<P, &P::conservation_round>(
+            "conservation_round", 0.0, 1.0, "",
+            "1: a recovery begins with a round of packet conservation, and lasts until a round loses nothing; "
+            "0: the window grows again from the next ACK on, and the recovery is over after one round",
+            "BBR draft-00 4.2.3.4; QUIC module for ns-3, docs/reproduction.md"),
     };
     return rows;
 }

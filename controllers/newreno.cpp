@@ -25,6 +25,20 @@ const ParameterTable<NewRenoParameters>& table() {
                                    "RFC 9002 7.7"),
         number<P, &P::slow_start_pacing_gain>("slow_start_pacing_gain", 1.0, 4.0, "", "N in slow start",
                                               "RFC 9002 7.7; Linux tcp_pacing_ss_ratio"),
+        number<P, &P::growth_per_ack>(
+            "growth_per_ack", 0.0, 1.0, "",
+            "1: each ACK frame that brings news lets the window grow, by one datagram in slow start and by "
+            "datagram^2 / window later, however much it acknowledges; 0: acknowledged bytes count",
+            "RFC 5681 3.1, equation 3; ns-3 TcpNewReno"),
+        number<P, &P::reduction_per_ack>("reduction_per_ack", 0.0, 1.0, "",
+                                         "1: each ACK frame that reveals a loss cuts the window; 0: one cut "
+                                         "in a recovery period",
+                                         "QUIC module for ns-3, docs/reproduction.md; RFC 9002 7.3.2"),
+        number<P, &P::flight_size>(
+            "flight_size", 0.0, 1.0, "",
+            "1: what is left is a share of the bytes in flight when the loss is found, "
+            "the lost ones included; 0: of the window",
+            "RFC 5681 3.1, equation 4; RFC 9002 B.6"),
     };
     return rows;
 }
@@ -43,9 +57,13 @@ void NewReno::on_ack(const AckEvent& event) {
     pacing_.update_rtt(event.smoothed_rtt);
     recovery_.on_ack(event.largest_acked_sent_time);
     // RFC 9002 B.5: no growth for packets of the recovery period, nor (7.8) while underutilised.
-    const bool may_grow = !recovery_.covers(event.largest_acked_sent_time) && !event.app_limited;
+    const bool may_grow = !recovery_.covers(event.largest_acked_sent_time) && !event.app_limited &&
+                          event.now != last_reduction_;
     if (in_slow_start()) {
         slow_start(event, may_grow);
+    } else if (may_grow && parameters_.growth_per_ack >= 0.5) {
+        window_bytes_ +=
+            std::max<std::uint64_t>(1, max_datagram_bytes_ * max_datagram_bytes_ / window_bytes_);
     } else if (may_grow) {
         // RFC 9002 7.3.3: one datagram for each window acknowledged, counted in bytes.
         acked_bytes_ += event.newly_acked_bytes;
@@ -59,13 +77,15 @@ void NewReno::on_ack(const AckEvent& event) {
 
 void NewReno::slow_start(const AckEvent& event, bool may_grow) {
     // RFC 9406 4.3: HyStart++ is for the first slow start only.
+    const std::uint64_t counted_bytes =
+        parameters_.growth_per_ack >= 0.5 ? max_datagram_bytes_ : event.newly_acked_bytes;
     const bool watched = parameters_.hystart >= 0.5 && slow_start_threshold_ == kNoThreshold;
     if (!watched) {
-        if (may_grow) window_bytes_ += event.newly_acked_bytes;
+        if (may_grow) window_bytes_ += counted_bytes;
         return;
     }
     if (may_grow) {
-        const double grown = static_cast<double>(event.newly_acked_bytes) * hystart_.growth();
+        const double grown = static_cast<double>(counted_bytes) * hystart_.growth();
         window_bytes_ += static_cast<std::uint64_t>(grown);
     }
     hystart_.on_ack(event.rtt, event.round_start);
@@ -73,20 +93,26 @@ void NewReno::slow_start(const AckEvent& event, bool may_grow) {
 }
 
 void NewReno::on_loss(const LossEvent& event) {
-    congestion_event(event.now, event.largest_lost_sent_time);
+    congestion_event(event.now, event.largest_lost_sent_time, event.in_flight_bytes + event.lost_bytes);
 }
 
 // RFC 9002 7.1: an increase of the ECN-CE count is treated as a loss.
 void NewReno::on_ecn(const EcnEvent& event) {
-    if (event.newly_marked_packets > 0) congestion_event(event.now, event.largest_acked_sent_time);
+    if (event.newly_marked_packets > 0)
+        congestion_event(event.now, event.largest_acked_sent_time, event.in_flight_bytes);
 }
 
 // RFC 9002 B.6, OnCongestionEvent.
-void NewReno::congestion_event(Time now, Time sent_time) {
-    if (recovery_.covers(sent_time)) return;
-    recovery_.begin(now);
+void NewReno::congestion_event(Time now, Time sent_time, std::uint64_t flight_bytes) {
+    if (parameters_.reduction_per_ack >= 0.5) {
+        last_reduction_ = now;
+    } else {
+        if (recovery_.covers(sent_time)) return;
+        recovery_.begin(now);
+    }
+    const std::uint64_t reduced = parameters_.flight_size >= 0.5 ? flight_bytes : window_bytes_;
     slow_start_threshold_ =
-        static_cast<std::uint64_t>(static_cast<double>(window_bytes_) * parameters_.loss_reduction_factor);
+        static_cast<std::uint64_t>(static_cast<double>(reduced) * parameters_.loss_reduction_factor);
     window_bytes_ = std::max(slow_start_threshold_, kMinimumWindowDatagrams * max_datagram_bytes_);
     acked_bytes_ = 0;
     update_pacing_rate();

@@ -13,6 +13,10 @@ struct NewRenoParameters {
     double hystart = 0.0;  // 0 or 1
     double pacing_gain = 1.25;
     double slow_start_pacing_gain = 2.0;
+    // 0 or 1: as TCPs do that do not follow RFC 9002.
+    double growth_per_ack = 0.0;
+    double reduction_per_ack = 0.0;
+    double flight_size = 0.0;
 };
 
 class NewReno final : public LossBasedController {
@@ -32,7 +36,7 @@ public:
 private:
     bool in_slow_start() const { return window_bytes_ < slow_start_threshold_; }
     void slow_start(const AckEvent& event, bool may_grow);
-    void congestion_event(Time now, Time sent_time);
+    void congestion_event(Time now, Time sent_time, std::uint64_t flight_bytes);
     void update_pacing_rate();
 
     NewRenoParameters parameters_;
@@ -41,6 +45,7 @@ private:
     RecoveryPeriod recovery_;
     WindowPacing pacing_;
     HyStart hystart_;
+    Time last_reduction_ = -1;  // with reduction_per_ack
 };
 
 ControllerSpecification newreno_specification();

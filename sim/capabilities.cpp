@@ -64,6 +64,25 @@ const std::vector<Capability>& capabilities() {
          .ns3 = false,
          .needed_by =
              [](const Scenario& scenario) { return given(!scenario.short_flows.empty(), "short_flows"); }},
+        {.name = "fragmentation",
+         .text = "fragments of IP packets",
+         .native = true,
+         .ns3 = false,
+         .needed_by =
+             [](const Scenario& scenario) {
+                 Fields fields;
+                 for (std::size_t i = 0; i < scenario.flows.size(); ++i) {
+                     if (scenario.flows[i].mtu_bytes > 0) {
+                         fields.push_back("flows." + std::to_string(i) + ".access.mtu_bytes");
+                     }
+                 }
+                 for (std::size_t i = 0; i < scenario.short_flows.size(); ++i) {
+                     if (scenario.short_flows[i].flow.mtu_bytes > 0) {
+                         fields.push_back("short_flows." + std::to_string(i) + ".access.mtu_bytes");
+                     }
+                 }
+                 return fields;
+             }},
         {.name = "packet-capture",
          .text = "a packet capture",
          .native = false,

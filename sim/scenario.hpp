@@ -166,15 +166,24 @@ struct Flow {
     std::uint64_t access_rate_bits_per_second = 0;  // both ends, both directions
     Time access_delay = 0;                          // each end, one way
     Time extra_delay = 0;                           // added to the sender's access link in each direction
+    std::uint64_t mtu_bytes = 0;  // IPv4, of both ends; larger packets go as fragments; 0: never
     std::uint64_t max_datagram_bytes = 1200;
     std::uint64_t flow_control_window_bytes = 0;  // connection and stream alike
     std::uint64_t send_buffer_bytes = 1U << 20;   // unsent data that the transport takes
     bool ecn = false;
+    // When its receiver acknowledges, in the terms of draft-ietf-quic-ack-frequency.
+    std::uint64_t ack_eliciting_threshold = 1;  // ack-eliciting packets that go without an ACK
+    Time max_ack_delay = 25 * kMillisecond;
+    std::uint64_t reordering_threshold = 1;  // 0: a gap or reordering brings no ACK at once
+    bool burst_retransmission = false;  // lost data leaves when it is found, whatever window and pacing say
+    bool stale_rate_samples = false;    // delivery-rate samples may keep an older interval
 
     // controller_factory is set by what it is made of.
     QUICGYM_FIELDS(Flow, name, transport, direction, controller, parameters, application, start, start_jitter,
-                   stop, access_rate_bits_per_second, access_delay, extra_delay, max_datagram_bytes,
-                   flow_control_window_bytes, send_buffer_bytes, ecn)
+                   stop, access_rate_bits_per_second, access_delay, extra_delay, mtu_bytes,
+                   max_datagram_bytes, flow_control_window_bytes, send_buffer_bytes, ecn,
+                   ack_eliciting_threshold, max_ack_delay, reordering_threshold, burst_retransmission,
+                   stale_rate_samples)
 };
 
 // Transfers that arrive as a Poisson process at one pair of hosts, each over a connection of its own.

@@ -76,8 +76,19 @@ FlowCount = Annotated[
 ]
 DatagramBytes = Annotated[
     int,
-    Field(strict=True, ge=1200, le=1472, description="a whole number of bytes, 1200 to 1472"),
+    Field(
+        strict=True,
+        ge=1200,
+        le=65_507,
+        description="1200 to 1472 bytes; with access.mtu_bytes up to 65507",
+    ),
 ]
+LARGEST_UNFRAGMENTED_BYTES = 1472
+"""Of a datagram in an Ethernet frame."""
+MtuBytes = Annotated[
+    int, Field(strict=True, ge=68, le=65_535, description="a whole number of bytes, 68 to 65535")
+]
+"""Of IPv4 packets."""
 Name = Annotated[
     str,
     Field(

@@ -17,11 +17,15 @@ from quicgym.envs.scenarios.fields import (
     MomentS,
     Name,
     Outside,
+    PeriodMs,
     PositiveInteger,
 )
 from quicgym.envs.scenarios.links import Access
 from quicgym.validation import problem
 from quicgym.yaml_files import closest
+
+QUIC_FIELDS = ("ack_frequency", "burst_retransmission", "stale_rate_samples")
+"""Of quicgym's endpoints; ns-3's TCP has none of them."""
 
 TCP_CONTROLLERS = ("newreno", "linux-reno", "cubic", "bbr", "vegas")
 
@@ -71,6 +75,25 @@ def check_parameters(controller: str, parameters: Parameters, named_in: str, whe
                 )  # fmt: skip
 
 
+class AckFrequency(CheckedModel):
+    """When a receiver acknowledges, in the terms of draft-ietf-quic-ack-frequency.
+
+    The defaults are those of RFC 9000, section 13.2. The sender knows max_ack_delay_ms: its RTT
+    samples and probe timeouts (RFC 9002, sections 5.3 and 6.2.1) allow for it.
+    """
+
+    core_type = "Flow"
+
+    ack_eliciting_threshold: Annotated[
+        int, Field(strict=True, ge=0, le=1000, description="a whole number of packets, 0 to 1000")
+    ] = 1
+    """This many ack-eliciting packets may go without an ACK; the next one brings it."""
+    max_ack_delay_ms: PeriodMs = 25.0
+    """After the first unacknowledged packet an ACK waits no longer than this."""
+    reordering_threshold: Annotated[int, Field(strict=True, ge=0, le=1, description="0 or 1")] = 1
+    """1: a gap or a packet out of order brings an ACK at once; 0: it does not."""
+
+
 class Flow(CheckedModel):
     """One connection, or `count` equal ones, from a sender to a receiver of its own."""
 
@@ -108,6 +131,18 @@ class Flow(CheckedModel):
     send_buffer_bytes: PositiveInteger = 2**20
     """Unsent data that the transport takes; with more, controllers are told that it is blocked."""
     ecn: StrictBool = False
+    ack_frequency: Annotated[AckFrequency, INLINE] = AckFrequency()
+    """Of its receiver."""
+    burst_retransmission: StrictBool = False
+    """Lost data is sent again when the loss is found, at once, whatever window and pacing say.
+
+    With access.mtu_bytes all of it goes into one datagram of up to 65507 bytes, which IP fragments.
+    """
+    stale_rate_samples: StrictBool = False
+    """Delivery-rate samples keep their interval while packets sent at one delivery count arrive.
+
+    They come out too high then. As the QUIC module for ns-3 has it, see docs/reproduction.md.
+    """
 
     @model_validator(mode="after")
     def _times_and_controller(self) -> Flow:
@@ -133,6 +168,12 @@ class Flow(CheckedModel):
 
     def _check_controller(self, controller: str) -> None:
         if self.transport == "tcp":
+            for field in QUIC_FIELDS:
+                if getattr(self, field) != type(self).model_fields[field].default:
+                    raise problem(
+                        field, self.model_dump()[field], "is of quicgym's QUIC endpoints",
+                        f"leave out {field}, or transport",
+                    )  # fmt: skip
             if controller not in TCP_CONTROLLERS:
                 raise problem(
                     "controller", controller, "ns-3's TCP has no such controller",

@@ -14,6 +14,7 @@ from quicgym.envs.scenarios.fields import (
     Core,
     DelayMs,
     DurationS,
+    MtuBytes,
     PeriodMs,
     PositiveInteger,
     Probability,
@@ -217,3 +218,5 @@ class Access(CheckedModel):
     rate_mbps: Annotated[RateMbps, Core("access_rate_bits_per_second")]
     delay_ms: Annotated[DelayMs, Core("access_delay")]
     """Each end, one way."""
+    mtu_bytes: MtuBytes | None = None
+    """Larger packets go as fragments. Null: none is too large."""

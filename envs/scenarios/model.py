@@ -16,6 +16,7 @@ from pydantic import Field, model_validator
 from quicgym.envs.scenarios.conversion import network
 from quicgym.envs.scenarios.engines import EngineName, check_capabilities
 from quicgym.envs.scenarios.fields import (
+    LARGEST_UNFRAGMENTED_BYTES,
     LINK_HEADER_BYTES,
     SHORTEST_S,
     CheckedModel,
@@ -161,6 +162,8 @@ class Scenario(CheckedModel):
         for name, count in Counter(names).items():
             if count > 1:
                 raise problem("flows", name, "two flows have this name", "give each its own name")
+        for connection in self._connections():
+            self._check_packet_size(connection)
         largest = max(
             flow.max_datagram_bytes or self.max_datagram_bytes for flow in self._connections()
         )
@@ -177,6 +180,22 @@ class Scenario(CheckedModel):
                     f"no packet passes: one takes {packet} bytes", f"give at least {packet}",
                 )  # fmt: skip
         return self
+
+    def _check_packet_size(self, flow: Flow | ShortFlows) -> None:
+        size_bytes = flow.max_datagram_bytes or self.max_datagram_bytes
+        mtu_bytes = (flow.access or self.access).mtu_bytes
+        if mtu_bytes is None and size_bytes > LARGEST_UNFRAGMENTED_BYTES:
+            raise problem(
+                "max_datagram_bytes", size_bytes,
+                f"an Ethernet frame takes {LARGEST_UNFRAGMENTED_BYTES} at most",
+                "give 1200 to 1472, or access.mtu_bytes, above which packets are fragmented",
+            )  # fmt: skip
+        for field, link in self.links.items():
+            if mtu_bytes is not None and link.reordering:
+                raise problem(
+                    f"{field}.reordering", True, "the engine keeps fragments in order",
+                    f"leave out access.mtu_bytes or {field}.reordering",
+                )  # fmt: skip
 
     def _check_network(self) -> None:
         if self.wifi is None and self.bottleneck is None:

@@ -14,6 +14,7 @@ namespace {
 // The smallest datagram that an endpoint sends: a short header, four bytes and the tag.
 constexpr std::uint64_t kSmallestWireBytes =
     kLinkBytes + 1 + quic::kConnectionIdBytes + 1 + 4 + quic::kTagBytes;
+constexpr std::uint64_t kSmallestFragmentBytes = kFragmentFramingBytes + 1;
 
 // Not std::min_element: which time is the earliest is unpredictable, and its branch would be, too.
 Time earliest(const std::vector<Time>& times) {
@@ -96,13 +97,20 @@ void NativeSimulation::add_paths(const Scenario& scenario, const Flow& flow) {
     AccessLink& right = is_forward ? at_receiver : at_sender;
     forward_.paths.push_back({.packets = {}, .entry = left, .exit = right});
     backward_.paths.push_back({.packets = {}, .entry = right, .exit = left});
-    const Time left_side = left.shortest_transit(kSmallestWireBytes);
-    const Time right_side = right.shortest_transit(kSmallestWireBytes);
+    const std::uint64_t smallest = flow.mtu_bytes > 0 ? kSmallestFragmentBytes : kSmallestWireBytes;
+    const Time left_side = left.shortest_transit(smallest);
+    const Time right_side = right.shortest_transit(smallest);
     shortest_entry_ = std::min({shortest_entry_, left_side, right_side});
     shortest_passage_ = std::min({shortest_passage_, shortest_delay(scenario.bottleneck) + right_side,
                                   shortest_delay(scenario.reverse) + left_side});
     if (scenario.bottleneck.reordering) forward_.paths.back().packets.let_overtake(right_side);
     if (scenario.reverse.reordering) backward_.paths.back().packets.let_overtake(left_side);
+    if (flow.mtu_bytes > 0) {
+        if (scenario.bottleneck.reordering || scenario.reverse.reordering)
+            throw std::invalid_argument("access.mtu_bytes: fragments keep their order; take out reordering");
+        forward_.paths.back().packets.fragment_above(flow.mtu_bytes);
+        backward_.paths.back().packets.fragment_above(flow.mtu_bytes);
+    }
     data_goes_backward_.push_back(!is_forward);
 }
 

@@ -1,7 +1,8 @@
 // The packets of one flow in one direction, from the sender's access link to the receiver. The path
 // keeps their order up to the bottleneck, so one ring serves every hop and a packet is never copied. A packet
 // that waits in the queue of a ManagedLink has passed the bottleneck for the ring; the queue holds its
-// position here.
+// position here. The fragments of an IP packet are packets that follow one another; the last has the
+// datagram.
 #pragma once
 
 #include <cstdint>
@@ -20,26 +21,31 @@ struct Packet {
     Transit transit;
     Time sent;
     std::uint32_t wire_bytes;
-    bool gone;      // dropped, or received after a packet that was sent later
-    quic::Ecn ecn;  // as sent
+    bool gone;            // dropped, or received after a packet that was sent later
+    quic::Ecn ecn;        // as sent
+    bool more_fragments;  // not the last fragment of its datagram; written where the ring fragments
 };
+
+inline constexpr std::uint32_t kUdpHeaderBytes = 8;
+inline constexpr std::uint32_t kIpHeaderBytes = 20;
+inline constexpr std::uint32_t kFragmentFramingBytes = kIpHeaderBytes + 2;  // and PPP
+static_assert(kUdpHeaderBytes + kFragmentFramingBytes == kLinkBytes);
 
 class PacketRing {
 public:
     // The datagram behind the last packet, for an endpoint to write into; push() sends it.
     quic::Datagram& free_datagram() { return datagrams_[tail_].datagram; }
     [[gnu::always_inline]] void push(AccessLink& link, Time now) {
-        Packet& packet = packets_[tail_];
+        if (order_ == Order::of_fragments) [[unlikely]]
+            return push_fragments(link, now);
         const quic::Datagram& datagram = datagrams_[tail_].datagram;
-        packet.wire_bytes = datagram.size_bytes + static_cast<std::uint32_t>(kLinkBytes);
-        packet.ecn = datagram.ecn;
-        packet.transit = link.send(now, packet.wire_bytes);
-        packet.sent = now;
-        ++tail_;
-        // Now, for the next one: endpoints are asked more often than they send.
-        const std::uint64_t oldest = overtaking_ ? oldest_ : head_;
-        packets_.make_room(oldest, tail_);
-        datagrams_.make_room(oldest, tail_);
+        push_packet(link, now, datagram.size_bytes + static_cast<std::uint32_t>(kLinkBytes), datagram.ecn);
+    }
+
+    // From here on an IPv4 packet above this size leaves as fragments. Not together with let_overtake().
+    void fragment_above(std::uint64_t mtu_bytes) {
+        order_ = Order::of_fragments;
+        mtu_bytes_ = static_cast<std::uint32_t>(mtu_bytes);
     }
 
     // The next packet to reach the bottleneck; kNoTransit: there is none.
@@ -61,7 +67,8 @@ public:
     // When the next packet reaches its receiver, past those that were dropped; kNever when none has
     // passed the bottleneck.
     Time next_arrival() {
-        if (overtaking_) return next_arrival_of_any();
+        if (order_ != Order::of_packets) [[unlikely]]
+            return order_ == Order::of_fragments ? next_arrival_of_last() : next_arrival_of_any();
         for (; head_ != middle_; ++head_) {
             const Packet& packet = packets_[head_];
             if (!packet.gone) return packet.transit.arrival;
@@ -75,6 +82,7 @@ public:
     // From here on packets may overtake one another after the bottleneck: put_on_wire() and take_off_wire()
     // then say when they reach the access link that follows.
     void let_overtake(Time shortest_exit) {
+        order_ = Order::overtaking;
         overtaking_ = std::make_unique<Overtaking>();
         shortest_exit_ = shortest_exit;
     }
@@ -88,6 +96,62 @@ public:
     }
 
 private:
+    // What next_arrival() has to look at.
+    enum class Order : std::uint8_t { of_packets, of_fragments, overtaking };
+
+    [[gnu::always_inline]] void push_packet(AccessLink& link, Time now, std::uint32_t wire_bytes,
+                                            quic::Ecn ecn) {
+        Packet& packet = packets_[tail_];
+        packet.wire_bytes = wire_bytes;
+        packet.ecn = ecn;
+        packet.transit = link.send(now, wire_bytes);
+        packet.sent = now;
+        ++tail_;
+        // Now, for the next one: endpoints are asked more often than they send.
+        const std::uint64_t oldest = overtaking_ ? oldest_ : head_;
+        packets_.make_room(oldest, tail_);
+        datagrams_.make_room(oldest, tail_);
+    }
+
+    // RFC 791 3.2: the content of each fragment but the last is a multiple of eight bytes.
+    void push_fragments(AccessLink& link, Time now) {
+        const quic::Datagram datagram = datagrams_[tail_].datagram;
+        std::uint32_t content = datagram.size_bytes + kUdpHeaderBytes;
+        const std::uint32_t room = mtu_bytes_ - kIpHeaderBytes;
+        while (content > room) {
+            packets_[tail_].more_fragments = true;
+            packets_[tail_].gone = false;
+            datagrams_[tail_].datagram.ecn = datagram.ecn;
+            push_packet(link, now, room / 8 * 8 + kFragmentFramingBytes, datagram.ecn);
+            content -= room / 8 * 8;
+        }
+        packets_[tail_].more_fragments = false;
+        datagrams_[tail_].datagram = datagram;
+        push_packet(link, now, content + kFragmentFramingBytes, datagram.ecn);
+    }
+
+    // The datagram is there with its last fragment, if none is missing; marked if one is (RFC 3168 5.3).
+    Time next_arrival_of_last() {
+        for (; head_ != middle_; ++head_) {
+            const Packet& packet = packets_[head_];
+            if (packet.more_fragments) {
+                if (!packet.gone && packet.transit.arrival == kNever) return kNever;  // it waits
+                fragment_missing_ |= packet.gone;
+                fragment_marked_ |= datagrams_[head_].datagram.ecn == quic::Ecn::ce;
+                continue;
+            }
+            if (!packet.gone && !fragment_missing_) {
+                if (packet.transit.arrival == kNever) return kNever;
+                if (fragment_marked_) datagrams_[head_].datagram.ecn = quic::Ecn::ce;
+                fragment_marked_ = false;
+                return packet.transit.arrival;
+            }
+            if (!packet.gone && packet.transit.arrival == kNever) return kNever;
+            fragment_missing_ = fragment_marked_ = false;
+        }
+        return kNever;
+    }
+
     // What is still on the wire may arrive later than this, when others are before it on the access link.
     Time next_arrival_of_any() {
         if (overtaking_->has_delivered() && head_ == overtaking_->first_delivered() + 1) {  // popped
@@ -113,6 +177,11 @@ private:
     std::uint64_t head_ = 0;    // next to reach the receiver
     std::uint64_t middle_ = 0;  // next to reach the bottleneck
     std::uint64_t tail_ = 0;
+
+    Order order_ = Order::of_packets;
+    std::uint32_t mtu_bytes_ = 0;
+    bool fragment_missing_ = false;  // of the datagram whose last fragment is next
+    bool fragment_marked_ = false;
 
     std::unique_ptr<Overtaking> overtaking_;  // null: packets reach the receiver in the order of the ring
     std::uint64_t oldest_ = 0;                // with overtaking: what is before it has left the ring

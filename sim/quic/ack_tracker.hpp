@@ -9,11 +9,20 @@
 #include "sim/quic/frames.hpp"
 #include "sim/quic/range_set.hpp"
 #include "sim/quic/recovery/rtt_estimator.hpp"
+#include "sim/scenario.hpp"
 
 namespace quicgym::quic {
 
 class AckTracker {
 public:
+    // As RFC 9000 has it.
+    AckTracker() = default;
+    // As often as the flow's receiver is to acknowledge.
+    explicit AckTracker(const Flow& flow)
+        : ack_eliciting_threshold_(flow.ack_eliciting_threshold),
+          max_ack_delay_(flow.max_ack_delay),
+          ignores_order_(flow.reordering_threshold == 0) {}
+
     std::uint64_t expected_packet_number() const {
         return received_.empty() ? 0 : received_.ranges().back().end;
     }
@@ -33,10 +42,11 @@ public:
         if (!ack_eliciting) return;
         ++unacknowledged_;
         // 13.2.1: at once on reordering, on a gap and on ECN-CE; 13.2.2: every second packet.
-        if (packet_number != expected || ecn == Ecn::ce || unacknowledged_ >= kAckElicitingThreshold) {
+        if ((packet_number != expected && !ignores_order_) || ecn == Ecn::ce ||
+            unacknowledged_ > ack_eliciting_threshold_) {
             deadline_ = now;
         } else if (unacknowledged_ == 1) {
-            deadline_ = now + kMaxAckDelay;
+            deadline_ = now + max_ack_delay_;
         }
     }
 
@@ -88,7 +98,6 @@ public:
     }
 
 private:
-    static constexpr std::uint64_t kAckElicitingThreshold = 2;
     static constexpr std::size_t kRangeRepeats = 8;
 
     void count(Ecn ecn) {
@@ -102,6 +111,9 @@ private:
     Time largest_time_ = 0;
     Time deadline_ = kNever;
     std::uint64_t unacknowledged_ = 0;
+    std::uint64_t ack_eliciting_threshold_ = 1;
+    Time max_ack_delay_ = kMaxAckDelay;
+    bool ignores_order_ = false;
     // Where the newest range began in each of the last frames: what ended before had been reported.
     std::array<std::uint64_t, kRangeRepeats> reported_{};
     std::uint64_t frame_count_ = 0;

@@ -103,6 +103,9 @@ inline constexpr std::uint8_t stream_data_blocked = 0x15;
 inline constexpr std::uint8_t connection_close = 0x1c;
 inline constexpr std::uint8_t application_close = 0x1d;
 inline constexpr std::uint8_t handshake_done = 0x1e;
+// Ours, in place of STREAM frames: several chunks, as the content that would part their headers is not
+// stored.
+inline constexpr std::uint8_t stream_chunks = 0x2f;
 }  // namespace frame_type
 
 // The destination of a datagram (RFC 9000 5.2) with the type of its packet, for a host of several
@@ -165,6 +168,27 @@ ParseError read_connection_close(Reader& reader, bool application, std::uint64_t
     if (stream.offset + stream.length > kMaxVarint) return ParseError::stream_offset;
     stream.fin = (type & frame_type::stream_fin) != 0;
     return ParseError::none;
+}
+
+// The number of chunks; offset, length and FIN bit of each; their content.
+template <class Handler>
+ParseError read_stream_chunks(Reader& reader, Handler& handler) {
+    std::uint64_t count = 0;
+    std::uint64_t content = 0;
+    if (!reader.varint(count)) return ParseError::truncated;
+    for (; count > 0; --count) {
+        StreamFrame stream;
+        std::uint64_t length_and_fin = 0;
+        if (!reader.varint(stream.offset) || !reader.varint(length_and_fin)) return ParseError::truncated;
+        stream.stream_id = kStreamId;
+        stream.length = length_and_fin >> 1;
+        stream.fin = (length_and_fin & 1U) != 0;
+        content += stream.length;
+        if (content > reader.remaining()) return ParseError::truncated;
+        if (stream.offset + stream.length > kMaxVarint) return ParseError::stream_offset;
+        handler.on_stream(stream);
+    }
+    return reader.skip(content) ? ParseError::none : ParseError::truncated;
 }
 
 // Hands every frame of the packet to the handler, in order. `ack` is scratch space for ACK frames.
@@ -239,6 +263,10 @@ ParseError read_frames(Reader& reader, PacketType packet, Handler& handler, AckF
                 break;
             case frame_type::handshake_done:
                 handler.on_handshake_done();
+                break;
+            case frame_type::stream_chunks:
+                if (const ParseError error = read_stream_chunks(reader, handler); error != ParseError::none)
+                    return error;
                 break;
             default:
                 return ParseError::unsupported_frame_type;

@@ -13,7 +13,8 @@ constexpr std::size_t kRequestRoom = 1 + 1 + 8 + 2 + kRequestBytes;
 }  // namespace
 
 Receiver::Receiver(const Flow& flow, Time start, std::unique_ptr<Client> client, std::uint64_t connection)
-    : window_bytes_(flow.flow_control_window_bytes),
+    : acks_(flow),
+      window_bytes_(flow.flow_control_window_bytes),
       limit_(flow.flow_control_window_bytes),
       peer_id_(connection_id(kClientConnectionId, connection)),
       handshake_(Handshake::Side::server, connection),

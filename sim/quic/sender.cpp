@@ -22,7 +22,12 @@ Sender::Sender(const Flow& flow, std::size_t flow_index, std::uint64_t seed, Tim
     : controller_(flow.controller_factory
                       ? flow.controller_factory(flow.parameters, flow.max_datagram_bytes)
                       : make_controller(flow.controller, flow.parameters, flow.max_datagram_bytes)),
+      recovery_(flow.max_ack_delay),
+      delivery_rate_(flow.stale_rate_samples),
       stream_(flow.flow_control_window_bytes),
+      retransmits_at_once_(flow.burst_retransmission),
+      lost_chunks_(flow.burst_retransmission && flow.mtu_bytes > 0 ? std::make_unique<LostChunkPackets>()
+                                                                   : nullptr),
       max_datagram_bytes_(flow.max_datagram_bytes),
       next_timeout_(std::min(start, flow.stop)),
       ecn_wanted_(flow.ecn),
@@ -194,7 +199,7 @@ std::uint64_t Sender::detect_losses(Time now) {
         if (packet.stream_bytes == 0) {
             data_blocked_.on_lost();  // it may have been the DATA_BLOCKED
         } else if (!packet.repaired) {
-            stream_.on_lost({packet.stream_offset, packet.stream_bytes});
+            send_again(packet);
         }
     });
     if (event.lost_packets > 0) controller_->on_loss(event);
@@ -239,8 +244,7 @@ bool Sender::poll_datagram(Time now, Datagram& out) {
     if (recovery_.take_probe()) {
         // RFC 9002 6.2.4: with nothing new to send, a probe carries the oldest unacknowledged data.
         if (!stream_.has_data(written)) {
-            if (const SentPacket* packet = recovery_.repair_oldest(); packet != nullptr)
-                stream_.on_lost({packet->stream_offset, packet->stream_bytes});
+            if (const SentPacket* packet = recovery_.repair_oldest(); packet != nullptr) send_again(*packet);
         }
         if (stream_.has_data(written)) {
             send_stream_data(now, out);
@@ -251,7 +255,13 @@ bool Sender::poll_datagram(Time now, Datagram& out) {
     }
     if (stream_.has_data(written)) {
         if (pacer_.next_send() <= now && window_has_room()) {
-            send_stream_data(now, out);
+            send_data(now, out);
+            return true;
+        }
+        if (retransmits_at_once_ && stream_.has_lost()) {
+            const Pacer before = pacer_;  // new data keeps its pace
+            send_data(now, out);
+            pacer_ = before;
             return true;
         }
     } else if (window_has_room()) {
@@ -287,6 +297,14 @@ std::size_t Sender::begin_packet(Writer& writer, Time now) {
     return number_bytes;
 }
 
+void Sender::send_data(Time now, Datagram& out) {
+    if (lost_chunks_ && stream_.has_lost()) [[unlikely]] {
+        send_lost_data(now, out);
+    } else {
+        send_stream_data(now, out);
+    }
+}
+
 void Sender::send_stream_data(Time now, Datagram& out) {
     Writer writer(out);
     begin_packet(writer, now);
@@ -302,6 +320,50 @@ void Sender::send_stream_data(Time now, Datagram& out) {
     writer.varint(kStreamId);
     if (offset > 0) writer.varint(offset);
     finish_packet(now, writer, out, writer.position() + chunk.length, chunk, true);
+}
+
+// All lost data in one datagram, as far as it fits; the network fragments it.
+void Sender::send_lost_data(Time now, Datagram& out) {
+    Writer writer(out);
+    const std::uint64_t oldest = recovery_.next_packet_number() - recovery_.unresolved_numbers();
+    const std::uint64_t position = lost_chunks_->add(recovery_.next_packet_number(), oldest);
+    LostChunks& lost = (*lost_chunks_)[position];
+    // Without an ACK frame, which comes with the next packet: the prefix is for the chunks.
+    write_short_header(writer, peer_id_, recovery_.next_packet_number(),
+                       packet_number_bytes(recovery_.unacknowledged_numbers()));
+    std::uint64_t room = kLargestDatagramBytes - kTagBytes - writer.position() - (2 + 12 * LostChunks::kMost);
+    std::size_t prefix_room = writer.room() - 2;
+    std::uint64_t content = 0;
+    const std::uint64_t written = application_.written_bytes(now);
+    while (stream_.has_lost() && room > 0 && lost.count < LostChunks::kMost) {
+        const std::size_t header = varint_bytes(stream_.next_chunk_offset()) + 4;
+        if (header > prefix_room) break;
+        prefix_room -= header;
+        const StreamChunk chunk = stream_.take(room, written);
+        lost.chunks[lost.count++] = chunk;
+        room -= chunk.length;
+        content += chunk.length;
+    }
+    writer.byte(frame_type::stream_chunks);
+    writer.varint(lost.count);
+    for (std::size_t i = 0; i < lost.count; ++i) {
+        const StreamChunk& chunk = lost.chunks[i];
+        const bool fin = application_.finite() && chunk.offset + chunk.length == application_.total_bytes();
+        writer.varint(chunk.offset);
+        writer.varint(chunk.length << 1 | (fin ? 1U : 0U));
+    }
+    finish_packet(now, writer, out, writer.position() + content, {position, LostChunkPackets::kSeveralChunks},
+                  true);
+}
+
+// What a lost packet carried is to be sent again.
+void Sender::send_again(const SentPacket& packet) {
+    if (packet.stream_bytes != LostChunkPackets::kSeveralChunks) {
+        stream_.on_lost({packet.stream_offset, packet.stream_bytes});
+        return;
+    }
+    const LostChunks& lost = (*lost_chunks_)[packet.stream_offset];
+    for (std::size_t i = 0; i < lost.count; ++i) stream_.on_lost(lost.chunks[i]);
 }
 
 // A packet without stream data: DATA_BLOCKED when blocked, PING as a probe, or an ACK alone.

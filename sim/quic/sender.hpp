@@ -16,6 +16,7 @@
 #include "sim/quic/endpoint.hpp"
 #include "sim/quic/frames.hpp"
 #include "sim/quic/handshake.hpp"
+#include "sim/quic/lost_chunks.hpp"
 #include "sim/quic/recovery/delivery_rate.hpp"
 #include "sim/quic/recovery/loss_recovery.hpp"
 #include "sim/quic/recovery/pacer.hpp"
@@ -65,7 +66,10 @@ private:
     std::size_t begin_packet(Writer& writer, Time now);
     void finish_packet(Time now, const Writer& writer, Datagram& out, std::size_t size, StreamChunk chunk,
                        bool ack_eliciting);
+    void send_data(Time now, Datagram& out);
     void send_stream_data(Time now, Datagram& out);
+    void send_lost_data(Time now, Datagram& out);
+    void send_again(const SentPacket& packet);
     void send_control(Time now, Datagram& out, bool ack_eliciting);
     void arm_timer(Time now);
 
@@ -82,6 +86,8 @@ private:
     DeliveryRate delivery_rate_;
     Pacer pacer_;
     SendStream stream_;
+    bool retransmits_at_once_;
+    std::unique_ptr<LostChunkPackets> lost_chunks_;  // there: all that is lost goes into one datagram
     std::uint64_t max_datagram_bytes_;
     Time next_timeout_;
     Phase phase_ = Phase::idle;

@@ -478,6 +478,12 @@ class Flow:
     def extra_delay(self, arg: int, /) -> None: ...
 
     @property
+    def mtu_bytes(self) -> int: ...
+
+    @mtu_bytes.setter
+    def mtu_bytes(self, arg: int, /) -> None: ...
+
+    @property
     def max_datagram_bytes(self) -> int: ...
 
     @max_datagram_bytes.setter
@@ -500,6 +506,36 @@ class Flow:
 
     @ecn.setter
     def ecn(self, arg: bool, /) -> None: ...
+
+    @property
+    def ack_eliciting_threshold(self) -> int: ...
+
+    @ack_eliciting_threshold.setter
+    def ack_eliciting_threshold(self, arg: int, /) -> None: ...
+
+    @property
+    def max_ack_delay(self) -> int: ...
+
+    @max_ack_delay.setter
+    def max_ack_delay(self, arg: int, /) -> None: ...
+
+    @property
+    def reordering_threshold(self) -> int: ...
+
+    @reordering_threshold.setter
+    def reordering_threshold(self, arg: int, /) -> None: ...
+
+    @property
+    def burst_retransmission(self) -> bool: ...
+
+    @burst_retransmission.setter
+    def burst_retransmission(self, arg: bool, /) -> None: ...
+
+    @property
+    def stale_rate_samples(self) -> bool: ...
+
+    @stale_rate_samples.setter
+    def stale_rate_samples(self, arg: bool, /) -> None: ...
 
     def set_python_controller(self, info: object) -> None:
         """

@@ -307,6 +307,18 @@ def test_loss_begins_a_round_of_packet_conservation_then_the_window_returns():
     assert driver.window == window
 
 
+def test_without_a_conservation_round_the_window_grows_from_the_second_ack_of_a_recovery_on():
+    driver = in_probe_bw(conservation_round=0)
+    one_round(driver)
+    in_flight = int(BDP)
+    driver.loss(in_flight=in_flight)
+    driver.ack(in_flight=in_flight - 2 * DATAGRAM, lost=DATAGRAM)
+    window = driver.window
+    assert window == in_flight + DATAGRAM
+    driver.ack(2 * DATAGRAM, in_flight=in_flight)
+    assert driver.window == window + 2 * DATAGRAM
+
+
 def test_recovery_without_a_clean_round_conserves_only_once():
     driver = in_probe_bw()
     one_round(driver)

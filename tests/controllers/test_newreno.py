@@ -148,3 +148,31 @@ def test_persistent_congestion_begins_the_count_of_acknowledged_bytes_anew():
     assert (driver.window, driver.mode) == (20 * DATAGRAM, Mode.congestion_avoidance)
     driver.ack(19 * DATAGRAM)
     assert driver.window == 20 * DATAGRAM
+
+
+def test_growth_per_ack_is_one_datagram_in_slow_start_and_one_in_a_windows_worth_of_acks_later():
+    driver = make(growth_per_ack=1)
+    driver.ack(5 * DATAGRAM)
+    assert driver.window == 11 * DATAGRAM
+    driver.loss()
+    driver.ack(0, after=driver.rtt + 1)
+    window = driver.window
+    driver.ack(3 * DATAGRAM, after=1)
+    assert driver.window == window + DATAGRAM * DATAGRAM // window
+
+
+def test_reduction_per_ack_knows_no_recovery_period():
+    driver = make(reduction_per_ack=1)
+    driver.ack(70 * DATAGRAM)
+    for halved in (40, 20, 10):
+        driver.loss()
+        assert driver.window == halved * DATAGRAM
+    driver.ack(10 * DATAGRAM, after=1)
+    assert driver.window > 10 * DATAGRAM  # and it grows again at once
+
+
+def test_flight_size_halves_what_is_in_flight_with_the_lost():
+    driver = make(flight_size=1)
+    driver.ack(30 * DATAGRAM)
+    driver.loss(in_flight=20 * DATAGRAM, lost=4 * DATAGRAM)
+    assert driver.window == 12 * DATAGRAM

@@ -12,6 +12,11 @@ namespace quicgym::quic {
 
 class DeliveryRate {
 public:
+    // `keeps_interval`: where the newest packet of an ACK frame left after as much was delivered as an
+    // earlier one's, the sample takes the interval of that frame, which is shorter. The rate comes out too
+    // high.
+    explicit DeliveryRate(bool keeps_interval) : keeps_interval_(keeps_interval) {}
+
     std::uint64_t delivered_bytes() const { return delivered_; }
     // Until all that was in flight at the last such moment is delivered.
     bool app_limited() const { return app_limited_until_ != 0; }
@@ -44,6 +49,8 @@ public:
         const Time send_elapsed = newest.sent_time - newest.first_sent_time;
         const Time ack_elapsed = now - newest.delivered_time;
         sample.interval = std::max(send_elapsed, ack_elapsed);
+        if (keeps_interval_) [[unlikely]]
+            return with_kept_interval(now, newest, sample);
         // Shorter than a round trip: the ACKs were compressed and the sample would be too high.
         if (sample.interval >= min_rtt && sample.interval > 0) {
             sample.delivery_rate =
@@ -67,11 +74,30 @@ public:
     }
 
 private:
+    RateSample with_kept_interval(Time now, const SentPacket& newest, RateSample sample) {
+        if (newest.delivered_bytes > kept_delivered_) {
+            kept_delivered_ = newest.delivered_bytes;
+            kept_interval_ = sample.interval;
+            first_sent_time_ = newest.sent_time;
+        }
+        delivered_time_ = now;
+        sample.interval = kept_interval_;
+        sample.delivered_bytes = delivered_ - kept_delivered_;
+        if (kept_interval_ > 0) {
+            sample.delivery_rate =
+                static_cast<double>(sample.delivered_bytes) * 1e9 / static_cast<double>(kept_interval_);
+        }
+        return sample;
+    }
+
     std::uint64_t delivered_ = 0;
     Time delivered_time_ = 0;
     Time first_sent_time_ = 0;
     std::uint64_t app_limited_until_ = 0;  // 0: not application-limited
     std::uint64_t next_round_delivered_ = 0;
+    bool keeps_interval_;
+    std::uint64_t kept_delivered_ = 0;
+    Time kept_interval_ = 0;
 };
 
 }  // namespace quicgym::quic

@@ -25,11 +25,14 @@ public:
         Time rtt = 0;              // the sample less the peer's ACK delay; 0: none
     };
 
+    explicit LossRecovery(Time peers_max_ack_delay) : rtt_(peers_max_ack_delay) {}
+
     std::uint64_t next_packet_number() const { return sent_.next(); }
     // How many packet numbers the peer cannot tell from the next one yet (RFC 9000 A.2).
     std::uint64_t unacknowledged_numbers() const {
         return largest_acked_ == kNoPacket ? sent_.next() + 1 : sent_.next() - largest_acked_;
     }
+    std::uint64_t unresolved_numbers() const { return sent_.next() - sent_.oldest(); }  // from the oldest on
     std::uint64_t in_flight_bytes() const { return in_flight_; }
     std::uint64_t lost_packets() const { return lost_packets_; }
     std::uint64_t lost_bytes() const { return lost_bytes_; }
@@ -74,8 +77,9 @@ public:
     // When losses are to be detected or a probe is to be sent; kNever: nothing is waited for.
     Time timeout() const {
         if (loss_time_ != kNever) return loss_time_;
-        return in_flight_ > 0 ? last_ack_eliciting_sent_ + rtt_.probe_timeout(kMaxAckDelay, probe_count_)
-                              : kNever;
+        return in_flight_ > 0
+                   ? last_ack_eliciting_sent_ + rtt_.probe_timeout(rtt_.max_ack_delay(), probe_count_)
+                   : kNever;
     }
     bool loss_timer_armed() const { return loss_time_ != kNever; }
 

@@ -148,6 +148,14 @@ NEEDS: dict[str, tuple[dict[str, Any], list[str]]] = {
         {"short_flows": [{"arrivals_per_s": 1, "sizes": 1000, "controller": "cubic"}]},
         ["short_flows"],
     ),
+    "fragmentation": (
+        {
+            "access": {"rate_mbps": 100, "delay_ms": 1, "mtu_bytes": 1400},
+            "flows": [{}],
+            "short_flows": [],
+        },
+        ["flows.0.access.mtu_bytes"],
+    ),
 }
 """By capability: what needs it, and the fields that the errors then name."""
 OPTIONS = {
