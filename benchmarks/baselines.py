@@ -23,6 +23,7 @@ from quicgym.benchmarks.papers import drawings, figures, tables
 from quicgym.benchmarks.papers.measurements import Measurements
 from quicgym.benchmarks.papers.model import Paper, TableRow, load_paper
 from quicgym.benchmarks.papers.needs import scenarios_of
+from quicgym.benchmarks.papers.variations import comparable
 from quicgym.benchmarks.simulations import TRACES_FOLDER, Job, make_jobs
 from quicgym.console import say, wide_console
 from quicgym.envs import Scenario, ScenarioError, load_scenario
@@ -100,6 +101,11 @@ def run_baselines(
     _check_names(loaded)
     chosen = list(dict.fromkeys(controllers)) or list(paper.algorithms)
     jobs = make_jobs(loaded, chosen, known, seeds, directory / TRACES_FOLDER, BaselineJob)
+    own = {job.scenario.name for job in jobs}
+    if known == "native" and not scenarios:
+        for variation in paper.compared:
+            as_varied = [comparable(scenario, variation) for scenario in loaded]
+            jobs += make_jobs(as_varied, chosen, known, seeds, kind=BaselineJob)
     if engine is None and not scenarios:
         jobs += _cross_check(paper, chosen, seeds)
     with output_folder(directory, RESULTS, resume=resume):
@@ -119,7 +125,8 @@ def run_baselines(
             elif format == "csv":
                 print(_without_parts(runs).to_csv(index=False), end="")
             else:
-                _print_tables(runs, measured, paper, known, seeds)
+                shown = [run for run in runs if run["scenario"] in own]
+                _print_tables(shown, measured, paper, known, seeds)
             say(
                 f"{len(runs)} runs (results.json, results.parquet) and {len(files)} pictures "
                 f"(figures) are in {directory}"
@@ -201,7 +208,10 @@ def _print_tables(
             checked = engine == "native" and row.scenario == cross_check
             return [engine, "ns3"] if checked else [engine]
 
-        papers_tables.append(tables.paper_table(printed, paper, measured, engines))
+        sources = [variation.source for variation in paper.compared if variation.source]
+        papers_tables.append(
+            tables.paper_table(printed, paper, measured, engines, variations=sources)
+        )
     if any(papers_tables):
         console.print(f"{paper.title}\n", highlight=False)
     for shown in papers_tables:

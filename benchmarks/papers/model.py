@@ -190,6 +190,10 @@ class Variation(_Model):
     fields: dict[str, Any] = {}
     """Field of a scenario, dotted, such as bottleneck.queue.limit -> its value."""
     controller_parameters: dict[str, dict[str, float | tuple[float, ...]]] = {}
+    scenario_fields: dict[str, dict[str, Any]] = {}
+    """Scenario -> fields for it alone."""
+    source: Annotated[str, Field(pattern=r"^[a-z0-9-]+$")] | None = None
+    """Its line in the tables of `quicgym baselines`, between ours and the paper's; null: none."""
 
 
 class Watched(_Model):
@@ -213,6 +217,11 @@ class Paper(_Model):
     variations: tuple[Variation, ...] = ()
     """For benchmarks/studies/reproduction.py: under each of them the claims are judged again."""
     watched: tuple[Watched, ...] = ()
+
+    @property
+    def compared(self) -> tuple[Variation, ...]:
+        """The variations that the tables of `quicgym baselines` show."""
+        return tuple(variation for variation in self.variations if variation.source is not None)
 
     @model_validator(mode="after")
     def _references_exist(self) -> Paper:

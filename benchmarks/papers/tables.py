@@ -51,6 +51,7 @@ def paper_table(
     engines: Callable[[TableRow], Sequence[str]],
     *,
     ratio: bool = False,
+    variations: Sequence[str] = (),
 ) -> Table | None:
     """Returns one table of a paper: our values and the paper's under one another.
 
@@ -60,6 +61,8 @@ def paper_table(
         measured: Everything measured.
         engines: The engines whose values a row shows, each in a line of its own.
         ratio: Add a line with ours divided by the printed value.
+        variations: Sources of variations, each with a line of its own; the scenarios are those of
+            `variations.comparable`.
 
     Returns:
         None where no run belongs to the table.
@@ -83,7 +86,9 @@ def paper_table(
     for row in rows:
         label_lines = row.label.replace(", ", ",\n").splitlines()
         for word, metric in table.metrics.items():
-            for source, cells in _sources(table, row, metric, shown, measured, engines(row), ratio):
+            for source, cells in _sources(
+                table, row, metric, shown, measured, engines(row), ratio, variations
+            ):
                 label = label_lines.pop(0) if label_lines else ""
                 output.add_row(label, *([word] if several else []), source, *cells)
                 word = ""
@@ -104,11 +109,14 @@ def _sources(
     measured: Measurements,
     engines: Sequence[str],
     ratio: bool,
+    variations: Sequence[str],
 ) -> Iterable[tuple[str, list[str]]]:
-    for engine in engines:
-        cells = [measured.values(row.scenario, name, engine, metric) for name in shown]
+    lines = [(SOURCES[engine], row.scenario, engine) for engine in engines]
+    lines += [(source, f"{row.scenario}--{source}", engines[0]) for source in variations]
+    for source, scenario, engine in lines:
+        cells = [measured.values(scenario, name, engine, metric) for name in shown]
         if any(cells):
-            yield SOURCES[engine], [_cell(numbers, split(metric)[0]) for numbers in cells]
+            yield source, [_cell(numbers, split(metric)[0]) for numbers in cells]
     printed = [table.printed(row, name, metric) for name in shown]
     if not any(printed):
         return

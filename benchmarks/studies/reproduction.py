@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -18,34 +18,15 @@ from quicgym.benchmarks.papers.measurements import Measurements, mean_and_deviat
 from quicgym.benchmarks.papers.model import Paper, PaperError, Variation, load_paper
 from quicgym.benchmarks.papers.needs import claim_needs, job_kinds
 from quicgym.benchmarks.papers.run import engine_of
+from quicgym.benchmarks.papers.variations import varied
 from quicgym.benchmarks.papers.verdicts import MissingMeasurement, judge
 from quicgym.benchmarks.simulations import Job, make_jobs
 from quicgym.console import say
-from quicgym.envs import Scenario, load_scenario
+from quicgym.envs import load_scenario
 from quicgym.jobs import report_failures, run_jobs
-from quicgym.validation import validated
 
 AS_IT_IS = Variation(name="as the scenarios have it")
 SIGNS = {"holds": "holds", "partly": "in part", "fails": "no", "undecided": "undecided"}
-
-
-def varied(scenario: Scenario, variation: Variation) -> Scenario:
-    """Returns the scenario with the variation's fields and parameters.
-
-    Raises:
-        PaperError: A field does not exist, or a value does not fit.
-    """
-    data = scenario.model_dump(exclude_none=True)
-    for field, value in variation.fields.items():
-        *parents, last = field.split(".")
-        target: Any = data
-        for parent in parents:
-            target = target[parent]
-        target[last] = value
-    parameters = data.setdefault("controller_parameters", {})
-    for controller, values in variation.controller_parameters.items():
-        parameters[controller] = {**parameters.get(controller, {}), **values}
-    return validated(Scenario, data, f"variation {variation.name!r} of {scenario.name}", PaperError)
 
 
 def judge_variation(

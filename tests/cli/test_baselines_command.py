@@ -37,6 +37,22 @@ def own_scenario(folder: Path, **changes: Any) -> Path:
     return path
 
 
+def test_tables_have_lines_of_ours_of_the_module_that_the_paper_used_and_of_the_paper(
+    quicgym: Command,
+) -> None:
+    done = quicgym("baselines", "--controller", "newreno", "--seeds", "1", "--engine", "native")
+    assert done.returncode == 0, done.stderr
+    table = done.stdout[done.stdout.index("Table 5:") : done.stdout.index("Table 6:")]
+    lines = [
+        line.split() for line in table.splitlines() if line.strip() and line.strip()[-1].isdigit()
+    ]
+    assert [line[-2] for line in lines] == ["ours", "module", "paper"] * 3
+    losses = [float(line[-1]) for line in lines]
+    for ours, module, paper in zip(losses[::3], losses[1::3], losses[2::3], strict=True):
+        assert abs(module - paper) < 0.1 < abs(ours - paper)
+    assert "--module" not in done.stdout  # their other metrics are in results.json
+
+
 def test_json_is_one_document_and_files_are_written(quicgym: Command, tmp_path: Path) -> None:
     done = quicgym("baselines", *SHORT, "--controller", "bbr", "--format", "json", "--out", "here")
     assert done.returncode == 0, done.stderr

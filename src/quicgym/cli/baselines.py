@@ -48,10 +48,11 @@ def baselines(
 ) -> None:
     """Run the papers' experiments; print their tables with our values beside the printed ones.
 
-    Without --scenario these are the eBCC paper's. Each runs with NewReno, CUBIC, BBR and eBCC
-    unless --controller says otherwise. Results (runs.jsonl, results.json, results.parquet), the
-    time series of seed 0 and the figures go to DIR; results of an earlier run are moved to
-    DIR/previous-<time>.
+    Without --scenario these are the eBCC paper's, with a line for the same networks as the QUIC
+    module for ns-3 behaves, which the paper used (docs/reproduction.md). Each runs with NewReno,
+    CUBIC, BBR and eBCC unless --controller says otherwise. Results (runs.jsonl, results.json,
+    results.parquet), the time series of seed 0 and the figures go to DIR; results of an earlier
+    run are moved to DIR/previous-<time>.
     """
     from quicgym.benchmarks.baselines import run_baselines
 

@@ -61,6 +61,18 @@ def test_parameters_of_a_variation_are_added_to_the_scenarios() -> None:
         varied(base, Variation(name="w", controller_parameters={"ebcc": {"gama": 1.0}}))
 
 
+def test_fields_of_one_scenario_and_of_one_flow_can_vary() -> None:
+    variation = Variation(
+        name="v",
+        fields={"bottleneck.queue.limit": 7, "flows.0.burst_retransmission": True},
+        scenario_fields={"ebcc-single": {"bottleneck.queue.limit": 9}},
+    )
+    for name, limit in (("ebcc-single", 9), ("ebcc-flows-3", 7)):
+        scenario = varied(load_scenario(name), variation)
+        assert scenario.queue_limit == limit
+        assert scenario.flows[0].burst_retransmission
+
+
 @pytest.mark.parametrize("name", [name for name in paper_names() if load_paper(name).variations])
 def test_every_variation_that_comes_with_quicgym_fits_a_scenario_of_its_paper(name: str) -> None:
     paper = load_paper(name)
