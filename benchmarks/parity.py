@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from quicgym.benchmarks.papers.model import load_paper
-from quicgym.benchmarks.random_networks import random_network
+from quicgym.benchmarks.random_networks import random_chain, random_network
 from quicgym.console import wide_console
 from quicgym.envs import Scenario, Simulation, load_scenario
 from quicgym.envs.simulation.controller_choice import resolve_controllers
@@ -113,13 +113,16 @@ def run_parity(scenarios: Sequence[str], controllers: Sequence[str]) -> int:
     return 1 if different else 0
 
 
-def run_random_parity(disciplines: Sequence[str], features: Sequence[str], pairs: int) -> int:
+def run_random_parity(
+    disciplines: Sequence[str], features: Sequence[str], pairs: int, *, chains: bool = False
+) -> int:
     """Compares random networks of each kind; returns the exit status.
 
     Args:
         disciplines: Of queues; the kinds are these.
         features: Of paths; the kinds are these, or each of them with each discipline.
         pairs: Of runs, for each kind; the networks are the same every time.
+        chains: Chains of bottlenecks in place of dumbbells, of each discipline; without features.
     """
     check_engine("ns3")
     output = Table(title="Delivery traces, native and ns-3", title_justify="left")
@@ -136,7 +139,10 @@ def run_random_parity(disciplines: Sequence[str], features: Sequence[str], pairs
             differences = []
             for number in range(pairs):
                 status.update(f"{kind}: {number + 1} of {pairs}")
-                scenario = random_network(number, discipline, feature, Path(folder))
+                if chains and discipline is not None:
+                    scenario = random_chain(discipline, number)
+                else:
+                    scenario = random_network(number, discipline, feature, Path(folder))
                 scenario.check_engine("ns3")
                 result = compare(scenario, None, seed=number)
                 deliveries += result.deliveries

@@ -1,4 +1,4 @@
-"""Random dumbbells with a queue discipline or a feature of paths, the same for the same number."""
+"""Random dumbbells, with a discipline or a feature of paths, and chains; the same by number."""
 
 from __future__ import annotations
 
@@ -55,6 +55,47 @@ def random_network(
         # Without a queue that marks, a flow's ECN would be a warning.
         flow["ecn"] = flow["ecn"] and description[way]["queue"]["ecn_marking"]
     return Scenario.model_validate(description)
+
+
+def random_chain(discipline: str, number: int) -> Scenario:
+    """Returns chain `number` of a discipline.
+
+    2 to 4 bottlenecks in a row, drawn as those of `random_network` with a way back each. One flow
+    passes the whole chain in each direction, each hop has a flow of its own, and up to three more
+    pass any part of the chain; all but the first go either way.
+    """
+    rng = np.random.default_rng([number, *f"chain-{discipline}".encode()])
+    hops = int(rng.integers(2, 5))
+    ways = [
+        (_link(rng, discipline), _link(rng, discipline if rng.random() < 0.5 else "drop-tail"))
+        for _ in range(hops)
+    ]
+    parts = [(1, hops), (1, hops), *((hop, hop) for hop in range(1, hops + 1))]
+    for _ in range(rng.integers(0, 4)):
+        first, last = sorted(int(end) for end in rng.integers(1, hops + 1, 2))
+        parts.append((first, last))
+    flows = []
+    for index, (first, last) in enumerate(parts):
+        is_backward = index == 1 or (index > 1 and bool(rng.random() < 0.5))
+        flow = _flow(rng) | {"first_hop": first, "last_hop": last}
+        if is_backward:
+            flow["direction"] = "backward"
+        queues = [way[is_backward]["queue"] for way in ways[first - 1 : last]]
+        flow["ecn"] &= any(queue["ecn_marking"] for queue in queues)
+        flows.append(flow)
+    (bottleneck, reverse), *others = ways
+    return Scenario.model_validate(
+        {
+            "name": f"chain-{discipline}-{number}",
+            "duration_s": DURATION_S,
+            "bottleneck": bottleneck,
+            "reverse": reverse,
+            "chain": [hop | {"reverse": back} for hop, back in others],
+            "access": {"rate_mbps": _rate_mbps(rng), "delay_ms": _delay_ms(rng)},
+            "flows": flows,
+            "max_datagram_bytes": int(rng.integers(1200, 1473)),
+        }
+    )
 
 
 # Round numbers are drawn often: equal delays and rates make much happen in the same nanosecond.

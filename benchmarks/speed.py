@@ -120,6 +120,7 @@ def path_scenarios() -> dict[str, Scenario]:
     }
     changes["trace"]["reverse"] = link  # without it the bottleneck's rate would be the default
     changes["ack-aggregation"] = {"reverse": {**link, "opens_every_ms": 20.0}}
+    changes["chain-of-3"] = {"chain": [link, link]}
     changes["backward"] = {
         "reverse": link,
         "flows": [

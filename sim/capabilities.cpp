@@ -13,15 +13,20 @@ Fields given(bool is_given, const std::string& field) {
     return is_given ? Fields{field} : Fields{};
 }
 
-// What `field_of` says of each direction of the bottleneck, where it is not empty.
+// What `field_of` says of each direction of each bottleneck, where it is not empty.
 template <class FieldOf>
 Fields of_links(const Scenario& scenario, FieldOf field_of) {
     Fields fields;
-    for (const auto& [name, link] :
-         {std::pair("bottleneck.", &scenario.bottleneck), std::pair("reverse.", &scenario.reverse)}) {
-        const std::string field = field_of(*link);
-        if (!field.empty()) fields.push_back(name + field);
-    }
+    const auto add = [&](const Link& link, DataDirection direction, std::size_t hop) {
+        const std::string field = field_of(link);
+        if (!field.empty()) fields.push_back(name_of_hop(direction, hop) + "." + field);
+    };
+    add(scenario.bottleneck, DataDirection::forward, 0);
+    add(scenario.reverse, DataDirection::backward, 0);
+    for (std::size_t i = 0; i < scenario.chain.size(); ++i)
+        add(scenario.chain[i], DataDirection::forward, i + 1);
+    for (std::size_t i = 0; i < scenario.reverse_chain.size(); ++i)
+        add(scenario.reverse_chain[i], DataDirection::backward, i + 1);
     return fields;
 }
 

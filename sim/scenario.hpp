@@ -48,10 +48,6 @@ struct RateStep {
 
 inline constexpr const char* kDropTail = "drop-tail";
 
-// Of the random numbers that a queue discipline draws, in each direction: both engines draw the same.
-inline constexpr std::uint64_t kForwardQueueStream = 0;
-inline constexpr std::uint64_t kReverseQueueStream = 1;
-
 struct DelayStep {
     Time at = 0;
     Time delay = 0;
@@ -167,6 +163,10 @@ struct Flow {
     Time access_delay = 0;                          // each end, one way
     Time extra_delay = 0;                           // added to the sender's access link in each direction
     std::uint64_t mtu_bytes = 0;  // IPv4, of both ends; larger packets go as fragments; 0: never
+    // Of a chain: the hops that it passes, counted from 1 from the senders' side. Data that goes backward
+    // passes them from the last to the first.
+    std::uint32_t first_hop = 1;
+    std::uint32_t last_hop = 0;  // 0: the chain's last
     std::uint64_t max_datagram_bytes = 1200;
     std::uint64_t flow_control_window_bytes = 0;  // connection and stream alike
     std::uint64_t send_buffer_bytes = 1U << 20;   // unsent data that the transport takes
@@ -180,8 +180,8 @@ struct Flow {
 
     // controller_factory is set by what it is made of.
     QUICGYM_FIELDS(Flow, name, transport, direction, controller, parameters, application, start, start_jitter,
-                   stop, access_rate_bits_per_second, access_delay, extra_delay, mtu_bytes,
-                   max_datagram_bytes, flow_control_window_bytes, send_buffer_bytes, ecn,
+                   stop, access_rate_bits_per_second, access_delay, extra_delay, mtu_bytes, first_hop,
+                   last_hop, max_datagram_bytes, flow_control_window_bytes, send_buffer_bytes, ecn,
                    ack_eliciting_threshold, max_ack_delay, reordering_threshold, burst_retransmission,
                    stale_rate_samples)
 };
@@ -213,8 +213,11 @@ struct Wifi {
 };
 
 struct Scenario {
-    Link bottleneck;           // sender side to receiver side
-    Link reverse;              // receiver side to sender side
+    Link bottleneck;  // sender side to receiver side
+    Link reverse;     // receiver side to sender side
+    // Further bottlenecks in a row, and the way back over each, both in order from the senders' side.
+    std::vector<Link> chain;
+    std::vector<Link> reverse_chain;
     std::optional<Wifi> wifi;  // there: in place of both links and the receivers' access links
     std::vector<Flow> flows;
     std::vector<ShortFlows> short_flows;
@@ -224,9 +227,50 @@ struct Scenario {
     std::string pcap_prefix;
     std::string flow_monitor_path;
 
-    QUICGYM_FIELDS(Scenario, bottleneck, reverse, wifi, flows, short_flows, trace_interval, record_deliveries,
-                   pcap_prefix, flow_monitor_path)
+    QUICGYM_FIELDS(Scenario, bottleneck, reverse, chain, reverse_chain, wifi, flows, short_flows,
+                   trace_interval, record_deliveries, pcap_prefix, flow_monitor_path)
 };
+
+// Hops are counted from 0 here, from the senders' side; the first is the bottleneck.
+inline std::size_t hop_count(const Scenario& scenario) {
+    return 1 + scenario.chain.size();
+}
+
+inline const Link& link_of_hop(const Scenario& scenario, DataDirection direction, std::size_t hop) {
+    if (direction == DataDirection::forward) return hop == 0 ? scenario.bottleneck : scenario.chain[hop - 1];
+    return hop == 0 ? scenario.reverse : scenario.reverse_chain[hop - 1];
+}
+
+// As a message calls it: "chain.0.reverse".
+inline std::string name_of_hop(DataDirection direction, std::size_t hop) {
+    const bool is_forward = direction == DataDirection::forward;
+    if (hop == 0) return is_forward ? "bottleneck" : "reverse";
+    return "chain." + std::to_string(hop - 1) + (is_forward ? "" : ".reverse");
+}
+
+// Of the random numbers that a hop's queue discipline draws: both engines draw the same.
+inline std::uint64_t queue_stream(DataDirection direction, std::size_t hop) {
+    return 2 * hop + (direction == DataDirection::forward ? 0 : 1);
+}
+
+inline constexpr std::size_t kMaxHops = 16;
+
+struct HopRange {
+    std::size_t first;
+    std::size_t last;
+
+    std::size_t size() const { return last - first + 1; }
+    bool contains(std::size_t hop) const { return first <= hop && hop <= last; }
+};
+
+// What a flow passes, of a scenario that check_chain accepts.
+inline HopRange hops_of(const Scenario& scenario, const Flow& flow) {
+    return {flow.first_hop - 1, (flow.last_hop == 0 ? hop_count(scenario) : flow.last_hop) - 1};
+}
+
+// Throws std::invalid_argument, with the field, for a chain that no engine simulates and for flows that
+// leave it.
+void check_chain(const Scenario& scenario);
 
 // The moment at which a flow starts: its start plus its jitter, drawn from the seed.
 inline Time flow_start(const Scenario& scenario, std::size_t flow, std::uint64_t seed) {

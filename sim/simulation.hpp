@@ -34,7 +34,8 @@ struct FlowStatistics {
     double rtt_sum_seconds = 0.0;
     double rtt_p95_seconds = 0.0;  // from a histogram with under 1% relative error
     Time min_rtt = 0;
-    std::uint64_t queue_samples = 0;  // packets that left the bottleneck queue
+    std::uint64_t queues = 1;         // before the hops that its data passes
+    std::uint64_t queue_samples = 0;  // packets that left one of them
     double queue_delay_sum_seconds = 0.0;
     double one_way_delay_sum_seconds = 0.0;  // of the packets received, from sending to receiving
     double window_seconds = 0.0;             // from the start until the sender stops sending for good
@@ -53,7 +54,7 @@ struct FlowStatistics {
     QUICGYM_FIELDS(FlowStatistics, start, completion, sent_packets, sent_bytes, received_packets,
                    received_bytes, dropped_packets, goodput_bytes, declared_lost_packets, congestion_events,
                    persistent_congestion_events, probe_timeouts, blocked_events, send_buffer_events,
-                   ecn_marks, rtt_samples, rtt_sum_seconds, rtt_p95_seconds, min_rtt, queue_samples,
+                   ecn_marks, rtt_samples, rtt_sum_seconds, rtt_p95_seconds, min_rtt, queues, queue_samples,
                    queue_delay_sum_seconds, one_way_delay_sum_seconds, window_seconds, window_packet_seconds,
                    max_window_packets, send_rate_bins, send_rate_variance, receive_rate_bins,
                    receive_rate_variance, playing_seconds, stalled_seconds)
@@ -128,12 +129,14 @@ public:
     virtual std::size_t flow_count() const = 0;
     virtual FlowStatistics statistics(std::size_t flow) const = 0;
     virtual FlowState state(std::size_t flow) const = 0;
-    virtual QueueSample queue() const = 0;  // before the bottleneck, now
+    // Of the chain; the bottleneck alone is one. Queues are those of the forward direction.
+    virtual std::size_t hop_count() const = 0;
+    virtual QueueSample queue(std::size_t hop) const = 0;  // before a hop, now
     virtual ControllerSnapshot snapshot(std::size_t flow) const = 0;
     virtual ParameterValues parameters(std::size_t flow) const = 0;
     virtual void set_parameters(std::size_t flow, const ParameterValues& values) = 0;
     virtual const std::vector<TraceSample>& trace(std::size_t flow) const = 0;
-    virtual const std::vector<QueueSample>& queue_trace() const = 0;
+    virtual const std::vector<QueueSample>& queue_trace(std::size_t hop) const = 0;
     // The integral over time of what waits before the bottleneck, in the unit of the queue's limit.
     virtual double queue_occupancy_seconds() const = 0;
     // In order of time, then flow; those of short flows are not recorded.

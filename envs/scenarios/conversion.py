@@ -152,6 +152,7 @@ def _links(scenario: Scenario) -> _core.Scenario:
     core: _core.Scenario = structure(scenario)
     if (reverse := scenario.reverse_link) is not None:
         core.reverse = structure(reverse)
+    core.reverse_chain = [structure(hop.reverse_link) for hop in scenario.chain]
     return core
 
 

@@ -10,8 +10,14 @@ def fair_window_bytes(scenario: Scenario) -> float:
     """Returns an equal part of the bottleneck's rate, times the first open flow's empty RTT.
 
     Raises:
-        ScenarioError: The bottleneck has no rate (a trace, or a wireless LAN), or no flow is open.
+        ScenarioError: The bottleneck has no rate (a trace, or a wireless LAN), there is a chain, or
+            no flow is open.
     """
+    if scenario.chain:
+        raise ScenarioError(
+            f"{scenario.name}: a chain has no rate that all flows share equally; give a scenario "
+            "without chain"
+        )
     link, flows = (
         scenario.bottleneck,
         [flow for _, flow in scenario.single_flows() if flow.direction == "forward"],

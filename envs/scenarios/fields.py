@@ -74,6 +74,9 @@ PositiveInteger = Annotated[
 FlowCount = Annotated[
     int, Field(strict=True, ge=1, le=100_000, description="a whole number, 1 to 100000")
 ]
+HopNumber = Annotated[
+    int, Field(strict=True, ge=1, le=16, description="a whole number, 1 (bottleneck) to 16")
+]
 DatagramBytes = Annotated[
     int,
     Field(

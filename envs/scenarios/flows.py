@@ -14,6 +14,7 @@ from quicgym.envs.scenarios.fields import (
     DatagramBytes,
     DelayMs,
     FlowCount,
+    HopNumber,
     MomentS,
     Name,
     Outside,
@@ -122,6 +123,10 @@ class Flow(CheckedModel):
     extra_delay_ms: DelayMs = 0.0
     """One way, at the sender's access link, in each direction."""
     application: Application = Bulk()
+    first_hop: HopNumber = 1
+    """Of a chain, where the flow enters; 1 is the bottleneck, 2 the chain's first entry."""
+    last_hop: HopNumber | None = None
+    """After which it leaves; null: the chain's end. Backward data goes from last to first."""
     access: Annotated[Access | None, INLINE] = None
     """Null: the scenario's."""
     max_datagram_bytes: DatagramBytes | None = None

@@ -1,4 +1,4 @@
-"""The links of a dumbbell: rates, queues, losses."""
+"""The links of a dumbbell or a chain: rates, queues, losses."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from quicgym.envs.scenarios.fields import (
     DelayMs,
     DurationS,
     MtuBytes,
+    Outside,
     PeriodMs,
     PositiveInteger,
     Probability,
@@ -205,6 +206,29 @@ class Link(CheckedModel):
                 "add jitter or delay_schedule, or leave it out",
             )  # fmt: skip
         return self
+
+
+def plain_reverse(link: Link) -> Link:
+    """Returns the way back where none is given: rate, delay and queue limit, drop-tail, no loss."""
+    return Link(
+        rate_mbps=link.rate_mbps,
+        delay_ms=link.delay_ms,
+        queue=Queue(limit=link.queue.limit, unit=link.queue.unit),
+    )
+
+
+class Hop(Link):
+    """A further bottleneck of a chain, from the senders' side to the receivers' side."""
+
+    core_type = "Link"
+
+    reverse: Annotated[Link | None, Outside("Scenario.hops")] = None
+    """From the receivers' side to the senders'. Null: as the hop, drop-tail and without loss."""
+
+    @property
+    def reverse_link(self) -> Link:
+        """The way back with its default filled in."""
+        return self.reverse or plain_reverse(self)
 
 
 class Access(CheckedModel):

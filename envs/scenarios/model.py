@@ -1,4 +1,4 @@
-"""What to simulate: a dumbbell or a wireless LAN and its flows; the unit is in every field's name.
+"""What to simulate: a dumbbell, a chain or a wireless LAN, and its flows; units are in the names.
 
 The models mirror sim/scenario.hpp, and conversion.py says how they get there. They are frozen:
 change a scenario with `scenario.model_copy(update=...)` or edit its YAML.
@@ -26,7 +26,7 @@ from quicgym.envs.scenarios.fields import (
     Outside,
 )
 from quicgym.envs.scenarios.flows import Flow, Parameters, check_parameters
-from quicgym.envs.scenarios.links import Access, Link, Queue
+from quicgym.envs.scenarios.links import Access, Hop, Link, plain_reverse
 from quicgym.envs.scenarios.short_flows import ShortFlows
 from quicgym.envs.scenarios.traces import trace_digest
 from quicgym.envs.scenarios.wifi import Wifi
@@ -36,6 +36,7 @@ from quicgym.validation import problem
 class Scenario(CheckedModel):
     """A dumbbell: senders, their access links, one bottleneck, access links, receivers.
 
+    Or a chain of bottlenecks, where each flow enters before one and leaves after another.
     Or a wireless LAN: senders, their access links, a wired link, an access point, stations.
 
     Times are counted from the start of the simulation.
@@ -50,6 +51,11 @@ class Scenario(CheckedModel):
     """Null: there is `wifi`."""
     reverse: Annotated[Link | None, Outside("reverse_link")] = None
     """From the receivers to the senders. Null: as the bottleneck, drop-tail and without loss."""
+    chain: Annotated[
+        tuple[Hop, ...],
+        Field(max_length=15, description="a list of at most 15 links behind the bottleneck"),
+    ] = ()
+    """Further bottlenecks in a row behind `bottleneck`, which is hop 1."""
     wifi: Wifi | None = None
     """In place of the bottleneck."""
     access: Annotated[Access, Outside("every flow")]
@@ -81,18 +87,19 @@ class Scenario(CheckedModel):
         """The reverse direction with its default filled in; None with `wifi`."""
         if self.reverse is not None or self.bottleneck is None:
             return self.reverse
-        queue = self.bottleneck.queue
-        return Link(
-            rate_mbps=self.bottleneck.rate_mbps,
-            delay_ms=self.bottleneck.delay_ms,
-            queue=Queue(limit=queue.limit, unit=queue.unit),
-        )
+        return plain_reverse(self.bottleneck)
 
     @property
     def links(self) -> dict[str, Link]:
-        """The two directions of the bottleneck by field; none with `wifi`."""
+        """The two directions of every hop by field, the bottleneck's first; none with `wifi`."""
         links = {"bottleneck": self.bottleneck, "reverse": self.reverse_link}
+        for index, hop in enumerate(self.chain):
+            links |= {f"chain.{index}": hop, f"chain.{index}.reverse": hop.reverse_link}
         return {field: link for field, link in links.items() if link is not None}
+
+    def hops_of(self, flow: Flow | ShortFlows) -> range:
+        """Returns the hops that a flow passes, counted from 0, in order from the senders' side."""
+        return range(flow.first_hop - 1, flow.last_hop or 1 + len(self.chain))
 
     def content(self) -> list[Any]:
         """Returns all that a run of it depends on, the packets of its traces included."""
@@ -140,6 +147,7 @@ class Scenario(CheckedModel):
     @model_validator(mode="after")
     def _consistent(self) -> Scenario:
         self._check_network()
+        self._check_chain()
         if self.bottleneck and self.bottleneck.trace is not None and self.reverse is None:
             raise problem(
                 "reverse", None, "is missing, and a trace gives it no default",
@@ -168,13 +176,13 @@ class Scenario(CheckedModel):
             flow.max_datagram_bytes or self.max_datagram_bytes for flow in self._connections()
         )
         packet = largest + LINK_HEADER_BYTES
-        for field, link in (("bottleneck", self.bottleneck), ("reverse", self.reverse)):
-            if link and link.queue.unit == "bytes" and link.queue.limit < packet:
+        for field, link in self._given_links():
+            if link.queue.unit == "bytes" and link.queue.limit < packet:
                 raise problem(
                     f"{field}.queue.limit", link.queue.limit,
                     f"no packet fits: one takes {packet} bytes", f"give at least {packet}",
                 )  # fmt: skip
-            if link and link.policer and link.policer.burst_bytes < packet:
+            if link.policer and link.policer.burst_bytes < packet:
                 raise problem(
                     f"{field}.policer.burst_bytes", link.policer.burst_bytes,
                     f"no packet passes: one takes {packet} bytes", f"give at least {packet}",
@@ -190,12 +198,66 @@ class Scenario(CheckedModel):
                 f"an Ethernet frame takes {LARGEST_UNFRAGMENTED_BYTES} at most",
                 "give 1200 to 1472, or access.mtu_bytes, above which packets are fragmented",
             )  # fmt: skip
+        if mtu_bytes is not None and self.chain:
+            raise problem(
+                "access.mtu_bytes", mtu_bytes, "not in a chain: fragments pass one bottleneck",
+                "leave out access.mtu_bytes or chain",
+            )  # fmt: skip
         for field, link in self.links.items():
             if mtu_bytes is not None and link.reordering:
                 raise problem(
                     f"{field}.reordering", True, "the engine keeps fragments in order",
                     f"leave out access.mtu_bytes or {field}.reordering",
                 )  # fmt: skip
+
+    def _given_links(self) -> Iterator[tuple[str, Link]]:
+        """Yields the links that are described, by field."""
+        ends: list[tuple[str, Link | None]]
+        ends = [("bottleneck", self.bottleneck), ("reverse", self.reverse)]
+        for index, hop in enumerate(self.chain):
+            ends += [(f"chain.{index}", hop), (f"chain.{index}.reverse", hop.reverse)]
+        yield from ((field, link) for field, link in ends if link is not None)
+
+    def _check_chain(self) -> None:
+        if self.chain and self.wifi is not None:
+            raise problem(
+                "chain", f"{len(self.chain)} links", "wifi takes the bottleneck's place",
+                "leave out wifi or chain",
+            )  # fmt: skip
+        hops = 1 + len(self.chain)
+        lists: dict[str, tuple[Flow | ShortFlows, ...]]
+        lists = {"flows": self.flows, "short_flows": self.short_flows}
+        for field, entries in lists.items():
+            for index, flow in enumerate(entries):
+                if (last := flow.last_hop or hops) > hops:
+                    raise problem(
+                        f"{field}.{index}.last_hop", last,
+                        f"hops with the bottleneck: {hops}",
+                        f"give at most {hops}, or leave it out for the last",
+                    )  # fmt: skip
+                if flow.first_hop > last:
+                    raise problem(
+                        f"{field}.{index}.first_hop", flow.first_hop,
+                        f"is behind the flow's last hop, {last}",
+                        f"give at most {last}; a backward flow's hops count from the senders' "
+                        "side, too",
+                    )  # fmt: skip
+        if self.chain:
+            for field, link in self._given_links():
+                self._check_hop(field, link)
+
+    def _check_hop(self, field: str, link: Link) -> None:
+        def refuse(name: str, value: object, text: str) -> None:
+            remedy = f"leave out {name} or chain"
+            raise problem(f"{field}.{name}", value, f"not in a chain: {text}", remedy)
+
+        if link.reordering:
+            refuse("reordering", True, "packets keep their order from hop to hop")
+        if link.queue.discipline == "dualpi2":
+            text = "marks of another hop would move packets past one another"
+            refuse("queue.discipline", "dualpi2", text)
+        if link.trace is not None and field.startswith("chain."):
+            refuse("trace", str(link.trace), "only bottleneck and reverse have one")
 
     def _check_network(self) -> None:
         if self.wifi is None and self.bottleneck is None:
@@ -218,10 +280,10 @@ class Scenario(CheckedModel):
                 )  # fmt: skip
 
     def _warn_of_idle_ecn(self, index: int, flow: Flow) -> None:
-        link = self.bottleneck if flow.direction == "forward" else self.reverse_link
-        if flow.ecn and not (link and link.queue.marks):
+        field = "bottleneck" if flow.direction == "forward" else "reverse"
+        links = list(self.links.values())[flow.direction == "backward" :: 2]
+        if flow.ecn and not any(links[hop].queue.marks for hop in self.hops_of(flow) if links):
             named = f" ({flow.name})" if flow.name else ""
-            field = "bottleneck" if flow.direction == "forward" else "reverse"
             remedy = "leave ecn out" if self.wifi else f"set {field}.queue.ecn_marking"
             warnings.warn(
                 f"{self.name}: flows.{index}.ecn = True{named}: no queue on its path marks, so it "

@@ -11,6 +11,7 @@ from quicgym.envs.scenarios.fields import (
     CheckedModel,
     DatagramBytes,
     DelayMs,
+    HopNumber,
     MomentS,
     Name,
     Outside,
@@ -52,6 +53,10 @@ class ShortFlows(CheckedModel):
     """No arrival from it on; transfers that have begun go on."""
     extra_delay_ms: DelayMs = 0.0
     """One way, at the senders' access link, in each direction."""
+    first_hop: HopNumber = 1
+    """Of a chain, where the flow enters; 1 is the bottleneck, 2 the chain's first entry."""
+    last_hop: HopNumber | None = None
+    """After which it leaves; null: the chain's end. Backward data goes from last to first."""
     access: Annotated[Access | None, INLINE] = None
     """Of the pair of hosts; null: the scenario's."""
     max_datagram_bytes: DatagramBytes | None = None

@@ -37,7 +37,7 @@ class Engine(Protocol):
     def trace(self, flow: int, /) -> bytes:
         """Returns TRACE_DTYPE, one for each row."""
 
-    def queue_trace(self) -> bytes:
+    def queue_trace(self, hop: int = 0) -> bytes:
         """Returns QUEUE_DTYPE, one for each row."""
 
     def deliveries(self) -> bytes:

@@ -22,6 +22,7 @@ that a sized transfer has, or to the end of the run; a receiver's is the active 
 those of a population: the whole seconds of that time, counted from the flow's start, the first one
 included. The queue's time goes from the first flow's start to the end of the run. The packet on the
 wire is not in the queue; with one of ns-3's queue discs, the packet that its device keeps ready is.
+In a chain the queue of a run is that of hop 1, the bottleneck.
 In a wireless LAN the queue is that of the access point, and what is on the air is in it until it is
 acknowledged.
 Of ns-3's TCP, only segments with payload count, windows are in segments, and the sender's time ends
@@ -186,8 +187,11 @@ class FlowResult:
     mean_queue_delay_ms: float | None = metric(
         "queueing delay (ms)",
         "ms",
-        "mean time in the bottleneck's queue of the packets that left it",
-        lambda flow: flow.mean_ms("queue_delay_sum_seconds", "queue_samples"),
+        "mean time in the bottleneck's queue of the packets that left it; in a chain the mean over "
+        "the queues passed, times their number",
+        lambda flow: ratio(
+            1e3 * flow["queue_delay_sum_seconds"] * flow["queues"], flow["queue_samples"]
+        ),
         less_is_better=True,
         evaluated=True,
     )

@@ -86,7 +86,8 @@ class Result:
             )
         }
         self._traces = [simulation.trace(flow.index) for flow in simulation.flows]
-        self._queue_trace = simulation.queue_trace()
+        hops = range(1, 2 + len(simulation.scenario.chain))
+        self._queue_traces = [simulation.queue_trace(hop) for hop in hops]
 
     @property
     def metrics(self) -> dict[str, float | None]:
@@ -180,10 +181,19 @@ class Result:
             }
         )
 
-    def queue_trace(self) -> pd.DataFrame:
-        """Returns the time series of the bottleneck's queue: time_s, packets, bytes."""
+    def queue_trace(self, hop: int = 1) -> pd.DataFrame:
+        """Returns the time series of the bottleneck's queue: time_s, packets, bytes.
+
+        Args:
+            hop: Of a chain, counted from 1, the bottleneck.
+
+        Raises:
+            ValueError: There is no such hop.
+        """
+        if not 1 <= hop <= len(self._queue_traces):
+            raise ValueError(f"hop = {hop}: give 1 to {len(self._queue_traces)}")
         pd = _import_pandas()
-        rows = self._queue_trace
+        rows = self._queue_traces[hop - 1]
         return pd.DataFrame(
             {"time_s": rows["time"] * 1e-9, "packets": rows["packets"], "bytes": rows["bytes"]}
         )

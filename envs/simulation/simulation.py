@@ -292,9 +292,18 @@ class Simulation:
         """
         return np.frombuffer(self._host.trace(self._index(flow)), TRACE_DTYPE)
 
-    def queue_trace(self) -> np.ndarray:
-        """Returns what waits before the bottleneck: `time` in ns, `packets`, `bytes`."""
-        return np.frombuffer(self._host.queue_trace(), QUEUE_DTYPE)
+    def queue_trace(self, hop: int = 1) -> np.ndarray:
+        """Returns what waits before the bottleneck: `time` in ns, `packets`, `bytes`.
+
+        Args:
+            hop: Of a chain, counted from 1, the bottleneck. The queue is the forward direction's.
+
+        Raises:
+            ValueError: There is no such hop.
+        """
+        if hop < 1:
+            raise ValueError(f"hop = {hop}: hops are counted from 1, the bottleneck")
+        return np.frombuffer(self._host.queue_trace(hop - 1), QUEUE_DTYPE)
 
     @property
     def queue_occupancy_seconds(self) -> float:

@@ -16,8 +16,8 @@ namespace {
 class BareQueue {
 public:
     BareQueue(const Link& link, std::uint64_t largest_packet_bytes, std::uint64_t seed)
-        : discipline_(net::make_discipline({link, largest_packet_bytes, seed, kForwardQueueStream}, "link")) {
-    }
+        : discipline_(net::make_discipline(
+              {link, largest_packet_bytes, seed, queue_stream(DataDirection::forward, 0)}, "link")) {}
 
     nb::list enqueue(Time now, std::uint64_t number, std::uint32_t bytes, int ecn, std::uint32_t flow) {
         discipline_->enqueue({now, number, flow, bytes, static_cast<quic::Ecn>(ecn & 3)});

@@ -93,7 +93,17 @@ nb::class_<Host> bind_simulation(nb::module_& module, const char* name) {
         .def("trace", of_flow([](const Host& host, std::size_t flow) { return as_bytes(host.trace(flow)); }))
         .def_prop_ro("queue_occupancy_seconds",
                      of_host([](const Host& host) { return host.queue_occupancy_seconds(); }))
-        .def("queue_trace", of_host([](const Host& host) { return as_bytes(host.queue_trace()); }))
+        .def(
+            "queue_trace",
+            [](const Host& host, std::size_t hop) {
+                const OneThread::Use use(host.one_thread());
+                if (hop >= host.hop_count()) {
+                    throw std::invalid_argument("hop " + std::to_string(hop) + " does not exist; there are " +
+                                                std::to_string(host.hop_count()));
+                }
+                return as_bytes(host.queue_trace(hop));
+            },
+            nb::arg("hop") = 0)
         .def("deliveries", of_host([](const Host& host) { return as_bytes(host.deliveries()); }))
         .def("requests",
              of_flow([](const Host& host, std::size_t flow) { return as_bytes(host.requests(flow)); }))

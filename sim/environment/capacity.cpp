@@ -19,12 +19,12 @@ std::uint64_t wifi_rate_bits_per_second(const Wifi& wifi) {
 
 }  // namespace
 
-BottleneckCapacity::BottleneckCapacity(const Scenario& scenario) {
+BottleneckCapacity::BottleneckCapacity(const Scenario& scenario, std::size_t hop) {
     if (scenario.wifi) {
         rates_ = {{0, wifi_rate_bits_per_second(*scenario.wifi)}};
         return;
     }
-    const Link& link = scenario.bottleneck;
+    const Link& link = link_of_hop(scenario, DataDirection::forward, hop);
     rates_ = {{0, link.rate_bits_per_second}};
     rates_.insert(rates_.end(), link.rate_schedule.begin(), link.rate_schedule.end());
     opportunities_ms_ = link.delivery_opportunities_ms;

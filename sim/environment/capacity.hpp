@@ -1,4 +1,4 @@
-// What the bottleneck could have sent in a span of time, whatever was offered to it.
+// What a bottleneck could have sent in a span of time, whatever was offered to it.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace quicgym::environment {
 
 class BottleneckCapacity {
 public:
-    explicit BottleneckCapacity(const Scenario& scenario);
+    BottleneckCapacity(const Scenario& scenario, std::size_t hop);
 
     // Bytes on the wire: the rate integrated over (from, to], or 1500 for each of a trace's opportunities
     // in it. With Wi-Fi the rate is that of the data symbols, of which no transfer gets all.

@@ -39,10 +39,8 @@ private:
 
 Episode::Episode(std::unique_ptr<Simulation> simulation, const Scenario& scenario, const Settings& settings,
                  const Plan& plan)
-    : simulation_(std::move(simulation)),
-      settings_(settings),
-      ignores_actions_(plan.ignores_actions),
-      capacity_(scenario) {
+    : simulation_(std::move(simulation)), settings_(settings), ignores_actions_(plan.ignores_actions) {
+    for (std::size_t hop = 0; hop < hop_count(scenario); ++hop) capacities_.emplace_back(scenario, hop);
     Time start = kNever;
     for (const std::size_t flow : plan.agents) {
         start = std::min(start, simulation_->state(flow).start);
@@ -54,12 +52,14 @@ Episode::Episode(std::unique_ptr<Simulation> simulation, const Scenario& scenari
     for (std::size_t i = 0; i < scenario.flows.size(); ++i) {
         flows_.push_back({.stop = scenario.flows[i].stop,
                           .goes_forward = scenario.flows[i].direction == DataDirection::forward,
+                          .hops = hops_of(scenario, scenario.flows[i]),
                           .state = simulation_->state(i),
                           .outcome = {}});
         flows_.back().was_active = active(flows_.back());
     }
     for (std::size_t i = 0; i < simulation_->short_flow_count(); ++i) {
         short_flows_.push_back(simulation_->short_flow_totals(i));
+        short_flow_hops_.push_back(hops_of(scenario, scenario.short_flows[i].flow));
     }
     for (Agent& agent : agents_) {
         agent.actuator->start(*simulation_);
@@ -134,8 +134,26 @@ void Episode::run_and_measure(Time until) {
         for (Follower& flow : flows_) flow.mean.add(flow.outcome, seconds);
     } while (now < until);
     if (settings_.reward_interval < until - begin) {
-        capacity_rate_ = capacity_.bytes_between(begin, now) / to_seconds(now - begin);
+        capacity_rate_ = capacity_rate(begin, now);
     }
+}
+
+double Episode::capacity_rate(Time from, Time to) {
+    hop_rates_.clear();
+    double sum = 0.0;
+    for (const BottleneckCapacity& capacity : capacities_) {
+        hop_rates_.push_back(capacity.bytes_between(from, to) / to_seconds(to - from));
+        sum += hop_rates_.back();
+    }
+    return sum;
+}
+
+void Episode::find_fair_rates() {
+    active_hops_.clear();
+    for (const Follower& flow : flows_) {
+        if (flow.goes_forward && flow.was_active) active_hops_.push_back(flow.hops);
+    }
+    fairness_.share(hop_rates_, active_hops_, fair_rates_);
 }
 
 void Episode::measure_flow(Follower& flow, const FlowState& now, double seconds) {
@@ -158,10 +176,12 @@ void Episode::measure_flow(Follower& flow, const FlowState& now, double seconds)
 void Episode::measure(Time from) {
     const Time now = simulation_->now();
     const double seconds = to_seconds(now - from);
-    capacity_rate_ = capacity_.bytes_between(from, now) / seconds;
+    capacity_rate_ = capacity_rate(from, now);
+    if (in_chain()) find_fair_rates();
 
     Outcome total;
     JainIndex jain;
+    double carried = 0.0;  // over all hops
     double rtt_samples = 0.0;
     double rtt_sum = 0.0;
     double rtt_ratio_sum = 0.0;
@@ -172,6 +192,7 @@ void Episode::measure(Time from) {
         measure_flow(flow, state, seconds);
         if (flow.goes_forward) {
             total.throughput += flow.outcome.throughput;
+            carried += flow.outcome.throughput * static_cast<double>(flow.hops.size());
             total.packets_per_second += flow.outcome.packets_per_second;
             total.drops_per_second += flow.outcome.drops_per_second;
             const auto samples = static_cast<double>(state.rtt_samples - flow.state.rtt_samples);
@@ -179,9 +200,16 @@ void Episode::measure(Time from) {
             rtt_sum += samples * flow.outcome.rtt_seconds;
             rtt_ratio_sum += samples * flow.outcome.rtt_ratio;
         }
+        flow.outcome.throughput_share = 0.0;
         if (flow.goes_forward && flow.was_active) {
+            if (in_chain()) {
+                const double fair_rate = fair_rates_[active_flows_];
+                flow.outcome.throughput_share = fair_rate > 0.0 ? flow.outcome.throughput / fair_rate : 0.0;
+                jain.add(flow.outcome.throughput_share);
+            } else {
+                jain.add(flow.outcome.throughput);
+            }
             ++active_flows_;
-            jain.add(flow.outcome.throughput);
         }
         flow.state = state;
         flow.was_active = active(flow);
@@ -193,7 +221,9 @@ void Episode::measure(Time from) {
         const ShortFlowTotals& before = short_flows_[i];
         const auto packets_of = static_cast<double>(totals.received_packets - before.received_packets);
         const auto payload = static_cast<double>(totals.received_bytes - before.received_bytes);
-        total.throughput += wire_bytes(payload, packets_of) / seconds;
+        const double throughput = wire_bytes(payload, packets_of) / seconds;
+        total.throughput += throughput;
+        carried += throughput * static_cast<double>(short_flow_hops_[i].size());
         total.packets_per_second += packets_of / seconds;
         total.drops_per_second +=
             static_cast<double>(totals.dropped_packets - before.dropped_packets) / seconds;
@@ -202,7 +232,7 @@ void Episode::measure(Time from) {
     const auto share = [this](double throughput) {
         return capacity_rate_ > 0.0 ? throughput / capacity_rate_ : 0.0;
     };
-    total.throughput_share = share(total.throughput);
+    total.throughput_share = share(carried);
     const double packets = total.packets_per_second + total.drops_per_second;
     total.loss_rate = packets > 0.0 ? total.drops_per_second / packets : 0.0;
     total.jain = jain.value();
@@ -211,11 +241,13 @@ void Episode::measure(Time from) {
     total.max_packets_per_second = std::max(outcome_.max_packets_per_second, total.packets_per_second);
     outcome_ = total;
 
-    // A flow's own share is measured against an equal part of the link; then the mean over the flows is
-    // what they have in common.
+    // A flow's own share is measured against an equal part of the link, in a chain against its max-min fair
+    // rate; with one link the mean over the flows is then what they have in common.
     for (Follower& flow : flows_) {
-        flow.outcome.throughput_share =
-            share(flow.outcome.throughput) * static_cast<double>(std::max<std::uint64_t>(1, active_flows_));
+        if (!in_chain()) {
+            flow.outcome.throughput_share = share(flow.outcome.throughput) *
+                                            static_cast<double>(std::max<std::uint64_t>(1, active_flows_));
+        }
         flow.outcome.jain = total.jain;
     }
 }
@@ -237,7 +269,12 @@ void Episode::write_rewards(double* out) const {
 }
 
 void Episode::write_info(double* out) const {
-    const QueueSample queue = simulation_->queue();
+    QueueSample queue{};
+    for (std::size_t hop = 0; hop < simulation_->hop_count(); ++hop) {
+        const QueueSample at_hop = simulation_->queue(hop);
+        queue.packets += at_hop.packets;
+        queue.bytes += at_hop.bytes;
+    }
     const Outcome total = mean_.value();
     for (const Agent& agent : agents_) {
         const Follower& flow = flows_[agent.flow];

@@ -9,6 +9,7 @@
 
 #include "sim/environment/action_space.hpp"
 #include "sim/environment/capacity.hpp"
+#include "sim/environment/fair_share.hpp"
 #include "sim/environment/observation.hpp"
 #include "sim/environment/reward.hpp"
 #include "sim/simulation.hpp"
@@ -45,14 +46,15 @@ inline constexpr std::array<InfoColumn, 18> kInfoColumns{{
     {"time_s", "simulated time"},
     {"throughput_mbps",
      "what reached the receivers in the interval, all flows and short flows, headers included"},
-    {"capacity_mbps", "what the bottleneck could have sent in it"},
-    {"throughput_share", "throughput / capacity"},
+    {"capacity_mbps", "what the bottleneck could have sent in it; in a chain the sum over the hops"},
+    {"throughput_share", "throughput / capacity; in a chain each flow counts at every hop that it passes"},
     {"loss_rate", "drops / (drops + received) in the network, all flows and short flows"},
-    {"jain", "Jain's index over the active flows' throughputs"},
+    {"jain",
+     "Jain's index over the active flows' throughputs, in a chain over throughput / max-min fair rate"},
     {"rtt_ms", "mean over the RTT samples of all flows; NaN before the first"},
     {"rtt_ratio", "mean of RTT sample / that flow's minimum"},
-    {"queue_packets", "waiting before the bottleneck now"},
-    {"queue_bytes", "waiting before the bottleneck now"},
+    {"queue_packets", "waiting before the bottleneck now, in a chain before all hops"},
+    {"queue_bytes", "the same in bytes"},
     {"active_flows", "flows that were running when the interval began"},
     {"active", "1 while the agent's flow is running, else 0"},
     {"flow_throughput_mbps", "of the agent's flow"},
@@ -99,6 +101,7 @@ private:
     struct Follower {
         Time stop;
         bool goes_forward;  // over the bottleneck whose capacity is shared
+        HopRange hops;
         FlowState state;
         bool was_active = false;  // when the interval began
         Outcome outcome;          // of the last interval
@@ -110,12 +113,17 @@ private:
     void run_and_measure(Time until);
     void measure(Time from);
     void measure_flow(Follower& flow, const FlowState& now, double seconds);
+    bool in_chain() const { return capacities_.size() > 1; }
+    // Bytes per second that all hops together could have sent; keeps those of each.
+    double capacity_rate(Time from, Time to);
+    void find_fair_rates();
 
     std::unique_ptr<Simulation> simulation_;
     Settings settings_;
     bool ignores_actions_;
-    BottleneckCapacity capacity_;
+    std::vector<BottleneckCapacity> capacities_;  // of the hops
     std::vector<Follower> flows_;
+    std::vector<HopRange> short_flow_hops_;
     std::vector<ShortFlowTotals> short_flows_;  // at the end of the last interval
     std::vector<Agent> agents_;
     Time end_;
@@ -123,6 +131,11 @@ private:
     MeanOutcome mean_;            // of all flows, in the last step
     double capacity_rate_ = 0.0;  // bytes per second in the last step
     std::uint64_t active_flows_ = 0;
+    std::vector<double> hop_rates_;  // bytes per second in the last interval
+    // Of a chain: of the forward flows that were active when the last interval began.
+    MaxMinFairness fairness_;
+    std::vector<HopRange> active_hops_;
+    std::vector<double> fair_rates_;
 };
 
 }  // namespace quicgym::environment

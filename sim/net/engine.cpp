@@ -23,17 +23,19 @@ Time earliest(const std::vector<Time>& times) {
     return earliest_time;
 }
 
-std::variant<BottleneckLink, ManagedLink> make_link(const Link& link, const std::string& where,
-                                                    const Scenario& scenario, std::uint64_t seed, Wire wire,
-                                                    std::uint64_t stream) {
+std::variant<BottleneckLink, ManagedLink> make_link(const Scenario& scenario, DataDirection direction,
+                                                    std::size_t hop, std::uint64_t seed) {
+    const Link& link = link_of_hop(scenario, direction, hop);
+    Wire wire = wire_of_hop(scenario, direction, hop, seed);
     if (link.queue_discipline == kDropTail) return BottleneckLink(link, std::move(wire));
     std::uint64_t largest_datagram = 0;
     for (const Flow& flow : scenario.flows)
         largest_datagram = std::max(largest_datagram, flow.max_datagram_bytes);
     for (const ShortFlows& short_flows : scenario.short_flows)
         largest_datagram = std::max(largest_datagram, short_flows.flow.max_datagram_bytes);
-    return ManagedLink(link, make_discipline({link, largest_datagram + kUdpIpBytes, seed, stream}, where),
-                       std::move(wire));
+    const DisciplineSettings settings{link, largest_datagram + kUdpIpBytes, seed,
+                                      queue_stream(direction, hop)};
+    return ManagedLink(link, make_discipline(settings, name_of_hop(direction, hop)), std::move(wire));
 }
 
 }  // namespace
@@ -63,15 +65,12 @@ struct NativeSimulation::ShortFlowHosts {
 };
 
 NativeSimulation::NativeSimulation(const Scenario& scenario, std::uint64_t seed)
-    : forward_{.link = make_link(scenario.bottleneck, "bottleneck", scenario, seed,
-                                 forward_wire(scenario, seed), kForwardQueueStream)},
-      backward_{.link = make_link(scenario.reverse, "reverse", scenario, seed, reverse_wire(scenario, seed),
-                                  kReverseQueueStream)},
-      trace_interval_(scenario.trace_interval),
-      record_deliveries_(scenario.record_deliveries) {
+    : trace_interval_(scenario.trace_interval), record_deliveries_(scenario.record_deliveries) {
     check_capabilities(scenario, Engine::native);
-    if (scenario.bottleneck.policer) forward_.policer.emplace(*scenario.bottleneck.policer);
-    if (scenario.reverse.policer) backward_.policer.emplace(*scenario.reverse.policer);
+    check_chain(scenario);
+    add_hops(forward_, scenario, seed);
+    add_hops(backward_, scenario, seed);
+    queue_traces_.resize(hop_count());
     for (std::size_t i = 0; i < scenario.flows.size(); ++i) {
         const Flow& flow = scenario.flows[i];
         hosts_.push_back(std::make_unique<Hosts>(flow, i, seed, flow_start(scenario, i, seed)));
@@ -89,25 +88,47 @@ NativeSimulation::NativeSimulation(const Scenario& scenario, std::uint64_t seed)
     if (trace_interval_ > 0) next_sample_ = trace_interval_;
 }
 
+void NativeSimulation::add_hops(Direction& direction, const Scenario& scenario, std::uint64_t seed) {
+    const std::size_t hops = quicgym::hop_count(scenario);
+    for (std::size_t i = 0; i < hops; ++i) {
+        const std::size_t hop = direction.way == DataDirection::forward ? i : hops - 1 - i;
+        direction.hops.emplace_back(make_link(scenario, direction.way, hop, seed));
+        if (const auto& policer = link_of_hop(scenario, direction.way, hop).policer)
+            direction.hops.back().policer.emplace(*policer);
+    }
+}
+
 void NativeSimulation::add_paths(const Scenario& scenario, const Flow& flow) {
     AccessLink at_sender(flow.access_rate_bits_per_second, flow.access_delay + flow.extra_delay);
     AccessLink at_receiver(flow.access_rate_bits_per_second, flow.access_delay);
     const bool is_forward = flow.direction == DataDirection::forward;
     AccessLink& left = is_forward ? at_sender : at_receiver;
     AccessLink& right = is_forward ? at_receiver : at_sender;
-    forward_.paths.push_back({.packets = {}, .entry = left, .exit = right});
-    backward_.paths.push_back({.packets = {}, .entry = right, .exit = left});
+    const HopRange hops = hops_of(scenario, flow);
+    const std::size_t end = hop_count() - 1;
+    forward_.hops[hops.first].entering.push_back(forward_.paths.size());
+    backward_.hops[end - hops.last].entering.push_back(backward_.paths.size());
+    forward_.paths.push_back(
+        {.packets = {}, .entry = left, .exit = right, .first_hop = hops.first, .last_hop = hops.last});
+    backward_.paths.push_back({.packets = {},
+                               .entry = right,
+                               .exit = left,
+                               .first_hop = end - hops.last,
+                               .last_hop = end - hops.first});
     const std::uint64_t smallest = flow.mtu_bytes > 0 ? kSmallestFragmentBytes : kSmallestWireBytes;
     const Time left_side = left.shortest_transit(smallest);
     const Time right_side = right.shortest_transit(smallest);
+    const Link& last_forward = link_of_hop(scenario, DataDirection::forward, hops.last);
+    const Link& last_backward = link_of_hop(scenario, DataDirection::backward, hops.first);
     shortest_entry_ = std::min({shortest_entry_, left_side, right_side});
-    shortest_passage_ = std::min({shortest_passage_, shortest_delay(scenario.bottleneck) + right_side,
-                                  shortest_delay(scenario.reverse) + left_side});
+    shortest_passage_ = std::min({shortest_passage_, shortest_delay(last_forward) + right_side,
+                                  shortest_delay(last_backward) + left_side});
     if (scenario.bottleneck.reordering) forward_.paths.back().packets.let_overtake(right_side);
     if (scenario.reverse.reordering) backward_.paths.back().packets.let_overtake(left_side);
     if (flow.mtu_bytes > 0) {
         if (scenario.bottleneck.reordering || scenario.reverse.reordering)
             throw std::invalid_argument("access.mtu_bytes: fragments keep their order; take out reordering");
+        if (hop_count() > 1) throw std::invalid_argument("access.mtu_bytes: not in a chain; take out chain");
         forward_.paths.back().packets.fragment_above(flow.mtu_bytes);
         backward_.paths.back().packets.fragment_above(flow.mtu_bytes);
     }
@@ -174,25 +195,37 @@ Time NativeSimulation::next_at_bottlenecks() const {
     Time next = kNever;
     for (const Direction* direction : {&forward_, &backward_}) {
         next = std::min(next, earliest(direction->next_arrival));
-        if (const auto* link = std::get_if<ManagedLink>(&direction->link))
-            next = std::min(next, link->next_start());
+        for (const Hop& hop : direction->hops) {
+            next = std::min(next, hop.handover.next_arrival());
+            if (const auto* link = std::get_if<ManagedLink>(&hop.link))
+                next = std::min(next, link->next_start());
+        }
     }
     return next;
 }
 
-// Passes every packet that leaves the link before `end` on to its receiver's access link.
+// Passes every packet that leaves a link before `end` on to the next one or to its receiver's access link.
 void NativeSimulation::serve(Direction& direction, Time end) {
-    std::visit([&](auto& link) { serve(direction, link, end); }, direction.link);
+    for (std::size_t number = 0; number < direction.hops.size(); ++number) {
+        std::visit([&](auto& link) { serve_hop(direction, number, link, end); }, direction.hops[number].link);
+    }
 }
 
-// Calls `visit` with the path and the flow of every packet that reaches the link before `end`, in order of
-// arrival across flows. The call must take the packet past the bottleneck.
+// Calls `visit` with the path, the flow, the position and the transit of every packet that reaches a hop
+// before `end`, in order of arrival across flows. The packet has left its ring's way to the bottleneck.
 template <class Visit>
-void NativeSimulation::for_each_arrival(Direction& direction, Time end, Visit visit) {
+void NativeSimulation::for_each_arrival(Direction& direction, std::size_t number, Time end, Visit visit) {
+    if (direction.hops.size() > 1) return for_each_arrival_in_chain(direction, number, end, visit);
     std::vector<Path>& paths = direction.paths;
+    const auto take = [&](Path& path, std::size_t flow) {
+        const std::uint64_t position = path.packets.position_at_bottleneck();
+        const Transit arriving = path.packets.at_bottleneck().transit;
+        path.packets.pass_bottleneck();
+        visit(path, flow, position, arriving);
+    };
     if (paths.size() == 1) {
         Path& path = paths.front();
-        while (path.packets.next_at_bottleneck().arrival < end) visit(path, 0);
+        while (path.packets.next_at_bottleneck().arrival < end) take(path, 0);
         direction.next_arrival.front() = path.packets.next_at_bottleneck().arrival;
         return;
     }
@@ -205,49 +238,95 @@ void NativeSimulation::for_each_arrival(Direction& direction, Time end, Visit vi
             return true;
         });
     }
-    for (const Arrival& arrival : order_.sort()) visit(paths[arrival.flow], arrival.flow);
+    for (const Arrival& arrival : order_.sort()) take(paths[arrival.flow], arrival.flow);
     for (std::size_t flow = 0; flow < paths.size(); ++flow) {
         if (direction.next_arrival[flow] >= end) continue;
         direction.next_arrival[flow] = paths[flow].packets.next_at_bottleneck().arrival;
     }
 }
 
-// Whether the policer drops the packet that is at the bottleneck now.
-bool NativeSimulation::polices(Direction& direction, Path& path) {
-    Packet& packet = path.packets.at_bottleneck();
-    if (direction.policer->admits(packet.transit.arrival, packet.wire_bytes)) return false;
-    packet.gone = true;
-    ++path.dropped_packets;
-    path.packets.pass_bottleneck();
-    return true;
-}
-
-void NativeSimulation::serve(Direction& direction, BottleneckLink& link, Time end) {
-    const bool has_policer = direction.policer.has_value();
-    for_each_arrival(direction, end, [&](Path& path, std::size_t flow) {
-        if (has_policer && polices(direction, path)) return;
-        Packet& packet = path.packets.at_bottleneck();
-        const auto outcome = link.offer(packet.transit, packet.wire_bytes, static_cast<std::uint32_t>(flow));
-        packet.gone = outcome.dropped || outcome.lost;
-        path.dropped_packets += packet.gone;
-        if (outcome.lost) path.pending_losses.add(outcome.transit.arrival, packet.transit.arrival);
-        if (outcome.transit.arrival == kNever) {
-            packet.transit = kNoTransit;
-        } else if (!outcome.dropped) {
-            ++path.queue_samples;
-            path.queue_delay_sum += outcome.queue_delay;
-            if (!outcome.lost) {
-                next_host_event_[flow] = std::min(
-                    next_host_event_[flow],
-                    path.send_on(packet, path.packets.position_at_bottleneck(), outcome.transit.arrival));
-            }
+// At one hop of a chain. Of packets that arrive in the same nanosecond and were scheduled in the same, those
+// from hosts come before those from the hop before.
+template <class Visit>
+void NativeSimulation::for_each_arrival_in_chain(Direction& direction, std::size_t number, Time end,
+                                                 Visit visit) {
+    Hop& hop = direction.hops[number];
+    order_.clear();
+    for (const std::size_t flow : hop.entering) {
+        if (direction.next_arrival[flow] >= end) continue;
+        direction.paths[flow].packets.for_each_at_bottleneck([&](const Packet& packet) {
+            if (packet.transit.arrival >= end) return false;
+            order_.add(packet.transit, flow);
+            return true;
+        });
+    }
+    // Within one nanosecond ns-3's events go by node, and routers are numbered from the senders' side. What
+    // comes from a router with a higher number is scheduled behind this router's own events.
+    const Time behind = direction.way == DataDirection::backward ? 1 : 0;
+    const auto visit_handed_on = [&] {
+        const AtHop packet = hop.handover.pop();
+        visit(direction.paths[packet.flow], packet.flow, packet.position,
+              Transit{packet.transit.arrival, packet.transit.scheduled + behind});
+    };
+    for (const Arrival& entering : order_.sort()) {
+        while (hop.handover.next_arrival() <= entering.transit.arrival) {
+            const Transit& next = hop.handover.next();
+            if (next.arrival == entering.transit.arrival && next.scheduled >= entering.transit.scheduled)
+                break;
+            visit_handed_on();
         }
+        Path& path = direction.paths[entering.flow];
+        const std::uint64_t position = path.packets.position_at_bottleneck();
+        Packet& packet = path.packets.at_bottleneck();
+        packet.transit = kNoTransit;  // to its receiver, until the last hop has served it
+        packet.gone = false;
         path.packets.pass_bottleneck();
-    });
+        visit(path, entering.flow, position, entering.transit);
+    }
+    while (hop.handover.next_arrival() < end) visit_handed_on();
+    for (const std::size_t flow : hop.entering) {
+        if (direction.next_arrival[flow] >= end) continue;
+        direction.next_arrival[flow] = direction.paths[flow].packets.next_at_bottleneck().arrival;
+    }
 }
 
-void NativeSimulation::serve(Direction& direction, ManagedLink& link, Time end) {
-    const bool has_policer = direction.policer.has_value();
+void NativeSimulation::serve_hop(Direction& direction, std::size_t number, BottleneckLink& link, Time end) {
+    Hop& hop = direction.hops[number];
+    Hop* const next_hop = number + 1 < direction.hops.size() ? &direction.hops[number + 1] : nullptr;
+    const bool has_policer = hop.policer.has_value();
+    for_each_arrival(
+        direction, number, end,
+        [&](Path& path, std::size_t flow, std::uint64_t position, const Transit arriving) {
+            Packet& packet = path.packets.at(position);
+            if (has_policer && !hop.policer->admits(arriving.arrival, packet.wire_bytes)) {
+                packet.gone = true;
+                ++path.dropped_packets;
+                return;
+            }
+            const auto outcome = link.offer(arriving, packet.wire_bytes, static_cast<std::uint32_t>(flow));
+            packet.gone = outcome.dropped || outcome.lost;
+            path.dropped_packets += packet.gone;
+            if (outcome.lost) path.pending_losses.add(outcome.transit.arrival, arriving.arrival);
+            if (outcome.transit.arrival == kNever) {
+                packet.transit = kNoTransit;
+            } else if (!outcome.dropped) {
+                ++path.queue_samples;
+                path.queue_delay_sum += outcome.queue_delay;
+                if (outcome.lost) return;
+                if (next_hop != nullptr && path.last_hop != number) {
+                    next_hop->handover.push({outcome.transit, position, static_cast<std::uint32_t>(flow)});
+                    return;
+                }
+                next_host_event_[flow] =
+                    std::min(next_host_event_[flow], path.send_on(packet, position, outcome.transit.arrival));
+            }
+        });
+}
+
+void NativeSimulation::serve_hop(Direction& direction, std::size_t number, ManagedLink& link, Time end) {
+    Hop& hop = direction.hops[number];
+    Hop* const next_hop = number + 1 < direction.hops.size() ? &direction.hops[number + 1] : nullptr;
+    const bool has_policer = hop.policer.has_value();
     const auto depart = [&](const ManagedLink::Departure& departure) {
         const QueuedPacket& queued = departure.packet;
         Path& path = direction.paths[queued.flow];
@@ -261,6 +340,11 @@ void NativeSimulation::serve(Direction& direction, ManagedLink& link, Time end) 
             return;
         }
         if (queued.ecn == quic::Ecn::ce) path.packets.mark(queued.position);
+        if (next_hop != nullptr && path.last_hop != number) {
+            packet.ecn = queued.ecn;
+            next_hop->handover.push({departure.transit, queued.position, queued.flow});
+            return;
+        }
         next_host_event_[queued.flow] = std::min(
             next_host_event_[queued.flow], path.send_on(packet, queued.position, departure.transit.arrival));
     };
@@ -269,18 +353,21 @@ void NativeSimulation::serve(Direction& direction, ManagedLink& link, Time end) 
         path.packets.at(queued.position).gone = true;
         ++path.dropped_packets;
     };
-    for_each_arrival(direction, end, [&](Path& path, std::size_t flow) {
-        if (has_policer && polices(direction, path)) return;
-        PacketRing& packets = path.packets;
-        Packet& packet = packets.at_bottleneck();
-        const Transit arriving = std::exchange(packet.transit, kNoTransit);
-        packet.gone = false;
-        const QueuedPacket queued{arriving.arrival, packets.position_at_bottleneck(),
-                                  static_cast<std::uint32_t>(flow),
-                                  packet.wire_bytes - static_cast<std::uint32_t>(kFramingBytes), packet.ecn};
-        packets.pass_bottleneck();
-        link.offer(arriving, queued, depart, drop);
-    });
+    for_each_arrival(direction, number, end,
+                     [&](Path& path, std::size_t flow, std::uint64_t position, const Transit arriving) {
+                         Packet& packet = path.packets.at(position);
+                         if (has_policer && !hop.policer->admits(arriving.arrival, packet.wire_bytes)) {
+                             packet.gone = true;
+                             ++path.dropped_packets;
+                             return;
+                         }
+                         packet.transit = kNoTransit;
+                         packet.gone = false;
+                         const QueuedPacket queued{
+                             arriving.arrival, position, static_cast<std::uint32_t>(flow),
+                             packet.wire_bytes - static_cast<std::uint32_t>(kFramingBytes), packet.ecn};
+                         link.offer(arriving, queued, depart, drop);
+                     });
     link.advance(end, depart, drop);
 }
 
@@ -342,7 +429,7 @@ void NativeSimulation::run_endpoints(std::size_t pair, Sending& sender, Receivin
 }
 
 void NativeSimulation::take_samples() {
-    queue_trace_.push_back(queue());
+    for (std::size_t hop = 0; hop < queue_traces_.size(); ++hop) queue_traces_[hop].push_back(queue(hop));
     for (auto& flow : hosts_) {
         if (now_ < flow->start) continue;
         TraceSample sample = flow->sender.sample(now_);
@@ -362,12 +449,15 @@ FlowStatistics NativeSimulation::statistics(std::size_t flow) const {
     Time waiting_delay = 0;
     const Direction& direction = data_direction(flow);
     const Path& path = direction.paths[flow];
-    if (const auto* link = std::get_if<BottleneckLink>(&direction.link)) {
+    for (std::size_t hop = path.first_hop; hop <= path.last_hop; ++hop) {
+        const auto* link = std::get_if<BottleneckLink>(&direction.hops[hop].link);
+        if (link == nullptr) continue;
         link->for_each_waiting(now_, [&](std::uint32_t owner, Time delay) {
             waiting += owner == flow;
             waiting_delay += owner == flow ? delay : 0;
         });
     }
+    statistics.queues = path.last_hop - path.first_hop + 1;
     statistics.queue_samples = path.queue_samples - waiting;
     statistics.queue_delay_sum_seconds = to_seconds(path.queue_delay_sum - waiting_delay);
     statistics.one_way_delay_sum_seconds = to_seconds(path.one_way_delay_sum);
@@ -405,12 +495,13 @@ std::uint64_t NativeSimulation::dropped_packets(std::size_t pair) const {
     return path.dropped_packets - path.pending_losses.count(now_);
 }
 
-QueueSample NativeSimulation::queue() const {
-    return std::visit([&](const auto& link) { return link.waiting(now_); }, forward_.link);
+QueueSample NativeSimulation::queue(std::size_t hop) const {
+    return std::visit([&](const auto& link) { return link.waiting(now_); }, forward_.hops.at(hop).link);
 }
 
 double NativeSimulation::queue_occupancy_seconds() const {
-    return std::visit([&](const auto& link) { return link.occupancy_seconds(now_); }, forward_.link);
+    return std::visit([&](const auto& link) { return link.occupancy_seconds(now_); },
+                      forward_.hops.front().link);
 }
 
 ControllerSnapshot NativeSimulation::snapshot(std::size_t flow) const {

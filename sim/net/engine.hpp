@@ -1,23 +1,23 @@
-// The native engine: a dumbbell of any number of flows, as fast as one core can follow.
+// The native engine: a dumbbell, or a chain of bottlenecks, of any number of flows, as fast as one core can
+// follow.
 //
 // There is no global event queue. The bottleneck and the hosts take turns, as conservative parallel
 // simulation has it (Chandy and Misra 1979). The bottleneck serves its arrivals in order of time, up to
 // the first that a host could still send; then each host runs on its own, up to the first packet that
 // could still come through. So time goes on by half of the shortest flow's empty RTT in each turn, and
-// order across hosts does not matter within one.
+// order across hosts does not matter within one. In a chain all bottlenecks are served up to the same time,
+// one after the other in the direction of the packets, so that each knows what the one before hands on.
 #pragma once
 
 #include <cstdint>
 #include <memory>
-#include <optional>
-#include <variant>
 #include <vector>
 
 #include "sim/net/arrival_order.hpp"
+#include "sim/net/hop.hpp"
 #include "sim/net/link.hpp"
 #include "sim/net/managed_link.hpp"
 #include "sim/net/packet_ring.hpp"
-#include "sim/net/policer.hpp"
 #include "sim/quic/receiver.hpp"
 #include "sim/quic/sender.hpp"
 #include "sim/quic/short_flows.hpp"
@@ -37,12 +37,15 @@ public:
     std::size_t flow_count() const override { return hosts_.size(); }
     FlowStatistics statistics(std::size_t flow) const override;
     FlowState state(std::size_t flow) const override;
-    QueueSample queue() const override;
+    std::size_t hop_count() const override { return forward_.hops.size(); }
+    QueueSample queue(std::size_t hop) const override;
     ControllerSnapshot snapshot(std::size_t flow) const override;
     ParameterValues parameters(std::size_t flow) const override;
     void set_parameters(std::size_t flow, const ParameterValues& values) override;
     const std::vector<TraceSample>& trace(std::size_t flow) const override;
-    const std::vector<QueueSample>& queue_trace() const override { return queue_trace_; }
+    const std::vector<QueueSample>& queue_trace(std::size_t hop) const override {
+        return queue_traces_.at(hop);
+    }
     double queue_occupancy_seconds() const override;
     std::vector<Delivery> deliveries() const override;
     std::vector<Transfer> requests(std::size_t flow) const override;
@@ -58,15 +61,17 @@ private:
     // short flows; what is kept of a pair has its number.
     struct Path {
         PacketRing packets;
-        AccessLink entry;                   // into the network
-        AccessLink exit;                    // from the bottleneck to the receiving host
+        AccessLink entry;       // into the network
+        AccessLink exit;        // from the last hop to the receiving host
+        std::size_t first_hop;  // of its direction, as the last one
+        std::size_t last_hop;
         std::uint64_t dropped_packets = 0;  // those whose loss is pending included
         PendingLosses pending_losses{};
         std::uint64_t queue_samples = 0;
         Time queue_delay_sum = 0;
         Time one_way_delay_sum = 0;  // of the packets that their receiver got
 
-        // Sends a packet, which comes off the bottleneck's wire then, over the receiver's access link.
+        // Sends a packet, which comes off the last hop's wire then, over the receiver's access link.
         // Returns a time before which nothing new reaches the receiver.
         Time send_on(Packet& packet, std::uint64_t position, Time off_wire) {
             if (packets.lets_overtake()) {
@@ -78,21 +83,23 @@ private:
         }
     };
 
-    // One direction of the dumbbell.
+    // One direction of the network.
     struct Direction {
-        std::variant<BottleneckLink, ManagedLink> link;
+        DataDirection way;
+        std::vector<Hop> hops{};  // in the order in which packets pass them
         std::vector<Path> paths{};
-        std::vector<Time> next_arrival{};  // per path: of its next packet at the bottleneck
-        std::optional<TokenBucket> policer{};
+        std::vector<Time> next_arrival{};  // per path: of its next packet at its first hop
     };
 
+    void add_hops(Direction& direction, const Scenario& scenario, std::uint64_t seed);
     void serve(Direction& direction, Time end);
-    bool polices(Direction& direction, Path& path);
-    void serve(Direction& direction, BottleneckLink& link, Time end);
-    void serve(Direction& direction, ManagedLink& link, Time end);
+    void serve_hop(Direction& direction, std::size_t number, BottleneckLink& link, Time end);
+    void serve_hop(Direction& direction, std::size_t number, ManagedLink& link, Time end);
     template <class Visit>
-    void for_each_arrival(Direction& direction, Time end, Visit visit);
-    // No packet comes through the bottleneck to a host sooner than this and the shortest passage.
+    void for_each_arrival(Direction& direction, std::size_t number, Time end, Visit visit);
+    template <class Visit>
+    void for_each_arrival_in_chain(Direction& direction, std::size_t number, Time end, Visit visit);
+    // No packet comes through a bottleneck to a host sooner than this and the shortest passage.
     Time next_at_bottlenecks() const;
     void add_paths(const Scenario& scenario, const Flow& flow);
     void run_hosts(std::size_t pair, Time end);
@@ -109,18 +116,18 @@ private:
     std::vector<std::unique_ptr<Hosts>> hosts_;
     std::vector<std::unique_ptr<ShortFlowHosts>> short_flows_;
     std::vector<Time> next_host_event_;  // per pair of hosts
-    Direction forward_;
-    Direction backward_;
+    Direction forward_{.way = DataDirection::forward};
+    Direction backward_{.way = DataDirection::backward};
     std::vector<bool> data_goes_backward_;  // per pair of hosts
     ArrivalOrder order_;
-    Time shortest_entry_ = kNever;    // from a host to the bottleneck
-    Time shortest_passage_ = kNever;  // through the bottleneck to a host
+    Time shortest_entry_ = kNever;    // from a host to a bottleneck
+    Time shortest_passage_ = kNever;  // through a bottleneck to a host
     Time now_ = 0;
     Time trace_interval_;
     Time next_sample_ = kNever;
     bool record_deliveries_;
-    bool failed_ = false;  // run_until was left by an exception
-    std::vector<QueueSample> queue_trace_;
+    bool failed_ = false;                                 // run_until was left by an exception
+    std::vector<std::vector<QueueSample>> queue_traces_;  // of the forward hops
 };
 
 }  // namespace quicgym::net

@@ -17,12 +17,13 @@ namespace quicgym::net {
 
 // What the network needs of a packet. Kept apart from the bytes, which only the endpoints touch.
 struct Packet {
-    // To the bottleneck first, to the receiver once the bottleneck served it; kNoTransit while it waits.
+    // To the bottleneck first, to the receiver once the bottleneck served it; kNoTransit while it waits, and
+    // from the first hop of a chain to the last.
     Transit transit;
     Time sent;
     std::uint32_t wire_bytes;
     bool gone;            // dropped, or received after a packet that was sent later
-    quic::Ecn ecn;        // as sent
+    quic::Ecn ecn;        // as sent, in a chain as the hop before left it
     bool more_fragments;  // not the last fragment of its datagram; written where the ring fragments
 };
 

@@ -92,14 +92,12 @@ inline Time shortest_delay(const Link& link) {
     return shortest;
 }
 
-inline Wire forward_wire(const Scenario& scenario, std::uint64_t seed) {
-    return {scenario.bottleneck, Random(seed, RandomPurpose::forward_loss, 0),
-            Random(seed, RandomPurpose::forward_jitter, 0)};
-}
-
-inline Wire reverse_wire(const Scenario& scenario, std::uint64_t seed) {
-    return {scenario.reverse, Random(seed, RandomPurpose::reverse_loss, 0),
-            Random(seed, RandomPurpose::reverse_jitter, 0)};
+inline Wire wire_of_hop(const Scenario& scenario, DataDirection direction, std::size_t hop,
+                        std::uint64_t seed) {
+    const bool is_forward = direction == DataDirection::forward;
+    return {link_of_hop(scenario, direction, hop),
+            Random(seed, is_forward ? RandomPurpose::forward_loss : RandomPurpose::reverse_loss, hop),
+            Random(seed, is_forward ? RandomPurpose::forward_jitter : RandomPurpose::reverse_jitter, hop)};
 }
 
 }  // namespace quicgym::net

@@ -57,7 +57,7 @@ void AccessPointMonitor::on_wired_drop(ns3::Ptr<const ns3::Packet> packet) {
 }
 
 void AccessPointMonitor::add_statistics(std::size_t flow, FlowStatistics& statistics) const {
-    counters_.add_statistics(flow, statistics);
+    counters_.of(flow).add_to(statistics);
     statistics.dropped_packets += offered_[flow] - enqueued_[flow];
 }
 

@@ -1,8 +1,8 @@
-// The dumbbell's IPv4 plan: one /30 network per link, hosts numbered by flow.
+// The IPv4 plan of a dumbbell or a chain: one /30 network per link, hosts numbered by flow.
 //
 //   sender i    10.(64 + …).…   its router has address 1 of the network, the host address 2
 //   receiver i  10.(128 + …).…  likewise
-//   bottleneck  10.1.0.0/30     router 1 is 10.1.0.1, router 2 is 10.1.0.2
+//   hop h       10.1.(4h - 4)/30, from 1: router h has address 1 of the network, router h + 1 address 2
 #pragma once
 
 #include <ns3/ipv4-address.h>

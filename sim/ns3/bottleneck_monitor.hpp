@@ -1,4 +1,4 @@
-// Queueing delay, drops and occupancy of the forward bottleneck, by flow.
+// Queueing delay, drops and occupancy of one direction of a bottleneck, by flow.
 #pragma once
 
 #include <ns3/ipv4-header.h>
@@ -31,9 +31,7 @@ public:
     void on_packet_lost(ns3::Ptr<const ns3::Packet> packet);
     void on_packet_policed(const ns3::Ipv4Header& header, ns3::Ptr<const ns3::Packet> payload);
 
-    void add_statistics(std::size_t flow, FlowStatistics& statistics) const {
-        counters_.add_statistics(flow, statistics);
-    }
+    const FlowCounters::Counters& counters(std::size_t flow) const { return counters_.of(flow); }
     QueueSample sample(Time now) const;
     // The integral over time of what waits, in the unit of the limit.
     double occupancy_seconds(Time now) const { return occupancy_.until(now); }

@@ -62,19 +62,30 @@ private:
     std::size_t next_ = 0;
 };
 
-Dumbbell::Dumbbell(const Scenario& scenario, std::uint64_t seed)
-    : monitor_(scenario.flows.size()), reverse_monitor_(scenario.flows.size()) {
+std::vector<std::string> pcap_file_ends(std::size_t hops) {
+    if (hops == 1) return {"-router-1.pcap", "-router-2.pcap"};
+    std::vector<std::string> ends;
+    for (std::size_t hop = 1; hop <= hops; ++hop) {
+        for (const std::size_t router : {hop, hop + 1}) {
+            ends.push_back("-hop-" + std::to_string(hop) + "-router-" + std::to_string(router) + ".pcap");
+        }
+    }
+    return ends;
+}
+
+Dumbbell::Dumbbell(const Scenario& scenario, std::uint64_t seed) {
     senders_.resize(scenario.flows.size());
     receivers_.resize(scenario.flows.size());
+    for (const Flow& flow : scenario.flows) hops_of_flows_.push_back(hops_of(scenario, flow));
     for (const DataDirection direction : {DataDirection::forward, DataDirection::backward}) {
         for (std::size_t flow = 0; flow < scenario.flows.size(); ++flow) {
             const bool is_sender = scenario.flows[flow].direction == direction;
             (is_sender ? senders_ : receivers_)[flow] = create_node();
         }
     }
-    sender_router_ = create_node();
-    receiver_router_ = create_node();
-    connect_bottleneck(scenario, seed);
+    const std::size_t hops = quicgym::hop_count(scenario);
+    while (routers_.size() <= hops) routers_.push_back(create_node());
+    for (std::size_t hop = 0; hop < hops; ++hop) connect_hop(scenario, hop, seed);
     connect_access_links(scenario);
 }
 
@@ -84,60 +95,81 @@ void Dumbbell::connect_access_links(const Scenario& scenario) {
     for (std::size_t flow = 0; flow < scenario.flows.size(); ++flow) {
         const Flow& f = scenario.flows[flow];
         const bool is_forward = f.direction == DataDirection::forward;
-        connect_host(senders_[flow], is_forward ? sender_router_ : receiver_router_,
-                     f.access_rate_bits_per_second, f.access_delay + f.extra_delay,
-                     link_network(kSenderNetworks, flow));
-        connect_host(receivers_[flow], is_forward ? receiver_router_ : sender_router_,
-                     f.access_rate_bits_per_second, f.access_delay, link_network(kReceiverNetworks, flow));
-    }
-}
-
-void Dumbbell::connect_bottleneck(const Scenario& scenario, std::uint64_t seed) {
-    auto channel = ns3::CreateObject<BottleneckChannel>();
-    channel->set_wires(net::forward_wire(scenario, seed), net::reverse_wire(scenario, seed),
-                       ns3::MakeCallback(&BottleneckMonitor::on_packet_lost, &monitor_),
-                       ns3::MakeCallback(&BottleneckMonitor::on_packet_lost, &reverse_monitor_));
-    forward_device_ = add_bottleneck_device(sender_router_, channel, scenario.bottleneck);
-    reverse_device_ = add_bottleneck_device(receiver_router_, channel, scenario.reverse);
-
-    const ns3::Ipv4Address forward_address = add_address(forward_device_, kBottleneckNetwork, 1);
-    const ns3::Ipv4Address reverse_address = add_address(reverse_device_, kBottleneckNetwork, 2);
-    sender_router_->GetObject<DumbbellRouting>()->set_default_route(forward_device_, forward_address,
-                                                                    reverse_address);
-    receiver_router_->GetObject<DumbbellRouting>()->set_default_route(reverse_device_, reverse_address,
-                                                                      forward_address);
-
-    const auto forward_disc =
-        install_queue_disc(forward_device_, scenario.bottleneck, scenario, kForwardQueueStream);
-    const auto reverse_disc =
-        install_queue_disc(reverse_device_, scenario.reverse, scenario, kReverseQueueStream);
-    monitor_.watch(forward_device_->GetQueue(), forward_disc, scenario.bottleneck.queue_unit);
-    reverse_monitor_.watch(reverse_device_->GetQueue(), reverse_disc, scenario.reverse.queue_unit);
-
-    if (scenario.bottleneck.policer) {
-        sender_router_->GetObject<DumbbellRouting>()->set_policer(
-            *scenario.bottleneck.policer,
-            ns3::MakeCallback(&BottleneckMonitor::on_packet_policed, &monitor_));
-    }
-    if (scenario.reverse.policer) {
-        receiver_router_->GetObject<DumbbellRouting>()->set_policer(
-            *scenario.reverse.policer,
-            ns3::MakeCallback(&BottleneckMonitor::on_packet_policed, &reverse_monitor_));
-    }
-    for (const auto& [device, link] :
-         {std::pair{forward_device_, &scenario.bottleneck}, std::pair{reverse_device_, &scenario.reverse}}) {
-        if (!link->rate_schedule.empty() && !net::Transmitter::pauses(*link)) {
-            rate_schedules_.push_back(std::make_unique<RateSchedule>(device, link->rate_schedule));
+        const HopRange hops = hops_of_flows_[flow];
+        const ns3::Ptr<ns3::Node>& left = routers_[hops.first];
+        const ns3::Ptr<ns3::Node>& right = routers_[hops.last + 1];
+        connect_host(senders_[flow], is_forward ? left : right, f.access_rate_bits_per_second,
+                     f.access_delay + f.extra_delay, link_network(kSenderNetworks, flow));
+        connect_host(receivers_[flow], is_forward ? right : left, f.access_rate_bits_per_second,
+                     f.access_delay, link_network(kReceiverNetworks, flow));
+        // The last router's default route leads back already.
+        for (std::size_t router = hops.first + 1; router <= hops.last + 1 && router + 1 < routers_.size();
+             ++router) {
+            routers_[router]->GetObject<DumbbellRouting>()->add_back_route(
+                is_forward ? sender_address(flow) : receiver_address(flow));
         }
     }
 }
 
+void Dumbbell::connect_hop(const Scenario& scenario, std::size_t hop, std::uint64_t seed) {
+    End forward{nullptr, std::make_unique<BottleneckMonitor>(scenario.flows.size())};
+    End backward{nullptr, std::make_unique<BottleneckMonitor>(scenario.flows.size())};
+    auto channel = ns3::CreateObject<BottleneckChannel>();
+    channel->set_wires(net::wire_of_hop(scenario, DataDirection::forward, hop, seed),
+                       net::wire_of_hop(scenario, DataDirection::backward, hop, seed),
+                       ns3::MakeCallback(&BottleneckMonitor::on_packet_lost, forward.monitor.get()),
+                       ns3::MakeCallback(&BottleneckMonitor::on_packet_lost, backward.monitor.get()));
+    const ns3::Ptr<ns3::Node>& left = routers_[hop];
+    const ns3::Ptr<ns3::Node>& right = routers_[hop + 1];
+    forward.device = add_bottleneck_device(left, channel, link_of_hop(scenario, DataDirection::forward, hop));
+    backward.device =
+        add_bottleneck_device(right, channel, link_of_hop(scenario, DataDirection::backward, hop));
+
+    const std::uint32_t network = link_network(kBottleneckNetwork, hop);
+    const ns3::Ipv4Address left_address = add_address(forward.device, network, 1);
+    const ns3::Ipv4Address right_address = add_address(backward.device, network, 2);
+    left->GetObject<DumbbellRouting>()->set_default_route(forward.device, left_address, right_address);
+    if (hop + 2 == routers_.size()) {
+        right->GetObject<DumbbellRouting>()->set_default_route(backward.device, right_address, left_address);
+    } else {
+        right->GetObject<DumbbellRouting>()->set_back_route(backward.device, right_address, left_address);
+    }
+    watch(forward, scenario, DataDirection::forward, hop);
+    watch(backward, scenario, DataDirection::backward, hop);
+    forward_.push_back(std::move(forward));
+    backward_.push_back(std::move(backward));
+}
+
+// What a direction has beside its device, whose route is set.
+void Dumbbell::watch(End& end, const Scenario& scenario, DataDirection direction, std::size_t hop) {
+    const Link& link = link_of_hop(scenario, direction, hop);
+    const auto disc = install_queue_disc(end.device, link, scenario, queue_stream(direction, hop));
+    end.monitor->watch(end.device->GetQueue(), disc, link.queue_unit);
+    if (link.policer) {
+        end.device->GetNode()->GetObject<DumbbellRouting>()->add_policer(
+            end.device, *link.policer,
+            ns3::MakeCallback(&BottleneckMonitor::on_packet_policed, end.monitor.get()));
+    }
+    if (!link.rate_schedule.empty() && !net::Transmitter::pauses(link)) {
+        rate_schedules_.push_back(std::make_unique<RateSchedule>(end.device, link.rate_schedule));
+    }
+}
+
+void Dumbbell::add_statistics(std::size_t flow, FlowStatistics& statistics) const {
+    statistics.queues = hops_of_flows_[flow].size();
+    FlowCounters::Counters sum;
+    for (const std::vector<End>* direction : {&forward_, &backward_}) {
+        for (const End& end : *direction) sum += end.monitor->counters(flow);
+    }
+    sum.add_to(statistics);
+}
+
 void Dumbbell::enable_pcap(const std::string& prefix) {
-    int end = 0;
-    for (const Device& device : {forward_device_, reverse_device_}) {
+    const std::vector<std::string> ends = pcap_file_ends(forward_.size());
+    for (std::size_t i = 0; i < ends.size(); ++i) {
+        const Device& device = (i % 2 == 0 ? forward_ : backward_)[i / 2].device;
         ns3::PcapHelper helper;
-        const auto file =
-            helper.CreateFile(prefix + kPcapFileEnds[end++], std::ios::out, ns3::PcapHelper::DLT_PPP);
+        const auto file = helper.CreateFile(prefix + ends[i], std::ios::out, ns3::PcapHelper::DLT_PPP);
         helper.HookDefaultSink<ns3::PointToPointNetDevice>(device, "PromiscSniffer", file);
         // It takes its packets out of the queue itself, and ns-3's device sees only what comes in.
         if (ns3::DynamicCast<PausingDevice>(device)) {
@@ -147,13 +179,14 @@ void Dumbbell::enable_pcap(const std::string& prefix) {
 }
 
 void Dumbbell::release() {
-    monitor_.release();
-    reverse_monitor_.release();
+    for (std::vector<End>* direction : {&forward_, &backward_}) {
+        for (End& end : *direction) {
+            end.monitor->release();
+            end.device = nullptr;
+        }
+    }
     rate_schedules_.clear();
-    forward_device_ = nullptr;
-    reverse_device_ = nullptr;
-    sender_router_ = nullptr;
-    receiver_router_ = nullptr;
+    routers_.clear();
     senders_.clear();
     receivers_.clear();
 }

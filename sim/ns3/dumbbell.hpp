@@ -1,4 +1,5 @@
-// The topology: sender i – router 1 – router 2 – receiver i, of ns-3's nodes and devices.
+// The topology: sender i – router 1 – router 2 – receiver i, or more routers in a row between them, of ns-3's
+// nodes and devices.
 #pragma once
 
 #include <ns3/point-to-point-net-device.h>
@@ -15,12 +16,13 @@
 
 namespace quicgym::ns3_host {
 
-// What pcap files are called after the prefix: each holds both directions, seen from its router.
-inline constexpr const char* kPcapFileEnds[] = {"-router-1.pcap", "-router-2.pcap"};
+// What pcap files are called after the prefix, two for each hop: each holds both directions, seen from its
+// router.
+std::vector<std::string> pcap_file_ends(std::size_t hops);
 
-// Nodes are numbered hosts of the first router first, then those of the second, each in the order of flows,
-// then the routers: simultaneous events happen in this order (see NodeOrderScheduler). Access links never
-// drop: their queues are unbounded.
+// Nodes are numbered hosts of the senders' side first, then those of the receivers' side, each in the order
+// of flows, then the routers from the senders' side: simultaneous events happen in this order (see
+// NodeOrderScheduler). Access links never drop: their queues are unbounded.
 class Dumbbell final : public Network {
 public:
     Dumbbell(const Scenario& scenario, std::uint64_t seed);
@@ -29,28 +31,35 @@ public:
     const ns3::Ptr<ns3::Node>& sender(std::size_t flow) const override { return senders_[flow]; }
     const ns3::Ptr<ns3::Node>& receiver(std::size_t flow) const override { return receivers_[flow]; }
     void enable_pcap(const std::string& prefix) override;
-    void add_statistics(std::size_t flow, FlowStatistics& statistics) const override {
-        monitor_.add_statistics(flow, statistics);
-        reverse_monitor_.add_statistics(flow, statistics);
+    std::size_t hop_count() const override { return forward_.size(); }
+    void add_statistics(std::size_t flow, FlowStatistics& statistics) const override;
+    double queue_occupancy_seconds(Time now) const override {
+        return forward_.front().monitor->occupancy_seconds(now);
     }
-    double queue_occupancy_seconds(Time now) const override { return monitor_.occupancy_seconds(now); }
-    QueueSample sample_queue(Time now) const override { return monitor_.sample(now); }
+    QueueSample sample_queue(std::size_t hop, Time now) const override {
+        return forward_[hop].monitor->sample(now);
+    }
     void release() override;
 
 private:
     class RateSchedule;
 
-    void connect_access_links(const Scenario& scenario);
-    void connect_bottleneck(const Scenario& scenario, std::uint64_t seed);
+    // One direction of a hop.
+    struct End {
+        ns3::Ptr<ns3::PointToPointNetDevice> device;  // which sends in this direction
+        std::unique_ptr<BottleneckMonitor> monitor;
+    };
 
-    BottleneckMonitor monitor_;
-    BottleneckMonitor reverse_monitor_;  // of flows whose data goes backward
+    void connect_access_links(const Scenario& scenario);
+    void connect_hop(const Scenario& scenario, std::size_t hop, std::uint64_t seed);
+    void watch(End& end, const Scenario& scenario, DataDirection direction, std::size_t hop);
+
+    std::vector<HopRange> hops_of_flows_;
     std::vector<ns3::Ptr<ns3::Node>> senders_;
     std::vector<ns3::Ptr<ns3::Node>> receivers_;
-    ns3::Ptr<ns3::Node> sender_router_;
-    ns3::Ptr<ns3::Node> receiver_router_;
-    ns3::Ptr<ns3::PointToPointNetDevice> forward_device_;
-    ns3::Ptr<ns3::PointToPointNetDevice> reverse_device_;
+    std::vector<ns3::Ptr<ns3::Node>> routers_;  // one more than hops
+    std::vector<End> forward_;                  // by hop
+    std::vector<End> backward_;
     std::vector<std::unique_ptr<RateSchedule>> rate_schedules_;
 };
 

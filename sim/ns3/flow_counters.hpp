@@ -10,6 +10,25 @@ namespace quicgym::ns3_host {
 
 class FlowCounters {
 public:
+    struct Counters {
+        std::uint64_t dropped_packets = 0;
+        std::uint64_t queue_samples = 0;
+        Time queue_delay_sum = 0;
+
+        // Those of several bottlenecks, before the delays become seconds.
+        Counters& operator+=(const Counters& other) {
+            dropped_packets += other.dropped_packets;
+            queue_samples += other.queue_samples;
+            queue_delay_sum += other.queue_delay_sum;
+            return *this;
+        }
+        void add_to(FlowStatistics& statistics) const {
+            statistics.dropped_packets += dropped_packets;
+            statistics.queue_samples += queue_samples;
+            statistics.queue_delay_sum_seconds += to_seconds(queue_delay_sum);
+        }
+    };
+
     explicit FlowCounters(std::size_t flow_count) : flows_(flow_count) {}
 
     std::size_t flow_count() const { return flows_.size(); }
@@ -18,19 +37,9 @@ public:
         ++flows_[flow].queue_samples;
         flows_[flow].queue_delay_sum += delay;
     }
-    void add_statistics(std::size_t flow, FlowStatistics& statistics) const {
-        statistics.dropped_packets += flows_[flow].dropped_packets;
-        statistics.queue_samples += flows_[flow].queue_samples;
-        statistics.queue_delay_sum_seconds += to_seconds(flows_[flow].queue_delay_sum);
-    }
+    const Counters& of(std::size_t flow) const { return flows_[flow]; }
 
 private:
-    struct Counters {
-        std::uint64_t dropped_packets = 0;
-        std::uint64_t queue_samples = 0;
-        Time queue_delay_sum = 0;
-    };
-
     std::vector<Counters> flows_;
 };
 

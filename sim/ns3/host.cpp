@@ -132,7 +132,7 @@ public:
     const Time trace_interval_;
     std::unique_ptr<Network> network_;
     std::vector<std::vector<TraceSample>> traces_;
-    std::vector<QueueSample> queue_trace_;
+    std::vector<std::vector<QueueSample>> queue_traces_;  // by hop
     std::vector<Delivery> deliveries_;
 
 private:
@@ -142,6 +142,7 @@ private:
         } else {
             network_ = std::make_unique<Dumbbell>(scenario, seed);
         }
+        queue_traces_.resize(network_->hop_count());
         std::vector<Delivery>* deliveries = scenario.record_deliveries ? &deliveries_ : nullptr;
         for (std::size_t i = 0; i < scenario.flows.size(); ++i) {
             const auto& sender = network_->sender(i);
@@ -168,7 +169,8 @@ private:
             for (std::size_t i = 0; i < flows_.size(); ++i) {
                 if (flows_[i]->start() <= time) traces_[i].push_back(flows_[i]->sample(time));
             }
-            queue_trace_.push_back(network_->sample_queue(time));
+            for (std::size_t hop = 0; hop < queue_traces_.size(); ++hop)
+                queue_traces_[hop].push_back(network_->sample_queue(hop, time));
             schedule_sample();
         });
     }
@@ -219,8 +221,12 @@ FlowState Ns3Simulation::state(std::size_t flow) const {
     return state;
 }
 
-QueueSample Ns3Simulation::queue() const {
-    return state_->network_->sample_queue(state_->now_);
+std::size_t Ns3Simulation::hop_count() const {
+    return state_->network_->hop_count();
+}
+
+QueueSample Ns3Simulation::queue(std::size_t hop) const {
+    return state_->network_->sample_queue(hop, state_->now_);
 }
 
 ControllerSnapshot Ns3Simulation::snapshot(std::size_t flow) const {
@@ -240,8 +246,8 @@ const std::vector<TraceSample>& Ns3Simulation::trace(std::size_t flow) const {
     return state_->traces_.at(flow);
 }
 
-const std::vector<QueueSample>& Ns3Simulation::queue_trace() const {
-    return state_->queue_trace_;
+const std::vector<QueueSample>& Ns3Simulation::queue_trace(std::size_t hop) const {
+    return state_->queue_traces_.at(hop);
 }
 
 double Ns3Simulation::queue_occupancy_seconds() const {

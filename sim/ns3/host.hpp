@@ -22,12 +22,13 @@ public:
     std::size_t flow_count() const override;
     FlowStatistics statistics(std::size_t flow) const override;
     FlowState state(std::size_t flow) const override;
-    QueueSample queue() const override;
+    std::size_t hop_count() const override;
+    QueueSample queue(std::size_t hop) const override;
     ControllerSnapshot snapshot(std::size_t flow) const override;
     ParameterValues parameters(std::size_t flow) const override;
     void set_parameters(std::size_t flow, const ParameterValues& values) override;
     const std::vector<TraceSample>& trace(std::size_t flow) const override;
-    const std::vector<QueueSample>& queue_trace() const override;
+    const std::vector<QueueSample>& queue_trace(std::size_t hop) const override;
     double queue_occupancy_seconds() const override;
     std::vector<Delivery> deliveries() const override;
     std::vector<Transfer> requests(std::size_t flow) const override;

@@ -40,18 +40,32 @@ void DumbbellRouting::set_default_route(ns3::Ptr<ns3::NetDevice> device, ns3::Ip
     default_route_ = make_route(device, source, gateway);
 }
 
+void DumbbellRouting::set_back_route(ns3::Ptr<ns3::NetDevice> device, ns3::Ipv4Address source,
+                                     ns3::Ipv4Address gateway) {
+    back_route_ = make_route(device, source, gateway);
+}
+
+void DumbbellRouting::add_back_route(ns3::Ipv4Address client) {
+    client_route(client) = back_route_;
+}
+
 void DumbbellRouting::add_client_route(ns3::Ptr<ns3::NetDevice> device, ns3::Ipv4Address source,
                                        ns3::Ipv4Address client) {
+    client_route(client) = make_route(device, source, client);
+}
+
+ns3::Ptr<ns3::Ipv4Route>& DumbbellRouting::client_route(ns3::Ipv4Address client) {
     const bool is_sender = client.Get() < kReceiverNetworks;
     auto& routes = is_sender ? sender_routes_ : receiver_routes_;
     const std::uint32_t flow = (client.Get() - (is_sender ? kSenderNetworks : kReceiverNetworks)) / 4;
     if (routes.size() <= flow) routes.resize(flow + 1);
-    routes[flow] = make_route(device, source, client);
+    return routes[flow];
 }
 
-void DumbbellRouting::set_policer(const Policer& policer, DropCallback on_drop) {
-    policer_.emplace(policer);
-    on_policer_drop_ = on_drop;
+void DumbbellRouting::add_policer(const ns3::Ptr<ns3::NetDevice>& device, const Policer& policer,
+                                  DropCallback on_drop) {
+    const bool goes_back = back_route_ && back_route_->GetOutputDevice() == device;
+    policed_routes_.push_back({goes_back ? back_route_ : default_route_, net::TokenBucket(policer), on_drop});
 }
 
 const ns3::Ptr<ns3::Ipv4Route>& DumbbellRouting::route_to(ns3::Ipv4Address destination) const {
@@ -80,8 +94,9 @@ bool DumbbellRouting::RouteInput(ns3::Ptr<const ns3::Packet> packet, const ns3::
     }
     const ns3::Ptr<ns3::Ipv4Route>& route = route_to(header.GetDestination());
     const std::uint64_t wire_bytes = packet->GetSize() + header.GetSerializedSize() + kPppBytes;
-    if (policer_ && route == default_route_ && !policer_->admits(now(), wire_bytes)) {
-        if (!on_policer_drop_.IsNull()) on_policer_drop_(header, packet);
+    for (PolicedRoute& policed : policed_routes_) {
+        if (route != policed.route || policed.bucket.admits(now(), wire_bytes)) continue;
+        if (!policed.on_drop.IsNull()) policed.on_drop(header, packet);
         return true;
     }
     forward(route, packet, header);
@@ -101,6 +116,8 @@ void DumbbellRouting::PrintRoutingTable(ns3::Ptr<ns3::OutputStreamWrapper> strea
 void DumbbellRouting::DoDispose() {
     ipv4_ = nullptr;
     default_route_ = nullptr;
+    back_route_ = nullptr;
+    policed_routes_.clear();
     sender_routes_.clear();
     receiver_routes_.clear();
     ns3::Ipv4RoutingProtocol::DoDispose();

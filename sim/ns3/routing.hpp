@@ -1,10 +1,9 @@
-// IPv4 routing by arithmetic: the dumbbell's addresses say where a packet goes.
+// IPv4 routing by arithmetic: the addresses of a dumbbell or a chain say where a packet goes.
 #pragma once
 
 #include <ns3/ipv4-routing-protocol.h>
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "sim/net/policer.hpp"
@@ -19,13 +18,17 @@ public:
 
     // What is for `own` is delivered here (hosts only; routers have no traffic of their own).
     void set_own_address(ns3::Ipv4Address own) { own_ = own; }
-    // Everything that no client route covers.
+    // Everything that no other route covers.
     void set_default_route(ns3::Ptr<ns3::NetDevice> device, ns3::Ipv4Address source,
                            ns3::Ipv4Address gateway);
-    // To an end host of the address plan.
-    // Before the queue of the default route; `on_drop` is told of what it drops, may be null.
+    // Of a router between two hops: to the senders' side, for the end hosts that add_back_route() names.
+    void set_back_route(ns3::Ptr<ns3::NetDevice> device, ns3::Ipv4Address source, ns3::Ipv4Address gateway);
+    void add_back_route(ns3::Ipv4Address client);
+    // Before the queue of this device, after its route is set; `on_drop` is told of what it drops, may be
+    // null.
     using DropCallback = ns3::Callback<void, const ns3::Ipv4Header&, ns3::Ptr<const ns3::Packet>>;
-    void set_policer(const Policer& policer, DropCallback on_drop);
+    void add_policer(const ns3::Ptr<ns3::NetDevice>& device, const Policer& policer, DropCallback on_drop);
+    // To an end host of the address plan.
     void add_client_route(ns3::Ptr<ns3::NetDevice> device, ns3::Ipv4Address source, ns3::Ipv4Address client);
 
     ns3::Ptr<ns3::Ipv4Route> RouteOutput(ns3::Ptr<ns3::Packet> packet, const ns3::Ipv4Header& header,
@@ -46,13 +49,20 @@ protected:
     void DoDispose() override;
 
 private:
+    struct PolicedRoute {
+        ns3::Ptr<ns3::Ipv4Route> route;
+        net::TokenBucket bucket;
+        DropCallback on_drop;
+    };
+
     const ns3::Ptr<ns3::Ipv4Route>& route_to(ns3::Ipv4Address destination) const;
+    ns3::Ptr<ns3::Ipv4Route>& client_route(ns3::Ipv4Address client);
 
     ns3::Ipv4* ipv4_ = nullptr;  // owns this object
     ns3::Ipv4Address own_;
     ns3::Ptr<ns3::Ipv4Route> default_route_;
-    std::optional<net::TokenBucket> policer_;
-    DropCallback on_policer_drop_;
+    ns3::Ptr<ns3::Ipv4Route> back_route_;
+    std::vector<PolicedRoute> policed_routes_;
     // By flow: to its sender and to its receiver; null where the default route leads there.
     std::vector<ns3::Ptr<ns3::Ipv4Route>> sender_routes_;
     std::vector<ns3::Ptr<ns3::Ipv4Route>> receiver_routes_;

@@ -93,6 +93,7 @@ void check_writable(const std::string& path) {
 
 void check_scenario(const Scenario& scenario) {
     check_capabilities(scenario, Engine::ns3);
+    check_chain(scenario);
     if (scenario.flows.empty() || scenario.flows.size() > kMaxFlows) {
         refuse("ns-3 runs 1 to " + std::to_string(kMaxFlows) + " flows, not " +
                std::to_string(scenario.flows.size()));
@@ -101,13 +102,18 @@ void check_scenario(const Scenario& scenario) {
     if (scenario.wifi) {
         check_wifi(*scenario.wifi, scenario.flows.size());
     } else {
-        check_link(scenario.bottleneck, "bottleneck");
-        check_link(scenario.reverse, "reverse");
+        for (const DataDirection direction : {DataDirection::forward, DataDirection::backward}) {
+            for (std::size_t hop = 0; hop < hop_count(scenario); ++hop)
+                check_link(link_of_hop(scenario, direction, hop), name_of_hop(direction, hop));
+        }
     }
     for (const Flow& flow : scenario.flows) check_flow(flow);
     if (!scenario.pcap_prefix.empty()) {
-        for (const char* end : scenario.wifi ? kWifiPcapFileEnds : kPcapFileEnds) {
-            check_writable(scenario.pcap_prefix + end);
+        if (scenario.wifi) {
+            for (const char* end : kWifiPcapFileEnds) check_writable(scenario.pcap_prefix + end);
+        } else {
+            for (const std::string& end : pcap_file_ends(hop_count(scenario)))
+                check_writable(scenario.pcap_prefix + end);
         }
     }
     if (!scenario.flow_monitor_path.empty()) check_writable(scenario.flow_monitor_path);

@@ -35,7 +35,7 @@ public:
         monitor_.add_statistics(flow, statistics);
     }
     double queue_occupancy_seconds(Time now) const override { return monitor_.occupancy_seconds(now); }
-    QueueSample sample_queue(Time now) const override { return monitor_.sample(now); }
+    QueueSample sample_queue(std::size_t /*hop*/, Time now) const override { return monitor_.sample(now); }
     void release() override;
 
 private:

@@ -179,6 +179,20 @@ def test_a_random_network_of_a_feature_has_it(feature: str, tmp_path: Path) -> N
         assert 15 < sum(map(has, backs)) < 45
 
 
+@pytest.mark.ns3
+def test_random_chains(quicgym: Command) -> None:
+    disciplines = ("--discipline", "drop-tail", "--discipline", "codel")
+    done = quicgym("parity", "--chain", "--networks", 5, *disciplines)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("5 of 5 equal to the nanosecond") == 2
+
+
+def test_random_chains_need_a_discipline(quicgym: Command) -> None:
+    done = quicgym("parity", "--chain")
+    assert done.returncode == 2
+    assert "add --discipline" in " ".join(done.stderr.split())
+
+
 def test_random_networks_have_controllers_of_their_own(quicgym: Command) -> None:
     done = quicgym("parity", "--discipline", "pie", "--controller", "bbr")
     assert done.returncode == 2

@@ -31,7 +31,7 @@ def test_speed_measures_everything(quicgym: Command) -> None:
             f"native-bbr-1x15mbps-{feature}"
             for feature in (
                 *("outages", "openings", "trace", "delay-schedule", "jitter", "reordering"),
-                *("policer", "ack-aggregation", "backward"),
+                *("policer", "ack-aggregation", "backward", "chain-of-3"),
             )
         ),
     }

@@ -14,6 +14,7 @@ EXAMPLES = (
     "quicgym parity --scenario ebcc-delay-10 --controller ebcc",
     "quicgym parity --discipline codel --discipline fq-codel --networks 1000",
     "quicgym parity --feature jitter --feature policer --networks 1000",
+    "quicgym parity --chain --discipline drop-tail --networks 50",
 )
 
 
@@ -61,6 +62,10 @@ def parity(
         int,
         typer.Option(min=1, metavar="N", help="Random networks for each discipline or feature."),
     ] = 100,
+    chain: Annotated[
+        bool,
+        typer.Option("--chain", help="Random chains of 2 to 4 bottlenecks; needs --discipline."),
+    ] = False,
 ) -> None:
     """Compare the native engine with ns-3: every delivery must be equal to the nanosecond.
 
@@ -69,6 +74,12 @@ def parity(
     """
     from quicgym.benchmarks.parity import run_parity, run_random_parity
 
+    if chain and (feature or not discipline):
+        raise typer.BadParameter(
+            "random chains are drawn by queue discipline alone; add --discipline drop-tail, and "
+            "leave out --feature",
+            param_hint="--chain",
+        )
     if discipline or feature:
         if scenario or controller:
             raise typer.BadParameter(
@@ -81,6 +92,7 @@ def parity(
                 [str(one) for one in discipline or ()],
                 [str(one) for one in feature or ()],
                 networks,
+                chains=chain,
             )
         )
     raise typer.Exit(run_parity(scenario or (), controller or ()))

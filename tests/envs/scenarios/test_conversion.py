@@ -20,6 +20,7 @@ STRUCTURES = (
 )  # fmt: skip
 FILLED_OTHERWISE = {
     ("Scenario", "reverse"),  # with its default
+    ("Scenario", "reverse_chain"),  # the same
     ("Scenario", "flows"),
     ("PageObject", "after"),  # by number
     ("Scenario", "short_flows"),

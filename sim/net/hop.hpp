@@ -1,0 +1,50 @@
+// One hop of a direction: a link, and in a chain what is on its way to it from the hop before.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "sim/base/ring.hpp"
+#include "sim/net/link.hpp"
+#include "sim/net/managed_link.hpp"
+#include "sim/net/policer.hpp"
+
+namespace quicgym::net {
+
+// A packet on its way to a hop.
+struct AtHop {
+    Transit transit;
+    std::uint64_t position;  // in its flow's ring
+    std::uint32_t flow;
+};
+
+// What one hop hands on to the next, in the order in which it was transmitted, which is that of arrival.
+class Handover {
+public:
+    void push(const AtHop& packet) {
+        packets_.make_room(head_, tail_);
+        packets_[tail_++] = packet;
+    }
+    Time next_arrival() const { return head_ == tail_ ? kNever : packets_[head_].transit.arrival; }
+    const Transit& next() const { return packets_[head_].transit; }
+    AtHop pop() { return packets_[head_++]; }
+
+private:
+    Ring<AtHop> packets_;
+    std::uint64_t head_ = 0;
+    std::uint64_t tail_ = 0;
+};
+
+struct Hop {
+    explicit Hop(std::variant<BottleneckLink, ManagedLink> its_link) : link(std::move(its_link)) {}
+
+    std::variant<BottleneckLink, ManagedLink> link;
+    std::optional<TokenBucket> policer;
+    std::vector<std::size_t> entering;  // paths whose hosts send into this hop
+    Handover handover;                  // from the hop before
+};
+
+}  // namespace quicgym::net
