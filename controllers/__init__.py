@@ -14,6 +14,7 @@ from quicgym.controllers.registry import (
     names,
     registered,
     switching_members,
+    switching_parameters,
 )
 
 __all__ = [
@@ -33,4 +34,5 @@ __all__ = [
     "names",
     "registered",
     "switching_members",
+    "switching_parameters",
 ]

@@ -96,6 +96,14 @@ const std::vector<std::string>& switching_members() {
     return names;
 }
 
+const ParameterValues& switching_parameters(const std::string& member) {
+    static const ParameterValues none;
+    for (const auto& [specification, listing] : catalogue()) {
+        if (specification.name == member) return listing.switching_parameters;
+    }
+    return none;
+}
+
 const ControllerSpecification& find_controller(const std::string& name) {
     std::vector<std::string> known;
     for (const auto& [specification, listing] : catalogue()) {

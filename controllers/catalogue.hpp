@@ -53,6 +53,9 @@ struct Listing {
     // sim/environment/switch_action.cpp have the first so many of them: a new member takes the next number,
     // and gets a new action space there, since published policies depend on the others.
     int switching_place = kNoMember;
+    // What that member has in place of defaults: where these have changed, published policies of Switch-v0
+    // know the former ones.
+    ParameterValues switching_parameters = {};
     // The controller that this one is with other defaults; empty: none.
     const char* preset_of = "";
 };
@@ -72,6 +75,9 @@ const std::vector<std::string>& baselines();
 // The members of the controller `switching` in the order of its parameter `active`. Throws std::logic_error
 // unless their places are 0, 1, 2 and so on.
 const std::vector<std::string>& switching_members();
+
+// What the listing of this member says.
+const ParameterValues& switching_parameters(const std::string& member);
 
 // Throws std::invalid_argument that names the controller and lists those that exist.
 const ControllerSpecification& find_controller(const std::string& name);

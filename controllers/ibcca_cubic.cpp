@@ -35,7 +35,7 @@ const ParameterTable<IbccaCubicParameters>& table() {
 }  // namespace
 
 IbccaCubic::IbccaCubic(const ParameterValues& values, std::uint64_t max_datagram_bytes)
-    : Switching({"ibcca", "cubic"}, max_datagram_bytes),
+    : Switching({{"ibcca"}, {"cubic"}}, max_datagram_bytes),
       parameters_(with_values(table(), kName, IbccaCubicParameters(), values)) {}
 
 void IbccaCubic::on_ack(const AckEvent& event) {

@@ -44,6 +44,14 @@ def switching_members() -> tuple[str, ...]:
     return tuple(_core.switching_members())
 
 
+def switching_parameters(member: str) -> dict[str, list[float]]:
+    """Returns what a member of `switching` has in place of the defaults.
+
+    Where a default has changed, published policies of Switch-v0 know the former one.
+    """
+    return _core.switching_parameters(member)
+
+
 def _parameter(default: list[float], is_list: bool, **fields: Any) -> Parameter:
     return Parameter(default=default if is_list else default[0], **fields)
 

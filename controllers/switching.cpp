@@ -5,9 +5,11 @@
 
 namespace quicgym {
 
-Switching::Switching(const std::vector<std::string>& members, std::uint64_t max_datagram_bytes)
+Switching::Switching(const std::vector<Member>& members, std::uint64_t max_datagram_bytes)
     : Controller(max_datagram_bytes) {
-    for (const auto& member : members) members_.push_back(make_controller(member, {}, max_datagram_bytes));
+    for (const auto& [name, parameters] : members) {
+        members_.push_back(make_controller(name, parameters, max_datagram_bytes));
+    }
     publish();
 }
 
@@ -108,11 +110,17 @@ const ParameterTable<SwitchingParameters>& table() {
     return rows;
 }
 
+std::vector<Switching::Member> listed_members() {
+    std::vector<Switching::Member> members;
+    for (const std::string& name : switching_members()) members.push_back({name, switching_parameters(name)});
+    return members;
+}
+
 // The choice is a parameter, and so anybody's who can set one while the connection runs.
 class SwitchingByParameter final : public Switching {
 public:
     SwitchingByParameter(const ParameterValues& values, std::uint64_t max_datagram_bytes)
-        : Switching(switching_members(), max_datagram_bytes),
+        : Switching(listed_members(), max_datagram_bytes),
           parameters_(with_values(table(), kName, SwitchingParameters(), values)) {
         begin_with(chosen());
     }

@@ -12,11 +12,16 @@ namespace quicgym {
 
 // All members hear of ACKs, losses and ECN marks, so that what they know of the path is current;
 // only the active one's window and pacing rate are in force. Who is active, and by what rule, is
-// the subclass's to say. Members have the catalogue's parameters.
+// the subclass's to say.
 class Switching : public Controller {
 public:
-    // `members` are names of the catalogue; the first one is active.
-    Switching(const std::vector<std::string>& members, std::uint64_t max_datagram_bytes);
+    struct Member {
+        std::string name;  // in the catalogue
+        ParameterValues parameters = {};
+    };
+
+    // The first one is active.
+    Switching(const std::vector<Member>& members, std::uint64_t max_datagram_bytes);
 
     bool wants_l4s() const override { return members_[active_]->wants_l4s(); }
     void on_packet_sent(Time now, std::uint64_t bytes, std::uint64_t in_flight_bytes) override;

@@ -229,6 +229,8 @@ void bind_controllers(nb::module_& m) {
           "The controllers that decide by themselves, in the order in which evaluations show them.");
     m.def("switching_members", &switching_members,
           "The controllers among which `switching` chooses, in the order of its parameter `active`.");
+    m.def("switching_parameters", &switching_parameters, "name"_a,
+          "What that member of `switching` has in place of defaults.");
     m.def("catalogue", &describe_catalogue, "Every controller and its parameters, as a list of dicts.");
     m.def(
         "complete_parameters",

@@ -1138,6 +1138,9 @@ def switching_members() -> list[str]:
     The controllers among which `switching` chooses, in the order of its parameter `active`.
     """
 
+def switching_parameters(name: str) -> dict[str, list[float]]:
+    """What that member of `switching` has in place of defaults."""
+
 def catalogue() -> list:
     """Every controller and its parameters, as a list of dicts."""
 

@@ -73,7 +73,15 @@ def test_never_switched_it_is_the_controller_alone(name):
         rounds = AckRounds(controller, path, lose=lose, seed=3).run(25 * SECOND)
         return [(row.now, row.window, row.snapshot.pacing_rate) for row in rounds.rows]
 
-    assert rows(make(name)) == rows(_core.make_controller(name))
+    alone = _core.make_controller(name, controllers.switching_parameters(name))
+    assert rows(make(name)) == rows(alone)
+
+
+def test_ibcca_is_the_one_that_published_policies_of_switch_v0_know():
+    assert controllers.find("ibcca").complete()["rise_restarts_cycle"] == 0
+    others = {name: controllers.switching_parameters(name) for name in MEMBERS}
+    assert others.pop("ibcca") == {"rise_restarts_cycle": [1.0]}
+    assert not any(others.values())
 
 
 @every_loss_based

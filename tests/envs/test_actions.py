@@ -146,8 +146,10 @@ def test_a_controller_that_is_chosen_once_is_that_controller(name, member):
     rows = helper.play(environment, [place] * 100, seed=5)
     shown = rows[-1][0][-len(choices(name)) :]
     assert shown[place] == 1.0 == shown.sum()
+    parameters = {key: value[0] for key, value in controllers.switching_parameters(member).items()}
+    alone = scenario.model_copy(update={"controller_parameters": {member: parameters}})
     with Simulation(
-        scenario, "native", environment.episode_seed, [member, "cubic"], record_deliveries=True
+        alone, "native", environment.episode_seed, [member, "cubic"], record_deliveries=True
     ) as simulation:
         simulation.run()
         assert np.array_equal(environment.deliveries(), simulation.deliveries())
