@@ -78,7 +78,7 @@ def test_never_switched_it_is_the_controller_alone(name):
 
 
 def test_ibcca_is_the_one_that_published_policies_of_switch_v0_know():
-    assert controllers.find("ibcca").complete()["rise_restarts_cycle"] == 0
+    assert controllers.find("ibcca").complete()["rise_restarts_cycle"] == [0.0]
     others = {name: controllers.switching_parameters(name) for name in MEMBERS}
     assert others.pop("ibcca") == {"rise_restarts_cycle": [1.0]}
     assert not any(others.values())
