@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quicgym import Scenario, Simulation, run
+from quicgym.agents.evaluation.rollouts import REWARD_TERMS
 from quicgym.envs.simulation.metrics import METRICS, TRAFFIC_METRICS
 from quicgym.envs.simulation.simulation import NEVER, ns3_version
 
@@ -263,7 +264,8 @@ def test_only_runs_with_traffic_have_its_metrics(quicgym: Command, tmp_path):
     done = quicgym("baselines", *paths, "--seeds", "1", "--out", str(out), "--format", "json")
     assert done.returncode == 0, done.stderr
     first, second = json.loads(done.stdout)["runs"]
-    assert set(first) == {"scenario", "controller", "engine", "seed", *METRICS, "flows"}
+    keys = {"scenario", "controller", "engine", "seed", "flows"}
+    assert set(first) == {*keys, *METRICS, "reward", *REWARD_TERMS}
     pages = {"page_load_time_s"}
     assert set(second) == {*first, *TRAFFIC_METRICS, "short_flows"} - pages
     assert "video_rate_mbps" in second["flows"][0]

@@ -69,7 +69,7 @@ def test_a_choice_in_switch_earns_what_its_controller_earns():
 
 @pytest.mark.parametrize("engine", ["native", pytest.param("ns3", marks=pytest.mark.ns3)])
 @pytest.mark.parametrize(
-    "policy", [preset_policy("bbr-combined"), switch_policy("ibcca")], ids=["tuning", "switching"]
+    "policy", [preset_policy("bbr-combined"), switch_policy("ebcc")], ids=["tuning", "switching"]
 )
 def test_a_flow_that_starts_between_two_decisions_begins_with_its_action(policy, engine):
     flows = (Flow(name="first"), Flow(name="second", start_s=0.33))
