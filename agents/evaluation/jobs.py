@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
@@ -14,6 +15,7 @@ from typing import Any
 from quicgym import __version__, _core
 from quicgym.agents.evaluation.rollouts import play
 from quicgym.agents.policies.by_name import find_policy, policy_kind
+from quicgym.agents.policies.from_file import FilePolicy
 from quicgym.agents.policies.policy import Policy, RandomPolicy
 from quicgym.envs.actions import action_space
 from quicgym.envs.rewards import Reward
@@ -23,6 +25,7 @@ from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.scenarios.suites import SuiteEntry, scenario_of
 from quicgym.envs.simulation.simulation import check_engine
 from quicgym.output_folders import digest
+from quicgym.python_files import is_python_object
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +99,13 @@ class EvaluationJob:
             return RandomPolicy(action_space("tuning"), self.seed)
         policy, fingerprint = _load(self.policy, self.trust_zip)
         if fingerprint != self.fingerprint:
-            raise ScenarioError(f"{self.policy}: its files changed during the evaluation")
+            hint = ""
+            if is_python_object(self.policy):
+                hint = (
+                    ", or its weights differ from process to process: seed what is random in the "
+                    "file, or load them from a file"
+                )
+            raise ScenarioError(f"{self.policy}: its files changed during the evaluation{hint}")
         return policy
 
 
@@ -106,15 +115,16 @@ def _load(choice: str, trust_zip: bool) -> tuple[Policy, str | None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the main process has said it
         policy = find_policy(choice, trust_zip=trust_zip)
-    if policy_kind(choice) == "learned":
-        import torch
-
+    torch = sys.modules.get("torch")  # of a learned policy; a function may do without
+    if torch is not None:
         torch.set_num_threads(1)  # the other cores have workers of their own
     return policy, fingerprint_of(choice, policy)
 
 
 def fingerprint_of(choice: str, policy: Policy) -> str | None:
     """Returns what identifies a learned policy's content; None for one that is no file."""
+    if isinstance(policy, FilePolicy):
+        return policy.fingerprint
     if choice.endswith(".zip"):
         return sha256(Path(choice).read_bytes()).hexdigest()
     description = getattr(policy, "description", None)  # which has the SHA-256 of the weights

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Literal
 
 from quicgym import controllers
+from quicgym.agents.policies.from_file import load_policy_of_file
 from quicgym.agents.policies.hand_coded import STEERED, controller_policy, parse_parameters
 from quicgym.agents.policies.policy import Policy, RandomPolicy
 from quicgym.envs.actions import action_space
 from quicgym.envs.scenarios.fields import ScenarioError
+from quicgym.python_files import is_python_object
 from quicgym.yaml_files import closest
 
 PRETRAINED = Path(str(files(__package__) / "pretrained"))
@@ -26,7 +28,8 @@ def policy_kind(choice: str) -> Literal["baseline", "static", "random", "learned
     """Returns what sort of policy a user names.
 
     A baseline is a controller as the catalogue has it, those of other packages included; static
-    one with parameters of the user's, or one to steer that nobody steers.
+    one with parameters of the user's, or one to steer that nobody steers. Learned is what
+    `load_policy` takes, and what a Python file of the user's has.
     """
     controller, colon, _ = choice.partition(":")
     if choice == "random":
@@ -41,14 +44,15 @@ def find_policy(choice: str, *, trust_zip: bool = False) -> Policy:
 
     Args:
         choice: A controller of the catalogue, such as "cubic"; one with parameters, such as
-            "ebcc:gamma=60,beta=0.7"; "random"; or what `load_policy` takes: the name of a published
-            policy, or the path of one's JSON description.
+            "ebcc:gamma=60,beta=0.7"; "random"; what `load_policy` takes: the name of a published
+            policy, or the path of one's JSON description; or an object of a Python file,
+            "path/to/file.py:object", which runs the file: see quicgym.agents.policies.from_file.
         trust_zip: As `load_policy` has it.
 
     Raises:
         ScenarioError: There is no such controller, parameter or policy.
         PolicyError: The file is not what it should be.
-        MissingExtraError: It is a learned one, and the extra `train` is not installed.
+        MissingExtraError: It is what `load_policy` takes, and the extra `train` is not installed.
     """
     kind = policy_kind(choice)
     if kind == "random":
@@ -61,12 +65,15 @@ def find_policy(choice: str, *, trust_zip: bool = False) -> Policy:
         except ValueError as error:
             raise ScenarioError(f"{choice}: {error}") from None
         return controller_policy(controller, action_space("tuning"), **values)
+    if is_python_object(choice):
+        return load_policy_of_file(choice)
     is_path = choice.endswith((".json", ".zip")) or "/" in choice or Path(choice).is_dir()
     if not choice or not is_path and choice not in pretrained_names():
         known = [*controllers.names(), "random", *pretrained_names()]
         raise ScenarioError(
             f"unknown policy {choice!r}; {closest(choice.partition(':')[0], known)}; or give the "
-            "path of a description (.json), or a training run's folder"
+            "path of a description (.json), a training run's folder, or an object of a Python file "
+            "(file.py:object)"
         )
     from quicgym.agents.policies.learned import load_policy  # which needs the extra `train`
 

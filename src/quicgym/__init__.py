@@ -25,17 +25,22 @@ from quicgym.moved import find_moved_modules as _find_moved_modules
 
 if _TYPE_CHECKING:
     from quicgym.agents.policies.learned import load_policy
+    from quicgym.agents.policies.policy import Decisions
 
 __version__ = _version("quicgym")
 _find_moved_modules()
 
 
 def __getattr__(name: str) -> object:
-    # PyTorch takes its time, and is there with the extra `train` only.
+    # PyTorch takes its time, and is there with the extra `train` only; agents build on the rest.
     if name == "load_policy":
         from quicgym.agents.policies.learned import load_policy
 
         return load_policy
+    if name == "Decisions":
+        from quicgym.agents.policies.policy import Decisions
+
+        return Decisions
     raise AttributeError(f"module 'quicgym' has no attribute {name!r}")
 
 
@@ -47,6 +52,7 @@ def get_include() -> str:
 __all__ = [
     "Controller",
     "ControllerError",
+    "Decisions",
     "FlowResult",
     "Ns3MissingError",
     "PolicyError",

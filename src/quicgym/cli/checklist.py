@@ -39,7 +39,8 @@ def checklist(
         typer.Argument(
             metavar="CONTROLLER_OR_POLICY",
             help="A controller, one with parameters (ebcc:gamma=60), a published policy, a "
-            "policy's JSON, or a training run's folder.",
+            "policy's JSON, a training run's folder, or an object of a Python file "
+            "(agent.py:policy; runs the file).",
         ),
     ],
     checklist: Annotated[

@@ -22,6 +22,7 @@ EXAMPLES = (
     "quicgym evaluate --policy baselines ebcc:gamma=60,beta=0.7 --suite papers",
     "quicgym evaluate --policy runs/ppo bbr --seeds 10 --engine ns3 --out results/mine",
     "quicgym evaluate --policy cubic ebcc --suite ebcc-flows-3 --format json",
+    "quicgym evaluate --policy ibcca agent.py:policy --suite training-50 --seeds 1000",
 )
 
 
@@ -31,8 +32,9 @@ def evaluate(
         typer.Option(
             metavar="NAME",
             help="A controller, one with parameters (ebcc:gamma=60), a published policy, a "
-            "policy's JSON, a training run's folder, random, or baselines: all of these; one or "
-            "more. Default: baselines.",
+            "policy's JSON, a training run's folder, an object of a Python file (agent.py:policy; "
+            "runs the file), random, or baselines: all controllers; one or more. Default: "
+            "baselines.",
         ),
     ] = None,
     suite: Annotated[

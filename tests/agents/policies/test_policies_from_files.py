@@ -1,0 +1,428 @@
+"""Objects of a user's Python file as policies: what they get and return, what is refused."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import sys
+import textwrap
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+from conftest import Command
+
+import quicgym
+from quicgym import PolicyError, load_scenario
+from quicgym.agents.evaluation.jobs import make_jobs
+from quicgym.agents.evaluation.rollouts import play
+from quicgym.agents.evaluation.run_folders import read_runs
+from quicgym.agents.policies.by_name import find_policy, policy_kind
+from quicgym.agents.policies.policy import Decisions
+from quicgym.cli import main
+from quicgym.envs.actions import WINDOW_EXPONENTS
+
+needs_train = pytest.mark.skipif(
+    any(importlib.util.find_spec(name) is None for name in ("torch", "stable_baselines3")),
+    reason="PyTorch is missing; `make setup EXTRAS=dev,ns3,train` installs it",
+)
+SCENARIO = load_scenario("ebcc-flows-3").model_copy(update={"duration_s": 2.0})
+KEEP = WINDOW_EXPONENTS.index(0.0)
+Write = Callable[..., str]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """Writes a file and returns `file:name`."""
+
+    def write(text: str, name: str = "policy", file: str = "agent.py") -> str:
+        path = tmp_path / file
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(textwrap.dedent(text))
+        return f"{path}:{name}"
+
+    return write
+
+
+WINDOW = """
+import numpy as np
+import quicgym
+decisions = quicgym.Decisions("quicgym/Window-v0", history_length=2)
+"""
+
+
+def refused(choice: str) -> str:
+    """What is said of a policy that cannot be loaded."""
+    with pytest.raises(PolicyError) as failure:
+        find_policy(choice)
+    return str(failure.value)
+
+
+def test_a_function_gets_a_row_for_each_flow(write: Write) -> None:
+    choice = write(
+        WINDOW
+        + f"""
+seen = []
+def policy(observations):
+    seen.append((observations.shape, observations.dtype, observations.copy()))
+    observations[:] = 9  # theirs to change
+    return np.full(len(observations), {KEEP})
+"""
+    )
+    policy = find_policy(choice)
+    assert policy.name == choice and policy.options is None
+    assert policy.decisions == Decisions("window", history_length=2)
+    own = play(policy, SCENARIO, seed=3, keep_series=True)
+    constant = quicgym.agents.policies.ConstantPolicy(
+        "keep", np.array(KEEP), decisions=policy.decisions
+    )
+    assert own.metrics == play(constant, SCENARIO, seed=3).metrics
+    seen = policy.act.__globals__["seen"][2:]  # without those of zeros
+    features = 8 * 2 + 22
+    assert {(shape, str(dtype)) for shape, dtype, _ in seen} == {((3, features), "float32")}
+    assert max(values.max() for _, _, values in seen) <= 10
+
+
+def test_the_page_s_agent_runs(write: Write) -> None:
+    page = (Path(__file__).parents[3] / "docs/evaluation.md").read_text(encoding="utf-8")
+    (agent,) = re.findall(r"^```python\n(# agent.py\n.*?)^```", page, flags=re.S | re.M)
+    episode = play(find_policy(write(agent)), SCENARIO, keep_series=True)
+    assert 0 < episode.metrics["throughput_share"] <= 1
+
+
+def test_one_observation_gives_one_action(write: Write) -> None:
+    policy = find_policy(
+        write("import numpy as np\npolicy = lambda rows: np.zeros((len(rows), 14))")
+    )
+    assert policy.decisions == Decisions()
+    assert policy(np.zeros(8 * 4 + 9 + 14, np.float32)).shape == (14,)
+
+
+def test_an_object_with_the_protocol_keeps_its_options(write: Write) -> None:
+    choice = write("""
+        from quicgym.agents.policies import controller_policy
+        from quicgym.envs.actions import action_space
+        policy = controller_policy("cubic", action_space("tuning"), beta=0.5)
+    """)
+    assert play(find_policy(choice), SCENARIO, seed=1).metrics == (
+        play(find_policy("cubic:beta=0.5"), SCENARIO, seed=1).metrics
+    )
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "def policy():\n    return lambda rows: np.zeros(len(rows))",
+        "def policy(path='weights'):\n    return lambda rows: np.zeros(len(rows))",
+        "class policy:\n    def __call__(self, rows):\n        return np.zeros(len(rows))",
+    ],
+)
+def test_what_needs_no_arguments_makes_the_policy(write: Write, made: str) -> None:
+    policy = find_policy(write(f"{WINDOW}\n{made}\n"))
+    assert policy(np.zeros((5, 38), np.float32)).tolist() == [0] * 5
+
+
+def test_an_object_s_own_decisions_go_before_its_file_s(write: Write) -> None:
+    text = f"""{WINDOW}
+def policy(rows):
+    return np.zeros((len(rows), 2))
+policy.decisions = quicgym.Decisions("rate", decision_interval_ms=50)
+def maker():
+    return lambda rows: np.zeros((len(rows), 2))
+maker.decisions = quicgym.Decisions("rate", history_length=7)
+class Maker:
+    decisions = maker.decisions
+    def __call__(self, rows):
+        return np.zeros((len(rows), 2))
+"""
+    assert find_policy(write(text)).decisions == Decisions("rate", decision_interval_ms=50)
+    assert find_policy(write(text, "maker")).decisions == Decisions("rate", history_length=7)
+    assert find_policy(write(text, "Maker")).decisions == Decisions("rate", history_length=7)
+
+
+def test_files_of_two_folders_have_their_own_modules(write: Write, tmp_path: Path) -> None:
+    act = """
+        import helper
+        from package import part
+        policy = lambda rows: part.VALUE + helper.act(rows)
+    """
+    for folder, value in (("first", 0.25), ("second", -0.5)):
+        write("from numpy import zeros\nact = lambda rows: zeros((len(rows), 14))",
+              file=f"{folder}/helper.py")  # fmt: skip
+        (tmp_path / folder / "package").mkdir()
+        (tmp_path / folder / "package/__init__.py").touch()
+        (tmp_path / folder / "package/part.py").write_text(f"VALUE = {value}")
+        write(act, file=f"{folder}/agent.py")
+    first, second = (
+        find_policy(f"{tmp_path / name}/agent.py:policy") for name in ("first", "second")
+    )
+    assert first(np.zeros(55, np.float32)).max() == 0.25
+    assert second(np.zeros(55, np.float32)).max() == -0.5
+    (tmp_path / "first/package/part.py").write_text("VALUE = 0.125  # edited")
+    again = find_policy(f"{tmp_path}/first/agent.py:policy")
+    assert again(np.zeros(55, np.float32)).max() == 0.125
+    assert len({policy.fingerprint for policy in (first, second, again)}) == 3
+
+
+@pytest.mark.filterwarnings("ignore:.*Overriding environment")
+def test_an_environment_of_the_file_s_own(write: Write) -> None:
+    choice = write("""
+        import numpy as np
+        import quicgym
+        from quicgym.envs.environment import CongestionControlEnv
+
+        class FileWindowEnv(CongestionControlEnv):
+            environment = "file_window"
+            action_space_name = "window"
+            controller = "external"
+
+        decisions = quicgym.Decisions("file_window")
+        policy = lambda rows: np.full(len(rows), 6)
+    """)
+    results = [play(find_policy(choice), SCENARIO).metrics["reward"] for _ in range(2)]
+    assert results[0] == results[1]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("policy = 3", r"agent.py:policy: is int 3; give a function of observations"),
+        ("import nowhere", r"agent.py:1: ModuleNotFoundError: No module named 'nowhere'$"),
+        ("x = 1\ny = 1 /", r"agent.py:2: SyntaxError"),
+        ("def f():\n    1 / 0\n\nf()", r"agent.py:2: ZeroDivisionError: division by zero$"),
+        ("import sys\nsys.exit(2)", r"agent.py:2: SystemExit: 2; put what is for the script alone"),
+        ("import zmq_", r"agent.py:1: ModuleNotFoundError"),
+        ("polcy = 1", r"agent.py: has no object 'policy'; did you mean polcy\?"),
+        ("decisions = 'rate'\npolicy = lambda rows: 0", r"`decisions` is 'rate'; set `decisions ="),
+        ("class policy:\n    def __init__(self, size): pass", r"is a class that needs arguments"),
+        ("policy = lambda: 3", r"returned int 3 when it was called without arguments"),
+        ("policy = lambda rows: None", r"returned NoneType None for .*\(1, 55\); give n"),
+        ("policy = lambda rows: [[0] * 14, [0]]", r"returned list .* give numbers from -1 to 1"),
+        ("policy = lambda rows: [0.0] * 14",
+         r"shape \(14,\) for observations of the shape \(1, 55\), which is one action; it gets a "
+         r"row for each flow.*give numbers from -1 to 1 of the shape \(1, 14\)"),
+        ("policy = lambda rows: [[0.0] * 14]", r"shape \(1, 14\) for .*\(2, 55\); .*\(2, 14\)"),
+        ("policy = lambda rows: [[0.0] * 13 + [float('nan')]] * len(rows)",
+         r"agent.py:policy: returned nan in row 0, coordinate 13 for"),
+        ("policy = lambda rows: [[1.5] * 14] * len(rows)", r"returned 1.5 in row 0, coordinate 0"),
+        ("def policy(rows):\n    return rows @ rows.reshape(3, 3)",
+         r"agent.py:policy: \S*agent.py:2: ValueError.*\(1, 55\); they were zeros, to try it in "
+         r"quicgym/Tuning-v0 with history_length = 4, the default; where it was made for another, "
+         r"set `decisions = quicgym.Decisions\("),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_used_is_refused_with_its_place(write: Write, text: str, said: str) -> None:
+    with pytest.raises(PolicyError, match=f"(?s){said}"):
+        find_policy(write(text))
+
+
+@pytest.mark.parametrize("choice", ["13", "-1", "2.5", "float('nan')"])
+def test_a_choice_that_there_is_not_is_named(write: Write, choice: str) -> None:
+    said = refused(write(f"{WINDOW}\npolicy = lambda rows: np.full(len(rows), {choice})"))
+    assert f"policy: returned {float(eval(choice)):g} in row 0" in said
+    assert "give whole numbers from 0 to 12 of the shape (1,)" in said
+    assert "as its `decisions` say" in said
+
+
+def test_files_and_objects_that_there_are_not() -> None:
+    assert "nowhere.py: No such file" in refused("nowhere.py:policy")
+    assert refused("agent.py") == "agent.py: name the object as well, such as agent.py:policy"
+    assert refused("agent.py:") == "agent.py:: name the object as well, such as agent.py:policy"
+
+
+def test_a_failure_in_an_episode_names_policy_and_line(write: Write) -> None:
+    choice = write(
+        WINDOW
+        + """
+def policy(rows):
+    if rows[0, :8].any():
+        raise LookupError("lost")
+    return np.zeros(len(rows))
+"""
+    )
+    (job,) = make_jobs([choice], [SCENARIO], 1)
+    with pytest.raises(PolicyError, match=r"agent.py:policy: \S*agent.py:8: LookupError: lost, "):
+        job.run()
+
+
+def test_on_the_command_line(quicgym: Command, write: Write, tmp_path: Path) -> None:
+    write(f"{WINDOW}\npolicy = lambda rows: np.full(len(rows), {KEEP})")
+    suite = tmp_path / "short.yaml"
+    suite.write_text(yaml.safe_dump([json.loads(SCENARIO.model_dump_json(exclude_none=True))]))
+    arguments = ("evaluate", "--policy", "agent.py:policy", "cubic", "--suite", suite)
+    done = quicgym(*arguments, "--seeds", "2", "--jobs", "2")
+    assert done.returncode == 0, done.stderr
+    assert "agent.py:policy − cubic" in done.stdout or "cubic − agent.py:policy" in done.stdout
+    document = json.loads((tmp_path / "results/evaluation/evaluation.json").read_text())
+    entries = {entry["policy"]: entry for entry in document["policies"]}
+    expected = [
+        play(find_policy(f"{tmp_path}/agent.py:policy"), SCENARIO, seed=s).metrics["reward"]
+        for s in (0, 1)
+    ]
+    assert entries["agent.py:policy"]["mean"]["reward"] == pytest.approx(
+        np.mean(expected), rel=1e-12
+    )
+    assert entries["agent.py:policy"]["kind"] == policy_kind("agent.py:policy") == "learned"
+    runs = {run.name: run for run in read_runs(tmp_path / "results/evaluation")}
+    assert set(runs) == {"agent.py:policy", "cubic"}
+    assert all(set(run.series) == {SCENARIO.name} for run in runs.values())
+
+
+def test_a_file_that_fails_ends_the_command_with_its_line(
+    write: Write,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    write("policy = lambda rows: 1 / 0")
+    monkeypatch.chdir(tmp_path)
+    for command in ("evaluate --policy", "checklist"):
+        monkeypatch.setattr(sys, "argv", ["quicgym", *command.split(), "agent.py:policy"])
+        with pytest.raises(SystemExit) as end:
+            main()
+        assert end.value.code == 2
+        said = capsys.readouterr().err
+        assert said.startswith("quicgym: agent.py:policy: agent.py:1: ZeroDivisionError: division")
+        assert said.count("\n") == 1
+
+
+def test_resuming_runs_again_what_another_file_makes(write: Write) -> None:
+    keys = []
+    for value in (0, 0, 1):
+        choice = write(f"{WINDOW}\npolicy = lambda rows: np.full(len(rows), {value})")
+        (job,) = make_jobs([choice], [SCENARIO], 1)
+        keys.append(job.key)
+    assert keys[0] == keys[1] != keys[2]
+
+
+NETWORK = """
+import torch
+import quicgym
+
+class Network(torch.nn.Module):
+    decisions = quicgym.Decisions("{environment}")
+    def __init__(self, features={features}, outputs={outputs}):
+        super().__init__()
+        torch.manual_seed(0)
+        self.layer = torch.nn.Linear(features, outputs)
+        self.drop = torch.nn.Dropout(0.9)
+    def forward(self, rows):
+        assert torch.is_inference_mode_enabled() and rows.dtype == torch.float32
+        return self.drop(self.layer(rows)) * 100
+
+network = Network()
+"""
+
+
+@pytest.mark.train
+@needs_train
+def test_a_network_s_largest_output_is_its_choice(write: Write) -> None:
+    import torch
+
+    features = 8 * 4 + 22
+    choice = write(NETWORK.format(environment="window", features=features, outputs=13), "network")
+    rows = np.random.default_rng(1).random((6, features)).astype(np.float32)
+    torch.manual_seed(0)
+    layer = torch.nn.Linear(features, 13)
+    expected = layer(torch.from_numpy(rows)).argmax(1).numpy()
+    assert find_policy(choice)(rows).tolist() == expected.tolist()
+    assert find_policy(choice.replace(":network", ":Network"))(rows).tolist() == expected.tolist()
+    play(find_policy(choice), SCENARIO)
+
+
+@pytest.mark.train
+@needs_train
+def test_a_network_s_outputs_are_clipped(write: Write) -> None:
+    import torch
+
+    features = 8 * 4 + 11
+    choice = write(NETWORK.format(environment="rate", features=features, outputs=2), "network")
+    rows = np.random.default_rng(1).random((6, features)).astype(np.float32)
+    torch.manual_seed(0)
+    layer = torch.nn.Linear(features, 2)
+    expected = (100 * layer(torch.from_numpy(rows))).clamp(-1, 1).detach().numpy()
+    assert np.abs(expected).max() == 1
+    assert np.array_equal(find_policy(choice)(rows), expected)
+
+
+@pytest.mark.train
+@needs_train
+@pytest.mark.parametrize(
+    ("rest", "said"),
+    [
+        ("network = Network(9, 13)",
+         r"agent.py:14: RuntimeError: .*mat1 and mat2 .*given observations of the shape \(1, 54\); "
+         r"they were zeros, to try it in quicgym/Window-v0 with history_length = 4, as its"),
+        ("network.layer.weight.data[:] = float('nan')",
+         r"forward returned nan at \[0, 0\], given observations of the shape \(1, 54\)"),
+        ("network.to('meta')", r"layer.weight is on the device 'meta'; evaluation runs on the CPU"),
+        ("network.forward = lambda rows: (rows, None)", r"forward returned tuple, not a tensor"),
+        ("network = Network(54, 99)\nnetwork.layer.bias.data[50] = 1e3\n", r"returned 50 in row 0"),
+    ],
+)  # fmt: skip
+def test_a_network_that_does_not_fit_is_refused(write: Write, rest: str, said: str) -> None:
+    text = NETWORK.format(environment="window", features=54, outputs=13)
+    with pytest.raises(PolicyError, match=said):
+        find_policy(write(f"{text}\n{rest}", "network"))
+
+
+@pytest.mark.train
+@needs_train
+def test_weights_that_nobody_seeded_are_refused(write: Write) -> None:
+    from quicgym.agents.evaluation.jobs import _load
+
+    text = NETWORK.format(environment="window", features=54, outputs=13)
+    choice = write(text.replace("torch.manual_seed(0)", "torch.seed()"), "network")
+    (job,) = make_jobs([choice], [SCENARIO], 1)
+    _load.cache_clear()  # as in a worker
+    with pytest.raises(quicgym.ScenarioError, match="differ from process to process: seed what is"):
+        job.run()
+
+
+@pytest.mark.train
+@needs_train
+def test_a_model_of_stable_baselines3(write: Write, tmp_path: Path) -> None:
+    from stable_baselines3 import PPO
+
+    from quicgym.envs.sb3 import make_sb3
+
+    trained = PPO("MlpPolicy", make_sb3("quicgym/Rate-v0", 1), device="cpu", seed=1)
+    trained.save(tmp_path / "model.zip")
+    choice = write(
+        """
+        from pathlib import Path
+        import quicgym
+        from stable_baselines3 import PPO
+        decisions = quicgym.Decisions("quicgym/Rate-v0")
+        def policy():
+            return PPO.load(Path(__file__).with_name("model.zip"), device="cpu")
+        """
+    )
+    rows = np.random.default_rng(1).random((4, 43)).astype(np.float32)
+    policy = find_policy(choice)
+    assert np.array_equal(policy(rows), trained.predict(rows, deterministic=True)[0])
+    before = policy.fingerprint
+    trained.policy.action_net.bias.data += 0.1
+    trained.save(tmp_path / "model.zip")
+    assert find_policy(choice).fingerprint != before
+
+
+@pytest.mark.train
+@needs_train
+def test_a_model_with_a_state_is_refused(write: Write) -> None:
+    said = refused(
+        write("""
+        import quicgym
+        from stable_baselines3 import PPO
+        from quicgym.envs.sb3 import make_sb3
+        decisions = quicgym.Decisions("quicgym/Rate-v0")
+        class Recurrent(PPO):
+            def predict(self, observation, state=None, episode_start=None, deterministic=False):
+                return super().predict(observation)[0], (observation,)
+        policy = Recurrent("MlpPolicy", make_sb3("quicgym/Rate-v0", 1), device="cpu", n_steps=64)
+        """)
+    )
+    assert "predict returned a state, which nothing carries to the next decision" in said
