@@ -32,6 +32,8 @@ public:
 
 private:
     static bool acknowledges(const AckFrame& ack, std::uint64_t packet_number) {
+        // Of a real loss: receivers soon leave out the ranges below it.
+        if (packet_number < ack.ranges[ack.range_count - 1].smallest) return false;
         const auto end = ack.ranges.begin() + static_cast<std::ptrdiff_t>(ack.range_count);
         const auto range = std::partition_point(
             ack.ranges.begin(), end, [&](const AckRange& newer) { return newer.smallest > packet_number; });
