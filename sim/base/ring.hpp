@@ -17,8 +17,9 @@ public:
     Element& operator[](std::uint64_t position) { return elements_[position & mask_]; }
     const Element& operator[](std::uint64_t position) const { return elements_[position & mask_]; }
 
-    // Call it before `end` is written, where [begin, end) are the positions in use.
-    void make_room(std::uint64_t begin, std::uint64_t end) {
+    // Call it before `end` is written, where [begin, end) are the positions in use. For every packet: only
+    // the test is to be inlined.
+    [[gnu::always_inline]] void make_room(std::uint64_t begin, std::uint64_t end) {
         const std::uint64_t used = end - begin;
         if (used > mask_) {
             grow(begin, end);
@@ -30,7 +31,7 @@ public:
 private:
     static constexpr std::size_t kSmallest = 16;
 
-    void grow(std::uint64_t begin, std::uint64_t end) {
+    [[gnu::cold, gnu::noinline]] void grow(std::uint64_t begin, std::uint64_t end) {
         const std::uint64_t mask = 2 * mask_ + 1;
         if (mask < elements_.size()) return move_to(mask, begin, end);
         std::vector<Element> larger(mask + 1);
@@ -40,7 +41,7 @@ private:
     }
 
     // Within the memory that is there, half or twice as large: where an element goes, there is none.
-    void move_to(std::uint64_t mask, std::uint64_t begin, std::uint64_t end) {
+    [[gnu::cold, gnu::noinline]] void move_to(std::uint64_t mask, std::uint64_t begin, std::uint64_t end) {
         for (std::uint64_t i = begin; i != end; ++i) {
             if ((i & mask) != (i & mask_)) elements_[i & mask] = elements_[i & mask_];
         }

@@ -217,7 +217,7 @@ template <class Visit>
 void NativeSimulation::for_each_arrival(Direction& direction, std::size_t number, Time end, Visit visit) {
     if (direction.hops.size() > 1) return for_each_arrival_in_chain(direction, number, end, visit);
     std::vector<Path>& paths = direction.paths;
-    const auto take = [&](Path& path, std::size_t flow) {
+    const auto take = [&](Path& path, std::size_t flow) __attribute__((always_inline)) {
         const std::uint64_t position = path.packets.position_at_bottleneck();
         const Transit arriving = path.packets.at_bottleneck().transit;
         path.packets.pass_bottleneck();
@@ -248,8 +248,8 @@ void NativeSimulation::for_each_arrival(Direction& direction, std::size_t number
 // At one hop of a chain. Of packets that arrive in the same nanosecond and were scheduled in the same, those
 // from hosts come before those from the hop before.
 template <class Visit>
-void NativeSimulation::for_each_arrival_in_chain(Direction& direction, std::size_t number, Time end,
-                                                 Visit visit) {
+[[gnu::noinline]] void NativeSimulation::for_each_arrival_in_chain(Direction& direction, std::size_t number,
+                                                                   Time end, Visit visit) {
     Hop& hop = direction.hops[number];
     order_.clear();
     for (const std::size_t flow : hop.entering) {
@@ -296,7 +296,9 @@ void NativeSimulation::serve_hop(Direction& direction, std::size_t number, Bottl
     const bool has_policer = hop.policer.has_value();
     for_each_arrival(
         direction, number, end,
-        [&](Path& path, std::size_t flow, std::uint64_t position, const Transit arriving) {
+        // Once per packet, but for_each_arrival() calls it at several places: inlined by order.
+        [&](Path& path, std::size_t flow, std::uint64_t position,
+            const Transit arriving) __attribute__((always_inline)) {
             Packet& packet = path.packets.at(position);
             if (has_policer && !hop.policer->admits(arriving.arrival, packet.wire_bytes)) {
                 packet.gone = true;
@@ -383,7 +385,8 @@ struct RingHost {
     quic::DatagramView arrived() const { return quic::view(inbound.next_datagram()); }
     void on_received(Time, const quic::Receipt&) { inbound.pop(); }
     quic::Datagram& outgoing() { return outbound.free_datagram(); }
-    void send(Time now) { outbound.push(entry, now); }
+    // Inlined by order: drive() is there once for each kind of endpoint.
+    [[gnu::always_inline]] void send(Time now) { outbound.push(entry, now); }
 };
 
 struct ReceivingHost : RingHost {

@@ -73,7 +73,7 @@ private:
 
         // Sends a packet, which comes off the last hop's wire then, over the receiver's access link.
         // Returns a time before which nothing new reaches the receiver.
-        Time send_on(Packet& packet, std::uint64_t position, Time off_wire) {
+        [[gnu::always_inline]] Time send_on(Packet& packet, std::uint64_t position, Time off_wire) {
             if (packets.lets_overtake()) {
                 packets.put_on_wire(off_wire, position);
                 return packets.next_arrival();

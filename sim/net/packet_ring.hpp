@@ -114,8 +114,10 @@ private:
         datagrams_.make_room(oldest, tail_);
     }
 
+    // What few scenarios need is not inlined, so that what every packet needs is.
+
     // RFC 791 3.2: the content of each fragment but the last is a multiple of eight bytes.
-    void push_fragments(AccessLink& link, Time now) {
+    [[gnu::cold, gnu::noinline]] void push_fragments(AccessLink& link, Time now) {
         const quic::Datagram datagram = datagrams_[tail_].datagram;
         std::uint32_t content = datagram.size_bytes + kUdpHeaderBytes;
         const std::uint32_t room = mtu_bytes_ - kIpHeaderBytes;
@@ -132,7 +134,7 @@ private:
     }
 
     // The datagram is there with its last fragment, if none is missing; marked if one is (RFC 3168 5.3).
-    Time next_arrival_of_last() {
+    [[gnu::noinline]] Time next_arrival_of_last() {
         for (; head_ != middle_; ++head_) {
             const Packet& packet = packets_[head_];
             if (packet.more_fragments) {
@@ -154,7 +156,7 @@ private:
     }
 
     // What is still on the wire may arrive later than this, when others are before it on the access link.
-    Time next_arrival_of_any() {
+    [[gnu::noinline]] Time next_arrival_of_any() {
         if (overtaking_->has_delivered() && head_ == overtaking_->first_delivered() + 1) {  // popped
             packets_[overtaking_->first_delivered()].gone = true;
             overtaking_->pop_delivered();

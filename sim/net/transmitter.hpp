@@ -39,9 +39,7 @@ public:
 
     Time operator()(std::uint64_t wire_bytes) {
         Entry& entry = entries_[wire_bytes % kEntries];
-        if (entry.wire_bytes != wire_bytes) {
-            entry = {wire_bytes, transmission_time(wire_bytes, rate_bits_per_second_)};
-        }
+        if (entry.wire_bytes != wire_bytes) compute(entry, wire_bytes);
         return entry.time;
     }
 
@@ -51,6 +49,10 @@ private:
         std::uint64_t wire_bytes = 0;
         Time time = 0;
     };
+    // Not inlined: a division of 128 bits, for few packets.
+    [[gnu::cold, gnu::noinline]] void compute(Entry& entry, std::uint64_t wire_bytes) const {
+        entry = {wire_bytes, transmission_time(wire_bytes, rate_bits_per_second_)};
+    }
     std::uint64_t rate_bits_per_second_ = 0;
     std::array<Entry, kEntries> entries_;
 };

@@ -172,7 +172,7 @@ ParseError read_connection_close(Reader& reader, bool application, std::uint64_t
 
 // The number of chunks; offset, length and FIN bit of each; their content.
 template <class Handler>
-ParseError read_stream_chunks(Reader& reader, Handler& handler) {
+[[gnu::cold, gnu::noinline]] ParseError read_stream_chunks(Reader& reader, Handler& handler) {
     std::uint64_t count = 0;
     std::uint64_t content = 0;
     if (!reader.varint(count)) return ParseError::truncated;

@@ -30,7 +30,7 @@ struct Receiver::Handler : FrameHandler {
     Handler(Receiver& r, Time t) : receiver(r), now(t) {}
 
     void on_ack(const AckFrame& ack) { receiver.on_ack(now, ack); }
-    void on_stream(const StreamFrame& frame) { receiver.on_stream(now, frame); }
+    [[gnu::always_inline]] void on_stream(const StreamFrame& frame) { receiver.on_stream(now, frame); }
     void on_connection_close(std::uint64_t) { receiver.phase_ = Phase::closed; }
 };
 
@@ -73,7 +73,7 @@ void Receiver::on_initial(Time now, std::uint64_t number) {
     handshake_.send_initial(number);
 }
 
-void Receiver::on_stream(Time now, const StreamFrame& frame) {
+inline void Receiver::on_stream(Time now, const StreamFrame& frame) {
     const std::uint64_t end = frame.offset + frame.length;
     if (frame.stream_id != kStreamId || end > limit_) return;  // beyond flow control: dropped
     goodput_bytes_ += received_stream_.insert(frame.offset, end);

@@ -258,7 +258,7 @@ bool Sender::poll_datagram(Time now, Datagram& out) {
             send_data(now, out);
             return true;
         }
-        if (retransmits_at_once_ && stream_.has_lost()) {
+        if (retransmits_at_once_ && stream_.has_lost()) [[unlikely]] {
             const Pacer before = pacer_;  // new data keeps its pace
             send_data(now, out);
             pacer_ = before;
@@ -297,7 +297,7 @@ std::size_t Sender::begin_packet(Writer& writer, Time now) {
     return number_bytes;
 }
 
-void Sender::send_data(Time now, Datagram& out) {
+inline void Sender::send_data(Time now, Datagram& out) {
     if (lost_chunks_ && stream_.has_lost()) [[unlikely]] {
         send_lost_data(now, out);
     } else {

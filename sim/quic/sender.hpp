@@ -66,10 +66,11 @@ private:
     std::size_t begin_packet(Writer& writer, Time now);
     void finish_packet(Time now, const Writer& writer, Datagram& out, std::size_t size, StreamChunk chunk,
                        bool ack_eliciting);
-    void send_data(Time now, Datagram& out);
+    // For every packet: only the choice is to be inlined.
+    [[gnu::always_inline]] void send_data(Time now, Datagram& out);
     void send_stream_data(Time now, Datagram& out);
-    void send_lost_data(Time now, Datagram& out);
-    void send_again(const SentPacket& packet);
+    [[gnu::cold, gnu::noinline]] void send_lost_data(Time now, Datagram& out);
+    [[gnu::cold, gnu::noinline]] void send_again(const SentPacket& packet);
     void send_control(Time now, Datagram& out, bool ack_eliciting);
     void arm_timer(Time now);
 

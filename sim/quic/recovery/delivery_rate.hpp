@@ -74,7 +74,8 @@ public:
     }
 
 private:
-    RateSample with_kept_interval(Time now, const SentPacket& newest, RateSample sample) {
+    [[gnu::cold, gnu::noinline]] RateSample with_kept_interval(Time now, const SentPacket& newest,
+                                                               RateSample sample) {
         if (newest.delivered_bytes > kept_delivered_) {
             kept_delivered_ = newest.delivered_bytes;
             kept_interval_ = sample.interval;
