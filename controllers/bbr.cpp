@@ -78,13 +78,13 @@ void Bbr::update_cycle_phase(const AckEvent& event) {
     } else if (pacing_gain_ < 1.0) {
         advance = full_length || static_cast<double>(event.prior_in_flight_bytes) <= in_flight_target(1.0);
     }
-    if (advance) set_phase(phase_ + 1 == cycle_->size() ? 0 : phase_ + 1, event.now);
+    if (advance) set_phase(phase_ + 1 == followed_gain_cycle().size() ? 0 : phase_ + 1, event.now);
 }
 
 void Bbr::set_phase(std::size_t phase, Time now) {
     phase_ = phase;
     phase_start_ = now;
-    pacing_gain_ = (*cycle_)[phase];
+    pacing_gain_ = followed_gain_cycle()[phase];
 }
 
 // Draft 4.3.2.2, BBRCheckFullPipe.
@@ -195,9 +195,8 @@ void Bbr::restart_gain_cycle(Time now) {
     set_phase(0, now);
 }
 
-void Bbr::follow_gain_cycle(const std::vector<double>& cycle) {
-    if (cycle_ == &cycle) return;
-    cycle_ = &cycle;
+void Bbr::on_other_gain_cycle() {
+    const std::vector<double>& cycle = followed_gain_cycle();
     phase_ = std::min(phase_, cycle.size() - 1);
     if (mode_ == ControllerMode::probe_bw) pacing_gain_ = cycle[phase_];
 }
@@ -206,7 +205,7 @@ void Bbr::follow_gain_cycle(const std::vector<double>& cycle) {
 void Bbr::enter_probe_bw(Time now, Random& random) {
     mode_ = ControllerMode::probe_bw;
     cwnd_gain_ = parameters_.cwnd_gain;
-    const std::vector<double>& cycle = *cycle_;
+    const std::vector<double>& cycle = followed_gain_cycle();
     const auto may_begin_in = [this](double gain) { return gain >= parameters_.entry_gain_minimum; };
     const auto phases = static_cast<std::size_t>(std::count_if(cycle.begin(), cycle.end(), may_begin_in));
     const bool any_phase = phases == 0;  // no gain is large enough
@@ -408,7 +407,7 @@ void Bbr::set_parameters(const ParameterValues& values) {
     const bool had_window_rule = derived_.window_rule;
     apply_parameters(with_values(bbr_parameter_table(), name_, parameters_, values));
     // The state goes on; only what was computed from the old values is renewed.
-    phase_ = std::min(phase_, cycle_->size() - 1);
+    phase_ = std::min(phase_, followed_gain_cycle().size() - 1);
     switch (mode_) {
         case ControllerMode::startup:
             enter_startup();
@@ -418,7 +417,7 @@ void Bbr::set_parameters(const ParameterValues& values) {
             cwnd_gain_ = parameters_.startup_gain;
             break;
         case ControllerMode::probe_bw:
-            pacing_gain_ = (*cycle_)[phase_];
+            pacing_gain_ = followed_gain_cycle()[phase_];
             cwnd_gain_ = parameters_.cwnd_gain;
             break;
         default:

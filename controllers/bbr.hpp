@@ -13,6 +13,7 @@ class Bbr : public Controller {
 public:
     // `name` is the preset's, for error messages; it must outlive the controller.
     Bbr(const char* name, const ParameterValues& values, std::uint64_t max_datagram_bytes);
+    std::unique_ptr<Controller> clone() const override { return std::make_unique<Bbr>(*this); }
 
     void on_packet_sent(Time now, std::uint64_t bytes, std::uint64_t in_flight_bytes) override;
     void on_ack(const AckEvent& event) override;
@@ -40,9 +41,10 @@ protected:
     void restart(Time now);
     // In ProbeBW: the gain cycle again from its first phase.
     void restart_gain_cycle(Time now);
-    // These gains from now on, in place of gain_cycle's; the phase and its beginning stay. The list belongs
-    // to the caller and must stay in its place.
-    void follow_gain_cycle(const std::vector<double>& cycle);
+    // The gains that ProbeBW follows. Where another list takes their place, the phase and its beginning stay;
+    // on_other_gain_cycle must follow.
+    virtual const std::vector<double>& followed_gain_cycle() const { return gain_cycle(); }
+    void on_other_gain_cycle();
     const std::vector<double>& gain_cycle() const { return parameters_.gain_cycle; }
 
     const char* name() const { return name_; }
@@ -95,7 +97,6 @@ private:
     const char* const name_;
     BbrParameters parameters_;
     Derived derived_;
-    const std::vector<double>* cycle_ = &parameters_.gain_cycle;  // the one that ProbeBW follows
 
     // The model.
     WindowedMaximum bandwidth_;  // bytes per second

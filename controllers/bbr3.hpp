@@ -17,6 +17,7 @@ namespace quicgym {
 class Bbr3 final : public Controller {
 public:
     Bbr3(const ParameterValues& values, std::uint64_t max_datagram_bytes);
+    std::unique_ptr<Controller> clone() const override { return std::make_unique<Bbr3>(*this); }
 
     void on_packet_sent(Time now, std::uint64_t bytes, std::uint64_t in_flight_bytes) override;
     void on_packet_lost(const LostPacket& packet) override;

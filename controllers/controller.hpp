@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -110,8 +111,11 @@ class Controller {
 public:
     explicit Controller(std::uint64_t max_datagram_bytes) : max_datagram_bytes_(max_datagram_bytes) {}
     virtual ~Controller() = default;
-    Controller(const Controller&) = delete;
     Controller& operator=(const Controller&) = delete;
+
+    // A controller of the same class in the same state, independent of this one:
+    // `return std::make_unique<Mine>(*this);`
+    virtual std::unique_ptr<Controller> clone() const = 0;
 
     // Its packets carry ECT(1), which asks an L4S queue for the marks of a scalable response (RFC 9331 4.1),
     // whether or not the flow has `ecn`. Asked by the sender's constructor and after each set_parameters.
@@ -157,6 +161,8 @@ public:
     std::uint64_t max_datagram_bytes() const { return max_datagram_bytes_; }
 
 protected:
+    Controller(const Controller&) = default;  // for clone()
+
     std::uint64_t window_bytes_ = 0;
     double pacing_rate_ = 0.0;
     const std::uint64_t max_datagram_bytes_;

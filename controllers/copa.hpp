@@ -24,6 +24,7 @@ struct CopaParameters {
 class Copa final : public Controller {
 public:
     Copa(const ParameterValues& values, std::uint64_t max_datagram_bytes);
+    std::unique_ptr<Controller> clone() const override { return std::make_unique<Copa>(*this); }
 
     void on_ack(const AckEvent& event) override;
     void on_loss(const LossEvent& event) override;

@@ -22,6 +22,7 @@ struct CubicParameters {
 class Cubic final : public LossBasedController {
 public:
     Cubic(const ParameterValues& values, std::uint64_t max_datagram_bytes);
+    std::unique_ptr<Controller> clone() const override { return std::make_unique<Cubic>(*this); }
 
     void on_ack(const AckEvent& event) override;
     void on_ack_held(const AckEvent& event, bool time_goes_on) override;

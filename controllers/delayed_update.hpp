@@ -7,6 +7,7 @@
 #include "controllers/catalogue.hpp"
 #include "controllers/controller.hpp"
 #include "controllers/window_pacing.hpp"
+#include "sim/base/value_pointer.hpp"
 
 namespace quicgym {
 
@@ -28,6 +29,7 @@ public:
     // `name` is the combination's; it must outlive the controller.
     DelayedUpdate(const char* name, std::unique_ptr<LossBasedController> controller,
                   const ParameterValues& values);
+    std::unique_ptr<Controller> clone() const override { return std::make_unique<DelayedUpdate>(*this); }
 
     void on_packet_sent(Time now, std::uint64_t bytes, std::uint64_t in_flight_bytes) override;
     void on_ack(const AckEvent& event) override;
@@ -49,7 +51,7 @@ private:
     void publish();
 
     const char* const name_;
-    const std::unique_ptr<LossBasedController> controller_;
+    const ValuePointer<LossBasedController> controller_;
     DelayedUpdateParameters parameters_;
     Time period_ = 0;
     Time jitter_threshold_ = 0;

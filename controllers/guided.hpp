@@ -35,6 +35,7 @@ struct GuidedParameters {
 class Guided final : public Controller {
 public:
     Guided(const ParameterValues& values, std::uint64_t max_datagram_bytes);
+    std::unique_ptr<Controller> clone() const override { return std::make_unique<Guided>(*this); }
 
     void on_ack(const AckEvent& event) override;
     void on_loss(const LossEvent&) override {}

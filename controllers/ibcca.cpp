@@ -110,11 +110,15 @@ void Ibcca::on_ack(const AckEvent& event) {
 void Ibcca::choose_gain_cycle(Time now, bool in_probe_bw, bool tested) {
     const bool rises = in_probe_bw && tested && tests_ > 1 && delays_[0] > delays_[1];
     if (is_on(parameters_.rise_restarts_cycle)) {
-        follow_gain_cycle(gain_cycle());
+        follow_cycle_without_rise(false);
         if (rises) restart_gain_cycle(now);
     } else if (tested || !in_probe_bw) {
-        follow_gain_cycle(rises ? gain_cycle() : parameters_.gain_cycle_without_rise);
+        follow_cycle_without_rise(!rises);
     }
+}
+
+void Ibcca::follow_cycle_without_rise(bool follows) {
+    if (std::exchange(follows_cycle_without_rise_, follows) != follows) on_other_gain_cycle();
 }
 
 // Tests go on; blocked events count from the moment at which this controller is active again.

@@ -25,11 +25,17 @@ struct IbccaParameters {
 class Ibcca final : public Bbr {
 public:
     Ibcca(const ParameterValues& values, std::uint64_t max_datagram_bytes);
+    std::unique_ptr<Controller> clone() const override { return std::make_unique<Ibcca>(*this); }
 
     void on_ack(const AckEvent& event) override;
     void on_ack_standing_by(const AckEvent& event) override;
     void set_parameters(const ParameterValues& values) override;
     ParameterValues parameters() const override;
+
+protected:
+    const std::vector<double>& followed_gain_cycle() const override {
+        return follows_cycle_without_rise_ ? parameters_.gain_cycle_without_rise : gain_cycle();
+    }
 
 private:
     static constexpr std::size_t kMostTests = 16;
@@ -37,6 +43,7 @@ private:
     bool finish_test(const AckEvent& event);
     std::uint64_t count_blocked(const AckEvent& event);
     void choose_gain_cycle(Time now, bool in_probe_bw, bool tested);
+    void follow_cycle_without_rise(bool follows);
     Time derate() const;
     void extend_probe_rtt(Time now, std::uint64_t blocked);
 
@@ -45,6 +52,7 @@ private:
     std::size_t tests_ = 0;                      // how many of them are filled
     std::uint64_t rounds_in_test_ = 0;
     Time test_minimum_ = kNever;
+    bool follows_cycle_without_rise_ = false;
     double extension_ms_ = 0.0;         // the paper's tin
     std::uint64_t blocked_before_ = 0;  // events before ProbeBW was last entered
 

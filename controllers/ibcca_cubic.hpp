@@ -17,6 +17,7 @@ struct IbccaCubicParameters {
 class IbccaCubic final : public Switching {
 public:
     IbccaCubic(const ParameterValues& values, std::uint64_t max_datagram_bytes);
+    std::unique_ptr<Controller> clone() const override { return std::make_unique<IbccaCubic>(*this); }
 
     void on_ack(const AckEvent& event) override;
     void set_parameters(const ParameterValues& values) override;

@@ -22,6 +22,7 @@ struct NewRenoParameters {
 class NewReno final : public LossBasedController {
 public:
     NewReno(const ParameterValues& values, std::uint64_t max_datagram_bytes);
+    std::unique_ptr<Controller> clone() const override { return std::make_unique<NewReno>(*this); }
 
     void on_ack(const AckEvent& event) override;
     void on_loss(const LossEvent& event) override;

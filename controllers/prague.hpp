@@ -19,6 +19,7 @@ struct PragueParameters {
 class Prague final : public Controller {
 public:
     Prague(const ParameterValues& values, std::uint64_t max_datagram_bytes);
+    std::unique_ptr<Controller> clone() const override { return std::make_unique<Prague>(*this); }
 
     bool wants_l4s() const override { return true; }
     void on_ack(const AckEvent& event) override;

@@ -168,6 +168,17 @@ class Controller(ABC):
         error.__cause__ = cause
         return error
 
+    @classmethod
+    def _copy_failure(cls, cause: BaseException) -> ControllerError:
+        """Made by the simulator where copy.deepcopy of an instance fails."""
+        error = ControllerError(
+            f"controller {cls.__name__} cannot be copied, as clone_state and restore_state do by "
+            f"copy.deepcopy: {type(cause).__name__}: {cause}; keep it out of the attributes, or "
+            "define __deepcopy__"
+        )
+        error.__cause__ = cause
+        return error
+
 
 def _intended(name: str, known: set[str]) -> str:
     """Returns the attribute, of those that may be set, that another name probably stands for."""

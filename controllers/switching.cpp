@@ -124,6 +124,9 @@ public:
           parameters_(with_values(table(), kName, SwitchingParameters(), values)) {
         begin_with(chosen());
     }
+    std::unique_ptr<Controller> clone() const override {
+        return std::make_unique<SwitchingByParameter>(*this);
+    }
 
     void set_parameters(const ParameterValues& values) override {
         parameters_ = with_values(table(), kName, parameters_, values);

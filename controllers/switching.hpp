@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "controllers/controller.hpp"
+#include "sim/base/value_pointer.hpp"
 
 namespace quicgym {
 
@@ -42,7 +43,7 @@ protected:
 private:
     void publish();
 
-    std::vector<std::unique_ptr<Controller>> members_;
+    std::vector<ValuePointer<Controller>> members_;
     std::size_t active_ = 0;
     Time sending_since_ = 0;  // the active one's first packet; kNever: there is none yet
 };

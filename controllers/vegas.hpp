@@ -19,6 +19,7 @@ struct VegasParameters {
 class Vegas final : public Controller {
 public:
     Vegas(const ParameterValues& values, std::uint64_t max_datagram_bytes);
+    std::unique_ptr<Controller> clone() const override { return std::make_unique<Vegas>(*this); }
 
     void on_ack(const AckEvent& event) override;
     void on_loss(const LossEvent& event) override;

@@ -62,6 +62,7 @@ private:
 class Vivace final : public Controller {
 public:
     Vivace(const ParameterValues& values, std::uint64_t max_datagram_bytes);
+    std::unique_ptr<Controller> clone() const override { return std::make_unique<Vivace>(*this); }
 
     void on_packet_sent(Time now, std::uint64_t bytes, std::uint64_t in_flight_bytes) override;
     void on_ack(const AckEvent& event) override;

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -118,9 +120,14 @@ struct Delivery {
 class Simulation {
 public:
     Simulation() = default;
-    Simulation(const Simulation&) = delete;
     Simulation& operator=(const Simulation&) = delete;
     virtual ~Simulation() = default;
+
+    // A simulation in the same state, independent of this one. Throws std::logic_error where the engine
+    // cannot copy one, and what a controller throws that cannot be copied.
+    virtual std::unique_ptr<Simulation> clone() const {
+        throw std::logic_error("a simulation on ns-3 cannot be copied; take the native engine");
+    }
 
     virtual Time now() const = 0;
     // Processes every event up to and at `until`. Earlier than now() throws std::invalid_argument. What a
@@ -154,6 +161,9 @@ public:
 
     // To be taken by callers that let other threads in while it runs, as the Python bindings do.
     OneThread& one_thread() const { return one_thread_; }
+
+protected:
+    Simulation(const Simulation&) {}  // for clone(); nobody uses the copy yet
 
 private:
     mutable OneThread one_thread_;

@@ -14,6 +14,17 @@ namespace quicgym {
 template <class Element>
 class Ring {
 public:
+    Ring() = default;
+    // Without the memory that the original keeps for growing again.
+    Ring(const Ring& other)
+        : elements_(other.elements_.begin(),
+                    other.elements_.begin() + static_cast<std::ptrdiff_t>(other.mask_ + 1)),
+          mask_(other.mask_) {}
+    Ring& operator=(const Ring&) = delete;
+    Ring(Ring&&) noexcept = default;
+    Ring& operator=(Ring&&) noexcept = default;
+    ~Ring() = default;
+
     Element& operator[](std::uint64_t position) { return elements_[position & mask_]; }
     const Element& operator[](std::uint64_t position) const { return elements_[position & mask_]; }
 

@@ -160,6 +160,7 @@ void bind_environment(nb::module_& module) {
     const auto simulation = [](const Batch& batch, std::size_t index) -> const Simulation& {
         return batch.episode(index).simulation();
     };
+    nb::class_<Episode>(module, "Episode", "An episode at one moment, as Batch.clone returns it.");
     nb::class_<Batch>(module, "Batch",
                       "Episodes side by side; arrays have a row per agent, flags one per simulation.")
         .def_prop_ro("actions",
@@ -199,6 +200,29 @@ void bind_environment(nb::module_& module) {
                 batch.close(index);
             },
             nb::arg("simulation"))
+        .def(
+            "clone",
+            [](Batch& batch, const std::vector<std::size_t>& indices) {
+                std::vector<std::unique_ptr<Episode>> episodes;
+                {
+                    const nb::gil_scoped_release released;
+                    const OneThread::Alone use(batch.one_thread());
+                    episodes = batch.clone(indices);
+                }
+                nb::typed<nb::list, Episode> result;
+                for (auto& episode : episodes) result.append(nb::cast(std::move(episode)));
+                return result;
+            },
+            nb::arg("indices"), "Copies of these simulations' episodes.")
+        .def(
+            "restore",
+            [](Batch& batch, const std::vector<std::size_t>& indices,
+               const std::vector<const Episode*>& episodes) {
+                const OneThread::Alone use(batch.one_thread());
+                batch.restore(indices, episodes);
+            },
+            nb::arg("indices"), nb::arg("episodes"), nb::call_guard<nb::gil_scoped_release>(),
+            "Puts copies of these episodes in the simulations' places; the arrays stay as they are.")
         .def_prop_ro("failed", &Batch::failed, "The first simulation that failed in the last call, or None.")
         .def("statistics",
              [=](const Batch& batch, std::size_t index, std::size_t flow) {

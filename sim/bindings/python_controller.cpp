@@ -82,9 +82,46 @@ public:
         guarded("on_start", [&] { watch_attributes(); });
     }
 
+    // By copy.deepcopy of the Python object. What C++ shows to it is not copied, but has its counterpart in
+    // the copy: the events, and the generator, which it may keep. The interpreter's lock is held.
+    PythonController(const PythonController& other)
+        : Controller(other),
+          specification_(other.specification_),
+          values_(other.values_),
+          pacing_(other.pacing_),
+          mode_(other.mode_),
+          now_(other.now_),
+          python_(std::make_unique<Python>(other.python_->type)) {
+        const Python& original = *other.python_;
+        *python_->random = *original.random;
+        nb::dict counterparts;
+        for (const auto& [from, to] : {std::pair(original.random_object, python_->random_object),
+                                       std::pair(original.ack.object, python_->ack.object),
+                                       std::pair(original.loss.object, python_->loss.object),
+                                       std::pair(original.ecn.object, python_->ecn.object)}) {
+            counterparts[nb::steal(PyLong_FromVoidPtr(from.ptr()))] = to;
+        }
+        failing_as("_copy_failure", [&] {
+            const nb::object deepcopy = nb::module_::import_("copy").attr("deepcopy");
+            python_->instance = deepcopy(original.instance, counterparts);
+            if (!python_->instance.type().is(python_->type)) {
+                refuse(PyExc_TypeError, "the copy is %R", python_->instance.ptr());
+            }
+            python_->bind_methods();
+            watch_attributes();
+        });
+        python_->known = nb::steal(PySet_New(original.known.ptr()));
+        python_->mode = original.mode;
+    }
+
     ~PythonController() override {
         const nb::gil_scoped_acquire lock;
         python_.reset();
+    }
+
+    std::unique_ptr<Controller> clone() const override {
+        const nb::gil_scoped_acquire lock;
+        return std::make_unique<PythonController>(*this);
     }
 
     void on_packet_sent(Time now, std::uint64_t bytes, std::uint64_t in_flight_bytes) override {
@@ -231,14 +268,19 @@ private:
 
     template <class Function>
     void guarded(const char* callback, Function function) {
+        failing_as("_failure", function, callback, to_seconds(now_));
+    }
+
+    // What the function raises becomes what the class's method `failure` makes of it.
+    template <class Function, class... Arguments>
+    void failing_as(const char* failure, Function function, const Arguments&... arguments) {
         try {
             function();
         } catch (const nb::python_error& error) {
             // KeyboardInterrupt and its like are not the controller's doing.
             if (!error.matches(PyExc_Exception)) throw;
-            const nb::object failure =
-                python_->type.attr("_failure")(callback, to_seconds(now_), error.value());
-            PyErr_SetObject(failure.type().ptr(), failure.ptr());
+            const nb::object made = python_->type.attr(failure)(arguments..., error.value());
+            PyErr_SetObject(made.type().ptr(), made.ptr());
             nb::raise_python_error();
         }
     }

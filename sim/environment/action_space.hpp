@@ -40,6 +40,8 @@ class Actuator {
 public:
     Actuator(const ActionSpace& space, std::size_t flow) : flow_(flow), shown_(space.shown_size()) {}
     virtual ~Actuator() = default;
+    Actuator& operator=(const Actuator&) = delete;
+    virtual std::unique_ptr<Actuator> clone() const = 0;
 
     // Reads where the flow's controller stands, when the episode begins. What is shown stays 0 where that is
     // not in the space.
@@ -51,6 +53,8 @@ public:
     double gamma() const { return gamma_; }  // in packets; infinite where the controller has none
 
 protected:
+    Actuator(const Actuator&) = default;  // for clone()
+
     void show(const float* coordinates) { std::copy_n(coordinates, shown_.size(), shown_.begin()); }
     void show_choice(std::size_t choice);
 

@@ -89,6 +89,44 @@ void Batch::step() {
     run(episodes_.size(), move_on, [](std::size_t simulation) { return simulation; });
 }
 
+std::vector<std::unique_ptr<Episode>> Batch::copies_of(const std::vector<const Episode*>& episodes) {
+    std::vector<std::unique_ptr<Episode>> copies(episodes.size());
+    std::vector<std::exception_ptr> errors(episodes.size());
+    pool_.run(episodes.size(), [&](std::size_t i) {
+        try {
+            copies[i] = std::make_unique<Episode>(*episodes[i]);
+        } catch (...) {
+            errors[i] = std::current_exception();
+        }
+    });
+    for (const std::exception_ptr& error : errors) {
+        if (error) std::rethrow_exception(error);
+    }
+    return copies;
+}
+
+std::vector<std::unique_ptr<Episode>> Batch::clone(const std::vector<std::size_t>& indices) {
+    std::vector<const Episode*> episodes;
+    for (const std::size_t simulation : indices) episodes.push_back(&episode(simulation));
+    return copies_of(episodes);
+}
+
+void Batch::restore(const std::vector<std::size_t>& indices, const std::vector<const Episode*>& episodes) {
+    if (indices.size() != episodes.size()) {
+        throw std::invalid_argument("restore: indices and episodes differ in length");
+    }
+    for (std::size_t i = 0; i < indices.size(); ++i) {
+        if (indices[i] >= episodes_.size() || !(episodes[i]->settings() == settings_) ||
+            episodes[i]->agent_count() > agents_per_simulation_) {
+            throw std::invalid_argument("restore: simulation " + std::to_string(indices[i]) +
+                                        " is not one of this batch, or the episode is of a batch with other "
+                                        "settings");
+        }
+    }
+    auto copies = copies_of(episodes);
+    for (std::size_t i = 0; i < indices.size(); ++i) episodes_[indices[i]] = std::move(copies[i]);
+}
+
 void Batch::check_actions() const {
     for (std::size_t simulation = 0; simulation < episodes_.size(); ++simulation) {
         if (buffers_.selected[simulation] == 0) continue;

@@ -48,6 +48,13 @@ public:
     // nothing has moved then. What a simulation throws ends its episode; the others finish the step.
     void step();
 
+    // Copies of the episodes of these simulations, and these copies' copies in the simulations' places: the
+    // same episode may be put back any number of times. Throws std::logic_error where there is no episode,
+    // std::invalid_argument for an episode under other settings, and what copying throws; nothing has changed
+    // then.
+    std::vector<std::unique_ptr<Episode>> clone(const std::vector<std::size_t>& indices);
+    void restore(const std::vector<std::size_t>& indices, const std::vector<const Episode*>& episodes);
+
     // The first simulation that failed in the last reset() or step().
     std::optional<std::size_t> failed() const { return failed_; }
 
@@ -67,6 +74,7 @@ private:
     void check_actions() const;
     void clear_rows(std::size_t simulation);
     void write_state(std::size_t simulation);
+    std::vector<std::unique_ptr<Episode>> copies_of(const std::vector<const Episode*>& episodes);
     // Runs task(i) for each i below `count`; then throws the first exception, of the simulation that
     // index_of(i) names.
     template <class Task, class IndexOf>

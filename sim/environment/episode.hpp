@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/base/value_pointer.hpp"
 #include "sim/environment/action_space.hpp"
 #include "sim/environment/capacity.hpp"
 #include "sim/environment/fair_share.hpp"
@@ -25,6 +26,8 @@ struct Settings {
     Time reward_interval = kNever;        // what a step reports is the mean over intervals this long
     RewardSettings reward;
     bool reward_per_flow = false;  // each agent earns what its own flow achieves
+
+    bool operator==(const Settings&) const = default;
 };
 
 // One episode.
@@ -70,6 +73,7 @@ struct Status {
     bool truncated = false;   // the time is up
 };
 
+// A copy goes on as the original would, independently of it. Copying throws what Simulation::clone throws.
 class Episode {
 public:
     // Runs up to the moment at which the first agent's flow starts. Takes a simulation of the scenario.
@@ -87,13 +91,15 @@ public:
     void write_info(double* out) const;
 
     const Simulation& simulation() const { return *simulation_; }
+    const Settings& settings() const { return settings_; }
+    std::size_t agent_count() const { return agents_.size(); }
 
     static std::size_t observation_size(const Settings& settings);
 
 private:
     struct Agent {
         std::size_t flow;
-        std::unique_ptr<Actuator> actuator;
+        ValuePointer<Actuator> actuator;
         Observer observer;
     };
 
@@ -118,7 +124,7 @@ private:
     double capacity_rate(Time from, Time to);
     void find_fair_rates();
 
-    std::unique_ptr<Simulation> simulation_;
+    ValuePointer<Simulation> simulation_;
     Settings settings_;
     bool ignores_actions_;
     std::vector<BottleneckCapacity> capacities_;  // of the hops

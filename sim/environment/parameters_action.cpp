@@ -21,6 +21,7 @@ class ParametersActuator : public Actuator {
 public:
     ParametersActuator(const ActionSpace& space, std::size_t flow)
         : Actuator(space, flow), parameters_(parameters_of(space)) {}
+    std::unique_ptr<Actuator> clone() const override { return std::make_unique<ParametersActuator>(*this); }
 
     void start(const Simulation& simulation) override {
         Actuator::start(simulation);

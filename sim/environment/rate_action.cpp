@@ -12,6 +12,7 @@ namespace {
 class RateActuator : public Actuator {
 public:
     using Actuator::Actuator;
+    std::unique_ptr<Actuator> clone() const override { return std::make_unique<RateActuator>(*this); }
 
     void apply(Simulation& simulation, const float* action) override {
         const ControllerSnapshot now = simulation.snapshot(flow_);

@@ -41,6 +41,8 @@ struct RewardSettings {
     double loss_weight = 5.0;
     double fairness_weight = 1.0;
     double delay_weight = 1.0;
+
+    bool operator==(const RewardSettings&) const = default;
 };
 
 double reward(const RewardSettings& settings, const Outcome& outcome);

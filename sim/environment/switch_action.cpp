@@ -11,6 +11,7 @@ namespace {
 class SwitchActuator : public Actuator {
 public:
     using Actuator::Actuator;
+    std::unique_ptr<Actuator> clone() const override { return std::make_unique<SwitchActuator>(*this); }
 
     void start(const Simulation& simulation) override {
         Actuator::start(simulation);

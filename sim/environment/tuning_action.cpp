@@ -96,6 +96,7 @@ namespace {
 class TuningActuator : public Actuator {
 public:
     using Actuator::Actuator;
+    std::unique_ptr<Actuator> clone() const override { return std::make_unique<TuningActuator>(*this); }
 
     void start(const Simulation& simulation) override {
         Actuator::start(simulation);

@@ -18,6 +18,7 @@ constexpr std::array<double, 13> kExponents{-1.0,    -0.5,   -0.25, -0.125, -0.0
 class WindowActuator : public Actuator {
 public:
     using Actuator::Actuator;
+    std::unique_ptr<Actuator> clone() const override { return std::make_unique<WindowActuator>(*this); }
 
     // Slow start is left alone: what it finds out is what the agent is to decide on.
     void apply(Simulation& simulation, const float* action) override {

@@ -58,6 +58,10 @@ struct NativeSimulation::Hosts {
 struct NativeSimulation::ShortFlowHosts {
     ShortFlowHosts(const ShortFlows& short_flows, std::size_t entry, std::uint64_t seed)
         : senders(short_flows, entry, seed, transfers), receivers(short_flows, transfers) {}
+    ShortFlowHosts(const ShortFlowHosts& other)
+        : transfers(other.transfers),
+          senders(other.senders, transfers),
+          receivers(other.receivers, transfers) {}
 
     quic::TransferTable transfers;
     quic::ShortFlowSenders senders;
@@ -136,6 +140,12 @@ void NativeSimulation::add_paths(const Scenario& scenario, const Flow& flow) {
 }
 
 NativeSimulation::~NativeSimulation() = default;
+
+NativeSimulation::NativeSimulation(const NativeSimulation&) = default;
+
+std::unique_ptr<Simulation> NativeSimulation::clone() const {
+    return std::unique_ptr<Simulation>(new NativeSimulation(*this));
+}
 
 void NativeSimulation::find_next_events(std::size_t pair) {
     PacketRing& forward = forward_.paths[pair].packets;

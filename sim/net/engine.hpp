@@ -13,6 +13,7 @@
 #include <memory>
 #include <vector>
 
+#include "sim/base/value_pointer.hpp"
 #include "sim/net/arrival_order.hpp"
 #include "sim/net/hop.hpp"
 #include "sim/net/link.hpp"
@@ -31,6 +32,7 @@ public:
     // Throws std::invalid_argument for what only ns-3 can do: a wireless LAN, TCP, pcap.
     NativeSimulation(const Scenario& scenario, std::uint64_t seed);
     ~NativeSimulation() override;
+    std::unique_ptr<Simulation> clone() const override;
 
     Time now() const override { return now_; }
     void run_until(Time until) override;
@@ -56,6 +58,8 @@ public:
 private:
     struct Hosts;
     struct ShortFlowHosts;
+
+    NativeSimulation(const NativeSimulation&);
 
     // One pair of hosts' way in one direction. The pairs are those of the flows, then those of the entries of
     // short flows; what is kept of a pair has its number.
@@ -113,8 +117,8 @@ private:
         return data_goes_backward_[pair] ? backward_ : forward_;
     }
 
-    std::vector<std::unique_ptr<Hosts>> hosts_;
-    std::vector<std::unique_ptr<ShortFlowHosts>> short_flows_;
+    std::vector<ValuePointer<Hosts>> hosts_;
+    std::vector<ValuePointer<ShortFlowHosts>> short_flows_;
     std::vector<Time> next_host_event_;  // per pair of hosts
     Direction forward_{.way = DataDirection::forward};
     Direction backward_{.way = DataDirection::backward};

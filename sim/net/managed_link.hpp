@@ -12,6 +12,7 @@
 
 #include "sim/base/time.hpp"
 #include "sim/base/time_integral.hpp"
+#include "sim/base/value_pointer.hpp"
 #include "sim/net/link.hpp"
 #include "sim/net/queues/discipline.hpp"
 #include "sim/net/transmitter.hpp"
@@ -139,7 +140,7 @@ private:
 
     Transmitter transmitter_;
     Wire wire_;
-    std::unique_ptr<QueueDiscipline> discipline_;
+    ValuePointer<QueueDiscipline> discipline_;
     bool limit_in_packets_;
 
     Time free_at_ = 0;

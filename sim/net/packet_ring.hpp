@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "sim/base/ring.hpp"
+#include "sim/base/value_pointer.hpp"
 #include "sim/net/link.hpp"
 #include "sim/net/overtaking.hpp"
 #include "sim/quic/datagram.hpp"
@@ -186,8 +187,8 @@ private:
     bool fragment_missing_ = false;  // of the datagram whose last fragment is next
     bool fragment_marked_ = false;
 
-    std::unique_ptr<Overtaking> overtaking_;  // null: packets reach the receiver in the order of the ring
-    std::uint64_t oldest_ = 0;                // with overtaking: what is before it has left the ring
+    ValuePointer<Overtaking> overtaking_;  // null: packets reach the receiver in the order of the ring
+    std::uint64_t oldest_ = 0;             // with overtaking: what is before it has left the ring
     Time shortest_exit_ = 0;
 };
 

@@ -28,6 +28,7 @@ class RequestResponse final : public Client {
 public:
     RequestResponse(const Application& application, Random random)
         : sizes_(application.response_sizes), think_time_(application.think_time), random_(random) {}
+    std::unique_ptr<Client> clone() const override { return std::make_unique<RequestResponse>(*this); }
 
     void start(Time now) override { request(now, sizes_.draw(random_)); }
     void on_timeout(Time now) override {
@@ -50,6 +51,7 @@ public:
         missing_.reserve(objects_.size());
         for (const PageObject& object : objects_) missing_.push_back(object.after.size());
     }
+    std::unique_ptr<Client> clone() const override { return std::make_unique<WebPage>(*this); }
 
     void start(Time now) override {
         for (std::size_t object = 0; object < objects_.size(); ++object) {
@@ -81,6 +83,7 @@ private:
 class Video final : public Client {
 public:
     explicit Video(const Application& application) : video_(application) {}
+    std::unique_ptr<Client> clone() const override { return std::make_unique<Video>(*this); }
 
     void start(Time now) override { ask(now); }
     void on_timeout(Time now) override {

@@ -17,7 +17,10 @@ namespace quicgym::quic {
 
 class Client {
 public:
+    Client() = default;
     virtual ~Client() = default;
+    Client& operator=(const Client&) = delete;
+    virtual std::unique_ptr<Client> clone() const = 0;
 
     virtual void start(Time now) = 0;  // the connection is open
     // The stream has come so far, without a gap.
@@ -32,6 +35,8 @@ public:
     virtual void add_statistics(Time /*now*/, FlowStatistics& /*statistics*/) const {}
 
 protected:
+    Client(const Client&) = default;  // for clone()
+
     void request(Time now, std::uint64_t response_bytes);
     virtual void on_response(Time now, std::size_t request) = 0;  // by its number, from 0
 

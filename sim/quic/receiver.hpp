@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "sim/base/rate_bins.hpp"
+#include "sim/base/value_pointer.hpp"
 #include "sim/quic/ack_tracker.hpp"
 #include "sim/quic/client.hpp"
 #include "sim/quic/datagram.hpp"
@@ -79,7 +80,7 @@ private:
     std::uint64_t peer_id_;
     Handshake handshake_;
 
-    std::unique_ptr<Client> client_;
+    ValuePointer<Client> client_;
     std::uint64_t request_size_;
     std::uint64_t max_datagram_bytes_;
 

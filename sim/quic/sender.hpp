@@ -6,10 +6,10 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 
 #include "controllers/controller.hpp"
 #include "sim/base/random.hpp"
+#include "sim/base/value_pointer.hpp"
 #include "sim/quic/ack_tracker.hpp"
 #include "sim/quic/application.hpp"
 #include "sim/quic/datagram.hpp"
@@ -82,13 +82,13 @@ private:
     void watch_window(Time now) { statistics_.on_window(now, controller_->window_bytes()); }
 
     // Read or written for every packet first.
-    std::unique_ptr<Controller> controller_;
+    ValuePointer<Controller> controller_;
     LossRecovery recovery_;
     DeliveryRate delivery_rate_;
     Pacer pacer_;
     SendStream stream_;
     bool retransmits_at_once_;
-    std::unique_ptr<LostChunkPackets> lost_chunks_;  // there: all that is lost goes into one datagram
+    ValuePointer<LostChunkPackets> lost_chunks_;  // there: all that is lost goes into one datagram
     std::uint64_t max_datagram_bytes_;
     Time next_timeout_;
     Phase phase_ = Phase::idle;

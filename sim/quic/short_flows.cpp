@@ -46,7 +46,7 @@ ShortFlowSenders::ShortFlowSenders(const ShortFlows& short_flows, std::size_t in
       size_random_(seed, RandomPurpose::short_flow_sizes, index),
       first_index_((index + 1) * kConnectionsPerEntry),
       seed_(seed),
-      transfers_(transfers) {
+      transfers_(&transfers) {
     flow_.controller_factory = factory_of(short_flows.flow);
     draw_next_arrival();
 }
@@ -69,10 +69,10 @@ void ShortFlowSenders::open(Time now) {
     const std::uint32_t number = free_slots_.back();
     free_slots_.pop_back();
     Slot& slot = slots_[number];
-    slot.connection = transfers_.size();
+    slot.connection = transfers_->size();
     flow_.application.size_bytes = sizes_.draw(size_random_);
     slot.sender.emplace(flow_, first_index_ + slot.connection, seed_, now, slot.connection);
-    transfers_.add({.start = now, .size_bytes = flow_.application.size_bytes}, number);
+    transfers_->add({.start = now, .size_bytes = flow_.application.size_bytes}, number);
     timers_.set(number, now);
 }
 
@@ -81,8 +81,8 @@ Receipt ShortFlowSenders::on_datagram(Time now, const DatagramView& datagram) {
     if (const ParseError error = read_destination(datagram, destination); error != ParseError::none)
         return {error};
     const std::uint64_t connection = connection_number(kClientConnectionId, destination.connection_id);
-    if (connection >= transfers_.size()) return {};
-    const std::uint32_t number = transfers_.slot(connection);
+    if (connection >= transfers_->size()) return {};
+    const std::uint32_t number = transfers_->slot(connection);
     Slot& slot = slots_[number];
     if (slot.connection != connection || slot.sender->closed()) return {};
     to_poll_ = number;
@@ -104,7 +104,7 @@ bool ShortFlowSenders::poll_datagram(Time now, Datagram& out) {
     Sender& sender = *slots_[*to_poll_].sender;
     if (sender.poll_datagram(now, out)) return true;
     if (sender.closed()) {
-        transfers_[slots_[*to_poll_].connection].lost_packets = sender.lost_packets();
+        (*transfers_)[slots_[*to_poll_].connection].lost_packets = sender.lost_packets();
         timers_.set(*to_poll_, kNever);
         free_slots_.push_back(*to_poll_);
     } else {
@@ -115,13 +115,13 @@ bool ShortFlowSenders::poll_datagram(Time now, Datagram& out) {
 }
 
 void ShortFlowSenders::update_records() const {
-    for (const Slot& slot : slots_) transfers_[slot.connection].lost_packets = slot.sender->lost_packets();
+    for (const Slot& slot : slots_) (*transfers_)[slot.connection].lost_packets = slot.sender->lost_packets();
 }
 
 // ---- receivers -----------------------------------------------------------------------------
 
 ShortFlowReceivers::ShortFlowReceivers(const ShortFlows& short_flows, TransferTable& transfers)
-    : flow_(connection_of(short_flows)), transfers_(transfers) {}
+    : flow_(connection_of(short_flows)), transfers_(&transfers) {}
 
 Receipt ShortFlowReceivers::on_datagram(Time now, const DatagramView& datagram) {
     ++received_packets_;
@@ -130,8 +130,8 @@ Receipt ShortFlowReceivers::on_datagram(Time now, const DatagramView& datagram) 
     if (const ParseError error = read_destination(datagram, destination); error != ParseError::none)
         return {error};
     const std::uint64_t connection = connection_number(kServerConnectionId, destination.connection_id);
-    if (connection >= transfers_.size()) return {};
-    const std::uint32_t number = transfers_.slot(connection);
+    if (connection >= transfers_->size()) return {};
+    const std::uint32_t number = transfers_->slot(connection);
     while (number >= slots_.size()) {
         slots_.emplace_back();
         timers_.add();
@@ -140,13 +140,13 @@ Receipt ShortFlowReceivers::on_datagram(Time now, const DatagramView& datagram) 
     if (!slot.receiver || slot.connection < connection) {
         if (destination.type != PacketType::initial) return {};  // of a connection that nobody has opened
         slot.connection = connection;
-        slot.receiver.emplace(flow_, transfers_[connection].start, nullptr, connection);
+        slot.receiver.emplace(flow_, (*transfers_)[connection].start, nullptr, connection);
     } else if (slot.connection != connection) {
         return {};  // of one that has gone
     }
     to_poll_ = number;
     const Receipt receipt = slot.receiver->on_datagram(now, datagram);
-    transfers_[connection].completion = slot.receiver->completion();
+    (*transfers_)[connection].completion = slot.receiver->completion();
     return receipt;
 }
 

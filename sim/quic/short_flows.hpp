@@ -44,6 +44,10 @@ public:
     // `index` is the entry's in the scenario.
     ShortFlowSenders(const ShortFlows& short_flows, std::size_t index, std::uint64_t seed,
                      TransferTable& transfers);
+    // A copy over a copy of the other one's table.
+    ShortFlowSenders(const ShortFlowSenders& other, TransferTable& transfers) : ShortFlowSenders(other) {
+        transfers_ = &transfers;
+    }
 
     Receipt on_datagram(Time now, const DatagramView& datagram);
     void on_timeout(Time now);
@@ -59,6 +63,7 @@ private:
         std::optional<Sender> sender;
     };
 
+    ShortFlowSenders(const ShortFlowSenders&) = default;
     void draw_next_arrival();
     void open(Time now);
 
@@ -71,7 +76,7 @@ private:
     Random size_random_;
     std::uint64_t first_index_;  // of the connections' own random streams
     std::uint64_t seed_;
-    TransferTable& transfers_;
+    TransferTable* transfers_;
     std::deque<Slot> slots_;
     std::vector<std::uint32_t> free_slots_;
     std::optional<std::uint32_t> to_poll_;
@@ -82,6 +87,10 @@ static_assert(Endpoint<ShortFlowSenders>);
 class ShortFlowReceivers {
 public:
     ShortFlowReceivers(const ShortFlows& short_flows, TransferTable& transfers);
+    ShortFlowReceivers(const ShortFlowReceivers& other, TransferTable& transfers)
+        : ShortFlowReceivers(other) {
+        transfers_ = &transfers;
+    }
 
     Receipt on_datagram(Time now, const DatagramView& datagram);
     void on_timeout(Time now);
@@ -99,8 +108,10 @@ private:
         std::optional<Receiver> receiver;
     };
 
+    ShortFlowReceivers(const ShortFlowReceivers&) = default;
+
     Flow flow_;
-    TransferTable& transfers_;
+    TransferTable* transfers_;
     std::deque<Slot> slots_;
     std::optional<std::uint32_t> to_poll_;
     TimerQueue timers_;

@@ -1436,6 +1436,9 @@ def encode_tuning(values: Mapping[str, Sequence[float]]) -> list[float] | None:
     The action for these parameters of BBR; None where the space does not have them.
     """
 
+class Episode:
+    """An episode at one moment, as Batch.clone returns it."""
+
 class Batch:
     """
     Episodes side by side; arrays have a row per agent, flags one per simulation.
@@ -1467,6 +1470,14 @@ class Batch:
     def step(self) -> None: ...
 
     def close(self, simulation: int) -> None: ...
+
+    def clone(self, indices: Sequence[int]) -> list[Episode]:
+        """Copies of these simulations' episodes."""
+
+    def restore(self, indices: Sequence[int], episodes: Sequence[Episode]) -> None:
+        """
+        Puts copies of these episodes in the simulations' places; the arrays stay as they are.
+        """
 
     @property
     def failed(self) -> int | None:

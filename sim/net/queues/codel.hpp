@@ -127,6 +127,7 @@ class CoDel final : public QueueDiscipline {
 public:
     explicit CoDel(const DisciplineSettings& settings)
         : QueueDiscipline(settings.link), control_(settings.link) {}
+    std::unique_ptr<QueueDiscipline> clone() const override { return std::make_unique<CoDel>(*this); }
 
     void enqueue(QueuedPacket packet) override;
     bool dequeue(Time now, QueuedPacket& packet) override;

@@ -35,6 +35,8 @@ public:
           limit_in_packets_(link.queue_unit == QueueUnit::packets),
           marks_(link.ecn_marking) {}
     virtual ~QueueDiscipline() = default;
+    QueueDiscipline& operator=(const QueueDiscipline&) = delete;
+    virtual std::unique_ptr<QueueDiscipline> clone() const = 0;
 
     // Takes a packet in, at its arrival, or drops it.
     virtual void enqueue(QueuedPacket packet) = 0;
@@ -47,6 +49,8 @@ public:
     std::vector<QueuedPacket>& dropped() { return dropped_; }
 
 protected:
+    QueueDiscipline(const QueueDiscipline&) = default;  // for clone()
+
     bool limit_in_packets() const { return limit_in_packets_; }
     std::uint64_t limit() const { return limit_; }
     bool has_room_for(const QueuedPacket& packet) const {

@@ -13,6 +13,7 @@ namespace quicgym::net {
 class DualPi2 final : public QueueDiscipline {
 public:
     explicit DualPi2(const DisciplineSettings& settings) : QueueDiscipline(settings.link) {}
+    std::unique_ptr<QueueDiscipline> clone() const override { return std::make_unique<DualPi2>(*this); }
 
     void enqueue(QueuedPacket packet) override;
     bool dequeue(Time now, QueuedPacket& packet) override;

@@ -9,6 +9,7 @@ namespace quicgym::net {
 class Fifo final : public QueueDiscipline {
 public:
     explicit Fifo(const DisciplineSettings& settings) : QueueDiscipline(settings.link) {}
+    std::unique_ptr<QueueDiscipline> clone() const override { return std::make_unique<Fifo>(*this); }
 
     void enqueue(QueuedPacket packet) override;
     bool dequeue(Time now, QueuedPacket& packet) override;

@@ -19,6 +19,7 @@ namespace quicgym::net {
 class FqCoDel final : public QueueDiscipline {
 public:
     explicit FqCoDel(const DisciplineSettings& settings);
+    std::unique_ptr<QueueDiscipline> clone() const override { return std::make_unique<FqCoDel>(*this); }
 
     void enqueue(QueuedPacket packet) override;
     bool dequeue(Time now, QueuedPacket& packet) override;

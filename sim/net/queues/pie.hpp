@@ -20,6 +20,7 @@ class Pie final : public QueueDiscipline {
 public:
     explicit Pie(const DisciplineSettings& settings)
         : QueueDiscipline(settings.link), random_(settings.seed, settings.stream) {}
+    std::unique_ptr<QueueDiscipline> clone() const override { return std::make_unique<Pie>(*this); }
 
     void enqueue(QueuedPacket packet) override;
     bool dequeue(Time now, QueuedPacket& packet) override;

@@ -18,6 +18,7 @@ namespace quicgym::net {
 class Red final : public QueueDiscipline {
 public:
     explicit Red(const DisciplineSettings& settings);
+    std::unique_ptr<QueueDiscipline> clone() const override { return std::make_unique<Red>(*this); }
 
     void enqueue(QueuedPacket packet) override;
     bool dequeue(Time now, QueuedPacket& packet) override;

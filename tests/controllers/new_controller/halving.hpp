@@ -13,6 +13,7 @@ struct HalvingParameters {
 class Halving final : public Controller {
 public:
     Halving(const ParameterValues& values, std::uint64_t max_datagram_bytes);
+    std::unique_ptr<Controller> clone() const override { return std::make_unique<Halving>(*this); }
 
     void on_ack(const AckEvent& event) override;
     void on_loss(const LossEvent& event) override;
