@@ -19,6 +19,7 @@ from quicgym.envs.observations import observation_space
 from quicgym.envs.rewards import Reward, RewardFunction
 from quicgym.envs.scenarios.conversion import nanoseconds
 from quicgym.envs.simulation.simulation import DELIVERY_DTYPE, TRANSFER_DTYPE, ns3_module
+from quicgym.envs.states import EpisodeState, check_arguments
 
 
 class EpisodeBatch:
@@ -89,8 +90,19 @@ class EpisodeBatch:
             settings.reward_interval = nanoseconds(reward_interval_ms / 1e3)
         settings.reward_per_flow = reward_per_flow
         if isinstance(reward, str | Reward):
-            named = reward if isinstance(reward, Reward) else Reward(reward)
-            settings.reward = named.to_core()
+            reward = reward if isinstance(reward, Reward) else Reward(reward)
+            settings.reward = reward.to_core()
+        # What a state must have in common with the batch that goes on from it.
+        self._made_with = {
+            "environment": space.name,
+            "decision_interval_ms": decision_interval_ms,
+            "decision_interval_rtts": decision_interval_rtts,
+            "reward_interval_ms": reward_interval_ms,
+            "history_length": history_length,
+            "reward": reward,
+            "reward_per_flow": reward_per_flow,
+            **source.arguments,
+        }
         self.choices = tuple(space.choices)
         self.source = source
         self._batch = self._make_batch(settings, simulations, threads)
@@ -108,6 +120,18 @@ class EpisodeBatch:
         self.observation_space = observation_space(history_length, space.name)
         single: tuple[int, ...] = self.action_space.shape or ()
         self._actions_shape = single if one_row else (len(self.rewards), *single)
+        # All that a step leaves behind, by simulation.
+        self._results = [
+            array.reshape(simulations, -1)
+            for array in (
+                self.observations,
+                self.rewards,
+                self.info,
+                self.has_agent,
+                self.terminations,
+                self.truncations,
+            )
+        ]
 
     def begin(
         self,
@@ -154,6 +178,44 @@ class EpisodeBatch:
             raise
         if self._reward_function is not None:
             self._apply_reward_function(self._reward_function)
+
+    def clone(self, simulations: Sequence[int]) -> list[EpisodeState]:
+        """Returns the states of simulations.
+
+        Raises:
+            NotImplementedError: The engine is ns-3.
+            RuntimeError: One has no episode.
+            ControllerError: A controller in Python cannot be copied.
+        """
+        if self.source.engine != "native":
+            raise NotImplementedError(
+                "clone_state: ns-3 cannot copy a simulation; make the environment with "
+                "engine='native', which gives the same episodes on wired networks"
+            )
+        return [
+            EpisodeState(
+                core,
+                self.episodes[simulation],
+                tuple(array[simulation].copy() for array in self._results),
+                self._made_with,
+            )
+            for simulation, core in zip(simulations, self._batch.clone(simulations), strict=True)
+        ]
+
+    def restore(self, simulations: Sequence[int], states: Sequence[EpisodeState]) -> None:
+        """Puts states in the places of simulations; an error leaves all as they are.
+
+        Raises:
+            ValueError: A state is of an environment with other arguments.
+            ControllerError: A controller in Python cannot be copied.
+        """
+        for state in states:
+            check_arguments(self._made_with, state)
+        self._batch.restore(simulations, [state.core for state in states])
+        for simulation, state in zip(simulations, states, strict=True):
+            self.episodes[simulation] = state.choice
+            for array, row in zip(self._results, state.rows, strict=True):
+                array[simulation] = row
 
     def set_actions(self, actions: np.ndarray) -> None:
         """Copies actions: one of the space for a single environment, else a row for each agent.

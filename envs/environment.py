@@ -24,6 +24,7 @@ from quicgym.envs.info import row_info
 from quicgym.envs.rewards import Reward, RewardFunction
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.simulation.controller_choice import ControllerChoice
+from quicgym.envs.states import EnvironmentState, GeneratorState, episodes_of
 
 if TYPE_CHECKING:
     from quicgym.envs.render import EpisodePlot
@@ -226,6 +227,49 @@ class CongestionControlEnv(gymnasium.Env[np.ndarray, Any]):
             )
             return None
         return None if self.render_mode == "human" else self._plot.draw()
+
+    def clone_state(self) -> EnvironmentState:
+        """Returns the state of this environment, for `restore_state`.
+
+        The state has the simulation with all its packets, what observations, rewards and pictures
+        are made from, and the generator `np_random`. Cloning copies the simulation's memory. It
+        changes nothing here.
+
+        Raises:
+            NotImplementedError: The engine is ns-3, which cannot copy a simulation.
+            RuntimeError: No episode has begun.
+            ControllerError: copy.deepcopy cannot copy a controller in Python.
+        """
+        (episode,) = self._batch.clone([0])
+        return EnvironmentState(
+            episode,
+            GeneratorState.of(self.np_random),
+            self._np_random_seed,
+            _drawn=() if self._plot is None else self._plot.rows,
+        )
+
+    def restore_state(self, state: EnvironmentState) -> None:
+        """Puts the environment into a state, of this one or of one with the same arguments.
+
+        From there the same actions give the same observations, rewards, info and packets, bit for
+        bit, and `reset` the same episodes. A state may be restored any number of times. A state of
+        a vector environment with one agent per simulation will do as well.
+
+        Raises:
+            TypeError: It is not what clone_state has returned.
+            ValueError: Its environment was made with other arguments.
+            ControllerError: copy.deepcopy cannot copy a controller in Python.
+        """
+        self._batch.restore([0], episodes_of([state]))
+        self._np_random = state._generator.generator()
+        self._np_random_seed = state._seed
+        if self._plot is not None:
+            first, *others = state._drawn or (self._info(),)
+            self._plot.begin(first)
+            for info in others:
+                self._plot.add(info)
+            if self.render_mode == "human":
+                self._plot.draw()
 
     @property
     def scenario(self) -> Scenario | None:

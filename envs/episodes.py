@@ -123,6 +123,20 @@ class EpisodeSource:
         if isinstance(self.scenario, Scenario):
             self._prepare(self.scenario, controller)
 
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """What the source was made with, by name."""
+        return {
+            "scenario": self.scenario,
+            "engine": self.engine,
+            "controller": self._controller,
+            "flow": self._flow,
+            "per_flow": self._every_flow,
+            "other_controllers": self._other_controllers,
+            "episode_s": self._episode_s,
+            "record_deliveries": self._record_deliveries,
+        }
+
     def for_prepared(self) -> EpisodeSource:
         """Returns a copy for another process, which prepares what was drawn here.
 

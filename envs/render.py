@@ -80,6 +80,11 @@ class EpisodePlot:
         """Adds what a step returned."""
         self._rows.append(info)
 
+    @property
+    def rows(self) -> tuple[dict[str, Any], ...]:
+        """What it was told of the episode so far."""
+        return tuple(self._rows)
+
     def draw(self) -> np.ndarray | None:
         """Returns the picture, shape (height, width, 3) of uint8; a window is updated instead."""
         times = [row["time_s"] for row in self._rows]

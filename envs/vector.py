@@ -20,8 +20,9 @@ what the last one ended with. Options of `reset` hold for the episodes that foll
 from __future__ import annotations
 
 import functools
+import operator
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gymnasium
@@ -38,6 +39,7 @@ from quicgym.envs.ns3_workers import Ns3WorkerBatch, WorkerDeath
 from quicgym.envs.registration import environments, find_environment
 from quicgym.envs.rewards import Reward, RewardFunction
 from quicgym.envs.simulation.controller_choice import ControllerChoice
+from quicgym.envs.states import EnvironmentState, GeneratorState, episodes_of
 from quicgym.yaml_files import closest
 
 
@@ -156,7 +158,7 @@ class CongestionControlVectorEnv(VectorEnv[np.ndarray, Any, np.ndarray]):
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self._seeds: list[int] = [-1] * num_envs
         self._generators: list[np.random.Generator] = []
-        self._options: dict[str, Any] | None = None
+        self._options: list[Mapping[str, Any] | None] = [None] * num_envs
         self._done = np.zeros(num_envs, dtype=np.bool_)
         self._everywhere = np.ones(self.num_envs, dtype=np.bool_)
         self._everywhere.flags.writeable = False
@@ -186,8 +188,9 @@ class CongestionControlVectorEnv(VectorEnv[np.ndarray, Any, np.ndarray]):
         """
         self._seed(seed)
         self.closed = False  # after `close`, too, there is something to free again
-        self._options = dict(options) if options else None
-        self._batch.begin(range(self.simulations), self._generators, self._options)
+        chosen = dict(options) if options else None
+        self._options = [chosen] * self.simulations
+        self._batch.begin(range(self.simulations), self._generators, chosen)
         self._done[:] = False
         return self._batch.observations.copy(), self._info(self._batch.columns(), self._everywhere)
 
@@ -236,6 +239,64 @@ class CongestionControlVectorEnv(VectorEnv[np.ndarray, Any, np.ndarray]):
             info,
         )
 
+    def clone_state(self, indices: Sequence[int] | None = None) -> list[EnvironmentState]:
+        """Returns the states of simulations, for `restore_state`; changes nothing here.
+
+        A state is as the single environment's, with the simulation's own generator, the options of
+        the last `reset`, and whether the next step begins an episode. With `per_flow` it has all
+        rows of the simulation.
+
+        Args:
+            indices: Of the simulations; None: all of them.
+
+        Raises:
+            ValueError: There is no such simulation.
+            NotImplementedError, RuntimeError, ControllerError: As in the single environment.
+        """
+        chosen = self._chosen(indices)
+        return [
+            EnvironmentState(
+                episode,
+                GeneratorState.of(self._generators[index]),
+                self._seeds[index],
+                self._options[index],
+            )
+            for index, episode in zip(chosen, self._batch.clone(chosen), strict=True)
+        ]
+
+    def restore_state(
+        self, states: Sequence[EnvironmentState], indices: Sequence[int] | None = None
+    ) -> None:
+        """Puts simulations into states; the others stay as they are.
+
+        A state may come from another simulation, from another vector environment or from a single
+        environment that was made with the same arguments, and may be in the list more than once:
+        `restore_state([state] * 8)` puts eight simulations into one state.
+
+        Args:
+            states: One for each of the simulations.
+            indices: Of the simulations; None: all of them.
+
+        Raises:
+            TypeError, ValueError, ControllerError: As in the single environment, or another number
+                of states than of simulations; nothing has changed then.
+        """
+        chosen = self._chosen(indices)
+        if len(states) != len(chosen):
+            raise ValueError(
+                f"restore_state: {len(states)} states for {len(chosen)} simulations; give one for "
+                "each"
+            )
+        self._batch.restore(chosen, episodes_of(states))
+        if not self._generators:
+            self._seed(None)
+        self.closed = False
+        for index, state in zip(chosen, states, strict=True):
+            self._generators[index] = state._generator.generator()
+            self._seeds[index] = -1 if state._seed is None else state._seed
+            self._options[index] = state._options
+        self._done[chosen] = (self._batch.terminations | self._batch.truncations)[chosen]
+
     def episode_seeds(self) -> tuple[int | None, ...]:
         """Returns the seed of each simulation's current episode."""
         episodes = self._batch.episodes
@@ -273,7 +334,24 @@ class CongestionControlVectorEnv(VectorEnv[np.ndarray, Any, np.ndarray]):
 
     def _begin(self, which: np.ndarray) -> None:
         simulations = np.flatnonzero(which).tolist()
-        self._batch.begin(simulations, [self._generators[i] for i in simulations], self._options)
+        draw = self._batch.source.draw
+        self._batch.begin_chosen(
+            simulations, [draw(self._generators[i], self._options[i]) for i in simulations]
+        )
+
+    def _chosen(self, indices: Sequence[int] | None) -> list[int]:
+        if indices is None:
+            return list(range(self.simulations))
+        chosen = [operator.index(index) for index in indices]
+        for index in chosen:
+            if not 0 <= index < self.simulations:
+                raise ValueError(
+                    f"indices: there is no simulation {index}; give numbers from 0 to "
+                    f"{self.simulations - 1}"
+                )
+        if len(set(chosen)) < len(chosen):
+            raise ValueError(f"indices = {chosen}: one is there twice; give each simulation once")
+        return chosen
 
     def _by_row(self, flags: np.ndarray) -> np.ndarray:
         return flags if self._batch.agent_count == 1 else np.repeat(flags, self._batch.agent_count)
