@@ -56,7 +56,7 @@ inline const ParameterTable<BbrParameters>& bbr_parameter_table() {
             "startup_gain", 1.1, 10.0, "",
             "Pacing and window gain of Startup, 2 / ln 2; Drain paces with its inverse",
             "BBR draft-00 4.3.2"),
-        number<P, &P::cwnd_gain>("cwnd_gain", 1.0, 10.0, "", "Window in ProbeBW as a multiple of the BDP",
+        number<P, &P::cwnd_gain>("cwnd_gain", 0.1, 10.0, "", "Window in ProbeBW as a multiple of the BDP",
                                  "BBR draft-00 4.2.3.2 and 4.3.4"),
         number<P, &P::bandwidth_window_rounds>(
             "bandwidth_window_rounds", 0.0, 10000.0, "rounds",

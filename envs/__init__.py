@@ -1,9 +1,10 @@
 """Scenarios, simulations, their results, and the environments over them."""
 
 from quicgym.envs.actions import action_parameters, preset_action
-from quicgym.envs.rate import RateEnv
+from quicgym.envs.rate import RateEnv, RateV1Env
 from quicgym.envs.registration import environment_ids, environments, find_environment
 from quicgym.envs.rewards import Reward
+from quicgym.envs.scale import ScaleEnv
 from quicgym.envs.scenarios.distributions import Distribution, load_distribution
 from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.envs.scenarios.files import load_scenario, scenario_names
@@ -13,9 +14,9 @@ from quicgym.envs.simulation.metrics import FlowResult
 from quicgym.envs.simulation.result import Result, run
 from quicgym.envs.simulation.simulation import Ns3MissingError, Simulation
 from quicgym.envs.switch import SwitchEnv, SwitchV1Env
-from quicgym.envs.tuning import TuningEnv
+from quicgym.envs.tuning import TuningEnv, TuningV1Env
 from quicgym.envs.vector import make_vec
-from quicgym.envs.window import WindowEnv
+from quicgym.envs.window import WindowEnv, WindowV1Env
 
 __all__ = [
     "ENVIRONMENTS",
@@ -24,14 +25,18 @@ __all__ = [
     "Ns3MissingError",
     "Result",
     "RateEnv",
+    "RateV1Env",
     "Reward",
     "Scenario",
+    "ScaleEnv",
     "ScenarioError",
     "Simulation",
     "SwitchEnv",
     "SwitchV1Env",
     "TuningEnv",
+    "TuningV1Env",
     "WindowEnv",
+    "WindowV1Env",
     "action_parameters",
     "environment_ids",
     "environments",

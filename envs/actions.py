@@ -14,11 +14,30 @@ Every coordinate a is in [-1, 1]. In the space "tuning" they stand for parameter
 
 Gains beyond the cycle's length are not used. All presets of the BBR family are points of the space.
 
+In the space "tuning_v1" 0 is BBR, and a step has about the same effect everywhere:
+
+| coordinate           | parameter                              | at -1 | at 0   | at 1     |
+|----------------------|----------------------------------------|-------|--------|----------|
+| `gamma`              | 30 (1 - a) / a packets, ∞ from 0 down  | ∞     | ∞      | 0        |
+| `beta`               | a, 0 from 0 down                       | 0     | 0      | 1        |
+| `alpha`              | 1 - 10^(-3 abs a), to 3 decimals       | 0.999 | 0      | 0.999    |
+| `cycle_length`       | 8 · 8^a phases, rounded                | 1     | 8      | 64       |
+| `entry_gain_minimum` | 1 + a                                  | 0     | 1      | 2        |
+| `gain_1` … `gain_8`  | 2^a times BBR's gain; later ones are 1 | half  | BBR's  | twice    |
+| `cwnd_gain`          | 2 · 4^a                                | 0.5   | 2      | 8        |
+| `startup_gain`       | 2.885 · 2^a                            | 1.443 | 2.885  | 5.77     |
+| `rtprop_window`      | 10 · 8^a s                             | 1.25  | 10     | 80       |
+| `probe_rtt_duration` | 200 · 10^a ms                          | 20    | 200    | 2000     |
+| `bandwidth_window`   | (cycle length + 2) · 4^a rounds        | 1/4   | BBR's  | 4 times  |
+
 In a space "tuning:CONTROLLER" the coordinates are all parameters of that controller, each over the
 range and scale that the catalogue gives it: see `controller_action`.
 
-In the space "rate" the window and the pacing rate of `external` are multiplied by 2^a. In "switch"
-and "switch_v1" an action is the place of a controller in `quicgym.controllers.switching_members()`,
+Below 0 `alpha` keeps the first sample of RTprop (`smoothing_updates_rtprop`).
+
+In the space "scale" the window and the pacing rate that the flow's controller has decided are
+multiplied by 4^a, in the space "rate" those of `external` by 2^a. In "switch" and "switch_v1" an
+action is the place of a controller in `quicgym.controllers.switching_members()`,
 in "window" that of an exponent x in WINDOW_EXPONENTS: the window of `guided` is multiplied by 2^x.
 """
 
@@ -40,7 +59,7 @@ TUNING_COORDINATES: tuple[str, ...] = tuple(_core.find_action_space("tuning").co
 WINDOW_EXPONENTS = tuple(float(choice) for choice in _core.find_action_space("window").choices)
 """The choices of the space "window"."""
 PRESETS = tuple(entry.name for entry in catalogue() if "bbr" in (entry.name, entry.preset_of))
-"""The controllers that are points of the space "tuning"."""
+"""The controllers that are points of the spaces "tuning" and "tuning_v1"."""
 
 
 def find_action_space(name: str) -> _core.ActionSpace:
@@ -76,22 +95,25 @@ def action_space(name: str) -> Space:
     return Box(-1.0, 1.0, (len(space.coordinates),), np.float32)
 
 
-def action_parameters(action: np.ndarray) -> dict[str, list[float]]:
-    """Returns the parameters of `bbr` that an action of Tuning-v0 sets.
+def action_parameters(action: np.ndarray, environment: str = "tuning") -> dict[str, list[float]]:
+    """Returns the parameters of `bbr` that an action of Tuning sets.
 
     Args:
-        action: Shape (14,), from -1 to 1; see this module's table.
+        action: Shape (coordinates,), from -1 to 1; see this module's tables.
+        environment: "tuning" or "tuning_v1", or the id.
 
     Raises:
-        ValueError: Wrong shape, or a coordinate that is not from -1 to 1.
+        ValueError: Wrong shape, or a coordinate that is not from -1 to 1; or actions of this
+            environment are no parameters.
     """
+    space = find_action_space(environment)
     action = np.asarray(action, dtype=np.float32)
-    if action.shape != (len(TUNING_COORDINATES),) or not np.all(np.abs(action) <= 1):
+    if action.shape != (len(space.coordinates),) or not np.all(np.abs(action) <= 1):
         raise ValueError(
-            f"action = {action}: give {len(TUNING_COORDINATES)} numbers from -1 to 1, "
-            f"for {', '.join(TUNING_COORDINATES)}"
+            f"action = {action}: give {len(space.coordinates)} numbers from -1 to 1, "
+            f"for {', '.join(space.coordinates)}"
         )
-    return dict(_core.decode_tuning(action.tolist()))
+    return dict(space.decode(action.tolist()))
 
 
 def tuned_space(controller: str) -> str:
@@ -176,17 +198,18 @@ def controller_parameters(controller: str, action: np.ndarray) -> dict[str, list
     }
 
 
-def preset_action(controller: str, **parameters: Any) -> np.ndarray:
-    """Returns the action of Tuning-v0 that makes the agent's flow the given controller.
+def preset_action(controller: str, environment: str = "tuning", /, **parameters: Any) -> np.ndarray:
+    """Returns the action of Tuning that makes the agent's flow the given controller.
 
     Taken from an episode's first step on, it gives the trace of that controller, packet by packet.
 
     Args:
         controller: One of PRESETS.
+        environment: "tuning" or "tuning_v1", or the id.
         **parameters: Others than the preset's own, such as gamma=60.
 
     Returns:
-        Shape (14,), float32.
+        Shape (coordinates,), float32.
 
     Raises:
         ValueError: Not a preset, an unknown parameter, or a value outside the space.
@@ -196,22 +219,19 @@ def preset_action(controller: str, **parameters: Any) -> np.ndarray:
             f"controller {controller!r} is not a point of the action space; there are: "
             f"{', '.join(PRESETS)}. Run any controller with reset(options={{'controller': ...}})"
         )
+    space = find_action_space(environment)
     values = find(controller).complete(parameters)
-    fixed = {
-        name: value
-        for name, value in find("bbr").complete().items()
-        if name not in (*TUNING_COORDINATES, "gain_cycle")
-    }
-    for name, value in fixed.items():
-        if values[name] != value:
+    tuned = space.decode([0.0] * len(space.coordinates))
+    for name, value in find("bbr").complete().items():
+        if name not in tuned and values[name] != value:
             raise ValueError(
                 f"parameter {name!r} of {controller!r} = {values[name]}: the action space keeps it "
                 f"at {value}"
             )
-    action = _core.encode_tuning(values)
+    action = space.encode(values)
     if action is None:
         raise ValueError(
-            f"{controller} with {parameters}: outside the action space; "
-            "give gains from 0.5 to 1.5, at most 8 of them, and entry_gain_minimum from 0 to 2"
+            f"{controller} with {parameters}: outside the action space {space.name!r}; "
+            "the table of quicgym.envs.actions has its ends"
         )
     return np.array(action, dtype=np.float32)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from quicgym import _core
-from quicgym.envs.actions import action_space, find_action_space
+from quicgym.envs.actions import action_space
 from quicgym.envs.episodes import EpisodeChoice, EpisodeSource
 from quicgym.envs.info import INFO_COLUMNS
 from quicgym.envs.observations import observation_space
@@ -45,7 +45,6 @@ class EpisodeBatch:
 
     def __init__(
         self,
-        environment: str,
         source: EpisodeSource,
         simulations: int,
         threads: int,
@@ -61,15 +60,14 @@ class EpisodeBatch:
         """Allocates everything; no episode has begun.
 
         Args:
-            environment: Its name, such as "tuning", or its id; or the name of an action space.
-            source: Draws the episodes.
+            source: Draws the episodes; its interface has the spaces.
             simulations: Their number.
             threads: That run them.
             decision_interval_ms: Between two decisions, unless the next is given.
             decision_interval_rtts: The same in smoothed RTTs.
             reward_interval_ms: Reward and `info` are means over intervals of this length; None:
                 taken over the whole interval from decision to decision.
-            history_length: Frames in an observation.
+            history_length: Decisions that an observation looks back on.
             reward: A name, with weights or without, or a function.
             reward_per_flow: Each agent earns what its own flow achieves.
             one_row: Actions are those of one agent, without an axis for rows.
@@ -81,9 +79,12 @@ class EpisodeBatch:
             _check_range("reward_interval_ms", reward_interval_ms, 1, 60_000)
         _check_range("history_length", history_length, 1, 1000)
         self._reward_function = reward if callable(reward) else None
-        space = find_action_space(environment)
+        interface = source.interface
+        space = _core.find_action_space(interface.action_space)
         settings = _core.EnvironmentSettings(space)
+        settings.observation = _core.ObservationLayout[interface.observations]
         settings.history_length = history_length
+        settings.clips_actions = interface.out_of_range == "clip"
         settings.decision_interval = nanoseconds(decision_interval_ms / 1e3)
         settings.decision_interval_rtts = decision_interval_rtts or 0.0
         if reward_interval_ms is not None:
@@ -117,7 +118,9 @@ class EpisodeBatch:
         self.terminations: np.ndarray = self._batch.terminations
         self.truncations: np.ndarray = self._batch.truncations
         self.action_space = action_space(space.name)
-        self.observation_space = observation_space(history_length, space.name)
+        self.observation_space = observation_space(
+            history_length, space.name, interface.observations
+        )
         single: tuple[int, ...] = self.action_space.shape or ()
         self._actions_shape = single if one_row else (len(self.rewards), *single)
         # All that a step leaves behind, by simulation.
@@ -166,7 +169,8 @@ class EpisodeBatch:
         """Moves the selected simulations on by one decision, with `actions`.
 
         Raises:
-            ValueError: An action is not a number from -1 to 1; nothing has moved.
+            ValueError: An action is no number, or one outside [-1, 1] that is not to be clipped;
+                nothing has moved.
             RuntimeError: A simulation has no running episode; nothing has moved.
             ControllerError: A controller in Python failed. That episode is over; the others have
                 moved on.

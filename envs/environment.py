@@ -21,6 +21,7 @@ from quicgym.envs.arguments import suggests_arguments
 from quicgym.envs.batch import EpisodeBatch
 from quicgym.envs.episodes import EpisodeSource, ScenarioChoice
 from quicgym.envs.info import row_info
+from quicgym.envs.interface import Interface, Observations, OutOfRange
 from quicgym.envs.rewards import Reward, RewardFunction
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.simulation.controller_choice import ControllerChoice
@@ -54,6 +55,11 @@ class CongestionControlEnv(gymnasium.Env[np.ndarray, Any]):
         controller: What the agent's flow runs.
         presets: Controllers that a policy of this environment can be; `preset_action` has them.
         acts_in_slow_start: Whether actions have an effect while the controller is in slow start.
+        observations: Their layout; `quicgym.envs.observations` describes both.
+        default_history_length: Decisions that an observation looks back on.
+        scales: Actions are factors for the controller's window and pacing rate.
+        safe_envelope: Whether `safe_envelope` is on where it is not given.
+        out_of_range: What `out_of_range` is where it is not given.
     """
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array", "human"], "render_fps": 10}
@@ -63,6 +69,11 @@ class CongestionControlEnv(gymnasium.Env[np.ndarray, Any]):
     controller: str
     presets: tuple[str, ...] = ()
     acts_in_slow_start: ClassVar[bool] = True
+    observations: ClassVar[Observations] = "frames"
+    default_history_length: ClassVar[int] = 4
+    scales: ClassVar[bool] = False
+    safe_envelope: ClassVar[bool] = False
+    out_of_range: ClassVar[OutOfRange] = "error"
     kind = _FormerName()
 
     def __init_subclass__(cls, **arguments: Any) -> None:
@@ -99,6 +110,25 @@ class CongestionControlEnv(gymnasium.Env[np.ndarray, Any]):
         )
 
     @classmethod
+    def interface(
+        cls, safe_envelope: bool | None = None, out_of_range: OutOfRange | None = None
+    ) -> Interface:
+        """Returns where agent and flow meet; None: as the class says."""
+        return Interface(
+            action_space=cls.action_space_name,
+            controller=cls.controller,
+            observations=cls.observations,
+            scales=cls.scales,
+            safe_envelope=cls.safe_envelope if safe_envelope is None else safe_envelope,
+            out_of_range=out_of_range or cls.out_of_range,
+        )
+
+    @classmethod
+    def history(cls, history_length: int | None) -> int:
+        """Returns a history's length in decisions; None: as the class says."""
+        return cls.default_history_length if history_length is None else history_length
+
+    @classmethod
     def preset_action(cls, controller: str, **parameters: Any) -> np.ndarray:
         """Returns the action that, taken from the first step on, is one of `presets`.
 
@@ -122,12 +152,14 @@ class CongestionControlEnv(gymnasium.Env[np.ndarray, Any]):
         decision_interval_ms: float = 100.0,
         decision_interval_rtts: float | None = None,
         reward_interval_ms: float | None = None,
-        history_length: int = 4,
+        history_length: int | None = None,
         reward: str | Reward | RewardFunction = "fair-throughput",
         episode_s: float | None = None,
         record_deliveries: bool = False,
         render_mode: str | None = None,
         controller: str | None = None,
+        safe_envelope: bool | None = None,
+        out_of_range: OutOfRange | None = None,
     ) -> None:
         """Checks the arguments; the first episode begins with `reset`."""
         tuned = self.for_controller(controller)
@@ -145,21 +177,20 @@ class CongestionControlEnv(gymnasium.Env[np.ndarray, Any]):
         source = EpisodeSource(
             scenario,
             engine,
-            self.controller,
+            tuned.interface(safe_envelope, out_of_range),
             flow=flow,
             other_controllers=other_controllers,
             episode_s=episode_s,
             record_deliveries=record_deliveries,
         )
         self._batch = EpisodeBatch(
-            self.action_space_name,
             source,
             simulations=1,
             threads=1,
             decision_interval_ms=decision_interval_ms,
             decision_interval_rtts=decision_interval_rtts,
             reward_interval_ms=reward_interval_ms,
-            history_length=history_length,
+            history_length=self.history(history_length),
             reward=reward,
             one_row=True,
         )

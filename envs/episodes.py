@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol, runtime_checkable
@@ -12,6 +12,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from quicgym import _core
+from quicgym.envs.interface import Interface
 from quicgym.envs.scenarios.conversion import nanoseconds, to_core
 from quicgym.envs.scenarios.engines import EngineName
 from quicgym.envs.scenarios.fields import SHORTEST_S, ScenarioError
@@ -83,7 +84,7 @@ class EpisodeSource:
     Args:
         scenario: A scenario or a distribution of them, its name or its path.
         engine: "native" or "ns3".
-        controller: What the agents' flows run while agents act.
+        interface: What the agents' flows run while agents act, and within which bounds.
         flow: The agent's flow by name or index; None: the first that names no controller.
         every_flow: Each flow that names no controller has an agent.
         other_controllers: For flows without a controller and without an agent.
@@ -100,7 +101,7 @@ class EpisodeSource:
         self,
         scenario: ScenarioChoice,
         engine: str,
-        controller: str,
+        interface: Interface,
         *,
         flow: str | int | None = None,
         every_flow: bool = False,
@@ -113,15 +114,15 @@ class EpisodeSource:
         self.scenario = _load(scenario)
         if episode_s is not None and not SHORTEST_S <= episode_s < 1e6:
             raise ScenarioError(f"episode_s = {episode_s}: give seconds above 0, or None")
-        self._controller = controller
+        self.interface = interface
         self._flow = flow
         self._every_flow = every_flow
         self._other_controllers = other_controllers
         self._episode_s = episode_s
         self._record_deliveries = record_deliveries
-        self._prepared: dict[ControllerChoice, _Prepared] = {}
+        self._prepared: dict[ControllerChoice | None, _Prepared] = {}
         if isinstance(self.scenario, Scenario):
-            self._prepare(self.scenario, controller)
+            self._prepare(self.scenario, None)
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -129,7 +130,7 @@ class EpisodeSource:
         return {
             "scenario": self.scenario,
             "engine": self.engine,
-            "controller": self._controller,
+            **{item.name: getattr(self.interface, item.name) for item in fields(self.interface)},
             "flow": self._flow,
             "per_flow": self._every_flow,
             "other_controllers": self._other_controllers,
@@ -203,9 +204,7 @@ class EpisodeSource:
 
     def prepare(self, choice: EpisodeChoice) -> tuple[_core.Scenario, _core.EpisodePlan]:
         """Returns an episode as the engines take it."""
-        prepared = self._prepare(
-            choice.scenario, choice.controller or self._controller, choice.parameters
-        )
+        prepared = self._prepare(choice.scenario, choice.controller, choice.parameters)
         plan = _core.EpisodePlan()
         plan.seed = choice.seed
         plan.agents = list(prepared.agents)
@@ -218,9 +217,10 @@ class EpisodeSource:
     def _prepare(
         self,
         scenario: Scenario,
-        controller: ControllerChoice,
+        controller: ControllerChoice | None,
         parameters: Mapping[str, Any] = MappingProxyType({}),
     ) -> _Prepared:
+        """Returns a scenario with a controller in the agents' place; None: with agents."""
         known = None if parameters else self._prepared.get(controller)
         if known is not None and known.scenario is scenario:
             return known
@@ -235,7 +235,9 @@ class EpisodeSource:
         controllers = resolve_controllers(
             scenario, self._other_controllers if scenario.has_open_flow else None
         )
-        agents_controller = find_controller(controller)
+        agents_controller = find_controller(
+            self.interface.controller if controller is None else controller
+        )
         try:
             complete = agents_controller.complete(dict(parameters))
         except ValueError as error:
@@ -249,6 +251,9 @@ class EpisodeSource:
         )
         flows = core.flows
         for agent in agents:
+            if controller is None:
+                flows[agent].scaled = self.interface.scales
+                flows[agent].safe_envelope = self.interface.safe_envelope
             if models[agent].controller is not None:  # whose parameters are not the agent's
                 flows[agent].parameters = {}
             if parameters:

@@ -24,7 +24,6 @@ from typing import IO, Any, Literal
 import numpy as np
 
 from quicgym import _core
-from quicgym.envs.actions import find_action_space
 from quicgym.envs.batch import EpisodeBatch
 from quicgym.envs.episodes import EpisodeChoice, EpisodeSource
 from quicgym.envs.rewards import Reward
@@ -53,7 +52,6 @@ class Ns3WorkerBatch(EpisodeBatch):
 
     def __init__(
         self,
-        environment: str,
         source: EpisodeSource,
         simulations: int,
         *,
@@ -66,14 +64,9 @@ class Ns3WorkerBatch(EpisodeBatch):
         self._restart = on_worker_death == "restart"
         reward = settings["reward"]
         named = reward if isinstance(reward, str | Reward) else "fair-throughput"
-        # By its action space, because the workers do not import the caller's own environments.
-        self._space = find_action_space(environment)
-        self._arguments = (
-            self._space.name,
-            source.for_prepared(),
-            {**settings, "reward": named},
-        )
-        super().__init__(self._space.name, source, simulations, threads=1, **settings)
+        self._space = _core.find_action_space(source.interface.action_space)
+        self._arguments = (source.for_prepared(), {**settings, "reward": named})
+        super().__init__(source, simulations, threads=1, **settings)
 
     def _make_batch(self, settings: Any, simulations: int, threads: int) -> Any:
         sizes = _core.native_batch(settings, 1, self.source.agent_count, 1)
@@ -328,8 +321,8 @@ def serve(file_descriptor: int) -> None:
     """Runs a worker on its end of the pipe, until it is told to end or the other end is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that gives orders
     connection = Connection(file_descriptor)
-    space, source, settings = pickle.loads(connection.recv_bytes())
-    batch = EpisodeBatch(space, source, simulations=1, threads=1, **settings)
+    source, settings = pickle.loads(connection.recv_bytes())
+    batch = EpisodeBatch(source, simulations=1, threads=1, **settings)
     while True:
         try:
             order, argument = connection.recv()

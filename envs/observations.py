@@ -1,8 +1,14 @@
 """What agents see: the features of an observation, their bounds and their order.
 
-An observation holds `history_length` frames, oldest first, one per decision interval; then the
-state; then the action that is in force: its coordinates, or a 1 in the place of the controller that
-was chosen. The tables are those of sim/environment/observation.hpp.
+There are two layouts. Both end with the action that is in force: its coordinates, or a 1 in the
+place of the controller that was chosen.
+
+"frames", of version 0 of the environments: `history_length` frames, oldest first, one per decision
+interval; then the state (sim/environment/frame_observation.hpp).
+
+"spans", of version 1: the last decision interval, the one before, the two before that, the four
+before those and so on, `history_length` in all, each span summed up; then the state. Ratios are in
+logarithms (sim/environment/span_observation.hpp).
 """
 
 from __future__ import annotations
@@ -12,6 +18,8 @@ from gymnasium.spaces import Box
 
 from quicgym import _core
 from quicgym.envs.actions import find_action_space
+from quicgym.envs.interface import Observations
+from quicgym.envs.registration import environment_name, environments
 
 OBSERVATION_VERSION = 1
 """Rises when an element of an observation changes its meaning, scale or place."""
@@ -20,32 +28,48 @@ FRAME_FEATURES: tuple[tuple[str, float, str], ...] = tuple(_core.FRAME_FEATURES)
 STATE_FEATURES: tuple[tuple[str, float, str], ...] = tuple(_core.STATE_FEATURES)
 
 
-def observation_names(history_length: int, environment: str) -> tuple[str, ...]:
+def observation_names(
+    history_length: int, environment: str, observations: Observations | None = None
+) -> tuple[str, ...]:
     """Returns the name of every element of an observation.
 
-    Frames carry their age in decision intervals, such as rtt[0] for the latest.
+    Frames carry their age in decision intervals, such as rtt[0] for the latest; spans the first age
+    and the one after the last, such as rtt[4:8].
 
     Args:
-        history_length: Frames in the observation.
+        history_length: Decisions that the observation looks back on.
         environment: Its name, such as "tuning", or its id; or the name of an action space.
+        observations: Their layout; None: the environment's.
     """
-    frames = [
-        f"{name}[{age}]" for age in reversed(range(history_length)) for name, _, _ in FRAME_FEATURES
-    ]
-    state = [name for name, _, _ in STATE_FEATURES]
     space = find_action_space(environment)
-    shown = space.choices or space.coordinates
-    return (*frames, *state, *(f"action_{name}" for name in shown))
+    names = [name for name, _, _ in _elements(history_length, environment, observations)]
+    return (*names, *(f"action_{name}" for name in space.choices or space.coordinates))
 
 
-def observation_space(history_length: int, environment: str) -> Box:
+def observation_space(
+    history_length: int, environment: str, observations: Observations | None = None
+) -> Box:
     """Returns the space: float32, finite and bounded; arguments as `observation_names` has them."""
     space = find_action_space(environment)
     shown = len(space.choices or space.coordinates)
-    frame = [maximum for _, maximum, _ in FRAME_FEATURES]
-    state = [maximum for _, maximum, _ in STATE_FEATURES]
-    high = np.array([*frame * history_length, *state, *[1.0] * shown], np.float32)
-    low = np.zeros_like(high)
-    if not space.choices:
-        low[len(high) - shown :] = -1.0
-    return Box(low, high, dtype=np.float32)
+    elements = _elements(history_length, environment, observations)
+    lowest = 0.0 if space.choices else -1.0
+    low = [*(minimum for _, minimum, _ in elements), *[lowest] * shown]
+    high = [*(maximum for _, _, maximum in elements), *[1.0] * shown]
+    return Box(np.array(low, np.float32), np.array(high, np.float32), dtype=np.float32)
+
+
+def layout_of(environment: str) -> Observations:
+    """Returns the layout of an environment's observations; of an action space's name "frames"."""
+    known = environments().get(environment_name(environment))
+    return known.observations if known is not None else "frames"
+
+
+def _elements(
+    history_length: int, environment: str, observations: Observations | None
+) -> list[tuple[str, float, float]]:
+    layout = observations or layout_of(environment)
+    elements: list[tuple[str, float, float]] = _core.observation_elements(
+        _core.ObservationLayout[layout], history_length
+    )
+    return elements

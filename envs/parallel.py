@@ -22,6 +22,7 @@ from quicgym.envs.batch import EpisodeBatch
 from quicgym.envs.environment import CongestionControlEnv
 from quicgym.envs.episodes import RESET_OPTIONS, EpisodeSource, ScenarioChoice
 from quicgym.envs.info import INFO_COLUMNS, row_info
+from quicgym.envs.interface import OutOfRange
 from quicgym.envs.registration import find_environment
 from quicgym.envs.rewards import Reward, RewardFunction
 from quicgym.envs.scenarios.fields import ScenarioError
@@ -61,12 +62,14 @@ class ParallelCongestionControlEnv(ParallelEnv[str, np.ndarray, Any]):
         decision_interval_ms: float = 100.0,
         decision_interval_rtts: float | None = None,
         reward_interval_ms: float | None = None,
-        history_length: int = 4,
+        history_length: int | None = None,
         reward: str | Reward | RewardFunction = "fair-throughput",
         reward_per_flow: bool = False,
         episode_s: float | None = None,
         record_deliveries: bool = False,
         controller: str | None = None,
+        safe_envelope: bool | None = None,
+        out_of_range: OutOfRange | None = None,
         kind: str | None = None,
     ) -> None:
         """Checks the arguments; the first episode begins with `reset`."""
@@ -82,21 +85,20 @@ class ParallelCongestionControlEnv(ParallelEnv[str, np.ndarray, Any]):
         source = EpisodeSource(
             scenario,
             engine,
-            chosen.controller,
+            chosen.interface(safe_envelope, out_of_range),
             every_flow=True,
             other_controllers=other_controllers,
             episode_s=episode_s,
             record_deliveries=record_deliveries,
         )
         self._batch = EpisodeBatch(
-            chosen.action_space_name,
             source,
             simulations=1,
             threads=1,
             decision_interval_ms=decision_interval_ms,
             decision_interval_rtts=decision_interval_rtts,
             reward_interval_ms=reward_interval_ms,
-            history_length=history_length,
+            history_length=chosen.history(history_length),
             reward=reward,
             reward_per_flow=reward_per_flow,
         )

@@ -1,4 +1,4 @@
-"""quicgym/Rate-v0."""
+"""quicgym/Rate-v0 and quicgym/Rate-v1."""
 
 from __future__ import annotations
 
@@ -69,8 +69,46 @@ class RateEnv(CongestionControlEnv):
 
     ## Version History
 
-    * v0: Initial version.
+    * v0: Initial version. `RateV1Env` has other observations and a safe envelope.
     """
 
     environment = "rate"
     controller = "external"
+
+
+class RateV1Env(RateEnv):
+    r"""The agent is the controller: it scales window and pacing rate of its flow.
+
+    ## Description
+
+    Rate-v0 with the observations and the safe envelope of Tuning-v1. Factors multiply the window
+    and the pacing rate in force, which are never larger than the envelope.
+
+    ## Action Space
+
+    `Box(-1, 1, (2,), float32)`, as in Rate-v0; what lies outside [-1, 1] is clipped.
+
+    ## Observation Space
+
+    `Box` of float32 with the shape `(87,)` for a history of 128 decisions: spans and state of
+    Tuning-v1, then the two coordinates of the last action.
+
+    ## Rewards, Starting State and Episode End
+
+    Those of Rate-v0.
+
+    ## Arguments
+
+    Those of Tuning-v1.
+
+    ## Version History
+
+    * v1: Observations in logarithms over spans; the safe envelope; actions are clipped.
+    """
+
+    environment = "rate_v1"
+    action_space_name = "rate"
+    observations = "spans"
+    default_history_length = 128
+    safe_envelope = True
+    out_of_range = "clip"

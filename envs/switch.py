@@ -98,8 +98,9 @@ class SwitchV1Env(SwitchEnv):
 
     ## Description
 
-    Switch-v0 with four more controllers: BBR version 3, Copa, PCC Vivace and Prague. While Prague
-    is in force the flow's packets carry ECT(1), whether or not the flow has `ecn`.
+    Switch-v0 with four more controllers: BBR version 3, Copa, PCC Vivace and Prague, and with the
+    observations of Tuning-v1. While Prague is in force the flow's packets carry ECT(1), whether or
+    not the flow has `ecn`. There is no safe envelope: all choices are whole controllers.
 
     ## Action Space
 
@@ -112,18 +113,25 @@ class SwitchV1Env(SwitchEnv):
 
     ## Observation Space
 
-    `Box` of float32 with the shape `(8 history_length + 24,)`: that of Switch-v0, with a 1 in the
-    place of one of fifteen controllers at its end.
+    `Box` of float32 with the shape `(100,)` for a history of 128 decisions: spans and state of
+    Tuning-v1, then a 1 in the place of the controller in force.
 
-    ## Rewards, Starting State, Episode End and Arguments
+    ## Rewards, Starting State and Episode End
 
     Those of Switch-v0.
 
+    ## Arguments
+
+    Those of Tuning-v1; `safe_envelope` is off.
+
     ## Version History
 
-    * v1: Four controllers more.
+    * v1: Four controllers more; observations in logarithms over spans.
     """
 
     environment = "switch_v1"
     action_space_name = "switch_v1"
     presets = choices("switch_v1")
+    observations = "spans"
+    default_history_length = 128
+    out_of_range = "clip"

@@ -1,4 +1,4 @@
-"""quicgym/Tuning-v0."""
+"""quicgym/Tuning-v0 and quicgym/Tuning-v1."""
 
 from __future__ import annotations
 
@@ -137,7 +137,8 @@ class TuningEnv(CongestionControlEnv):
 
     ## Version History
 
-    * v0: Initial version.
+    * v0: Initial version. `TuningV1Env` has the window's gain, and observations without bounds
+      that ordinary paths reach.
     """  # noqa: E501
 
     environment = "tuning"
@@ -156,7 +157,118 @@ class TuningEnv(CongestionControlEnv):
     @classmethod
     def preset_action(cls, controller: str, **parameters: Any) -> np.ndarray:
         """Returns `quicgym.preset_action`."""
-        return preset_action(controller, **parameters)
+        return preset_action(controller, cls.environment, **parameters)
+
+
+class TuningV1Env(TuningEnv):
+    r"""The agent tunes BBR: its window, its gain cycle, γ, β and α, while the connection runs.
+
+    ## Description
+
+    Tuning-v0 with the knobs that matter most on paths that several flows share: the gain of the
+    window in ProbeBW, and how often and how long BBR looks for the lowest RTT. All coordinates at 0
+    are BBR as it is.
+
+    ## Action Space
+
+    `Box(-1, 1, (18,), float32)`. With a the coordinate:
+
+    | Num  | Coordinate         | Parameter of `bbr`                             | at -1 | at 0 | at 1 |
+    |------|--------------------|------------------------------------------------|-------|------|------|
+    | 0    | gamma              | 30 (1 - a) / a packets; infinity from 0 down   | ∞     | ∞    | 0    |
+    | 1    | beta               | a; 0 from 0 down                               | 0     | 0    | 1    |
+    | 2    | alpha              | 1 - 10^(-3 abs a), to 3 decimals; below 0 RTprop keeps its first sample | 0.999 | 0 | 0.999 |
+    | 3    | cycle_length       | 8 · 8^a phases, rounded                        | 1     | 8    | 64   |
+    | 4    | entry_gain_minimum | 1 + a                                          | 0     | 1    | 2    |
+    | 5–12 | gain_1 … gain_8    | 2^a times BBR's 1.25, 0.75, 1, 1, 1, 1, 1, 1; phases after them have 1 | half | BBR's | twice |
+    | 13   | cwnd_gain          | 2 · 4^a                                        | 0.5   | 2    | 8    |
+    | 14   | startup_gain       | 2.885 · 2^a                                    | 1.443 | 2.885 | 5.77 |
+    | 15   | rtprop_window      | 10 · 8^a s                                     | 1.25  | 10   | 80   |
+    | 16   | probe_rtt_duration | 200 · 10^a ms                                  | 20    | 200  | 2000 |
+    | 17   | bandwidth_window   | (cycle length + 2) · 4^a rounds                | 1/4   | 1    | 4 times |
+
+    docs/algorithms.md explains the parameters. `preset_action("bbr")`, `"bbr-smooth"`,
+    `"bbr-extended"`, `"bbr-combined"` and `"ebcc"` are points of the space and give, packet by
+    packet, the trace of the controller of that name; with the safe envelope as long as that does
+    not act. What lies outside [-1, 1] is clipped.
+
+    With `controller="ibcca"` or another the actions are those that Tuning-v0 has with it.
+
+    **The safe envelope.** The window is at most the largest of: the initial window (twice that in the first two rounds); four times the
+    highest delivery rate times the lowest RTT of late; 1.25 times the most that was delivered of
+    late between the sending of a packet and its acknowledgement. The pacing rate is at most four
+    times that delivery rate. "Of late" is a second, or ten of the lowest RTTs where these are
+    longer; the lowest RTT is that of the last 10 s. So no action puts on a path what it has never
+    carried, and a window can grow fourfold in a round trip, into a queue by a quarter.
+    `safe_envelope=False` switches it off.
+
+    ## Observation Space
+
+    `Box` of float32 with the shape `(103,)` for a history of 128 decisions. It is summed up in
+    spans: the last decision interval, the one before, then the two, four, eight, … before that. For
+    each span, with 10-base logarithms:
+
+    | Feature       | Meaning                                                                       |
+    |---------------|-------------------------------------------------------------------------------|
+    | known         | share of the span's intervals that there have been; all else is 0 with it     |
+    | delivery_rate | log of (acknowledged + a datagram) / (reference rate · length + a datagram)   |
+    | send_rate     | log of (bytes sent + a datagram) / (bytes acknowledged + a datagram)          |
+    | rtt           | log of mean RTT / minimum RTT                                                 |
+    | loss          | log of 1 + 1000 · declared lost / (declared lost + acknowledged)              |
+    | marks         | log of 1 + 1000 · packets marked ECN-CE / datagrams acknowledged              |
+    | window        | mean log of window / BDP                                                      |
+    | pacing_rate   | mean log of pacing rate / reference rate                                      |
+    | in_flight     | mean log of (bytes in flight + a datagram) / BDP                              |
+
+    The reference rate is the highest delivery rate of an interval of the history, BDP is this times
+    the minimum RTT; a datagram is the least that either is. Then the state:
+
+    | Feature         | Meaning                                                                     |
+    |-----------------|-----------------------------------------------------------------------------|
+    | bdp             | log of BDP in datagrams                                                     |
+    | min_rtt         | log of the minimum RTT in ms                                                |
+    | highest_rate    | log of the connection's highest delivery rate / reference rate              |
+    | interval        | log of the time since the last decision / smoothed RTT                      |
+    | age             | log of 1 + seconds since the flow's start                                   |
+    | queue           | log of 1 + the flow's packets in the queue (eBCC's diff)                    |
+    | the seven modes | 1 in this one, else 0                                                       |
+    | action_…        | the 18 coordinates in force                                                 |
+
+    Bounds are wide: nothing reaches them on the networks of `stress`.
+    `quicgym.envs.observations.observation_names` names every element.
+
+    ## Rewards, Starting State and Episode End
+
+    Those of Tuning-v0.
+
+    ## Arguments
+
+    Those of Tuning-v0, with a `history_length` of 128, and:
+
+    | Parameter       | Default  | Description                                                         |
+    |-----------------|----------|---------------------------------------------------------------------|
+    | `safe_envelope` | True     | bound window and pacing rate by what was delivered of late          |
+    | `out_of_range`  | `"clip"` | coordinates outside [-1, 1]; or `"error"`: a ValueError             |
+
+    ```python
+    >>> import gymnasium, quicgym
+    >>> env = gymnasium.make("quicgym/Tuning-v1", scenario="ebcc-flows-3", flow="flow-1")
+    >>> observation, info = env.reset(seed=1)
+    >>> observation, reward, terminated, truncated, info = env.step(env.action_space.sample())
+
+    ```
+
+    ## Version History
+
+    * v1: Zero is BBR; more coordinates; observations in logarithms over spans; the safe envelope.
+    """  # noqa: E501
+
+    environment = "tuning_v1"
+    action_space_name = "tuning_v1"
+    observations = "spans"
+    default_history_length = 128
+    safe_envelope = True
+    out_of_range = "clip"
 
 
 def _tuned_environment(base: type[TuningEnv], controller_name: str) -> type[TuningEnv]:

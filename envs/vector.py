@@ -35,6 +35,7 @@ from quicgym.envs.arguments import suggests_arguments
 from quicgym.envs.batch import EpisodeBatch
 from quicgym.envs.environment import CongestionControlEnv
 from quicgym.envs.episodes import EpisodeSource, ScenarioChoice
+from quicgym.envs.interface import OutOfRange
 from quicgym.envs.ns3_workers import Ns3WorkerBatch, WorkerDeath
 from quicgym.envs.registration import environments, find_environment
 from quicgym.envs.rewards import Reward, RewardFunction
@@ -90,11 +91,13 @@ class CongestionControlVectorEnv(VectorEnv[np.ndarray, Any, np.ndarray]):
         decision_interval_ms: float = 100.0,
         decision_interval_rtts: float | None = None,
         reward_interval_ms: float | None = None,
-        history_length: int = 4,
+        history_length: int | None = None,
         reward: str | Reward | RewardFunction = "fair-throughput",
         episode_s: float | None = None,
         record_deliveries: bool = False,
         controller: str | None = None,
+        safe_envelope: bool | None = None,
+        out_of_range: OutOfRange | None = None,
     ) -> None:
         """Allocates the arrays and starts the threads; episodes begin with `reset`."""
         self.environment = find_environment(environment).for_controller(controller)
@@ -115,7 +118,7 @@ class CongestionControlVectorEnv(VectorEnv[np.ndarray, Any, np.ndarray]):
         source = EpisodeSource(
             scenario,
             engine,
-            self.environment.controller,
+            self.environment.interface(safe_envelope, out_of_range),
             flow=flow,
             every_flow=per_flow,
             other_controllers=other_controllers,
@@ -126,12 +129,11 @@ class CongestionControlVectorEnv(VectorEnv[np.ndarray, Any, np.ndarray]):
             "decision_interval_ms": decision_interval_ms,
             "decision_interval_rtts": decision_interval_rtts,
             "reward_interval_ms": reward_interval_ms,
-            "history_length": history_length,
+            "history_length": self.environment.history(history_length),
             "reward": reward,
             "reward_per_flow": reward_per_flow,
         }
         self._batch: EpisodeBatch
-        space = self.environment.action_space_name
         if source.engine == "ns3":
             if num_threads is not None:
                 raise ValueError(
@@ -139,7 +141,6 @@ class CongestionControlVectorEnv(VectorEnv[np.ndarray, Any, np.ndarray]):
                     "leave it out"
                 )
             self._batch = Ns3WorkerBatch(
-                space,
                 source,
                 num_envs,
                 on_worker_death=on_worker_death,
@@ -147,7 +148,7 @@ class CongestionControlVectorEnv(VectorEnv[np.ndarray, Any, np.ndarray]):
             )
         else:
             threads = min(num_threads or len(os.sched_getaffinity(0)), num_envs)
-            self._batch = EpisodeBatch(space, source, num_envs, threads, **settings)
+            self._batch = EpisodeBatch(source, num_envs, threads, **settings)
         self.simulations = num_envs
         self.num_envs = num_envs * self._batch.agent_count
         self.metadata = {**self.environment.metadata, "autoreset_mode": self.autoreset_mode}

@@ -1,4 +1,4 @@
-"""quicgym/Window-v0."""
+"""quicgym/Window-v0 and quicgym/Window-v1."""
 
 from __future__ import annotations
 
@@ -75,9 +75,47 @@ class WindowEnv(CongestionControlEnv):
 
     ## Version History
 
-    * v0: Initial version.
+    * v0: Initial version. `WindowV1Env` has other observations and a safe envelope.
     """
 
     environment = "window"
     controller = "guided"
     acts_in_slow_start = False
+
+
+class WindowV1Env(WindowEnv):
+    r"""The agent is the controller: after slow start it scales the window of its flow.
+
+    ## Description
+
+    Window-v0 with the observations and the safe envelope of Tuning-v1. A factor multiplies the
+    window in force, which is never larger than the envelope.
+
+    ## Action Space
+
+    `Discrete(13)`, as in Window-v0.
+
+    ## Observation Space
+
+    `Box` of float32 with the shape `(98,)` for a history of 128 decisions: spans and state of
+    Tuning-v1, then a 1 in the place of the last action (0 at first).
+
+    ## Rewards, Starting State and Episode End
+
+    Those of Window-v0.
+
+    ## Arguments
+
+    Those of Tuning-v1.
+
+    ## Version History
+
+    * v1: Observations in logarithms over spans; the safe envelope.
+    """
+
+    environment = "window_v1"
+    action_space_name = "window"
+    observations = "spans"
+    default_history_length = 128
+    safe_envelope = True
+    out_of_range = "clip"

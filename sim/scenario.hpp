@@ -155,6 +155,8 @@ struct Flow {
     std::string controller;  // quic: a catalogue name; tcp: "newreno", "cubic", "bbr", "vegas" of ns-3
     ParameterValues parameters;
     ControllerFactory controller_factory;  // quic: where there is one, in place of the catalogue's
+    bool scaled = false;         // around the controller: factors for its window and pacing rate (scaled.hpp)
+    bool safe_envelope = false;  // around all of that: bounds by what was delivered (envelope.hpp)
     Application application;
     Time start = 0;         // the first handshake packet leaves then
     Time start_jitter = 0;  // uniform in [0, start_jitter), drawn from the seed, is added to start
@@ -179,11 +181,11 @@ struct Flow {
     bool stale_rate_samples = false;    // delivery-rate samples may keep an older interval
 
     // controller_factory is set by what it is made of.
-    QUICGYM_FIELDS(Flow, name, transport, direction, controller, parameters, application, start, start_jitter,
-                   stop, access_rate_bits_per_second, access_delay, extra_delay, mtu_bytes, first_hop,
-                   last_hop, max_datagram_bytes, flow_control_window_bytes, send_buffer_bytes, ecn,
-                   ack_eliciting_threshold, max_ack_delay, reordering_threshold, burst_retransmission,
-                   stale_rate_samples)
+    QUICGYM_FIELDS(Flow, name, transport, direction, controller, parameters, scaled, safe_envelope,
+                   application, start, start_jitter, stop, access_rate_bits_per_second, access_delay,
+                   extra_delay, mtu_bytes, first_hop, last_hop, max_datagram_bytes, flow_control_window_bytes,
+                   send_buffer_bytes, ecn, ack_eliciting_threshold, max_ack_delay, reordering_threshold,
+                   burst_retransmission, stale_rate_samples)
 };
 
 // Transfers that arrive as a Poisson process at one pair of hosts, each over a connection of its own.

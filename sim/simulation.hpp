@@ -88,6 +88,7 @@ struct FlowState {
     std::uint64_t rtt_samples = 0;
     double rtt_sum_seconds = 0.0;
     Time min_rtt = 0;  // 0: no sample yet
+    std::uint64_t ecn_marks = 0;
 };
 
 // A transfer of the short flows, or a response to a request.

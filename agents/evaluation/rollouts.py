@@ -18,7 +18,6 @@ from quicgym.agents.policies.policy import Policy
 from quicgym.envs.batch import EpisodeBatch
 from quicgym.envs.episodes import EpisodeChoice, EpisodeSource
 from quicgym.envs.info import INFO_COLUMNS
-from quicgym.envs.registration import find_environment
 from quicgym.envs.rewards import Reward
 from quicgym.envs.scenarios.conversion import nanoseconds
 from quicgym.envs.scenarios.model import Scenario
@@ -154,10 +153,7 @@ def _play(
     """Runs episodes that have the same number of agents."""
     decisions, options = policy.decisions, policy.options or {}
     batch = EpisodeBatch(
-        decisions.environment,
-        EpisodeSource(
-            cells[0][0], engine, find_environment(decisions.environment).controller, every_flow=True
-        ),
+        EpisodeSource(cells[0][0], engine, decisions.interface, every_flow=True),
         len(cells),
         threads,
         **decisions.arguments,

@@ -13,6 +13,7 @@ import numpy as np
 from gymnasium.spaces import Space
 from gymnasium.vector.utils import batch_space
 
+from quicgym.envs.interface import Interface
 from quicgym.envs.registration import find_environment
 
 
@@ -24,21 +25,32 @@ class Decisions:
         environment: Its name, such as "tuning".
         decision_interval_ms: Between two decisions, unless the next is given.
         decision_interval_rtts: The same in smoothed RTTs.
-        history_length: Frames in an observation.
+        history_length: Decisions that an observation looks back on; 0: as the environment says.
+        controller: That the actions tune or scale; None: the environment's own.
     """
 
     environment: str = "tuning"
     decision_interval_ms: float = 100.0
     decision_interval_rtts: float | None = None
-    history_length: int = 4
+    history_length: int = 0
+    controller: str | None = None
 
     def __post_init__(self) -> None:
         """Makes an id, or the name of an earlier version, the name.
 
         Raises:
-            ValueError: There is no such environment.
+            ValueError: There is no such environment, or it does not take the controller.
         """
-        object.__setattr__(self, "environment", find_environment(self.environment).environment)
+        environment = find_environment(self.environment)
+        environment.for_controller(self.controller)
+        object.__setattr__(self, "environment", environment.environment)
+        if self.history_length == 0:
+            object.__setattr__(self, "history_length", environment.default_history_length)
+
+    @property
+    def interface(self) -> Interface:
+        """What its actions do to which controller, and what it observes."""
+        return find_environment(self.environment).for_controller(self.controller).interface()
 
     @property
     def kind(self) -> str:

@@ -15,7 +15,9 @@
 #include "controllers/parameters.hpp"
 #include "sim/bindings/modules.hpp"
 #include "sim/bindings/simulation.hpp"
-#include "sim/environment/tuning_action.hpp"
+#include "sim/environment/frame_observation.hpp"
+#include "sim/environment/observation.hpp"
+#include "sim/environment/span_observation.hpp"
 
 namespace quicgym::bindings {
 
@@ -58,6 +60,20 @@ const ParameterSpecification& find_parameter(const std::string& controller, cons
 void bind_tables(nb::module_& module) {
     module.attr("FRAME_FEATURES") = as_features(kFrameFeatures);
     module.attr("STATE_FEATURES") = as_features(kStateFeatures);
+    nb::enum_<ObservationLayout>(module, "ObservationLayout")
+        .value("frames", ObservationLayout::frames)
+        .value("spans", ObservationLayout::spans);
+    module.def(
+        "observation_elements",
+        [](ObservationLayout layout, std::size_t history_length) {
+            nb::list result;
+            for (const Element& element : observation_elements(layout, history_length)) {
+                result.append(nb::make_tuple(element.name, element.minimum, element.maximum));
+            }
+            return result;
+        },
+        nb::arg("layout"), nb::arg("history_length"),
+        "Name, minimum and maximum of each element of an observation, without those of the action.");
     nb::list columns;
     for (const InfoColumn& column : kInfoColumns) {
         columns.append(nb::make_tuple(column.name, column.description));
@@ -68,18 +84,6 @@ void bind_tables(nb::module_& module) {
         rewards[nb::cast(reward.name)] = nb::cast(reward.kind);
     }
     module.attr("REWARDS") = rewards;
-    module.def(
-        "decode_tuning",
-        [](const std::vector<float>& coordinates) {
-            if (coordinates.size() != kTuningSize) {
-                throw std::invalid_argument("an action has " + std::to_string(kTuningSize) +
-                                            " coordinates, not " + std::to_string(coordinates.size()));
-            }
-            ParameterValues values;
-            decode_tuning(coordinates.data(), values);
-            return values;
-        },
-        nb::arg("coordinates"), "The parameters of BBR for an action.");
     module.def(
         "value_at",
         [](const std::string& controller, const std::string& parameter, double coordinate) {
@@ -94,8 +98,11 @@ void bind_tables(nb::module_& module) {
         },
         nb::arg("controller"), nb::arg("parameter"), nb::arg("value"),
         "The coordinate of a value within the parameter's range.");
-    module.def("encode_tuning", &encode_tuning, nb::arg("values"),
-               "The action for these parameters of BBR; None where the space does not have them.");
+}
+
+void check_mapped(const ActionSpace& space) {
+    if (space.decode != nullptr) return;
+    throw std::invalid_argument("the coordinates of '" + space.name + "' do not stand for parameters");
 }
 
 void bind_action_spaces(nb::module_& module) {
@@ -110,7 +117,30 @@ void bind_action_spaces(nb::module_& module) {
                 space.check(row, action);
             },
             nb::arg("row"), nb::arg("action"),
-            "Raises ValueError, naming the row, unless the action is one of the space.");
+            "Raises ValueError, naming the row, unless the action is one of the space.")
+        .def_prop_ro(
+            "is_mapped", [](const ActionSpace& space) { return space.decode != nullptr; },
+            "Coordinates stand for parameters: `decode` and `encode` work.")
+        .def(
+            "decode",
+            [](const ActionSpace& space, const std::vector<float>& coordinates) {
+                check_mapped(space);
+                if (coordinates.size() != space.size()) {
+                    throw std::invalid_argument("an action has " + std::to_string(space.size()) +
+                                                " coordinates, not " + std::to_string(coordinates.size()));
+                }
+                ParameterValues values;
+                space.decode(coordinates.data(), values);
+                return values;
+            },
+            nb::arg("coordinates"), "The parameters for an action.")
+        .def(
+            "encode",
+            [](const ActionSpace& space, const ParameterValues& values) {
+                check_mapped(space);
+                return space.encode(values);
+            },
+            nb::arg("values"), "The action for parameters; None where the space does not have them.");
     module.def("action_spaces", &action_spaces, nb::rv_policy::reference, "Every action space.");
     module.def("find_action_space", &find_action_space, nb::arg("name"), nb::rv_policy::reference,
                "The action space of that name; ValueError lists those that there are.");
@@ -136,7 +166,9 @@ void bind_settings(nb::module_& module) {
                 new (settings) Settings{.action_space = &space};
             },
             nb::arg("action_space"))
+        .def_rw("observation", &Settings::observation)
         .def_rw("history_length", &Settings::history_length)
+        .def_rw("clips_actions", &Settings::clips_actions)
         .def_rw("decision_interval", &Settings::decision_interval)
         .def_rw("decision_interval_rtts", &Settings::decision_interval_rtts)
         .def_rw("reward_interval", &Settings::reward_interval)

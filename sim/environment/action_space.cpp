@@ -50,6 +50,11 @@ const ActionSpace& find_action_space(const std::string& name) {
     throw std::invalid_argument("no action space is named '" + name + "'; there are: " + known);
 }
 
+void ActionSpace::clip(std::span<float> action) const {
+    if (!choices.empty()) return;
+    for (float& value : action) value = std::clamp(value, -1.0F, 1.0F);
+}
+
 void ActionSpace::check(std::size_t row, std::span<const float> action) const {
     const auto places = static_cast<float>(choices.size());
     const bool is_place = places > 0.0F;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -27,10 +28,17 @@ struct ActionSpace {
     // an action waits until the flow has started.
     bool is_relative = false;
     std::unique_ptr<Actuator> (*make_actuator)(const ActionSpace& space, std::size_t flow);
+    // Where coordinates stand for parameters in a way of the space's own (parameter_mapping.hpp). `decode`
+    // fills `values`, without allocation once it has them; `encode` is its inverse, empty for parameters that
+    // are missing or outside the space.
+    void (*decode)(const float* coordinates, ParameterValues& values) = nullptr;
+    std::optional<std::vector<float>> (*encode)(const ParameterValues& values) = nullptr;
 
     std::size_t size() const { return coordinates.size(); }
     // What an observation shows of the action in force: the coordinates, or a 1 in the choice's place.
     std::size_t shown_size() const { return std::max(coordinates.size(), choices.size()); }
+    // Brings coordinates to [-1, 1]; leaves NaN and choices as they are.
+    void clip(std::span<float> action) const;
     // Throws std::invalid_argument, naming the row, unless the action is one of the space.
     void check(std::size_t row, std::span<const float> action) const;
 };

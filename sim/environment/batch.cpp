@@ -127,7 +127,7 @@ void Batch::restore(const std::vector<std::size_t>& indices, const std::vector<c
     for (std::size_t i = 0; i < indices.size(); ++i) episodes_[indices[i]] = std::move(copies[i]);
 }
 
-void Batch::check_actions() const {
+void Batch::check_actions() {
     for (std::size_t simulation = 0; simulation < episodes_.size(); ++simulation) {
         if (buffers_.selected[simulation] == 0) continue;
         const bool over = buffers_.terminations[simulation] != 0 || buffers_.truncations[simulation] != 0;
@@ -138,7 +138,9 @@ void Batch::check_actions() const {
     }
     for (std::size_t row = 0; row < episodes_.size() * agents_per_simulation_; ++row) {
         if (buffers_.selected[row / agents_per_simulation_] == 0) continue;
-        settings_.action_space->check(row, {buffers_.actions.data() + row * action_size(), action_size()});
+        const std::span<float> action(buffers_.actions.data() + row * action_size(), action_size());
+        if (settings_.clips_actions) settings_.action_space->clip(action);
+        settings_.action_space->check(row, action);
     }
 }
 

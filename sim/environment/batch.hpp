@@ -71,7 +71,7 @@ public:
     std::size_t observation_size() const { return Episode::observation_size(settings_); }
 
 private:
-    void check_actions() const;
+    void check_actions();
     void clear_rows(std::size_t simulation);
     void write_state(std::size_t simulation);
     std::vector<std::unique_ptr<Episode>> copies_of(const std::vector<const Episode*>& episodes);

@@ -39,15 +39,24 @@ private:
 
 Episode::Episode(std::unique_ptr<Simulation> simulation, const Scenario& scenario, const Settings& settings,
                  const Plan& plan)
-    : simulation_(std::move(simulation)), settings_(settings), ignores_actions_(plan.ignores_actions) {
+    : simulation_(std::move(simulation)),
+      settings_(settings),
+      observed_size_(observation_size(settings) - settings.action_space->shown_size()),
+      ignores_actions_(plan.ignores_actions) {
     for (std::size_t hop = 0; hop < hop_count(scenario); ++hop) capacities_.emplace_back(scenario, hop);
     Time start = kNever;
     for (const std::size_t flow : plan.agents) {
         start = std::min(start, simulation_->state(flow).start);
         agents_.push_back({flow, settings.action_space->make_actuator(*settings.action_space, flow),
-                           Observer(settings.history_length, scenario.flows.at(flow).max_datagram_bytes)});
+                           make_observer(settings.observation, settings.history_length,
+                                         scenario.flows.at(flow).max_datagram_bytes)});
     }
     end_ = plan.length < plan.end - start ? start + plan.length : plan.end;
+    for (const BottleneckCapacity& capacity : capacities_) {
+        const double seconds = to_seconds(end_ - start);
+        mean_hop_rates_.push_back(seconds > 0.0 ? capacity.bytes_between(start, end_) / seconds : 0.0);
+        mean_capacity_rate_ += mean_hop_rates_.back();
+    }
     simulation_->run_until(start);
     for (std::size_t i = 0; i < scenario.flows.size(); ++i) {
         flows_.push_back({.stop = scenario.flows[i].stop,
@@ -63,12 +72,13 @@ Episode::Episode(std::unique_ptr<Simulation> simulation, const Scenario& scenari
     }
     for (Agent& agent : agents_) {
         agent.actuator->start(*simulation_);
-        agent.observer.start(flows_[agent.flow].state);
+        agent.observer->start(flows_[agent.flow].state);
     }
 }
 
 std::size_t Episode::observation_size(const Settings& settings) {
-    return environment::observation_size(settings.history_length) + settings.action_space->shown_size();
+    return observation_elements(settings.observation, settings.history_length).size() +
+           settings.action_space->shown_size();
 }
 
 bool Episode::active(const Follower& flow) const {
@@ -110,7 +120,7 @@ Status Episode::step(const float* actions) {
     Status status{.terminated = true, .truncated = simulation_->now() >= end_};
     for (Agent& agent : agents_) {
         const Follower& flow = flows_[agent.flow];
-        agent.observer.update(flow.state, agent.actuator->gamma());
+        agent.observer->update(flow.state, agent.actuator->gamma());
         status.terminated =
             status.terminated && simulation_->now() >= std::min(flow.stop, flow.state.completion);
     }
@@ -138,14 +148,10 @@ void Episode::run_and_measure(Time until) {
     }
 }
 
-double Episode::capacity_rate(Time from, Time to) {
-    hop_rates_.clear();
-    double sum = 0.0;
-    for (const BottleneckCapacity& capacity : capacities_) {
-        hop_rates_.push_back(capacity.bytes_between(from, to) / to_seconds(to - from));
-        sum += hop_rates_.back();
-    }
-    return sum;
+double Episode::capacity_rate(Time from, Time to) const {
+    double bytes = 0.0;
+    for (const BottleneckCapacity& capacity : capacities_) bytes += capacity.bytes_between(from, to);
+    return bytes / to_seconds(to - from);
 }
 
 void Episode::find_fair_rates() {
@@ -153,7 +159,7 @@ void Episode::find_fair_rates() {
     for (const Follower& flow : flows_) {
         if (flow.goes_forward && flow.was_active) active_hops_.push_back(flow.hops);
     }
-    fairness_.share(hop_rates_, active_hops_, fair_rates_);
+    fairness_.share(mean_hop_rates_, active_hops_, fair_rates_);
 }
 
 void Episode::measure_flow(Follower& flow, const FlowState& now, double seconds) {
@@ -230,7 +236,7 @@ void Episode::measure(Time from) {
         short_flows_[i] = totals;
     }
     const auto share = [this](double throughput) {
-        return capacity_rate_ > 0.0 ? throughput / capacity_rate_ : 0.0;
+        return mean_capacity_rate_ > 0.0 ? throughput / mean_capacity_rate_ : 0.0;
     };
     total.throughput_share = share(carried);
     const double packets = total.packets_per_second + total.drops_per_second;
@@ -254,8 +260,8 @@ void Episode::measure(Time from) {
 
 void Episode::write_observations(float* out) const {
     for (const Agent& agent : agents_) {
-        agent.observer.write(out);
-        out += environment::observation_size(settings_.history_length);
+        agent.observer->write(out);
+        out += observed_size_;
         const std::vector<float>& shown = agent.actuator->shown();
         out = std::copy(shown.begin(), shown.end(), out);
     }

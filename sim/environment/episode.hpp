@@ -20,7 +20,9 @@ namespace quicgym::environment {
 // What all episodes of a batch have in common.
 struct Settings {
     const ActionSpace* action_space;
+    ObservationLayout observation = ObservationLayout::frames;
     std::size_t history_length = 4;
+    bool clips_actions = false;  // to [-1, 1], instead of refusing others
     Time decision_interval = 100 * kMillisecond;
     double decision_interval_rtts = 0.0;  // above 0: in place of decision_interval
     Time reward_interval = kNever;        // what a step reports is the mean over intervals this long
@@ -50,7 +52,9 @@ inline constexpr std::array<InfoColumn, 18> kInfoColumns{{
     {"throughput_mbps",
      "what reached the receivers in the interval, all flows and short flows, headers included"},
     {"capacity_mbps", "what the bottleneck could have sent in it; in a chain the sum over the hops"},
-    {"throughput_share", "throughput / capacity; in a chain each flow counts at every hop that it passes"},
+    {"throughput_share",
+     "throughput / mean capacity over the planned episode; in a chain each flow counts at every hop that it "
+     "passes"},
     {"loss_rate", "drops / (drops + received) in the network, all flows and short flows"},
     {"jain",
      "Jain's index over the active flows' throughputs, in a chain over throughput / max-min fair rate"},
@@ -100,7 +104,7 @@ private:
     struct Agent {
         std::size_t flow;
         ValuePointer<Actuator> actuator;
-        Observer observer;
+        ValuePointer<Observer> observer;
     };
 
     // A flow, and what it did in the last interval.
@@ -120,12 +124,13 @@ private:
     void measure(Time from);
     void measure_flow(Follower& flow, const FlowState& now, double seconds);
     bool in_chain() const { return capacities_.size() > 1; }
-    // Bytes per second that all hops together could have sent; keeps those of each.
-    double capacity_rate(Time from, Time to);
+    // Bytes per second that all hops together could have sent.
+    double capacity_rate(Time from, Time to) const;
     void find_fair_rates();
 
     ValuePointer<Simulation> simulation_;
     Settings settings_;
+    std::size_t observed_size_;  // of an observation without the action
     bool ignores_actions_;
     std::vector<BottleneckCapacity> capacities_;  // of the hops
     std::vector<Follower> flows_;
@@ -137,7 +142,10 @@ private:
     MeanOutcome mean_;            // of all flows, in the last step
     double capacity_rate_ = 0.0;  // bytes per second in the last step
     std::uint64_t active_flows_ = 0;
-    std::vector<double> hop_rates_;  // bytes per second in the last interval
+    // Bytes per second, over the planned episode: what is carried is worth the same at any time, so that the
+    // mean of the shares is all that was carried over all that could have been.
+    std::vector<double> mean_hop_rates_;
+    double mean_capacity_rate_ = 0.0;  // their sum
     // Of a chain: of the forward flows that were active when the last interval began.
     MaxMinFairness fairness_;
     std::vector<HopRange> active_hops_;

@@ -1,71 +1,50 @@
 // What an agent sees: features that a real sender can measure, finite and bounded.
+//
+// There are two layouts: `frames`, of the environments of version 0 (frame_observation.hpp), and `spans`
+// (span_observation.hpp).
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <string_view>
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "sim/simulation.hpp"
 
 namespace quicgym::environment {
 
-struct Feature {
-    std::string_view name;
-    float maximum;  // the minimum is 0
-    std::string_view description;
+enum class ObservationLayout : std::uint8_t { frames, spans };
+
+// An element of an observation.
+struct Element {
+    std::string name;
+    float minimum;
+    float maximum;
 };
-
-// One frame for each decision interval; the latest is the last of the history. A value that is not known
-// yet is 0, one above its maximum is the maximum. "Highest rate" is the highest delivery rate of an
-// interval so far; BDP is that times the minimum RTT.
-inline constexpr std::array<Feature, 8> kFrameFeatures{{
-    {"delivery_rate", 1.0F, "bytes acknowledged per second / highest rate"},
-    {"send_rate", 4.0F, "bytes sent per second / highest rate"},
-    {"pacing_rate", 4.0F, "pacing rate / highest rate"},
-    {"rtt", 10.0F, "mean RTT of the interval / minimum RTT"},
-    {"loss", 1.0F, "bytes declared lost / (bytes declared lost + acknowledged)"},
-    {"in_flight", 10.0F, "bytes in flight / BDP"},
-    {"window", 10.0F, "window / BDP"},
-    {"queue_over_gamma", 10.0F, "eBCC's diff / gamma; 0 without a finite gamma"},
-}};
-
-// Once, after the history.
-inline constexpr std::array<Feature, 9> kStateFeatures{{
-    {"bdp", 1.0F, "log10(1 + BDP in datagrams) / 6"},
-    {"min_rtt", 1.0F, "log10(1 + minimum RTT in ms) / 5"},
-    {"slow_start", 1.0F, "1 in this mode, else 0"},
-    {"congestion_avoidance", 1.0F, "1 in this mode, else 0"},
-    {"recovery", 1.0F, "1 in this mode, else 0"},
-    {"startup", 1.0F, "1 in this mode, else 0"},
-    {"drain", 1.0F, "1 in this mode, else 0"},
-    {"probe_bw", 1.0F, "1 in this mode, else 0"},
-    {"probe_rtt", 1.0F, "1 in this mode, else 0"},
-}};
-
-inline constexpr std::size_t observation_size(std::size_t history_length) {
-    return history_length * kFrameFeatures.size() + kStateFeatures.size();
-}
 
 // Follows one flow through an episode.
 class Observer {
 public:
-    Observer(std::size_t history_length, std::uint64_t max_datagram_bytes);
+    virtual ~Observer() = default;
+    virtual std::unique_ptr<Observer> clone() const = 0;
 
     // The state when the episode begins.
-    void start(const FlowState& state);
-    // The state after a decision interval. `gamma` is infinite or NaN where the controller has none.
-    void update(const FlowState& state, double gamma);
-    // observation_size(history_length) numbers.
-    void write(float* out) const;
-
-private:
-    void write_frame(const FlowState& state, double gamma, float* out);
-
-    std::uint64_t max_datagram_bytes_;
-    FlowState previous_;
-    double highest_rate_ = 0.0;   // bytes per second
-    std::vector<float> history_;  // frames, oldest first
+    virtual void start(const FlowState& state) = 0;
+    // The state after a decision interval. `gamma`, in packets, is infinite or NaN where the controller has
+    // none.
+    virtual void update(const FlowState& state, double gamma) = 0;
+    // As many numbers as the layout has elements.
+    virtual void write(float* out) const = 0;
 };
+
+std::unique_ptr<Observer> make_observer(ObservationLayout layout, std::size_t history_length,
+                                        std::uint64_t max_datagram_bytes);
+
+// What an Observer writes, in order.
+std::vector<Element> observation_elements(ObservationLayout layout, std::size_t history_length);
+
+inline constexpr std::size_t kModes = 7;
+inline constexpr const char* kModeNames[kModes] = {
+    "slow_start", "congestion_avoidance", "recovery", "startup", "drain", "probe_bw", "probe_rtt"};
 
 }  // namespace quicgym::environment

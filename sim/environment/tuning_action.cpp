@@ -1,10 +1,18 @@
-#include "sim/environment/tuning_action.hpp"
-
+// The action space `tuning`: BBR's parameters, from coordinates in [-1, 1] and back.
+//
+// With a the coordinate:
+//   gamma                     30 (1 + a) / (1 - a) packets: 0 at -1, eBCC's 30 at 0, infinity at 1
+//   beta                      (1 + a) / 2
+//   alpha                     1 - 10^(-1.5 (1 + a)), to three decimals: 0 at -1, 0.9 at -1/3, 0.999 at 1
+//   smoothing_updates_rtprop  (1 + a) / 2; on from 0.5
+//   cycle_length              1 + 3.5 (1 + a) phases, rounded: 8 at 1
+//   entry_gain_minimum        1 + a
+//   gain_1 … gain_8           1 + a / 2; those beyond the cycle's length are not used
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
-#include "sim/environment/action_space.hpp"
+#include "sim/environment/parameter_mapping.hpp"
 
 namespace quicgym::environment {
 
@@ -12,6 +20,8 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kGammaCentre = 30.0;  // eBCC's
+constexpr std::size_t kMaxPhases = 8;
+constexpr std::size_t kTuningSize = 6 + kMaxPhases;
 
 enum Coordinate : std::size_t { gamma, beta, alpha, updates_rtprop, cycle_length, entry_gain, first_gain };
 
@@ -40,12 +50,6 @@ double encode_cycle_length(std::size_t phases) {
     return static_cast<double>(phases - 1) / (0.5 * (kMaxPhases - 1)) - 1.0;
 }
 
-void set_number(ParameterValues& values, const char* name, double number) {
-    values[name].assign(1, number);
-}
-
-}  // namespace
-
 void decode_tuning(const float* coordinates, ParameterValues& values) {
     const auto at = [coordinates](std::size_t index) { return static_cast<double>(coordinates[index]); };
     set_number(values, "gamma", decode_gamma(at(gamma)));
@@ -62,15 +66,8 @@ void decode_tuning(const float* coordinates, ParameterValues& values) {
 
 std::optional<std::vector<float>> encode_tuning(const ParameterValues& values) {
     std::vector<double> a(kTuningSize, 0.0);
-    const auto find = [&values](const char* name) -> const std::vector<double>* {
-        const auto found = values.find(name);
-        return found == values.end() ? nullptr : &found->second;
-    };
-    const auto number = [&](const char* name) {
-        const std::vector<double>* const found = find(name);
-        return found == nullptr ? std::numeric_limits<double>::quiet_NaN() : found->front();
-    };
-    const std::vector<double>* const cycle = find("gain_cycle");
+    const auto number = [&values](const char* name) { return number_of(values, name); };
+    const std::vector<double>* const cycle = numbers_of(values, "gain_cycle");
     if (cycle == nullptr || cycle->size() > kMaxPhases) return std::nullopt;
     a[gamma] = encode_gamma(number("gamma"));
     a[beta] = 2.0 * number("beta") - 1.0;
@@ -81,54 +78,17 @@ std::optional<std::vector<float>> encode_tuning(const ParameterValues& values) {
     for (std::size_t phase = 0; phase < cycle->size(); ++phase) {
         a[first_gain + phase] = 2.0 * ((*cycle)[phase] - 1.0);
     }
-    // Written so that NaN fails too.
-    if (!std::all_of(a.begin(), a.end(), [](double value) { return std::abs(value) <= 1.0 + 1e-12; })) {
-        return std::nullopt;
-    }
-    std::vector<float> coordinates(a.size());
-    std::transform(a.begin(), a.end(), coordinates.begin(),
-                   [](double value) { return static_cast<float>(std::clamp(value, -1.0, 1.0)); });
-    return coordinates;
+    return as_coordinates(a);
 }
 
-namespace {
-
-class TuningActuator : public Actuator {
-public:
-    using Actuator::Actuator;
-    std::unique_ptr<Actuator> clone() const override { return std::make_unique<TuningActuator>(*this); }
-
-    void start(const Simulation& simulation) override {
-        Actuator::start(simulation);
-        const auto encoded = encode_tuning(simulation.parameters(flow_));
-        if (!encoded) return;
-        shown_ = *encoded;
-        in_force_ = true;
-    }
-
-    // Parameters that have not changed are not set again.
-    void apply(Simulation& simulation, const float* action) override {
-        if (in_force_ && std::equal(shown_.begin(), shown_.end(), action)) return;
-        decode_tuning(action, values_);
-        simulation.set_parameters(flow_, values_);
-        gamma_ = values_["gamma"].front();
-        show(action);
-        in_force_ = true;
-    }
-
-private:
-    bool in_force_ = false;  // what is shown is what the controller has
-};
-
 ActionSpace tuning() {
-    ActionSpace space{
-        .name = "tuning",
-        .coordinates = {"gamma", "beta", "alpha", "smoothing_updates_rtprop", "cycle_length",
-                        "entry_gain_minimum"},
-        .choices = {},
-        .make_actuator = [](const ActionSpace& of, std::size_t flow) -> std::unique_ptr<Actuator> {
-            return std::make_unique<TuningActuator>(of, flow);
-        }};
+    ActionSpace space{.name = "tuning",
+                      .coordinates = {"gamma", "beta", "alpha", "smoothing_updates_rtprop", "cycle_length",
+                                      "entry_gain_minimum"},
+                      .choices = {},
+                      .make_actuator = make_mapped_actuator,
+                      .decode = decode_tuning,
+                      .encode = encode_tuning};
     for (std::size_t phase = 1; phase <= kMaxPhases; ++phase) {
         space.coordinates.push_back("gain_" + std::to_string(phase));
     }

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/environment/observation.hpp"
+#include "sim/environment/frame_observation.hpp"
 
 namespace quicgym::policy {
 
@@ -148,11 +148,11 @@ private:
 std::unique_ptr<const Features> make_features(const std::string& extractor, Tensors& tensors,
                                               std::size_t observation_size, std::size_t history_length,
                                               Activation activation) {
+    if (extractor == "mlp") return std::make_unique<MlpFeatures>(tensors, observation_size, activation);
     if (history_length == 0 || observation_size < history_length * kFrame) {
         throw std::invalid_argument("an observation of " + std::to_string(observation_size) +
                                     " numbers has no " + std::to_string(history_length) + " frames");
     }
-    if (extractor == "mlp") return std::make_unique<MlpFeatures>(tensors, observation_size, activation);
     if (extractor == "gru") return std::make_unique<GruFeatures>(tensors, observation_size, history_length);
     if (extractor == "multi-scale") {
         return std::make_unique<MultiScaleFeatures>(tensors, observation_size, history_length, activation);

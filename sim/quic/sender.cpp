@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "controllers/catalogue.hpp"
+#include "controllers/envelope.hpp"
+#include "controllers/scaled.hpp"
 
 namespace quicgym::quic {
 
@@ -15,13 +17,20 @@ constexpr std::size_t kFrameRoom = 1 + 1 + 8;
 // RFC 9001 5.4.2: header protection samples four bytes after the packet number's start.
 constexpr std::size_t kSmallestPayload = 4;
 
+std::unique_ptr<Controller> controller_of(const Flow& flow) {
+    std::unique_ptr<Controller> controller =
+        flow.controller_factory ? flow.controller_factory(flow.parameters, flow.max_datagram_bytes)
+                                : make_controller(flow.controller, flow.parameters, flow.max_datagram_bytes);
+    if (flow.scaled) controller = std::make_unique<Scaled>(std::move(controller));
+    if (flow.safe_envelope) controller = std::make_unique<Enveloped>(std::move(controller));
+    return controller;
+}
+
 }  // namespace
 
 Sender::Sender(const Flow& flow, std::size_t flow_index, std::uint64_t seed, Time start,
                std::uint64_t connection)
-    : controller_(flow.controller_factory
-                      ? flow.controller_factory(flow.parameters, flow.max_datagram_bytes)
-                      : make_controller(flow.controller, flow.parameters, flow.max_datagram_bytes)),
+    : controller_(controller_of(flow)),
       recovery_(flow.max_ack_delay),
       delivery_rate_(flow.stale_rate_samples),
       stream_(flow.flow_control_window_bytes),
@@ -452,6 +461,7 @@ void Sender::add_state(Time now, FlowState& state) const {
     state.sample = sample(now);
     statistics_.add_state(state);
     state.min_rtt = recovery_.rtt().minimum();
+    state.ecn_marks = recovery_.ecn_marks();
 }
 
 }  // namespace quicgym::quic

@@ -436,6 +436,18 @@ class Flow:
     def parameters(self, arg: Mapping[str, Sequence[float]], /) -> None: ...
 
     @property
+    def scaled(self) -> bool: ...
+
+    @scaled.setter
+    def scaled(self, arg: bool, /) -> None: ...
+
+    @property
+    def safe_envelope(self) -> bool: ...
+
+    @safe_envelope.setter
+    def safe_envelope(self, arg: bool, /) -> None: ...
+
+    @property
     def application(self) -> Application: ...
 
     @application.setter
@@ -1296,6 +1308,16 @@ class ActionSpace:
         Raises ValueError, naming the row, unless the action is one of the space.
         """
 
+    @property
+    def is_mapped(self) -> bool:
+        """Coordinates stand for parameters: `decode` and `encode` work."""
+
+    def decode(self, coordinates: Sequence[float]) -> dict[str, list[float]]:
+        """The parameters for an action."""
+
+    def encode(self, values: Mapping[str, Sequence[float]]) -> list[float] | None:
+        """The action for parameters; None where the space does not have them."""
+
 def action_spaces() -> list[ActionSpace]:
     """Every action space."""
 
@@ -1344,10 +1366,22 @@ class EnvironmentSettings:
     def __init__(self, action_space: ActionSpace) -> None: ...
 
     @property
+    def observation(self) -> ObservationLayout: ...
+
+    @observation.setter
+    def observation(self, arg: ObservationLayout, /) -> None: ...
+
+    @property
     def history_length(self) -> int: ...
 
     @history_length.setter
     def history_length(self, arg: int, /) -> None: ...
+
+    @property
+    def clips_actions(self) -> bool: ...
+
+    @clips_actions.setter
+    def clips_actions(self, arg: bool, /) -> None: ...
 
     @property
     def decision_interval(self) -> int: ...
@@ -1416,12 +1450,19 @@ FRAME_FEATURES: list = ...
 
 STATE_FEATURES: list = ...
 
+class ObservationLayout(enum.Enum):
+    frames = 0
+
+    spans = 1
+
+def observation_elements(layout: ObservationLayout, history_length: int) -> list:
+    """
+    Name, minimum and maximum of each element of an observation, without those of the action.
+    """
+
 INFO_COLUMNS: list = ...
 
 REWARDS: dict = ...
-
-def decode_tuning(coordinates: Sequence[float]) -> dict[str, list[float]]:
-    """The parameters of BBR for an action."""
 
 def value_at(controller: str, parameter: str, coordinate: float) -> float:
     """
@@ -1430,11 +1471,6 @@ def value_at(controller: str, parameter: str, coordinate: float) -> float:
 
 def coordinate_of(controller: str, parameter: str, value: float) -> float:
     """The coordinate of a value within the parameter's range."""
-
-def encode_tuning(values: Mapping[str, Sequence[float]]) -> list[float] | None:
-    """
-    The action for these parameters of BBR; None where the space does not have them.
-    """
 
 class Episode:
     """An episode at one moment, as Batch.clone returns it."""

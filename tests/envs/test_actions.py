@@ -14,7 +14,6 @@ from quicgym import Simulation, _core, controllers
 from quicgym.envs import find_environment
 from quicgym.envs.actions import (
     PRESETS,
-    TUNING_COORDINATES,
     WINDOW_EXPONENTS,
     action_parameters,
     choices,
@@ -23,34 +22,45 @@ from quicgym.envs.actions import (
 from quicgym.envs.observations import observation_names
 
 coordinates = st.floats(-1, 1, width=32)
-tuning_actions = arrays.arrays(np.float32, len(TUNING_COORDINATES), elements=coordinates)
+tuning_actions = st.sampled_from(["tuning", "tuning_v1"]).flatmap(
+    lambda name: st.tuples(
+        st.just(name),
+        arrays.arrays(
+            np.float32, len(_core.find_action_space(name).coordinates), elements=coordinates
+        ),
+    )
+)
+both_versions = pytest.mark.parametrize("version", ["tuning", "tuning_v1"])
 
 
 def test_the_presets_and_their_order():
     assert PRESETS[:5] == ("bbr", "bbr-smooth", "bbr-extended", "bbr-combined", "ebcc")
 
 
+@both_versions
 @pytest.mark.parametrize("preset", PRESETS)
-def test_a_presets_action_stands_for_exactly_its_parameters(preset):
+def test_a_presets_action_stands_for_exactly_its_parameters(preset, version):
     parameters = controllers.find(preset).complete()
-    set_by_action = action_parameters(preset_action(preset))
+    set_by_action = action_parameters(preset_action(preset, version), version)
     assert set_by_action == {name: parameters[name] for name in set_by_action}
     others = {name: value for name, value in parameters.items() if name not in set_by_action}
     bbr = controllers.find("bbr").complete()
     assert others == {name: bbr[name] for name in others}
 
 
+@both_versions
 @pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize("engine", ["native", pytest.param("ns3", marks=pytest.mark.ns3)])
-def test_a_preset_as_policy_is_the_controller_packet_by_packet(preset, engine):
+def test_a_preset_as_policy_is_the_controller_packet_by_packet(preset, engine, version):
     scenario = helper.scenario(flows=2, duration_s=6)
-    environment = gymnasium.make(
-        "quicgym/Tuning-v0", scenario=scenario, engine=engine, record_deliveries=True
-    ).unwrapped
-    rows = helper.play(environment, [preset_action(preset)] * 100, seed=5)
+    # The presets that average the RTT would go beyond the safe envelope.
+    environment = find_environment(version)(
+        scenario, engine=engine, record_deliveries=True, safe_envelope=False
+    )
+    rows = helper.play(environment, [preset_action(preset, version)] * 100, seed=5)
     deliveries, seed = environment.deliveries(), environment.episode_seed
     controller = {"controller": preset}
-    as_controller = helper.play(environment, [preset_action("bbr")] * 100, 5, controller)
+    as_controller = helper.play(environment, [preset_action("bbr", version)] * 100, 5, controller)
     environment.close()
     assert rows[-1][3]
     assert helper.same(rows[1:], as_controller[1:])
@@ -62,22 +72,26 @@ def test_a_preset_as_policy_is_the_controller_packet_by_packet(preset, engine):
 
 
 @given(tuning_actions)
-def test_every_action_is_a_valid_set_of_parameters(action):
-    parameters = controllers.find("bbr").complete(action_parameters(action))
-    assert len(parameters["gain_cycle"]) <= 8
+def test_every_action_is_a_valid_set_of_parameters(chosen):
+    version, action = chosen
+    parameters = controllers.find("bbr").complete(action_parameters(action, version))
+    assert 1 <= len(parameters["gain_cycle"]) <= (8 if version == "tuning" else 64)
 
 
 @given(tuning_actions)
-def test_the_mapping_can_be_inverted(action):
-    parameters = action_parameters(action)
-    encoded = np.array(_core.encode_tuning(parameters), np.float32)
-    again = action_parameters(encoded)
+def test_the_mapping_can_be_inverted(chosen):
+    version, action = chosen
+    parameters = action_parameters(action, version)
+    encoded = np.array(_core.find_action_space(version).encode(parameters), np.float32)
+    again = action_parameters(encoded, version)
     assert again.keys() == parameters.keys()
     for name, values in parameters.items():
         # Near its infinity, gamma's last digits are lost in single precision.
         tolerance = 1e-6 * max(1.0, parameters["gamma"][0] / 30) if name == "gamma" else 1e-6
+        # Values of version 1 have four digits after the point.
+        absolute = 1e-6 if version == "tuning" else 2e-4
         for value, other in zip(values, again[name], strict=True):
-            assert value == other or math.isclose(value, other, rel_tol=tolerance, abs_tol=1e-6)
+            assert value == other or math.isclose(value, other, rel_tol=tolerance, abs_tol=absolute)
 
 
 def test_the_ends_of_the_ranges():
@@ -89,12 +103,37 @@ def test_the_ends_of_the_ranges():
     assert action_parameters(np.zeros(14))["gamma"] == [30]
 
 
+def test_zero_is_bbr_in_version_1_and_its_steps_go_both_ways():
+    bbr = controllers.find("bbr").complete()
+    at_zero = action_parameters(np.zeros(18), "tuning_v1")
+    assert at_zero == {name: bbr[name] for name in at_zero}
+    low, high = (action_parameters(end * np.ones(18), "tuning_v1") for end in (-1, 1))
+    assert low["gamma"] == [math.inf] and high["gamma"] == [0]
+    assert low["beta"] == [0] and high["beta"] == [1]
+    assert low["alpha"] == high["alpha"] == [0.999]
+    assert low["smoothing_updates_rtprop"] == [0] and high["smoothing_updates_rtprop"] == [1]
+    assert low["gain_cycle"] == [0.625]
+    assert high["gain_cycle"] == [2.5, 1.5, *[2.0] * 6, *[1.0] * 56]
+    assert low["cwnd_gain"] == [0.5] and high["cwnd_gain"] == [8]
+    assert low["startup_gain"] == [1.4425] and high["startup_gain"] == [5.77]
+    assert low["rtprop_window_s"] == [1.25] and high["rtprop_window_s"] == [80]
+    assert low["probe_rtt_duration_ms"] == [20] and high["probe_rtt_duration_ms"] == [2000]
+    assert low["bandwidth_window_rounds"] == [1] and high["bandwidth_window_rounds"] == [264]
+
+
+def test_version_1_has_the_gain_of_the_window():
+    action = preset_action("bbr", "quicgym/Tuning-v1", cwnd_gain=1.1, gain_cycle=[1.06, 0.82, 1, 1])
+    parameters = action_parameters(action, "tuning_v1")
+    assert parameters["cwnd_gain"] == [1.1]
+    assert parameters["gain_cycle"] == [1.06, 0.82, 1, 1]
+
+
 def test_presets_take_other_parameters_within_the_space():
     assert action_parameters(preset_action("ebcc", gamma=60))["gamma"][0] == pytest.approx(60)
     for parameters, message in [
         ({"gama": 60}, "no parameter 'gama'"),
-        ({"gain_cycle": [2.0, 0.5]}, "gains from 0.5 to 1.5"),
-        ({"gain_cycle": [1.0] * 9}, "at most 8"),
+        ({"gain_cycle": [2.0, 0.5]}, "outside the action space 'tuning'"),
+        ({"gain_cycle": [1.0] * 9}, "outside the action space 'tuning'"),
         ({"cwnd_gain": 3}, r"'cwnd_gain'.*keeps it at \[2.0\]"),
     ]:
         with pytest.raises(ValueError, match=message):

@@ -19,10 +19,14 @@ from quicgym.envs.vector import CongestionControlVectorEnv
 
 IDS = {
     "tuning": "quicgym/Tuning-v0",
+    "tuning_v1": "quicgym/Tuning-v1",
     "rate": "quicgym/Rate-v0",
+    "rate_v1": "quicgym/Rate-v1",
+    "scale_v1": "quicgym/Scale-v1",
     "switch": "quicgym/Switch-v0",
     "switch_v1": "quicgym/Switch-v1",
     "window": "quicgym/Window-v0",
+    "window_v1": "quicgym/Window-v1",
 }
 NAMES = tuple(IDS)
 
@@ -52,7 +56,7 @@ BY_NAME = {
 
 @pytest.mark.parametrize("constructor", BY_NAME)
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.filterwarnings("error", "ignore:.*The environment quicgym/Switch-v0 is out of date")
+@pytest.mark.filterwarnings("error", "ignore:.*v0 is out of date")
 def test_a_name_and_an_id_work_everywhere(constructor, name):
     expected = gymnasium.make(find_environment(name).id).action_space
     assert BY_NAME[constructor](name) == expected

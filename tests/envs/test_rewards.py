@@ -143,6 +143,27 @@ def test_capacity_follows_a_rate_schedule():
         assert capacity == pytest.approx(rates.mean(), abs=0.01)
 
 
+def test_the_mean_share_of_an_episode_is_all_that_was_carried_over_all_that_could_have_been():
+    steps = (RateStep(at_s=3.0, rate_mbps=0.0), RateStep(at_s=3.9, rate_mbps=12.0))
+    link = Link(rate_mbps=4.0, delay_ms=10, queue=Queue(limit=35), rate_schedule=steps)
+    scenario = helper.scenario(duration_s=8).model_copy(update={"bottleneck": link})
+    for arguments in ({}, {"decision_interval_ms": 370, "reward_interval_ms": 100}):
+        rows, _ = play(scenario, "fair-throughput", **arguments)
+        times = np.array([row[4]["time_s"] for row in rows])
+        seconds = np.diff(times)
+        column = {
+            name: np.array([row[4][name] for row in rows[1:]])
+            for name in ("throughput_mbps", "capacity_mbps", "throughput_share")
+        }
+        carried = (column["throughput_mbps"] * seconds).sum()
+        possible = (column["capacity_mbps"] * seconds).sum()
+        # From the flow's start, which is drawn, to the end of the scenario.
+        assert possible == pytest.approx(4 * (3 - times[0]) + 12 * 4.1)
+        mean_share = (column["throughput_share"] * seconds).sum() / seconds.sum()
+        assert mean_share == pytest.approx(carried / possible)
+        assert column["throughput_share"].max() > 1 > mean_share > 0.3
+
+
 def test_capacity_counts_the_opportunities_of_a_trace(tmp_path):
     times = [3, 3, 10, 40, 41, 42, 120, 130]
     trace = tmp_path / "link.trace"

@@ -35,6 +35,7 @@ public:
     std::uint64_t unresolved_numbers() const { return sent_.next() - sent_.oldest(); }  // from the oldest on
     std::uint64_t in_flight_bytes() const { return in_flight_; }
     std::uint64_t lost_packets() const { return lost_packets_; }
+    std::uint64_t ecn_marks() const { return ecn_ce_count_; }  // reported by the peer
     std::uint64_t lost_bytes() const { return lost_bytes_; }
     const RttEstimator& rtt() const { return rtt_; }
 

@@ -1,0 +1,40 @@
+"""Where an agent and its flow meet: what actions do to which controller, and what is observed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+Observations = Literal["frames", "spans"]
+OutOfRange = Literal["clip", "error"]
+
+
+@dataclass(frozen=True)
+class Interface:
+    """What an environment's classes say, and its arguments may change.
+
+    Attributes:
+        action_space: Its name in C++ (sim/environment).
+        controller: What the agent's flow runs.
+        observations: Their layout.
+        scales: Actions are factors for the controller's window and pacing rate.
+        safe_envelope: Window and pacing rate are bounded by what was delivered of late
+            (controllers/envelope.hpp).
+        out_of_range: What becomes of coordinates outside [-1, 1]: the nearest end, or a ValueError.
+
+    Raises:
+        ValueError: There is no such `out_of_range`.
+    """
+
+    action_space: str
+    controller: str
+    observations: Observations = "frames"
+    scales: bool = False
+    safe_envelope: bool = False
+    out_of_range: OutOfRange = "error"
+
+    def __post_init__(self) -> None:
+        """Checks what users give."""
+        known = get_args(OutOfRange)
+        if self.out_of_range not in known:
+            raise ValueError(f"out_of_range = {self.out_of_range!r}: give one of {known}")

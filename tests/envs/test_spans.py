@@ -1,0 +1,134 @@
+"""The observations of version 1: spans that double with their age, in logarithms."""
+
+import math
+
+import numpy as np
+import pytest
+from helpers import environments as helper
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from quicgym import Scenario, Simulation, preset_action
+from quicgym.envs import find_environment, load_suite
+from quicgym.envs.observations import observation_names, observation_space
+from quicgym.envs.scenarios.flows import Flow
+from quicgym.envs.scenarios.links import Access, Link, Queue
+
+DATAGRAM = 1200
+SPANS = [(0, 1), (1, 2), (2, 4), (4, 8), (8, 10)]
+
+
+def named(observation: np.ndarray, history_length: int = 10) -> dict[str, float]:
+    names = observation_names(history_length, "tuning_v1")
+    return dict(zip(names, map(float, observation), strict=True))
+
+
+def label(first: int, last: int) -> str:
+    return f"[{first}]" if last - first == 1 else f"[{first}:{last}]"
+
+
+def test_a_span_sums_up_what_the_flow_did_in_it():
+    scenario = helper.scenario(duration_s=3, loss=0.01, flow_list=(Flow(start_s=0.1),))
+    environment = find_environment("tuning_v1")(
+        scenario, history_length=10, decision_interval_ms=50, safe_envelope=False
+    )
+    action = preset_action("ebcc", "tuning_v1")
+    rows = helper.play(environment, [action] * 200, seed=7)
+    with Simulation(
+        scenario, "native", environment.episode_seed, "ebcc", trace_interval_ms=50
+    ) as simulation:
+        totals = []
+        for row in rows:
+            simulation.run_until(row[4]["time_s"])
+            totals.append(simulation.flows[0].statistics)
+        trace = [
+            dict(zip(sample.dtype.names, sample.tolist(), strict=True))
+            for sample in simulation.trace(0)
+        ]
+    delivered = np.array([sample["delivered_bytes"] for sample in trace], float)
+    sent = np.array([sample["sent_bytes"] for sample in trace], float)
+    lost = np.array([sample["lost_bytes"] for sample in trace], float)
+    rates = np.diff(delivered, prepend=0.0) / 0.05
+    for step in range(1, len(rows)):
+        seen = named(rows[step][0])
+        known = min(step, 10)
+        reference = max(rates[step - known + 1 : step + 1].max(), DATAGRAM / 0.05)
+        min_rtt = totals[step]["min_rtt"] * 1e-9
+        bdp = max(DATAGRAM, reference * min_rtt)
+        for first, last in SPANS:
+            at = label(first, last)
+            end = min(last, known)
+            assert seen["known" + at] == pytest.approx(max(0, end - first) / (last - first))
+            if end <= first:
+                assert seen["delivery_rate" + at] == seen["window" + at] == 0
+                continue
+            since, until = step - end, step - first
+            acked = delivered[until] - delivered[since]
+            gone = lost[until] - lost[since]
+            seconds = 0.05 * (end - first)
+            expected = {
+                "delivery_rate": math.log10((acked + DATAGRAM) / (reference * seconds + DATAGRAM)),
+                "send_rate": math.log10(
+                    (sent[until] - sent[since] + DATAGRAM) / (acked + DATAGRAM)
+                ),
+                "loss": math.log10(1 + 1000 * gone / max(1, gone + acked)),
+                "window": np.mean(
+                    [math.log10(s["window_bytes"] / bdp) for s in trace[since + 1 : until + 1]]
+                ),
+                "in_flight": np.mean(
+                    [
+                        math.log10((s["in_flight_bytes"] + DATAGRAM) / bdp)
+                        for s in trace[since + 1 : until + 1]
+                    ]
+                ),
+            }
+            samples = totals[until]["rtt_samples"] - totals[since]["rtt_samples"]
+            if samples:
+                total = totals[until]["rtt_sum_seconds"] - totals[since]["rtt_sum_seconds"]
+                expected["rtt"] = math.log10(total / samples / min_rtt)
+            for name, value in expected.items():
+                assert seen[name + at] == pytest.approx(value, abs=1e-5), (step, name, at)
+        assert seen["bdp"] == pytest.approx(math.log10(bdp / DATAGRAM), abs=1e-5)
+        assert seen["highest_rate"] == pytest.approx(
+            max(0.0, math.log10(max(rates[: step + 1].max(), 1e-9) / reference)), abs=1e-5
+        )
+        rtt = trace[step]["smoothed_rtt"] * 1e-9
+        assert seen["interval"] == pytest.approx(math.log10(0.05 / rtt) if rtt else 0.0, abs=1e-5)
+        assert seen["age"] == pytest.approx(math.log10(1 + 0.05 * step), abs=1e-5)
+    assert lost[-1] > 0
+
+
+@settings(deadline=None, max_examples=10)
+@given(
+    name=st.sampled_from(["tuning_v1", "rate_v1", "window_v1", "scale_v1", "switch_v1"]),
+    index=st.integers(0, 255),
+    seed=st.integers(0, 2**32),
+)
+def test_nothing_reaches_its_bounds_on_the_networks_of_stress(name, index, seed):
+    scenario = load_suite("stress")[index]
+    environment = find_environment(name)(scenario, episode_s=2.0)
+    space = observation_space(128, name)
+    chosen = helper.actions(environment.action_space, 20, seed)
+    names = observation_names(128, name)
+    bounded = space.high > 1
+    for observation, *_ in helper.play(environment, chosen, seed=seed):
+        assert space.contains(observation)
+        at_bound = (np.abs(observation) >= space.high) & bounded
+        assert not at_bound.any(), [names[place] for place in np.flatnonzero(at_bound)]
+
+
+def test_ecn_marks_are_seen():
+    queue = Queue(limit=200, discipline="codel", ecn_marking=True)
+    link = Link(rate_mbps=8, delay_ms=10, queue=queue)
+    scenario = Scenario(
+        name="marks",
+        duration_s=6,
+        bottleneck=link,
+        access=Access(rate_mbps=50, delay_ms=5),
+        flows=(Flow(ecn=True),),
+    )
+    environment = find_environment("scale_v1")(scenario, controller="cubic")
+    rows = helper.play(environment, [np.zeros(2)] * 100, seed=1)
+    place = observation_names(128, "scale_v1").index("marks[0]")
+    assert max(row[0][place] for row in rows) > 0
+    assert environment.statistics(0)["ecn_marks"] > 0
