@@ -133,7 +133,9 @@ class FilePolicy:
                 f"{self._wanted(shape)}"
             )
         if isinstance(self.action_space, Discrete):
-            valid = (actions >= 0) & (actions < self.action_space.n) & (actions == actions // 1)
+            valid = (
+                (actions >= 0) & (actions < self.action_space.n) & (actions == np.floor(actions))
+            )
         else:
             valid = np.abs(actions) <= 1  # which NaN is not
         if not valid.all():

@@ -51,6 +51,13 @@ class PythonFile:
         assert spec is not None and spec.loader is not None
         self.module: ModuleType = module_from_spec(spec)
         sys.modules[name] = self.module
+        try:
+            self._run(source)
+        except BaseException:
+            del sys.modules[name]
+            raise
+
+    def _run(self, source: bytes) -> None:
         with self.running():
             # Not by the spec's loader, which would take cached bytecode after an edit in the same
             # second that leaves the file's length as it is.
