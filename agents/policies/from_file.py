@@ -68,8 +68,11 @@ class FilePolicy:
 
     def __post_init__(self) -> None:
         """Finds the action space, and tries the policy on observations of zeros."""
-        object.__setattr__(self, "action_space", action_space(self.decisions.environment))
-        space = observation_space(self.decisions.history_length, self.decisions.environment)
+        interface = self.decisions.interface
+        object.__setattr__(self, "action_space", action_space(interface.action_space))
+        space = observation_space(
+            self.decisions.history_length, interface.action_space, interface.observations
+        )
         try:
             for rows in (1, 2):
                 self(np.zeros((rows, *space.shape), np.float32))
@@ -136,6 +139,8 @@ class FilePolicy:
             valid = (
                 (actions >= 0) & (actions < self.action_space.n) & (actions == np.floor(actions))
             )
+        elif self.decisions.interface.out_of_range == "clip":
+            valid = np.isfinite(actions)
         else:
             valid = np.abs(actions) <= 1  # which NaN is not
         if not valid.all():
@@ -150,6 +155,8 @@ class FilePolicy:
     def _wanted(self, shape: tuple[int, ...]) -> str:
         if isinstance(self.action_space, Discrete):
             return f"give whole numbers from 0 to {self.action_space.n - 1} of the shape {shape}"
+        if self.decisions.interface.out_of_range == "clip":
+            return f"give numbers of the shape {shape}"
         return f"give numbers from -1 to 1 of the shape {shape}"
 
 
@@ -231,7 +238,7 @@ def _module(module: Any, choice: str, decisions: Decisions) -> Callable[[np.ndar
     for name, tensor in (*module.named_parameters(), *module.named_buffers()):
         _check_device(choice, name, tensor.device)
     module.eval()
-    has_choices = isinstance(action_space(decisions.environment), Discrete)
+    has_choices = isinstance(action_space(decisions.interface.action_space), Discrete)
 
     def act(observations: np.ndarray) -> Any:
         with torch.inference_mode():

@@ -21,7 +21,7 @@ from quicgym.agents.evaluation.jobs import make_jobs
 from quicgym.agents.evaluation.rollouts import play
 from quicgym.agents.evaluation.run_folders import read_runs
 from quicgym.agents.policies.by_name import find_policy, policy_kind
-from quicgym.agents.policies.policy import Decisions
+from quicgym.agents.policies.policy import ConstantPolicy, Decisions
 from quicgym.cli import main
 from quicgym.envs.actions import WINDOW_EXPONENTS
 
@@ -76,9 +76,7 @@ def policy(observations):
     assert policy.name == choice and policy.options is None
     assert policy.decisions == Decisions("window", history_length=2)
     own = play(policy, SCENARIO, seed=3, keep_series=True)
-    constant = quicgym.agents.policies.ConstantPolicy(
-        "keep", np.array(KEEP), decisions=policy.decisions
-    )
+    constant = ConstantPolicy("keep", np.array(KEEP), decisions=policy.decisions)
     assert own.metrics == play(constant, SCENARIO, seed=3).metrics
     seen = policy.act.__globals__["seen"][2:]  # without those of zeros
     features = 8 * 2 + 22
@@ -165,6 +163,30 @@ def test_files_of_two_folders_have_their_own_modules(write: Write, tmp_path: Pat
     again = find_policy(f"{tmp_path}/first/agent.py:policy")
     assert again(np.zeros(55, np.float32)).max() == 0.125
     assert len({policy.fingerprint for policy in (first, second, again)}) == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "action"),
+    [("'window_v1'", 6), ("'scale_v1', controller='ibcca'", [2.0, -0.5])],
+)
+def test_environments_of_version_1(write: Write, arguments: str, action: int | list[float]) -> None:
+    choice = write(
+        f"""
+        import numpy as np
+        import quicgym
+        decisions = quicgym.Decisions({arguments})
+        policy = lambda rows: np.array([{action}] * len(rows))
+        """
+    )
+    policy = find_policy(choice)
+    constant = ConstantPolicy("constant", np.array(action), decisions=policy.decisions)
+    assert play(policy, SCENARIO, seed=1).metrics == play(constant, SCENARIO, seed=1).metrics
+    nothing = write(f"""
+        import quicgym
+        decisions = quicgym.Decisions({arguments})
+        policy = lambda rows: rows * float("nan")
+    """)
+    assert "returned actions of the shape (1, " in refused(nothing)
 
 
 @pytest.mark.filterwarnings("ignore:.*Overriding environment")
