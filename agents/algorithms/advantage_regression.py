@@ -93,7 +93,7 @@ class AdvantageRegression(ReplayAlgorithm):
             last.bias[np.setdiff1d(np.arange(len(last.bias)), self._choices)] = _MASKED
 
     def bias_towards(self, action: int) -> None:
-        """Makes the untrained policy take an action.
+        """Makes the untrained policy take an action, whatever it observes.
 
         Raises:
             ValueError: The action is not among those that are compared.
@@ -102,6 +102,7 @@ class AdvantageRegression(ReplayAlgorithm):
             raise ValueError(f"action {action} is none of those compared, {self._choices}")
         last: Any = self.policy.action_net
         with torch.no_grad():
+            last.weight.zero_()
             last.bias[action] += 0.05
 
     def _add(self, preprocessed: torch.Tensor, advantages: np.ndarray) -> None:

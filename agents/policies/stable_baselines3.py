@@ -125,17 +125,25 @@ def _copy(sources: Iterable[nn.Module], targets: Iterable[nn.Module]) -> None:
         target.load_state_dict(source.state_dict())
 
 
+_TANH_END = 0.9999
+
+
 def begin_at(model: BaseAlgorithm, action: np.ndarray, output: Output) -> None:
-    """Makes an untrained policy take the given action, more or less, whatever it observes."""
+    """Makes an untrained policy take the given action, whatever it observes.
+
+    With the output "clip" the action is taken bit by bit. With "tanh" a coordinate is within 2e-7
+    of it, and 0.9999 in place of 1: tanh reaches 1 only where its gradient is 0, which would hold
+    the coordinate there for ever.
+    """
     _, _, last = _parts(model)
-    target = torch.as_tensor(action)
+    target = torch.as_tensor(action, dtype=torch.float64)
     if output == "clip":
         # What lies on the edge stays there under exploration, because actions are clipped.
         bias = torch.where(target.abs() >= 1, 1.3 * target, target)
     else:
-        bias = target.clamp(-0.9999, 0.9999).atanh()
+        bias = target.clamp(-_TANH_END, _TANH_END).atanh()
     with torch.no_grad():
-        last.weight.mul_(0.01)
+        last.weight.zero_()
         last.bias.copy_(bias)
     policy: Any = model.policy
     if hasattr(policy, "actor_target"):
@@ -143,10 +151,10 @@ def begin_at(model: BaseAlgorithm, action: np.ndarray, output: Output) -> None:
 
 
 def bias_towards(model: BaseAlgorithm, choice: int) -> None:
-    """Makes an untrained policy of choices take one of them nine times out of ten."""
+    """Makes an untrained policy of choices take one of them, and draw it nine times out of ten."""
     _, _, last = _parts(model)
     with torch.no_grad():
-        last.weight.mul_(0.01)
+        last.weight.zero_()
         last.bias.zero_()
         last.bias[choice] = np.log(9.0 * (last.out_features - 1))
 

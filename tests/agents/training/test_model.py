@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
+import gymnasium
 import numpy as np
 import pytest
+from helpers import environments as helper
 from helpers.training import NEEDS_TRAIN, made
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import quicgym
+from quicgym import Simulation, controllers
+from quicgym.envs.actions import action_parameters
+from quicgym.envs.registration import find_environment
 
 pytestmark = NEEDS_TRAIN
 
@@ -48,13 +58,92 @@ def test_td3_explores_with_the_std_of_the_configuration(here):
     assert made(here, "start.std=null", algorithm="td3")[2].action_noise is None
 
 
-def test_a_preset_s_parameters_are_those_of_the_configuration(here):
-    changes = ("start.preset=ebcc", "start.parameters={gamma: 60, beta: 0.7}")
-    _, _, model = made(here, *changes)
-    observations = np.zeros((1, model.observation_space.shape[0]), np.float32)
-    action, _ = model.predict(observations, deterministic=True)
-    expected = quicgym.preset_action("ebcc", gamma=60, beta=0.7)
-    assert action[0] == pytest.approx(expected, abs=0.02)
+PRESET_STARTS = [
+    ("ppo", "quicgym/Tuning-v0", "ebcc", {}),
+    ("ppo", "quicgym/Tuning-v0", "bbr-combined", {}),
+    ("ppo", "quicgym/Tuning-v0", "ebcc", {"gamma": 60, "beta": 0.341, "alpha": 0}),
+    ("grpo", "quicgym/Tuning-v0", "bbr-smooth", {}),
+    ("ppo", "quicgym/Switch-v0", "vegas", {}),
+    ("dpi", "quicgym/Switch-v0", "ibcca", {}),
+]
+
+
+def start_of(algorithm, environment, preset, parameters):
+    """Returns the policy that a training begins with, without exploration, and its environment."""
+    from quicgym.agents.policies.stable_baselines3 import export_policy
+    from quicgym.agents.training.model import architecture_of, decisions_of
+
+    changes = {
+        "environment.id": environment,
+        "environment.scenario": "./rival.yaml",
+        "start": {"preset": preset, "parameters": parameters},
+    }
+    texts = [f"{name}={json.dumps(value)}" for name, value in changes.items()]
+    config, environments, model = made(Path(), *texts, algorithm=algorithm)
+    environments.close()
+    policy = export_policy(model, "start", architecture_of(config), decisions_of(config))
+    return policy, find_environment(environment).preset_action(preset, **parameters), model
+
+
+@pytest.mark.parametrize(("algorithm", "environment", "preset", "parameters"), PRESET_STARTS)
+def test_a_policy_that_starts_at_a_preset_acts_as_it_bit_by_bit(
+    algorithm, environment, preset, parameters, here
+):
+    policy, action, model = start_of(algorithm, environment, preset, parameters)
+    size = model.observation_space.shape[0]
+
+    @settings(max_examples=30, deadline=None)
+    @given(st.integers(0, 2**32 - 1), st.floats(0, 1e6))
+    def check(seed, scale):
+        observations = scale * np.random.default_rng(seed).normal(size=(2, size))
+        observations = observations.astype(np.float32)
+        expected = np.tile(action, (2, *[1] * action.ndim))
+        actions = policy(observations)
+        assert actions.tobytes() == expected.astype(actions.dtype).tobytes()
+        chosen, _ = model.predict(observations, deterministic=True)
+        assert np.array_equal(chosen, expected)
+
+    check()
+
+
+@pytest.mark.parametrize(("algorithm", "environment", "preset", "parameters"), PRESET_STARTS)
+def test_its_episode_is_the_preset_s_packet_by_packet(
+    algorithm, environment, preset, parameters, here
+):
+    policy, action, _ = start_of(algorithm, environment, preset, parameters)
+    if parameters:  # as float32 has them
+        parameters = {
+            name: value if name == "gain_cycle" else value[0]
+            for name, value in action_parameters(action).items()
+        }
+    elif environment == "quicgym/Switch-v0":
+        parameters = {
+            name: value[0] for name, value in controllers.switching_parameters(preset).items()
+        }
+    scenario = helper.scenario(flows=2, duration_s=3)
+    played = gymnasium.make(environment, scenario=scenario, record_deliveries=True).unwrapped
+    observation, _ = played.reset(seed=5)
+    ended = False
+    while not ended:
+        observation, _, _, ended, _ = played.step(policy(observation))
+    alone = scenario.model_copy(update={"controller_parameters": {preset: parameters}})
+    with Simulation(
+        alone, "native", played.episode_seed, [preset, "cubic"], record_deliveries=True
+    ) as simulation:
+        simulation.run()
+        assert np.array_equal(played.deliveries(), simulation.deliveries())
+
+
+@pytest.mark.parametrize("algorithm", ["sac", "td3"])
+def test_tanh_comes_as_near_to_a_preset_as_it_can(algorithm, here):
+    policy, action, model = start_of(algorithm, "quicgym/Tuning-v0", "ebcc", {})
+    size = model.observation_space.shape[0]
+    observations = np.random.default_rng(0).normal(0, 1e3, (20, size)).astype(np.float32)
+    inside = np.abs(action) < 1
+    actions = policy(observations)
+    assert np.abs(actions - action)[:, inside].max() <= 2e-7
+    assert np.abs(actions)[:, ~inside] == pytest.approx(0.9999, abs=1e-6)
+    assert (np.sign(actions) == np.sign(action))[:, ~inside].all()
 
 
 @pytest.mark.parametrize(
