@@ -12,13 +12,18 @@ import re
 import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
 
 from quicgym import controllers
 from quicgym.agents.evaluation.jobs import fingerprint_of
 from quicgym.agents.evaluation.summary import evaluate
+from quicgym.agents.evaluation.training_summary import (
+    ENOUGH_PATHS,
+    Summary,
+    difference_in_words,
+)
 from quicgym.benchmarks.leaderboard import load_entries
 from quicgym.benchmarks.leaderboard_page import Entry
 from quicgym.console import say
@@ -26,6 +31,9 @@ from quicgym.envs.rewards import Reward
 from quicgym.errors import UserError
 from quicgym.jobs import report_failures, report_interruption
 from quicgym.output_folders import write_atomically
+
+if TYPE_CHECKING:
+    from quicgym.agents.training.folder import RunFolder
 
 SUITE, SEEDS = "heldout", 5
 """What backs a policy where the user names no evaluation: that of `quicgym evaluate` by default."""
@@ -86,8 +94,8 @@ def publish(
 
     Raises:
         RunError: The folder holds no run, or its evaluation cannot be written.
-        PublishError: The run is not finished, the name or the place cannot be used, or the
-            evaluation is not one of this policy.
+        PublishError: The run is not finished, it has not learned anything, the name or the place
+            cannot be used, or the evaluation is not one of this policy.
         PolicyError, LeaderboardError: The policy's files or the list are not what they should be.
     """
     # PyTorch takes seconds, and the tables of the leaderboard are made without it.
@@ -98,8 +106,7 @@ def publish(
     about = folder.description()
     if not (folder.evaluation / "evaluation.json").is_file():
         raise PublishError(
-            f"{run}: its training is not finished; run its command again with --resume:\n"
-            f"  {about.get('command', 'quicgym train')}"
+            f"{run}: its training is not finished; go on with it:\n  {folder.resuming_command()}"
         )
     config = about["config"]
     name = name or f"{config['name']}-seed{config['seed']}"
@@ -107,6 +114,7 @@ def publish(
     target = _target(name, out)
     _check_free(target, name, force)
     policy = load_policy(folder.policy_path)
+    _check_learned(folder, policy.description.sha256)
     if evaluation is None:
         status = _evaluate(folder.policy_path, run, suite, seeds, workers, command)
         if status:
@@ -133,6 +141,34 @@ def publish(
         ) from None
     _report(target, description.evaluation or {})
     return 0
+
+
+def _check_learned(folder: RunFolder, sha256: str) -> None:
+    """Raises PublishError unless the policy is ahead of the one that training started with.
+
+    Args:
+        folder: Of the run.
+        sha256: Of the policy's weights.
+    """
+    summary = Summary.read(folder.summary_path)
+    if summary is None or summary["best"].sha256 != sha256:
+        raise PublishError(
+            f"{folder.summary_path}: there is no comparison of this policy with the one that "
+            f"training started with; make it:\n  {folder.resuming_command()}"
+        )
+    if summary.paths < ENOUGH_PATHS:
+        raise PublishError(
+            f"{folder.summary_path}: compares on {summary.paths} paths, at least {ENOUGH_PATHS:,} "
+            "are needed; compare again, with evaluation.comparison_paths=1024:\n"
+            f"  {folder.resuming_command()} evaluation.comparison_paths=1024"
+        )
+    if not summary.learned:
+        raise PublishError(
+            f"{folder.directory}: nothing was learned: best − start is "
+            f"{difference_in_words(summary['best'])} on {summary.paths:,} paths of "
+            f"{summary.drawn_from}, and that interval is not above 0; train with more steps, "
+            "another seed or other hyperparameters"
+        )
 
 
 def _check_name(name: str) -> None:

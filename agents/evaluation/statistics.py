@@ -139,6 +139,38 @@ class Bootstrap:
         return Estimate(float(value), float(low), float(high))
 
 
+def mean_difference(
+    first: np.ndarray, second: np.ndarray, resamples: int = RESAMPLES, seed: int = 0
+) -> Estimate:
+    """Returns the mean of the first scores minus the second, paired, with its 95% interval.
+
+    Args:
+        first: Scenarios x seeds.
+        second: Of the same episodes.
+        resamples: Of the seeds of each scenario, by the stratified bootstrap. Of a distribution,
+            which is one entry, these are resamples of paths.
+        seed: Of the draws.
+
+    Raises:
+        ValueError: The scores have another shape, or are not all finite.
+    """
+    differences = _checked(np.stack([first, second]))
+    differences = differences[0] - differences[1]
+    scenarios, seeds = differences.shape
+    value = float(differences.mean())
+    if seeds < 2:
+        return Estimate(value, None, None)
+    rng = np.random.default_rng(seed)
+    rows = np.arange(scenarios)[:, None]
+    means = [
+        differences[rows, rng.integers(seeds, size=differences.shape)].mean()
+        for _ in range(resamples)
+    ]
+    tail = (100 - CONFIDENCE_PERCENT) / 2
+    low, high = np.percentile(means, [tail, 100 - tail])
+    return Estimate(value, float(low), float(high))
+
+
 def _checked(scores: np.ndarray) -> np.ndarray:
     array = np.asarray(scores, dtype=float)
     if array.ndim != 3 or 0 in array.shape:

@@ -25,6 +25,8 @@ from quicgym.validation import validated
 from quicgym.yaml_files import CONFIGS, closest, read_yaml, yaml_names
 
 TRAINING = CONFIGS / "training"
+REPORTED_SUITES = (HELD_OUT_SUITE, "stress")
+"""By which nothing may be chosen while a policy is trained."""
 
 
 class ConfigError(UserError, ValueError):
@@ -124,11 +126,14 @@ class EvaluationConfig(_Model):
         suite: Its scenarios; never those that results are reported on.
         seeds: Of each scenario: 0 to seeds - 1.
         interval_steps: After so many steps the policy is evaluated and a checkpoint is written.
+        comparison_paths: On which start, best and last policy are compared in the end; see
+            quicgym.agents.training.comparison.
     """
 
     suite: str = "validation"
-    seeds: int = Field(default=1, ge=1)
+    seeds: int = Field(default=1, ge=1, le=1_000_000)
     interval_steps: int = Field(default=500_000, ge=1)
+    comparison_paths: int = Field(default=1024, ge=16, le=1_000_000)
 
 
 class TrainingConfig(_Model):
@@ -190,11 +195,11 @@ class TrainingConfig(_Model):
             # Says what is wrong with them.
             environment.preset_action(self.start.preset, **self.start.parameters)
         self._check_algorithm(self.entry)
-        if self.evaluation.suite == HELD_OUT_SUITE:
+        if self.evaluation.suite in REPORTED_SUITES:
             raise ValueError(
-                f"evaluation.suite = {HELD_OUT_SUITE!r}: by this suite the policy is chosen, and "
-                "what has chosen it is no longer held out; use validation, and `quicgym evaluate` "
-                "in the end"
+                f"evaluation.suite = {self.evaluation.suite!r}: by this suite the policy is "
+                "chosen, and what has chosen it is no longer held out; use validation, and "
+                "`quicgym evaluate` in the end"
             )
         return self
 

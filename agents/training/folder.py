@@ -6,7 +6,9 @@
 | `checkpoints/step-*.pt` | everything that training goes on from; the newest two |
 | `evaluations.jsonl` | a line per evaluation and scenario: step, scenario, seed, metrics |
 | `policy/policy.json`, `.safetensors` | the best policy so far, as `quicgym.load_policy` takes it |
+| `policy/start.json`, `policy/last.json` | the policies that training started and ended with |
 | `evaluation/` | at the end: the best policy, as `quicgym evaluate` leaves it |
+| `summary.json` | at the end: start, best and last policy compared on the same new paths |
 | `tensorboard/` | curves of training and evaluation |
 
 A file is written beside its place and then renamed: it is there as a whole, or not at all.
@@ -20,6 +22,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from quicgym.agents.evaluation.statistics import interquartile_mean
+from quicgym.agents.evaluation.training_summary import SUMMARY_FILE
 from quicgym.errors import RunError
 from quicgym.output_folders import RUN_FILE, read_json_lines, write_atomically
 
@@ -29,6 +35,21 @@ class RunFolder:
     """The paths of a run, and how they are read and written."""
 
     directory: Path
+
+    @property
+    def start_path(self) -> Path:
+        """Of the description of the policy that training started with."""
+        return self.policy_path.with_name("start.json")
+
+    @property
+    def last_path(self) -> Path:
+        """Of the description of the policy that training ended with."""
+        return self.policy_path.with_name("last.json")
+
+    @property
+    def summary_path(self) -> Path:
+        """Of the comparison of start, best and last policy."""
+        return self.directory / SUMMARY_FILE
 
     @property
     def description_path(self) -> Path:
@@ -42,7 +63,7 @@ class RunFolder:
 
     @property
     def policy_path(self) -> Path:
-        """Of the policy's description."""
+        """Of the best policy's description."""
         return self.directory / "policy" / "policy.json"
 
     @property
@@ -69,6 +90,16 @@ class RunFolder:
         return (
             f"the last checkpoint is {checkpoints[-1]}" if checkpoints else "there is no checkpoint"
         )
+
+    def resuming_command(self) -> str:
+        """Returns the command that goes on with the run.
+
+        Raises:
+            RunError: As `description`.
+        """
+        about = self.description()
+        command = str([about.get("command", "quicgym train"), *about.get("resumed", ())][-1])
+        return command if "--resume" in command.split() else f"{command} --resume"
 
     def describe(self, description: Mapping[str, Any]) -> None:
         """Writes run.json."""
@@ -100,6 +131,17 @@ class RunFolder:
             RunError: It cannot be read, or a line is damaged.
         """
         return read_json_lines(self.evaluations_path) if self.evaluations_path.exists() else []
+
+    def curve(self) -> dict[int, float]:
+        """Returns the interquartile mean reward of each evaluation, by its step.
+
+        Raises:
+            RunError: As `evaluations`.
+        """
+        rewards: dict[int, list[float]] = {}
+        for record in self.evaluations():
+            rewards.setdefault(record["step"], []).append(record["reward"])
+        return {step: float(interquartile_mean(np.array(of))) for step, of in rewards.items()}
 
     def write_evaluations(self, records: Iterable[Mapping[str, Any]]) -> None:
         """Writes evaluations.jsonl anew."""

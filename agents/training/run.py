@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -17,7 +17,8 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from quicgym import __version__, _core
 from quicgym.agents.evaluation.summary import evaluate_here
 from quicgym.agents.evaluation.tensorboard import EvaluationWriter
-from quicgym.agents.policies.learned import LearnedPolicy
+from quicgym.agents.evaluation.training_summary import Summary
+from quicgym.agents.policies.learned import LearnedPolicy, load_policy
 from quicgym.agents.training.callbacks.base import RunCallback, RunCallbacks
 from quicgym.agents.training.callbacks.checkpoints import CheckpointCallback
 from quicgym.agents.training.callbacks.evaluation import EvaluationCallback
@@ -28,7 +29,13 @@ from quicgym.agents.training.callbacks.reseeding import ReseedingCallback
 from quicgym.agents.training.callbacks.schedules import ExplorationSchedule
 from quicgym.agents.training.callbacks.threads import ThreadsCallback
 from quicgym.agents.training.checkpoints import load_newest, read_checkpoint
-from quicgym.agents.training.configuration import TrainingConfig, with_current_names
+from quicgym.agents.training.comparison import compare
+from quicgym.agents.training.configuration import (
+    REPORTED_SUITES,
+    ConfigError,
+    TrainingConfig,
+    with_current_names,
+)
 from quicgym.agents.training.folder import RunFolder
 from quicgym.agents.training.model import (
     check_hyperparameters,
@@ -36,12 +43,14 @@ from quicgym.agents.training.model import (
     make_model,
     trained_on,
 )
+from quicgym.agents.training.policies import policy_of, write_policy
 from quicgym.console import say
 from quicgym.envs.rewards import Reward
 from quicgym.envs.sb3 import Sb3VecEnv
-from quicgym.envs.scenarios.suites import content_of, episodes_of, load_suite
+from quicgym.envs.scenarios.suites import SuiteEntry, content_of, episodes_of, load_suite
 from quicgym.errors import RunError
 from quicgym.output_folders import LOCK_FILE, digest, locked
+from quicgym.yaml_files import is_path
 
 
 def train(
@@ -52,7 +61,8 @@ def train(
     resume: bool = False,
     checkpoint: Path | None = None,
     on_evaluation: Callable[[int, float, Path], None] | None = None,
-) -> float:
+    trial: bool = False,
+) -> Outcome:
     """Trains a policy, with a progress bar on standard error.
 
     Args:
@@ -63,12 +73,11 @@ def train(
         checkpoint: Of another run, with the same network: the new run begins there.
         on_evaluation: Called after each evaluation with the step, the interquartile mean reward
             and the checkpoint's path.
-
-    Returns:
-        The best policy's interquartile mean reward on the evaluation's suite.
+        trial: The run is one of many that are compared by what training has led to: its start is
+            not its best policy, and there is no summary at its end.
 
     Raises:
-        ConfigError: A hyperparameter does not exist, or is not valid.
+        ConfigError: A hyperparameter does not exist, or is not valid; or the suite may not choose.
         RunError: The folder holds another run, nothing to resume, or is in use.
         ScenarioError: The scenario or the suite is not valid.
         TrainingError: The loss is no number, or a checkpoint cannot be written.
@@ -78,7 +87,7 @@ def train(
     if resume:
         folder.description()  # before anything is made there
     entries = load_suite(config.evaluation.suite)
-    suite = episodes_of(entries, config.evaluation.seeds)
+    _check_not_reported(config.evaluation.suite, entries)
     environments = make_environments(config)
     try:
         model = make_model(config, environments)
@@ -90,10 +99,24 @@ def train(
             state = _open(folder, config, inputs, command, resume)
             if checkpoint is not None:
                 state = read_checkpoint(checkpoint)
-            training = _Training(config, folder, environments, suite, command, on_evaluation)
+            training = _Training(
+                config, folder, environments, entries, command, on_evaluation, trial
+            )
             return training.run(model, state)
     finally:
         environments.close()
+
+
+def _check_not_reported(chosen: str, entries: Sequence[SuiteEntry]) -> None:
+    """Raises ConfigError for the file of a suite that results are reported on."""
+    if not is_path(chosen):
+        return  # the configuration has refused its name
+    for name in REPORTED_SUITES:
+        if content_of(entries) == content_of(load_suite(name)):
+            raise ConfigError(
+                f"evaluation.suite = {chosen!r} is the suite {name}: what has chosen the policy is "
+                "no longer held out; use validation, and `quicgym evaluate` in the end"
+            )
 
 
 def _open(
@@ -168,10 +191,11 @@ def _check_same(
 ) -> None:
     """Raises RunError where the folder's run is not the one to go on with."""
     stored = with_current_names(description["config"])
+    before = _that_stay(stored)
     differing = [
-        f"{name} = {value!r}, there {stored.get(name)!r}"
-        for name, value in fields.items()
-        if stored.get(name) != value and name != "steps"
+        f"{name} = {value!r}, there {before.get(name)!r}"
+        for name, value in _that_stay(fields).items()
+        if before.get(name) != value
     ]
     if differing:
         raise RunError(
@@ -197,6 +221,27 @@ def _check_same(
         )
 
 
+def _that_stay(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the fields that a resumed run has to have as before."""
+    evaluation = {**fields.get("evaluation", {})}
+    evaluation.pop("comparison_paths", None)
+    kept = {name: value for name, value in fields.items() if name != "steps"}
+    return {**kept, "evaluation": evaluation}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a training.
+
+    Attributes:
+        reward: The best policy's interquartile mean reward on the evaluation's suite.
+        summary: Start, best and last policy on the same new paths; None for a trial.
+    """
+
+    reward: float
+    summary: Summary | None
+
+
 @dataclass(frozen=True)
 class _Training:
     """The arguments of `train`, with the environments and the suite that they mean."""
@@ -204,24 +249,33 @@ class _Training:
     config: TrainingConfig
     folder: RunFolder
     environments: Sb3VecEnv
-    suite: list[tuple[Any, int]]
+    suite: Sequence[SuiteEntry]
     command: str
     on_evaluation: Callable[[int, float, Path], None] | None
+    trial: bool
 
-    def run(self, model: BaseAlgorithm, state: Mapping[str, Any] | None) -> float:
-        """Trains, from a checkpoint's state if there is one; returns the best policy's reward."""
+    def run(self, model: BaseAlgorithm, state: Mapping[str, Any] | None) -> Outcome:
+        """Trains, from a checkpoint's state if there is one."""
         config, folder = self.config, self.folder
         interval_steps = config.evaluation.interval_steps
         step = 0 if state is None else state["step"]
         threads = ThreadsCallback()
         finite = FiniteCallback(folder, interval_steps)
         try:
+            if not self.trial:
+                self._keep_start(model, resumed=state is not None)
             with (
                 closing(EvaluationWriter(folder.tensorboard, step + 1 if state else None)) as file,
                 ProgressCallback(config.name, config.steps, step) as progress,
             ):
                 evaluation = EvaluationCallback(
-                    config, folder, self.suite, self.command, file, progress
+                    config,
+                    folder,
+                    episodes_of(self.suite, config.evaluation.seeds),
+                    self.command,
+                    file,
+                    progress,
+                    start_counts=not self.trial,
                 )
                 checkpoints = CheckpointCallback(
                     config.entry, folder, evaluation, interval_steps, self.on_evaluation
@@ -238,8 +292,9 @@ class _Training:
                 if config.steps > step:
                     model.learn(config.steps - step, callbacks, reset_num_timesteps=False)
                 callbacks.finish()
-                self._evaluate(evaluation.publish())
-                return evaluation.best_reward
+            self._evaluate(evaluation.publish())
+            summary = None if self.trial else self._summarize(model, evaluation.best_step)
+            return Outcome(evaluation.best_reward, summary)
         except ValueError as error:
             # PyTorch's distributions refuse what a network gives that is no longer finite.
             if "Expected parameter" not in str(error):
@@ -255,6 +310,42 @@ class _Training:
         finally:
             threads.restore()
 
+    def _keep_start(self, model: BaseAlgorithm, *, resumed: bool) -> None:
+        """Writes the policy that training starts with, which the untrained model still has."""
+        path = self.folder.start_path
+        if resumed and path.exists():
+            return
+        if resumed:
+            say(
+                f"note: {self.folder.directory} was begun by a version that did not keep the "
+                "policy it started with; it is made anew from the configuration"
+            )
+        write_policy(path, policy_of(model, self.config), self.config, self.command, step=0)
+
+    def _summarize(self, model: BaseAlgorithm, best_step: int) -> Summary:
+        """Compares start, best and last policy, unless that has been done."""
+        config, folder, step = self.config, self.folder, model.num_timesteps
+        write_policy(folder.last_path, policy_of(model, config), config, self.command, step)
+        policies = {
+            "start": (0, load_policy(folder.start_path)),
+            "best": (best_step, load_policy(folder.policy_path)),
+            "last": (step, load_policy(folder.last_path)),
+        }
+        summary = compare(
+            config,
+            policies,
+            self.suite,
+            trained_on(self.environments),
+            self._threads,
+            Summary.read(folder.summary_path),
+        )
+        summary.write(folder.summary_path)
+        return summary
+
+    @property
+    def _threads(self) -> int:
+        return self.config.environment.threads or len(os.sched_getaffinity(0))
+
     def _evaluate(self, policy: LearnedPolicy) -> None:
         evaluation, environment = self.config.evaluation, self.config.environment
         evaluate_here(
@@ -263,7 +354,7 @@ class _Training:
             evaluation.seeds,
             self.folder.evaluation,
             reward=Reward(environment.reward),
-            threads=environment.threads or len(os.sched_getaffinity(0)),
+            threads=self._threads,
             command=self.command,
         )
 

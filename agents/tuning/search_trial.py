@@ -38,7 +38,8 @@ class Progress:
     Attributes:
         step: Of its last evaluation.
         reward: At that evaluation.
-        best_reward: Of the best policy of the lineage.
+        best_reward: Of the best policy of the lineage that was trained at all: the one at step 0,
+            which is the same in all trials but for random weights, does not count. NaN before it.
         best_step: When it was found.
         lineage: Whose setting the weights were trained with, from which step on.
     """
@@ -112,6 +113,7 @@ def run_trial(
                 command,
                 checkpoint=None if path is None else Path(path) / CHECKPOINT,
                 on_evaluation=reporter,
+                trial=True,
             )
         except (UserError, ScenarioError) as error:
             if isinstance(error.__cause__, OSError):
@@ -129,13 +131,10 @@ class _Reporter:
     def __call__(self, step: int, reward: float, checkpoint: Path) -> None:
         policy = self._folder.policy_path
         best = json.loads(policy.read_text(encoding="utf-8"))["training"]
-        self.progress = replace(
-            self.progress,
-            step=step,
-            reward=reward,
-            best_reward=best["reward"],
-            best_step=best["step"],
-        )
+        self.progress = replace(self.progress, step=step, reward=reward)
+        if best["step"] > 0:
+            found = {"best_reward": best["reward"], "best_step": best["step"]}
+            self.progress = replace(self.progress, **found)
         handed = self._folder.directory / "reported"
         shutil.rmtree(handed, ignore_errors=True)
         handed.mkdir()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 import re
 import shutil
@@ -317,7 +318,8 @@ class Bar(tune.Callback):
         if self._progress is None or self._progress.disable:
             return
         results = [trial.last_result for trial in trials if self._share(trial)]
-        found = [result[self._metric] for result in results if self._metric in result]
+        found = [result.get(self._metric, math.nan) for result in results]
+        found = [value for value in found if not math.isnan(value)]
         best = f"best {(max if self._mode == 'max' else min)(found):.4g}" if found else ""
         done = sum(map(self._share, trials))
         self._progress.update(self._progress.task_ids[0], completed=done, best=best)

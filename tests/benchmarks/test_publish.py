@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -34,8 +35,16 @@ def command(folder: Path, *arguments: str | Path) -> subprocess.CompletedProcess
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a finished run, and an evaluation of its policy and of a baseline."""
     folder = tmp_path_factory.mktemp("trained")
-    done = train(folder, write_config(folder), "--out", "run")
-    assert done.returncode == 0, done.stderr
+    config = write_config(
+        folder,
+        "dpi",
+        start={"preset": "cubic"},  # which is the worse of the two
+        hyperparameters={"comparisons": 8, "n_updates": 50, "controllers": ["cubic", "vegas"]},
+        steps=320,
+        evaluation={"suite": "./suite.yaml", "interval_steps": 160, "comparison_paths": 1000},
+    )
+    done = train(folder, config, "--out", "run")
+    assert done.returncode == 0 and "Learned: best − start is" in done.stdout, done.stderr
     evaluated = command(
         folder, "evaluate", "--policy", "run", "bbr", "--suite", "suite.yaml", "--seeds", "2",
         "--out", "evaluated", "--jobs", "1",
@@ -163,6 +172,30 @@ def damage_weights(work: Path) -> None:
     path.write_bytes(path.read_bytes()[:-1] + b"\x01")
 
 
+def learn_nothing(work: Path) -> None:
+    change_summary(work, lambda best: best.update(gain=0.0012, low=-0.004, high=0.0065))
+
+
+def compare_another_policy(work: Path) -> None:
+    change_summary(work, lambda best: best.update(sha256="0" * 64))
+
+
+def change_summary(work: Path, change: Callable[[dict], None]) -> None:
+    path = work / "run/summary.json"
+    summary = json.loads(path.read_text())
+    change(next(entry for entry in summary["policies"] if entry["policy"] == "best"))
+    path.write_text(json.dumps(summary))
+
+
+def compare_nothing(work: Path) -> None:
+    (work / "run/summary.json").unlink()
+
+
+def compare_on_few_paths(work: Path) -> None:
+    path = work / "run/summary.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "paths": 998}))
+
+
 def lose_a_run(work: Path) -> None:
     path = work / "evaluated/evaluation.json"
     document = json.loads(path.read_text())
@@ -184,6 +217,10 @@ def do_nothing(work: Path) -> None:
     ("prepare", "arguments", "expected"),
     [
         (finish_nothing, BACKED, ["run: its training is not finished", "--resume"]),
+        (learn_nothing, BACKED, ["nothing was learned", "+0.0012 [-0.0040, +0.0065]", "seed"]),
+        (compare_nothing, BACKED, ["run/summary.json: there is no comparison", "--resume"]),
+        (compare_another_policy, BACKED, ["there is no comparison of this policy", "--resume"]),
+        (compare_on_few_paths, BACKED, ["on 998 paths", "evaluation.comparison_paths=1024"]),
         (train_on, BACKED, ["evaluated/evaluation.json: evaluates", "as it is now", "--out DIR"]),
         (damage_weights, BACKED, ["policy.safetensors: its SHA-256 is"]),
         (lose_a_run, BACKED, ["evaluated/evaluation.json: runs of run are missing"]),

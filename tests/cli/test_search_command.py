@@ -157,10 +157,10 @@ def check_best(folder: Path, process: subprocess.CompletedProcess[str]) -> None:
     words = shlex.split(best["train"])
     assert words[:2] == ["quicgym", "train"]
     again = load_training(words[2], [*words[3:], "environment.threads=1"])
-    reward = train(again, folder / "again", "test")
+    outcome = train(again, folder / "again", "test", trial=True)
     if frame["state"][0] == "finished":
         assert load_policy(folder / "again").description.sha256 == policy.description.sha256
-    assert reward >= best["reward"]
+    assert outcome.reward >= best["reward"] and best["step"] > 0
 
 
 def check_tensorboard(folder: Path) -> None:
@@ -179,7 +179,8 @@ def check_tensorboard(folder: Path) -> None:
         assert start.hparams["hyperparameters.gamma"].number_value == gamma
         curve = events.Scalars("evaluation/reward")
         assert [event.step for event in curve] == list(range(0, row.step + 1, 160))
-        assert max(event.value for event in curve) == pytest.approx(row.best_reward, rel=1e-6)
+        best = max(event.value for event in curve if event.step > 0)
+        assert best == pytest.approx(row.best_reward, rel=1e-6)
 
 
 def check_other_configuration(folder: Path) -> None:
@@ -244,7 +245,7 @@ def check_schedule(folder: Path, process: subprocess.CompletedProcess[str]) -> N
     best = document["best"]
     assert best["schedule"][0]["step"] == 0
     assert best["schedule"][-1]["hyperparameters"] == best["hyperparameters"]
-    assert all(entry["step"] < max(best["step"], 1) for entry in best["schedule"])
+    assert all(entry["step"] < best["step"] for entry in best["schedule"])
     assert best["train"] in process.stdout and "steps=800" in best["train"]
 
 
@@ -306,6 +307,20 @@ def test_a_trial_that_begins_again_goes_on_from_its_checkpoint(
     config["setting"]["hyperparameters.learning_rate"] = 2  # 1e20
     start(tmp_path / "broken")
     assert reports[-1][0]["step"] == 0 and "Training stops" in reports[-1][0]["error"]
+
+    # No evaluation is better than the start, which does not count all the same.
+    reports.clear()
+    rates = "hyperparameters.hyperparameters.learning_rate.values=[1.0e-20, 0.003]"
+    search = load_search(str(file), [rates])
+    config["setting"]["hyperparameters.learning_rate"] = 0
+    start(tmp_path / "unchanged")
+    assert len({metrics["reward"] for metrics, _ in reports}) == 1
+    assert math.isnan(reports[0][0]["best_reward"])
+    assert [metrics["best_step"] for metrics, _ in reports] == [0, 160, 160, 160]
+    last, kept = reports[-1]
+    assert kept is not None and last["best_reward"] == last["reward"]
+    description = json.loads((kept / "policy/policy.json").read_text())
+    assert description["training"]["step"] == 160 and not (kept / "policy/start.json").exists()
 
 
 @pytest.mark.parametrize("_", [pytest.param(None, marks=NEEDS_RAY)])

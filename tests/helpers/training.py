@@ -83,7 +83,7 @@ def write_config(folder: Path, algorithm: str = "ppo", **changes: Any) -> Path:
         "start": START[algorithm],
         "network": {"extractor_sizes": [16], "hidden_sizes": [16]},
         "steps": 480,
-        "evaluation": {"suite": "./suite.yaml", "interval_steps": 160},
+        "evaluation": {"suite": "./suite.yaml", "interval_steps": 160, "comparison_paths": 16},
         **changes,
     }
     path = folder / "tiny.yaml"

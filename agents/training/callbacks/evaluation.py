@@ -11,17 +11,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from quicgym import __version__, _core
 from quicgym.agents.evaluation.rollouts import play_all
 from quicgym.agents.evaluation.statistics import interquartile_mean
 from quicgym.agents.evaluation.tensorboard import EvaluationWriter
-from quicgym.agents.policies.learned import LearnedPolicy, save_policy
-from quicgym.agents.policies.stable_baselines3 import export_policy
+from quicgym.agents.policies.learned import LearnedPolicy
 from quicgym.agents.training.callbacks.base import PeriodicCallback
 from quicgym.agents.training.callbacks.progress import ProgressCallback
 from quicgym.agents.training.configuration import TrainingConfig
 from quicgym.agents.training.folder import RunFolder
-from quicgym.agents.training.model import architecture_of, decisions_of
+from quicgym.agents.training.policies import policy_of, write_policy
 from quicgym.envs.rewards import Reward
 
 
@@ -44,6 +42,8 @@ class EvaluationCallback(PeriodicCallback):
         command: The command line, to be kept with the policy.
         writer: Of the run's event file.
         progress: Where results are shown.
+        start_counts: The policy at step 0 may be the best one. False: it is only until the next
+            evaluation, so that the best reward is one that training has led to.
 
     Attributes:
         last_reward: Interquartile mean of the last evaluation's rewards; NaN before the first.
@@ -57,6 +57,8 @@ class EvaluationCallback(PeriodicCallback):
         command: str,
         writer: EvaluationWriter,
         progress: ProgressCallback,
+        *,
+        start_counts: bool = True,
     ) -> None:
         """Takes what is measured, and where results go."""
         super().__init__(config.evaluation.interval_steps)
@@ -66,6 +68,7 @@ class EvaluationCallback(PeriodicCallback):
         self._command = command
         self._writer = writer
         self._progress = progress
+        self._start_counts = start_counts
         self._best = _Best()
         self._records: list[dict[str, Any]] = []
         self.last_reward = math.nan
@@ -74,6 +77,11 @@ class EvaluationCallback(PeriodicCallback):
     def best_reward(self) -> float:
         """Of the best policy on the suite."""
         return self._best.reward
+
+    @property
+    def best_step(self) -> int:
+        """At which the best policy was evaluated."""
+        return self._best.step
 
     def state(self) -> dict[str, Any]:
         """Returns what a checkpoint keeps of the best policy."""
@@ -89,7 +97,7 @@ class EvaluationCallback(PeriodicCallback):
 
     def act(self, step: int) -> None:
         """Measures the policy."""
-        policy = self._policy()
+        policy = policy_of(self.model, self._config)
         reward = Reward(self._config.environment.reward)
         threads = self._config.environment.threads or len(os.sched_getaffinity(0))
         episodes = play_all(policy, self._suite, threads=threads, reward=reward)
@@ -105,7 +113,8 @@ class EvaluationCallback(PeriodicCallback):
         self._records += records
         rewards = np.array([record["reward"] for record in records])
         self.last_reward = float(interquartile_mean(rewards))
-        if self.last_reward > self._best.reward:
+        replaces_start = step > 0 == self._best.step and not self._start_counts
+        if self.last_reward > self._best.reward or replaces_start:
             self._best = _Best(self.last_reward, step, policy.actor.state_dict())
         self._writer.evaluation(step, records)
         self._folder.write_evaluations(self._records)
@@ -118,24 +127,14 @@ class EvaluationCallback(PeriodicCallback):
 
     def publish(self) -> LearnedPolicy:
         """Writes the best policy, and returns it."""
-        policy = self._policy()
+        policy = policy_of(self.model, self._config)
         policy.actor.load_state_dict(self._best.weights)
-        save_policy(
+        write_policy(
             self._folder.policy_path,
             policy,
-            architecture_of(self._config),
-            {
-                "command": self._command,
-                "config": self._config.model_dump(mode="json"),
-                "seed": self._config.seed,
-                "step": self._best.step,
-                "reward": self._best.reward,
-                "version": __version__,
-                "commit": _core.commit,
-            },
+            self._config,
+            self._command,
+            self._best.step,
+            self._best.reward,
         )
         return policy
-
-    def _policy(self) -> LearnedPolicy:
-        config = self._config
-        return export_policy(self.model, config.name, architecture_of(config), decisions_of(config))

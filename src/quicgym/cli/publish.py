@@ -45,8 +45,9 @@ def publish(
     """Publish the best policy of a training run: weights, description, a line of the leaderboard.
 
     The description has the checksum of the weights, the training and the evaluation that backs the
-    policy. In a checkout the files go to agents/policies/pretrained, the line to
-    configs/leaderboard.yaml. docs/training.md has more.
+    policy. A run in which nothing was learned, by its summary.json, is refused. In a checkout the
+    files go to agents/policies/pretrained, the line to configs/leaderboard.yaml. docs/training.md
+    has more.
     """
     from quicgym.benchmarks.publish import publish as publish_run
 

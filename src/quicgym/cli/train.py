@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from quicgym.cli.options import ChangesArgument, command_line, config_names
 from quicgym.console import say
+
+if TYPE_CHECKING:
+    from quicgym.agents.training.configuration import TrainingConfig
 
 EXAMPLES = (
     "quicgym train switch-dpi",
@@ -43,7 +46,9 @@ def train(
 
     A run that was interrupted or killed goes on with --resume, and ends with the very same weights
     (on a CPU). The best policy is in DIR/policy, for `quicgym evaluate --policy DIR`; curves are in
-    DIR/tensorboard.
+    DIR/tensorboard. At the end the policies that training started with, chose and ended with are
+    compared on evaluation.comparison_paths new paths: DIR/summary.json says whether anything was
+    learned.
     """
     from quicgym.agents.training.configuration import load_training
 
@@ -56,14 +61,34 @@ def train(
     directory = out or Path("results/train") / f"{settings.name}-seed{settings.seed}"
     command = command_line()
     try:
-        reward = train_policy(settings, directory, command, resume=resume)
+        outcome = train_policy(settings, directory, command, resume=resume)
     except KeyboardInterrupt:
         if any((directory / "checkpoints").glob("*.pt")):
             again = command if resume else f"{command} --resume"
-            say(
-                f"interrupted: the last checkpoint is kept in {directory}; continue with\n  {again}"
-            )
+            say(_so_far(directory, settings))
+            say(f"the last checkpoint is kept in {directory}; continue with\n  {again}")
         else:
             say("interrupted: there is no checkpoint yet, begin anew")
         raise typer.Exit(130) from None
-    print(f"{directory}: reward {reward:.4f} on the suite {settings.evaluation.suite}")
+    if outcome.summary is not None:
+        from quicgym.agents.evaluation.training_summary import print_summary
+
+        print_summary(outcome.summary)
+    print(f"{directory}: reward {outcome.reward:.4f} on the suite {settings.evaluation.suite}")
+
+
+def _so_far(directory: Path, config: TrainingConfig) -> str:
+    """Returns what an interrupted run has reached."""
+    from quicgym.agents.training.folder import RunFolder
+
+    curve = RunFolder(directory).curve()
+    best = max(curve, key=curve.__getitem__)
+    last = max(curve)
+    text = f"interrupted: reward on {config.evaluation.suite} "
+    text += ", ".join(
+        f"{curve[step]:.4f} {name} (step {step:,})"
+        for name, step in (("at the start", min(curve)), ("at best", best), ("last", last))
+    )
+    if best == min(curve) < last:
+        text += "; no evaluation was better than the start"
+    return text + "; start, best and last policy are compared when training is finished"

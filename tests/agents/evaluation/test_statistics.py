@@ -7,7 +7,12 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy import stats
 
-from quicgym.agents.evaluation.statistics import Bootstrap, interquartile_mean, performance_profiles
+from quicgym.agents.evaluation.statistics import (
+    Bootstrap,
+    interquartile_mean,
+    mean_difference,
+    performance_profiles,
+)
 
 SCORES = st.tuples(st.integers(2, 3), st.integers(1, 4), st.integers(2, 5)).flatmap(
     lambda shape: arrays(float, shape, elements=st.integers(-50, 50).map(lambda n: n / 8))
@@ -163,3 +168,29 @@ def test_profiles_are_shares_above_a_threshold(scores):
 def test_scores_that_say_nothing_are_refused(scores, words):
     with pytest.raises(ValueError, match=words):
         Bootstrap(scores)
+
+
+def test_a_paired_difference_s_interval_is_that_of_the_differences():
+    rng = np.random.default_rng(2)
+    paths = 10 * rng.normal(size=300)  # which both have, and which takes no part
+    first, second = paths + rng.normal(0.2, 1, 300), paths + rng.normal(0, 1, 300)
+    ours = mean_difference(first[None], second[None], 4000)
+    theirs = stats.bootstrap(
+        (first - second,), np.mean, n_resamples=4000, method="percentile", rng=rng
+    ).confidence_interval
+    width = theirs.high - theirs.low
+    assert ours.value == pytest.approx((first - second).mean())
+    assert ours.low == pytest.approx(theirs.low, abs=0.05 * width)
+    assert ours.high == pytest.approx(theirs.high, abs=0.05 * width)
+
+
+def test_a_paired_difference_is_resampled_within_scenarios():
+    offsets = np.array([[0.0], [50.0]])
+    noise = np.random.default_rng(0).normal(size=(2, 2, 30))
+    estimate = mean_difference(offsets + noise[0], noise[1])
+    assert estimate.value == pytest.approx(25, abs=0.5)
+    assert estimate.high - estimate.low < 2
+    alone = mean_difference(offsets, 0 * offsets)
+    assert (alone.value, alone.low, alone.high) == (25, None, None)  # one seed says nothing
+    with pytest.raises(ValueError, match="not finite"):
+        mean_difference(np.array([[np.nan, 1]]), np.zeros((1, 2)))

@@ -1,0 +1,51 @@
+"""The policies of a run: taken out of what is trained, and written into the run's folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from stable_baselines3.common.base_class import BaseAlgorithm
+
+from quicgym import __version__, _core
+from quicgym.agents.policies.learned import LearnedPolicy, PolicyDescription, save_policy
+from quicgym.agents.policies.stable_baselines3 import export_policy
+from quicgym.agents.training.configuration import TrainingConfig
+from quicgym.agents.training.model import architecture_of, decisions_of
+
+
+def policy_of(model: BaseAlgorithm, config: TrainingConfig) -> LearnedPolicy:
+    """Returns a copy of the policy as it is now, without exploration."""
+    return export_policy(model, config.name, architecture_of(config), decisions_of(config))
+
+
+def write_policy(
+    path: Path,
+    policy: LearnedPolicy,
+    config: TrainingConfig,
+    command: str,
+    step: int,
+    reward: float | None = None,
+) -> PolicyDescription:
+    """Writes a policy and where it comes from; returns the description.
+
+    Args:
+        path: Of the description (.json); the weights go beside it.
+        policy: To be written.
+        config: It was trained with.
+        command: The command line.
+        step: Of the training.
+        reward: On the evaluation's suite; None: not measured.
+
+    Raises:
+        OSError: The files cannot be written.
+    """
+    about = {
+        "command": command,
+        "config": config.model_dump(mode="json"),
+        "seed": config.seed,
+        "step": step,
+        "reward": reward,
+        "version": __version__,
+        "commit": _core.commit,
+    }
+    return save_policy(path, policy, architecture_of(config), about)

@@ -1,0 +1,130 @@
+"""The end of `quicgym train`: start, best and last policy compared, and what follows from that."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from helpers.training import NEEDS_TRAIN, command, train, write_config
+
+import quicgym
+from quicgym.yaml_files import CONFIGS
+
+pytestmark = NEEDS_TRAIN
+
+
+@pytest.fixture
+def run_here(tmp_path, monkeypatch, capsys):
+    """Runs `quicgym train` in this process: a new one needs seconds for its imports."""
+    from quicgym import cli
+
+    def run(folder, *arguments):
+        monkeypatch.chdir(folder)
+        monkeypatch.setattr(sys, "argv", ["quicgym", "train", *map(str, arguments)])
+        try:
+            cli.main()
+            status = 0
+        except SystemExit as exit:
+            status = exit.code or 0
+        output = capsys.readouterr()
+        return subprocess.CompletedProcess(sys.argv, status, output.out, output.err)
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def nothing_learned(tmp_path_factory):
+    """A run whose weights hardly change."""
+    folder = tmp_path_factory.mktemp("nothing")
+    config = write_config(folder, steps=160)
+    done = train(folder, config, "hyperparameters.learning_rate=1e-20", "--out", "run")
+    assert done.returncode == 0, done.stderr
+    return folder, done
+
+
+def summary_of(run):
+    return json.loads((run / "summary.json").read_text())
+
+
+def test_a_run_in_which_nothing_was_learned_says_so(nothing_learned):
+    folder, done = nothing_learned
+    assert "Nothing was learned: the best policy is the one at step 0" in done.stdout
+    assert "only 16 paths" in done.stdout
+    summary = summary_of(folder / "run")
+    assert summary["learned"] is False and summary["paths"] == 16
+    assert summary["verdict"][0] in done.stdout
+    assert [entry["policy"] for entry in summary["policies"]] == ["start", "best", "last"]
+    assert [entry["step"] for entry in summary["policies"]] == [0, 0, 160]
+    for entry in summary["policies"]:
+        assert f"{entry['reward']:.4f}" in done.stdout
+
+
+def test_the_compared_policies_are_in_the_run_s_folder(nothing_learned):
+    folder, _ = nothing_learned
+    files = {"start": "start", "best": "policy", "last": "last"}
+    for entry in summary_of(folder / "run")["policies"]:
+        policy = quicgym.load_policy(folder / f"run/policy/{files[entry['policy']]}.json")
+        assert policy.description.sha256 == entry["sha256"]
+        assert policy.description.training["step"] == entry["step"]
+
+
+def test_a_finished_run_repeats_the_comparison_only_with_other_paths(nothing_learned, run_here):
+    folder, done = nothing_learned
+    changes = ("tiny.yaml", "hyperparameters.learning_rate=1e-20", "--out", "run", "--resume")
+    before = summary_of(folder / "run")
+    again = run_here(folder, *changes)
+    assert again.returncode == 0 and "comparing" not in again.stderr
+    assert again.stdout == done.stdout and summary_of(folder / "run") == before
+    more = run_here(folder, *changes, "evaluation.comparison_paths=24")
+    assert more.returncode == 0, more.stderr
+    assert "comparing start, best and last policy on 24 paths" in more.stderr
+    assert summary_of(folder / "run")["paths"] == 24
+
+
+def test_a_run_of_an_earlier_version_is_compared_too(run_here, tmp_path):
+    config = write_config(tmp_path, steps=160)
+    assert run_here(tmp_path, config, "--out", "run").returncode == 0
+    before = summary_of(tmp_path / "run")
+    for file in ("summary.json", "policy/start.json", "policy/start.safetensors"):
+        (tmp_path / "run" / file).unlink()
+    path = tmp_path / "run/run.json"
+    description = json.loads(path.read_text())
+    del description["config"]["evaluation"]["comparison_paths"]
+    path.write_text(json.dumps(description))
+    done = run_here(tmp_path, config, "--out", "run", "--resume")
+    assert done.returncode == 0, done.stderr
+    assert "did not keep the policy it started with" in done.stderr
+    assert summary_of(tmp_path / "run") == before
+
+
+def test_an_interrupted_run_says_what_it_has_reached(tmp_path):
+    config = write_config(tmp_path, steps=10_000_000)
+    running = subprocess.Popen(
+        command(config, "--out", "run"),
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    checkpoint = tmp_path / "run/checkpoints/step-000000000160.pt"
+    while not checkpoint.exists() and running.poll() is None:
+        time.sleep(0.01)
+    running.send_signal(signal.SIGINT)
+    _, errors = running.communicate(timeout=60)
+    assert running.returncode == 130 and "Traceback" not in errors
+    assert "interrupted: reward on ./suite.yaml" in errors and "at the start (step 0)" in errors
+    assert "at best" in errors and "last (step" in errors and "--resume" in errors
+    assert not (tmp_path / "run/summary.json").exists()
+
+
+@pytest.mark.parametrize("suite", ["heldout", "stress"])
+def test_suites_that_results_are_reported_on_may_not_choose(suite, run_here, tmp_path):
+    config = write_config(tmp_path)
+    for chosen in (suite, CONFIGS / f"suites/{suite}.yaml"):
+        done = run_here(tmp_path, config, f"evaluation.suite={chosen}", "--out", "run")
+        assert done.returncode == 2 and "no longer held out" in done.stderr
+        assert not (tmp_path / "run").exists()
