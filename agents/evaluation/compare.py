@@ -7,8 +7,10 @@ says where the runs come from. It is written beside its place and renamed: whole
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import tempfile
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -26,9 +28,12 @@ from quicgym.agents.evaluation.run_folders import (
     read_series,
 )
 from quicgym.agents.evaluation.tensorboard import EvaluationWriter, evaluation_values, flatten
+from quicgym.agents.evaluation.training_summary import difference_in_words
 from quicgym.console import progress_bar, say, wide_console
 from quicgym.output_folders import file_name
 
+_WITHOUT_EFFECT = ("environment.threads", "device", "evaluation.comparison_paths")
+"""Settings that do not make another policy."""
 COMPARISON_FORMAT = "quicgym-comparison-1"
 COMPARISON_FILE = "comparison.json"
 
@@ -72,14 +77,40 @@ def run_compare(
 def _named(runs: Sequence[Run]) -> dict[str, Run]:
     """Returns the runs by names that are distinct and can be folders."""
     named: dict[str, Run] = {}
-    for run in runs:
-        name = stem = file_name(run.name)[:100]
+    for run, label in zip(runs, _labels(runs), strict=True):
+        name = stem = file_name(label)[:100]
         number = 1
         while name in named:
             number += 1
             name = f"{stem}-{number}"
         named[name] = run
     return named
+
+
+def _labels(runs: Sequence[Run]) -> list[str]:
+    """Returns each run's name, and with it the settings in which runs of that name differ."""
+    flat = [flatten(run.settings) for run in runs]
+    labels = []
+    for run, settings in zip(runs, flat, strict=True):
+        alike = [other for each, other in zip(runs, flat, strict=True) if each.name == run.name]
+        differing = [
+            key
+            for key in settings
+            if key not in _WITHOUT_EFFECT
+            and len({repr(other.get(key, settings[key])) for other in alike}) > 1
+        ]
+        lasts = Counter(key.rpartition(".")[2] for key in settings)
+        parts = []
+        for key in differing:  # two fields are called gamma: these have their whole names
+            last = key.rpartition(".")[2]
+            parts.append(f"{last if lasts[last] == 1 else key}={_in_label(settings[key])}")
+        labels.append(",".join([run.name, *parts]))
+    return labels
+
+
+def _in_label(value: Any) -> str:
+    """Returns a setting as a part of a label: [64, 64] as 64x64."""
+    return re.sub(r"[\[\]\"{}]", "", str(value)).replace(", ", "x").replace(": ", "=")
 
 
 def _has_to_move(directory: Path, folders: Sequence[Path], *, force: bool) -> bool:
@@ -231,9 +262,29 @@ def _settings(runs: Mapping[str, Run]) -> dict[str, dict[str, Any]]:
 
 def _print(runs: Mapping[str, Run]) -> None:
     table = Table(box=None, pad_edge=False)
-    for heading in ("run", "kind", "reward", "from"):
-        table.add_column(heading, justify="right" if heading == "reward" else "left")
+    gains = {name: run.summary["best"] for name, run in runs.items() if run.summary is not None}
+    for heading in ("run", "kind", "best reward", "at step", "last reward"):
+        table.add_column(heading, justify="left" if heading in ("run", "kind") else "right")
+    if gains:
+        table.add_column("best − start on new paths", justify="right")
+    table.add_column("from")
     for name, run in runs.items():
-        reward = evaluation_values(_curve(run, [0])[-1][1])["evaluation/reward"]
-        table.add_row(name, run.origin, f"{reward:.4f}", str(run.folder))
-    wide_console().print(table, highlight=False)
+        curve = {
+            step: evaluation_values(rows)["evaluation/reward"] for step, rows in _curve(run, [0])
+        }
+        best = max(curve, key=curve.__getitem__)
+        row = [name, run.origin, f"{curve[best]:.4f}", "", ""]
+        if run.origin == "training":
+            row[3:] = [f"{best:,}", f"{curve[max(curve)]:.4f}"]
+        if gains:
+            row.append(difference_in_words(gains[name]) if name in gains else "")
+        table.add_row(*row, str(run.folder))
+    console = wide_console()
+    console.print(table, highlight=False)
+    for name, gain in gains.items():
+        if not gain.improved:
+            console.print(
+                f"{name}: nothing was learned, the interval of best − start is not above 0",
+                highlight=False,
+                markup=False,
+            )

@@ -17,6 +17,7 @@ from typing import Any
 import pandas as pd
 
 from quicgym.agents.evaluation.rollouts import METRICS, measured
+from quicgym.agents.evaluation.training_summary import SUMMARY_FILE, Summary
 from quicgym.agents.policies.by_name import policy_kind
 from quicgym.console import say
 from quicgym.errors import RunError
@@ -44,6 +45,7 @@ class Run:
         drawn: The suite's distributions, whose paths the seeds draw.
         settings: Name -> value, nested: of a training run, its configuration.
         series: Scenario -> the file with the time series of an episode.
+        summary: Of a training run that is finished: start, best and last policy compared.
     """
 
     name: str
@@ -56,6 +58,7 @@ class Run:
     drawn: frozenset[str] = frozenset()
     settings: Mapping[str, Any] = field(default_factory=dict)
     series: Mapping[str, Path] = field(default_factory=dict)
+    summary: Summary | None = None
 
     @property
     def scenarios(self) -> list[str]:
@@ -129,6 +132,7 @@ def _read_training(folder: Path) -> Run:
         final.drawn,
         settings,
         final.series,
+        Summary.read(folder / SUMMARY_FILE),
     )
 
 

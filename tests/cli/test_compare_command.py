@@ -214,7 +214,9 @@ def test_hparams_have_what_differs(compare: Callable[..., Any], tmp_path: Path) 
     write_evaluation(tmp_path / "baselines", ["bbr"])
     assert compare("b", "baselines", "a").returncode == 0
     rows = {}
-    for name in ("tuning-ppo", "tuning-ppo-2", "bbr"):  # by the folders' names, not as given
+    first = "tuning-ppo,stop=null,layers=64x64,seed=1"
+    second = "tuning-ppo,stop=0.5,layers=256,seed=2"
+    for name in (first, second, "bbr"):
         plugin = read(tmp_path / "results/compare" / name).PluginTagToContent("hparams")
         start = HParamsPluginData.FromString(
             plugin["_hparams_/session_start_info"]
@@ -231,10 +233,65 @@ def test_hparams_have_what_differs(compare: Callable[..., Any], tmp_path: Path) 
         ]
     training = {"policy": "tuning-ppo", "kind": "training"}
     assert rows == {
-        "tuning-ppo": {**training, "seed": 1, "stop": "null", "layers": "[64, 64]"},
-        "tuning-ppo-2": {**training, "seed": 2, "stop": "0.5", "layers": "[256]"},
+        first: {**training, "seed": 1, "stop": "null", "layers": "[64, 64]"},
+        second: {**training, "seed": 2, "stop": "0.5", "layers": "[256]"},
         "bbr": {"policy": "bbr", "kind": "hand-coded"},
     }
+
+
+def test_the_best_evaluation_is_beside_the_last(
+    compare: Callable[..., Any], tmp_path: Path
+) -> None:
+    folder = write_training(tmp_path / "training")
+    write_evaluation(tmp_path / "baselines", ["bbr"])
+    lines = [json.loads(line) for line in (folder / "evaluations.jsonl").read_text().splitlines()]
+    fallen = {0: 0.25, 5_000: 0.5, 10_000: -0.125}
+    text = "".join(json.dumps(line | {"reward": fallen[line["step"]]}) + "\n" for line in lines)
+    (folder / "evaluations.jsonl").write_text(text)
+    done = compare("training", "baselines")
+    rows = {line.split()[0]: line.split()[1:] for line in done.stdout.splitlines() if line}
+    assert rows["tuning-ppo"] == ["training", "0.5000", "5,000", "-0.1250", "training"]
+    assert rows["bbr"][0] == "hand-coded" and len(rows["bbr"]) == 3  # it was not trained
+    assert "nothing was learned" not in done.stdout
+
+    compared = [
+        {"policy": name, "step": 0, "sha256": "", "reward": 0.1, "gain": 0.01, "low": low}
+        | {"high": 0.02}
+        for name, low in (("start", 0), ("best", -0.001), ("last", 0))
+    ]
+    summary = {"format": "quicgym-training-summary-1", "paths": 1024, "drawn_from": "training"}
+    summary |= {"first_seed": 10**6, "identity": "", "policies": compared, "version": ""}
+    (folder / "summary.json").write_text(json.dumps(summary | {"commit": ""}))
+    done = compare("training", "baselines")
+    assert "+0.0100 [-0.0010, +0.0200]" in done.stdout
+    assert "tuning-ppo: nothing was learned" in done.stdout
+
+
+def test_runs_of_one_name_are_told_apart_by_what_differs(
+    compare: Callable[..., Any], tmp_path: Path
+) -> None:
+    hyperparameters = {"clip_range": "linear_0.2", "n_epochs": 5}
+    environment = {"scenario": "training-50", "threads": 1}
+    same = {"environment": environment, "hyperparameters": hyperparameters}
+    write_training(tmp_path / "run1", **same)
+    other = {**hyperparameters, "clip_range": 0.1}
+    write_training(tmp_path / "run2", **{**same, "hyperparameters": other})
+    # Threads change nothing, so a number tells it from the first.
+    write_training(tmp_path / "run3", **{**same, "environment": {**environment, "threads": 2}})
+    write_training(tmp_path / "run4", name="rate-ppo", **same)
+    for run, gamma in (("run5", 0.9), ("run6", 0.99)):
+        of_start = {"hyperparameters": {"gamma": gamma}, "start": {"parameters": {"gamma": 60}}}
+        write_training(tmp_path / run, name="other", **of_start)
+    assert compare(*(f"run{i}" for i in range(1, 7)), "--logdir", "logs").returncode == 0
+    runs = json.loads((tmp_path / "logs/comparison.json").read_text())["runs"]
+    assert [run["name"] for run in runs] == [
+        "tuning-ppo,clip_range=linear_0.2",
+        "tuning-ppo,clip_range=0.1",
+        "tuning-ppo,clip_range=linear_0.2-2",
+        "rate-ppo",
+        "other,hyperparameters.gamma=0.9",
+        "other,hyperparameters.gamma=0.99",
+    ]
 
 
 def test_names_with_slashes_and_kinds(compare: Callable[..., Any], tmp_path: Path) -> None:
