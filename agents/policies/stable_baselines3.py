@@ -131,7 +131,7 @@ _TANH_END = 0.9999
 def begin_at(model: BaseAlgorithm, action: np.ndarray, output: Output) -> None:
     """Makes an untrained policy take the given action, whatever it observes.
 
-    With the output "clip" the action is taken bit by bit. With "tanh" a coordinate is within 2e-7
+    With the output "clip" the action is taken exactly. With "tanh" a coordinate is within 2e-7
     of it, and 0.9999 in place of 1: tanh reaches 1 only where its gradient is 0, which would hold
     the coordinate there for ever.
     """
