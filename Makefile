@@ -9,8 +9,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip --quiet --disable-pip-version-check
 REQUIREMENTS := $(VENV)/requirements-$(EXTRAS).txt
-# PyTorch and what goes with it, which only learned policies need.
-TRAIN := $(VENV)/requirements-train.txt
+# PyTorch and what goes with it, which only learned policies need, and the libraries of examples/.
+TRAIN := $(VENV)/requirements-examples.txt
 
 PACKAGES := agents benchmarks configs controllers envs src
 SOURCES := CMakeLists.txt pyproject.toml README.md LICENSE $(shell find sim $(PACKAGES) -type f -not -path '*/__pycache__/*' -not -path 'sim/ns3/build/*')
@@ -104,7 +104,7 @@ FRESH := build/constraints
 constraints:
 	rm -rf $(FRESH)
 	$(PYTHON) -m venv $(FRESH)
-	$(FRESH)/bin/python .ci/requirements.py dev,all > $(FRESH)/requirements.txt
+	$(FRESH)/bin/python .ci/requirements.py dev,all,examples > $(FRESH)/requirements.txt
 	$(FRESH)/bin/pip --quiet --disable-pip-version-check install --requirement $(FRESH)/requirements.txt
 	{ sed -n '/^#/p' constraints.txt; $(FRESH)/bin/pip freeze | grep -viE '^(nvidia|cuda|triton)'; } > $(FRESH)/constraints.txt
 	mv $(FRESH)/constraints.txt constraints.txt

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 EXTRA_PACKAGES = {
+    "examples": ("lz4", "ormsgpack", "tensordict", "torchrl", "tree"),
     "multi": ("pettingzoo",),
     "ns3gym": ("google", "zmq"),
     "reports": ("jinja2", "matplotlib", "pandas", "plotly", "pyarrow", "scipy"),
@@ -33,7 +34,8 @@ class MissingExtraError(UserError, ImportError):
             what: Needs the extra, and which package of it.
             extra: A key of EXTRA_PACKAGES.
         """
-        command = "make setup EXTRAS=dev,all" if extra == "train" else "make setup"
+        extras = {"train": "dev,all", "examples": "dev,all,examples"}.get(extra)
+        command = f"make setup EXTRAS={extras}" if extras else "make setup"
         super().__init__(
             f"{what}; install quicgym with the extra `{extra}`: pip install 'quicgym[{extra}]', or "
             f"`{command}` in a checkout"

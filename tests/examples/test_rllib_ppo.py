@@ -1,0 +1,20 @@
+"""examples/rllib_ppo.py: PPO of RLlib with env runners."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+from helpers.training_examples import check_example
+
+
+@pytest.mark.train
+@pytest.mark.skipif(
+    any(importlib.util.find_spec(name) is None for name in ("ray", "tree", "ormsgpack")),
+    reason="RLlib is missing; `make setup EXTRAS=dev,ns3,examples` installs it",
+)
+def test_it_trains_and_is_evaluated_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check_example("rllib_ppo", tmp_path, monkeypatch, "--env-runners", "1")
