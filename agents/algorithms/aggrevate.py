@@ -182,13 +182,7 @@ class Aggrevate(AdvantageRegression):
             path: The path of each time, by its place there.
             times_s: In the simulation.
         """
-        result = np.empty((len(path), len(self._windows)))
-        for number in np.unique(path):
-            here = path == number
-            for window in range(len(self._windows)):
-                episode = number * len(self._windows) + window
-                result[here, window] = fixed.values(episode, times_s[here])
-        return result
+        return fixed.values_of_groups(path, len(self._windows), times_s)
 
     def factor_advantages(self, values: np.ndarray, shares: np.ndarray) -> np.ndarray:
         """Returns how much better than on average each factor is at windows of these shares.

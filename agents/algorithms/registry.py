@@ -147,6 +147,16 @@ BUILT_IN: Mapping[str, Algorithm] = {
             state=("observations", "advantages"),
         ),
         Algorithm(
+            name="coordinate-aggrevate",
+            implementation="quicgym.agents.algorithms.coordinate_aggrevate:CoordinateAggrevate",
+            action_spaces=("box",),
+            critic=None,
+            plays_episodes=True,
+            mutable=("learning_rate", "paths", "rollouts", "exploration", "keep_fraction")
+            + ("n_updates", "batch_size"),
+            state=("observations", "advantages", "base"),
+        ),
+        Algorithm(
             name="grpo",
             implementation="quicgym.agents.algorithms.grpo:Grpo",
             stochastic=True,

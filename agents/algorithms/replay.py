@@ -51,6 +51,24 @@ class Trajectories(NamedTuple):
         result: np.ndarray = returns[-1] - np.interp(begin_s, at_s, returns)
         return result / (at_s[-1] - begin_s)
 
+    def values_of_groups(self, groups: np.ndarray, size: int, times_s: np.ndarray) -> np.ndarray:
+        """Returns `values` of all episodes of a group at each of some times.
+
+        Args:
+            groups: The group of each time; its episodes are side by side.
+            size: Episodes in a group.
+            times_s: In the simulation, of the same shape as `groups`.
+
+        Returns:
+            Shape (times, size).
+        """
+        result = np.empty((len(groups), size))
+        for group in np.unique(groups):
+            here = groups == group
+            for member in range(size):
+                result[here, member] = self.values(group * size + member, times_s[here])
+        return result
+
 
 class ReplayAlgorithm(BaseAlgorithm):
     """The interface of Stable-Baselines3's algorithms, around iterations of playing and learning.

@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from gymnasium.spaces import Discrete
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from quicgym import _core
@@ -39,7 +38,7 @@ from quicgym.agents.policies.by_name import PRETRAINED, pretrained_names
 from quicgym.agents.policies.networks import ACTIVATIONS, Actor, Architecture
 from quicgym.agents.policies.policy import Decisions
 from quicgym.envs.actions import ACTION_VERSION, action_space, choices
-from quicgym.envs.observations import OBSERVATION_VERSION, observation_space
+from quicgym.envs.observations import OBSERVATION_VERSION, layout_of, observation_space
 from quicgym.envs.registration import EnvironmentId, environments, find_environment
 from quicgym.output_folders import write_atomically
 
@@ -77,7 +76,8 @@ class PolicyDescription(_Model):
         action_version: quicgym.envs.actions.ACTION_VERSION at that time.
         decision_interval_ms: Between two decisions, unless the next is given.
         decision_interval_rtts: The same in smoothed RTTs.
-        history_length: Frames in an observation.
+        history_length: Decisions that an observation looks back on.
+        controller: That actions tune or scale; None: the environment's own.
         architecture: Of the network.
         sha256: Of the file with the weights.
         training: Where it comes from: command, configuration, seed, steps, version, commit.
@@ -93,6 +93,7 @@ class PolicyDescription(_Model):
     decision_interval_ms: float = Field(ge=1, le=60_000)
     decision_interval_rtts: float | None = Field(default=None, ge=0.1, le=1000)
     history_length: int = Field(ge=1, le=1000)
+    controller: str | None = None
     architecture: ArchitectureDescription
     sha256: str = Field(pattern="^[0-9a-f]{64}$")
     training: dict[str, Any] = {}
@@ -100,6 +101,12 @@ class PolicyDescription(_Model):
 
     @model_validator(mode="after")
     def _fits(self) -> PolicyDescription:
+        if self.architecture.extractor != "mlp" and layout_of(self.environment) != "frames":
+            raise ValueError(
+                f"architecture.extractor = {self.architecture.extractor!r} does not fit the "
+                f"observations of {self.environment}"
+            )
+        self.decisions  # noqa: B018 says what is wrong with the controller
         has_choices = bool(choices(self.environment))
         if has_choices != (self.architecture.output == "argmax"):
             raise ValueError(
@@ -109,8 +116,9 @@ class PolicyDescription(_Model):
         return self
 
     def to_json(self) -> str:
-        """Returns the text of the file; one without an evaluation has no field for it."""
-        left_out = {"evaluation"} if self.evaluation is None else None
+        """Returns the text of the file; what is None has no field."""
+        optional = ("evaluation", "controller")
+        left_out = {name for name in optional if getattr(self, name) is None}
         return self.model_dump_json(indent=1, exclude=left_out) + "\n"
 
     @property
@@ -121,6 +129,7 @@ class PolicyDescription(_Model):
             self.decision_interval_ms,
             self.decision_interval_rtts,
             self.history_length,
+            self.controller,
         )
 
 
@@ -154,12 +163,6 @@ class LearnedPolicy:
     @cached_property
     def _network(self) -> _core.PolicyNetwork:
         return self.actor.without_pytorch()
-
-
-def action_count(environment: str) -> int:
-    """Returns how many outputs a network has: coordinates of an action, or choices."""
-    space = action_space(environment)
-    return int(space.n) if isinstance(space, Discrete) else (space.shape or (1,))[0]
 
 
 def load_policy(name_or_path: str | Path, *, trust_zip: bool = False) -> Any:
@@ -209,12 +212,7 @@ def load_policy(name_or_path: str | Path, *, trust_zip: bool = False) -> Any:
     decisions = description.decisions
     architecture = Architecture(**description.architecture.model_dump())
     with torch.device("meta"):  # no memory before the shapes are known to be right
-        actor = Actor(
-            architecture,
-            decisions.environment,
-            decisions.history_length,
-            action_count(decisions.environment),
-        )
+        actor = Actor(architecture, decisions)
     _check_tensors(weights, actor.state_dict(), tensors)
     actor.load_state_dict(tensors, assign=True)
     return LearnedPolicy(description.name, decisions, actor.eval(), description)
@@ -244,6 +242,7 @@ def save_policy(
         decision_interval_ms=policy.decisions.decision_interval_ms,
         decision_interval_rtts=policy.decisions.decision_interval_rtts,
         history_length=policy.decisions.history_length,
+        controller=policy.decisions.controller,
         architecture=ArchitectureDescription(**architecture.__dict__),
         sha256=sha256(data).hexdigest(),
         training=dict(training),

@@ -15,6 +15,8 @@ import torch
 from torch import nn
 
 from quicgym import _core
+from quicgym.agents.policies.policy import Decisions
+from quicgym.envs.actions import find_action_space
 from quicgym.envs.observations import FRAME_FEATURES, observation_space
 
 Extractor = Literal["mlp", "gru", "multi-scale"]
@@ -198,17 +200,19 @@ class Actor(nn.Module):
 
     Args:
         architecture: Its shape.
-        environment: Its name, such as "tuning".
-        history_length: Frames in an observation.
-        actions: Coordinates of an action, or choices.
+        decisions: What it decides, and on what.
     """
 
-    def __init__(
-        self, architecture: Architecture, environment: str, history_length: int, actions: int
-    ) -> None:
+    def __init__(self, architecture: Architecture, decisions: Decisions) -> None:
         """Makes the layers; their weights are random."""
         super().__init__()
-        size = observation_space(history_length, environment).shape[0]
+        interface, history_length = decisions.interface, decisions.history_length
+        observations = observation_space(
+            history_length, interface.action_space, interface.observations
+        )
+        size = observations.shape[0]
+        space = find_action_space(interface.action_space)
+        actions = len(space.choices or space.coordinates)
         self.features = make_features(architecture, size, history_length)
         self.hidden = dense(self.features.size, architecture.hidden_sizes, architecture.activation)
         width = (architecture.hidden_sizes or (self.features.size,))[-1]

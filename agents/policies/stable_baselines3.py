@@ -14,7 +14,7 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import nn
 
 from quicgym.agents.algorithms.registry import Algorithm
-from quicgym.agents.policies.learned import LearnedPolicy, action_count
+from quicgym.agents.policies.learned import LearnedPolicy
 from quicgym.agents.policies.networks import (
     ACTIVATIONS,
     Actor,
@@ -173,11 +173,6 @@ def export_policy(
     model: BaseAlgorithm, name: str, architecture: Architecture, decisions: Decisions
 ) -> LearnedPolicy:
     """Returns a copy of what the algorithm has learned, without exploration, on the CPU."""
-    actor = Actor(
-        architecture,
-        decisions.environment,
-        decisions.history_length,
-        action_count(decisions.environment),
-    )
+    actor = Actor(architecture, decisions)
     _copy(_parts(model), (actor.features, actor.hidden, actor.action))
     return LearnedPolicy(name, decisions, actor.eval())

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib.resources.abc import Traversable
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
@@ -23,6 +23,9 @@ from quicgym.envs.scenarios.suites import HELD_OUT_SUITE
 from quicgym.errors import UserError
 from quicgym.validation import validated
 from quicgym.yaml_files import CONFIGS, closest, read_yaml, yaml_names
+
+if TYPE_CHECKING:
+    from quicgym.envs.environment import CongestionControlEnv
 
 TRAINING = CONFIGS / "training"
 REPORTED_SUITES = (HELD_OUT_SUITE, "stress")
@@ -49,9 +52,10 @@ class EnvironmentConfig(_Model):
         decision_interval_rtts: The same in smoothed RTTs.
         reward_interval_ms: A decision's reward is the mean over intervals of this length; None:
             taken over the whole of it. Policies are always measured with 100.
-        history_length: Frames in an observation.
+        history_length: Decisions that an observation looks back on. Default: the environment's.
         reward: Its name.
         reward_per_flow: Each flow earns its own.
+        controller: That actions tune or scale; None: the environment's own.
     """
 
     id: EnvironmentId = "quicgym/Tuning-v0"
@@ -61,9 +65,22 @@ class EnvironmentConfig(_Model):
     decision_interval_ms: float = Field(default=100.0, ge=1, le=60_000)
     decision_interval_rtts: float | None = Field(default=None, ge=0.1, le=1000)
     reward_interval_ms: float | None = Field(default=None, ge=1, le=60_000)
-    history_length: int = Field(default=4, ge=1, le=1000)
+    history_length: int = Field(default=0, ge=0, le=1000)
     reward: Literal[REWARDS] = "fair-throughput"  # type: ignore[valid-type]
     reward_per_flow: bool = False
+    controller: str | None = None
+
+    @model_validator(mode="after")
+    def _of_the_environment(self) -> EnvironmentConfig:
+        environment = find_environment(self.id).for_controller(self.controller)
+        if self.history_length == 0:
+            object.__setattr__(self, "history_length", environment.default_history_length)
+        return self
+
+    @property
+    def environment(self) -> type[CongestionControlEnv]:
+        """The class, with the controller."""
+        return find_environment(self.id).for_controller(self.controller)
 
 
 class NetworkConfig(_Model):
@@ -182,7 +199,7 @@ class TrainingConfig(_Model):
 
     @model_validator(mode="after")
     def _possible(self) -> TrainingConfig:
-        environment = find_environment(self.environment.id)
+        environment = self.environment.environment
         presets = environment.presets
         if self.start.preset is not None and self.start.preset not in presets:
             raise ValueError(
@@ -191,7 +208,7 @@ class TrainingConfig(_Model):
             )
         if self.start.parameters:
             if choices(self.environment.id) or self.start.preset is None:
-                raise ValueError("start.parameters are those of a start.preset of Tuning-v0")
+                raise ValueError("start.parameters are those of a start.preset of Tuning")
             # Says what is wrong with them.
             environment.preset_action(self.start.preset, **self.start.parameters)
         self._check_algorithm(self.entry)
@@ -216,6 +233,14 @@ class TrainingConfig(_Model):
             raise ValueError(
                 f"algorithm = {entry.name!r} is for {ids}, and environment.id is "
                 f"{self.environment.id}; change one"
+            )
+        if (
+            self.network.extractor != "mlp"
+            and self.environment.environment.observations != "frames"
+        ):
+            raise ValueError(
+                f"network.extractor = {self.network.extractor!r} is for a history of frames, and "
+                f"{self.environment.id} has summed it up in spans; use mlp"
             )
         if start.std is not None and not (entry.stochastic or entry.action_noise):
             able = _those(lambda other: other.stochastic or other.action_noise)

@@ -27,7 +27,6 @@ from quicgym.agents.policies.stable_baselines3 import (
     policy_arguments,
 )
 from quicgym.agents.training.configuration import ConfigError, TrainingConfig
-from quicgym.envs.registration import find_environment
 from quicgym.envs.sb3 import Sb3VecEnv, make_sb3
 from quicgym.envs.scenarios.distributions import Distribution
 from quicgym.envs.scenarios.suites import SuiteEntry
@@ -112,6 +111,7 @@ def make_environments(config: TrainingConfig) -> Sb3VecEnv:
         reward_interval_ms=environment.reward_interval_ms,
         reward=environment.reward,
         reward_per_flow=environment.reward_per_flow,
+        controller=environment.controller,
     )
     if not config.entry.plays_episodes and _draws_agents(environments):
         environments.close()
@@ -174,7 +174,7 @@ def _begin(model: BaseAlgorithm, config: TrainingConfig) -> None:
         begin_with(model, _first_policy(config, start.policy).actor, start.temperature)
     if start.preset is None:
         return
-    environment = find_environment(config.environment.id)
+    environment = config.environment.environment
     action = environment.preset_action(start.preset, **start.parameters)
     if action.ndim:
         begin_at(model, action, config.entry.output)
@@ -189,7 +189,7 @@ def _first_policy(config: TrainingConfig, chosen: str) -> LearnedPolicy:
     policy: LearnedPolicy = load_policy(chosen)
     description = policy.description
     assert description is not None
-    environment = ("decision_interval_ms", "decision_interval_rtts", "history_length")
+    environment = ("decision_interval_ms", "decision_interval_rtts", "history_length", "controller")
     network = ("extractor", "extractor_sizes", "hidden_sizes", "activation")
     its_own = {
         "environment.id": description.environment,
@@ -231,6 +231,7 @@ def decisions_of(config: TrainingConfig) -> Decisions:
         environment.decision_interval_ms,
         environment.decision_interval_rtts,
         environment.history_length,
+        environment.controller,
     )
 
 

@@ -470,13 +470,13 @@ def learned(tmp_path: Path) -> Path:
     pytest.importorskip("torch")
     import torch
 
-    from quicgym.agents.policies.learned import LearnedPolicy, action_count, save_policy
+    from quicgym.agents.policies.learned import LearnedPolicy, save_policy
     from quicgym.agents.policies.networks import Actor, Architecture
     from quicgym.agents.policies.policy import Decisions
 
     torch.manual_seed(0)
     architecture, decisions = Architecture(), Decisions()
-    actor = Actor(architecture, "tuning", decisions.history_length, action_count("tuning"))
+    actor = Actor(architecture, decisions)
     path = tmp_path / "mine.json"
     save_policy(path, LearnedPolicy("mine", decisions, actor), architecture, {"seed": 0})
     return path

@@ -26,6 +26,7 @@ START: dict[str, dict[str, Any]] = {
     "td3": {"std": 0.2},
     "dpi": {"preset": "ibcca"},
     "aggrevate": {},
+    "coordinate-aggrevate": {"preset": "bbr"},
     "grpo": {},
 }
 HYPERPARAMETERS: dict[str, dict[str, Any]] = {
@@ -37,6 +38,13 @@ HYPERPARAMETERS: dict[str, dict[str, Any]] = {
         "paths": 2,
         "rollouts": 2,
         "windows": [-2, 0, 2],
+        "n_updates": 3,
+        "batch_size": 16,
+    },
+    "coordinate-aggrevate": {
+        "paths": 2,
+        "rollouts": 2,
+        "values": {"cwnd_gain": [-0.5, 0, 0.5]},
         "n_updates": 3,
         "batch_size": 16,
     },
@@ -52,7 +60,13 @@ SWITCH: dict[str, Any] = {
     "reward_interval_ms": 100,
 }
 WINDOW = {**SWITCH, "id": "quicgym/Window-v0", "decision_interval_ms": 100}
-ENVIRONMENT: dict[str, dict[str, Any]] = {"dpi": SWITCH, "aggrevate": WINDOW, "grpo": WINDOW}
+TUNING = {**WINDOW, "id": "quicgym/Tuning-v1", "history_length": 4}
+ENVIRONMENT: dict[str, dict[str, Any]] = {
+    "dpi": SWITCH,
+    "aggrevate": WINDOW,
+    "coordinate-aggrevate": TUNING,
+    "grpo": WINDOW,
+}
 
 
 def scenario(name: str, flows: int = 2, duration_s: float = 1.0) -> dict[str, Any]:
@@ -113,7 +127,9 @@ def make_model(
     environments = make_sb3(
         environment, simulations, scenario=scenario, per_flow=True, history_length=4
     )
-    architecture = Architecture("multi-scale", (16,), (16,), "tanh", "argmax")
+    is_box = not environments.environments.batch.choices
+    extractor = "mlp" if environment.endswith("v1") else "multi-scale"
+    architecture = Architecture(extractor, (16,), (16,), "tanh", "clip" if is_box else "argmax")
     return find(algorithm).model_class(
         "MlpPolicy",
         environments,
