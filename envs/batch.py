@@ -15,7 +15,7 @@ from quicgym import _core
 from quicgym.envs.actions import action_space
 from quicgym.envs.episodes import EpisodeChoice, EpisodeSource
 from quicgym.envs.info import INFO_COLUMNS
-from quicgym.envs.observations import observation_space
+from quicgym.envs.observations import observation_names, observation_space
 from quicgym.envs.rewards import Reward, RewardFunction
 from quicgym.envs.scenarios.conversion import nanoseconds
 from quicgym.envs.simulation.simulation import DELIVERY_DTYPE, TRANSFER_DTYPE, ns3_module
@@ -29,6 +29,8 @@ class EpisodeBatch:
 
     Attributes:
         choices: Of an action, by name; none where it has coordinates.
+        action_names: The choices, or the coordinates.
+        observation_names: Of every element of an observation.
         source: Draws the episodes.
         episodes: The current one of each simulation; None before its first.
         action_space: Of one agent.
@@ -105,6 +107,10 @@ class EpisodeBatch:
             **source.arguments,
         }
         self.choices = tuple(space.choices)
+        self.action_names: tuple[str, ...] = tuple(space.choices or space.coordinates)
+        self.observation_names = observation_names(
+            history_length, space.name, interface.observations
+        )
         self.source = source
         self._batch = self._make_batch(settings, simulations, threads)
         self.agent_count = source.agent_count

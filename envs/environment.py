@@ -295,12 +295,23 @@ class CongestionControlEnv(gymnasium.Env[np.ndarray, Any]):
         self._np_random = state._generator.generator()
         self._np_random_seed = state._seed
         if self._plot is not None:
-            first, *others = state._drawn or (self._info(),)
-            self._plot.begin(first)
-            for info in others:
-                self._plot.add(info)
+            self._plot.go_on(state._drawn or (self._info(),))
             if self.render_mode == "human":
                 self._plot.draw()
+
+    @property
+    def action_names(self) -> tuple[str, ...]:
+        """The coordinates of an action, or its choices, in their order."""
+        return self._batch.action_names
+
+    @property
+    def observation_names(self) -> tuple[str, ...]:
+        """The elements of an observation, in their order."""
+        return self._batch.observation_names
+
+    def get_action_meanings(self) -> list[str]:
+        """Returns `action_names` as a list, as the environments of Atari games do."""
+        return list(self.action_names)
 
     @property
     def scenario(self) -> Scenario | None:

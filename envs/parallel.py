@@ -114,6 +114,20 @@ class ParallelCongestionControlEnv(ParallelEnv[str, np.ndarray, Any]):
             name: copy.deepcopy(self._batch.observation_space) for name in self.possible_agents
         }
 
+    @property
+    def action_names(self) -> tuple[str, ...]:
+        """The coordinates of an action, or its choices, in their order."""
+        return self._batch.action_names
+
+    @property
+    def observation_names(self) -> tuple[str, ...]:
+        """The elements of an observation, in their order."""
+        return self._batch.observation_names
+
+    def get_action_meanings(self) -> list[str]:
+        """Returns `action_names` as a list, as the environments of Atari games do."""
+        return list(self.action_names)
+
     def observation_space(self, agent: str) -> Space:
         """Returns the agent's space, the same object every time."""
         return self._observation_spaces[agent]

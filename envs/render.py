@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -75,6 +76,11 @@ class EpisodePlot:
         self._rows = [info]
         for axes in self._axes:
             axes.set_ylim(0.0, 1.0, auto=True)  # of a panel without a number yet
+
+    def go_on(self, rows: Sequence[dict[str, Any]]) -> None:
+        """Starts over with all rows of an episode so far, one at least."""
+        self.begin(rows[0])
+        self._rows += rows[1:]
 
     def add(self, info: dict[str, Any]) -> None:
         """Adds what a step returned."""

@@ -23,7 +23,7 @@ import functools
 import operator
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium
 import numpy as np
@@ -35,6 +35,7 @@ from quicgym.envs.arguments import suggests_arguments
 from quicgym.envs.batch import EpisodeBatch
 from quicgym.envs.environment import CongestionControlEnv
 from quicgym.envs.episodes import EpisodeSource, ScenarioChoice
+from quicgym.envs.info import row_info
 from quicgym.envs.interface import OutOfRange
 from quicgym.envs.ns3_workers import Ns3WorkerBatch, WorkerDeath
 from quicgym.envs.registration import environments, find_environment
@@ -42,6 +43,9 @@ from quicgym.envs.rewards import Reward, RewardFunction
 from quicgym.envs.simulation.controller_choice import ControllerChoice
 from quicgym.envs.states import EnvironmentState, GeneratorState, episodes_of
 from quicgym.yaml_files import closest
+
+if TYPE_CHECKING:
+    from quicgym.envs.render import EpisodePlot
 
 
 def row_seed(seed: int, row: int) -> int:
@@ -64,6 +68,8 @@ class CongestionControlVectorEnv(VectorEnv[np.ndarray, Any, np.ndarray]):
         per_flow: Each flow that names no controller is a row: row = simulation · flows + flow.
             Where a distribution's paths have different numbers of them, the rows left over are 0.
         reward_per_flow: Each row earns what its own flow achieves; see quicgym.envs.rewards.
+        render_mode: "rgb_array": `render` returns a picture of each simulation (of its first row);
+            None: none is drawn.
 
     The other arguments are those of the single environment.
 
@@ -95,6 +101,7 @@ class CongestionControlVectorEnv(VectorEnv[np.ndarray, Any, np.ndarray]):
         reward: str | Reward | RewardFunction = "fair-throughput",
         episode_s: float | None = None,
         record_deliveries: bool = False,
+        render_mode: str | None = None,
         controller: str | None = None,
         safe_envelope: bool | None = None,
         out_of_range: OutOfRange | None = None,
@@ -152,7 +159,8 @@ class CongestionControlVectorEnv(VectorEnv[np.ndarray, Any, np.ndarray]):
         self.simulations = num_envs
         self.num_envs = num_envs * self._batch.agent_count
         self.metadata = {**self.environment.metadata, "autoreset_mode": self.autoreset_mode}
-        self.render_mode = None
+        self.render_mode = render_mode
+        self._plots = _plots(render_mode, num_envs)
         self.single_action_space = self._batch.action_space
         self.single_observation_space = self._batch.observation_space
         self.action_space = batch_space(self.single_action_space, self.num_envs)
@@ -168,6 +176,20 @@ class CongestionControlVectorEnv(VectorEnv[np.ndarray, Any, np.ndarray]):
     def batch(self) -> EpisodeBatch:
         """The simulations, for algorithms that play episodes of their own choice."""
         return self._batch
+
+    @property
+    def action_names(self) -> tuple[str, ...]:
+        """The coordinates of an action, or its choices, in their order."""
+        return self._batch.action_names
+
+    @property
+    def observation_names(self) -> tuple[str, ...]:
+        """The elements of an observation, in their order."""
+        return self._batch.observation_names
+
+    def get_action_meanings(self) -> list[str]:
+        """Returns `action_names` as a list, as the environments of Atari games do."""
+        return list(self.action_names)
 
     @property
     def np_random_seed(self) -> tuple[int, ...]:  # type: ignore[override]
@@ -193,6 +215,8 @@ class CongestionControlVectorEnv(VectorEnv[np.ndarray, Any, np.ndarray]):
         self._options = [chosen] * self.simulations
         self._batch.begin(range(self.simulations), self._generators, chosen)
         self._done[:] = False
+        if self._plots:
+            self._draw_on(np.ones(self.simulations, dtype=np.bool_))
         return self._batch.observations.copy(), self._info(self._batch.columns(), self._everywhere)
 
     def step(
@@ -217,8 +241,9 @@ class CongestionControlVectorEnv(VectorEnv[np.ndarray, Any, np.ndarray]):
             np.logical_not(self._done, out=batch.selected)
             if batch.selected.any():
                 batch.step()
-            if self._done.any():
-                self._begin(self._done)
+            begins = self._done.copy()
+            if begins.any():
+                self._begin(begins)
             terminations, truncations = batch.terminations.copy(), batch.truncations.copy()
             np.logical_or(terminations, truncations, out=self._done)
             rewards = batch.rewards.copy()
@@ -227,11 +252,13 @@ class CongestionControlVectorEnv(VectorEnv[np.ndarray, Any, np.ndarray]):
             batch.step()
             terminations, truncations = batch.terminations.copy(), batch.truncations.copy()
             rewards = batch.rewards.copy()
-            done = terminations | truncations
-            final = self._final(done) if done.any() else {}
+            begins = terminations | truncations
+            final = self._final(begins) if begins.any() else {}
             if final:
-                self._begin(done)
+                self._begin(begins)
             info = {**self._info(batch.columns(), self._everywhere), **final}
+        if self._plots:
+            self._draw_on(begins)
         return (
             batch.observations.copy(),
             rewards,
@@ -239,6 +266,16 @@ class CongestionControlVectorEnv(VectorEnv[np.ndarray, Any, np.ndarray]):
             self._by_row(truncations),
             info,
         )
+
+    def render(self) -> tuple[np.ndarray, ...] | None:
+        """Returns a picture of each simulation's episode, as the single environment does."""
+        if not self._plots:
+            gymnasium.logger.warn(
+                "render() without a render mode: make the environments with render_mode='rgb_array'"
+            )
+            return None
+        pictures = [plot.draw() for plot in self._plots]
+        return tuple(picture for picture in pictures if picture is not None)
 
     def clone_state(self, indices: Sequence[int] | None = None) -> list[EnvironmentState]:
         """Returns the states of simulations, for `restore_state`; changes nothing here.
@@ -261,6 +298,7 @@ class CongestionControlVectorEnv(VectorEnv[np.ndarray, Any, np.ndarray]):
                 GeneratorState.of(self._generators[index]),
                 self._seeds[index],
                 self._options[index],
+                self._drawn(index),
             )
             for index, episode in zip(chosen, self._batch.clone(chosen), strict=True)
         ]
@@ -296,6 +334,8 @@ class CongestionControlVectorEnv(VectorEnv[np.ndarray, Any, np.ndarray]):
             self._generators[index] = state._generator.generator()
             self._seeds[index] = -1 if state._seed is None else state._seed
             self._options[index] = state._options
+            if self._plots:
+                self._plots[index].go_on(state._drawn or (self._first_row(index),))
         self._done[chosen] = (self._batch.terminations | self._batch.truncations)[chosen]
 
     def episode_seeds(self) -> tuple[int | None, ...]:
@@ -354,6 +394,20 @@ class CongestionControlVectorEnv(VectorEnv[np.ndarray, Any, np.ndarray]):
             raise ValueError(f"indices = {chosen}: one is there twice; give each simulation once")
         return chosen
 
+    def _drawn(self, simulation: int) -> Sequence[dict[str, Any]]:
+        return self._plots[simulation].rows if self._plots else ()
+
+    def _first_row(self, simulation: int) -> dict[str, Any]:
+        return row_info(self._batch.info[simulation * self._batch.agent_count])
+
+    def _draw_on(self, begins: np.ndarray) -> None:
+        """Adds what the last step has shown to the pictures; those that begin start over."""
+        for simulation, plot in enumerate(self._plots):
+            if begins[simulation]:
+                plot.begin(self._first_row(simulation))
+            else:
+                plot.add(self._first_row(simulation))
+
     def _by_row(self, flags: np.ndarray) -> np.ndarray:
         return flags if self._batch.agent_count == 1 else np.repeat(flags, self._batch.agent_count)
 
@@ -389,6 +443,24 @@ def __getattr__(name: str) -> Any:
     if environment is None or not name.endswith("_vector_env"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return functools.partial(CongestionControlVectorEnv, environment)
+
+
+def _plots(render_mode: str | None, rows: int) -> list[EpisodePlot]:
+    """Returns a picture for each row.
+
+    Raises:
+        ValueError: A vector environment cannot render in this mode.
+    """
+    if render_mode is None:
+        return []
+    if render_mode != "rgb_array":
+        raise ValueError(
+            f"render_mode = {render_mode!r}: a vector environment has 'rgb_array', a picture of "
+            "each simulation; for a window make a single environment"
+        )
+    from quicgym.envs import render  # and with it matplotlib, which takes its time
+
+    return [render.EpisodePlot(render_mode) for _ in range(rows)]
 
 
 def _autoreset_mode(chosen: str | AutoresetMode) -> AutoresetMode:

@@ -168,3 +168,20 @@ def test_autoreset_modes_by_name(mode, expected):
 def test_an_unknown_autoreset_mode_is_answered_with_the_known_ones(mode, message):
     with pytest.raises(ValueError, match=message):
         quicgym.make_vec("rate", autoreset_mode=mode)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_actions_and_observations_have_names(name):
+    single = find_environment(name)(SCENARIO)
+    rows = CongestionControlVectorEnv(name, 2, scenario=SCENARIO)
+    agents = ParallelCongestionControlEnv(name, SCENARIO)
+    for environment in (single, rows, agents):
+        assert environment.get_action_meanings() == list(environment.action_names)
+        assert environment.action_names == single.action_names
+        assert environment.observation_names == single.observation_names
+    space = single.action_space
+    size = space.shape[0] if space.shape else space.n
+    assert len(single.action_names) == len(set(single.action_names)) == size
+    length = single.default_history_length
+    assert single.observation_names == observation_names(length, name)
+    assert len(single.observation_names) == single.observation_space.shape[0]

@@ -470,3 +470,28 @@ def test_a_call_from_another_thread_is_refused_while_one_is_running(call):
             calls[call]()
     vector.step(actions)
     vector.close()
+
+
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
+def test_a_picture_of_each_simulation_is_that_of_the_single_environment(mode):
+    pytest.importorskip("matplotlib")
+    arguments = {"scenario": helper.scenario(flows=1, duration_s=1.0), "render_mode": "rgb_array"}
+    rows = quicgym.make_vec("quicgym/Rate-v1", 3, autoreset_mode=mode, **arguments)
+    rows.reset(seed=[4, 5, 6])
+    singles = [quicgym.envs.find_environment("rate_v1")(**arguments) for _ in range(3)]
+    for single, seed in zip(singles, (4, 5, 6), strict=True):
+        single.reset(seed=seed)
+    action = np.array([0.5, 0.1], np.float32)
+    for _ in range(5):
+        rows.step(np.tile(action, (3, 1)))
+        for single in singles:
+            single.step(action)
+    pictures = rows.render()
+    assert len(pictures) == 3
+    for picture, single in zip(pictures, singles, strict=True):
+        assert np.array_equal(picture, single.render())
+    for _ in range(20):  # past the episode's end, after which the picture starts over
+        rows.step(np.tile(action, (3, 1)))
+    assert not np.array_equal(rows.render()[0], pictures[0])
+    with pytest.raises(ValueError, match="render_mode = 'human'.*'rgb_array'"):
+        quicgym.make_vec("quicgym/Rate-v1", 3, scenario=arguments["scenario"], render_mode="human")
