@@ -19,7 +19,7 @@ from quicgym.console import say
 from quicgym.envs.actions import choices
 from quicgym.envs.registration import EnvironmentId, environment_ids, find_environment
 from quicgym.envs.rewards import REWARDS
-from quicgym.envs.scenarios.suites import HELD_OUT_SUITE
+from quicgym.envs.scenarios.suites import HELD_OUT_SUITES
 from quicgym.errors import UserError
 from quicgym.validation import validated
 from quicgym.yaml_files import CONFIGS, closest, read_yaml, yaml_names
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from quicgym.envs.environment import CongestionControlEnv
 
 TRAINING = CONFIGS / "training"
-REPORTED_SUITES = (HELD_OUT_SUITE, "stress")
-"""By which nothing may be chosen while a policy is trained."""
 
 
 class ConfigError(UserError, ValueError):
@@ -212,7 +210,7 @@ class TrainingConfig(_Model):
             # Says what is wrong with them.
             environment.preset_action(self.start.preset, **self.start.parameters)
         self._check_algorithm(self.entry)
-        if self.evaluation.suite in REPORTED_SUITES:
+        if self.evaluation.suite in HELD_OUT_SUITES:
             raise ValueError(
                 f"evaluation.suite = {self.evaluation.suite!r}: by this suite the policy is "
                 "chosen, and what has chosen it is no longer held out; use validation, and "

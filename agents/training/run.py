@@ -31,7 +31,6 @@ from quicgym.agents.training.callbacks.threads import ThreadsCallback
 from quicgym.agents.training.checkpoints import load_newest, read_checkpoint
 from quicgym.agents.training.comparison import compare
 from quicgym.agents.training.configuration import (
-    REPORTED_SUITES,
     ConfigError,
     TrainingConfig,
     with_current_names,
@@ -47,7 +46,13 @@ from quicgym.agents.training.policies import policy_of, write_policy
 from quicgym.console import say
 from quicgym.envs.rewards import Reward
 from quicgym.envs.sb3 import Sb3VecEnv
-from quicgym.envs.scenarios.suites import SuiteEntry, content_of, episodes_of, load_suite
+from quicgym.envs.scenarios.suites import (
+    HELD_OUT_SUITES,
+    SuiteEntry,
+    content_of,
+    episodes_of,
+    load_suite,
+)
 from quicgym.errors import RunError
 from quicgym.output_folders import LOCK_FILE, digest, locked
 from quicgym.yaml_files import is_path
@@ -111,7 +116,7 @@ def _check_not_reported(chosen: str, entries: Sequence[SuiteEntry]) -> None:
     """Raises ConfigError for the file of a suite that results are reported on."""
     if not is_path(chosen):
         return  # the configuration has refused its name
-    for name in REPORTED_SUITES:
+    for name in HELD_OUT_SUITES:
         if content_of(entries) == content_of(load_suite(name)):
             raise ConfigError(
                 f"evaluation.suite = {chosen!r} is the suite {name}: what has chosen the policy is "

@@ -28,7 +28,7 @@ from quicgym.envs.rewards import REWARDS
 from quicgym.envs.scenarios.engines import EngineName
 from quicgym.envs.scenarios.fields import Name
 from quicgym.envs.scenarios.flows import ParameterNumber, Parameters
-from quicgym.envs.scenarios.suites import HELD_OUT_SUITE
+from quicgym.envs.scenarios.suites import HELD_OUT_SUITES
 from quicgym.envs.simulation.controller_choice import find_controller
 from quicgym.envs.simulation.metrics import TRAFFIC_METRICS
 from quicgym.validation import validated
@@ -128,7 +128,7 @@ class SweepConfig(_Model):
     def _complete(self) -> SweepConfig:
         if bool(self.scenarios) == (self.suite is not None):
             raise ValueError("give either scenarios or suite")
-        if self.suite == HELD_OUT_SUITE:
+        if self.suite in HELD_OUT_SUITES:
             raise ValueError(
                 f"suite = {self.suite!r}: it is for evaluation alone, and what a sweep has seen is "
                 "no longer held out; use validation"

@@ -119,9 +119,10 @@ def test_mistakes_name_file_field_value_and_remedy(
         assert text in str(caught.value)
 
 
-def test_the_held_out_suite_is_refused(file: Path) -> None:
-    with pytest.raises(ScenarioError, match="evaluation alone.*use validation"):
-        load_sweep(str(file), ["scenarios=[]", "suite=heldout"])
+@pytest.mark.parametrize("suite", ["heldout", "stress"])
+def test_suites_for_evaluation_alone_are_refused(file: Path, suite: str) -> None:
+    with pytest.raises(ScenarioError, match=f"'{suite}': it is for evaluation alone"):
+        load_sweep(str(file), ["scenarios=[]", f"suite={suite}"])
 
 
 def test_scenarios_are_checked(file: Path, tmp_path: Path) -> None:
