@@ -1,6 +1,8 @@
 """Scenarios, simulations, their results, and the environments over them."""
 
 from quicgym.envs.actions import action_parameters, preset_action
+from quicgym.envs.aurora import AuroraEnv
+from quicgym.envs.orca import OrcaEnv
 from quicgym.envs.rate import RateEnv, RateV1Env
 from quicgym.envs.registration import environment_ids, environments, find_environment
 from quicgym.envs.rewards import Reward
@@ -20,9 +22,11 @@ from quicgym.envs.window import WindowEnv, WindowV1Env
 
 __all__ = [
     "ENVIRONMENTS",
+    "AuroraEnv",
     "Distribution",
     "FlowResult",
     "Ns3MissingError",
+    "OrcaEnv",
     "Result",
     "RateEnv",
     "RateV1Env",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-Observations = Literal["frames", "spans"]
+Observations = Literal["frames", "spans", "aurora", "orca"]
 OutOfRange = Literal["clip", "error"]
 
 

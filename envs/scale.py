@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from quicgym.envs.environment import CongestionControlEnv
+from quicgym.envs.interface import Observations
 from quicgym.envs.simulation.controller_choice import find_controller
 
 
@@ -78,9 +79,11 @@ class ScaleEnv(CongestionControlEnv):
     action_space_name = "scale"
     controller = "cubic"
     presets = ("cubic",)
-    observations = "spans"
+    observations: ClassVar[Observations] = "spans"
     default_history_length = 128
     scales = True
+    unscaled = np.zeros(2, np.float32)
+    """The action that leaves the controller alone."""
     safe_envelope = True
     out_of_range = "clip"
 
@@ -95,7 +98,7 @@ class ScaleEnv(CongestionControlEnv):
             return cls
         find_controller(controller)
         attributes = {"__doc__": cls.__doc__, "controller": controller, "presets": (controller,)}
-        return type("ScaleEnv", (cls,), attributes)
+        return type(cls.__name__, (cls,), attributes)
 
     @classmethod
     def preset_action(cls, controller: str, **parameters: Any) -> np.ndarray:
@@ -105,4 +108,4 @@ class ScaleEnv(CongestionControlEnv):
                 f"{controller!r} with {parameters}: the actions of {cls.id} scale "
                 f"{cls.controller!r}; give that, without parameters"
             )
-        return np.zeros(2, np.float32)
+        return cls.unscaled.copy()

@@ -2,10 +2,10 @@
 
 import gymnasium
 
-import quicgym
+import quicgym  # noqa: F401 (registers the environments)
 
-environment = gymnasium.make("quicgym/Tuning-v0", scenario="ebcc-flows-3", other_controllers="bbr")
-ebcc = quicgym.preset_action("ebcc")
+environment = gymnasium.make("quicgym/Tuning-v1", scenario="ebcc-flows-3", other_controllers="bbr")
+ebcc = environment.unwrapped.preset_action("ebcc")
 
 for name, options in (("ebcc", None), ("cubic", {"controller": "cubic"})):
     observation, info = environment.reset(seed=1, options=options)

@@ -7,7 +7,7 @@ import numpy as np
 import quicgym
 from quicgym.agents.policies.policy import RandomPolicy
 
-environments = quicgym.make_vec("quicgym/Tuning-v0", num_envs=256, scenario="single", episode_s=10)
+environments = quicgym.make_vec("quicgym/Tuning-v1", num_envs=256, scenario="single", episode_s=10)
 policy = RandomPolicy(environments.single_action_space, seed=1)
 observations, info = environments.reset(seed=1)
 rewards = []

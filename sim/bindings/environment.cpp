@@ -62,7 +62,9 @@ void bind_tables(nb::module_& module) {
     module.attr("STATE_FEATURES") = as_features(kStateFeatures);
     nb::enum_<ObservationLayout>(module, "ObservationLayout")
         .value("frames", ObservationLayout::frames)
-        .value("spans", ObservationLayout::spans);
+        .value("spans", ObservationLayout::spans)
+        .value("aurora", ObservationLayout::aurora)
+        .value("orca", ObservationLayout::orca);
     module.def(
         "observation_elements",
         [](ObservationLayout layout, std::size_t history_length) {

@@ -1,7 +1,7 @@
 // What an agent sees: features that a real sender can measure, finite and bounded.
 //
-// There are two layouts: `frames`, of the environments of version 0 (frame_observation.hpp), and `spans`
-// (span_observation.hpp).
+// There are several layouts: `frames`, of the environments of version 0 (frame_observation.hpp), `spans`
+// (span_observation.hpp), and those of papers: `aurora` and `orca`.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace quicgym::environment {
 
-enum class ObservationLayout : std::uint8_t { frames, spans };
+enum class ObservationLayout : std::uint8_t { frames, spans, aurora, orca };
 
 // An element of an observation.
 struct Element {

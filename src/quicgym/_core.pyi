@@ -1455,6 +1455,10 @@ class ObservationLayout(enum.Enum):
 
     spans = 1
 
+    aurora = 2
+
+    orca = 3
+
 def observation_elements(layout: ObservationLayout, history_length: int) -> list:
     """
     Name, minimum and maximum of each element of an observation, without those of the action.

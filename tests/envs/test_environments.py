@@ -12,7 +12,7 @@ from gymnasium.utils.env_checker import check_env
 from helpers import environments as helper
 
 from quicgym import Simulation, preset_action
-from quicgym.envs import ENVIRONMENTS, ScenarioError
+from quicgym.envs import ENVIRONMENTS, find_environment, ScenarioError
 from quicgym.envs.observations import observation_names
 from quicgym.envs.render import EpisodePlot
 from quicgym.envs.scenarios.applications import Transfer
@@ -106,8 +106,13 @@ def test_every_element_of_an_observation_has_a_name(name, make):
     environment = make(name, history_length=2)
     names = observation_names(2, name)
     assert len(names) == len(set(names)) == environment.observation_space.shape[0]
-    frames, spans = ("delivery_rate[1]", "send_rate[1]"), ("known[0]", "delivery_rate[0]")
-    assert names[:2] == (spans if name.endswith("v1") else frames)
+    first = {
+        "frames": ("delivery_rate[1]", "send_rate[1]"),
+        "spans": ("known[0]", "delivery_rate[0]"),
+        "aurora": ("latency_gradient[1]", "latency_ratio[1]"),
+        "orca": ("throughput[1]", "pacing_rate[1]"),
+    }
+    assert names[:2] == first[find_environment(name).observations]
 
 
 @every_environment
