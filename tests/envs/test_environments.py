@@ -12,7 +12,7 @@ from gymnasium.utils.env_checker import check_env
 from helpers import environments as helper
 
 from quicgym import Simulation, preset_action
-from quicgym.envs import ENVIRONMENTS, find_environment, ScenarioError
+from quicgym.envs import ENVIRONMENTS, ScenarioError, find_environment
 from quicgym.envs.observations import observation_names
 from quicgym.envs.render import EpisodePlot
 from quicgym.envs.scenarios.applications import Transfer
