@@ -114,7 +114,7 @@ def test_an_interrupted_run_says_what_it_has_reached(tmp_path):
     while not checkpoint.exists() and running.poll() is None:
         time.sleep(0.01)
     running.send_signal(signal.SIGINT)
-    _, errors = running.communicate(timeout=60)
+    _, errors = running.communicate(timeout=300)
     assert running.returncode == 130 and "Traceback" not in errors
     assert "interrupted: reward on ./suite.yaml" in errors and "at the start (step 0)" in errors
     assert "at best" in errors and "last (step" in errors and "--resume" in errors
