@@ -20,6 +20,7 @@ Batch::Batch(SimulationFactory factory, const Settings& settings, std::size_t si
              std::size_t agents_per_simulation, std::size_t threads)
     : factory_(std::move(factory)),
       settings_(settings),
+      observation_size_(Episode::observation_size(settings)),
       agents_per_simulation_(agents_per_simulation),
       episodes_(simulations),
       errors_(simulations),

@@ -68,7 +68,7 @@ public:
     OneThread& one_thread() const { return one_thread_; }
 
     std::size_t action_size() const { return settings_.action_space->size(); }
-    std::size_t observation_size() const { return Episode::observation_size(settings_); }
+    std::size_t observation_size() const { return observation_size_; }
 
 private:
     void check_actions();
@@ -82,6 +82,7 @@ private:
 
     SimulationFactory factory_;
     Settings settings_;
+    std::size_t observation_size_;
     std::size_t agents_per_simulation_;
     std::vector<std::unique_ptr<Episode>> episodes_;
     std::vector<std::exception_ptr> errors_;

@@ -77,7 +77,7 @@ Episode::Episode(std::unique_ptr<Simulation> simulation, const Scenario& scenari
 }
 
 std::size_t Episode::observation_size(const Settings& settings) {
-    return observation_elements(settings.observation, settings.history_length).size() +
+    return environment::observation_size(settings.observation, settings.history_length) +
            settings.action_space->shown_size();
 }
 

@@ -38,4 +38,18 @@ std::vector<Element> observation_elements(ObservationLayout layout, std::size_t 
     throw std::logic_error("an observation layout without elements");
 }
 
+std::size_t observation_size(ObservationLayout layout, std::size_t history_length) {
+    switch (layout) {
+        case ObservationLayout::frames:
+            return history_length * kFrameFeatures.size() + kStateFeatures.size();
+        case ObservationLayout::spans:
+            return span_count(history_length) * kSpanFeatures.size() + kSpanStateFeatures.size() + kModes;
+        case ObservationLayout::aurora:
+            return history_length * AuroraObserver::kFeatures.size();
+        case ObservationLayout::orca:
+            return history_length * OrcaObserver::kFeatures.size();
+    }
+    throw std::logic_error("an observation layout without a size");
+}
+
 }  // namespace quicgym::environment

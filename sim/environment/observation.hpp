@@ -43,6 +43,9 @@ std::unique_ptr<Observer> make_observer(ObservationLayout layout, std::size_t hi
 // What an Observer writes, in order.
 std::vector<Element> observation_elements(ObservationLayout layout, std::size_t history_length);
 
+// Their number, without making them: every episode asks for it.
+std::size_t observation_size(ObservationLayout layout, std::size_t history_length);
+
 inline constexpr std::size_t kModes = 7;
 inline constexpr const char* kModeNames[kModes] = {
     "slow_start", "congestion_avoidance", "recovery", "startup", "drain", "probe_bw", "probe_rtt"};

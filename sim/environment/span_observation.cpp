@@ -141,6 +141,12 @@ void SpanObserver::write(float* out) const {
     }
 }
 
+std::size_t span_count(std::size_t history_length) {
+    std::size_t count = 0;
+    for_each_span(history_length, [&](const Span&) { ++count; });
+    return count;
+}
+
 std::vector<Element> span_elements(std::size_t history_length) {
     std::vector<Element> elements;
     for_each_span(history_length, [&](const Span& span) {

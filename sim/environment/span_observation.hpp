@@ -87,6 +87,7 @@ private:
     double highest_rate_ = 0.0;  // bytes per second
 };
 
+std::size_t span_count(std::size_t history_length);
 std::vector<Element> span_elements(std::size_t history_length);
 
 }  // namespace quicgym::environment
