@@ -310,6 +310,26 @@ class EpisodeBatch:
             )
 
 
+class NamesOfBatch:
+    """What environments over a batch say of its actions and observations."""
+
+    _batch: EpisodeBatch
+
+    @property
+    def action_names(self) -> tuple[str, ...]:
+        """The coordinates of an action, or its choices, in their order."""
+        return self._batch.action_names
+
+    @property
+    def observation_names(self) -> tuple[str, ...]:
+        """The elements of an observation, in their order."""
+        return self._batch.observation_names
+
+    def get_action_meanings(self) -> list[str]:
+        """Returns `action_names` as a list, as the environments of Atari games do."""
+        return list(self.action_names)
+
+
 def _check_range(name: str, value: float, smallest: float, largest: float) -> None:
     if not smallest <= value <= largest:
         raise ValueError(f"{name} = {value}: give a number from {smallest:g} to {largest:g}")

@@ -18,7 +18,7 @@ import numpy as np
 from quicgym.envs import registration
 from quicgym.envs.actions import find_action_space
 from quicgym.envs.arguments import suggests_arguments
-from quicgym.envs.batch import EpisodeBatch
+from quicgym.envs.batch import EpisodeBatch, NamesOfBatch
 from quicgym.envs.episodes import EpisodeSource, ScenarioChoice
 from quicgym.envs.info import row_info
 from quicgym.envs.interface import Interface, Observations, OutOfRange
@@ -44,7 +44,7 @@ class _FormerName:
         return owner.environment
 
 
-class CongestionControlEnv(gymnasium.Env[np.ndarray, Any]):
+class CongestionControlEnv(NamesOfBatch, gymnasium.Env[np.ndarray, Any]):
     """What all environments share; a subclass is documented as a page of its own.
 
     Attributes:
@@ -298,20 +298,6 @@ class CongestionControlEnv(gymnasium.Env[np.ndarray, Any]):
             self._plot.go_on(state._drawn or (self._info(),))
             if self.render_mode == "human":
                 self._plot.draw()
-
-    @property
-    def action_names(self) -> tuple[str, ...]:
-        """The coordinates of an action, or its choices, in their order."""
-        return self._batch.action_names
-
-    @property
-    def observation_names(self) -> tuple[str, ...]:
-        """The elements of an observation, in their order."""
-        return self._batch.observation_names
-
-    def get_action_meanings(self) -> list[str]:
-        """Returns `action_names` as a list, as the environments of Atari games do."""
-        return list(self.action_names)
 
     @property
     def scenario(self) -> Scenario | None:

@@ -18,7 +18,7 @@ except ImportError as error:
     raise MissingExtraError("quicgym.envs.parallel needs PettingZoo", "multi") from error
 
 from quicgym.envs.arguments import suggests_arguments
-from quicgym.envs.batch import EpisodeBatch
+from quicgym.envs.batch import EpisodeBatch, NamesOfBatch
 from quicgym.envs.environment import CongestionControlEnv
 from quicgym.envs.episodes import RESET_OPTIONS, EpisodeSource, ScenarioChoice
 from quicgym.envs.info import INFO_COLUMNS, row_info
@@ -30,7 +30,7 @@ from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.simulation.controller_choice import ControllerChoice
 
 
-class ParallelCongestionControlEnv(ParallelEnv[str, np.ndarray, Any]):
+class ParallelCongestionControlEnv(NamesOfBatch, ParallelEnv[str, np.ndarray, Any]):
     """Each flow of a scenario that names no controller is an agent, called by the flow's name.
 
     Spaces, rewards and info are those of the single environment. All agents decide at
@@ -113,20 +113,6 @@ class ParallelCongestionControlEnv(ParallelEnv[str, np.ndarray, Any]):
         self._observation_spaces = {
             name: copy.deepcopy(self._batch.observation_space) for name in self.possible_agents
         }
-
-    @property
-    def action_names(self) -> tuple[str, ...]:
-        """The coordinates of an action, or its choices, in their order."""
-        return self._batch.action_names
-
-    @property
-    def observation_names(self) -> tuple[str, ...]:
-        """The elements of an observation, in their order."""
-        return self._batch.observation_names
-
-    def get_action_meanings(self) -> list[str]:
-        """Returns `action_names` as a list, as the environments of Atari games do."""
-        return list(self.action_names)
 
     def observation_space(self, agent: str) -> Space:
         """Returns the agent's space, the same object every time."""

@@ -32,7 +32,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from quicgym.envs.arguments import suggests_arguments
-from quicgym.envs.batch import EpisodeBatch
+from quicgym.envs.batch import EpisodeBatch, NamesOfBatch
 from quicgym.envs.environment import CongestionControlEnv
 from quicgym.envs.episodes import EpisodeSource, ScenarioChoice
 from quicgym.envs.info import row_info
@@ -53,7 +53,7 @@ def row_seed(seed: int, row: int) -> int:
     return int(np.random.SeedSequence(seed, spawn_key=(row,)).generate_state(1, np.uint64)[0])
 
 
-class CongestionControlVectorEnv(VectorEnv[np.ndarray, Any, np.ndarray]):
+class CongestionControlVectorEnv(NamesOfBatch, VectorEnv[np.ndarray, Any, np.ndarray]):
     """Many environments of one kind.
 
     Args:
@@ -176,20 +176,6 @@ class CongestionControlVectorEnv(VectorEnv[np.ndarray, Any, np.ndarray]):
     def batch(self) -> EpisodeBatch:
         """The simulations, for algorithms that play episodes of their own choice."""
         return self._batch
-
-    @property
-    def action_names(self) -> tuple[str, ...]:
-        """The coordinates of an action, or its choices, in their order."""
-        return self._batch.action_names
-
-    @property
-    def observation_names(self) -> tuple[str, ...]:
-        """The elements of an observation, in their order."""
-        return self._batch.observation_names
-
-    def get_action_meanings(self) -> list[str]:
-        """Returns `action_names` as a list, as the environments of Atari games do."""
-        return list(self.action_names)
 
     @property
     def np_random_seed(self) -> tuple[int, ...]:  # type: ignore[override]
