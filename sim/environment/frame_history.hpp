@@ -11,13 +11,6 @@
 
 namespace quicgym::environment {
 
-struct BoundedFeature {
-    std::string_view name;
-    float minimum;
-    float maximum;
-    std::string_view description;
-};
-
 // The oldest frame first; those before the episode are 0. `Derived` has `kFeatures` and
 // void values(const FlowState& before, const FlowState& now, double* out), whose results are cut off at the
 // features' bounds.

@@ -7,11 +7,6 @@ namespace quicgym::environment {
 
 namespace {
 
-// 0 where the denominator is not known yet.
-double ratio(double numerator, double denominator) {
-    return denominator > 0.0 ? numerator / denominator : 0.0;
-}
-
 float bounded(double value, float maximum) {
     return static_cast<float>(std::clamp(value, 0.0, static_cast<double>(maximum)));
 }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/simulation.hpp"
@@ -21,6 +22,18 @@ struct Element {
     float minimum;
     float maximum;
 };
+
+struct BoundedFeature {
+    std::string_view name;
+    float minimum;
+    float maximum;
+    std::string_view description;
+};
+
+// 0 where the denominator is not known yet.
+inline double ratio(double numerator, double denominator) {
+    return denominator > 0.0 ? numerator / denominator : 0.0;
+}
 
 // Follows one flow through an episode.
 class Observer {

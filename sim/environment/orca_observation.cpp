@@ -7,10 +7,6 @@ namespace {
 constexpr double kLossWeight = 5.0;    // zeta
 constexpr double kDelayMargin = 1.25;  // beta
 
-double ratio(double numerator, double denominator) {
-    return denominator > 0.0 ? numerator / denominator : 0.0;
-}
-
 }  // namespace
 
 void OrcaObserver::values(const FlowState& before, const FlowState& now, double* out) {

@@ -24,7 +24,7 @@ void for_each_span(std::size_t history_length, Each each) {
     }
 }
 
-float bounded(double value, const LogFeature& feature) {
+float bounded(double value, const BoundedFeature& feature) {
     return static_cast<float>(
         std::clamp(value, static_cast<double>(feature.minimum), static_cast<double>(feature.maximum)));
 }
@@ -39,7 +39,8 @@ double log_share(double part, double whole) {
 }
 
 template <std::size_t Size>
-float* write_bounded(const double (&values)[Size], const std::array<LogFeature, Size>& features, float* out) {
+float* write_bounded(const double (&values)[Size], const std::array<BoundedFeature, Size>& features,
+                     float* out) {
     for (std::size_t i = 0; i < Size; ++i) *out++ = bounded(values[i], features[i]);
     return out;
 }
@@ -153,11 +154,11 @@ std::vector<Element> span_elements(std::size_t history_length) {
         const std::string age = span.last - span.first == 1 ? "[" + std::to_string(span.first) + "]"
                                                             : "[" + std::to_string(span.first) + ":" +
                                                                   std::to_string(span.last) + "]";
-        for (const LogFeature& feature : kSpanFeatures) {
+        for (const BoundedFeature& feature : kSpanFeatures) {
             elements.push_back({std::string(feature.name) + age, feature.minimum, feature.maximum});
         }
     });
-    for (const LogFeature& feature : kSpanStateFeatures) {
+    for (const BoundedFeature& feature : kSpanStateFeatures) {
         elements.push_back({std::string(feature.name), feature.minimum, feature.maximum});
     }
     for (const char* mode : kModeNames) elements.push_back({mode, 0.0F, 1.0F});

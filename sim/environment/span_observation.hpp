@@ -10,13 +10,6 @@
 
 namespace quicgym::environment {
 
-struct LogFeature {
-    std::string_view name;
-    float minimum;
-    float maximum;
-    std::string_view description;
-};
-
 // A decade is 1. The bounds are those of what a simulation can do, with room: nothing reaches them.
 inline constexpr float kDecades = 9.0F;
 
@@ -26,7 +19,7 @@ inline constexpr float kDecades = 9.0F;
 //
 // "Reference rate" is the highest delivery rate of an interval of the history, and at least a datagram in it;
 // BDP is the reference rate times the minimum RTT, and at least a datagram.
-inline constexpr std::array<LogFeature, 9> kSpanFeatures{{
+inline constexpr std::array<BoundedFeature, 9> kSpanFeatures{{
     {"known", 0.0F, 1.0F, "share of the span's intervals that there have been"},
     {"delivery_rate", -kDecades, kDecades,
      "log10 (bytes acknowledged + a datagram) / (reference rate * length + a datagram)"},
@@ -41,7 +34,7 @@ inline constexpr std::array<LogFeature, 9> kSpanFeatures{{
 }};
 
 // Once, after the spans.
-inline constexpr std::array<LogFeature, 6> kSpanStateFeatures{{
+inline constexpr std::array<BoundedFeature, 6> kSpanStateFeatures{{
     {"bdp", 0.0F, kDecades, "log10 BDP in datagrams"},
     {"min_rtt", -kDecades, kDecades, "log10 minimum RTT in ms; 0 before the first sample"},
     {"highest_rate", 0.0F, kDecades, "log10 highest delivery rate of an interval so far / reference rate"},
