@@ -92,8 +92,15 @@ class EpisodeBatch:
         if reward_interval_ms is not None:
             settings.reward_interval = nanoseconds(reward_interval_ms / 1e3)
         settings.reward_per_flow = reward_per_flow
+        settings.observes_preference = source.preference is not None
         if isinstance(reward, str | Reward):
             reward = reward if isinstance(reward, Reward) else Reward(reward)
+            if reward.name == "preference" and source.preference is None:
+                raise ValueError(
+                    "reward = 'preference': there is no preference to weigh by; give "
+                    "preference='random', or weights by name such as "
+                    "preference={'throughput': 1, 'delay': 1}"
+                )
             settings.reward = reward.to_core()
         # What a state must have in common with the batch that goes on from it.
         self._made_with = {
@@ -109,7 +116,7 @@ class EpisodeBatch:
         self.choices = tuple(space.choices)
         self.action_names: tuple[str, ...] = tuple(space.choices or space.coordinates)
         self.observation_names = observation_names(
-            history_length, space.name, interface.observations
+            history_length, space.name, interface.observations, settings.observes_preference
         )
         self.source = source
         self._batch = self._make_batch(settings, simulations, threads)
@@ -125,7 +132,7 @@ class EpisodeBatch:
         self.truncations: np.ndarray = self._batch.truncations
         self.action_space = action_space(space.name)
         self.observation_space = observation_space(
-            history_length, space.name, interface.observations
+            history_length, space.name, interface.observations, settings.observes_preference
         )
         single: tuple[int, ...] = self.action_space.shape or ()
         self._actions_shape = single if one_row else (len(self.rewards), *single)

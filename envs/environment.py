@@ -22,6 +22,7 @@ from quicgym.envs.batch import EpisodeBatch, NamesOfBatch
 from quicgym.envs.episodes import EpisodeSource, ScenarioChoice
 from quicgym.envs.info import row_info
 from quicgym.envs.interface import Interface, Observations, OutOfRange
+from quicgym.envs.preferences import PreferenceChoice
 from quicgym.envs.rewards import Reward, RewardFunction
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.simulation.controller_choice import ControllerChoice
@@ -160,6 +161,7 @@ class CongestionControlEnv(NamesOfBatch, gymnasium.Env[np.ndarray, Any]):
         controller: str | None = None,
         safe_envelope: bool | None = None,
         out_of_range: OutOfRange | None = None,
+        preference: PreferenceChoice = None,
     ) -> None:
         """Checks the arguments; the first episode begins with `reset`."""
         tuned = self.for_controller(controller)
@@ -182,6 +184,7 @@ class CongestionControlEnv(NamesOfBatch, gymnasium.Env[np.ndarray, Any]):
             other_controllers=other_controllers,
             episode_s=episode_s,
             record_deliveries=record_deliveries,
+            preference=preference,
         )
         self._batch = EpisodeBatch(
             source,
@@ -207,6 +210,7 @@ class CongestionControlEnv(NamesOfBatch, gymnasium.Env[np.ndarray, Any]):
                 drawn; None: it goes on.
             options: "controller": a name or class that the agent's flow runs in this episode;
                 actions are then checked and ignored. "scenario": one for this episode.
+                "preference": weights for this episode, where there is a preference.
 
         Returns:
             The observation and info.

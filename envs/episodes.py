@@ -13,6 +13,7 @@ import numpy as np
 
 from quicgym import _core
 from quicgym.envs.interface import Interface
+from quicgym.envs.preferences import Preference, PreferenceChoice, preference_choice
 from quicgym.envs.scenarios.conversion import nanoseconds, to_core
 from quicgym.envs.scenarios.engines import EngineName
 from quicgym.envs.scenarios.fields import SHORTEST_S, ScenarioError
@@ -26,7 +27,7 @@ from quicgym.envs.simulation.controller_choice import (
 from quicgym.envs.simulation.simulation import check_engine, flow_index
 from quicgym.yaml_files import closest
 
-RESET_OPTIONS = ("controller", "parameters", "scenario")
+RESET_OPTIONS = ("controller", "parameters", "preference", "scenario")
 
 
 @runtime_checkable
@@ -60,12 +61,14 @@ class EpisodeChoice:
         seed: Of the simulation.
         controller: In the agents' place; None: agents act.
         parameters: Of that controller, others than its own or the scenario's.
+        preference: What counts how much; None where the environment has none.
     """
 
     scenario: Scenario
     seed: int
     controller: ControllerChoice | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    preference: Preference | None = None
 
 
 @dataclass(frozen=True)
@@ -91,6 +94,10 @@ class EpisodeSource:
         episode_s: Length of an episode from the start of the first agent's flow; None: to the end
             of the scenario.
         record_deliveries: Keep every delivery.
+        preference: One for all episodes, "random": one drawn for each; None: there is none.
+
+    Attributes:
+        preference: The argument, with weights that sum to 1.
 
     Raises:
         ScenarioError: The scenario, the engine for it or an argument is not valid.
@@ -108,6 +115,7 @@ class EpisodeSource:
         other_controllers: ControllerChoice = "cubic",
         episode_s: float | None = None,
         record_deliveries: bool = False,
+        preference: PreferenceChoice = None,
     ) -> None:
         """Loads a scenario that is given by name or path, and checks what can be checked."""
         self.engine: EngineName = check_engine(engine)
@@ -115,6 +123,7 @@ class EpisodeSource:
         if episode_s is not None and not SHORTEST_S <= episode_s < 1e6:
             raise ScenarioError(f"episode_s = {episode_s}: give seconds above 0, or None")
         self.interface = interface
+        self.preference = preference_choice(preference)
         self._flow = flow
         self._every_flow = every_flow
         self._other_controllers = other_controllers
@@ -136,6 +145,7 @@ class EpisodeSource:
             "other_controllers": self._other_controllers,
             "episode_s": self._episode_s,
             "record_deliveries": self._record_deliveries,
+            "preference": self.preference,
         }
 
     def for_prepared(self) -> EpisodeSource:
@@ -176,16 +186,18 @@ class EpisodeSource:
         return tuple(names[index] for index in self.agents_of(scenario))
 
     def draw(self, rng: np.random.Generator, options: Mapping[str, Any] | None) -> EpisodeChoice:
-        """Returns the next episode: its scenario is drawn first, then its seed.
+        """Returns the next episode: its scenario is drawn first, then its seed and its preference.
 
         Args:
             rng: The environment's generator.
             options: "controller": any controller in place of the agents, whose actions are then
                 ignored. "parameters": of that controller, by name. "scenario": a scenario in place
-                of the environment's.
+                of the environment's. "preference": in place of the environment's; one that is drawn
+                is drawn all the same, so that the next episodes do not depend on this option.
 
         Raises:
             ScenarioError: What was drawn, or an option, is not valid.
+            ValueError: The preference is not valid.
         """
         options = options or {}
         for name in options:
@@ -200,10 +212,37 @@ class EpisodeSource:
         controller, parameters = options.get("controller"), options.get("parameters") or {}
         if parameters and controller is None:
             raise ScenarioError("reset option 'parameters': name their controller as well")
-        return EpisodeChoice(scenario, int(rng.integers(2**63)), controller, parameters)
+        seed = int(rng.integers(2**63))
+        return EpisodeChoice(
+            scenario, seed, controller, parameters, self._draw_preference(rng, options)
+        )
+
+    def _draw_preference(
+        self, rng: np.random.Generator, options: Mapping[str, Any]
+    ) -> Preference | None:
+        preference = Preference.draw(rng) if self.preference == "random" else self.preference
+        chosen = options.get("preference")
+        if chosen is None:
+            return preference
+        if preference is None:
+            raise ScenarioError(
+                "reset option 'preference': this environment shows none; make it with "
+                "preference='random', or with weights by name"
+            )
+        return Preference.of(chosen)
 
     def prepare(self, choice: EpisodeChoice) -> tuple[_core.Scenario, _core.EpisodePlan]:
-        """Returns an episode as the engines take it."""
+        """Returns an episode as the engines take it.
+
+        Raises:
+            ScenarioError: It is not valid, or has a preference where there is none, or none where
+                there is.
+        """
+        if (choice.preference is None) != (self.preference is None):
+            raise ScenarioError(
+                f"the episode's preference is {choice.preference}, the environment's "
+                f"{self.preference}; give both, or none"
+            )
         prepared = self._prepare(choice.scenario, choice.controller, choice.parameters)
         plan = _core.EpisodePlan()
         plan.seed = choice.seed
@@ -212,6 +251,8 @@ class EpisodeSource:
         plan.end = prepared.end
         if self._episode_s is not None:
             plan.length = nanoseconds(self._episode_s)
+        if choice.preference is not None:
+            plan.preference = choice.preference.weights
         return prepared.core, plan
 
     def _prepare(

@@ -1,7 +1,8 @@
 """What agents see: the features of an observation, their bounds and their order.
 
-There are two layouts. Both end with the action that is in force: its coordinates, or a 1 in the
-place of the controller that was chosen.
+There are two layouts. After both comes the action that is in force: its coordinates, or a 1 in the
+place of the controller that was chosen. An environment with a preference has its four weights at
+the end (quicgym.envs.preferences).
 
 "frames", of version 0 of the environments: `history_length` frames, oldest first, one per decision
 interval; then the state (sim/environment/frame_observation.hpp).
@@ -19,6 +20,7 @@ from gymnasium.spaces import Box
 from quicgym import _core
 from quicgym.envs.actions import find_action_space
 from quicgym.envs.interface import Observations
+from quicgym.envs.preferences import PREFERENCE_TERMS
 from quicgym.envs.registration import environment_name, environments
 
 OBSERVATION_VERSION = 1
@@ -29,7 +31,10 @@ STATE_FEATURES: tuple[tuple[str, float, str], ...] = tuple(_core.STATE_FEATURES)
 
 
 def observation_names(
-    history_length: int, environment: str, observations: Observations | None = None
+    history_length: int,
+    environment: str,
+    observations: Observations | None = None,
+    preference: bool = False,
 ) -> tuple[str, ...]:
     """Returns the name of every element of an observation.
 
@@ -40,22 +45,28 @@ def observation_names(
         history_length: Decisions that the observation looks back on.
         environment: Its name, such as "tuning", or its id; or the name of an action space.
         observations: Their layout; None: the environment's.
+        preference: They end with one.
     """
     space = find_action_space(environment)
     names = [name for name, _, _ in _elements(history_length, environment, observations)]
-    return (*names, *(f"action_{name}" for name in space.choices or space.coordinates))
+    names += [f"action_{name}" for name in space.choices or space.coordinates]
+    return (*names, *(f"preference_{term}" for term in PREFERENCE_TERMS if preference))
 
 
 def observation_space(
-    history_length: int, environment: str, observations: Observations | None = None
+    history_length: int,
+    environment: str,
+    observations: Observations | None = None,
+    preference: bool = False,
 ) -> Box:
     """Returns the space: float32, finite and bounded; arguments as `observation_names` has them."""
     space = find_action_space(environment)
     shown = len(space.choices or space.coordinates)
     elements = _elements(history_length, environment, observations)
     lowest = 0.0 if space.choices else -1.0
-    low = [*(minimum for _, minimum, _ in elements), *[lowest] * shown]
-    high = [*(maximum for _, _, maximum in elements), *[1.0] * shown]
+    weights = len(PREFERENCE_TERMS) if preference else 0
+    low = [*(minimum for _, minimum, _ in elements), *[lowest] * shown, *[0.0] * weights]
+    high = [*(maximum for _, _, maximum in elements), *[1.0] * (shown + weights)]
     return Box(np.array(low, np.float32), np.array(high, np.float32), dtype=np.float32)
 
 

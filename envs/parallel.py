@@ -23,6 +23,7 @@ from quicgym.envs.environment import CongestionControlEnv
 from quicgym.envs.episodes import RESET_OPTIONS, EpisodeSource, ScenarioChoice
 from quicgym.envs.info import INFO_COLUMNS, row_info
 from quicgym.envs.interface import OutOfRange
+from quicgym.envs.preferences import PREFERENCE_TERMS, PreferenceChoice
 from quicgym.envs.registration import find_environment
 from quicgym.envs.rewards import Reward, RewardFunction
 from quicgym.envs.scenarios.fields import ScenarioError
@@ -70,6 +71,7 @@ class ParallelCongestionControlEnv(NamesOfBatch, ParallelEnv[str, np.ndarray, An
         controller: str | None = None,
         safe_envelope: bool | None = None,
         out_of_range: OutOfRange | None = None,
+        preference: PreferenceChoice = None,
         kind: str | None = None,
     ) -> None:
         """Checks the arguments; the first episode begins with `reset`."""
@@ -90,6 +92,7 @@ class ParallelCongestionControlEnv(NamesOfBatch, ParallelEnv[str, np.ndarray, An
             other_controllers=other_controllers,
             episode_s=episode_s,
             record_deliveries=record_deliveries,
+            preference=preference,
         )
         self._batch = EpisodeBatch(
             source,
@@ -227,11 +230,15 @@ class ParallelCongestionControlEnv(NamesOfBatch, ParallelEnv[str, np.ndarray, An
 
     def _in_force(self) -> np.ndarray:
         """The action that leaves each flow as it is; one that has not started begins so."""
-        actions = self._batch.actions
-        choices = len(self._batch.choices)
+        batch = self._batch
+        actions = batch.actions
+        choices = len(batch.choices)
+        end = batch.observations.shape[1]
+        if batch.source.preference is not None:
+            end -= len(PREFERENCE_TERMS)
         if not choices:
-            return self._batch.observations[:, -actions.shape[1] :].copy()
-        shown = self._batch.observations[:, -choices:]
+            return batch.observations[:, end - actions.shape[1] : end].copy()
+        shown = batch.observations[:, end - choices : end]
         return shown.argmax(axis=1, keepdims=True).astype(actions.dtype)
 
     def _result(self, agents: set[str]) -> list[dict[str, Any]]:

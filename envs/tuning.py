@@ -115,12 +115,14 @@ class TuningEnv(CongestionControlEnv):
     | `reward`                 | `"fair-throughput"` | a name, a `Reward`, or a function of the columns of `info` |
     | `episode_s`              | None                | None: to the end of the scenario             |
     | `record_deliveries`      | False               | keep what `deliveries()` returns             |
+    | `preference`             | None                | `"random"` or weights by name, such as `{"throughput": 1, "delay": 1}`: observations end with them, and the reward `"preference"` weighs by them; see docs/environments.md |
     | `controller`             | None                | what the agent tunes; None: `bbr`, by the coordinates above |
     | `render_mode`            | None                | `"rgb_array"` or `"human"`                   |
 
     `reset(options={"controller": "cubic"})` runs any controller of `quicgym controllers`, or a
     subclass of `quicgym.Controller`, in the agent's place: actions are checked and ignored, and it
-    earns the same reward. `options={"scenario": …}` runs another scenario for one episode.
+    earns the same reward. `options={"scenario": …}` runs another scenario for one episode,
+    `options={"preference": {"delay": 1}}` has other weights.
 
     ```python
     >>> import gymnasium, quicgym

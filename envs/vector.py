@@ -38,6 +38,7 @@ from quicgym.envs.episodes import EpisodeSource, ScenarioChoice
 from quicgym.envs.info import row_info
 from quicgym.envs.interface import OutOfRange
 from quicgym.envs.ns3_workers import Ns3WorkerBatch, WorkerDeath
+from quicgym.envs.preferences import PreferenceChoice
 from quicgym.envs.registration import environments, find_environment
 from quicgym.envs.rewards import Reward, RewardFunction
 from quicgym.envs.simulation.controller_choice import ControllerChoice
@@ -105,6 +106,7 @@ class CongestionControlVectorEnv(NamesOfBatch, VectorEnv[np.ndarray, Any, np.nda
         controller: str | None = None,
         safe_envelope: bool | None = None,
         out_of_range: OutOfRange | None = None,
+        preference: PreferenceChoice = None,
     ) -> None:
         """Allocates the arrays and starts the threads; episodes begin with `reset`."""
         self.environment = find_environment(environment).for_controller(controller)
@@ -131,6 +133,7 @@ class CongestionControlVectorEnv(NamesOfBatch, VectorEnv[np.ndarray, Any, np.nda
             other_controllers=other_controllers,
             episode_s=episode_s,
             record_deliveries=record_deliveries,
+            preference=preference,
         )
         settings: dict[str, Any] = {
             "decision_interval_ms": decision_interval_ms,

@@ -175,10 +175,14 @@ def make_jobs(
             raise ScenarioError(
                 f"two of the scenarios have the name {scenario.name!r}; change `name` of one"
             )
-    fingerprints = {
-        choice: fingerprint_of(choice, find_policy(choice, trust_zip=trust_zip))
-        for choice in policies
-    }
+    found = {choice: find_policy(choice, trust_zip=trust_zip) for choice in policies}
+    fingerprints = {choice: fingerprint_of(choice, policy) for choice, policy in found.items()}
+    for choice, policy in found.items():
+        if (reward or Reward()).name == "preference" and policy.decisions.preference is None:
+            raise ScenarioError(
+                f"reward preference: {choice} has no preference to weigh by; give another reward, "
+                "or policies of environments with one alone"
+            )
     files = _series_files(fingerprints, names, series_in) if series_in else {}
     return [
         EvaluationJob(

@@ -151,17 +151,24 @@ def _play(
     keep_series: bool,
 ) -> list[Episode]:
     """Runs episodes that have the same number of agents."""
-    decisions, options = policy.decisions, policy.options or {}
+    options = policy.options or {}
+    arguments = policy.decisions.arguments
+    preference = arguments.pop("preference")
     batch = EpisodeBatch(
-        EpisodeSource(cells[0][0], engine, decisions.interface, every_flow=True),
+        EpisodeSource(
+            cells[0][0], engine, policy.decisions.interface, every_flow=True, preference=preference
+        ),
         len(cells),
         threads,
-        **decisions.arguments,
+        **arguments,
         reward_interval_ms=REWARD_INTERVAL_MS,
         reward=reward or Reward(),
     )
     controller, parameters = options.get("controller"), options.get("parameters") or {}
-    choices = [EpisodeChoice(scenario, seed, controller, parameters) for scenario, seed in cells]
+    choices = [
+        EpisodeChoice(scenario, seed, controller, parameters, preference)
+        for scenario, seed in cells
+    ]
     rewards: list[list[float]] = [[] for _ in cells]
     columns: list[list[np.ndarray]] = [[] for _ in cells]
     try:

@@ -12,6 +12,7 @@ from quicgym.agents.policies.hand_coded import STEERED, controller_policy, parse
 from quicgym.agents.policies.policy import Policy, RandomPolicy
 from quicgym.envs.actions import action_space
 from quicgym.envs.scenarios.fields import ScenarioError
+from quicgym.errors import PolicyError
 from quicgym.python_files import is_python_object
 from quicgym.yaml_files import closest
 
@@ -45,13 +46,14 @@ def find_policy(choice: str, *, trust_zip: bool = False) -> Policy:
     Args:
         choice: A controller of the catalogue, such as "cubic"; one with parameters, such as
             "ebcc:gamma=60,beta=0.7"; "random"; what `load_policy` takes: the name of a published
-            policy, or the path of one's JSON description; or an object of a Python file,
+            policy, or the path of one's JSON description, with a preference's weights where it
+            takes one ("NAME:delay=1,throughput=1"); or an object of a Python file,
             "path/to/file.py:object", which runs the file: see quicgym.agents.policies.from_file.
         trust_zip: As `load_policy` has it.
 
     Raises:
-        ScenarioError: There is no such controller, parameter or policy.
-        PolicyError: The file is not what it should be.
+        ScenarioError: There is no such controller, parameter, policy or weight.
+        PolicyError: The file is not what it should be, or its policy takes no preference.
         MissingExtraError: It is what `load_policy` takes, and the extra `train` is not installed.
     """
     kind = policy_kind(choice)
@@ -67,8 +69,9 @@ def find_policy(choice: str, *, trust_zip: bool = False) -> Policy:
         return controller_policy(controller, action_space("tuning"), **values)
     if is_python_object(choice):
         return load_policy_of_file(choice)
-    is_path = choice.endswith((".json", ".zip")) or "/" in choice or Path(choice).is_dir()
-    if not choice or not is_path and choice not in pretrained_names():
+    name, weights = _split(choice)
+    is_path = name.endswith((".json", ".zip")) or "/" in name or Path(name).is_dir()
+    if not name or not is_path and name not in pretrained_names():
         known = [*controllers.names(), "random", *pretrained_names()]
         raise ScenarioError(
             f"unknown policy {choice!r}; {closest(choice.partition(':')[0], known)}; or give the "
@@ -77,5 +80,24 @@ def find_policy(choice: str, *, trust_zip: bool = False) -> Policy:
         )
     from quicgym.agents.policies.learned import load_policy  # which needs the extra `train`
 
-    policy: Policy = load_policy(choice, trust_zip=trust_zip)
-    return policy
+    policy: Policy = load_policy(name, trust_zip=trust_zip)
+    if not weights:
+        return policy
+    change = getattr(policy, "with_preference", None)
+    if change is None:
+        raise PolicyError(f"{name}: a model of Stable-Baselines3 takes no preference")
+    try:
+        changed: Policy = change(**weights)
+    except PolicyError:
+        raise
+    except ValueError as error:
+        raise ScenarioError(f"{choice}: {error}") from None
+    return changed
+
+
+def _split(choice: str) -> tuple[str, dict[str, float]]:
+    """Returns the name of a learned policy, or a path, and the weights after it."""
+    name, colon, weights = choice.rpartition(":")
+    if not colon or "=" not in weights or "/" in weights or Path(choice).exists():
+        return choice, {}
+    return name, parse_parameters(weights)

@@ -30,7 +30,6 @@ from gymnasium.spaces import Discrete, Space
 
 from quicgym.agents.policies.policy import Decisions
 from quicgym.envs.actions import action_space
-from quicgym.envs.observations import observation_space
 from quicgym.envs.registration import find_environment
 from quicgym.errors import PolicyError
 from quicgym.python_files import PythonFile
@@ -70,9 +69,7 @@ class FilePolicy:
         """Finds the action space, and tries the policy on observations of zeros."""
         interface = self.decisions.interface
         object.__setattr__(self, "action_space", action_space(interface.action_space))
-        space = observation_space(
-            self.decisions.history_length, interface.action_space, interface.observations
-        )
+        space = self.decisions.observation_space
         try:
             for rows in (1, 2):
                 self(np.zeros((rows, *space.shape), np.float32))

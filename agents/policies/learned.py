@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
@@ -39,6 +39,7 @@ from quicgym.agents.policies.networks import ACTIVATIONS, Actor, Architecture
 from quicgym.agents.policies.policy import Decisions
 from quicgym.envs.actions import ACTION_VERSION, action_space, choices
 from quicgym.envs.observations import OBSERVATION_VERSION, layout_of, observation_space
+from quicgym.envs.preferences import Preference
 from quicgym.envs.registration import EnvironmentId, environments, find_environment
 from quicgym.output_folders import write_atomically
 
@@ -64,6 +65,18 @@ class ArchitectureDescription(_Model):
         return "multi-scale" if extractor == "pyramid" else extractor  # as quicgym 0.1 called it
 
 
+_Weight = Annotated[float, Field(ge=0)]
+
+
+class PreferenceDescription(_Model):
+    """quicgym.envs.preferences.Preference, as JSON has it."""
+
+    throughput: _Weight
+    loss: _Weight
+    fairness: _Weight
+    delay: _Weight
+
+
 class PolicyDescription(_Model):
     """The JSON beside the weights.
 
@@ -78,6 +91,8 @@ class PolicyDescription(_Model):
         decision_interval_rtts: The same in smoothed RTTs.
         history_length: Decisions that an observation looks back on.
         controller: That actions tune or scale; None: the environment's own.
+        preference: Observations end with one, and this is it unless the user gives another; None:
+            they do not.
         architecture: Of the network.
         sha256: Of the file with the weights.
         training: Where it comes from: command, configuration, seed, steps, version, commit.
@@ -94,6 +109,7 @@ class PolicyDescription(_Model):
     decision_interval_rtts: float | None = Field(default=None, ge=0.1, le=1000)
     history_length: int = Field(ge=1, le=1000)
     controller: str | None = None
+    preference: PreferenceDescription | None = None
     architecture: ArchitectureDescription
     sha256: str = Field(pattern="^[0-9a-f]{64}$")
     training: dict[str, Any] = {}
@@ -106,7 +122,7 @@ class PolicyDescription(_Model):
                 f"architecture.extractor = {self.architecture.extractor!r} does not fit the "
                 f"observations of {self.environment}"
             )
-        self.decisions  # noqa: B018 says what is wrong with the controller
+        self.decisions  # noqa: B018 says what is wrong with controller and preference
         has_choices = bool(choices(self.environment))
         if has_choices != (self.architecture.output == "argmax"):
             raise ValueError(
@@ -117,7 +133,7 @@ class PolicyDescription(_Model):
 
     def to_json(self) -> str:
         """Returns the text of the file; what is None has no field."""
-        optional = ("evaluation", "controller")
+        optional = ("evaluation", "controller", "preference")
         left_out = {name for name in optional if getattr(self, name) is None}
         return self.model_dump_json(indent=1, exclude=left_out) + "\n"
 
@@ -130,6 +146,7 @@ class PolicyDescription(_Model):
             self.decision_interval_rtts,
             self.history_length,
             self.controller,
+            None if self.preference is None else Preference(**self.preference.model_dump()),
         )
 
 
@@ -159,6 +176,26 @@ class LearnedPolicy:
         rows = np.ascontiguousarray(np.atleast_2d(observations), dtype=np.float32)
         actions = np.asarray(self._network(rows))
         return actions if observations.ndim == 2 else actions[0]
+
+    def with_preference(self, **weights: float) -> LearnedPolicy:
+        """Returns this policy with another preference: weights by name, those that are missing 0.
+
+        Raises:
+            PolicyError: Its observations have none.
+            ValueError: A weight is not valid.
+        """
+        if self.decisions.preference is None:
+            raise PolicyError(
+                f"{self.name}: takes no preference; leave out {', '.join(weights)}, or train one "
+                "with environment.preference"
+            )
+        preference = Preference.of(weights)
+        shown = ",".join(f"{term}={weight:g}" for term, weight in weights.items())
+        return replace(
+            self,
+            name=f"{self.name}:{shown}",
+            decisions=replace(self.decisions, preference=preference),
+        )
 
     @cached_property
     def _network(self) -> _core.PolicyNetwork:
@@ -218,6 +255,10 @@ def load_policy(name_or_path: str | Path, *, trust_zip: bool = False) -> Any:
     return LearnedPolicy(description.name, decisions, actor.eval(), description)
 
 
+def _described(preference: Preference | None) -> PreferenceDescription | None:
+    return None if preference is None else PreferenceDescription(**asdict(preference))
+
+
 def save_policy(
     path: Path, policy: LearnedPolicy, architecture: Architecture, training: Mapping[str, Any]
 ) -> PolicyDescription:
@@ -243,6 +284,7 @@ def save_policy(
         decision_interval_rtts=policy.decisions.decision_interval_rtts,
         history_length=policy.decisions.history_length,
         controller=policy.decisions.controller,
+        preference=_described(policy.decisions.preference),
         architecture=ArchitectureDescription(**architecture.__dict__),
         sha256=sha256(data).hexdigest(),
         training=dict(training),

@@ -17,7 +17,7 @@ from torch import nn
 from quicgym import _core
 from quicgym.agents.policies.policy import Decisions
 from quicgym.envs.actions import find_action_space
-from quicgym.envs.observations import FRAME_FEATURES, observation_space
+from quicgym.envs.observations import FRAME_FEATURES
 
 Extractor = Literal["mlp", "gru", "multi-scale"]
 Output = Literal["clip", "tanh", "argmax"]
@@ -206,12 +206,9 @@ class Actor(nn.Module):
     def __init__(self, architecture: Architecture, decisions: Decisions) -> None:
         """Makes the layers; their weights are random."""
         super().__init__()
-        interface, history_length = decisions.interface, decisions.history_length
-        observations = observation_space(
-            history_length, interface.action_space, interface.observations
-        )
-        size = observations.shape[0]
-        space = find_action_space(interface.action_space)
+        history_length = decisions.history_length
+        size = decisions.observation_space.shape[0]
+        space = find_action_space(decisions.interface.action_space)
         actions = len(space.choices or space.coordinates)
         self.features = make_features(architecture, size, history_length)
         self.hidden = dense(self.features.size, architecture.hidden_sizes, architecture.activation)

@@ -10,10 +10,12 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from gymnasium.spaces import Space
+from gymnasium.spaces import Box, Space
 from gymnasium.vector.utils import batch_space
 
 from quicgym.envs.interface import Interface
+from quicgym.envs.observations import observation_space
+from quicgym.envs.preferences import Preference
 from quicgym.envs.registration import find_environment
 
 
@@ -27,6 +29,7 @@ class Decisions:
         decision_interval_rtts: The same in smoothed RTTs.
         history_length: Decisions that an observation looks back on; 0: as the environment says.
         controller: That the actions tune or scale; None: the environment's own.
+        preference: That observations end with, or weights by name; None: with none.
     """
 
     environment: str = "tuning"
@@ -34,23 +37,38 @@ class Decisions:
     decision_interval_rtts: float | None = None
     history_length: int = 0
     controller: str | None = None
+    preference: Preference | None = None
 
     def __post_init__(self) -> None:
         """Makes an id, or the name of an earlier version, the name.
 
         Raises:
-            ValueError: There is no such environment, or it does not take the controller.
+            ValueError: There is no such environment, it does not take the controller, or a weight
+                of the preference is not valid.
         """
         environment = find_environment(self.environment)
         environment.for_controller(self.controller)
         object.__setattr__(self, "environment", environment.environment)
         if self.history_length == 0:
             object.__setattr__(self, "history_length", environment.default_history_length)
+        if self.preference is not None:
+            object.__setattr__(self, "preference", Preference.of(self.preference))
 
     @property
     def interface(self) -> Interface:
         """What its actions do to which controller, and what it observes."""
         return find_environment(self.environment).for_controller(self.controller).interface()
+
+    @property
+    def observation_space(self) -> Box:
+        """What it is called with, one row."""
+        interface = self.interface
+        return observation_space(
+            self.history_length,
+            interface.action_space,
+            interface.observations,
+            self.preference is not None,
+        )
 
     @property
     def kind(self) -> str:
@@ -70,6 +88,7 @@ class Decisions:
             "decision_interval_ms": self.decision_interval_ms,
             "decision_interval_rtts": self.decision_interval_rtts,
             "history_length": self.history_length,
+            "preference": self.preference,
         }
 
 

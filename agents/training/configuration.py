@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from quicgym.agents.algorithms import registry
 from quicgym.console import say
 from quicgym.envs.actions import choices
+from quicgym.envs.preferences import EQUAL, Preference, preference_choice
 from quicgym.envs.registration import EnvironmentId, environment_ids, find_environment
 from quicgym.envs.rewards import REWARDS
 from quicgym.envs.scenarios.suites import HELD_OUT_SUITES
@@ -54,6 +55,8 @@ class EnvironmentConfig(_Model):
         reward: Its name.
         reward_per_flow: Each flow earns its own.
         controller: That actions tune or scale; None: the environment's own.
+        preference: "random", drawn for each episode, or weights by name: what observations end
+            with; None: they end without.
     """
 
     id: EnvironmentId = "quicgym/Tuning-v0"
@@ -67,6 +70,16 @@ class EnvironmentConfig(_Model):
     reward: Literal[REWARDS] = "fair-throughput"  # type: ignore[valid-type]
     reward_per_flow: bool = False
     controller: str | None = None
+    preference: Literal["random"] | dict[str, float] | None = None
+
+    @model_validator(mode="after")
+    def _with_a_preference(self) -> EnvironmentConfig:
+        preference_choice(self.preference)  # says what is wrong with it
+        if self.reward == "preference" and self.preference is None:
+            raise ValueError(
+                "reward = 'preference' needs environment.preference: random, or weights by name"
+            )
+        return self
 
     @model_validator(mode="after")
     def _of_the_environment(self) -> EnvironmentConfig:
@@ -79,6 +92,12 @@ class EnvironmentConfig(_Model):
     def environment(self) -> type[CongestionControlEnv]:
         """The class, with the controller."""
         return find_environment(self.id).for_controller(self.controller)
+
+    @property
+    def evaluated_preference(self) -> Preference | None:
+        """The preference that the policy is measured under, unless its user gives another."""
+        chosen = preference_choice(self.preference)
+        return EQUAL if chosen == "random" else chosen
 
 
 class NetworkConfig(_Model):

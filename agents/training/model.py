@@ -99,6 +99,16 @@ def make_environments(config: TrainingConfig) -> Sb3VecEnv:
         ScenarioError: The scenario is not valid.
     """
     environment = config.environment
+    if (
+        environment.preference is not None
+        and config.entry.plays_episodes
+        and not environment.environment.acts_in_slow_start
+    ):
+        raise ConfigError(
+            f"environment.preference: {config.algorithm} finds slow start in observations by its "
+            f"distance from their end, where {environment.id} has the preference; use ppo, or an "
+            "environment whose actions have an effect in slow start, such as quicgym/Tuning-v1"
+        )
     environments = make_sb3(
         environment.id,
         environment.simulations,
@@ -107,7 +117,7 @@ def make_environments(config: TrainingConfig) -> Sb3VecEnv:
         per_flow=True,
         num_threads=environment.threads,
         scenario=environment.scenario,
-        **decisions_of(config).arguments,
+        **{**decisions_of(config).arguments, "preference": environment.preference},
         reward_interval_ms=environment.reward_interval_ms,
         reward=environment.reward,
         reward_per_flow=environment.reward_per_flow,
@@ -191,6 +201,13 @@ def _first_policy(config: TrainingConfig, chosen: str) -> LearnedPolicy:
     assert description is not None
     environment = ("decision_interval_ms", "decision_interval_rtts", "history_length", "controller")
     network = ("extractor", "extractor_sizes", "hidden_sizes", "activation")
+    takes, given = (it.preference is not None for it in (description, config.environment))
+    if takes != given:
+        does, here = (("takes", "no"), ("takes no", "a"))[given]
+        raise ConfigError(
+            f"start.policy = {chosen!r} {does} preference, and environment.preference gives {here} "
+            "one; make them the same, or begin with another policy"
+        )
     its_own = {
         "environment.id": description.environment,
         **{f"environment.{name}": getattr(description, name) for name in environment},
@@ -232,6 +249,7 @@ def decisions_of(config: TrainingConfig) -> Decisions:
         environment.decision_interval_rtts,
         environment.history_length,
         environment.controller,
+        environment.evaluated_preference,
     )
 
 

@@ -227,11 +227,17 @@ def _check_same(
 
 
 def _that_stay(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the fields that a resumed run has to have as before."""
+    """Returns the fields that a resumed run has to have as before.
+
+    What is None is as if it were not there, since older runs do not have every field.
+    """
     evaluation = {**fields.get("evaluation", {})}
     evaluation.pop("comparison_paths", None)
+    environment = {
+        name: value for name, value in fields.get("environment", {}).items() if value is not None
+    }
     kept = {name: value for name, value in fields.items() if name != "steps"}
-    return {**kept, "evaluation": evaluation}
+    return {**kept, "environment": environment, "evaluation": evaluation}
 
 
 @dataclass(frozen=True)

@@ -133,6 +133,8 @@ class SweepConfig(_Model):
                 f"suite = {self.suite!r}: it is for evaluation alone, and what a sweep has seen is "
                 "no longer held out; use validation"
             )
+        if self.reward == "preference":
+            raise ValueError("reward = 'preference': a controller has none; give another reward")
         if self.search != "grid" and self.samples is None:
             raise ValueError(f"samples: is missing; say how many trials search: {self.search} has")
         for name, swept in self.parameters.items():

@@ -2,6 +2,7 @@
 #include "sim/bindings/environment.hpp"
 
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
@@ -86,6 +87,9 @@ void bind_tables(nb::module_& module) {
         rewards[nb::cast(reward.name)] = nb::cast(reward.kind);
     }
     module.attr("REWARDS") = rewards;
+    nb::list terms;
+    for (const std::string_view term : kPreferenceTerms) terms.append(nb::cast(term));
+    module.attr("PREFERENCE_TERMS") = terms;
     module.def(
         "value_at",
         [](const std::string& controller, const std::string& parameter, double coordinate) {
@@ -154,7 +158,8 @@ void bind_settings(nb::module_& module) {
         .value("delay", RewardKind::delay)
         .value("power", RewardKind::power)
         .value("aurora", RewardKind::aurora)
-        .value("orca", RewardKind::orca);
+        .value("orca", RewardKind::orca)
+        .value("preference", RewardKind::preference);
     nb::class_<RewardSettings>(module, "RewardSettings")
         .def(nb::init<>())
         .def_rw("kind", &RewardSettings::kind)
@@ -175,6 +180,7 @@ void bind_settings(nb::module_& module) {
         .def_rw("decision_interval_rtts", &Settings::decision_interval_rtts)
         .def_rw("reward_interval", &Settings::reward_interval)
         .def_rw("reward", &Settings::reward)
+        .def_rw("observes_preference", &Settings::observes_preference)
         .def_rw("reward_per_flow", &Settings::reward_per_flow);
     nb::class_<Plan>(module, "EpisodePlan")
         .def(nb::init<>())
@@ -182,7 +188,8 @@ void bind_settings(nb::module_& module) {
         .def_rw("agents", &Plan::agents)
         .def_rw("ignores_actions", &Plan::ignores_actions)
         .def_rw("end", &Plan::end)
-        .def_rw("length", &Plan::length);
+        .def_rw("length", &Plan::length)
+        .def_rw("preference", &Plan::preference);
 }
 
 }  // namespace

@@ -41,8 +41,9 @@ Episode::Episode(std::unique_ptr<Simulation> simulation, const Scenario& scenari
                  const Plan& plan)
     : simulation_(std::move(simulation)),
       settings_(settings),
-      observed_size_(observation_size(settings) - settings.action_space->shown_size()),
-      ignores_actions_(plan.ignores_actions) {
+      observed_size_(environment::observation_size(settings.observation, settings.history_length)),
+      ignores_actions_(plan.ignores_actions),
+      preference_(plan.preference) {
     for (std::size_t hop = 0; hop < hop_count(scenario); ++hop) capacities_.emplace_back(scenario, hop);
     Time start = kNever;
     for (const std::size_t flow : plan.agents) {
@@ -78,7 +79,7 @@ Episode::Episode(std::unique_ptr<Simulation> simulation, const Scenario& scenari
 
 std::size_t Episode::observation_size(const Settings& settings) {
     return environment::observation_size(settings.observation, settings.history_length) +
-           settings.action_space->shown_size();
+           settings.action_space->shown_size() + (settings.observes_preference ? kPreferenceTerms.size() : 0);
 }
 
 bool Episode::active(const Follower& flow) const {
@@ -264,13 +265,15 @@ void Episode::write_observations(float* out) const {
         out += observed_size_;
         const std::vector<float>& shown = agent.actuator->shown();
         out = std::copy(shown.begin(), shown.end(), out);
+        if (!settings_.observes_preference) continue;
+        for (const double weight : preference_) *out++ = static_cast<float>(weight);
     }
 }
 
 void Episode::write_rewards(double* out) const {
     for (const Agent& agent : agents_) {
-        *out++ =
-            reward(settings_.reward, (settings_.reward_per_flow ? flows_[agent.flow].mean : mean_).value());
+        const MeanOutcome& mean = settings_.reward_per_flow ? flows_[agent.flow].mean : mean_;
+        *out++ = reward(settings_.reward, preference_, mean.value());
     }
 }
 

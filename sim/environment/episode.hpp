@@ -27,7 +27,8 @@ struct Settings {
     double decision_interval_rtts = 0.0;  // above 0: in place of decision_interval
     Time reward_interval = kNever;        // what a step reports is the mean over intervals this long
     RewardSettings reward;
-    bool reward_per_flow = false;  // each agent earns what its own flow achieves
+    bool observes_preference = false;  // observations end with the episode's preference
+    bool reward_per_flow = false;      // each agent earns what its own flow achieves
 
     bool operator==(const Settings&) const = default;
 };
@@ -39,6 +40,7 @@ struct Plan {
     bool ignores_actions = false;     // the flows' controllers are left alone
     Time end = 0;                     // of the scenario
     Time length = kNever;             // from the episode's beginning
+    Preference preference{};
 };
 
 // What is known beside the observation, the network's secrets included: one row of numbers per agent.
@@ -130,8 +132,9 @@ private:
 
     ValuePointer<Simulation> simulation_;
     Settings settings_;
-    std::size_t observed_size_;  // of an observation without the action
+    std::size_t observed_size_;  // of an observation without the action and the preference
     bool ignores_actions_;
+    Preference preference_;
     std::vector<BottleneckCapacity> capacities_;  // of the hops
     std::vector<Follower> flows_;
     std::vector<HopRange> short_flow_hops_;

@@ -24,9 +24,17 @@ double orca(const Outcome& outcome) {
            (outcome.max_packets_per_second * delay_ratio);
 }
 
+// Four times, so that equal weights have each term count as in fair_throughput and delay.
+double preferred(const RewardSettings& settings, const Preference& preference, const Outcome& outcome) {
+    const auto [throughput, loss, fairness, delay] = preference;
+    return 4.0 * (throughput * outcome.throughput_share - loss * settings.loss_weight * outcome.loss_rate -
+                  fairness * settings.fairness_weight * (1.0 - outcome.jain) -
+                  delay * settings.delay_weight * (outcome.rtt_ratio - 1.0));
+}
+
 }  // namespace
 
-double reward(const RewardSettings& settings, const Outcome& outcome) {
+double reward(const RewardSettings& settings, const Preference& preference, const Outcome& outcome) {
     switch (settings.kind) {
         case RewardKind::fair_throughput:
             return outcome.throughput_share - settings.loss_weight * outcome.loss_rate -
@@ -41,6 +49,8 @@ double reward(const RewardSettings& settings, const Outcome& outcome) {
             return aurora(outcome);
         case RewardKind::orca:
             return orca(outcome);
+        case RewardKind::preference:
+            return preferred(settings, preference, outcome);
     }
     return 0.0;
 }

@@ -1335,6 +1335,8 @@ class RewardKind(enum.Enum):
 
     orca = 4
 
+    preference = 5
+
 class RewardSettings:
     def __init__(self) -> None: ...
 
@@ -1408,6 +1410,12 @@ class EnvironmentSettings:
     def reward(self, arg: RewardSettings, /) -> None: ...
 
     @property
+    def observes_preference(self) -> bool: ...
+
+    @observes_preference.setter
+    def observes_preference(self, arg: bool, /) -> None: ...
+
+    @property
     def reward_per_flow(self) -> bool: ...
 
     @reward_per_flow.setter
@@ -1446,6 +1454,12 @@ class EpisodePlan:
     @length.setter
     def length(self, arg: int, /) -> None: ...
 
+    @property
+    def preference(self) -> list[float]: ...
+
+    @preference.setter
+    def preference(self, arg: Sequence[float], /) -> None: ...
+
 FRAME_FEATURES: list = ...
 
 STATE_FEATURES: list = ...
@@ -1467,6 +1481,8 @@ def observation_elements(layout: ObservationLayout, history_length: int) -> list
 INFO_COLUMNS: list = ...
 
 REWARDS: dict = ...
+
+PREFERENCE_TERMS: list = ['throughput', 'loss', 'fairness', 'delay']
 
 def value_at(controller: str, parameter: str, coordinate: float) -> float:
     """

@@ -32,7 +32,8 @@ def evaluate(
         typer.Option(
             metavar="NAME",
             help="A controller, one with parameters (ebcc:gamma=60), a published policy, a "
-            "policy's JSON, a training run's folder, an object of a Python file (agent.py:policy; "
+            "policy's JSON, a training run's folder, one of these three with a preference "
+            "(runs/mine:delay=1,throughput=3), an object of a Python file (agent.py:policy; "
             "runs the file), random, or baselines: all controllers; one or more. Default: "
             "baselines.",
         ),
@@ -48,7 +49,10 @@ def evaluate(
     seeds: SeedsOption = 5,
     engine: Annotated[str, typer.Option(metavar="native|ns3")] = "native",
     reward: Annotated[
-        str, typer.Option(metavar="NAME", help="fair-throughput, delay, power, aurora or orca.")
+        str,
+        typer.Option(
+            metavar="NAME", help="fair-throughput, delay, power, aurora, orca or preference."
+        ),
     ] = "fair-throughput",
     jobs: JobsOption = None,
     format: Annotated[
