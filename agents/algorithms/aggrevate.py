@@ -32,7 +32,6 @@ from quicgym.agents.algorithms.replay import (
     Trajectories,
     check_counts,
     check_decisions,
-    check_one_flow,
 )
 from quicgym.envs.actions import WINDOW_EXPONENTS
 from quicgym.envs.episodes import EpisodeChoice
@@ -45,11 +44,11 @@ _WINDOW = INFO_COLUMNS.index("flow_window_bytes")
 
 
 class Aggrevate(AdvantageRegression):
-    """Trains a policy of Window-v0.
+    """Trains a policy of Window-v0 or Window-v1.
 
     Args:
         policy: "MlpPolicy".
-        env: With one open flow in each simulation.
+        env: The environments. Where an episode has several agents, all hold the same window.
         learning_rate: A number, or a schedule.
         paths: That are drawn in an iteration.
         rollouts: Episodes of the policy on each of them, with seeds of their own.
@@ -57,7 +56,8 @@ class Aggrevate(AdvantageRegression):
         hold: For how many decisions a factor is held to come to the window whose value it has.
         exploration: Highest probability of a random factor at a decision; episodes have one each,
             from 0 on.
-        keep_fraction: Share of the decisions in the policy's episodes that is learned from.
+        keep_fraction: Share of the decisions in the policy's episodes that is learned from; in one
+            with several agents each has its part of that.
         n_updates: Of the weights in an iteration.
         batch_size: Decisions in an update.
         weight_decay: Of AdamW.
@@ -96,7 +96,6 @@ class Aggrevate(AdvantageRegression):
             raise ValueError(f"exploration = {exploration}: give a probability")
         if not 0 < keep_fraction <= 1:
             raise ValueError(f"keep_fraction = {keep_fraction}: give a share above 0")
-        check_one_flow(env, "aggrevate")
         super().__init__(
             policy,
             env,
@@ -132,15 +131,15 @@ class Aggrevate(AdvantageRegression):
         exploration = rng.random(len(episodes)) * self._exploration
         features, places, windows_bytes = [], [], []
 
-        def decide(part: slice, step: int, runs: np.ndarray) -> np.ndarray:
-            seen = self._preprocess(self._batch.observations[: len(runs)])
-            keeps = self._takes_effect(runs) & (rng.random(len(runs)) < self._keep_fraction)
-            kept = np.flatnonzero(keeps)
+        def decide(step: int, rows: np.ndarray, of_episodes: np.ndarray) -> np.ndarray:
+            seen = self._preprocess(self._batch.observations[rows])
+            keeps = rng.random(len(rows)) * self._agents_beside(rows) < self._keep_fraction
+            kept = np.flatnonzero(keeps & self._takes_effect(rows))
             features.append(seen[kept])
-            places.append((np.full(len(kept), step), part.start + kept))
-            windows_bytes.append(self._batch.info[kept, _WINDOW])
-            explores = rng.random(len(runs)) < exploration[part]
-            explored = rng.integers(len(_EXPONENTS), size=len(runs))
+            places.append((np.full(len(kept), step), of_episodes[kept]))
+            windows_bytes.append(self._batch.info[rows[kept], _WINDOW])
+            explores = rng.random(len(rows)) < exploration[of_episodes]
+            explored = rng.integers(len(_EXPONENTS), size=len(rows))
             return np.where(explores, explored, self._best(seen))
 
         trajectories = self._play(episodes, decide)
@@ -164,9 +163,9 @@ class Aggrevate(AdvantageRegression):
         episodes = [path for path in paths for _ in self._windows]
         targets = (fair_bytes[:, None] * 2.0**self._windows).ravel()
 
-        def decide(part: slice, step: int, runs: np.ndarray) -> np.ndarray:
-            window_bytes = self._batch.info[: len(runs), _WINDOW]
-            missing = np.log2(targets[part] / window_bytes)
+        def decide(step: int, rows: np.ndarray, of_episodes: np.ndarray) -> np.ndarray:
+            window_bytes = self._batch.info[rows, _WINDOW]
+            missing = np.log2(targets[of_episodes] / window_bytes)
             nearest: np.ndarray = np.abs(missing[:, None] - _EXPONENTS).argmin(axis=1)
             return nearest
 

@@ -2,10 +2,11 @@
 
 Paths are drawn; each is played with constant actions, which differ from the action that the policy
 began with in one coordinate, and then by the current policy. At the decisions that the policy met,
-the value of a setting is the mean reward that its own episode has from that time on. The network is
-then made to choose the coordinate whose value, averaged over a bell around it, is the highest on
-average over all decisions so far with what was observed there. So a setting is not judged by a
-single episode, in which chance decides, but by those of all paths that look alike.
+the value of a setting is the mean reward that its own episode has from that time on. A network
+learns to predict how much better than the coordinate's mean each setting is, from the observation,
+over all decisions so far. So a setting is not judged by a single episode, in which chance decides,
+but by those of all paths that look alike. The policy learns to act as the predictions say: at the
+mean of the settings, weighted by the exponential of their predicted advantages.
 
 Several coordinates are learned side by side, each as if the others stayed where they began. Those
 that are not named never move.
@@ -17,6 +18,7 @@ from the beginning and have a value at every decision on the path.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -29,14 +31,13 @@ from quicgym.agents.algorithms.replay import (
     Trajectories,
     check_counts,
     check_decisions,
-    check_one_flow,
 )
 from quicgym.envs.actions import find_action_space
 from quicgym.envs.episodes import EpisodeChoice
 from quicgym.envs.sb3 import Sb3VecEnv
 from quicgym.yaml_files import closest
 
-_MOST = 1.0  # of an advantage, in rewards: an episode in which everything goes wrong weighs no more
+_HUBER_DELTA = 0.2  # of rewards: episodes in which everything goes wrong weigh no more
 
 
 class CoordinateAggrevate(ReplayAlgorithm):
@@ -44,18 +45,20 @@ class CoordinateAggrevate(ReplayAlgorithm):
 
     Args:
         policy: "MlpPolicy".
-        env: With one open flow in each simulation.
+        env: The environments. Where an episode has several agents, all hold the same setting.
         learning_rate: A number, or a schedule.
         values: The settings that are compared, from -1 to 1 and rising, by coordinate.
         paths: That are drawn in an iteration.
         rollouts: Episodes of the policy on each of them, with seeds of their own.
-        width: Standard deviation of the bell, as a multiple of the distance of two settings.
+        temperature: In rewards: settings whose advantages differ by it have weights that differ by
+            a factor of e.
         exploration: Highest probability of random settings at a decision; episodes have one each,
             from 0 on.
-        keep_fraction: Share of the decisions in the policy's episodes that is learned from.
+        keep_fraction: Share of the decisions in the policy's episodes that is learned from; in one
+            with several agents each has its part of that.
         n_updates: Of the weights in an iteration.
         batch_size: Decisions in an update.
-        weight_decay: Of AdamW, for all layers but the last.
+        weight_decay: Of AdamW, for the network that predicts.
         policy_kwargs: Of the policy.
         seed: Of the weights.
         device: Of the network.
@@ -79,7 +82,7 @@ class CoordinateAggrevate(ReplayAlgorithm):
         values: Mapping[str, Sequence[float]] | None = None,
         paths: int = 64,
         rollouts: int = 3,
-        width: float = 0.5,
+        temperature: float = 0.01,
         exploration: float = 0.1,
         keep_fraction: float = 0.15,
         n_updates: int = 400,
@@ -95,11 +98,10 @@ class CoordinateAggrevate(ReplayAlgorithm):
             raise ValueError(f"exploration = {exploration}: give a probability")
         if not 0 < keep_fraction <= 1:
             raise ValueError(f"keep_fraction = {keep_fraction}: give a share above 0")
-        if not width > 0:
-            raise ValueError(f"width = {width}: give a number above 0")
-        check_one_flow(env, "coordinate-aggrevate")
+        if not temperature > 0:
+            raise ValueError(f"temperature = {temperature}: give a reward above 0")
         self._settings = _settings(env, values)
-        self._width = width
+        self._temperature = temperature
         self._weight_decay = weight_decay
         super().__init__(
             policy,
@@ -119,15 +121,16 @@ class CoordinateAggrevate(ReplayAlgorithm):
 
     def _setup_model(self) -> None:
         super()._setup_model()
-        # The last layer holds the coordinates that are not learned: nothing may pull at them.
-        last: Any = self.policy.action_net
-        of_last = {id(parameter) for parameter in last.parameters()}
-        others = [p for p in self.policy.parameters() if id(p) not in of_last]
-        self.policy.optimizer = torch.optim.AdamW(
-            [{"params": others, "weight_decay": self._weight_decay},
-             {"params": list(last.parameters()), "weight_decay": 0.0}],
-            lr=self.lr_schedule(1.0),
-        )  # fmt: skip
+        policy: Any = self.policy
+        self.predictor = _Predictor(policy, sum(len(numbers) for _, numbers in self._settings))
+        self.predictor.to(self.device)
+        self.predictor_optimizer = torch.optim.AdamW(
+            self.predictor.parameters(), lr=self.lr_schedule(1.0), weight_decay=self._weight_decay
+        )
+
+    def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
+        names, tensors = super()._get_torch_save_params()
+        return [*names, "predictor", "predictor_optimizer"], tensors
 
     def _act(self, preprocessed: torch.Tensor) -> torch.Tensor:
         outputs: torch.Tensor = self.policy.action_net(self._latent(preprocessed))
@@ -153,18 +156,17 @@ class CoordinateAggrevate(ReplayAlgorithm):
         exploration = rng.random(len(episodes)) * self._exploration
         features, places = [], []
 
-        def decide(part: slice, step: int, runs: np.ndarray) -> np.ndarray:
-            seen = self._preprocess(self._batch.observations[: len(runs)])
-            kept = np.flatnonzero(
-                self._takes_effect(runs) & (rng.random(len(runs)) < self._keep_fraction)
-            )
+        def decide(step: int, rows: np.ndarray, of_episodes: np.ndarray) -> np.ndarray:
+            seen = self._preprocess(self._batch.observations[rows])
+            keeps = rng.random(len(rows)) * self._agents_beside(rows) < self._keep_fraction
+            kept = np.flatnonzero(keeps & self._takes_effect(rows))
             features.append(seen[kept])
-            places.append((np.full(len(kept), step), part.start + kept))
+            places.append((np.full(len(kept), step), of_episodes[kept]))
             with torch.inference_mode():
                 actions = self._act(seen).clamp(-1.0, 1.0).cpu().numpy()
-            explores = rng.random(len(runs)) < exploration[part]
+            explores = rng.random(len(rows)) < exploration[of_episodes]
             for coordinate, numbers in self._settings:
-                drawn = rng.choice(numbers, size=len(runs))
+                drawn = rng.choice(numbers, size=len(rows))
                 actions[:, coordinate] = np.where(explores, drawn, actions[:, coordinate])
             return actions
 
@@ -192,58 +194,86 @@ class CoordinateAggrevate(ReplayAlgorithm):
         table = np.array(actions)
         episodes = [path for path in paths for _ in actions]
 
-        def decide(part: slice, step: int, runs: np.ndarray) -> np.ndarray:
-            chosen: np.ndarray = table[np.arange(part.start, part.stop) % len(table)]
+        def decide(step: int, rows: np.ndarray, of_episodes: np.ndarray) -> np.ndarray:
+            chosen: np.ndarray = table[of_episodes % len(table)]
             return chosen
 
         return self._play(episodes, decide)
 
     def advantages_of(self, values: np.ndarray) -> np.ndarray:
-        """Returns values less the mean over the settings of the same coordinate, within bounds."""
+        """Returns values less the mean over the settings of the same coordinate."""
         parts, first = [], 0
         for _, numbers in self._settings:
             part = values[:, first : first + len(numbers)]
             parts.append(part - part.mean(axis=1, keepdims=True))
             first += len(numbers)
-        return np.concatenate(parts, axis=1).clip(-_MOST, _MOST)
+        return np.concatenate(parts, axis=1)
 
-    def expected(self, actions: torch.Tensor, advantages: torch.Tensor) -> torch.Tensor:
-        """Returns what actions are worth: the mean over bells around their coordinates.
+    def best_settings(self, advantages: torch.Tensor) -> torch.Tensor:
+        """Returns where to set the coordinates that are learned.
 
         Args:
-            actions: Shape (rows, coordinates).
             advantages: Of the settings, shape (rows, settings).
 
         Returns:
-            Sum over the coordinates that are learned, of shape (rows,).
+            Shape (rows, coordinates that are learned).
         """
-        total, first = torch.zeros(len(actions), device=actions.device), 0
-        for coordinate, numbers in self._settings:
-            grid = torch.tensor(numbers, dtype=torch.float32, device=actions.device)
-            deviation = self._width * (grid[-1] - grid[0]) / (len(grid) - 1)
-            # Beyond the ends the bell stands at the end.
-            place = actions[:, coordinate].clamp(grid[0], grid[-1])
-            # A gradient there, too, that leads back.
-            place = place + 0.1 * (actions[:, coordinate] - actions[:, coordinate].detach())
-            weights = (-((place[:, None] - grid) ** 2) / (2 * deviation**2)).softmax(dim=1)
-            total = total + (weights * advantages[:, first : first + len(grid)]).sum(dim=1)
+        columns, first = [], 0
+        for _, numbers in self._settings:
+            grid = torch.tensor(numbers, dtype=torch.float32, device=advantages.device)
+            part = advantages[:, first : first + len(grid)]
+            columns.append((part / self._temperature).softmax(dim=1) @ grid)
             first += len(grid)
-        return total
+        return torch.stack(columns, dim=1)
 
     def train(self) -> None:
         """Learns from all comparisons so far."""
-        worth = []
+        self._update_learning_rate(self.predictor_optimizer)
+        coordinates = [coordinate for coordinate, _ in self._settings]
+        losses, distances = [], []
         for _ in range(self._updates):
             chosen = torch.randint(len(self.observations), (self._batch_size,))
-            actions = self._act(self.observations[chosen])
-            expected = self.expected(actions, self.advantages[chosen].to(self.device)).mean()
+            observed = self.observations[chosen].to(self.device)
+            predicted = self.predictor(observed)
+            loss = torch.nn.functional.huber_loss(
+                predicted, self.advantages[chosen].to(self.device), delta=_HUBER_DELTA
+            )
+            self.predictor_optimizer.zero_grad()
+            loss.backward()
+            self.predictor_optimizer.step()
+            best = self.best_settings(predicted.detach())
+            distance = torch.nn.functional.mse_loss(self._act(observed)[:, coordinates], best)
             self.policy.optimizer.zero_grad()
-            (-expected).backward()
+            distance.backward()
             self.policy.optimizer.step()
-            worth.append(expected.item())
+            losses.append(loss.item())
+            distances.append(distance.item())
         self._n_updates += self._updates
-        self.logger.record("train/expected_advantage", float(np.mean(worth)))
+        self.logger.record("train/loss", float(np.mean(losses)))
+        self.logger.record("train/policy_loss", float(np.mean(distances)))
         self.logger.record("train/comparisons", len(self.observations))
+
+
+class _Predictor(torch.nn.Module):
+    """Advantages of settings, from preprocessed observations; as large as the policy.
+
+    Args:
+        policy: Whose layers it has, with weights of its own.
+        settings: Their number.
+    """
+
+    def __init__(self, policy: Any, settings: int) -> None:
+        super().__init__()
+        self.features = copy.deepcopy(policy.pi_features_extractor.features)
+        self.hidden = copy.deepcopy(policy.mlp_extractor.policy_net)
+        self.last = torch.nn.Linear(policy.mlp_extractor.latent_dim_pi, settings)
+        torch.nn.init.zeros_(self.last.weight)
+        torch.nn.init.zeros_(self.last.bias)
+
+    def forward(self, preprocessed: torch.Tensor) -> torch.Tensor:
+        """Maps (rows, what `preprocess` returns) to (rows, settings)."""
+        advantages: torch.Tensor = self.last(self.hidden(self.features.encode(preprocessed)))
+        return advantages
 
 
 def _settings(

@@ -26,12 +26,7 @@ import torch
 from gymnasium.spaces import Box
 from stable_baselines3.common.distributions import Distribution
 
-from quicgym.agents.algorithms.replay import (
-    ReplayAlgorithm,
-    check_counts,
-    check_decisions,
-    check_one_flow,
-)
+from quicgym.agents.algorithms.replay import ReplayAlgorithm, check_counts, check_decisions
 from quicgym.envs.sb3 import Sb3VecEnv
 
 _MOST = 4.0  # standard deviations of an advantage
@@ -52,7 +47,7 @@ class Grpo(ReplayAlgorithm):
 
     Args:
         policy: "MlpPolicy".
-        env: With one open flow in each simulation.
+        env: The environments. Agents of an episode earn the same, and learn from it alike.
         learning_rate: A number, or a schedule.
         paths: That are drawn in an iteration.
         replays: Episodes of the policy on each of them.
@@ -98,7 +93,6 @@ class Grpo(ReplayAlgorithm):
             raise ValueError(f"gamma = {gamma}: give a discount from 0 to 1")
         if not clip_range > 0:
             raise ValueError(f"clip_range = {clip_range}: give a number above 0")
-        check_one_flow(env, "grpo")
         super().__init__(
             policy, env, learning_rate, policy_kwargs=policy_kwargs, seed=seed, device=device
         )
@@ -116,18 +110,18 @@ class Grpo(ReplayAlgorithm):
         episodes = [path for path in paths for _ in range(self._replays)]
         features, actions, log_probabilities, places = [], [], [], []
 
-        def decide(part: slice, step: int, runs: np.ndarray) -> np.ndarray:
-            seen = self._preprocess(self._batch.observations[: len(runs)])
+        def decide(step: int, rows: np.ndarray, of_episodes: np.ndarray) -> np.ndarray:
+            seen = self._preprocess(self._batch.observations[rows])
             with torch.inference_mode():
                 distribution = self.distribution(seen)
                 drawn = distribution.get_actions()
                 probable = distribution.log_prob(drawn).cpu()
             drawn = drawn.cpu()
-            kept = np.flatnonzero(self._takes_effect(runs))
+            kept = np.flatnonzero(self._takes_effect(rows))
             features.append(seen[kept])
             actions.append(drawn[kept])
             log_probabilities.append(probable[kept])
-            places.append((np.full(len(kept), step), part.start + kept))
+            places.append((np.full(len(kept), step), of_episodes[kept]))
             return drawn.numpy().clip(-1.0, 1.0) if self._is_box else drawn.numpy()
 
         trajectories = self._play(episodes, decide)

@@ -137,7 +137,7 @@ BUILT_IN: Mapping[str, Algorithm] = {
         Algorithm(
             name="aggrevate",
             implementation="quicgym.agents.algorithms.aggrevate:Aggrevate",
-            environments=("quicgym/Window-v0",),
+            environments=("quicgym/Window-v0", "quicgym/Window-v1"),
             action_spaces=("discrete",),
             critic=None,
             plays_episodes=True,

@@ -25,7 +25,8 @@ from quicgym.envs.scenarios.fields import ScenarioError
 
 _TIME = INFO_COLUMNS.index("time_s")
 
-Decide = Callable[[slice, int, np.ndarray], np.ndarray]
+Decide = Callable[[int, np.ndarray, np.ndarray], np.ndarray]
+"""What `ReplayAlgorithm._play` asks: step, rows that act, their episodes; returns their actions."""
 
 
 class Trajectories(NamedTuple):
@@ -175,12 +176,18 @@ class ReplayAlgorithm(BaseAlgorithm):
         times_s: np.ndarray = self._batch.info[:: self._batch.agent_count, _TIME].copy()
         return times_s
 
-    def _takes_effect(self, runs: np.ndarray) -> np.ndarray:
-        """Returns in which of the first running simulations an action has an effect."""
+    def _takes_effect(self, rows: np.ndarray) -> np.ndarray:
+        """Returns in which of these rows an action has an effect."""
         if self._slow_start is None:
-            return runs
-        effect: np.ndarray = runs & (self._batch.observations[: len(runs), self._slow_start] == 0)
+            return np.ones(len(rows), dtype=np.bool_)
+        effect: np.ndarray = self._batch.observations[rows, self._slow_start] == 0
         return effect
+
+    def _agents_beside(self, rows: np.ndarray) -> np.ndarray:
+        """Returns how many agents the episode of each of these rows has, itself included."""
+        agents = self._batch.agent_count
+        counts: np.ndarray = self._batch.has_agent.reshape(-1, agents).sum(axis=1)[rows // agents]
+        return counts
 
     @property
     def _features(self) -> Any:
@@ -196,40 +203,37 @@ class ReplayAlgorithm(BaseAlgorithm):
         return self.policy.mlp_extractor.forward_actor(features)
 
     def _play(self, episodes: Sequence[EpisodeChoice], decide: Decide) -> Trajectories:
-        """Plays episodes with one agent each to their ends.
+        """Plays episodes to their ends; what agents earn in an episode is their mean.
 
         Args:
             episodes: As many as there are simulations are played side by side.
-            decide: Returns an action for each episode of a part, which is the one in `_batch`; is
-                told the number of the step, and which of them still run.
+            decide: Is told the number of the step, the rows of `_batch` whose agents act now, and
+                which of the episodes each is in; returns an action for each.
         """
-        batch = self._batch
+        batch, agents = self._batch, self._batch.agent_count
         all_times_s, all_returns = [], []
-        actions = np.zeros((len(batch.selected), *(batch.action_space.shape or ())))
+        actions = np.zeros((len(batch.rewards), *(batch.action_space.shape or ())))
         for first in range(0, len(episodes), len(batch.selected)):
-            part = slice(first, min(first + len(batch.selected), len(episodes)))
-            count = part.stop - first
-            batch.begin_chosen(range(count), episodes[part])
+            part = episodes[first : first + len(batch.selected)]
+            count = len(part)
+            batch.begin_chosen(range(count), part)
             batch.selected[:] = np.arange(len(batch.selected)) < count
+            has_agent = batch.has_agent[: count * agents].reshape(count, agents)
             times_s, returns = [self._times()[:count]], [np.zeros(count)]
             while batch.selected.any():
-                runs = batch.selected[:count].copy()
-                actions[:count] = decide(part, len(returns) - 1, runs)
+                rows = np.flatnonzero(np.repeat(batch.selected, agents) & batch.has_agent)
+                actions[rows] = decide(len(returns) - 1, rows, first + rows // agents)
                 batch.set_actions(actions)
                 batch.step()
                 times_s.append(self._times()[:count])  # stands still where an episode has ended
-                returns.append(returns[-1] + batch.rewards[:count] * (times_s[-1] - times_s[-2]))
-                self.num_timesteps += int(runs.sum())
+                rewards = batch.rewards[: count * agents].reshape(count, agents)
+                earned = rewards.mean(axis=1, where=has_agent) * (times_s[-1] - times_s[-2])
+                returns.append(returns[-1] + earned)
+                self.num_timesteps += len(rows)
                 batch.selected[:] &= ~(batch.terminations | batch.truncations)
             all_times_s.append(np.stack(times_s))
             all_returns.append(np.stack(returns))
         return Trajectories(_side_by_side(all_times_s), _side_by_side(all_returns))
-
-
-def check_one_flow(env: Sb3VecEnv, algorithm: str) -> None:
-    """Raises ValueError where an episode has several agents, which `_play` does not know."""
-    if env.environments.batch.agent_count > 1:
-        raise ValueError(f"{algorithm} needs scenarios with one open flow each")
 
 
 def check_decisions(decisions: int, episodes: Sequence[EpisodeChoice]) -> None:

@@ -25,7 +25,7 @@ from quicgym.agents.evaluation.statistics import Bootstrap, Estimate
 from quicgym.agents.policies.by_name import policy_kind
 from quicgym.agents.policies.policy import Policy
 from quicgym.envs.rewards import Reward
-from quicgym.envs.scenarios.distributions import Distribution
+from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.scenarios.suites import SuiteEntry, episodes_of, load_suite
 from quicgym.envs.simulation.simulation import ns3_version
 from quicgym.jobs import RUNS_FILE, Outcome, run_jobs
@@ -168,7 +168,7 @@ def _about(
 ) -> dict[str, Any]:
     return {
         "suite": str(suite),
-        "distributions": [entry.name for entry in entries if isinstance(entry, Distribution)],
+        "distributions": [entry.name for entry in entries if not isinstance(entry, Scenario)],
         "engine": engine,
         "seeds": list(range(seeds)),
         "reward": asdict(reward),

@@ -25,7 +25,7 @@ from quicgym.agents.policies.learned import LearnedPolicy
 from quicgym.agents.training.configuration import TrainingConfig
 from quicgym.console import progress_bar, say
 from quicgym.envs.rewards import Reward
-from quicgym.envs.scenarios.distributions import Distribution
+from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.scenarios.suites import SuiteEntry, content_of, scenario_of
 from quicgym.output_folders import digest
 
@@ -49,8 +49,8 @@ class _Paths:
 
 def _paths_of(config: TrainingConfig, suite: Sequence[SuiteEntry], scenario: SuiteEntry) -> _Paths:
     entries, name = suite, config.evaluation.suite
-    if not any(isinstance(entry, Distribution) for entry in suite):
-        if isinstance(scenario, Distribution):
+    if all(isinstance(entry, Scenario) for entry in suite):
+        if not isinstance(scenario, Scenario):
             entries, name = [scenario], config.environment.scenario
     # An interval needs two.
     seeds = max(2, -(-config.evaluation.comparison_paths // len(entries)))

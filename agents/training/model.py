@@ -28,7 +28,7 @@ from quicgym.agents.policies.stable_baselines3 import (
 )
 from quicgym.agents.training.configuration import ConfigError, TrainingConfig
 from quicgym.envs.sb3 import Sb3VecEnv, make_sb3
-from quicgym.envs.scenarios.distributions import Distribution
+from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.scenarios.suites import SuiteEntry
 from quicgym.yaml_files import closest
 
@@ -127,15 +127,16 @@ def make_environments(config: TrainingConfig) -> Sb3VecEnv:
         environments.close()
         raise ConfigError(
             f"environment.scenario = {environment.scenario!r}: its paths have different numbers of "
-            f"agents, and {config.algorithm} would learn from the rows that have none; use dpi, or "
-            "a scenario, or a distribution without all_agents"
+            f"agents, and {config.algorithm} would learn from the rows that have none; use an "
+            "algorithm that plays whole episodes (dpi, grpo, aggrevate, coordinate-aggrevate), a "
+            "scenario, or a distribution without all_agents"
         )
     return environments
 
 
 def _draws_agents(environments: Sb3VecEnv) -> bool:
     scenario = trained_on(environments)
-    return isinstance(scenario, Distribution) and scenario.all_agents > 0
+    return not isinstance(scenario, Scenario) and scenario.draws_agents
 
 
 def trained_on(environments: Sb3VecEnv) -> SuiteEntry:

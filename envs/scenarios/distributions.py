@@ -64,7 +64,7 @@ from quicgym.envs.scenarios.links import (
 )
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.scenarios.short_flows import ShortFlows
-from quicgym.envs.scenarios.traces import read_mahimahi
+from quicgym.envs.scenarios.traces import mean_rate_mbps, read_mahimahi
 from quicgym.validation import validated
 from quicgym.yaml_files import CONFIGS, read_yaml, yaml_names
 
@@ -199,6 +199,11 @@ class Distribution(CheckedModel):
         """How many agents a path has at most."""
         return self.flows.maximum if self.all_agents else self.agents
 
+    @property
+    def draws_agents(self) -> bool:
+        """Whether paths have different numbers of agents."""
+        return self.all_agents > 0
+
     def content(self) -> list[Any]:
         """Returns all that its draws depend on, the packets of its traces included."""
         return [
@@ -213,8 +218,7 @@ class Distribution(CheckedModel):
         queue_bdp = self.queue_bdp.sample(rng)
         trace = self._trace(rng)
         if trace is not None:
-            times = read_mahimahi(trace)
-            rate_mbps = len(times) * 1500 * 8e-3 / times[-1]
+            rate_mbps = mean_rate_mbps(trace)
         packet_bytes = self.max_datagram_bytes + LINK_HEADER_BYTES
         bdp_packets = rate_mbps * rtt_ms * 1e3 / 8 / packet_bytes
         limit = max(2, round(queue_bdp * bdp_packets))

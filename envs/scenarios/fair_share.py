@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.envs.scenarios.model import Scenario
+from quicgym.envs.scenarios.traces import mean_rate_mbps
 
 
 def fair_window_bytes(scenario: Scenario) -> float:
     """Returns an equal part of the bottleneck's rate, times the first open flow's empty RTT.
 
+    A trace counts with its mean rate, a schedule with the rate that it begins with.
+
     Raises:
-        ScenarioError: The bottleneck has no rate (a trace, or a wireless LAN), there is a chain, or
-            no flow is open.
+        ScenarioError: The bottleneck is a wireless LAN, there is a chain, or no flow is open.
     """
     if scenario.chain:
         raise ScenarioError(
@@ -22,11 +24,13 @@ def fair_window_bytes(scenario: Scenario) -> float:
         scenario.bottleneck,
         [flow for _, flow in scenario.single_flows() if flow.direction == "forward"],
     )
-    if link is None or link.rate_mbps is None:
+    if link is None:
         raise ScenarioError(
-            f"{scenario.name}: the bottleneck has no rate_mbps, and so no fair share; give a "
-            "scenario that has"
+            f"{scenario.name}: a wireless LAN has no rate, and so no fair share; give a scenario "
+            "with a bottleneck"
         )
+    rate_mbps = mean_rate_mbps(link.trace) if link.trace else link.rate_mbps
+    assert rate_mbps is not None  # where there is no trace
     agent = next((flow for flow in flows if flow.controller is None), None)
     if agent is None:
         raise ScenarioError(
@@ -34,4 +38,4 @@ def fair_window_bytes(scenario: Scenario) -> float:
         )
     access = agent.access or scenario.access
     rtt_s = 2e-3 * (link.delay_ms + 2 * access.delay_ms + agent.extra_delay_ms)
-    return link.rate_mbps * 125e3 / len(flows) * rtt_s
+    return rate_mbps * 125e3 / len(flows) * rtt_s

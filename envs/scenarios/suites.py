@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import yaml
 
-from quicgym.envs.scenarios.distributions import Distribution, distribution_names, load_distribution
+from quicgym.envs.scenarios.distributions import (
+    DISTRIBUTIONS,
+    Distribution,
+    distribution_names,
+    load_distribution,
+)
 from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.envs.scenarios.files import load_scenario, scenario_names
+from quicgym.envs.scenarios.mixtures import Mixture, load_mixture
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.validation import validated
 from quicgym.yaml_files import CONFIGS, is_path, read_yaml, yaml_names
@@ -21,6 +28,7 @@ HELD_OUT_SUITES = ("heldout", "stress")
 """For evaluation alone: nothing is chosen by them."""
 
 _ONLY_DISTRIBUTIONS = frozenset(Distribution.model_fields) - frozenset(Scenario.model_fields)
+_ONLY_MIXTURES = frozenset(("mixture",))
 
 
 def suite_names() -> list[str]:
@@ -28,8 +36,8 @@ def suite_names() -> list[str]:
     return yaml_names(SUITES)
 
 
-SuiteEntry = Scenario | Distribution
-"""A scenario, or a distribution, from which each seed draws one; see `scenario_of`."""
+SuiteEntry = Scenario | Distribution | Mixture
+"""A scenario, or what each seed draws one from; see `scenario_of`."""
 
 
 def scenario_of(entry: SuiteEntry, seed: int) -> Scenario:
@@ -54,24 +62,27 @@ def content_of(entries: Iterable[SuiteEntry]) -> list[Any]:
 
 
 def load_entry(name_or_path: str | Path) -> SuiteEntry:
-    """Loads a scenario or a distribution, by its name or from a YAML file.
+    """Loads a scenario, a distribution or a mixture, by its name or from a YAML file.
 
     Raises:
-        ScenarioError: There is neither, or it is not valid; the text names file, field and value.
+        ScenarioError: There is none, or it is not valid; the text names file, field and value.
     """
     text = str(name_or_path)
-    if text in distribution_names() or _is_distribution(Path(text)):
+    fields = _fields(DISTRIBUTIONS / f"{text}.yaml" if text in distribution_names() else Path(text))
+    if not fields.isdisjoint(_ONLY_MIXTURES):
+        return load_mixture(name_or_path)
+    if not fields.isdisjoint(_ONLY_DISTRIBUTIONS):
         return load_distribution(name_or_path)
     return load_scenario(name_or_path)
 
 
-def _is_distribution(path: Path) -> bool:
-    """Whether a file has a field at its top that no scenario has there; what is wrong, too."""
+def _fields(path: Traversable) -> frozenset[str]:
+    """Returns the fields at the top of a file, which say what it is; none if it is no mapping."""
     try:
         data = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError):
-        return False  # load_scenario says what is wrong
-    return isinstance(data, dict) and not data.keys().isdisjoint(_ONLY_DISTRIBUTIONS)
+        return frozenset()  # load_scenario says what is wrong
+    return frozenset(map(str, data)) if isinstance(data, dict) else frozenset()
 
 
 def load_suite(name_or_path: str | Path) -> tuple[SuiteEntry, ...]:

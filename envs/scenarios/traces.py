@@ -23,6 +23,12 @@ def read_mahimahi(path: Path) -> list[int]:
     return _parse(path, *_state_of(path)).tolist()
 
 
+def mean_rate_mbps(path: Path) -> float:
+    """Returns what a trace lets through on average; raises what `read_mahimahi` raises."""
+    times_ms = read_mahimahi(path)
+    return len(times_ms) * 1500 * 8e-3 / times_ms[-1]
+
+
 def trace_digest(path: Path) -> str:
     """Returns the SHA-256 of a trace's times; raises what `read_mahimahi` raises."""
     return _digest(path, *_state_of(path))

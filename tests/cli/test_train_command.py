@@ -163,7 +163,6 @@ def test_a_mistake_in_direct_policy_iteration_is_named(change, words, tmp_path):
     [
         ("hyperparameters.windows=[1,0]", ("in rising order",)),
         ("hyperparameters.keep_fractio=1", ("did you mean keep_fraction?",)),
-        ("environment.scenario=./pair.yaml", ("one open flow each",)),
         ("environment.id=quicgym/Switch-v0", ("algorithm = 'aggrevate' is for quicgym/Window-v0",)),
     ],
 )
@@ -311,7 +310,7 @@ def test_there_is_nothing_to_resume(tmp_path):
         ("device=tpu", ("device = 'tpu'",)),
         pytest.param("device=cuda", ("PyTorch finds no GPU", "auto or cpu"), marks=NEEDS_NO_GPU),
         ("evaluation.suite=heldout", ("'heldout'", "no longer held out", "use validation")),
-        ("environment.scenario=self-play", ("different numbers of agents", "use dpi")),
+        ("environment.scenario=self-play", ("different numbers of agents", "grpo")),
         ("environment.id=quicgym/Switch-v0", ("start.std is for a Box",)),
         ("hyperparameters.use_sde=true", ("use_sde", "no such parameter")),
         ("network={extractor: gru, extractor_sizes: [8, 8]}", ("gru has one size",)),

@@ -168,6 +168,17 @@ def test_rollouts_are_on_the_paths_that_were_played_with_seeds_of_their_own(monk
     assert compared[0][-8:].tolist() == [0, 0, 1, 1, 2, 2, 3, 3]  # of the last decision
 
 
+def test_agents_of_an_episode_hold_the_same_window():
+    model = make(scenario=helper.scenario(flows=2, duration_s=3.0), keep_fraction=1.0)
+    fixed = model.play_fixed_windows(paths(model, 2), np.full(2, 10_000.0))
+    assert fixed.returns.shape[1] == 2 * 5
+    batch = batch_of(model)
+    held = batch.info[:, INFO_COLUMNS.index("flow_window_bytes")].reshape(-1, 2)[:10]
+    assert np.allclose(np.log2(held[:, 0] / held[:, 1]), 0, atol=0.1)
+    learned(model, 1)
+    assert len(model.observations) > 0
+
+
 def test_it_learns_to_fill_the_path_and_no_more():
     model = make(16, paths=8, n_updates=150, batch_size=128, keep_fraction=1.0, learning_rate=3e-3)
     untrained = rollouts(model).mean()
@@ -190,7 +201,6 @@ def test_it_learns_to_fill_the_path_and_no_more():
         ({"keep_fraction": 0}, "keep_fraction = 0"),
         ({"hold": 0}, "hold = 0"),
         ({"n_updates": 0}, "n_updates = 0"),
-        ({"scenario": helper.scenario(flows=2)}, "one open flow each"),
     ],
 )
 def test_wrong_arguments_are_answered_with_the_remedy(arguments, message):

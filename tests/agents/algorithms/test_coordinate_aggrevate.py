@@ -56,23 +56,32 @@ def test_each_setting_differs_from_the_first_action_in_its_coordinate_alone(monk
     assert np.array_equal(model.base, np.zeros(18))
 
 
-def test_advantages_are_differences_to_the_mean_of_their_coordinate_and_bounded():
+def test_advantages_are_differences_to_the_mean_of_their_coordinate():
     model = begun(make())
     values = np.array([[1.0, 2.0, 3.0, 5.0, 5.0], [0.0, 0.0, 9.0, -4.0, 4.0]])
-    expected = [[-1, 0, 1, 0, 0], [-1, -1, 1, -1, 1]]
+    expected = [[-1, 0, 1, 0, 0], [-3, -3, 6, -4, 4]]
     assert model.advantages_of(values).tolist() == expected
 
 
-def test_an_action_is_worth_what_the_settings_around_it_are_worth():
+def test_the_best_setting_is_a_mean_weighted_by_advantages_over_the_temperature():
     import torch
 
-    model = begun(make(width=0.2))
-    actions = torch.zeros(4, 18)
-    window = names().index("cwnd_gain")
-    actions[:, window] = torch.tensor([-1.0, 0.0, 0.5, 2.0])
-    advantages = torch.tensor([[0.0, 1.0, 3.0, 0.0, 0.0]]).repeat(4, 1)
-    worth = model.expected(actions, advantages)
-    assert worth.tolist() == pytest.approx([0.0, 1.0, 2.0, 3.0], abs=1e-4)
+    model = begun(make(temperature=0.1))
+    advantages = torch.tensor([[0.0, 0.0, 0.0, 0.0, 0.1], [0.0, 9.0, 0.0, 9.0, 0.0]])
+    e = np.e
+    settings = [[0.0, (0.5 * e - 0.5) / (e + 1)], [0.0, -0.5]]
+    assert model.best_settings(advantages).numpy() == pytest.approx(np.array(settings), abs=1e-6)
+
+
+def test_agents_of_an_episode_hold_the_same_setting_and_share_what_is_learned_from():
+    flows = (Flow(name="a"), Flow(name="b"), Flow(name="c", controller="cubic"))
+    both = helper.scenario(duration_s=3.0, flow_list=flows)
+    model = begun(make(scenario=both, values={"cwnd_gain": [-0.5, 0.5]}, keep_fraction=1.0))
+    rewards = np.concatenate(list(model.collect_rollouts(np.random.default_rng(1))))
+    assert len(rewards) == 4 * 2
+    assert model.num_timesteps == 2 * 4 * (2 + 2) * 30
+    decisions = 2 * 4 * 2 * 30
+    assert 0.4 * decisions < len(model.observations) < 0.6 * decisions
 
 
 def test_it_goes_to_the_setting_that_earns_most_and_leaves_the_others_alone():
@@ -129,7 +138,7 @@ def test_scale_learns_too_and_decisions_count():
         ("quicgym/Tuning-v1", {"values": {"cwnd": [0, 1]}}, "no coordinate 'cwnd'.*cwnd_gain"),
         ("quicgym/Tuning-v1", {"values": {"beta": [1, 0]}}, r"values.beta = \[1, 0\].*rising"),
         ("quicgym/Tuning-v1", {"values": {"beta": [0, 2]}}, "from -1 to 1"),
-        ("quicgym/Tuning-v1", {"width": 0}, "width = 0"),
+        ("quicgym/Tuning-v1", {"temperature": 0}, "temperature = 0"),
         ("quicgym/Rate-v1", {"values": {"window": [0, 1]}}, "no settings.*take Tuning or Scale"),
     ],
 )

@@ -16,7 +16,8 @@ from quicgym.envs import (
     load_suite,
 )
 from quicgym.envs.scenarios.distributions import HELD_OUT, HELD_OUT_STRESS, distribution_names
-from quicgym.envs.scenarios.suites import scenario_of, suite_names
+from quicgym.envs.scenarios.mixtures import Mixture, load_mixture
+from quicgym.envs.scenarios.suites import load_entry, scenario_of, suite_names
 from quicgym.yaml_files import CONFIGS
 
 
@@ -38,14 +39,25 @@ def draws(name, count, seed=0):
     return [distribution.sample(rng) for _ in range(count)]
 
 
-@pytest.mark.parametrize("name", distribution_names())
+MIXTURES = ("wide",)
+OUTSIDE_STRESS = ("ordinary", "stress-training")
+
+
+def test_mixtures_are_made_of_what_never_draws_a_held_out_path():
+    known = [name for name in distribution_names() if isinstance(load_entry(name), Mixture)]
+    assert known == list(MIXTURES)
+    assert set(load_mixture("wide").mixture) <= set(OUTSIDE_STRESS)
+
+
+@pytest.mark.parametrize("name", sorted(set(distribution_names()) - set(MIXTURES)))
 def test_training_never_draws_a_held_out_path(name):
     limits = load_distribution(name)
     assert limits.held_out
     # Traces have other files than the suite's.
     paths = [path(entry) for entry in draws(name, 1500) if entry.bottleneck.trace is None]
     assert not any(HELD_OUT.contain(*entry) for entry in paths)
-    assert name != "stress-training" or not any(HELD_OUT_STRESS.contain(*entry) for entry in paths)
+    stress = any(HELD_OUT_STRESS.contain(*entry) for entry in paths)
+    assert stress == (name not in OUTSIDE_STRESS)
     # Nothing but those cells is left out: the ranges are used from end to end.
     rates, rtts = zip(*paths, strict=True)
     for values, expected in ((rates, limits.rate_mbps), (rtts, limits.rtt_ms)):

@@ -22,8 +22,8 @@ def test_the_fair_share_is_an_equal_part_of_the_bandwidth_delay_product(tmp_path
     trace.write_text("1\n2\n")
     traced = shared.bottleneck.model_copy(update={"rate_mbps": None, "trace": trace})
     both = {"bottleneck": traced, "reverse": shared.bottleneck}
-    with pytest.raises(ScenarioError, match="rate_mbps"):
-        fair_window_bytes(shared.model_copy(update=both))
+    # Two packets of 1500 bytes in 2 ms.
+    assert fair_window_bytes(shared.model_copy(update=both)) == pytest.approx(12e6 / 8 / 2 * 0.05)
     taken = helper.scenario(flow_list=(Flow(name="other", controller="cubic"),))
     with pytest.raises(ScenarioError, match="names its controller"):
         fair_window_bytes(taken)

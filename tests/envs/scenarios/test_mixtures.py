@@ -1,0 +1,64 @@
+"""Mixtures of distributions: what is drawn, how often, and what is said of a wrong one."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from quicgym.envs.scenarios.fields import ScenarioError
+from quicgym.envs.scenarios.mixtures import load_mixture
+from quicgym.envs.scenarios.suites import content_of, load_entry, load_suite
+
+
+def write(folder, text):
+    file = folder / "mine.yaml"
+    file.write_text(f"name: mine\nmixture: {text}\n")
+    return file
+
+
+def test_distributions_are_drawn_from_by_their_weights(tmp_path):
+    mixture = load_entry(write(tmp_path, "{training-50: 3, stress-training: 1}"))
+    rng = np.random.default_rng(1)
+    names = Counter(mixture.sample(rng).name for _ in range(400))
+    assert set(names) == {"training-50", "stress-training"}
+    assert 260 < names["training-50"] < 340
+
+
+def test_a_mixture_is_a_suite_and_says_how_many_agents_there_are():
+    (wide,) = load_suite("wide")
+    assert wide.most_agents == 16 and wide.draws_agents
+    assert load_mixture("wide") == wide
+
+
+def test_paths_are_those_of_the_file_s_folder(tmp_path):
+    (tmp_path / "narrow.yaml").write_text(
+        "name: narrow\nduration_s: 1\nrate_mbps: {minimum: 1, maximum: 2}\n"
+        "rtt_ms: {minimum: 20, maximum: 30}\nqueue_bdp: {minimum: 1, maximum: 2}\n"
+    )
+    mixture = load_entry(write(tmp_path, "{./narrow.yaml: 1}"))
+    assert mixture.sample(np.random.default_rng(0)).name == "narrow"
+    assert mixture.most_agents == 1 and not mixture.draws_agents
+
+
+def test_weights_and_parts_are_part_of_what_differs(tmp_path):
+    contents = [
+        content_of([load_entry(write(tmp_path, text))])
+        for text in ("{training: 1, single: 1}", "{training: 1, single: 2}", "{training: 1}")
+    ]
+    assert contents[0] != contents[1] != contents[2]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("{trainin: 1}", "mixture.*did you mean training"),
+        ("{training: 0}", "mixture.training"),
+        ("{}", "mixture"),
+        ("[training]", "mixture"),
+    ],
+)
+def test_what_is_wrong_is_named_with_file_and_field(tmp_path, text, words):
+    with pytest.raises(ScenarioError, match=f"mine.yaml.*{words}"):
+        load_entry(write(tmp_path, text))
