@@ -16,10 +16,15 @@ from typing import Any, Literal
 import numpy as np
 
 from quicgym import _core
+from quicgym.envs.info import INFO_COLUMNS
+from quicgym.envs.rewards import Reward
 from quicgym.yaml_files import closest
 
 PREFERENCE_TERMS: tuple[str, ...] = tuple(_core.PREFERENCE_TERMS)
 """What has a weight, in the order of observations."""
+_COLUMNS = [
+    INFO_COLUMNS.index(name) for name in ("throughput_share", "loss_rate", "jain", "rtt_ratio")
+]
 
 
 @dataclass(frozen=True)
@@ -85,6 +90,30 @@ class Preference:
     def weights(self) -> tuple[float, ...]:
         """The weights in the order of PREFERENCE_TERMS."""
         return tuple(getattr(self, term) for term in PREFERENCE_TERMS)
+
+
+def preference_terms(info: np.ndarray) -> np.ndarray:
+    """Returns the terms that the reward `preference` weighs, with their signs; times 4.
+
+    Args:
+        info: Rows of it, shape (rows, len(INFO_COLUMNS)).
+
+    Returns:
+        Shape (rows, 4), in the order of PREFERENCE_TERMS; their sum, weighted by a preference, is
+        the reward with the default weights.
+    """
+    share, loss_rate, jain, rtt_ratio = (info[:, column] for column in _COLUMNS)
+    of_default = Reward("preference")
+    terms = np.stack(
+        [
+            share,
+            -of_default.loss_weight * loss_rate,
+            -of_default.fairness_weight * (1 - jain),
+            -of_default.delay_weight * (np.nan_to_num(rtt_ratio, nan=1.0) - 1),
+        ],
+        axis=1,
+    )
+    return 4 * terms
 
 
 EQUAL = Preference(1, 1, 1, 1)

@@ -22,6 +22,7 @@ the beginning and have a value at every decision on the path.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -124,7 +125,7 @@ class Aggrevate(AdvantageRegression):
         fair_bytes = np.array([fair_window_bytes(path.scenario) for path in paths])
         fixed = self.play_fixed_windows(paths, fair_bytes)
         episodes = [
-            EpisodeChoice(path.scenario, int(rng.integers(2**63)))
+            replace(path, seed=int(rng.integers(2**63)))
             for path in paths
             for _ in range(self._rollouts)
         ]

@@ -8,6 +8,9 @@ over all decisions so far. So a setting is not judged by a single episode, in wh
 but by those of all paths that look alike. The policy learns to act as the predictions say: at the
 mean of the settings, weighted by the exponential of their predicted advantages.
 
+Where an environment has a preference, each term of the reward has a value of its own. So what was
+played once serves every preference: another one is drawn whenever it is learned from.
+
 Several coordinates are learned side by side, each as if the others stayed where they began. Those
 that are not named never move.
 
@@ -20,7 +23,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -34,6 +38,7 @@ from quicgym.agents.algorithms.replay import (
 )
 from quicgym.envs.actions import find_action_space
 from quicgym.envs.episodes import EpisodeChoice
+from quicgym.envs.preferences import PREFERENCE_TERMS, Preference
 from quicgym.envs.sb3 import Sb3VecEnv
 from quicgym.yaml_files import closest
 
@@ -67,7 +72,8 @@ class CoordinateAggrevate(ReplayAlgorithm):
         observations: Of all iterations, preprocessed as the network's features take them; float32,
             shape (n, features).
         advantages: Of the settings there, less the mean of the coordinate's; float32, shape
-            (n, settings).
+            (n, terms, settings), of each term of the reward that a preference weighs; without one
+            the reward is the only term.
         base: The action that the policy began with; float32, shape (coordinates,); NaN before that.
 
     Raises:
@@ -116,7 +122,9 @@ class CoordinateAggrevate(ReplayAlgorithm):
         self._exploration, self._keep_fraction = exploration, keep_fraction
         self._updates, self._batch_size = n_updates, batch_size
         self.observations = self._preprocess(np.zeros_like(self._batch.observations[:0]))
-        self.advantages = torch.zeros(0, sum(len(numbers) for _, numbers in self._settings))
+        terms = 1 if self._preference is None else len(PREFERENCE_TERMS)
+        settings = sum(len(numbers) for _, numbers in self._settings)
+        self.advantages = torch.zeros(0, terms, settings)
         self.base = torch.full((self.action_space.shape or (0,)), torch.nan)
 
     def _setup_model(self) -> None:
@@ -149,7 +157,7 @@ class CoordinateAggrevate(ReplayAlgorithm):
         paths = [self._batch.source.draw(rng, None) for _ in range(self._paths)]
         constant = self.play_settings(paths)
         episodes = [
-            EpisodeChoice(path.scenario, int(rng.integers(2**63)))
+            replace(path, seed=int(rng.integers(2**63)), preference=self._drawn(rng))
             for path in paths
             for _ in range(self._rollouts)
         ]
@@ -174,14 +182,20 @@ class CoordinateAggrevate(ReplayAlgorithm):
         yield trajectories.mean_rewards()
         steps, of_episodes = (np.concatenate(column) for column in zip(*places, strict=True))
         check_decisions(len(steps), episodes)
-        values = constant.values_of_groups(
-            of_episodes // self._rollouts,
-            self.advantages.shape[1],
-            trajectories.times_s[steps, of_episodes],
-        )
+        advantages = [
+            self.advantages_of(
+                term.values_of_groups(
+                    of_episodes // self._rollouts,
+                    self.advantages.shape[2],
+                    trajectories.times_s[steps, of_episodes],
+                )
+            )
+            for term in constant.by_term()
+        ]
         self.observations = torch.cat([self.observations, torch.cat(features)])
-        advantages = torch.from_numpy(self.advantages_of(values)).float()
-        self.advantages = torch.cat([self.advantages, advantages])
+        self.advantages = torch.cat(
+            [self.advantages, torch.from_numpy(np.stack(advantages, axis=1)).float()]
+        )
 
     def play_settings(self, paths: Sequence[EpisodeChoice]) -> Trajectories:
         """Plays each path with each setting; the settings of a path are side by side."""
@@ -209,6 +223,28 @@ class CoordinateAggrevate(ReplayAlgorithm):
             first += len(numbers)
         return np.concatenate(parts, axis=1)
 
+    @property
+    def _preference(self) -> Preference | Literal["random"] | None:
+        return self._batch.source.preference
+
+    def _drawn(self, rng: np.random.Generator) -> Preference | None:
+        return Preference.draw(rng) if self._preference == "random" else self._preference
+
+    def _weighed(
+        self, observed: torch.Tensor, advantages: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Returns observations and advantages, shape (rows, settings), under other preferences."""
+        observed, advantages = observed.to(self.device), advantages.to(self.device)
+        if self._preference is None:
+            return observed, advantages[:, 0]
+        if self._preference == "random":
+            uniform = torch.distributions.Dirichlet(torch.ones(len(PREFERENCE_TERMS)))
+            weights = uniform.sample((len(observed),)).to(self.device)
+        else:
+            weights = observed[:, -len(PREFERENCE_TERMS) :]
+        observed = torch.cat([observed[:, : -len(PREFERENCE_TERMS)], weights], dim=1)
+        return observed, torch.einsum("rt,rts->rs", weights, advantages)
+
     def best_settings(self, advantages: torch.Tensor) -> torch.Tensor:
         """Returns where to set the coordinates that are learned.
 
@@ -233,11 +269,9 @@ class CoordinateAggrevate(ReplayAlgorithm):
         losses, distances = [], []
         for _ in range(self._updates):
             chosen = torch.randint(len(self.observations), (self._batch_size,))
-            observed = self.observations[chosen].to(self.device)
+            observed, advantages = self._weighed(self.observations[chosen], self.advantages[chosen])
             predicted = self.predictor(observed)
-            loss = torch.nn.functional.huber_loss(
-                predicted, self.advantages[chosen].to(self.device), delta=_HUBER_DELTA
-            )
+            loss = torch.nn.functional.huber_loss(predicted, advantages, delta=_HUBER_DELTA)
             self.predictor_optimizer.zero_grad()
             loss.backward()
             self.predictor_optimizer.step()

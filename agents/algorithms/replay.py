@@ -19,7 +19,7 @@ from stable_baselines3.common.policies import ActorCriticPolicy
 
 from quicgym.envs.episodes import EpisodeChoice
 from quicgym.envs.info import INFO_COLUMNS
-from quicgym.envs.observations import observation_names
+from quicgym.envs.preferences import PREFERENCE_TERMS, preference_terms
 from quicgym.envs.sb3 import Sb3VecEnv
 from quicgym.envs.scenarios.fields import ScenarioError
 
@@ -35,10 +35,20 @@ class Trajectories(NamedTuple):
     Attributes:
         times_s: In the simulation; stands still after the episode's end.
         returns: Integral of the reward over time since the beginning, in reward · s.
+        of_terms: The same of each term of the reward `preference`, before it is weighted; a third
+            axis for the terms. None where there is no preference.
     """
 
     times_s: np.ndarray
     returns: np.ndarray
+    of_terms: np.ndarray | None = None
+
+    def by_term(self) -> list[Trajectories]:
+        """Returns the same episodes with each term as their reward; without terms, themselves."""
+        if self.of_terms is None:
+            return [self]
+        columns = np.moveaxis(self.of_terms, 2, 0)
+        return [Trajectories(self.times_s, returns) for returns in columns]
 
     def mean_rewards(self) -> np.ndarray:
         """Returns the mean reward of each episode, over its time."""
@@ -112,12 +122,10 @@ class ReplayAlgorithm(BaseAlgorithm):
             supported_action_spaces=action_spaces,
         )
         self._batch = env.environments.batch
-        # Its place in observations, from the end, where actions have no effect in slow start.
+        # Its place in observations, where actions have no effect in slow start.
         self._slow_start: int | None = None
-        environment = env.environments.environment
-        if not environment.acts_in_slow_start:
-            names = observation_names(1, environment.environment)
-            self._slow_start = names.index("slow_start") - len(names)
+        if not env.environments.environment.acts_in_slow_start:
+            self._slow_start = self._batch.observation_names.index("slow_start")
         self._setup_model()
 
     def _setup_model(self) -> None:
@@ -211,7 +219,8 @@ class ReplayAlgorithm(BaseAlgorithm):
                 which of the episodes each is in; returns an action for each.
         """
         batch, agents = self._batch, self._batch.agent_count
-        all_times_s, all_returns = [], []
+        all_times_s, all_returns, all_terms = [], [], []
+        weighs = batch.source.preference is not None
         actions = np.zeros((len(batch.rewards), *(batch.action_space.shape or ())))
         for first in range(0, len(episodes), len(batch.selected)):
             part = episodes[first : first + len(batch.selected)]
@@ -220,20 +229,29 @@ class ReplayAlgorithm(BaseAlgorithm):
             batch.selected[:] = np.arange(len(batch.selected)) < count
             has_agent = batch.has_agent[: count * agents].reshape(count, agents)
             times_s, returns = [self._times()[:count]], [np.zeros(count)]
+            of_terms = [np.zeros((count, len(PREFERENCE_TERMS)))]
             while batch.selected.any():
                 rows = np.flatnonzero(np.repeat(batch.selected, agents) & batch.has_agent)
                 actions[rows] = decide(len(returns) - 1, rows, first + rows // agents)
                 batch.set_actions(actions)
                 batch.step()
                 times_s.append(self._times()[:count])  # stands still where an episode has ended
+                seconds = times_s[-1] - times_s[-2]
                 rewards = batch.rewards[: count * agents].reshape(count, agents)
-                earned = rewards.mean(axis=1, where=has_agent) * (times_s[-1] - times_s[-2])
-                returns.append(returns[-1] + earned)
+                returns.append(returns[-1] + rewards.mean(axis=1, where=has_agent) * seconds)
+                if weighs:
+                    terms = preference_terms(batch.info[: count * agents : agents])
+                    of_terms.append(of_terms[-1] + terms * seconds[:, None])
                 self.num_timesteps += len(rows)
                 batch.selected[:] &= ~(batch.terminations | batch.truncations)
             all_times_s.append(np.stack(times_s))
             all_returns.append(np.stack(returns))
-        return Trajectories(_side_by_side(all_times_s), _side_by_side(all_returns))
+            all_terms.append(np.stack(of_terms))
+        return Trajectories(
+            _side_by_side(all_times_s),
+            _side_by_side(all_returns),
+            _side_by_side(all_terms) if weighs else None,
+        )
 
 
 def check_decisions(decisions: int, episodes: Sequence[EpisodeChoice]) -> None:
@@ -248,9 +266,11 @@ def check_decisions(decisions: int, episodes: Sequence[EpisodeChoice]) -> None:
 def _side_by_side(parts: Sequence[np.ndarray]) -> np.ndarray:
     """Joins columns; those that are shorter keep their last value."""
     rows = max(map(len, parts))
-    return np.concatenate(
-        [np.pad(part, ((0, rows - len(part)), (0, 0)), mode="edge") for part in parts], axis=1
-    )
+    padded = [
+        np.pad(part, [(0, rows - len(part)), *[(0, 0)] * (part.ndim - 1)], mode="edge")
+        for part in parts
+    ]
+    return np.concatenate(padded, axis=1)
 
 
 def check_counts(**counts: int) -> None:

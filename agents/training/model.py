@@ -99,16 +99,6 @@ def make_environments(config: TrainingConfig) -> Sb3VecEnv:
         ScenarioError: The scenario is not valid.
     """
     environment = config.environment
-    if (
-        environment.preference is not None
-        and config.entry.plays_episodes
-        and not environment.environment.acts_in_slow_start
-    ):
-        raise ConfigError(
-            f"environment.preference: {config.algorithm} finds slow start in observations by its "
-            f"distance from their end, where {environment.id} has the preference; use ppo, or an "
-            "environment whose actions have an effect in slow start, such as quicgym/Tuning-v1"
-        )
     environments = make_sb3(
         environment.id,
         environment.simulations,

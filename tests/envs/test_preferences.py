@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 import quicgym
 from quicgym import ScenarioError
 from quicgym.envs import environment_ids, find_environment
+from quicgym.envs.info import INFO_COLUMNS
 from quicgym.envs.observations import observation_names, observation_space
 from quicgym.envs.parallel import ParallelCongestionControlEnv
-from quicgym.envs.preferences import PREFERENCE_TERMS, Preference
+from quicgym.envs.preferences import PREFERENCE_TERMS, Preference, preference_terms
 from quicgym.envs.registration import environments
 
 NAMES = list(environments())
@@ -36,6 +37,16 @@ def reward_of(preference, info):
         - fairness * (1 - info["jain"])
         - delay * (info["rtt_ratio"] - 1)
     )
+
+
+def test_terms_are_what_the_reward_weighs():
+    info = {"throughput_share": 0.8, "loss_rate": 0.02, "jain": 0.7, "rtt_ratio": 1.5}
+    row = np.full((1, len(INFO_COLUMNS)), 9.0)
+    row[0, [INFO_COLUMNS.index(name) for name in info]] = list(info.values())
+    for preference in np.random.default_rng(1).dirichlet(np.ones(4), 20):
+        assert preference_terms(row)[0] @ preference == pytest.approx(reward_of(preference, info))
+    row[0, INFO_COLUMNS.index("rtt_ratio")] = np.nan  # before the first sample
+    assert preference_terms(row)[0, 3] == 0
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import importlib.util
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -116,7 +118,13 @@ def train(folder: Path, *arguments: str | Path, **options: Any) -> subprocess.Co
 
 
 def make_model(
-    algorithm: str, environment: str, simulations: int, scenario: Any, **arguments: Any
+    algorithm: str,
+    id: str,
+    simulations: int,
+    scenario: Any,
+    *,
+    environment: Mapping[str, Any] = MappingProxyType({}),
+    **arguments: Any,
 ) -> Any:
     """Makes an algorithm that plays episodes itself, with a small network over four frames."""
     from quicgym.agents.algorithms.registry import find
@@ -125,10 +133,10 @@ def make_model(
     from quicgym.envs.sb3 import make_sb3
 
     environments = make_sb3(
-        environment, simulations, scenario=scenario, per_flow=True, history_length=4
+        id, simulations, scenario=scenario, per_flow=True, history_length=4, **environment
     )
     is_box = not environments.environments.batch.choices
-    extractor = "mlp" if environment.endswith("v1") else "multi-scale"
+    extractor = "mlp" if id.endswith("v1") else "multi-scale"
     architecture = Architecture(extractor, (16,), (16,), "tanh", "clip" if is_box else "argmax")
     return find(algorithm).model_class(
         "MlpPolicy",

@@ -210,12 +210,6 @@ def test_training_draws_preferences_and_measures_under_equal_weights(here):
 
 
 @pytest.mark.train
-def test_an_algorithm_that_would_take_a_weight_for_slow_start_refuses_preferences(here):
-    with pytest.raises(ConfigError, match="environment.preference: grpo finds slow start"):
-        made(here, *RANDOM, algorithm="grpo")
-
-
-@pytest.mark.train
 def test_a_policy_to_begin_with_has_to_take_a_preference_too(here):
     saved(here, preference=None)
     changes = (*RANDOM, "start={policy: ./mine.json}", "environment.id=quicgym/Tuning-v1")
