@@ -115,7 +115,7 @@ def _load(choice: str, trust_zip: bool) -> tuple[Policy, str | None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the main process has said it
         policy = find_policy(choice, trust_zip=trust_zip)
-    torch = sys.modules.get("torch")  # of a learned policy; a function may do without
+    torch = sys.modules.get("torch")  # of a model of Stable-Baselines3, or a function
     if torch is not None:
         torch.set_num_threads(1)  # the other cores have workers of their own
     return policy, fingerprint_of(choice, policy)

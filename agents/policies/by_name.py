@@ -54,7 +54,8 @@ def find_policy(choice: str, *, trust_zip: bool = False) -> Policy:
     Raises:
         ScenarioError: There is no such controller, parameter, policy or weight.
         PolicyError: The file is not what it should be, or its policy takes no preference.
-        MissingExtraError: It is what `load_policy` takes, and the extra `train` is not installed.
+        MissingExtraError: It is a model of Stable-Baselines3, and the extra `train` is not
+            installed.
     """
     kind = policy_kind(choice)
     if kind == "random":
@@ -78,7 +79,7 @@ def find_policy(choice: str, *, trust_zip: bool = False) -> Policy:
             "path of a description (.json), a training run's folder, or an object of a Python file "
             "(file.py:object)"
         )
-    from quicgym.agents.policies.learned import load_policy  # which needs the extra `train`
+    from quicgym.agents.policies.learned import load_policy  # which imports this module
 
     policy: Policy = load_policy(name, trust_zip=trust_zip)
     if not weights:

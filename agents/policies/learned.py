@@ -18,30 +18,27 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from quicgym import _core
-from quicgym.errors import MissingExtraError, PolicyError
-from quicgym.validation import validated
-from quicgym.yaml_files import closest
-
-try:
-    import safetensors.torch
-    import torch
-except ImportError as error:
-    raise MissingExtraError("learned policies need PyTorch and safetensors") from error
-
+from quicgym.agents.policies.architecture import Activation, Architecture, Extractor, Output
 from quicgym.agents.policies.by_name import PRETRAINED, pretrained_names
-from quicgym.agents.policies.networks import ACTIVATIONS, Actor, Architecture
 from quicgym.agents.policies.policy import Decisions
+from quicgym.agents.policies.stored_network import StoredNetwork
 from quicgym.envs.actions import ACTION_VERSION, action_space, choices
 from quicgym.envs.observations import OBSERVATION_VERSION, layout_of, observation_space
 from quicgym.envs.preferences import Preference
 from quicgym.envs.registration import EnvironmentId, environments, find_environment
+from quicgym.errors import MissingExtraError, PolicyError
 from quicgym.output_folders import write_atomically
+from quicgym.validation import validated
+from quicgym.yaml_files import closest
+
+if TYPE_CHECKING:
+    from quicgym.agents.policies.networks import Actor
 
 _Size = Annotated[int, Field(ge=1, le=65_536)]
 
@@ -51,13 +48,13 @@ class _Model(BaseModel):
 
 
 class ArchitectureDescription(_Model):
-    """quicgym.agents.policies.networks.Architecture, as JSON has it."""
+    """quicgym.agents.policies.architecture.Architecture, as JSON has it."""
 
-    extractor: Literal["mlp", "gru", "multi-scale"]
+    extractor: Extractor
     extractor_sizes: tuple[_Size, ...] = Field(min_length=1, max_length=16)
     hidden_sizes: tuple[_Size, ...] = Field(max_length=16)
-    activation: Literal[tuple(ACTIVATIONS)]  # type: ignore[valid-type]
-    output: Literal["clip", "tanh", "argmax"]
+    activation: Activation
+    output: Output
 
     @field_validator("extractor", mode="before")
     @classmethod
@@ -154,27 +151,27 @@ class PolicyDescription(_Model):
 class LearnedPolicy:
     """A network as a policy; it takes the most likely action, and draws nothing.
 
-    Actions are computed in C++ from the weights that `actor` has at the first call. That takes a
+    Actions are computed in C++ from the weights that there are at the first call. That takes a
     tenth of PyTorch's time for one observation, and the result is the same whatever the number of
-    observations that are decided on together.
+    observations that are decided on together. PyTorch is imported when `actor` is asked for.
 
     Attributes:
         name: As tables show it.
         decisions: In which environment it acts.
-        actor: The network in PyTorch.
+        network: As files have it, or as training has it.
         description: Where it comes from; None while it is being trained.
     """
 
     name: str
     decisions: Decisions
-    actor: Actor
+    network: StoredNetwork | Actor
     description: PolicyDescription | None = None
     options: dict[str, Any] | None = None
 
     def __call__(self, observations: np.ndarray) -> np.ndarray:
         """Returns an action for each row of observations, or the action for one."""
         rows = np.ascontiguousarray(np.atleast_2d(observations), dtype=np.float32)
-        actions = np.asarray(self._network(rows))
+        actions = np.asarray(self._in_cpp(rows))
         return actions if observations.ndim == 2 else actions[0]
 
     def with_preference(self, **weights: float) -> LearnedPolicy:
@@ -197,9 +194,22 @@ class LearnedPolicy:
             decisions=replace(self.decisions, preference=preference),
         )
 
+    @property
+    def actor(self) -> Actor:
+        """The network in PyTorch; changes of its weights before the first call count.
+
+        Raises:
+            MissingExtraError: PyTorch is not installed.
+        """
+        network = self.network
+        return network.actor if isinstance(network, StoredNetwork) else network
+
     @cached_property
-    def _network(self) -> _core.PolicyNetwork:
-        return self.actor.without_pytorch()
+    def _in_cpp(self) -> _core.PolicyNetwork:
+        network = self.network
+        if isinstance(network, StoredNetwork) and "actor" in vars(network):
+            network = network.actor  # whose weights may be others by now
+        return network.in_cpp
 
 
 def load_policy(name_or_path: str | Path, *, trust_zip: bool = False) -> Any:
@@ -243,16 +253,13 @@ def load_policy(name_or_path: str | Path, *, trust_zip: bool = False) -> Any:
             f"{description.sha256}; get both files again, from the same place"
         )
     try:
-        tensors = safetensors.torch.load(data)
-    except Exception as error:  # safetensors has errors of its own for each kind of damage
-        raise PolicyError(f"{weights}: is no safetensors file: {error}") from None
-    decisions = description.decisions
-    architecture = Architecture(**description.architecture.model_dump())
-    with torch.device("meta"):  # no memory before the shapes are known to be right
-        actor = Actor(architecture, decisions)
-    _check_tensors(weights, actor.state_dict(), tensors)
-    actor.load_state_dict(tensors, assign=True)
-    return LearnedPolicy(description.name, decisions, actor.eval(), description)
+        tensors = _core.read_safetensors(data)
+        architecture = Architecture(**description.architecture.model_dump())
+        network = StoredNetwork(architecture, description.decisions, tensors)
+        network.in_cpp  # noqa: B018 checks the tensors
+    except ValueError as error:
+        raise PolicyError(f"{weights}: {error}") from None
+    return LearnedPolicy(description.name, description.decisions, network, description)
 
 
 def _described(preference: Preference | None) -> PreferenceDescription | None:
@@ -272,7 +279,13 @@ def save_policy(
 
     Raises:
         OSError: The files cannot be written; those that were there before still are.
+        MissingExtraError: PyTorch or safetensors is not installed.
     """
+    try:
+        import safetensors.torch
+    except ImportError as error:
+        raise MissingExtraError("to save a policy needs PyTorch and safetensors") from error
+
     tensors = {name: tensor.contiguous() for name, tensor in policy.actor.state_dict().items()}
     data = safetensors.torch.save(tensors)
     description = PolicyDescription(
@@ -299,7 +312,7 @@ def _read_description(path: Path) -> PolicyDescription:
         data = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise PolicyError(f"{path}: {error.strerror}; give a policy's description") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:  # the latter for thousands of brackets
         raise PolicyError(f"{path}: not valid JSON: {error}") from None
     description = validated(PolicyDescription, data, str(path), PolicyError)
     for field, known in (
@@ -314,24 +327,6 @@ def _read_description(path: Path) -> PolicyDescription:
                 f"({description.training.get('version', 'not stated')})"
             )
     return description
-
-
-def _check_tensors(
-    file: Path, expected: Mapping[str, torch.Tensor], given: Mapping[str, torch.Tensor]
-) -> None:
-    for name in expected.keys() - given.keys():
-        raise PolicyError(f"{file}: has no tensor {name!r}, which the architecture needs")
-    for name in given.keys() - expected.keys():
-        raise PolicyError(f"{file}: tensor {name!r} is not in the architecture")
-    for name, tensor in expected.items():
-        if tensor.shape != given[name].shape or tensor.dtype != given[name].dtype:
-            raise PolicyError(
-                f"{file}: tensor {name!r} has the shape {tuple(given[name].shape)} of "
-                f"{given[name].dtype}; the architecture needs {tuple(tensor.shape)} of "
-                f"{tensor.dtype}"
-            )
-        if not torch.isfinite(given[name]).all():
-            raise PolicyError(f"{file}: tensor {name!r} has values that are not finite")
 
 
 @dataclass(frozen=True, eq=False)
@@ -354,8 +349,11 @@ def _load_zip(path: Path, trusted: bool) -> _Sb3Policy:
             f"{path}: loading a Stable-Baselines3 model runs code that is in the file; if you "
             "trust where it comes from, say trust_zip=True (--trust-zip)"
         )
-    from stable_baselines3 import PPO, SAC, TD3
-    from stable_baselines3.common.save_util import load_from_zip_file
+    try:
+        from stable_baselines3 import PPO, SAC, TD3
+        from stable_baselines3.common.save_util import load_from_zip_file
+    except ImportError as error:
+        raise MissingExtraError("models of Stable-Baselines3 need it and PyTorch") from error
 
     if not path.is_file():
         raise PolicyError(f"{path}: is no file; give the path of a model of Stable-Baselines3")

@@ -7,43 +7,17 @@ and run alone from published weights (quicgym.agents.policies.learned).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
 
 import numpy as np
 import torch
 from torch import nn
 
 from quicgym import _core
+from quicgym.agents.policies.architecture import Architecture
 from quicgym.agents.policies.policy import Decisions
-from quicgym.envs.actions import find_action_space
 from quicgym.envs.observations import FRAME_FEATURES
 
-Extractor = Literal["mlp", "gru", "multi-scale"]
-Output = Literal["clip", "tanh", "argmax"]
 ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU}
-
-
-@dataclass(frozen=True)
-class Architecture:
-    """What a policy's network is made of.
-
-    Attributes:
-        extractor: "mlp": the whole observation through dense layers; "gru": the frames, oldest
-            first, through a gated recurrent unit, whose last state goes on with the rest;
-            "multi-scale": means over the last frame, the one before, the two, four, eight … before
-            that, and the rest, through dense layers.
-        extractor_sizes: Outputs of the dense layers, or the one size of the unit's state.
-        hidden_sizes: Outputs of the dense layers from the features to the actions.
-        activation: Between layers: "tanh" or "relu".
-        output: "clip": to [-1, 1]; "tanh": into it; "argmax": the place of the largest.
-    """
-
-    extractor: Extractor = "mlp"
-    extractor_sizes: tuple[int, ...] = (64,)
-    hidden_sizes: tuple[int, ...] = (64,)
-    activation: str = "tanh"
-    output: Output = "clip"
 
 
 def dense(inputs: int, sizes: Sequence[int], activation: str) -> nn.Sequential:
@@ -206,23 +180,14 @@ class Actor(nn.Module):
     def __init__(self, architecture: Architecture, decisions: Decisions) -> None:
         """Makes the layers; their weights are random."""
         super().__init__()
-        history_length = decisions.history_length
-        size = decisions.observation_space.shape[0]
-        space = find_action_space(decisions.interface.action_space)
-        actions = len(space.choices or space.coordinates)
-        self.features = make_features(architecture, size, history_length)
+        self._arguments = architecture.arguments(decisions)
+        self.features = make_features(
+            architecture, self._arguments["observation_size"], decisions.history_length
+        )
         self.hidden = dense(self.features.size, architecture.hidden_sizes, architecture.activation)
         width = (architecture.hidden_sizes or (self.features.size,))[-1]
-        self.action = nn.Linear(width, actions)
+        self.action = nn.Linear(width, self._arguments["outputs"])
         self.output = architecture.output
-        self._shape: dict[str, Any] = {
-            "extractor": architecture.extractor,
-            "activation": architecture.activation,
-            "output": architecture.output,
-            "observation_size": size,
-            "history_length": history_length,
-            "outputs": actions,
-        }
 
     def forward(self, observations: torch.Tensor) -> torch.Tensor:
         """Maps (rows, observation size) to (rows, actions), or to (rows,) choices."""
@@ -231,10 +196,11 @@ class Actor(nn.Module):
             return result.argmax(dim=1)
         return result.tanh() if self.output == "tanh" else result.clamp(-1.0, 1.0)
 
-    def without_pytorch(self) -> _core.PolicyNetwork:
-        """Returns the network in C++ with a copy of these weights; its outputs are within 1e-5."""
+    @property
+    def in_cpp(self) -> _core.PolicyNetwork:
+        """The network in C++ with a copy of these weights; its outputs are within 1e-5."""
         tensors = {
             name: tensor.numpy(force=True).astype(np.float32)
             for name, tensor in self.state_dict().items()
         }
-        return _core.PolicyNetwork(**self._shape, tensors=tensors)
+        return _core.PolicyNetwork(**self._arguments, tensors=tensors)

@@ -14,14 +14,9 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import nn
 
 from quicgym.agents.algorithms.registry import Algorithm
+from quicgym.agents.policies.architecture import Architecture, Output
 from quicgym.agents.policies.learned import LearnedPolicy
-from quicgym.agents.policies.networks import (
-    ACTIVATIONS,
-    Actor,
-    Architecture,
-    Output,
-    make_features,
-)
+from quicgym.agents.policies.networks import ACTIVATIONS, Actor, make_features
 from quicgym.agents.policies.policy import Decisions
 from quicgym.envs.actions import choices
 from quicgym.envs.sb3 import PRIVILEGED

@@ -101,7 +101,7 @@ class EnvironmentConfig(_Model):
 
 
 class NetworkConfig(_Model):
-    """The policy's network; see quicgym.agents.policies.networks.Architecture.
+    """The policy's network; see quicgym.agents.policies.architecture.Architecture.
 
     Attributes:
         privileged_critic: PPO's value network, which only training uses, also sees what only the

@@ -15,8 +15,8 @@ from stable_baselines3.common.utils import LinearSchedule
 from stable_baselines3.common.vec_env import VecEnv
 
 from quicgym.agents.algorithms.advantage_regression import AdvantageRegression
+from quicgym.agents.policies.architecture import Architecture
 from quicgym.agents.policies.learned import LearnedPolicy, load_policy
-from quicgym.agents.policies.networks import Architecture
 from quicgym.agents.policies.policy import Decisions
 from quicgym.agents.policies.stable_baselines3 import (
     PrivilegedCriticPolicy,

@@ -15,6 +15,7 @@
 
 #include "sim/bindings/modules.hpp"
 #include "sim/policy/network.hpp"
+#include "sim/policy/safetensors.hpp"
 
 namespace quicgym::bindings {
 
@@ -37,38 +38,54 @@ policy::Tensors to_tensors(const std::map<std::string, Weights>& arrays) {
 
 // A new array that owns its numbers.
 template <class Element>
-nb::object to_array(std::vector<Element> values, std::initializer_list<std::size_t> shape) {
+nb::object to_array(std::vector<Element> values, const std::vector<std::size_t>& shape) {
     auto kept = std::make_unique<std::vector<Element>>(std::move(values));
     Element* const data = kept->data();
     nb::capsule owner(kept.release(), [](void* p) noexcept { delete static_cast<std::vector<Element>*>(p); });
-    return nb::cast(nb::ndarray<nb::numpy, Element>(data, shape, owner));
+    return nb::cast(nb::ndarray<nb::numpy, Element>(data, shape.size(), shape.data(), owner));
+}
+
+template <class Element>
+nb::object act_as(const policy::Network& network, const Observations& observations, std::size_t width,
+                  void (*take)(const std::vector<float>& values, Element* out)) {
+    const std::size_t rows = observations.shape(0);
+    std::vector<Element> actions(rows * width);
+    {
+        const nb::gil_scoped_release released;
+        thread_local policy::Scratch scratch;  // keeps its memory from call to call
+        for (std::size_t row = 0; row < rows; ++row) {
+            network.compute(observations.data() + row * observations.shape(1), scratch);
+            take(scratch.values, actions.data() + row * width);
+        }
+    }
+    return network.chooses() ? to_array(std::move(actions), {rows})
+                             : to_array(std::move(actions), {rows, width});
 }
 
 nb::object act(const policy::Network& network, const Observations& observations) {
-    const std::size_t rows = observations.shape(0);
     const std::size_t size = network.architecture().observation_size;
-    const std::size_t outputs = network.architecture().outputs;
     if (observations.shape(1) != size) {
         throw std::invalid_argument("an observation has " + std::to_string(size) + " numbers, not " +
                                     std::to_string(observations.shape(1)));
     }
-    std::vector<float> coordinates;
-    std::vector<std::int64_t> choices;
-    {
-        const nb::gil_scoped_release released;
-        policy::Scratch scratch;
-        for (std::size_t row = 0; row < rows; ++row) {
-            network.compute(observations.data() + row * size, scratch);
-            const auto begin = scratch.values.begin(), end = scratch.values.end();
-            if (network.chooses()) {
-                choices.push_back(std::max_element(begin, end) - begin);
-            } else {
-                coordinates.insert(coordinates.end(), begin, end);
-            }
-        }
+    if (network.chooses()) {
+        return act_as<std::int64_t>(
+            network, observations, 1, [](const std::vector<float>& values, std::int64_t* out) {
+                *out = std::max_element(values.begin(), values.end()) - values.begin();
+            });
     }
-    if (network.chooses()) return to_array(std::move(choices), {rows});
-    return to_array(std::move(coordinates), {rows, outputs});
+    return act_as<float>(
+        network, observations, network.architecture().outputs,
+        [](const std::vector<float>& values, float* out) { std::copy(values.begin(), values.end(), out); });
+}
+
+nb::dict read_safetensors(const nb::bytes& data) {
+    nb::dict arrays;
+    for (auto& [name, tensor] :
+         policy::read_safetensors({static_cast<const char*>(data.data()), data.size()})) {
+        arrays[name.c_str()] = to_array(std::move(tensor.values), tensor.shape);
+    }
+    return arrays;
 }
 
 }  // namespace
@@ -79,17 +96,22 @@ void bind_policy(nb::module_& module) {
                                 "quicgym.agents.policies.networks.Actor.")
         .def(
             "__init__",
-            [](policy::Network* self, const std::string& extractor, const std::string& activation,
-               const std::string& output, std::size_t observation_size, std::size_t history_length,
-               std::size_t outputs, const std::map<std::string, Weights>& tensors) {
-                new (self) policy::Network(
-                    {extractor, activation, output, observation_size, history_length, outputs},
-                    to_tensors(tensors));
+            [](policy::Network* self, const std::string& extractor,
+               const std::vector<std::size_t>& extractor_sizes, const std::vector<std::size_t>& hidden_sizes,
+               const std::string& activation, const std::string& output, std::size_t observation_size,
+               std::size_t history_length, std::size_t outputs,
+               const std::map<std::string, Weights>& tensors) {
+                new (self) policy::Network({extractor, extractor_sizes, hidden_sizes, activation, output,
+                                            observation_size, history_length, outputs},
+                                           to_tensors(tensors));
             },
-            nb::arg("extractor"), nb::arg("activation"), nb::arg("output"), nb::arg("observation_size"),
-            nb::arg("history_length"), nb::arg("outputs"), nb::arg("tensors"))
+            nb::arg("extractor"), nb::arg("extractor_sizes"), nb::arg("hidden_sizes"), nb::arg("activation"),
+            nb::arg("output"), nb::arg("observation_size"), nb::arg("history_length"), nb::arg("outputs"),
+            nb::arg("tensors"))
         .def("__call__", &act, nb::arg("observations"),
              "Maps (rows, observation_size) to (rows, outputs) coordinates, or to (rows,) choices.");
+    module.def("read_safetensors", &read_safetensors, nb::arg("data"),
+               "The tensors of a safetensors file, all of float32, by name.");
 }
 
 }  // namespace quicgym::bindings

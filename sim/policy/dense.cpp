@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
-#include <numeric>
 #include <stdexcept>
 #include <utility>
 
@@ -11,8 +9,10 @@ namespace quicgym::policy {
 
 namespace {
 
-[[noreturn]] void refuse_shape(const std::string& name) {
-    throw std::invalid_argument("tensor '" + name + "' has another shape than the architecture needs");
+std::string in_brackets(const std::vector<std::size_t>& shape) {
+    std::string text = "(";
+    for (std::size_t i = 0; i < shape.size(); ++i) text += (i > 0 ? ", " : "") + std::to_string(shape[i]);
+    return text + (shape.size() == 1 ? ",)" : ")");
 }
 
 void relu_each(std::vector<float>& values) {
@@ -21,20 +21,22 @@ void relu_each(std::vector<float>& values) {
 
 }  // namespace
 
-Tensor Tensors::take_of_rank(const std::string& name, std::size_t dimensions) {
-    auto node = tensors_.extract(name);
-    if (node.empty()) throw std::invalid_argument("has no tensor '" + name + "'");
-    Tensor& tensor = node.mapped();
-    const std::size_t size =
-        std::accumulate(tensor.shape.begin(), tensor.shape.end(), std::size_t{1}, std::multiplies<>());
-    if (tensor.shape.size() != dimensions || size == 0 || size != tensor.values.size()) refuse_shape(name);
-    return std::move(tensor);
-}
-
 Tensor Tensors::take(const std::string& name, const std::vector<std::size_t>& shape) {
-    Tensor tensor = take_of_rank(name, shape.size());
-    if (tensor.shape != shape) refuse_shape(name);
-    return tensor;
+    auto node = tensors_.extract(name);
+    if (node.empty()) {
+        throw std::invalid_argument("has no tensor '" + name + "', which the architecture needs");
+    }
+    Tensor& tensor = node.mapped();
+    if (tensor.shape != shape) {
+        throw std::invalid_argument("tensor '" + name + "' has the shape " + in_brackets(tensor.shape) +
+                                    "; the architecture needs " + in_brackets(shape));
+    }
+    for (const float value : tensor.values) {
+        if (!std::isfinite(value)) {
+            throw std::invalid_argument("tensor '" + name + "' has values that are not finite");
+        }
+    }
+    return std::move(tensor);
 }
 
 void Tensors::check_all_taken() const {
@@ -52,26 +54,35 @@ Activation find_activation(const std::string& name) {
     throw std::invalid_argument("activation = '" + name + "'; use tanh or relu");
 }
 
-Dense::Dense(Tensors& tensors, const std::string& weight, const std::string& bias, std::size_t inputs)
+Dense::Dense(Tensors& tensors, const std::string& weight, const std::string& bias, std::size_t inputs,
+             std::size_t outputs)
     : inputs_(inputs) {
-    const Tensor weights = tensors.take_of_rank(weight, 2);
-    if (weights.shape[1] != inputs) refuse_shape(weight);
-    bias_ = tensors.take(bias, {weights.shape[0]}).values;
+    const Tensor weights = tensors.take(weight, {outputs, inputs});
+    bias_ = tensors.take(bias, {outputs}).values;
     weights_.resize(weights.values.size());
-    for (std::size_t out = 0; out < outputs(); ++out) {
+    for (std::size_t out = 0; out < outputs; ++out) {
         for (std::size_t in = 0; in < inputs; ++in) {
-            weights_[in * outputs() + out] = weights.values[out * inputs + in];
+            weights_[in * outputs + out] = weights.values[out * inputs + in];
         }
     }
 }
 
+// Four inputs in one pass over the sums, added one after the other: the result is that of one at a time.
 void Dense::add_to(float* sums, const float* inputs) const {
     const std::size_t count = outputs();
     for (std::size_t out = 0; out < count; ++out) sums[out] += bias_[out];
-    for (std::size_t in = 0; in < inputs_; ++in) {
-        const float* const weights = weights_.data() + in * count;
-        const float input = inputs[in];
-        for (std::size_t out = 0; out < count; ++out) sums[out] += weights[out] * input;
+    const float* weights = weights_.data();
+    std::size_t in = 0;
+    for (; in + 4 <= inputs_; in += 4, weights += 4 * count) {
+        const float *const second = weights + count, *const third = second + count,
+                           *const fourth = third + count;
+        const float a = inputs[in], b = inputs[in + 1], c = inputs[in + 2], d = inputs[in + 3];
+        for (std::size_t out = 0; out < count; ++out) {
+            sums[out] = sums[out] + weights[out] * a + second[out] * b + third[out] * c + fourth[out] * d;
+        }
+    }
+    for (; in < inputs_; ++in, weights += count) {
+        for (std::size_t out = 0; out < count; ++out) sums[out] += weights[out] * inputs[in];
     }
 }
 
@@ -81,12 +92,14 @@ void Dense::apply(Scratch& scratch) const {
     scratch.values.swap(scratch.next);
 }
 
-DenseLayers::DenseLayers(Tensors& tensors, const std::string& name, std::size_t inputs, Activation activation)
+DenseLayers::DenseLayers(Tensors& tensors, const std::string& name, std::size_t inputs,
+                         const std::vector<std::size_t>& sizes, Activation activation)
     : outputs_(inputs), activate_(activation) {
-    for (std::size_t place = 0;; place += 2) {  // every second place is the activation's
-        const std::string layer = name + "." + std::to_string(place);
-        if (!tensors.has(layer + ".weight")) return;
-        outputs_ = layers_.emplace_back(tensors, layer, outputs_).outputs();
+    std::size_t place = 0;
+    for (const std::size_t size : sizes) {
+        layers_.emplace_back(tensors, name + "." + std::to_string(place), outputs_, size);
+        outputs_ = size;
+        place += 2;  // every second place is the activation's
     }
 }
 

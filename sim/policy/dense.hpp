@@ -19,8 +19,6 @@ class Tensors {
 public:
     explicit Tensors(std::map<std::string, Tensor> tensors) : tensors_(std::move(tensors)) {}
 
-    bool has(const std::string& name) const { return tensors_.contains(name); }
-    Tensor take_of_rank(const std::string& name, std::size_t dimensions);
     Tensor take(const std::string& name, const std::vector<std::size_t>& shape);
     // That nothing is left which the architecture does not name.
     void check_all_taken() const;
@@ -43,9 +41,10 @@ struct Scratch {
 class Dense {
 public:
     // Takes the weights, of shape (outputs, inputs), and the bias.
-    Dense(Tensors& tensors, const std::string& weight, const std::string& bias, std::size_t inputs);
-    Dense(Tensors& tensors, const std::string& name, std::size_t inputs)
-        : Dense(tensors, name + ".weight", name + ".bias", inputs) {}
+    Dense(Tensors& tensors, const std::string& weight, const std::string& bias, std::size_t inputs,
+          std::size_t outputs);
+    Dense(Tensors& tensors, const std::string& name, std::size_t inputs, std::size_t outputs)
+        : Dense(tensors, name + ".weight", name + ".bias", inputs, outputs) {}
 
     std::size_t outputs() const { return bias_.size(); }
     void add_to(float* sums, const float* inputs) const;
@@ -61,8 +60,9 @@ private:
 // Layers with the activation after each; none: what comes in goes out.
 class DenseLayers {
 public:
-    // Takes `name`.0, `name`.2 and so on, as many as there are.
-    DenseLayers(Tensors& tensors, const std::string& name, std::size_t inputs, Activation activation);
+    // Takes `name`.0, `name`.2 and so on, with these numbers of outputs.
+    DenseLayers(Tensors& tensors, const std::string& name, std::size_t inputs,
+                const std::vector<std::size_t>& sizes, Activation activation);
 
     std::size_t outputs() const { return outputs_; }
     void apply(Scratch& scratch) const;

@@ -26,9 +26,10 @@ constexpr std::size_t place_of(std::string_view feature) {
 
 class MlpFeatures : public Features {
 public:
-    MlpFeatures(Tensors& tensors, std::size_t observation_size, Activation activation)
-        : observation_size_(observation_size),
-          layers_(tensors, "features.layers", observation_size, activation) {}
+    MlpFeatures(const Architecture& architecture, Tensors& tensors)
+        : observation_size_(architecture.observation_size),
+          layers_(tensors, "features.layers", observation_size_, architecture.extractor_sizes,
+                  find_activation(architecture.activation)) {}
 
     std::size_t size() const override { return layers_.outputs(); }
 
@@ -54,13 +55,12 @@ std::vector<std::pair<std::size_t, std::size_t>> doubling_spans(std::size_t leng
 
 class MultiScaleFeatures : public Features {
 public:
-    MultiScaleFeatures(Tensors& tensors, std::size_t observation_size, std::size_t history_length,
-                       Activation activation)
-        : observation_size_(observation_size),
-          history_size_(history_length * kFrame),
-          spans_(doubling_spans(history_length)),
-          layers_(tensors, "features.layers", spans_.size() * kFrame + observation_size - history_size_,
-                  activation) {}
+    MultiScaleFeatures(const Architecture& architecture, Tensors& tensors)
+        : observation_size_(architecture.observation_size),
+          history_size_(architecture.history_length * kFrame),
+          spans_(doubling_spans(architecture.history_length)),
+          layers_(tensors, "features.layers", spans_.size() * kFrame + observation_size_ - history_size_,
+                  architecture.extractor_sizes, find_activation(architecture.activation)) {}
 
     std::size_t size() const override { return layers_.outputs(); }
 
@@ -100,16 +100,14 @@ float sigmoid(float value) {
 // reset, update, new.
 class GruFeatures : public Features {
 public:
-    GruFeatures(Tensors& tensors, std::size_t observation_size, std::size_t history_length)
-        : observation_size_(observation_size),
-          history_length_(history_length),
-          from_frame_(tensors, "features.unit.weight_ih_l0", "features.unit.bias_ih_l0", kFrame),
-          state_size_(from_frame_.outputs() / 3),
-          from_state_(tensors, "features.unit.weight_hh_l0", "features.unit.bias_hh_l0", state_size_) {
-        if (from_state_.outputs() != 3 * state_size_ || from_frame_.outputs() != 3 * state_size_) {
-            throw std::invalid_argument("the tensors of 'features.unit' do not fit one another");
-        }
-    }
+    GruFeatures(const Architecture& architecture, Tensors& tensors)
+        : observation_size_(architecture.observation_size),
+          history_length_(architecture.history_length),
+          state_size_(architecture.extractor_sizes.front()),
+          from_frame_(tensors, "features.unit.weight_ih_l0", "features.unit.bias_ih_l0", kFrame,
+                      3 * state_size_),
+          from_state_(tensors, "features.unit.weight_hh_l0", "features.unit.bias_hh_l0", state_size_,
+                      3 * state_size_) {}
 
     std::size_t size() const override { return state_size_ + observation_size_ - history_length_ * kFrame; }
 
@@ -138,26 +136,27 @@ public:
 private:
     std::size_t observation_size_;
     std::size_t history_length_;
-    Dense from_frame_;
     std::size_t state_size_;
+    Dense from_frame_;
     Dense from_state_;
 };
 
 }  // namespace
 
-std::unique_ptr<const Features> make_features(const std::string& extractor, Tensors& tensors,
-                                              std::size_t observation_size, std::size_t history_length,
-                                              Activation activation) {
-    if (extractor == "mlp") return std::make_unique<MlpFeatures>(tensors, observation_size, activation);
-    if (history_length == 0 || observation_size < history_length * kFrame) {
-        throw std::invalid_argument("an observation of " + std::to_string(observation_size) +
-                                    " numbers has no " + std::to_string(history_length) + " frames");
+std::unique_ptr<const Features> make_features(const Architecture& architecture, Tensors& tensors) {
+    if (architecture.extractor_sizes.empty()) throw std::invalid_argument("extractor_sizes = []; give one");
+    if (architecture.extractor == "mlp") return std::make_unique<MlpFeatures>(architecture, tensors);
+    if (architecture.history_length == 0 ||
+        architecture.observation_size < architecture.history_length * kFrame) {
+        throw std::invalid_argument("an observation of " + std::to_string(architecture.observation_size) +
+                                    " numbers has no " + std::to_string(architecture.history_length) +
+                                    " frames");
     }
-    if (extractor == "gru") return std::make_unique<GruFeatures>(tensors, observation_size, history_length);
-    if (extractor == "multi-scale") {
-        return std::make_unique<MultiScaleFeatures>(tensors, observation_size, history_length, activation);
+    if (architecture.extractor == "gru") return std::make_unique<GruFeatures>(architecture, tensors);
+    if (architecture.extractor == "multi-scale") {
+        return std::make_unique<MultiScaleFeatures>(architecture, tensors);
     }
-    throw std::invalid_argument("extractor = '" + extractor + "'; use mlp, gru or multi-scale");
+    throw std::invalid_argument("extractor = '" + architecture.extractor + "'; use mlp, gru or multi-scale");
 }
 
 }  // namespace quicgym::policy

@@ -3,8 +3,8 @@
 
 #include <cstddef>
 #include <memory>
-#include <string>
 
+#include "sim/policy/architecture.hpp"
 #include "sim/policy/dense.hpp"
 
 namespace quicgym::policy {
@@ -17,10 +17,7 @@ public:
     virtual void extract(const float* observation, Scratch& scratch) const = 0;
 };
 
-// `extractor`: "mlp", "gru" or "multi-scale", as quicgym.agents.policies.networks has them. Throws
-// std::invalid_argument where the tensors do not fit.
-std::unique_ptr<const Features> make_features(const std::string& extractor, Tensors& tensors,
-                                              std::size_t observation_size, std::size_t history_length,
-                                              Activation activation);
+// As quicgym.agents.policies.networks has them. Throws std::invalid_argument where the tensors do not fit.
+std::unique_ptr<const Features> make_features(const Architecture& architecture, Tensors& tensors);
 
 }  // namespace quicgym::policy

@@ -8,13 +8,9 @@ namespace quicgym::policy {
 Network::Network(const Architecture& architecture, Tensors tensors)
     : architecture_(architecture),
       activation_(find_activation(architecture.activation)),
-      features_(make_features(architecture.extractor, tensors, architecture.observation_size,
-                              architecture.history_length, activation_)),
-      hidden_(tensors, "hidden", features_->size(), activation_),
-      action_(tensors, "action", hidden_.outputs()) {
-    if (action_.outputs() != architecture.outputs) {
-        throw std::invalid_argument("tensor 'action.weight' has another shape than the architecture needs");
-    }
+      features_(make_features(architecture, tensors)),
+      hidden_(tensors, "hidden", features_->size(), architecture.hidden_sizes, activation_),
+      action_(tensors, "action", hidden_.outputs(), architecture.outputs) {
     tensors.check_all_taken();
     if (architecture.output == "clip") {
         output_ = Output::clip;

@@ -4,22 +4,12 @@
 
 #include <cstddef>
 #include <memory>
-#include <string>
 
+#include "sim/policy/architecture.hpp"
 #include "sim/policy/dense.hpp"
 #include "sim/policy/features.hpp"
 
 namespace quicgym::policy {
-
-// quicgym.agents.policies.networks.Architecture; the sizes of the layers are those of the tensors.
-struct Architecture {
-    std::string extractor;
-    std::string activation;
-    std::string output;  // "clip": to [-1, 1]; "tanh": into it; "argmax": the place of the largest
-    std::size_t observation_size = 0;
-    std::size_t history_length = 0;
-    std::size_t outputs = 0;  // coordinates of an action, or choices
-};
 
 class Network {
 public:

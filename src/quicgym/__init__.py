@@ -32,7 +32,7 @@ _find_moved_modules()
 
 
 def __getattr__(name: str) -> object:
-    # PyTorch takes its time, and is there with the extra `train` only; agents build on the rest.
+    # Agents build on what is imported above.
     if name == "load_policy":
         from quicgym.agents.policies.learned import load_policy
 

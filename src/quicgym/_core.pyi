@@ -1251,12 +1251,15 @@ class PolicyNetwork:
     The network of a learned policy, without PyTorch: see quicgym.agents.policies.networks.Actor.
     """
 
-    def __init__(self, extractor: str, activation: str, output: str, observation_size: int, history_length: int, outputs: int, tensors: Mapping[str, Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)]]) -> None: ...
+    def __init__(self, extractor: str, extractor_sizes: Sequence[int], hidden_sizes: Sequence[int], activation: str, output: str, observation_size: int, history_length: int, outputs: int, tensors: Mapping[str, Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)]]) -> None: ...
 
     def __call__(self, observations: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> object:
         """
         Maps (rows, observation_size) to (rows, outputs) coordinates, or to (rows,) choices.
         """
+
+def read_safetensors(data: bytes) -> dict:
+    """The tensors of a safetensors file, all of float32, by name."""
 
 class NativeSimulation:
     def __init__(self, scenario: Scenario, seed: int) -> None: ...

@@ -22,7 +22,7 @@ import pytest
 import yaml
 from conftest import Command
 
-from quicgym import ScenarioError, _core, controllers, load_scenario
+from quicgym import ScenarioError, _core, controllers, load_policy, load_scenario
 from quicgym.agents.evaluation.evaluate import notable_differences
 from quicgym.agents.evaluation.jobs import EvaluationJob, make_jobs
 from quicgym.agents.evaluation.rollouts import METRICS, play
@@ -615,10 +615,34 @@ def test_learned_policies_and_zips_on_the_command_line(
     assert sum(" − " in line for line in output.splitlines()) == 1
 
 
+def test_a_published_policy_is_evaluated_without_pytorch(tmp_path: Path, suite: Path) -> None:
+    program = (
+        "import sys\n"
+        "class Missing:\n"
+        "    def find_spec(name, path=None, target=None):\n"
+        "        if name in ('torch', 'safetensors', 'stable_baselines3'):\n"
+        "            raise ModuleNotFoundError(name, name=name)\n"
+        "sys.meta_path.insert(0, Missing)\n"
+        "from quicgym.cli import main\n"
+        "main()\n"
+    )
+    arguments = ["evaluate", "--policy", "window-grpo-seed1", "--suite", str(suite), "--seeds", "1"]
+    done = subprocess.run(
+        [sys.executable, "-c", program, *arguments, "--jobs", "1"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "window-grpo" in done.stdout
+
+
 def test_without_the_extra_the_message_says_how_to_get_it(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
-    monkeypatch.delitem(sys.modules, "quicgym.agents.policies.learned", raising=False)
-    with pytest.raises(MissingExtraError, match=r"learned policies need .*quicgym\[train\]"):
-        find_policy("mine.json")
+    monkeypatch.setitem(sys.modules, "stable_baselines3", None)
+    with pytest.raises(MissingExtraError, match=r"to train a policy needs .*quicgym\[train\]"):
+        load_policy("tuning-ppo-seed0").actor  # noqa: B018
+    with pytest.raises(MissingExtraError, match=r"Stable-Baselines3 .*quicgym\[train\]"):
+        load_policy(tmp_path / "model.zip", trust_zip=True)

@@ -255,7 +255,7 @@ def test_a_description_of_a_huge_network_needs_no_memory(published):
     data["architecture"]["hidden_sizes"] = [64_000, 64_000]  # 16 GB
     edit(published, architecture=data["architecture"])
     tracked = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    refused(published, "hidden.2")
+    refused(published, "hidden.0", "(64000, 16)")
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < tracked + 100_000  # kB
 
 
@@ -305,6 +305,8 @@ def test_files_that_are_not_there_are_named(published, tmp_path):
     refused(tmp_path / "none.json", "none.json", "No such file")
     refused("tuning-pppo", "unknown policy")
     published.write_text("{")
+    refused(published, "not valid JSON")
+    published.write_text("[" * 1_000_000)
     refused(published, "not valid JSON")
 
 
@@ -404,6 +406,45 @@ def test_a_published_policy_acts_as_its_network_in_pytorch(name):
     assert np.allclose(policy(observations), expected, rtol=0, atol=1e-5)
 
 
+@pytest.mark.parametrize("hidden", [(), (7,), (9, 5)])
+@pytest.mark.parametrize("activation", ["tanh", "relu"])
+@pytest.mark.parametrize(
+    ("environment", "history", "extractor"),
+    [
+        ("tuning", 1, "mlp"), ("tuning", 5, "gru"), ("rate", 2, "multi-scale"),
+        ("switch", 3, "gru"), ("window", 128, "multi-scale"), ("window", 4, "mlp"),
+        ("tuning_v1", 128, "mlp"), ("window_v1", 3, "mlp"), ("rate_v1", 1, "mlp"),
+        ("switch_v1", 16, "mlp"), ("scale_v1", 128, "mlp"),
+    ],
+)  # fmt: skip
+def test_a_random_network_acts_as_in_pytorch(environment, history, extractor, activation, hidden):
+    import torch
+
+    from quicgym.agents.policies.networks import Actor, Architecture
+    from quicgym.agents.policies.policy import Decisions
+
+    decisions = Decisions(environment, history_length=history)
+    interface = decisions.interface
+    chooses = bool(_core.find_action_space(interface.action_space).choices)
+    for output in ("argmax",) if chooses else ("clip", "tanh"):
+        torch.manual_seed(history)
+        sizes = (6,) if extractor == "gru" else (8, 6)
+        actor = Actor(Architecture(extractor, sizes, hidden, activation, output), decisions)
+        space = decisions.observation_space
+        space.seed(history)
+        observations = np.array([space.sample() for _ in range(50)])
+        with torch.inference_mode():
+            values = actor.action(actor.hidden(actor.features(torch.from_numpy(observations))))
+            expected = actor(torch.from_numpy(observations)).numpy()
+        actions = actor.in_cpp(observations)
+        if chooses:  # rounding decides between outputs that are level
+            best, second = values.topk(2, dim=1).values.T
+            clear = (best - second > 1e-5).numpy()
+            actions, expected = actions[clear], expected[clear]
+            assert clear.sum() > 40
+        assert np.allclose(actions, expected, rtol=0, atol=1e-5)
+
+
 @pytest.mark.parametrize("extractor", ["mlp", "gru", "multi-scale"])
 def test_an_action_does_not_depend_on_the_rows_beside_it(extractor):
     _, policy, _ = make(extractor=extractor)
@@ -426,8 +467,9 @@ def with_tensors(**others):
 def network(**changes):
     """A network of one frame, with what differs."""
     arguments = {
-        "extractor": "mlp", "activation": "relu", "output": "clip", "observation_size": 8,
-        "history_length": 1, "outputs": 3, **with_tensors(), **changes,
+        "extractor": "mlp", "extractor_sizes": [2], "hidden_sizes": [], "activation": "relu",
+        "output": "clip", "observation_size": 8, "history_length": 1, "outputs": 3,
+        **with_tensors(), **changes,
     }  # fmt: skip
     return _core.PolicyNetwork(**arguments)
 
@@ -440,12 +482,14 @@ def network(**changes):
         ({"output": "sample"}, "output = 'sample'; use clip, tanh or argmax"),
         ({"extractor": "gru", "observation_size": 7}, "has no 1 frames"),
         ({"extractor": "multi-scale", "history_length": 0}, "has no 0 frames"),
-        ({"outputs": 4}, "'action.weight' has another shape"),
+        ({"extractor_sizes": []}, r"extractor_sizes = \[\]; give one"),
+        ({"hidden_sizes": [4]}, "has no tensor 'hidden.0.weight'"),
+        ({"outputs": 4}, r"'action.weight' has the shape \(3, 2\); .* needs \(4, 2\)"),
         ({"extractor": "gru"}, "has no tensor 'features.unit.weight_ih_l0'"),
         (with_tensors(**{"action.bias": None}), "has no tensor 'action.bias'"),
-        (with_tensors(**{"action.bias": (2,)}), "'action.bias' has another shape"),
-        (with_tensors(**{"features.layers.0.weight": (2, 9)}), "has another shape"),
-        (with_tensors(**{"features.layers.0.weight": (0, 8)}), "has another shape"),
+        (with_tensors(**{"action.bias": (2,)}), r"'action.bias' has .* \(2,\); .* \(3,\)"),
+        (with_tensors(**{"features.layers.0.weight": (2, 9)}), r"has the shape \(2, 9\)"),
+        (with_tensors(**{"features.layers.0.weight": (0, 8)}), r"has the shape \(0, 8\)"),
         (with_tensors(**{"more": (1,)}), "tensor 'more' is not in the architecture"),
     ],
 )
@@ -453,6 +497,14 @@ def test_a_network_whose_parts_do_not_fit_is_refused(changes, message):
     assert network()(np.ones((2, 8), np.float32)).shape == (2, 3)
     with pytest.raises(ValueError, match=message):
         network(**changes)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_weights_that_are_not_finite_are_refused(value):
+    tensors = with_tensors()["tensors"]
+    tensors["action.bias"][1] = value
+    with pytest.raises(ValueError, match="tensor 'action.bias' has values that are not finite"):
+        network(tensors=tensors)
 
 
 def test_an_observation_of_another_size_is_refused():
