@@ -25,7 +25,8 @@ from quicgym.envs.states import EpisodeState, check_arguments
 class EpisodeBatch:
     """A fixed number of episodes; arrays have a row per agent, in the order of the simulations.
 
-    Each simulation has as many rows as an episode may have agents. Those without one are 0.
+    Each simulation has as many rows as an episode may have agents. Those without one are 0, their
+    info is NaN but for `active`.
 
     Attributes:
         choices: Of an action, by name; none where it has coordinates.

@@ -1,4 +1,8 @@
-"""What `info` says of an agent: the network's secrets and the terms of the reward."""
+"""What `info` says of an agent: the network's secrets and the terms of the reward.
+
+A number is NaN where nothing was measured: those of the decision interval when an episode begins,
+RTTs before the first sample, and all but `active`, which is 0, in a row without an agent.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,6 @@ from quicgym import _core
 
 INFO_COLUMNS: tuple[str, ...] = tuple(name for name, _ in _core.INFO_COLUMNS)
 """The keys of `info`; docs/environments.md says what they mean."""
-_NOT_MEASURED_AT_FIRST = ("rtt_ms", "flow_rtt_ms")
 
 
 class _NotMeasured(np.float64):
@@ -32,8 +35,7 @@ _NAN = _NotMeasured("nan")
 
 def row_info(row: np.ndarray) -> dict[str, float]:
     """Returns a row of a batch's info by column."""
-    info: dict[str, float] = dict(zip(INFO_COLUMNS, row.tolist(), strict=True))
-    for name in _NOT_MEASURED_AT_FIRST:
-        if math.isnan(info[name]):
-            info[name] = _NAN
-    return info
+    return {
+        name: _NAN if math.isnan(value) else value
+        for name, value in zip(INFO_COLUMNS, row.tolist(), strict=True)
+    }

@@ -17,7 +17,7 @@ except ImportError as error:
 from gymnasium.spaces import Box, Space
 
 from quicgym.envs.arguments import check_arguments, keywords
-from quicgym.envs.info import INFO_COLUMNS
+from quicgym.envs.info import INFO_COLUMNS, row_info
 from quicgym.envs.vector import CongestionControlVectorEnv, make_vec
 
 PRIVILEGED = (
@@ -30,6 +30,8 @@ PRIVILEGED = (
     "flow's throughput / throughput",
 )
 """What only the network knows, as a critic sees it: from `info`, each at most 1."""
+_BEFORE_MEASURED = {"jain": 1.0, "rtt_ratio": 1.0}
+"""What a critic sees in the place of NaN; of all else 0."""
 
 
 class Sb3VecEnv(VecEnv):
@@ -168,23 +170,26 @@ def _with_privileged(space: Space) -> Box:
 
 def _privileged(info: dict[str, Any]) -> np.ndarray:
     """Returns the columns of PRIVILEGED, a row for each row of `info`."""
-    throughput = np.maximum(info["throughput_mbps"], 1e-9)
-    capacity = np.maximum(info["capacity_mbps"], 1e-9)
+
+    def known(name: str) -> np.ndarray:
+        return np.nan_to_num(info[name], nan=_BEFORE_MEASURED.get(name, 0.0))
+
+    throughput = np.maximum(known("throughput_mbps"), 1e-9)
+    capacity = np.maximum(known("capacity_mbps"), 1e-9)
     columns = (
-        info["throughput_share"],
-        info["loss_rate"],
-        info["jain"],
-        info["rtt_ratio"] / 10,
-        info["active_flows"] / 8,
-        info["queue_bytes"] * 8e-6 / capacity,
-        info["flow_throughput_mbps"] / throughput,
+        known("throughput_share"),
+        known("loss_rate"),
+        known("jain"),
+        known("rtt_ratio") / 10,
+        known("active_flows") / 8,
+        known("queue_bytes") * 8e-6 / capacity,
+        known("flow_throughput_mbps") / throughput,
     )
     return np.clip(np.stack(columns, axis=1), 0.0, 1.0).astype(np.float32)
 
 
 def _rows_of(info: dict[str, Any]) -> list[dict[str, Any]]:
-    columns = zip(*(info[name].tolist() for name in INFO_COLUMNS), strict=True)
-    return [dict(zip(INFO_COLUMNS, row, strict=True)) for row in columns]
+    return [row_info(row) for row in np.stack([info[name] for name in INFO_COLUMNS], axis=1)]
 
 
 def make_sb3(

@@ -413,7 +413,7 @@ class CongestionControlVectorEnv(NamesOfBatch, VectorEnv[np.ndarray, Any, np.nda
         for row in np.flatnonzero(rows):
             observations[row] = self._batch.observations[row].copy()
         columns = {
-            name: np.where(rows, column, 0.0) for name, column in self._batch.columns().items()
+            name: np.where(rows, column, np.nan) for name, column in self._batch.columns().items()
         }
         return {
             "final_obs": observations,

@@ -1,6 +1,7 @@
 #include "sim/environment/batch.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <stdexcept>
 #include <string>
 
@@ -147,12 +148,15 @@ void Batch::check_actions() {
 
 void Batch::clear_rows(std::size_t simulation) {
     const std::size_t row = simulation * agents_per_simulation_;
-    const auto clear = [&](auto& values, std::size_t per_row) {
-        std::fill_n(values.data() + row * per_row, agents_per_simulation_ * per_row, 0);
+    const auto fill = [&](auto& values, std::size_t per_row, auto value) {
+        std::fill_n(values.data() + row * per_row, agents_per_simulation_ * per_row, value);
     };
-    clear(buffers_.observations, observation_size());
-    clear(buffers_.info, kInfoColumns.size());
-    clear(buffers_.rewards, 1);
+    fill(buffers_.observations, observation_size(), 0.0F);
+    fill(buffers_.rewards, 1, 0.0);
+    fill(buffers_.info, kInfoColumns.size(), std::numeric_limits<double>::quiet_NaN());
+    for (std::size_t i = row; i < row + agents_per_simulation_; ++i) {
+        buffers_.info[i * kInfoColumns.size() + kActiveColumn] = 0.0;
+    }
 }
 
 void Batch::write_state(std::size_t simulation) {

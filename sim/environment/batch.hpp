@@ -18,7 +18,7 @@ using SimulationFactory =
     std::function<std::unique_ptr<Simulation>(const Scenario& scenario, std::uint64_t seed)>;
 
 // Allocated once; row = simulation * agents per simulation + agent. Rows of an episode that has fewer
-// agents are 0.
+// agents are 0, their info is NaN but for `active`.
 struct Buffers {
     Buffers(std::size_t simulations, std::size_t rows, std::size_t action_size, std::size_t observation_size);
 

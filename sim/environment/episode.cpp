@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace quicgym::environment {
 
@@ -284,25 +285,27 @@ void Episode::write_info(double* out) const {
         queue.packets += at_hop.packets;
         queue.bytes += at_hop.bytes;
     }
+    constexpr double kNotMeasured = std::numeric_limits<double>::quiet_NaN();
+    const auto of_interval = [this](double value) { return mean_.has_outcomes() ? value : kNotMeasured; };
     const Outcome total = mean_.value();
     for (const Agent& agent : agents_) {
         const Follower& flow = flows_[agent.flow];
         const Outcome own = flow.mean.value();
         const double values[kInfoColumns.size()] = {
             to_seconds(simulation_->now()),
-            to_mbps(total.throughput),
-            to_mbps(capacity_rate_),
-            total.throughput_share,
-            total.loss_rate,
-            total.jain,
+            of_interval(to_mbps(total.throughput)),
+            of_interval(to_mbps(capacity_rate_)),
+            of_interval(total.throughput_share),
+            of_interval(total.loss_rate),
+            of_interval(total.jain),
             mean_.rtt_seconds() * 1e3,
-            total.rtt_ratio,
+            mean_.has_rtt() ? total.rtt_ratio : kNotMeasured,
             static_cast<double>(queue.packets),
             static_cast<double>(queue.bytes),
-            static_cast<double>(active_flows_),
+            of_interval(static_cast<double>(active_flows_)),
             active(flow) ? 1.0 : 0.0,
-            to_mbps(own.throughput),
-            own.loss_rate,
+            of_interval(to_mbps(own.throughput)),
+            of_interval(own.loss_rate),
             flow.mean.rtt_seconds() * 1e3,
             static_cast<double>(flow.state.sample.window_bytes),
             to_mbps(flow.state.sample.pacing_rate),

@@ -43,7 +43,8 @@ struct Plan {
     Preference preference{};
 };
 
-// What is known beside the observation, the network's secrets included: one row of numbers per agent.
+// What is known beside the observation, the network's secrets included: one row of numbers per agent. Columns
+// about the interval are NaN when the episode begins, since there has been none.
 struct InfoColumn {
     std::string_view name;
     std::string_view description;
@@ -61,7 +62,7 @@ inline constexpr std::array<InfoColumn, 18> kInfoColumns{{
     {"jain",
      "Jain's index over the active flows' throughputs, in a chain over throughput / max-min fair rate"},
     {"rtt_ms", "mean over the RTT samples of all flows; NaN before the first"},
-    {"rtt_ratio", "mean of RTT sample / that flow's minimum"},
+    {"rtt_ratio", "mean of RTT sample / that flow's minimum; NaN before the first"},
     {"queue_packets", "waiting before the bottleneck now, in a chain before all hops"},
     {"queue_bytes", "the same in bytes"},
     {"active_flows", "flows that were running when the interval began"},
@@ -73,6 +74,12 @@ inline constexpr std::array<InfoColumn, 18> kInfoColumns{{
     {"flow_pacing_rate_mbps", "of the agent's flow now"},
     {"flow_in_flight_bytes", "of the agent's flow now"},
 }};
+
+inline constexpr std::size_t kActiveColumn = [] {
+    std::size_t column = 0;
+    while (kInfoColumns[column].name != "active") ++column;
+    return column;
+}();
 
 struct Status {
     bool terminated = false;  // every agent's flow has ended

@@ -84,7 +84,7 @@ Outcome MeanOutcome::value() const {
 }
 
 double MeanOutcome::rtt_seconds() const {
-    if (seconds_with_rtt_ <= 0.0) return std::numeric_limits<double>::quiet_NaN();
+    if (!has_rtt()) return std::numeric_limits<double>::quiet_NaN();
     return count_ == 1 ? last_.rtt_seconds : sum_.rtt_seconds / seconds_with_rtt_;
 }
 

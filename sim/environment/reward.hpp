@@ -62,6 +62,8 @@ public:
     Outcome value() const;
     // Over the outcomes after the first RTT sample; NaN without one.
     double rtt_seconds() const;
+    bool has_outcomes() const { return count_ > 0; }
+    bool has_rtt() const { return seconds_with_rtt_ > 0.0; }
 
 private:
     Outcome last_;

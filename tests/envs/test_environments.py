@@ -343,7 +343,7 @@ def test_a_scenario_by_option_that_is_none_is_an_error(make):
         environment.reset(options={"scenario": 7})
 
 
-def test_the_rtt_is_nan_before_the_first_sample(make):
+def test_what_was_not_measured_is_nan(make):
     # 40 ms, and the handshake before: the agent's flow has its first sample after 80 ms.
     flows = (Flow(name="agent", start_s=0.1), Flow(name="early", controller="cubic"))
     environment = make(
@@ -358,11 +358,25 @@ def test_the_rtt_is_nan_before_the_first_sample(make):
         samples += info["flow_rtt_ms"] > 39
         assert np.isnan(info["flow_rtt_ms"]) == (samples == 0)
     assert 10 < samples < 20
-    assert np.isnan(rows[0][4]["rtt_ms"])
+    first, *others = (row[4] for row in rows)
+    of_interval = {key for key, value in first.items() if np.isnan(value)} - {"flow_rtt_ms"}
+    assert of_interval == {
+        "throughput_mbps", "capacity_mbps", "throughput_share", "loss_rate", "jain", "rtt_ms",
+        "rtt_ratio", "active_flows", "flow_throughput_mbps", "flow_loss_rate",
+    }  # fmt: skip
+    assert not any(np.isnan(info[key]) for info in others for key in of_interval)
     assert all(info["rtt_ms"] > 39 for *_, info in rows[1:])  # of the other flow's samples
-    alone = make("quicgym/Tuning-v0", scenario=helper.scenario(loss=0), reward="aurora")
-    _, info = alone.reset(seed=1)
-    assert np.isnan(info["rtt_ms"]) and np.isnan(info["flow_rtt_ms"])
+    for reward in ("aurora", "delay", "power", "orca"):
+        alone = make(
+            "quicgym/Tuning-v0",
+            scenario=helper.scenario(loss=0),
+            reward=reward,
+            decision_interval_ms=20,
+        )
+        alone.reset(seed=1)
+        _, earned, _, _, info = alone.step(preset_action("bbr"))
+        assert all(np.isnan(info[key]) for key in ("rtt_ms", "rtt_ratio", "flow_rtt_ms"))
+        assert np.isfinite(earned)
     # Of a longer interval, the part after the first sample counts.
     coarse = make(
         "quicgym/Tuning-v0",
@@ -416,12 +430,16 @@ def test_render_modes_that_cannot_be_are_errors(make, monkeypatch):
 
 
 def test_windows_are_drawn_in_kilobytes_and_rates_as_they_are(make):
-    _, info = make("quicgym/Tuning-v0", scenario=helper.scenario()).reset(seed=1)
+    environment = make("quicgym/Tuning-v0", scenario=helper.scenario())
+    _, info = environment.reset(seed=1)
     plot = EpisodePlot("rgb_array")
     plot.begin(info)
+    plot.draw()  # of which nothing in the interval is known yet
+    *_, info = environment.step(preset_action("bbr"))
+    plot.add(info)
     plot.draw()
     panels = plot.figure.axes
-    shown = {line.get_label(): line.get_ydata()[0] for axes in panels for line in axes.lines}
+    shown = {line.get_label(): line.get_ydata()[1] for axes in panels for line in axes.lines}
     assert shown["window"] == info["flow_window_bytes"] / 1e3 > 1
     assert shown["capacity"] == info["capacity_mbps"]
 

@@ -161,15 +161,15 @@ def test_what_a_critic_sees_is_what_its_names_say():
     from quicgym.envs.sb3 import PRIVILEGED, _privileged
 
     info = {
-        "throughput_share": [0.75, 0.0],
-        "loss_rate": [0.1, 0.0],
-        "jain": [0.9, 1.0],
-        "rtt_ratio": [2.5, 30.0],
-        "active_flows": [4.0, 1.0],
-        "queue_bytes": [50_000.0, 0.0],
-        "capacity_mbps": [8.0, 0.0],
-        "flow_throughput_mbps": [1.5, 0.0],
-        "throughput_mbps": [6.0, 0.0],
+        "throughput_share": [0.75, 0.0, np.nan],
+        "loss_rate": [0.1, 0.0, np.nan],
+        "jain": [0.9, 1.0, np.nan],
+        "rtt_ratio": [2.5, 30.0, np.nan],
+        "active_flows": [4.0, 1.0, np.nan],
+        "queue_bytes": [50_000.0, 0.0, 0.0],
+        "capacity_mbps": [8.0, 0.0, np.nan],
+        "flow_throughput_mbps": [1.5, 0.0, np.nan],
+        "throughput_mbps": [6.0, 0.0, np.nan],
     }
     seen = _privileged({name: np.array(values) for name, values in info.items()})
     assert dict(zip(PRIVILEGED, seen[0], strict=True)) == pytest.approx(
@@ -184,3 +184,4 @@ def test_what_a_critic_sees_is_what_its_names_say():
         }
     )
     assert seen[1] == pytest.approx([0, 0, 1, 1, 0.125, 0, 0])  # at most 1, and finite
+    assert seen[2] == pytest.approx([0, 0, 1, 0.1, 0, 0, 0])  # when an episode begins

@@ -203,6 +203,25 @@ class DrawsAgents:
         return helper.scenario(flows=int(rng.integers(1, 4)), duration_s=0.8)
 
 
+OF_THE_INTERVAL = (
+    "throughput_mbps", "capacity_mbps", "throughput_share", "loss_rate", "jain", "active_flows",
+    "flow_throughput_mbps", "flow_loss_rate",
+)  # fmt: skip
+RTTS = ("rtt_ms", "rtt_ratio", "flow_rtt_ms")
+
+
+def check_info(info, has_agent, unknown):
+    """Checks that NaN is where there is no agent, and in the unknown columns; but for RTTs."""
+    for name in INFO_COLUMNS:
+        if name == "active":
+            assert not info[name][~has_agent].any() and not np.isnan(info[name]).any()
+            continue
+        assert np.isnan(info[name][~has_agent]).all()
+        if name not in RTTS:
+            assert (np.isnan(info[name][has_agent]) == (name in unknown)).all()
+    assert np.array_equal(np.isnan(info["rtt_ms"]), np.isnan(info["rtt_ratio"]))
+
+
 @every_environment
 def test_rows_of_an_episode_with_fewer_agents_are_0_and_the_others_as_ever(name):
     vector = quicgym.make_vec(name, num_envs=12, scenario=DrawsAgents(), per_flow=True)
@@ -213,6 +232,7 @@ def test_rows_of_an_episode_with_fewer_agents_are_0_and_the_others_as_ever(name)
     ]
     assert set(agents) == {1, 2, 3}
     has_agent = np.concatenate([np.arange(3) < count for count in agents])
+    check_info(info, has_agent, OF_THE_INTERVAL)
     alone = quicgym.make_vec(
         name, num_envs=1, scenario=vector.batch.episodes[0].scenario, per_flow=True
     )
@@ -221,8 +241,9 @@ def test_rows_of_an_episode_with_fewer_agents_are_0_and_the_others_as_ever(name)
     for batch in batches(vector, 7):
         observations, rewards, _, _, info = vector.step(batch)
         assert vector.observation_space.contains(observations)
-        for values in (observations, rewards, *(info[key] for key in INFO_COLUMNS)):
+        for values in (observations, rewards):
             assert not values[~has_agent].any()
+        check_info(info, has_agent, ())
         assert rewards[has_agent].any()
         expected = alone.step(batch[: agents[0]])
         assert np.array_equal(observations[: agents[0]], expected[0])
