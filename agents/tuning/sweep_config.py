@@ -28,7 +28,7 @@ from quicgym.envs.rewards import REWARDS
 from quicgym.envs.scenarios.engines import EngineName
 from quicgym.envs.scenarios.fields import Name
 from quicgym.envs.scenarios.flows import ParameterNumber, Parameters
-from quicgym.envs.scenarios.suites import HELD_OUT_SUITES
+from quicgym.envs.scenarios.suites import HELD_OUT_SUITES, SuiteEntry
 from quicgym.envs.simulation.controller_choice import find_controller
 from quicgym.envs.simulation.metrics import TRAFFIC_METRICS
 from quicgym.validation import validated
@@ -207,25 +207,21 @@ class SweepConfig(_Model):
             for _ in range(self.trials)
         ]
 
-    def load_scenarios(self) -> tuple[Scenario, ...]:
-        """Returns what every trial runs.
+    def load_scenarios(self) -> tuple[SuiteEntry, ...]:
+        """Returns what every trial runs: from a distribution, a scenario for each seed.
 
         Raises:
             ScenarioError: There is no such scenario or suite, or it does not fit.
         """
-        found = (
+        found: tuple[SuiteEntry, ...] = (
             load_suite(self.suite)
             if self.suite is not None
             else tuple(load_scenario(name) for name in dict.fromkeys(self.scenarios))
         )
         names = [scenario.name for scenario in found]
-        scenarios = []
         for scenario in found:
             if not isinstance(scenario, Scenario):
-                raise ScenarioError(
-                    f"suite = {self.suite!r} is a distribution; a sweep needs scenarios, so that "
-                    "all its trials run the same"
-                )
+                continue  # what it draws has a flow for the policy
             scenario.check_engine(self.engine)
             if names.count(scenario.name) > 1:
                 raise ScenarioError(
@@ -236,8 +232,7 @@ class SweepConfig(_Model):
                     f"{scenario.name}: each of its flows names a controller, so that none is left "
                     "to sweep; take the controller of one away"
                 )
-            scenarios.append(scenario)
-        return tuple(scenarios)
+        return found
 
 
 def label(value: Value) -> str:

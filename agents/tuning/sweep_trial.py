@@ -17,8 +17,9 @@ from quicgym.agents.evaluation.statistics import interquartile_mean
 from quicgym.agents.policies.hand_coded import controller_policy
 from quicgym.agents.tuning.space import Setting, decode
 from quicgym.agents.tuning.sweep_config import SweepConfig
-from quicgym.envs import Reward, Scenario
+from quicgym.envs import Reward
 from quicgym.envs.actions import action_space
+from quicgym.envs.scenarios.suites import SuiteEntry, scenario_of
 
 
 @dataclass(frozen=True)
@@ -56,9 +57,9 @@ class SweepTrial:
 
 
 def measure(
-    config: SweepConfig, scenarios: Sequence[Scenario], setting: Setting, seeds: Iterable[int]
+    config: SweepConfig, scenarios: Sequence[SuiteEntry], setting: Setting, seeds: Iterable[int]
 ) -> SweepTrial:
-    """Runs a trial: each scenario with each seed.
+    """Runs a trial: each scenario with each seed, or what each seed draws.
 
     Raises:
         ValueError: A run has no value of the objective.
@@ -73,7 +74,8 @@ def measure(
     for seed in seeds:
         row = []
         for scenario in scenarios:
-            metrics = play(policy, scenario, config.engine, seed, reward=reward).metrics
+            drawn = scenario_of(scenario, seed)
+            metrics = play(policy, drawn, config.engine, seed, reward=reward).metrics
             value = metrics.get(config.objective)
             if value is None:
                 raise ValueError(
@@ -100,7 +102,7 @@ def setting_of(tuned: Mapping[str, Any], config: SweepConfig, listed: Sequence[S
 def run_trial(
     tuned: Mapping[str, Any],
     config: SweepConfig,
-    scenarios: Sequence[Scenario],
+    scenarios: Sequence[SuiteEntry],
     listed: Sequence[Setting],
 ) -> dict[str, Any]:
     """Runs what Ray Tune has chosen, with the sweep's seeds; returns its metrics.

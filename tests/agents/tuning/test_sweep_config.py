@@ -23,7 +23,7 @@ from quicgym.agents.tuning.sweep_config import (
 )
 from quicgym.agents.tuning.sweep_trial import SweepTrial, measure
 from quicgym.envs import Reward, ScenarioError, load_scenario, load_suite
-from quicgym.envs.scenarios.suites import load_entry
+from quicgym.envs.scenarios.suites import load_entry, scenario_of
 
 GRID = """
 name: mine
@@ -191,6 +191,25 @@ def test_over_a_suite_the_objective_is_the_interquartile_mean(file: Path, tmp_pa
     rewards = sorted(run["reward"] for run in found.episodes)
     assert found.objective == found.per_seed[0] == pytest.approx(np.mean(rewards[1:3]))
     assert found.objective != pytest.approx(np.mean(rewards))
+
+
+def test_of_a_distribution_each_seed_draws_a_path_the_same_for_every_trial(
+    file: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "drawn.yaml"
+    ranges = {name: {"minimum": 2, "maximum": 20} for name in ("rate_mbps", "queue_bdp")}
+    fields = {"name": "drawn", "duration_s": 1, "rtt_ms": {"minimum": 20, "maximum": 60}, **ranges}
+    path.write_text(yaml.safe_dump(fields))
+    config = load_sweep(str(file), ["scenarios=[]", f"suite={path}"])
+    (drawn,) = config.load_scenarios()
+    paths = [scenario_of(drawn, seed) for seed in (0, 1)]
+    for gamma in (10.0, 90.0):
+        found = measure(config, [drawn], {"gamma": gamma, "beta": 0.1}, (0, 1))
+        policy = find_policy(f"ebcc:gamma={gamma:g},beta=0.1")
+        alone = [play(policy, path, seed=seed) for seed, path in enumerate(paths)]
+        assert [run["reward"] for run in found.episodes] == [
+            episode.metrics["reward"] for episode in alone
+        ]
 
 
 def test_a_run_without_a_value_of_the_objective_is_named(file: Path, tmp_path: Path) -> None:
