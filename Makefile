@@ -12,7 +12,7 @@ REQUIREMENTS := $(VENV)/requirements-$(EXTRAS).txt
 # PyTorch and what goes with it, which only learned policies need, and the libraries of examples/.
 TRAIN := $(VENV)/requirements-examples.txt
 
-PACKAGES := agents benchmarks configs controllers envs src
+PACKAGES := agents benchmarks configs controllers envs real src
 SOURCES := CMakeLists.txt pyproject.toml README.md LICENSE $(shell find sim $(PACKAGES) -type f -not -path '*/__pycache__/*' -not -path 'sim/ns3/build/*')
 CPP := $(shell find sim controllers -not -path 'sim/ns3/build/*' \( -name '*.cpp' -o -name '*.hpp' \))
 

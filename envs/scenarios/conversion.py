@@ -148,6 +148,13 @@ def network(scenario: Scenario) -> _core.Scenario:
     return core
 
 
+def with_every_flow(scenario: Scenario) -> _core.Scenario:
+    """Returns a scenario with its single flows, `count` written out, without controllers."""
+    core = _links(scenario)
+    core.flows = [_flow(scenario, flow) for _, flow in scenario.single_flows()]
+    return core
+
+
 def _links(scenario: Scenario) -> _core.Scenario:
     core: _core.Scenario = structure(scenario)
     if (reverse := scenario.reverse_link) is not None:

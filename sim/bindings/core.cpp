@@ -28,6 +28,7 @@ NB_MODULE(_core, module) {
     bindings::bind_wire(module);
     bindings::bind_queues(module);
     bindings::bind_policy(module);
+    bindings::bind_relay(module);
     bindings::bind_simulation<net::NativeSimulation>(module, "NativeSimulation");
     bindings::bind_environment(module);
     bindings::bind_batch_over<net::NativeSimulation>(module, "native_batch");

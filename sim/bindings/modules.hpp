@@ -11,6 +11,7 @@ void bind_scenario(nanobind::module_& module);
 void bind_wire(nanobind::module_& module);
 void bind_queues(nanobind::module_& module);
 void bind_policy(nanobind::module_& module);
+void bind_relay(nanobind::module_& module);
 double bare_loop(std::uint64_t packets);
 
 }  // namespace quicgym::bindings

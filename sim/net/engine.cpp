@@ -23,21 +23,6 @@ Time earliest(const std::vector<Time>& times) {
     return earliest_time;
 }
 
-std::variant<BottleneckLink, ManagedLink> make_link(const Scenario& scenario, DataDirection direction,
-                                                    std::size_t hop, std::uint64_t seed) {
-    const Link& link = link_of_hop(scenario, direction, hop);
-    Wire wire = wire_of_hop(scenario, direction, hop, seed);
-    if (link.queue_discipline == kDropTail) return BottleneckLink(link, std::move(wire));
-    std::uint64_t largest_datagram = 0;
-    for (const Flow& flow : scenario.flows)
-        largest_datagram = std::max(largest_datagram, flow.max_datagram_bytes);
-    for (const ShortFlows& short_flows : scenario.short_flows)
-        largest_datagram = std::max(largest_datagram, short_flows.flow.max_datagram_bytes);
-    const DisciplineSettings settings{link, largest_datagram + kUdpIpBytes, seed,
-                                      queue_stream(direction, hop)};
-    return ManagedLink(link, make_discipline(settings, name_of_hop(direction, hop)), std::move(wire));
-}
-
 }  // namespace
 
 // The two hosts of a flow.
@@ -96,18 +81,13 @@ void NativeSimulation::add_hops(Direction& direction, const Scenario& scenario, 
     const std::size_t hops = quicgym::hop_count(scenario);
     for (std::size_t i = 0; i < hops; ++i) {
         const std::size_t hop = direction.way == DataDirection::forward ? i : hops - 1 - i;
-        direction.hops.emplace_back(make_link(scenario, direction.way, hop, seed));
-        if (const auto& policer = link_of_hop(scenario, direction.way, hop).policer)
-            direction.hops.back().policer.emplace(*policer);
+        direction.hops.push_back(make_hop(scenario, direction.way, hop, seed));
     }
 }
 
 void NativeSimulation::add_paths(const Scenario& scenario, const Flow& flow) {
-    AccessLink at_sender(flow.access_rate_bits_per_second, flow.access_delay + flow.extra_delay);
-    AccessLink at_receiver(flow.access_rate_bits_per_second, flow.access_delay);
+    auto [left, right] = access_links(flow);
     const bool is_forward = flow.direction == DataDirection::forward;
-    AccessLink& left = is_forward ? at_sender : at_receiver;
-    AccessLink& right = is_forward ? at_receiver : at_sender;
     const HopRange hops = hops_of(scenario, flow);
     const std::size_t end = hop_count() - 1;
     forward_.hops[hops.first].entering.push_back(forward_.paths.size());

@@ -1,4 +1,5 @@
-// One hop of a direction: a link, and in a chain what is on its way to it from the hop before.
+// One hop of a direction: a link, and in a chain what is on its way to it from the hop before. And what lies
+// between a host and its first hop.
 #pragma once
 
 #include <cstdint>
@@ -46,5 +47,21 @@ struct Hop {
     std::vector<std::size_t> entering;  // paths whose hosts send into this hop
     Handover handover;                  // from the hop before
 };
+
+// A link of the scenario with its queue, policer and random numbers. `hop` counts from the senders' side.
+Hop make_hop(const Scenario& scenario, DataDirection direction, std::size_t hop, std::uint64_t seed);
+
+// The access links of a flow's two hosts; each serves for both directions.
+struct AccessLinks {
+    AccessLink left;  // on the senders' side of the network
+    AccessLink right;
+};
+
+inline AccessLinks access_links(const Flow& flow) {
+    const AccessLink at_sender(flow.access_rate_bits_per_second, flow.access_delay + flow.extra_delay);
+    const AccessLink at_receiver(flow.access_rate_bits_per_second, flow.access_delay);
+    if (flow.direction == DataDirection::forward) return {at_sender, at_receiver};
+    return {at_receiver, at_sender};
+}
 
 }  // namespace quicgym::net

@@ -1261,6 +1261,68 @@ class PolicyNetwork:
 def read_safetensors(data: bytes) -> dict:
     """The tensors of a safetensors file, all of float32, by name."""
 
+class Fate(enum.Enum):
+    delivered = 0
+
+    dropped = 1
+
+    lost = 2
+
+    held = 3
+
+class EmulatedNetwork:
+    """
+    The network of a scenario for packets that come from outside. Times in ns.
+    """
+
+    def __init__(self, scenario: Scenario, seed: int) -> None: ...
+
+    @property
+    def path_count(self) -> int: ...
+
+    @property
+    def lookahead(self) -> int: ...
+
+    @property
+    def next_event(self) -> int: ...
+
+    def send(self, id: int, time: int, path: int, way: DataDirection, wire_bytes: int, ecn: int = 0) -> int:
+        """
+        Returns by how much the packet was moved, because it should have reached a queue before.
+        """
+
+    def advance(self, end: int) -> list:
+        """
+        Returns (id, time, fate, path, way, ecn) of every packet whose fate is known by then.
+        """
+
+    def totals(self, way: DataDirection, now: int) -> dict: ...
+
+def replay(scenario: Scenario, seed: int, times: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], wire_bytes: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], paths: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], backward: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)], ecn: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple:
+    """See quicgym.real.replay."""
+
+class Relay:
+    """See quicgym.real.relay. Times in ns."""
+
+    def __init__(self, scenario: Scenario, seed: int) -> None: ...
+
+    @property
+    def path_count(self) -> int: ...
+
+    def add_udp_port(self, path: int, way: DataDirection, local: tuple[str, int], peer: tuple[str, int] | None) -> tuple[str, int]: ...
+
+    def add_packet_port(self, path: int, way: DataDirection, socket: int, interface: int, host: Sequence[int]) -> None:
+        """Takes the socket over."""
+
+    def start(self) -> None: ...
+
+    def stop(self) -> None: ...
+
+    @property
+    def running(self) -> bool: ...
+
+    def report(self) -> dict: ...
+
 class NativeSimulation:
     def __init__(self, scenario: Scenario, seed: int) -> None: ...
 

@@ -1,0 +1,15 @@
+"""Packets of real programs, over a scenario's network in real time or in virtual time."""
+
+from quicgym.real.audit import MOST_LATE_MS, Audit
+from quicgym.real.network import Replay, replay
+from quicgym.real.relay import Relay, RelayReport, WayReport
+
+__all__ = [
+    "MOST_LATE_MS",
+    "Audit",
+    "Relay",
+    "RelayReport",
+    "Replay",
+    "WayReport",
+    "replay",
+]

@@ -1,0 +1,136 @@
+"""Whether a run in real time may be believed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+MOST_LATE_MS = 0.5
+"""At the 99th percentile; a run whose relay was later is invalid."""
+
+
+@dataclass(frozen=True)
+class CpuTicks:
+    """The kernel's count of CPU time, over all cores.
+
+    Attributes:
+        total: Of all kinds.
+        stolen: What other virtual machines had while this one wanted to run.
+    """
+
+    total: int
+    stolen: int
+
+    @classmethod
+    def now(cls) -> CpuTicks:
+        """Reads the first line of /proc/stat, see proc_stat(5)."""
+        with Path("/proc/stat").open(encoding="ascii") as file:
+            ticks = [int(field) for field in file.readline().split()[1:9]]
+        return cls(sum(ticks), ticks[7])
+
+    def stolen_percent_since(self, start: CpuTicks) -> float:
+        """Returns how much of the CPU time since then was stolen."""
+        return 100 * (self.stolen - start.stolen) / max(self.total - start.total, 1)
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What shows whether a relay did what the link's model says.
+
+    Attributes:
+        packets: That left.
+        lateness_p50_ms: By how much they left after the model's time, median, at most 3% above.
+        lateness_p99_ms: 99th percentile.
+        lateness_max_ms: Largest.
+        cpu_steal_percent: CPU time that the machine lost to others, of all its cores.
+        relay_cpu_percent: CPU time of the relay's thread, of one core.
+        realtime_priority: Whether the relay's thread had SCHED_FIFO, for which it needs
+            CAP_SYS_NICE or a limit `ulimit -r` above 0.
+        kernel_drops: Packets that the kernel had no room for before the relay read them.
+        unsent_packets: That were due, and a socket did not take.
+        refused_packets: Of them, for hosts that had closed their sockets, as at a run's end.
+        socket_errors: Other errors of the sockets.
+        last_socket_error: The last one of these; empty: there was none.
+        moved_packets: That the relay saw too late to let them reach a queue at their time.
+        moved_max_ms: By how much at most.
+        foreign_packets: That came from someone else than the host, and were ignored.
+        oversized_packets: Above 2048 bytes, and were thrown away.
+        clock_steps: How often the time of day was set.
+    """
+
+    packets: int
+    lateness_p50_ms: float
+    lateness_p99_ms: float
+    lateness_max_ms: float
+    cpu_steal_percent: float
+    relay_cpu_percent: float
+    realtime_priority: bool
+    kernel_drops: int
+    unsent_packets: int
+    refused_packets: int
+    socket_errors: int
+    last_socket_error: str
+    moved_packets: int
+    moved_max_ms: float
+    foreign_packets: int
+    oversized_packets: int
+    clock_steps: int
+
+    @classmethod
+    def of_report(cls, report: Mapping[str, Any], cpu_steal_percent: float) -> Audit:
+        """Makes it from what _core.Relay.report() returns."""
+        return cls(
+            packets=report["lateness_packets"],
+            lateness_p50_ms=report["lateness_p50"] / 1e6,
+            lateness_p99_ms=report["lateness_p99"] / 1e6,
+            lateness_max_ms=report["lateness_max"] / 1e6,
+            cpu_steal_percent=cpu_steal_percent,
+            relay_cpu_percent=100 * report["cpu"] / max(report["elapsed"], 1),
+            realtime_priority=report["has_realtime_priority"],
+            kernel_drops=report["kernel_drops"],
+            unsent_packets=report["unsent_packets"],
+            refused_packets=report["refused_packets"],
+            socket_errors=report["socket_errors"],
+            last_socket_error=os.strerror(report["last_error"]) if report["socket_errors"] else "",
+            moved_packets=report["moved_packets"],
+            moved_max_ms=report["moved_max"] / 1e6,
+            foreign_packets=report["foreign_packets"],
+            oversized_packets=report["oversized_packets"],
+            clock_steps=report["clock_steps"],
+        )
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What makes the run invalid; empty: nothing."""
+        found = []
+        if self.packets == 0:
+            found.append("no packet left the relay")
+        if self.lateness_p99_ms > MOST_LATE_MS:
+            found.append(
+                f"packets left {self.lateness_p99_ms:.2f} ms late at the 99th percentile; "
+                f"{MOST_LATE_MS:g} ms is allowed"
+            )
+        if self.moved_max_ms > MOST_LATE_MS:
+            found.append(
+                f"a packet reached a queue {self.moved_max_ms:.2f} ms late; "
+                f"{MOST_LATE_MS:g} ms is allowed"
+            )
+        if self.kernel_drops > 0:
+            found.append(
+                f"the kernel dropped {self.kernel_drops} packets on their way to the relay"
+            )
+        if self.socket_errors > 0:
+            found.append(f"{self.socket_errors} socket errors, the last: {self.last_socket_error}")
+        if self.oversized_packets > 0:
+            found.append(f"{self.oversized_packets} packets were above 2048 bytes")
+        if self.clock_steps > 0:
+            found.append(f"the time of day was set {self.clock_steps} times")
+        return tuple(found)
+
+    @property
+    def valid(self) -> bool:
+        """Whether the run may be believed."""
+        return not self.problems

@@ -1,0 +1,241 @@
+// sim/net/emulation.hpp and, on Linux, sim/relay for Python: a scenario's network for packets from outside.
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+
+#include <algorithm>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "sim/bindings/modules.hpp"
+#include "sim/net/emulation.hpp"
+#ifdef __linux__
+#include "sim/relay/relay.hpp"
+#endif
+
+namespace quicgym::bindings {
+
+namespace nb = nanobind;
+
+namespace {
+
+using net::EmulatedNetwork;
+
+template <class Element>
+using Column = nb::ndarray<const Element, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+
+nb::dict as_dict(const EmulatedNetwork::Totals& totals, const QueueSample& queue) {
+    nb::dict result;
+    result["sent_packets"] = totals.sent_packets;
+    result["sent_bytes"] = totals.sent_bytes;
+    result["delivered_packets"] = totals.delivered_packets;
+    result["delivered_bytes"] = totals.delivered_bytes;
+    result["dropped_packets"] = totals.dropped_packets;
+    result["lost_packets"] = totals.lost_packets;
+    result["held_packets"] = totals.held_packets;
+    result["queue_delay_sum"] = totals.queue_delay_sum;
+    result["queue_packets"] = queue.packets;
+    result["queue_bytes"] = queue.bytes;
+    return result;
+}
+
+// An EmulatedNetwork whose arguments are checked.
+class CheckedNetwork {
+public:
+    CheckedNetwork(const Scenario& scenario, std::uint64_t seed) : network_(scenario, seed) {}
+
+    Time send(std::uint64_t id, Time time, std::uint32_t path, DataDirection way, std::uint32_t wire_bytes,
+              int ecn) {
+        if (path >= network_.path_count()) {
+            throw std::invalid_argument("path " + std::to_string(path) + " does not exist; there are " +
+                                        std::to_string(network_.path_count()));
+        }
+        if (time < 0) throw std::invalid_argument("a packet is sent at 0 ns at the earliest");
+        if (wire_bytes < kLinkBytes || wire_bytes > kMostWireBytes) {
+            throw std::invalid_argument("a packet has " + std::to_string(kLinkBytes) + " to " +
+                                        std::to_string(kMostWireBytes) + " bytes on the wire, not " +
+                                        std::to_string(wire_bytes));
+        }
+        return network_.send({id, time, path, way, wire_bytes, path, static_cast<quic::Ecn>(ecn & 3)});
+    }
+
+    nb::list advance(Time end) {
+        nb::list outcomes;
+        for (const EmulatedNetwork::Outcome& outcome : network_.advance(end)) {
+            outcomes.append(nb::make_tuple(outcome.id, outcome.time, outcome.fate, outcome.path, outcome.way,
+                                           static_cast<int>(outcome.ecn)));
+        }
+        return outcomes;
+    }
+
+    EmulatedNetwork& network() { return network_; }
+    nb::dict totals(DataDirection way, Time now) const {
+        return as_dict(network_.totals(way), network_.queue(way, now));
+    }
+
+private:
+    static constexpr std::uint32_t kMostWireBytes = 65535 + 2;
+
+    EmulatedNetwork network_;
+};
+
+// Feeds packets as a relay does: the network advances as far as it is known what arrives.
+nb::tuple replay(const Scenario& scenario, std::uint64_t seed, const Column<std::int64_t>& times,
+                 const Column<std::uint32_t>& wire_bytes, const Column<std::uint32_t>& paths,
+                 const Column<bool>& backward, const Column<std::uint8_t>& ecn) {
+    const std::size_t count = times.size();
+    for (const std::size_t size : {wire_bytes.size(), paths.size(), backward.size(), ecn.size()}) {
+        if (size != count) throw std::invalid_argument("all columns must have the same length");
+    }
+    auto arrivals = std::make_unique<std::vector<std::int64_t>>(count, kNever);
+    auto fates = std::make_unique<std::vector<std::uint8_t>>(count);
+    {
+        CheckedNetwork checked(scenario, seed);
+        const nb::gil_scoped_release released;
+        const auto advance = [&](Time end) {
+            for (const EmulatedNetwork::Outcome& outcome : checked.network().advance(end)) {
+                (*fates)[outcome.id] = static_cast<std::uint8_t>(outcome.fate);
+                if (outcome.fate == net::Fate::delivered) (*arrivals)[outcome.id] = outcome.time;
+            }
+        };
+        for (std::size_t i = 0; i < count; ++i) {
+            const Time time = times.data()[i];
+            if (i > 0 && time < times.data()[i - 1])
+                throw std::invalid_argument("times must not go backwards, as at index " + std::to_string(i));
+            advance(time + checked.network().lookahead());
+            checked.send(i, time, paths.data()[i],
+                         backward.data()[i] ? DataDirection::backward : DataDirection::forward,
+                         wire_bytes.data()[i], ecn.data()[i]);
+        }
+        advance(kNever);
+    }
+    const auto give = [count](auto values) {
+        using Values = typename decltype(values)::element_type;
+        auto* const data = values->data();
+        nb::capsule owner(values.release(), [](void* p) noexcept { delete static_cast<Values*>(p); });
+        return nb::ndarray<nb::numpy, typename Values::value_type>(data, {count}, owner);
+    };
+    return nb::make_tuple(give(std::move(arrivals)), give(std::move(fates)));
+}
+
+#ifdef __linux__
+
+// As Python knows errors of the system.
+template <class Call>
+auto raising_os_error(Call call) {
+    try {
+        return call();
+    } catch (const std::system_error& error) {
+        PyErr_SetObject(PyExc_OSError, nb::make_tuple(error.code().value(), error.what()).ptr());
+        throw nb::python_error();
+    }
+}
+
+std::optional<relay::Address> make_address(const std::optional<std::pair<std::string, std::uint16_t>>& pair) {
+    if (!pair) return std::nullopt;
+    return relay::Address{pair->first, pair->second};
+}
+
+nb::dict as_dict(const relay::Report& report) {
+    nb::dict result;
+    result["elapsed"] = report.elapsed;
+    result["forward"] = as_dict(report.totals[0], report.queues[0]);
+    result["backward"] = as_dict(report.totals[1], report.queues[1]);
+    result["lateness_packets"] = report.lateness_packets;
+    result["lateness_p50"] = report.lateness_p50;
+    result["lateness_p99"] = report.lateness_p99;
+    result["lateness_max"] = report.lateness_max;
+    result["unsent_packets"] = report.unsent_packets;
+    result["moved_packets"] = report.moved_packets;
+    result["moved_max"] = report.moved_max;
+    result["refused_packets"] = report.refused_packets;
+    result["socket_errors"] = report.socket_errors;
+    result["last_error"] = report.last_error;
+    result["kernel_drops"] = report.kernel_drops;
+    result["foreign_packets"] = report.foreign_packets;
+    result["oversized_packets"] = report.oversized_packets;
+    result["clock_steps"] = report.clock_steps;
+    result["cpu"] = report.cpu;
+    result["has_realtime_priority"] = report.has_realtime_priority;
+    return result;
+}
+
+void bind_real_time(nb::module_& module) {
+    nb::class_<relay::Relay>(module, "Relay", "See quicgym.real.relay. Times in ns.")
+        .def(nb::init<const Scenario&, std::uint64_t>(), nb::arg("scenario"), nb::arg("seed"))
+        .def_prop_ro("path_count", &relay::Relay::path_count)
+        .def(
+            "add_udp_port",
+            [](relay::Relay& self, std::size_t path, DataDirection way,
+               const std::pair<std::string, std::uint16_t>& local,
+               const std::optional<std::pair<std::string, std::uint16_t>>& peer) {
+                return raising_os_error([&] {
+                    self.add_port(path, way, relay::Port::udp(*make_address(local), make_address(peer)));
+                    const relay::Address bound = self.local_address(path, way);
+                    return std::pair(bound.host, bound.port);
+                });
+            },
+            nb::arg("path"), nb::arg("way"), nb::arg("local"), nb::arg("peer").none())
+        .def(
+            "add_packet_port",
+            [](relay::Relay& self, std::size_t path, DataDirection way, int socket, int interface,
+               const std::array<std::uint8_t, 6>& host) {
+                raising_os_error(
+                    [&] { self.add_port(path, way, relay::Port::packets(socket, interface, host)); });
+            },
+            nb::arg("path"), nb::arg("way"), nb::arg("socket"), nb::arg("interface"), nb::arg("host"),
+            "Takes the socket over.")
+        .def("start", &relay::Relay::start, nb::call_guard<nb::gil_scoped_release>())
+        .def("stop",
+             [](relay::Relay& self) {
+                 raising_os_error([&] {
+                     const nb::gil_scoped_release released;
+                     self.stop();
+                 });
+             })
+        .def_prop_ro("running", &relay::Relay::running)
+        .def("report", [](relay::Relay& self) {
+            relay::Report report;
+            {
+                const nb::gil_scoped_release released;
+                report = self.report();
+            }
+            return as_dict(report);
+        });
+}
+
+#endif
+
+}  // namespace
+
+void bind_relay(nb::module_& module) {
+    nb::enum_<net::Fate> fate(module, "Fate");
+    for_each_value(net::Fate{}, [&](const char* name, net::Fate value) { fate.value(name, value); });
+    nb::class_<CheckedNetwork>(module, "EmulatedNetwork",
+                               "The network of a scenario for packets that come from outside. Times in ns.")
+        .def(nb::init<const Scenario&, std::uint64_t>(), nb::arg("scenario"), nb::arg("seed"))
+        .def_prop_ro("path_count", [](CheckedNetwork& self) { return self.network().path_count(); })
+        .def_prop_ro("lookahead", [](CheckedNetwork& self) { return self.network().lookahead(); })
+        .def_prop_ro("next_event", [](CheckedNetwork& self) { return self.network().next_event(); })
+        .def("send", &CheckedNetwork::send, nb::arg("id"), nb::arg("time"), nb::arg("path"), nb::arg("way"),
+             nb::arg("wire_bytes"), nb::arg("ecn") = 0,
+             "Returns by how much the packet was moved, because it should have reached a queue before.")
+        .def("advance", &CheckedNetwork::advance, nb::arg("end"),
+             "Returns (id, time, fate, path, way, ecn) of every packet whose fate is known by then.")
+        .def("totals", &CheckedNetwork::totals, nb::arg("way"), nb::arg("now"));
+    module.def("replay", &replay, nb::arg("scenario"), nb::arg("seed"), nb::arg("times"),
+               nb::arg("wire_bytes"), nb::arg("paths"), nb::arg("backward"), nb::arg("ecn"),
+               "See quicgym.real.replay.");
+#ifdef __linux__
+    bind_real_time(module);
+#endif
+}
+
+}  // namespace quicgym::bindings

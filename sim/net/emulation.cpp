@@ -1,0 +1,213 @@
+#include "sim/net/emulation.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <variant>
+
+namespace quicgym::net {
+
+bool EmulatedNetwork::Later::operator()(const Arriving& a, const Arriving& b) const {
+    if (a.transit.arrival != b.transit.arrival) return a.transit.arrival > b.transit.arrival;
+    if (a.transit.scheduled != b.transit.scheduled) return a.transit.scheduled > b.transit.scheduled;
+    if (a.rank != b.rank) return a.rank > b.rank;
+    return a.order > b.order;
+}
+
+EmulatedNetwork::EmulatedNetwork(const Scenario& scenario, std::uint64_t seed) {
+    if (scenario.wifi) throw std::invalid_argument("wifi: a wireless LAN cannot be emulated");
+    check_chain(scenario);
+    const std::size_t hops = hop_count(scenario);
+    for (std::size_t i = 0; i < hops; ++i) {
+        stages_[0].push_back({make_hop(scenario, DataDirection::forward, i, seed)});
+        stages_[1].push_back({make_hop(scenario, DataDirection::backward, hops - 1 - i, seed)});
+    }
+    for (const Flow& flow : scenario.flows) {
+        if (flow.mtu_bytes > 0)
+            throw std::invalid_argument("access.mtu_bytes: an emulated network fragments nothing");
+        const auto [left, right] = access_links(flow);
+        const HopRange range = hops_of(scenario, flow);
+        Path forward{left, right, range.first, range.last, std::nullopt};
+        Path backward{right, left, hops - 1 - range.last, hops - 1 - range.first, std::nullopt};
+        if (scenario.bottleneck.reordering) forward.overtaking.emplace();
+        if (scenario.reverse.reordering) backward.overtaking.emplace();
+        for (std::size_t way = 0; way < 2; ++way) {
+            Path& path = way == 0 ? forward : backward;
+            const auto direction = way == 0 ? DataDirection::forward : DataDirection::backward;
+            const Time entry = path.entry.shortest_transit(0);
+            Time transit = entry + path.exit.shortest_transit(0);
+            for (std::size_t hop = range.first; hop <= range.last; ++hop)
+                transit += shortest_delay(link_of_hop(scenario, direction, hop));
+            lookahead_ = std::min(lookahead_, entry);
+            shortest_transit_ = std::min(shortest_transit_, transit);
+            paths_[way].push_back(std::move(path));
+        }
+    }
+}
+
+void EmulatedNetwork::push(Stage& stage, const Transit& transit, std::uint32_t rank, std::uint64_t position) {
+    stage.arriving.push_back({transit, rank, order_++, position});
+    std::push_heap(stage.arriving.begin(), stage.arriving.end(), Later{});
+}
+
+EmulatedNetwork::Arriving EmulatedNetwork::pop(Stage& stage) {
+    const Arriving first = stage.arriving.front();
+    std::pop_heap(stage.arriving.begin(), stage.arriving.end(), Later{});
+    stage.arriving.pop_back();
+    return first;
+}
+
+Time EmulatedNetwork::send(const Sent& sent) {
+    if (free_.empty()) {
+        if (records_.size() >> kRecordBits != 0) throw std::length_error("too many packets on their way");
+        free_.push_back(static_cast<std::uint32_t>(records_.size()));
+        records_.emplace_back();
+    }
+    const std::uint32_t record = free_.back();
+    free_.pop_back();
+    records_[record] = {sent.id, 0, sent.path, sent.way, sent.wire_bytes, sent.queue_flow, sent.ecn};
+    const std::uint64_t position = sequence_++ << kRecordBits | record;
+
+    Totals& totals = totals_[index(sent.way)];
+    ++totals.sent_packets;
+    totals.sent_bytes += sent.wire_bytes;
+
+    Path& path = paths_[index(sent.way)].at(sent.path);
+    Transit transit = path.entry.send(sent.time, sent.wire_bytes);
+    const Time behind = std::max<Time>(0, advanced_to_ - transit.arrival);
+    transit.arrival += behind;
+    push(stages_[index(sent.way)][path.first_hop], transit, sent.path, position);
+    return behind;
+}
+
+const std::vector<EmulatedNetwork::Outcome>& EmulatedNetwork::advance(Time end) {
+    outcomes_.clear();
+    for (const DataDirection way : {DataDirection::forward, DataDirection::backward}) {
+        std::vector<Stage>& stages = stages_[index(way)];
+        for (std::size_t number = 0; number < stages.size(); ++number) {
+            std::visit([&](auto& link) { serve(way, number, link, end); }, stages[number].hop.link);
+        }
+        for (Path& path : paths_[index(way)]) {
+            if (!path.overtaking) continue;
+            path.overtaking->deliver(
+                end, [&](Time off_wire, std::uint64_t position) { deliver(path, position, off_wire); });
+            while (path.overtaking->has_delivered()) path.overtaking->pop_delivered();
+        }
+    }
+    advanced_to_ = std::max(advanced_to_, end);
+    return outcomes_;
+}
+
+// Calls `offer` with the position and the transit of every packet that reaches a hop before `end` and that
+// its policer lets pass.
+template <class Offer>
+void EmulatedNetwork::for_each_arrival(DataDirection way, std::size_t number, Time end, Offer offer) {
+    Stage& stage = stages_[index(way)][number];
+    while (!stage.arriving.empty() && stage.arriving.front().transit.arrival < end) {
+        Arriving next = pop(stage);
+        // As NativeSimulation::for_each_arrival_in_chain() has it.
+        if (next.rank == kHandedOn && way == DataDirection::backward) ++next.transit.scheduled;
+        const Record& record = records_[record_of(next.position)];
+        if (stage.hop.policer && !stage.hop.policer->admits(next.transit.arrival, record.wire_bytes)) {
+            finish(next.position, next.transit.arrival, Fate::dropped);
+            continue;
+        }
+        offer(next.position, next.transit);
+    }
+}
+
+void EmulatedNetwork::serve(DataDirection way, std::size_t number, BottleneckLink& link, Time end) {
+    for_each_arrival(way, number, end, [&](std::uint64_t position, const Transit& arriving) {
+        Record& record = records_[record_of(position)];
+        const auto outcome = link.offer(arriving, record.wire_bytes, record.queue_flow);
+        if (outcome.dropped) return finish(position, arriving.arrival, Fate::dropped);
+        if (outcome.transit.arrival == kNever) return finish(position, arriving.arrival, Fate::held);
+        record.queue_delay += outcome.queue_delay;
+        if (outcome.lost) return finish(position, outcome.transit.arrival, Fate::lost);
+        pass_on(number, position, outcome.transit);
+    });
+}
+
+void EmulatedNetwork::serve(DataDirection way, std::size_t number, ManagedLink& link, Time end) {
+    const auto depart = [&](const ManagedLink::Departure& departure) {
+        const QueuedPacket& queued = departure.packet;
+        Record& record = records_[record_of(queued.position)];
+        record.queue_delay += departure.transit.scheduled - queued.arrival;
+        record.ecn = queued.ecn;
+        if (departure.lost) return finish(queued.position, departure.transit.arrival, Fate::lost);
+        pass_on(number, queued.position, departure.transit);
+    };
+    const auto drop = [&](const QueuedPacket& queued) {
+        finish(queued.position, queued.arrival, Fate::dropped);
+    };
+    for_each_arrival(way, number, end, [&](std::uint64_t position, const Transit& arriving) {
+        const Record& record = records_[record_of(position)];
+        link.offer(arriving,
+                   {arriving.arrival, position, record.queue_flow,
+                    record.wire_bytes - static_cast<std::uint32_t>(kFramingBytes), record.ecn},
+                   depart, drop);
+    });
+    link.advance(end, depart, drop);
+}
+
+void EmulatedNetwork::pass_on(std::size_t number, std::uint64_t position, const Transit& transit) {
+    const Record& record = records_[record_of(position)];
+    Path& path = paths_[index(record.way)][record.path];
+    if (path.last_hop != number) {
+        push(stages_[index(record.way)][number + 1], transit, kHandedOn, position);
+    } else if (path.overtaking) {
+        path.overtaking->put_on_wire(transit.arrival, position);
+    } else {
+        deliver(path, position, transit.arrival);
+    }
+}
+
+void EmulatedNetwork::deliver(Path& path, std::uint64_t position, Time off_wire) {
+    const std::uint32_t wire_bytes = records_[record_of(position)].wire_bytes;
+    finish(position, path.exit.send(off_wire, wire_bytes).arrival, Fate::delivered);
+}
+
+void EmulatedNetwork::finish(std::uint64_t position, Time time, Fate fate) {
+    const Record& record = records_[record_of(position)];
+    outcomes_.push_back({record.id, time, record.path, record.way, fate, record.ecn});
+    Totals& totals = totals_[index(record.way)];
+    switch (fate) {
+        case Fate::delivered:
+            ++totals.delivered_packets;
+            totals.delivered_bytes += record.wire_bytes;
+            totals.queue_delay_sum += record.queue_delay;
+            break;
+        case Fate::dropped:
+            ++totals.dropped_packets;
+            break;
+        case Fate::lost:
+            ++totals.lost_packets;
+            break;
+        case Fate::held:
+            ++totals.held_packets;
+            break;
+    }
+    free_.push_back(static_cast<std::uint32_t>(record_of(position)));
+}
+
+Time EmulatedNetwork::next_event() const {
+    Time next = kNever;
+    for (const std::size_t way : {0, 1}) {
+        for (const Stage& stage : stages_[way]) {
+            if (!stage.arriving.empty()) next = std::min(next, stage.arriving.front().transit.arrival);
+            if (const auto* link = std::get_if<ManagedLink>(&stage.hop.link))
+                next = std::min(next, link->next_start());
+        }
+        for (const Path& path : paths_[way]) {
+            if (path.overtaking) next = std::min(next, path.overtaking->next_on_wire());
+        }
+    }
+    return next;
+}
+
+QueueSample EmulatedNetwork::queue(DataDirection way, Time now) const {
+    const std::vector<Stage>& stages = stages_[index(way)];
+    const Stage& stage = way == DataDirection::forward ? stages.front() : stages.back();
+    return std::visit([&](const auto& link) { return link.waiting(now); }, stage.hop.link);
+}
+
+}  // namespace quicgym::net

@@ -1,0 +1,254 @@
+"""The relay over loopback, in real time: what it passes, what it refuses, and its audit."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from quicgym import _core
+from quicgym.envs.scenarios.fields import ScenarioError
+from quicgym.envs.scenarios.files import load_scenario
+from quicgym.errors import UserError
+from quicgym.real import MOST_LATE_MS, Audit, Relay, replay
+
+pytestmark = pytest.mark.skipif(not hasattr(_core, "Relay"), reason="needs Linux")
+
+DATAGRAMS = 100
+
+
+@pytest.fixture
+def hosts() -> Iterator[tuple[socket.socket, socket.socket]]:
+    """A sender's and a receiver's socket on loopback."""
+    with (
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender,
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver,
+    ):
+        for host in (sender, receiver):
+            host.bind(("127.0.0.1", 0))
+            host.settimeout(2)
+        yield sender, receiver
+
+
+def test_datagrams_arrive_whole_in_order_and_after_the_delay(
+    hosts: tuple[socket.socket, socket.socket],
+) -> None:
+    sender, receiver = hosts
+    with Relay("ebcc-single") as relay:
+        to_receiver, to_sender = relay.connect(receiver=receiver.getsockname())
+        relay.start()
+        began = time.monotonic()
+        sent = [bytes([number]) * (20 + number) for number in range(DATAGRAMS)]
+        for datagram in sent:
+            sender.sendto(datagram, to_receiver)
+        received = []
+        for _ in sent:
+            datagram, source = receiver.recvfrom(2048)
+            assert source == to_sender
+            received.append(datagram)
+        assert received == sent
+        # 20 + 10 + 20 ms of propagation, one way; no test looks at how much more it was.
+        assert time.monotonic() - began > 0.05
+        receiver.sendto(b"back", to_sender)
+        assert sender.recvfrom(2048) == (b"back", to_receiver)
+        report = relay.report()
+    assert report.forward.sent_packets == report.forward.delivered_packets == DATAGRAMS
+    assert report.backward.delivered_packets == 1
+    assert report.audit.packets == DATAGRAMS + 1
+
+
+def test_a_full_queue_drops_what_the_engine_would_drop(
+    hosts: tuple[socket.socket, socket.socket],
+) -> None:
+    sender, receiver = hosts
+    burst = 300
+    with Relay("ebcc-single") as relay:
+        to_receiver, _ = relay.connect(receiver=receiver.getsockname())
+        relay.start()
+        for number in range(burst):
+            sender.sendto(number.to_bytes(2, "big") + bytes(1398), to_receiver)
+        numbers = []
+        receiver.settimeout(0.5)
+        try:
+            while True:
+                numbers.append(int.from_bytes(receiver.recv(2048)[:2], "big"))
+        except TimeoutError:
+            pass
+        report = relay.report()
+    assert report.audit.kernel_drops == 0
+    assert len(numbers) + report.forward.dropped_packets == burst
+    assert numbers == sorted(numbers)
+    # The access link hands packets over faster than the bottleneck: of a burst the same as here.
+    model = replay("ebcc-single", [0] * burst, [1430] * burst)
+    assert abs((model.fates == "dropped").sum() - report.forward.dropped_packets) <= burst * 0.1
+
+
+STALLED = """
+import json, sys, time
+from dataclasses import asdict
+from quicgym.real import Relay
+
+with Relay("ebcc-single") as relay:
+    to_receiver, _ = relay.connect(receiver=("127.0.0.1", int(sys.argv[1])))
+    relay.start()
+    print(to_receiver[1], flush=True)
+    sys.stdin.readline()
+    audit = relay.report().audit
+print(json.dumps(asdict(audit) | {"valid": audit.valid, "problems": audit.problems}))
+"""
+
+
+def test_a_relay_that_was_stopped_for_a_while_is_invalid(
+    hosts: tuple[socket.socket, socket.socket],
+) -> None:
+    sender, receiver = hosts
+    process = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(STALLED), str(receiver.getsockname()[1])],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdin is not None and process.stdout is not None
+    port = int(process.stdout.readline())
+    try:
+        for number in range(DATAGRAMS):
+            if number == DATAGRAMS // 2:
+                os.kill(process.pid, signal.SIGSTOP)
+            sender.sendto(b"datagram", ("127.0.0.1", port))
+            time.sleep(0.001)
+        time.sleep(0.1)
+        os.kill(process.pid, signal.SIGCONT)
+        for _ in range(DATAGRAMS):
+            receiver.recv(2048)
+        output, _ = process.communicate("\n", timeout=20)
+    finally:
+        process.kill()
+    audit = json.loads(output)
+    assert not audit["valid"]
+    assert audit["packets"] == DATAGRAMS
+    assert audit["lateness_p99_ms"] > 50
+    assert any("late at the 99th percentile" in problem for problem in audit["problems"])
+
+
+GOOD = Audit(
+    packets=1000, lateness_p50_ms=0.05, lateness_p99_ms=MOST_LATE_MS, lateness_max_ms=9.0,
+    cpu_steal_percent=0.0, relay_cpu_percent=5.0, realtime_priority=False, kernel_drops=0,
+    unsent_packets=3, refused_packets=3, socket_errors=0, last_socket_error="", moved_packets=2,
+    moved_max_ms=0.1, foreign_packets=1, oversized_packets=0, clock_steps=0,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"lateness_p99_ms": 0.51}, "0.51 ms late"),
+        ({"packets": 0}, "no packet"),
+        ({"kernel_drops": 1}, "kernel dropped 1"),
+        ({"moved_max_ms": 0.6}, "reached a queue 0.60 ms late"),
+        ({"socket_errors": 2, "last_socket_error": "No buffer space"}, "No buffer space"),
+        ({"oversized_packets": 1}, "above 2048 bytes"),
+        ({"clock_steps": 1}, "time of day"),
+    ],
+)
+def test_an_audit_says_what_makes_a_run_invalid(change: dict, text: str) -> None:
+    assert GOOD.valid
+    bad = replace(GOOD, **change)
+    assert not bad.valid
+    assert text in bad.problems[0]
+
+
+def test_strangers_and_giants_are_counted_and_go_nowhere(
+    hosts: tuple[socket.socket, socket.socket],
+) -> None:
+    sender, receiver = hosts
+    with (
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger,
+        Relay("ebcc-single") as relay,
+    ):
+        to_receiver, to_sender = relay.connect(receiver=receiver.getsockname())
+        # Before the relay runs, nothing tells the sender from a stranger but who was first.
+        sender.sendto(b"first", to_receiver)
+        stranger.sendto(b"garbage", to_receiver)
+        sender.sendto(bytes(3000), to_receiver)
+        relay.start()
+        assert receiver.recv(4096) == b"first"
+        receiver.settimeout(0.3)
+        with pytest.raises(TimeoutError):
+            receiver.recv(4096)
+        audit = relay.report().audit
+    assert (audit.foreign_packets, audit.oversized_packets) == (1, 1)
+    assert not audit.valid
+
+
+def test_a_host_that_has_gone_does_not_hang_the_relay(
+    hosts: tuple[socket.socket, socket.socket],
+) -> None:
+    sender, receiver = hosts
+    with Relay("ebcc-single") as relay:
+        to_receiver, _ = relay.connect(receiver=receiver.getsockname())
+        receiver.close()
+        relay.start()
+        for _ in range(3):
+            sender.sendto(b"nobody is there", to_receiver)
+            time.sleep(0.1)
+    audit = relay.report().audit
+    assert audit.refused_packets > 0
+    assert audit.socket_errors == 0
+
+
+def test_sockets_beyond_this_machine_must_be_asked_for() -> None:
+    relay = Relay("ebcc-single")
+    with pytest.raises(UserError, match="beyond_loopback=True"):
+        relay.connect(host="0.0.0.0")
+    with Relay("ebcc-single", beyond_loopback=True) as outside:
+        assert outside.connect(host="0.0.0.0")[0][0] == "0.0.0.0"
+
+
+def test_misuse_is_an_error_and_no_hang() -> None:
+    relay = Relay("ebcc-single")
+    with pytest.raises(RuntimeError, match="path 0 has no port"):
+        relay.start()
+    with pytest.raises(ValueError, match="path 7 does not exist"):
+        relay.connect(7)
+    with pytest.raises(ValueError, match="not an IPv4 address"):
+        relay.connect(receiver=("localhost", 1))
+    relay.stop()
+    with pytest.raises(ScenarioError, match="a wireless LAN cannot be emulated"):
+        Relay("ibcca-single")
+    wired = load_scenario("ebcc-single")
+    fragmenting = wired.model_copy(
+        update={"access": wired.access.model_copy(update={"mtu_bytes": 1000})}
+    )
+    with pytest.raises(ScenarioError, match="fragments nothing"):
+        Relay(fragmenting)
+
+
+def test_codepoints_and_marks_pass_the_relay(hosts: tuple[socket.socket, socket.socket]) -> None:
+    sender, receiver = hosts
+    receiver.setsockopt(socket.IPPROTO_IP, socket.IP_RECVTOS, 1)
+    scenario = load_scenario("ebcc-single")
+    bottleneck = scenario.bottleneck
+    assert bottleneck is not None
+    queue = bottleneck.queue.model_copy(update={"discipline": "dualpi2"})
+    scenario = scenario.model_copy(
+        update={"bottleneck": bottleneck.model_copy(update={"queue": queue})}
+    )
+    with Relay(scenario) as relay:
+        to_receiver, _ = relay.connect(receiver=receiver.getsockname())
+        relay.start()
+        sender.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, 1)
+        for _ in range(40):
+            sender.sendto(bytes(1400), to_receiver)
+        codepoints = [receiver.recvmsg(2048, 64)[1][0][2][0] & 3 for _ in range(40)]
+    # DualPI2's L4S queue marks what has waited for more than 1.2 ms (RFC 9332, appendix A).
+    assert codepoints[0] == 1
+    assert codepoints[20] == 3
