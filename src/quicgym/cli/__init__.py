@@ -17,6 +17,7 @@ from quicgym.cli import (
     compare,
     controllers,
     evaluate,
+    link,
     papers,
     parity,
     publish,
@@ -77,6 +78,7 @@ app.command(epilog=_epilog(checklist.EXAMPLES))(checklist.checklist)
 app.command(epilog=_epilog(parity.EXAMPLES))(parity.parity)
 app.command(epilog=_epilog(speed.EXAMPLES))(speed.speed)
 app.command(epilog=_epilog(serve.EXAMPLES))(serve.serve)
+app.command(epilog=_epilog(link.EXAMPLES))(link.link)
 app.command(epilog=_epilog(train.EXAMPLES))(train.train)
 app.command(epilog=_epilog(publish.EXAMPLES))(publish.publish)
 app.command(epilog=_epilog(trace.EXAMPLES))(trace.trace)
@@ -88,11 +90,16 @@ app.command()(controllers.controllers)
 
 
 def spread(arguments: Sequence[str]) -> list[str]:
-    """Returns the arguments with `--scenario a b` written as `--scenario a --scenario b`."""
+    """Returns the arguments with `--scenario a b` written as `--scenario a --scenario b`.
+
+    What follows `--` is left as it is: a program's own arguments.
+    """
     several = ("--scenario", "--controller", "--paper", "--policy")
     result: list[str] = []
     option = ""
-    for argument in arguments:
+    for index, argument in enumerate(arguments):
+        if argument == "--":
+            return [*result, *arguments[index:]]
         if argument.startswith("-"):
             option = argument if argument in several else ""
         elif option and result[-1] != option:

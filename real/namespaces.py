@@ -1,0 +1,365 @@
+"""Holds the network namespaces of `quicgym link`, and runs the programs in them.
+
+A program by itself: `quicgym.real.link` runs this file with the number of a Unix socket. Whoever
+makes a user namespace must have one thread only, and NumPy's threads belong to quicgym. So this
+file uses the standard library alone.
+
+There is a namespace for each program, and one for the relay's ends. A virtual Ethernet leads from
+each program's into the relay's. Nothing answers there: packet sockets take what comes in, and go to
+the relay over the Unix socket.
+"""
+
+from __future__ import annotations
+
+import array
+import ctypes
+import errno
+import fcntl
+import json
+import os
+import select
+import signal
+import socket
+import struct
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+SIOCSIFFLAGS, SIOCSIFADDR, SIOCSIFNETMASK = 0x8914, 0x8916, 0x891C
+SIOCSIFMTU, SIOCGIFHWADDR, SIOCETHTOOL = 0x8922, 0x8927, 0x8946
+IFF_UP, IFF_RUNNING, IFF_NOARP = 0x1, 0x40, 0x80
+ETHTOOL_OFF = {
+    "tx-checksum": 0x17, "scatter-gather": 0x19, "tso": 0x1F, "gso": 0x24, "gro": 0x2C,
+}  # fmt: skip
+"""Of the program's end: the relay must see packets as they are on a wire, one by one."""
+RTM_NEWLINK, RTM_NEWROUTE = 16, 24
+NLM_F_REQUEST, NLM_F_ACK, NLM_F_EXCL, NLM_F_CREATE = 0x1, 0x4, 0x200, 0x400
+IFLA_IFNAME, IFLA_LINKINFO, IFLA_NET_NS_FD = 3, 18, 28
+IFLA_INFO_KIND, IFLA_INFO_DATA, VETH_INFO_PEER = 1, 2, 1
+RTA_OIF = 4
+
+ADDRESSES = {"peer": "198.18.0.1", "command": "198.18.0.2"}
+"""Of the network that RFC 2544 reserves for measurements."""
+DEVICE = "quicgym"
+PEER_WAIT_S = 5.0
+"""How long the command waits for a socket of the peer to be there."""
+GRACE_S = 2.0
+"""Between SIGTERM and SIGKILL."""
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+class StepError(Exception):
+    """A step that the system refused: which one, and its errno."""
+
+    def __init__(self, step: str, error: OSError) -> None:
+        """Takes both."""
+        super().__init__(step, error.errno)
+        self.step = step
+        self.errno = error.errno or 0
+
+
+def call(step: str, function: str, *arguments: int) -> None:
+    """Calls a function of the C library; StepError where it fails."""
+    if getattr(libc, function)(*arguments) != 0:
+        raise StepError(step, OSError(ctypes.get_errno(), function))
+
+
+def enter_user_namespace() -> None:
+    """Becomes root of a user namespace of its own, as `unshare --map-root-user` does."""
+    user, group = os.geteuid(), os.getegid()
+    call("make a user namespace", "unshare", CLONE_NEWUSER)
+    try:
+        Path("/proc/self/setgroups").write_text("deny")
+        Path("/proc/self/uid_map").write_text(f"0 {user} 1")
+        Path("/proc/self/gid_map").write_text(f"0 {group} 1")
+    except OSError as error:
+        raise StepError("map the user into the user namespace", error) from error
+
+
+def namespace() -> int:
+    """Returns a file descriptor of the network namespace that the process is in."""
+    return os.open("/proc/self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+
+
+def new_namespace() -> int:
+    """Enters a new network namespace and returns its file descriptor."""
+    call("make a network namespace", "unshare", CLONE_NEWNET)
+    return namespace()
+
+
+def enter(descriptor: int) -> None:
+    """Enters a network namespace."""
+    call("enter a network namespace", "setns", descriptor, CLONE_NEWNET)
+
+
+def attribute(kind: int, content: bytes) -> bytes:
+    """Returns a netlink attribute, see netlink(7)."""
+    length = 4 + len(content)
+    return struct.pack("=HH", length, kind) + content + bytes(-length % 4)
+
+
+def ask_kernel(step: str, kind: int, flags: int, body: bytes) -> None:
+    """Sends a request over rtnetlink(7); StepError where the kernel refuses it."""
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0) as link:
+        flags |= NLM_F_REQUEST | NLM_F_ACK
+        link.send(struct.pack("=IHHII", 16 + len(body), kind, flags, 1, 0) + body)
+        status = -struct.unpack_from("=i", link.recv(65536), 16)[0]
+    if status != 0:
+        raise StepError(step, OSError(status, os.strerror(status)))
+
+
+def make_virtual_ethernet(name: str, far_name: str, far_namespace: int) -> None:
+    """Makes a pair of devices, one here and one in another namespace."""
+    interface = bytes(16)
+    far = interface + attribute(IFLA_IFNAME, far_name.encode() + b"\0")
+    far += attribute(IFLA_NET_NS_FD, struct.pack("=I", far_namespace))
+    info = attribute(IFLA_INFO_KIND, b"veth")
+    info += attribute(IFLA_INFO_DATA, attribute(VETH_INFO_PEER, far))
+    body = interface + attribute(IFLA_IFNAME, name.encode() + b"\0")
+    body += attribute(IFLA_LINKINFO, info)
+    ask_kernel("make a virtual Ethernet", RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, body)
+
+
+def route_everything(name: str) -> None:
+    """Sends packets to any address over a device."""
+    header = struct.pack("=BBBBBBBBI", socket.AF_INET, 0, 0, 0, 254, 4, 253, 1, 0)
+    oif = attribute(RTA_OIF, struct.pack("=I", socket.if_nametoindex(name)))
+    ask_kernel("set a route", RTM_NEWROUTE, NLM_F_CREATE, header + oif)
+
+
+def control(name: str, request: int, content: bytes) -> bytes:
+    """Does an ioctl on a device, see netdevice(7); returns what follows the name."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        asked = struct.pack("16s24s", name.encode(), content)
+        return fcntl.ioctl(any_socket, request, asked)[16:]
+
+
+def internet_address(address: str) -> bytes:
+    """Returns a sockaddr_in without a port."""
+    return struct.pack("=HH4s8x", socket.AF_INET, 0, socket.inet_aton(address))
+
+
+def set_up(name: str, mtu: int | None = None) -> None:
+    """Brings a device up, without ARP: at its other end nobody would answer."""
+    if mtu is not None:
+        control(name, SIOCSIFMTU, struct.pack("=i", mtu))
+    flags = IFF_UP | IFF_RUNNING | (0 if name == "lo" else IFF_NOARP)
+    control(name, SIOCSIFFLAGS, struct.pack("=H", flags))
+
+
+def set_up_program_end(name: str, address: str, mtu: int) -> str:
+    """Gives the device of a program its address; returns its hardware address."""
+    for command in ETHTOOL_OFF.values():
+        value = array.array("I", [command, 0])
+        place = struct.pack("P", value.buffer_info()[0])
+        try:
+            control(name, SIOCETHTOOL, place)
+        except OSError as error:
+            if error.errno != errno.EOPNOTSUPP:
+                raise
+    control(name, SIOCSIFADDR, internet_address(address))
+    control(name, SIOCSIFNETMASK, internet_address("255.255.255.252"))
+    set_up(name, mtu)
+    return control(name, SIOCGIFHWADDR, b"")[2:8].hex()
+
+
+class Namespaces:
+    """The namespaces, and the sockets on the relay's ends."""
+
+    def __init__(self, mtu: int, *, as_root: bool, with_peer: bool) -> None:
+        """Makes all of it; StepError where the system refuses."""
+        here = namespace()
+        if not as_root:
+            enter_user_namespace()
+        self.of_relay = new_namespace()
+        self.of_program: dict[str, int] = {}
+        hosts = {}
+        for program in ("command", "peer"):
+            if program == "peer" and not with_peer:
+                enter(here)
+                self.of_program[program] = here
+                name = f"{DEVICE}{os.getpid()}"
+            else:
+                self.of_program[program] = new_namespace()
+                name = DEVICE
+            try:
+                make_virtual_ethernet(name, program, self.of_relay)
+                hosts[program] = set_up_program_end(name, ADDRESSES[program], mtu)
+                if self.of_program[program] != here:
+                    set_up("lo")
+                    route_everything(name)
+            except OSError as error:
+                raise StepError("set up a virtual Ethernet", error) from error
+        enter(self.of_relay)
+        self.ports = []
+        self.sockets = []
+        for program, host in hosts.items():
+            try:
+                set_up(program, mtu)
+                self.sockets.append(socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, 0))
+            except OSError as error:
+                raise StepError("make a packet socket", error) from error
+            interface = socket.if_nametoindex(program)
+            self.ports.append({"program": program, "interface": interface, "host": host})
+
+
+def start(program: str, arguments: list[str], descriptor: int) -> int:
+    """Starts a program in its namespace; returns its process."""
+    process = os.fork()
+    if process != 0:
+        return process
+    try:
+        libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        enter(descriptor)
+        other = "peer" if program == "command" else "command"
+        os.environ["QUICGYM_ADDRESS"] = ADDRESSES[program]
+        os.environ["QUICGYM_PEER"] = ADDRESSES[other]
+        for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE):
+            signal.signal(number, signal.SIG_DFL)
+        os.execvp(arguments[0], arguments)
+    except FileNotFoundError:
+        print(f"quicgym link: {arguments[0]}: no such program", file=sys.stderr, flush=True)
+        os._exit(127)
+    except BaseException as error:
+        print(f"quicgym link: {arguments[0]}: {error}", file=sys.stderr, flush=True)
+        os._exit(126)
+
+
+def has_open_socket(process: int) -> bool:
+    """Whether a TCP socket listens, or a UDP socket is bound, in the namespace of a process."""
+    for table in ("tcp", "tcp6", "udp", "udp6"):
+        try:
+            lines = Path(f"/proc/{process}/net/{table}").read_text().splitlines()[1:]
+        except OSError:
+            continue
+        if any(table.startswith("udp") or line.split()[3] == "0A" for line in lines):
+            return True
+    return False
+
+
+def descendants() -> list[int]:
+    """Returns the processes that come from this one."""
+    children: dict[int, list[int]] = {}
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                fields = (folder / "stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue
+            children.setdefault(int(fields[1]), []).append(int(folder.name))
+    found, open_ends = [], [os.getpid()]
+    while open_ends:
+        below = children.get(open_ends.pop(), [])
+        found += below
+        open_ends += below
+    return found
+
+
+def end_all() -> None:
+    """Ends everything that the programs have started: this process is where orphans go."""
+    number, deadline = signal.SIGTERM, time.monotonic() + GRACE_S
+    while True:
+        for process in descendants():
+            try:
+                os.kill(process, number)
+            except ProcessLookupError:
+                continue
+        until = time.monotonic() + 0.1
+        while time.monotonic() < until:
+            try:
+                if os.waitpid(-1, os.WNOHANG) == (0, 0):
+                    time.sleep(0.005)
+            except ChildProcessError:
+                return
+        if time.monotonic() >= deadline:
+            number = signal.SIGKILL
+
+
+class Messages:
+    """The Unix socket to quicgym: JSON, one text for each message."""
+
+    def __init__(self, descriptor: int) -> None:
+        """Takes the socket over."""
+        self.socket = socket.socket(fileno=descriptor)
+
+    def receive(self) -> dict[str, Any]:
+        """Returns the next message; {"end": True} where quicgym has ended."""
+        text = self.socket.recv(1 << 20)
+        message: dict[str, Any] = json.loads(text) if text else {"end": True}
+        return message
+
+    def send(self, message: dict[str, Any], sockets: list[socket.socket] | None = None) -> None:
+        """Sends a message, with sockets."""
+        descriptors = [each.fileno() for each in sockets or []]
+        try:
+            socket.send_fds(self.socket, [json.dumps(message).encode()], descriptors)
+        except BrokenPipeError:
+            pass
+
+
+def run(messages: Messages) -> None:
+    """Makes the namespaces, runs the programs, and ends all of them."""
+    asked = messages.receive()
+    libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
+    for number in (signal.SIGINT, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_IGN)  # a terminal's; they are the command's
+    try:
+        namespaces = Namespaces(
+            asked["mtu"], as_root=asked["as_root"], with_peer=asked["peer"] is not None
+        )
+    except StepError as error:
+        messages.send({"failed": error.step, "errno": error.errno})
+        return
+    messages.send({"ports": namespaces.ports}, namespaces.sockets)
+    if "end" in messages.receive():
+        return
+    try:
+        status = run_programs(messages, namespaces, asked["command"], asked["peer"])
+        messages.send(status)
+    finally:
+        end_all()
+    # The relay stops before its ends go away.
+    while "end" not in messages.receive():
+        continue
+
+
+def run_programs(
+    messages: Messages, namespaces: Namespaces, command: list[str], peer: list[str] | None
+) -> dict[str, Any]:
+    """Runs the programs until the command ends; returns what to tell quicgym."""
+    waits: list[Any] = [messages.socket]
+    peer_process = peer_exit = None
+    if peer is not None:
+        peer_process = start("peer", peer, namespaces.of_program["peer"])
+        peer_exit = os.pidfd_open(peer_process)
+        waits.append(peer_exit)
+        deadline = time.monotonic() + PEER_WAIT_S
+        while time.monotonic() < deadline and not has_open_socket(peer_process):
+            ready = select.select(waits, [], [], 0.02)[0]
+            if messages.socket in ready:
+                return {"status": None, "peer_status": None}
+            if ready:
+                break
+    process = start("command", command, namespaces.of_program["command"])
+    exited = os.pidfd_open(process)
+    waits.append(exited)
+    peer_status = None
+    while True:
+        ready = select.select(waits, [], [])[0]
+        if exited in ready:
+            status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+            return {"status": status, "peer_status": peer_status}
+        if messages.socket in ready:
+            return {"status": None, "peer_status": peer_status}
+        if peer_exit in ready:
+            assert peer_process is not None
+            peer_status = os.waitstatus_to_exitcode(os.waitpid(peer_process, 0)[1])
+            waits.remove(peer_exit)
+
+
+if __name__ == "__main__":
+    run(Messages(int(sys.argv[1])))

@@ -1,0 +1,181 @@
+"""`quicgym link`: kernel TCP behind a scenario's network, as a user runs it."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from quicgym import _core
+from quicgym.cli import spread
+from quicgym.errors import UserError
+from quicgym.real import RelayReport, namespaces, run_link
+
+SERVER = """
+import os, socket
+with socket.create_server((os.environ["QUICGYM_ADDRESS"], 7000)) as listening:
+    connection, _ = listening.accept()
+    with connection:
+        size = int(connection.recv(16))
+        connection.sendall(bytes(i % 251 for i in range(size)))
+"""
+CLIENT = """
+import os, socket, sys, time
+size = int(sys.argv[1])
+began = time.monotonic()
+with socket.create_connection((os.environ["QUICGYM_PEER"], 7000), timeout=20) as connection:
+    round_trip_ms = 1e3 * (time.monotonic() - began)
+    connection.sendall(b"%016d" % size)
+    parts = []
+    while part := connection.recv(65536):
+        parts.append(part)
+content = b"".join(parts)
+assert content == bytes(i % 251 for i in range(size)), len(content)
+print("whole" if round_trip_ms > 100 else round_trip_ms, flush=True)
+sys.exit(17)
+"""
+SIZE = 300_000
+CAP_NET_ADMIN, CAP_SYS_ADMIN = 12, 21
+PR_CAPBSET_DROP = 24
+
+
+@functools.cache
+def refusal() -> str:
+    """Why this system gives us no namespaces; empty: it does."""
+    if not hasattr(_core, "Relay"):
+        return "needs Linux"
+    try:
+        run_link("ebcc-single", ["true"], peer=["true"])
+    except UserError as error:
+        return str(error)
+    return ""
+
+
+@pytest.fixture
+def _namespaces() -> None:
+    if reason := refusal():
+        pytest.skip(reason)
+
+
+def link(
+    *arguments: str, before: Callable[[], object] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Runs `quicgym link ebcc-single`."""
+    return subprocess.run(
+        [sys.executable, "-m", "quicgym.cli", "link", "ebcc-single", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        preexec_fn=before,
+    )
+
+
+def drop_privileges() -> None:
+    """What root can do beyond a user, for namespaces, is gone after the next program begins."""
+    libc = ctypes.CDLL(None)
+    for capability in (CAP_NET_ADMIN, CAP_SYS_ADMIN):
+        libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
+
+
+def download(before: Callable[[], object] | None = None) -> subprocess.CompletedProcess[str]:
+    server = f"{sys.executable} -c '{SERVER}'"
+    return link("--peer", server, "--", sys.executable, "-c", CLIENT, str(SIZE), before=before)
+
+
+def check_download(done: subprocess.CompletedProcess[str]) -> None:
+    """Whole, with the command's exit status, and a summary that says what passed."""
+    assert (done.returncode, done.stdout) == (17, "whole\n"), done.stderr
+    delivered = re.search(r"forward: (\d+) of \d+ packets delivered", done.stderr)
+    assert delivered and int(delivered[1]) > SIZE / 1428
+    assert re.search(r"backward: \d+ of \d+ packets delivered", done.stderr)
+    assert re.search(r"lateness: p50 [\d.]+ ms, p99 [\d.]+ ms", done.stderr)
+    assert re.search(r"audit: (valid$|INVALID: .* late )", done.stderr, re.M), done.stderr
+
+
+@pytest.mark.usefixtures("_namespaces")
+def test_a_download_is_whole_and_takes_the_links_delay() -> None:
+    check_download(download())
+
+
+def test_a_user_without_privileges_can_do_it() -> None:
+    done = download(drop_privileges)
+    if "the system refuses to" in done.stderr:
+        pytest.skip(done.stderr.strip())
+    check_download(done)
+
+
+@pytest.mark.usefixtures("_namespaces")
+def test_the_time_limit_ends_all_that_was_started() -> None:
+    shell = "sleep 1000 & echo $!; setsid sleep 1000 & echo $!"
+    command = ["sh", "-c", f"{shell}; sleep 1000"]
+    done = link("--limit-s", "2", "--peer", f"sh -c '{shell}'", "--", *command)
+    assert done.returncode == 124, done.stderr
+    assert "time limit of 2 s" in done.stderr
+    processes = done.stdout.split()
+    assert len(processes) == 4
+    for process in processes:
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(process), 0)
+
+
+@pytest.mark.usefixtures("_namespaces")
+@pytest.mark.parametrize(
+    ("command", "status"),
+    [(["sh", "-c", "exit 3"], 3), (["sh", "-c", "kill -9 $$"], 137), (["no-such-program"], 127)],
+)
+def test_the_exit_status_is_the_commands(command: list[str], status: int) -> None:
+    result = run_link("ebcc-single", command, peer=["sh", "-c", "exit 5"])
+    assert (result.exit_status, result.timed_out, result.peer_exit_status) == (status, False, 5)
+    assert result.report.audit.problems == ("no packet left the relay",)
+
+
+@pytest.mark.usefixtures("_namespaces")
+def test_reports_come_while_it_runs() -> None:
+    reports: list[RelayReport] = []
+    run_link("ebcc-single", ["sleep", "1.3"], peer=["true"], on_report=reports.append)
+    assert reports
+    assert reports[0].elapsed_s >= 1
+
+
+def test_the_other_side_is_this_machine_for_root_only() -> None:
+    done = link("--", "true", before=drop_privileges)
+    assert done.returncode == 2
+    assert "needs root; give --peer COMMAND" in done.stderr
+
+
+def test_a_system_that_refuses_is_named_with_the_remedy() -> None:
+    # In a user namespace that may have no network namespaces. A process that makes one has one
+    # thread, so quicgym begins afterwards.
+    prepare = """if True:
+        import os, sys
+        from pathlib import Path
+        sys.path.insert(0, sys.argv[1])
+        import namespaces
+        try:
+            namespaces.enter_user_namespace()
+            Path("/proc/sys/user/max_net_namespaces").write_text("0")
+        except (namespaces.StepError, OSError) as error:
+            sys.exit(f"cannot prepare: {error}")
+        os.execv(sys.executable, [sys.executable, "-m", "quicgym.cli", *sys.argv[2:]])
+    """
+    folder = str(Path(namespaces.__file__).parent)
+    command = ["link", "ebcc-single", "--peer", "true", "--", "true"]
+    done = subprocess.run(
+        [sys.executable, "-c", prepare, folder, *command], capture_output=True, text=True
+    )
+    if "cannot prepare" in done.stderr:
+        pytest.skip(done.stderr.strip())
+    assert "refuses to make a network namespace (No space left on device)" in done.stderr
+    assert "sudo sysctl -w user.max_net_namespaces=10000" in done.stderr
+
+
+def test_the_commands_arguments_are_left_alone() -> None:
+    arguments = ["link", "x", "--", "other", "--scenario", "a", "b"]
+    assert spread(arguments) == arguments
