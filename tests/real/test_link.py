@@ -6,8 +6,10 @@ import ctypes
 import functools
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,6 +17,7 @@ import pytest
 
 from quicgym import _core
 from quicgym.cli import spread
+from quicgym.envs.scenarios.files import load_scenario
 from quicgym.errors import UserError
 from quicgym.real import RelayReport, namespaces, run_link
 
@@ -123,6 +126,93 @@ def test_the_time_limit_ends_all_that_was_started() -> None:
     for process in processes:
         with pytest.raises(ProcessLookupError):
             os.kill(int(process), 0)
+
+
+def started() -> subprocess.Popen[str]:
+    """A link whose command prints its process and goes on, in a session of its own."""
+    command = ["sh", "-c", "echo $$; exec sleep 1000"]
+    return subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "quicgym.cli",
+            "link",
+            "ebcc-single",
+            "--peer",
+            "true",
+            "--",
+            *command,
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+@pytest.mark.usefixtures("_namespaces")
+def test_ctrl_c_is_the_commands_and_quicgym_ends_with_it() -> None:
+    with started() as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        os.killpg(process.pid, signal.SIGINT)
+        _, errors = process.communicate(timeout=20)
+    assert process.returncode == 128 + signal.SIGINT
+    assert "quicgym link: audit:" in errors
+
+
+@pytest.mark.usefixtures("_namespaces")
+def test_nothing_is_left_when_quicgym_is_killed() -> None:
+    with started() as process:
+        assert process.stdout is not None
+        command = int(process.stdout.readline())
+        process.kill()
+        process.communicate(timeout=20)
+    for _ in range(200):
+        try:
+            os.kill(command, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.05)
+    pytest.fail("the command still runs 10 s later")
+
+
+MARKED = """
+import os, socket
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as host:
+    host.bind((os.environ["QUICGYM_ADDRESS"], 7000))
+    _, other = host.recvfrom(100)
+    host.setsockopt(socket.IPPROTO_IP, socket.IP_TOS, 1)
+    for _ in range(40):
+        host.sendto(bytes(1400), other)
+    host.recv(100)
+"""
+MARKS = """
+import os, socket
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as host:
+    host.settimeout(20)
+    host.setsockopt(socket.IPPROTO_IP, socket.IP_RECVTOS, 1)
+    host.sendto(b"go", (os.environ["QUICGYM_PEER"], 7000))
+    codepoints = [host.recvmsg(2048, 64)[1][0][2][0] & 3 for _ in range(40)]
+raise SystemExit(0 if (codepoints[0], codepoints[20]) == (1, 3) else f"{codepoints}")
+"""
+
+
+@pytest.mark.usefixtures("_namespaces")
+def test_a_queues_marks_are_in_the_ip_headers() -> None:
+    # DualPI2's L4S queue marks what has waited for more than 1.2 ms (RFC 9332, appendix A). The
+    # kernel drops a packet whose header's checksum is wrong.
+    scenario = load_scenario("ebcc-single")
+    bottleneck = scenario.bottleneck
+    assert bottleneck is not None
+    queue = bottleneck.queue.model_copy(update={"discipline": "dualpi2"})
+    scenario = scenario.model_copy(
+        update={"bottleneck": bottleneck.model_copy(update={"queue": queue})}
+    )
+    python = [sys.executable, "-c"]
+    result = run_link(scenario, [*python, MARKS], peer=[*python, MARKED], limit_s=30)
+    assert result.exit_status == 0
+    assert result.report.forward.delivered_packets == 40
 
 
 @pytest.mark.usefixtures("_namespaces")

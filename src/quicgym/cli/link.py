@@ -16,7 +16,7 @@ EXAMPLES = (
     "quicgym link ebcc-single --peer 'iperf3 -s' -- sh -c 'iperf3 -c $QUICGYM_PEER -R'",
     "quicgym link my-network.yaml --peer 'python3 -m http.server' -- "
     "sh -c 'curl -O $QUICGYM_PEER:8000/file'",
-    "sudo quicgym link ebcc-single -- bash",
+    "sudo quicgym link ebcc-single --quiet -- bash",
 )
 
 
@@ -29,7 +29,7 @@ def link(
     ],
     command: Annotated[
         list[str],
-        typer.Argument(metavar="-- COMMAND...", help="The program and its arguments."),
+        typer.Argument(metavar="-- COMMAND", help="The program and its arguments."),
     ],
     peer: Annotated[
         str | None,
