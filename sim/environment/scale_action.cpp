@@ -1,5 +1,6 @@
-// The action space `scale`: window and pacing rate of any controller, each times 4^a. The controller decides
-// on as it would; at 0 it is alone.
+// The action spaces `scale` and `orca`: window and pacing rate of any controller, each times 4^a. In `scale`
+// each has its coordinate, in `orca` one is for both (Abbasloo et al., SIGCOMM 2020, equation 3). The
+// controller decides on as it would; at 0 it is alone.
 #include <cmath>
 
 #include "controllers/scaled.hpp"
@@ -14,30 +15,32 @@ public:
     using Actuator::Actuator;
     std::unique_ptr<Actuator> clone() const override { return std::make_unique<ScaleActuator>(*this); }
 
-    void start(const Simulation& simulation) override {
-        Actuator::start(simulation);
-        values_ = {{kWindowFactor, {1.0}}, {kPacingFactor, {1.0}}};
-    }
-
     void apply(Simulation& simulation, const float* action) override {
         if (std::equal(shown_.begin(), shown_.end(), action)) return;
-        values_[kWindowFactor].front() = std::pow(4.0, static_cast<double>(action[0]));
-        values_[kPacingFactor].front() = std::pow(4.0, static_cast<double>(action[1]));
+        values_[kWindowFactor].assign(1, factor(action[0]));
+        values_[kPacingFactor].assign(1, factor(action[shown_.size() - 1]));
         simulation.set_parameters(flow_, values_);
         show(action);
     }
+
+private:
+    static double factor(float coordinate) { return std::pow(4.0, static_cast<double>(coordinate)); }
 };
 
-ActionSpace scale() {
-    return {.name = "scale",
-            .coordinates = {"window", "pacing_rate"},
+ActionSpace space_of(const char* name, std::vector<std::string> coordinates) {
+    return {.name = name,
+            .coordinates = std::move(coordinates),
             .choices = {},
             .make_actuator = [](const ActionSpace& space, std::size_t flow) -> std::unique_ptr<Actuator> {
                 return std::make_unique<ScaleActuator>(space, flow);
             }};
 }
 
-const RegisteredActionSpace kRegistered(&scale);
+std::vector<ActionSpace> spaces() {
+    return {space_of("scale", {"window", "pacing_rate"}), space_of("orca", {"window"})};
+}
+
+const RegisteredActionSpace kRegistered(&spaces);
 
 }  // namespace
 

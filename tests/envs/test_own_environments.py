@@ -158,9 +158,12 @@ def test_the_action_space_of_the_recipe_registers_itself(tmp_path):
 def test_cmake_takes_every_file_of_the_folder():
     names = {space.name for space in _core.action_spaces()}
     files = {path.name for path in (ROOT / "sim" / "environment").glob("*_action.cpp")}
-    # Two files have several spaces: a version's, and one for each controller.
-    several = {"switch_action.cpp": {"switch", "switch_v1"}}
+    # Three files have several spaces: a version's, a paper's, and one for each controller.
+    several = {
+        "switch_action.cpp": {"switch", "switch_v1"},
+        "scale_action.cpp": {"scale", "orca"},
+    }
     several["parameters_action.cpp"] = {name for name in names if name.startswith("tuning:")}
     alone = names - set().union(*several.values())
     assert files == {f"{name}_action.cpp" for name in alone} | several.keys()
-    assert all(several.values()) and several["switch_action.cpp"] <= names
+    assert all(several.values()) and set().union(*several.values()) <= names
