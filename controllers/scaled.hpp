@@ -7,8 +7,11 @@ namespace quicgym {
 
 inline constexpr char kWindowFactor[] = "window_factor";
 inline constexpr char kPacingFactor[] = "pacing_factor";
-inline constexpr double kSmallestFactor = 1.0 / 16.0;
-inline constexpr double kLargestFactor = 16.0;
+
+struct ScaledParameters {
+    double window_factor = 1.0;
+    double pacing_factor = 1.0;
+};
 
 // Two parameters beside the inner controller's: factors from 1/16 to 16 on the window and on the pacing rate
 // that it has decided. At 1 it is that controller. Two datagrams are the least window.
@@ -23,8 +26,7 @@ public:
 private:
     void publish() override;
 
-    double window_factor_ = 1.0;
-    double pacing_factor_ = 1.0;
+    ScaledParameters factors_;
 };
 
 }  // namespace quicgym
