@@ -4,9 +4,7 @@ namespace quicgym::environment {
 
 void AuroraObserver::values(const FlowState& before, const FlowState& now, double* out) {
     const double seconds = to_seconds(now.sample.time - before.sample.time);
-    const auto samples = static_cast<double>(now.rtt_samples - before.rtt_samples);
-    const double mean_rtt =
-        samples > 0.0 ? (now.rtt_sum_seconds - before.rtt_sum_seconds) / samples : mean_rtt_;
+    const double mean_rtt = mean_rtt_seconds(before, now, mean_rtt_);
     if (lowest_mean_rtt_ == 0.0 || mean_rtt < lowest_mean_rtt_) lowest_mean_rtt_ = mean_rtt;
     const double sent = static_cast<double>(now.sample.sent_bytes - before.sample.sent_bytes);
     const double acked = static_cast<double>(now.sample.delivered_bytes - before.sample.delivered_bytes);

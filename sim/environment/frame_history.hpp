@@ -1,4 +1,5 @@
-// A history of frames, one for each decision interval, as the observations of papers have it.
+// A history of frames, one for each decision interval, as the observations of version 0 and of papers have
+// it.
 #pragma once
 
 #include <algorithm>
@@ -31,13 +32,11 @@ public:
         static_cast<Derived&>(*this).values(previous_, state, values.data());
         std::move(history_.begin() + kSize, history_.end(), history_.begin());
         for (std::size_t i = 0; i < kSize; ++i) {
-            const BoundedFeature& feature = Derived::kFeatures[i];
-            history_[history_.size() - kSize + i] =
-                std::clamp(static_cast<float>(values[i]), feature.minimum, feature.maximum);
+            history_[history_.size() - kSize + i] = bounded(values[i], Derived::kFeatures[i]);
         }
         previous_ = state;
     }
-    void write(float* out) const override { std::copy(history_.begin(), history_.end(), out); }
+    void write(float* out) const override { write_frames(out); }
 
     static std::vector<Element> elements(std::size_t history_length) {
         std::vector<Element> elements;
@@ -51,6 +50,10 @@ public:
     }
 
 protected:
+    float* write_frames(float* out) const { return std::copy(history_.begin(), history_.end(), out); }
+    // The state at the end of the last interval.
+    const FlowState& latest() const { return previous_; }
+
     double max_datagram_bytes_;
 
 private:

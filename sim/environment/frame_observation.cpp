@@ -7,32 +7,20 @@ namespace quicgym::environment {
 
 namespace {
 
-float bounded(double value, float maximum) {
-    return static_cast<float>(std::clamp(value, 0.0, static_cast<double>(maximum)));
-}
-
 double bdp_bytes(double highest_rate, const FlowState& state) {
     return highest_rate * to_seconds(state.min_rtt);
 }
 
 }  // namespace
 
-FrameObserver::FrameObserver(std::size_t history_length, std::uint64_t max_datagram_bytes)
-    : max_datagram_bytes_(max_datagram_bytes), history_(history_length * kFrameFeatures.size()) {}
-
-void FrameObserver::start(const FlowState& state) {
-    previous_ = state;
-}
-
 void FrameObserver::update(const FlowState& state, double gamma) {
-    std::move(history_.begin() + kFrameFeatures.size(), history_.end(), history_.begin());
-    write_frame(state, gamma, history_.data() + history_.size() - kFrameFeatures.size());
-    previous_ = state;
+    gamma_ = gamma;
+    FrameHistory::update(state, gamma);
 }
 
-void FrameObserver::write_frame(const FlowState& state, double gamma, float* out) {
+void FrameObserver::values(const FlowState& before_state, const FlowState& state, double* out) {
     const TraceSample& now = state.sample;
-    const TraceSample& before = previous_.sample;
+    const TraceSample& before = before_state.sample;
     const double seconds = to_seconds(now.time - before.time);
     const double delivered = static_cast<double>(now.delivered_bytes - before.delivered_bytes);
     const double lost = static_cast<double>(now.lost_bytes - before.lost_bytes);
@@ -41,48 +29,34 @@ void FrameObserver::write_frame(const FlowState& state, double gamma, float* out
     highest_rate_ = std::max(highest_rate_, ratio(delivered, seconds));
     const double bdp = bdp_bytes(highest_rate_, state);
 
-    // Without a sample in the interval, the last one.
-    const std::uint64_t samples = state.rtt_samples - previous_.rtt_samples;
-    const double mean_rtt =
-        samples > 0 ? (state.rtt_sum_seconds - previous_.rtt_sum_seconds) / static_cast<double>(samples)
-                    : to_seconds(now.rtt);
+    const double mean_rtt = mean_rtt_seconds(before_state, state, to_seconds(now.rtt));
     // eBCC equations 3 to 5, which hold for any window.
-    const double queue_packets =
-        window * (1.0 - ratio(min_rtt, mean_rtt)) / static_cast<double>(max_datagram_bytes_);
-    const double values[kFrameFeatures.size()] = {
-        ratio(ratio(delivered, seconds), highest_rate_),
-        ratio(ratio(static_cast<double>(now.sent_bytes - before.sent_bytes), seconds), highest_rate_),
-        ratio(now.pacing_rate, highest_rate_),
-        ratio(mean_rtt, min_rtt),
-        ratio(lost, lost + delivered),
-        ratio(static_cast<double>(now.in_flight_bytes), bdp),
-        ratio(window, bdp),
-        std::isfinite(gamma) && mean_rtt > 0.0 ? queue_packets / std::max(gamma, 1e-3) : 0.0,
-    };
-    for (std::size_t i = 0; i < kFrameFeatures.size(); ++i)
-        out[i] = bounded(values[i], kFrameFeatures[i].maximum);
+    const double queue_packets = window * (1.0 - ratio(min_rtt, mean_rtt)) / max_datagram_bytes_;
+    out[0] = ratio(ratio(delivered, seconds), highest_rate_);
+    out[1] = ratio(ratio(static_cast<double>(now.sent_bytes - before.sent_bytes), seconds), highest_rate_);
+    out[2] = ratio(now.pacing_rate, highest_rate_);
+    out[3] = ratio(mean_rtt, min_rtt);
+    out[4] = ratio(lost, lost + delivered);
+    out[5] = ratio(static_cast<double>(now.in_flight_bytes), bdp);
+    out[6] = ratio(window, bdp);
+    out[7] = std::isfinite(gamma_) && mean_rtt > 0.0 ? queue_packets / std::max(gamma_, 1e-3) : 0.0;
 }
 
 void FrameObserver::write(float* out) const {
-    out = std::copy(history_.begin(), history_.end(), out);
-    const double bdp_packets = bdp_bytes(highest_rate_, previous_) / static_cast<double>(max_datagram_bytes_);
-    *out++ = bounded(std::log10(1.0 + bdp_packets) / 6.0, 1.0F);
-    *out++ = bounded(std::log10(1.0 + to_seconds(previous_.min_rtt) * 1e3) / 5.0, 1.0F);
+    out = write_frames(out);
+    const FlowState& now = latest();
+    const double bdp_packets = bdp_bytes(highest_rate_, now) / max_datagram_bytes_;
+    *out++ = bounded(std::log10(1.0 + bdp_packets) / 6.0, kStateFeatures[0]);
+    *out++ = bounded(std::log10(1.0 + to_seconds(now.min_rtt) * 1e3) / 5.0, kStateFeatures[1]);
     for (std::size_t mode = 0; mode < kModes; ++mode) {
-        *out++ = static_cast<std::size_t>(previous_.sample.mode) == mode ? 1.0F : 0.0F;
+        *out++ = static_cast<std::size_t>(now.sample.mode) == mode ? 1.0F : 0.0F;
     }
 }
 
 std::vector<Element> frame_elements(std::size_t history_length) {
-    std::vector<Element> elements;
-    for (std::size_t age = history_length; age-- > 0;) {
-        for (const Feature& feature : kFrameFeatures) {
-            elements.push_back(
-                {std::string(feature.name) + "[" + std::to_string(age) + "]", 0.0F, feature.maximum});
-        }
-    }
-    for (const Feature& feature : kStateFeatures) {
-        elements.push_back({std::string(feature.name), 0.0F, feature.maximum});
+    std::vector<Element> elements = FrameObserver::elements(history_length);
+    for (const BoundedFeature& feature : kStateFeatures) {
+        elements.push_back({std::string(feature.name), feature.minimum, feature.maximum});
     }
     return elements;
 }

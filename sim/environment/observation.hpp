@@ -4,6 +4,7 @@
 // (span_observation.hpp), and those of papers: `aurora` and `orca`.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -33,6 +34,18 @@ struct BoundedFeature {
 // 0 where the denominator is not known yet.
 inline double ratio(double numerator, double denominator) {
     return denominator > 0.0 ? numerator / denominator : 0.0;
+}
+
+inline float bounded(double value, const BoundedFeature& feature) {
+    return static_cast<float>(
+        std::clamp(value, static_cast<double>(feature.minimum), static_cast<double>(feature.maximum)));
+}
+
+// The mean of the RTT samples between two states; `otherwise` without one.
+inline double mean_rtt_seconds(const FlowState& before, const FlowState& now, double otherwise) {
+    const std::uint64_t samples = now.rtt_samples - before.rtt_samples;
+    return samples > 0 ? (now.rtt_sum_seconds - before.rtt_sum_seconds) / static_cast<double>(samples)
+                       : otherwise;
 }
 
 // Follows one flow through an episode.

@@ -17,9 +17,7 @@ void OrcaObserver::values(const FlowState& before, const FlowState& now, double*
     highest_rate_ = std::max(highest_rate_, rate);
     const double min_rtt = to_seconds(now.min_rtt);
     const double smoothed_rtt = to_seconds(now.sample.smoothed_rtt);
-    const auto samples = static_cast<double>(now.rtt_samples - before.rtt_samples);
-    const double mean_rtt =
-        samples > 0.0 ? (now.rtt_sum_seconds - before.rtt_sum_seconds) / samples : to_seconds(now.sample.rtt);
+    const double mean_rtt = mean_rtt_seconds(before, now, to_seconds(now.sample.rtt));
     out[0] = ratio(rate, highest_rate_);
     out[1] = ratio(now.sample.pacing_rate, highest_rate_);
     out[2] = kLossWeight * ratio(ratio(lost, seconds), highest_rate_);

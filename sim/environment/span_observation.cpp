@@ -24,11 +24,6 @@ void for_each_span(std::size_t history_length, Each each) {
     }
 }
 
-float bounded(double value, const BoundedFeature& feature) {
-    return static_cast<float>(
-        std::clamp(value, static_cast<double>(feature.minimum), static_cast<double>(feature.maximum)));
-}
-
 double log_ratio(double numerator, double denominator) {
     return numerator > 0.0 && denominator > 0.0 ? std::log10(numerator / denominator) : 0.0;
 }
@@ -69,10 +64,9 @@ void SpanObserver::update(const FlowState& state, double /*gamma*/) {
     add(sums.sent_bytes, now.sent_bytes, before.sent_bytes);
     add(sums.lost_bytes, now.lost_bytes, before.lost_bytes);
     add(sums.marks, state.ecn_marks, previous_.ecn_marks);
-    const double samples = add(sums.rtt_samples, state.rtt_samples, previous_.rtt_samples);
-    const double rtt_seconds = state.rtt_sum_seconds - previous_.rtt_sum_seconds;
-    sums.rtt_seconds += rtt_seconds;
-    if (samples > 0.0) sums.rtt = rtt_seconds / samples;
+    add(sums.rtt_samples, state.rtt_samples, previous_.rtt_samples);
+    sums.rtt_seconds += state.rtt_sum_seconds - previous_.rtt_sum_seconds;
+    sums.rtt = mean_rtt_seconds(previous_, state, sums.rtt);
     sums.log_window += std::log10(std::max(datagram_, static_cast<double>(now.window_bytes)));
     sums.log_pacing_rate += std::log10(std::max(1.0, now.pacing_rate));
     sums.log_in_flight += std::log10(static_cast<double>(now.in_flight_bytes) + datagram_);
