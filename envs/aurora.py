@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from quicgym.envs.environment import CongestionControlEnv
+from quicgym.envs.version1 import Version1
 
 
-class AuroraEnv(CongestionControlEnv):
+class AuroraEnv(Version1):
     r"""The agent changes the pacing rate of its flow, and sees what Aurora sees.
 
     ## Description
@@ -48,5 +48,3 @@ class AuroraEnv(CongestionControlEnv):
     controller = "external"
     observations = "aurora"
     default_history_length = 10
-    safe_envelope = True
-    out_of_range = "clip"

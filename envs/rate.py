@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from quicgym.envs.environment import CongestionControlEnv
+from quicgym.envs.version1 import Version1
 
 
 class RateEnv(CongestionControlEnv):
@@ -76,7 +77,7 @@ class RateEnv(CongestionControlEnv):
     controller = "external"
 
 
-class RateV1Env(RateEnv):
+class RateV1Env(Version1, RateEnv):
     r"""The agent is the controller: it scales window and pacing rate of its flow.
 
     ## Description
@@ -108,7 +109,3 @@ class RateV1Env(RateEnv):
 
     environment = "rate_v1"
     action_space_name = "rate"
-    observations = "spans"
-    default_history_length = 128
-    safe_envelope = True
-    out_of_range = "clip"

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from quicgym.envs.environment import CongestionControlEnv
-from quicgym.envs.interface import Observations
 from quicgym.envs.simulation.controller_choice import find_controller
+from quicgym.envs.version1 import Version1
 
 
-class ScaleEnv(CongestionControlEnv):
+class ScaleEnv(Version1):
     r"""The agent scales window and pacing rate of a controller that goes on deciding.
 
     ## Description
@@ -79,13 +79,9 @@ class ScaleEnv(CongestionControlEnv):
     action_space_name = "scale"
     controller = "cubic"
     presets = ("cubic",)
-    observations: ClassVar[Observations] = "spans"
-    default_history_length = 128
     scales = True
     unscaled = np.zeros(2, np.float32)
     """The action that leaves the controller alone."""
-    safe_envelope = True
-    out_of_range = "clip"
 
     @classmethod
     def for_controller(cls, controller: str | None) -> type[CongestionControlEnv]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from quicgym.envs.actions import choices
 from quicgym.envs.environment import CongestionControlEnv
+from quicgym.envs.version1 import Version1
 from quicgym.yaml_files import closest
 
 
@@ -93,7 +94,7 @@ class SwitchEnv(CongestionControlEnv):
         return np.array(cls.presets.index(controller))
 
 
-class SwitchV1Env(SwitchEnv):
+class SwitchV1Env(Version1, SwitchEnv):
     r"""The agent chooses, at every decision, which of fifteen controllers its flow runs.
 
     ## Description
@@ -132,6 +133,4 @@ class SwitchV1Env(SwitchEnv):
     environment = "switch_v1"
     action_space_name = "switch_v1"
     presets = choices("switch_v1")
-    observations = "spans"
-    default_history_length = 128
-    out_of_range = "clip"
+    safe_envelope = False

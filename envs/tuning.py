@@ -8,6 +8,7 @@ import numpy as np
 
 from quicgym.envs.actions import PRESETS, controller_action, preset_action, tuned_space
 from quicgym.envs.environment import CongestionControlEnv
+from quicgym.envs.version1 import Version1
 
 
 class TuningEnv(CongestionControlEnv):
@@ -162,7 +163,7 @@ class TuningEnv(CongestionControlEnv):
         return preset_action(controller, cls.environment, **parameters)
 
 
-class TuningV1Env(TuningEnv):
+class TuningV1Env(Version1, TuningEnv):
     r"""The agent tunes BBR: its window, its gain cycle, γ, β and α, while the connection runs.
 
     ## Description
@@ -267,10 +268,6 @@ class TuningV1Env(TuningEnv):
 
     environment = "tuning_v1"
     action_space_name = "tuning_v1"
-    observations = "spans"
-    default_history_length = 128
-    safe_envelope = True
-    out_of_range = "clip"
 
 
 def _tuned_environment(base: type[TuningEnv], controller_name: str) -> type[TuningEnv]:

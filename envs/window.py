@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from quicgym.envs.environment import CongestionControlEnv
+from quicgym.envs.version1 import Version1
 
 
 class WindowEnv(CongestionControlEnv):
@@ -83,7 +84,7 @@ class WindowEnv(CongestionControlEnv):
     acts_in_slow_start = False
 
 
-class WindowV1Env(WindowEnv):
+class WindowV1Env(Version1, WindowEnv):
     r"""The agent is the controller: after slow start it scales the window of its flow.
 
     ## Description
@@ -115,7 +116,3 @@ class WindowV1Env(WindowEnv):
 
     environment = "window_v1"
     action_space_name = "window"
-    observations = "spans"
-    default_history_length = 128
-    safe_envelope = True
-    out_of_range = "clip"
