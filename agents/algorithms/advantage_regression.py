@@ -7,6 +7,7 @@ policy takes the choice with the highest prediction.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from gymnasium.spaces import Discrete
 
 from quicgym.agents.algorithms.replay import ReplayAlgorithm, check_counts
 from quicgym.envs.sb3 import Sb3VecEnv
+from quicgym.yaml_files import closest
 
 _HUBER_DELTA = 0.2  # of rewards: episodes in which everything goes wrong weigh no more
 _MASKED = -10.0  # a prediction that no choice which is compared comes near
@@ -99,7 +101,11 @@ class AdvantageRegression(ReplayAlgorithm):
             ValueError: The action is not among those that are compared.
         """
         if action not in self._choices:
-            raise ValueError(f"action {action} is none of those compared, {self._choices}")
+            names = self._batch.choices
+            known = ", ".join(names[choice] for choice in self._choices)
+            raise ValueError(
+                f"start.preset = {names[action]!r} is not among those compared: {known}"
+            )
         last: Any = self.policy.action_net
         with torch.no_grad():
             last.weight.zero_()
@@ -137,3 +143,19 @@ class AdvantageRegression(ReplayAlgorithm):
         self._n_updates += self._updates
         self.logger.record("train/loss", float(np.mean(losses)))
         self.logger.record("train/comparisons", len(self.observations))
+
+
+def places_of(names: Sequence[str] | None, env: Sb3VecEnv) -> np.ndarray:
+    """Returns the places of choices in the environment's action space; None: of all.
+
+    Raises:
+        ValueError: One is unknown, there are fewer than two, or one comes twice.
+    """
+    members = env.environments.batch.choices
+    chosen = list(members if names is None else names)
+    for name in chosen:
+        if name not in members:
+            raise ValueError(f"controllers: no choice {name!r}; {closest(name, members)}")
+    if len(set(chosen)) < max(2, len(chosen)):
+        raise ValueError(f"controllers = {chosen}: give two or more, each once")
+    return np.array([members.index(name) for name in chosen])

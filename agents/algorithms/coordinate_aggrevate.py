@@ -93,7 +93,7 @@ class CoordinateAggrevate(ReplayAlgorithm):
         keep_fraction: float = 0.15,
         n_updates: int = 400,
         batch_size: int = 1024,
-        weight_decay: float = 0.1,
+        weight_decay: float = 1.0,
         policy_kwargs: dict[str, Any] | None = None,
         seed: int | None = None,
         device: str = "auto",

@@ -29,11 +29,10 @@ from typing import Any
 
 import numpy as np
 
-from quicgym.agents.algorithms.advantage_regression import AdvantageRegression
+from quicgym.agents.algorithms.advantage_regression import AdvantageRegression, places_of
 from quicgym.agents.algorithms.replay import check_counts
 from quicgym.envs.sb3 import Sb3VecEnv
 from quicgym.envs.scenarios.fields import ScenarioError
-from quicgym.yaml_files import closest
 
 
 class DirectPolicyIteration(AdvantageRegression):
@@ -79,13 +78,7 @@ class DirectPolicyIteration(AdvantageRegression):
         device: str = "auto",
     ) -> None:
         """Makes the network; nothing has been compared."""
-        members = env.environments.environment.presets
-        names = list(members if controllers is None else controllers)
-        for name in names:
-            if name not in members:
-                raise ValueError(f"controllers: no choice {name!r}; {closest(name, members)}")
-        if len(set(names)) < max(2, len(names)):
-            raise ValueError(f"controllers = {names}: give two or more, each once")
+        places = places_of(controllers, env)
         check_counts(comparisons=comparisons)
         weights = np.array(decision_weights, dtype=np.float64)
         if weights.ndim != 1 or not (weights >= 0).all() or not 0 < weights.sum() < np.inf:
@@ -95,16 +88,16 @@ class DirectPolicyIteration(AdvantageRegression):
         if not 0 <= exploration <= 1:
             raise ValueError(f"exploration = {exploration}: give a probability")
         simulations = env.environments.simulations
-        if simulations < len(names):
+        if simulations < len(places):
             raise ValueError(
-                f"{len(names)} controllers are compared side by side, and environment.simulations "
+                f"{len(places)} controllers are compared side by side, and environment.simulations "
                 f"= {simulations}; give at least as many"
             )
         super().__init__(
             policy,
             env,
             learning_rate,
-            np.array([members.index(name) for name in names]),
+            places,
             n_updates=n_updates,
             batch_size=batch_size,
             weight_decay=weight_decay,
@@ -112,20 +105,10 @@ class DirectPolicyIteration(AdvantageRegression):
             seed=seed,
             device=device,
         )
-        self._members = members
         self._comparisons, self._weights = comparisons, weights / weights.sum()
         self._margin, self._exploration = margin, exploration
-
-    def bias_towards(self, action: int) -> None:
-        """Makes the untrained policy choose a controller, by its place in `presets`.
-
-        Raises:
-            ValueError: The controller is not among those compared.
-        """
-        if action not in self._choices:
-            name = self._members[action]
-            raise ValueError(f"start.preset = {name!r} is not among the controllers compared")
-        super().bias_towards(action)
+        first = self._batch.observation_names.index(f"action_{self._batch.choices[0]}")
+        self._in_force = first + self._choices
 
     def collect_rollouts(self, rng: np.random.Generator) -> Iterator[np.ndarray]:
         """Compares controllers in newly drawn episodes; yields the mean rewards of its own choices.
@@ -194,7 +177,7 @@ class DirectPolicyIteration(AdvantageRegression):
 
         rewards = (rewards / (now_s - begin_s))[is_compared]
         observations = observations[is_compared]
-        in_force = observations[:, -len(self._members) :][:, choices]
+        in_force = observations[:, self._in_force]
         advantages = rewards - rewards.mean(axis=1, keepdims=True)
         advantages += self._margin * in_force * is_kept[is_compared, None]
         self._add(self._preprocess(observations), advantages)

@@ -135,6 +135,17 @@ BUILT_IN: Mapping[str, Algorithm] = {
             state=("observations", "advantages"),
         ),
         Algorithm(
+            name="choice-aggrevate",
+            implementation="quicgym.agents.algorithms.choice_aggrevate:ChoiceAggrevate",
+            environments=("quicgym/Switch-v0", "quicgym/Switch-v1"),
+            action_spaces=("discrete",),
+            critic=None,
+            plays_episodes=True,
+            mutable=("learning_rate", "paths", "rollouts", "margin", "exploration", "keep_fraction")
+            + ("n_updates", "batch_size"),
+            state=("observations", "advantages"),
+        ),
+        Algorithm(
             name="aggrevate",
             implementation="quicgym.agents.algorithms.aggrevate:Aggrevate",
             environments=("quicgym/Window-v0", "quicgym/Window-v1"),

@@ -149,7 +149,7 @@ def assert_named(folder, config, change, words):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ("start.preset=bbr", ("start.preset = 'bbr' is not among the controllers",)),
+        ("start.preset=bbr", ("start.preset = 'bbr' is none of those compared",)),
         ("hyperparameters.controllers=[ibcca]", ("give two or more",)),
         ("hyperparameters.margins=1", ("did you mean margin?",)),
     ],

@@ -231,7 +231,7 @@ def test_the_controllers_of_switch_v1_are_compared_there_alone():
     rewards = np.concatenate(list(model.collect_rollouts(np.random.default_rng(1))))
     assert len(rewards) == len(model.observations) and (rewards > 0).all()
     model.bias_towards(choices("switch_v1").index("prague"))
-    with pytest.raises(ValueError, match="'cubic' is not among the controllers compared"):
+    with pytest.raises(ValueError, match="'cubic' is none of those compared: bbr3"):
         model.bias_towards(choices("switch_v1").index("cubic"))
     with pytest.raises(ValueError, match="no choice 'copa'"):
         make(controllers=["copa", "cubic"])

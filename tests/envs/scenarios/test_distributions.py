@@ -66,7 +66,15 @@ def test_training_never_draws_a_held_out_path(name):
 
 def test_the_held_out_suite_is_64_held_out_paths_in_every_size():
     suite = load_suite("heldout")
-    known = ["heldout", "ibcca-wired", "ibcca-wireless", "papers", "stress", "validation"]
+    known = [
+        "beside-cubic",
+        "heldout",
+        "ibcca-wired",
+        "ibcca-wireless",
+        "papers",
+        "stress",
+        "validation",
+    ]
     assert suite_names() == known
     assert len({scenario.name for scenario in suite}) == len(suite) == 64
     assert all(HELD_OUT.contain(*path(scenario)) for scenario in suite)
