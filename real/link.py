@@ -71,7 +71,7 @@ def run_link(
         command: The program and its arguments; it has this process's standard streams.
         peer: A program on the senders' side, in a namespace of its own. It is there before the
             command begins. None: this machine is on the senders' side, which needs root.
-        limit_s: Then everything that still runs is ended.
+        limit_s: This long after the command's start everything that still runs is ended.
         seed: Of the network's random numbers.
         on_report: Called every second.
 
@@ -138,6 +138,9 @@ def _run(
     def report() -> RelayReport:
         return make_report(relay.report(), CpuTicks.now().stolen_percent_since(ticks))
 
+    ready, _ = _receive(ours, namespaces.PEER_WAIT_S + ANSWER_S)
+    if ready is None:
+        raise UserError("the process that holds the namespaces does not answer; try again")
     relay.start()
     try:
         ours.send(json.dumps({"start": True}).encode())

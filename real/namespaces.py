@@ -315,8 +315,6 @@ def run(messages: Messages) -> None:
         messages.send({"failed": error.step, "errno": error.errno})
         return
     messages.send({"ports": namespaces.ports}, namespaces.sockets)
-    if "end" in messages.receive():
-        return
     try:
         status = run_programs(messages, namespaces, asked["command"], asked["peer"])
         messages.send(status)
@@ -344,6 +342,9 @@ def run_programs(
                 return {"status": None, "peer_status": None}
             if ready:
                 break
+    messages.send({"ready": True})
+    if "end" in messages.receive():
+        return {"status": None, "peer_status": None}
     process = start("command", command, namespaces.of_program["command"])
     exited = os.pidfd_open(process)
     waits.append(exited)

@@ -41,7 +41,9 @@ def link(
     ] = None,
     limit_s: Annotated[
         float,
-        typer.Option(min=0.001, metavar="T", help="Then everything that still runs is ended."),
+        typer.Option(
+            min=0.001, metavar="T", help="After this time everything that still runs is ended."
+        ),
     ] = 3600.0,
     seed: Annotated[
         int, typer.Option(min=0, metavar="S", help="Of the network's random losses.")
