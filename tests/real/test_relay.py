@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from quicgym import _core
@@ -35,7 +36,7 @@ def hosts() -> Iterator[tuple[socket.socket, socket.socket]]:
     ):
         for host in (sender, receiver):
             host.bind(("127.0.0.1", 0))
-            host.settimeout(2)
+            host.settimeout(10)
         yield sender, receiver
 
 
@@ -66,30 +67,25 @@ def test_datagrams_arrive_whole_in_order_and_after_the_delay(
     assert report.audit.packets == DATAGRAMS + 1
 
 
-def test_a_full_queue_drops_what_the_engine_would_drop(
+def test_a_full_queue_drops_what_the_model_drops(
     hosts: tuple[socket.socket, socket.socket],
 ) -> None:
     sender, receiver = hosts
-    burst = 300
+    burst, size = 300, 50
     with Relay("ebcc-single") as relay:
         to_receiver, _ = relay.connect(receiver=receiver.getsockname())
-        relay.start()
+        # All of them are there at time 0, however long it takes to send them.
         for number in range(burst):
-            sender.sendto(number.to_bytes(2, "big") + bytes(1398), to_receiver)
-        numbers = []
-        receiver.settimeout(0.5)
-        try:
-            while True:
-                numbers.append(int.from_bytes(receiver.recv(2048)[:2], "big"))
-        except TimeoutError:
-            pass
+            sender.sendto(number.to_bytes(2, "big") + bytes(size - 2), to_receiver)
+        relay.start()
+        model = replay("ebcc-single", [0] * burst, [size + 30] * burst)
+        delivered = [*np.flatnonzero(model.fates == "delivered")]
+        assert 100 < len(delivered) < burst
+        numbers = [int.from_bytes(receiver.recv(2048)[:2], "big") for _ in delivered]
         report = relay.report()
+    assert numbers == delivered
+    assert report.forward.dropped_packets == burst - len(delivered)
     assert report.audit.kernel_drops == 0
-    assert len(numbers) + report.forward.dropped_packets == burst
-    assert numbers == sorted(numbers)
-    # The access link hands packets over faster than the bottleneck: of a burst the same as here.
-    model = replay("ebcc-single", [0] * burst, [1430] * burst)
-    assert abs((model.fates == "dropped").sum() - report.forward.dropped_packets) <= burst * 0.1
 
 
 STALLED = """
@@ -197,10 +193,11 @@ def test_a_host_that_has_gone_does_not_hang_the_relay(
         to_receiver, _ = relay.connect(receiver=receiver.getsockname())
         receiver.close()
         relay.start()
-        for _ in range(3):
+        audit, deadline = relay.report().audit, time.monotonic() + 10
+        while audit.refused_packets == 0 and time.monotonic() < deadline:
             sender.sendto(b"nobody is there", to_receiver)
-            time.sleep(0.1)
-    audit = relay.report().audit
+            time.sleep(0.02)
+            audit = relay.report().audit
     assert audit.refused_packets > 0
     assert audit.socket_errors == 0
 
