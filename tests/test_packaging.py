@@ -111,7 +111,7 @@ def test_the_core_runs_without_any_extra() -> None:
         ("import quicgym.envs.ns3gym", "ns3gym"),
         ("import quicgym.envs.parallel", "multi"),
         ("import quicgym.envs.sb3", "train"),
-        ("from quicgym import load_policy", "train"),
+        ("import quicgym; quicgym.load_policy('model.zip', trust_zip=True)", "train"),
     ],
 )  # fmt: skip
 def test_what_needs_an_extra_names_it(code: str, extra: str) -> None:

@@ -45,8 +45,13 @@ def __getattr__(name: str) -> object:
 
 
 def get_include() -> str:
-    """Returns the folder of the C++ headers for controllers in other packages."""
+    """Returns the folder of the headers: for controllers in other packages, and the C interface."""
     return str(_Path(__file__).parent / "include")
+
+
+def get_library_dir() -> str:
+    """Returns the folder of libquicgym-controller, the library of the C interface."""
+    return str(_Path(__file__).parent / "lib")
 
 
 __all__ = [
@@ -65,6 +70,7 @@ __all__ = [
     "__version__",
     "controllers",
     "get_include",
+    "get_library_dir",
     "load_policy",
     "load_scenario",
     "make_vec",

@@ -36,6 +36,7 @@ public:
     bool empty() const { return oldest_ == next_; }
 
     SentPacket& operator[](std::uint64_t packet_number) { return ring_[packet_number]; }
+    const SentPacket& operator[](std::uint64_t packet_number) const { return ring_[packet_number]; }
 
     SentPacket& push() {
         ring_.make_room(oldest_, next_);
@@ -43,6 +44,9 @@ public:
     }
 
     void pop_oldest() { ++oldest_; }
+
+    // The number of the first packet, in place of 0.
+    void begin_at(std::uint64_t packet_number) { oldest_ = next_ = packet_number; }
 
 private:
     Ring<SentPacket> ring_;

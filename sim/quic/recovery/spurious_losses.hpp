@@ -30,6 +30,18 @@ public:
         return arrived_ == count_;
     }
 
+    // The same, told of a packet that arrives although it was declared lost. Not beside on_ack.
+    bool on_arrival(std::uint64_t packet_number) {
+        if (count_ > numbers_.size()) return false;
+        const auto begin = numbers_.begin();
+        const auto waited_for = begin + static_cast<std::ptrdiff_t>(arrived_);
+        const auto end = begin + static_cast<std::ptrdiff_t>(count_);
+        const auto found = std::find(waited_for, end, packet_number);
+        if (found == end) return false;
+        std::iter_swap(waited_for, found);
+        return ++arrived_ == count_;
+    }
+
 private:
     static bool acknowledges(const AckFrame& ack, std::uint64_t packet_number) {
         // Of a real loss: receivers soon leave out the ranges below it.

@@ -1,0 +1,200 @@
+// The functions of include/quicgym/controller.h. No exception leaves this file.
+#include <cmath>
+#include <limits>
+#include <new>
+#include <span>
+#include <stdexcept>
+#include <string>
+
+#include "controllers/catalogue.hpp"
+#include "include/quicgym/controller.h"
+#include "sim/embedding/connection.hpp"
+
+using quicgym::ControllerSnapshot;
+using quicgym::FlowState;
+using quicgym::ParameterValues;
+using quicgym::embedding::Connection;
+
+struct quicgym_controller {
+    Connection connection;
+};
+
+namespace {
+
+static_assert(sizeof(quicgym::Time) == sizeof(std::int64_t));
+
+std::string& last_error() {
+    thread_local std::string text;
+    return text;
+}
+
+void say(const char* text) noexcept {
+    try {
+        last_error() = text;
+    } catch (...) {
+        last_error().clear();
+    }
+}
+
+// The error code for what `work` throws.
+template <class Work>
+int guarded(Work work) noexcept {
+    try {
+        work();
+        return QUICGYM_OK;
+    } catch (const std::bad_alloc&) {
+        say("out of memory");
+        return QUICGYM_OUT_OF_MEMORY;
+    } catch (const std::invalid_argument& error) {
+        say(error.what());
+        return QUICGYM_INVALID;
+    } catch (const std::exception& error) {
+        say(error.what());
+    } catch (...) {
+        say("unknown exception");
+    }
+    return QUICGYM_INTERNAL;
+}
+
+template <class Type>
+Type& given(Type* pointer, const char* name) {
+    if (pointer == nullptr) throw std::invalid_argument(std::string(name) + " is NULL");
+    return *pointer;
+}
+
+template <class Element>
+std::span<const Element> given(const Element* elements, std::size_t count, const char* name) {
+    if (count > 0) given(elements, name);
+    return {elements, count};
+}
+
+// Calls `work` with the connection.
+template <class Work>
+int with(quicgym_controller* controller, Work work) noexcept {
+    return guarded([&] { work(given(controller, "controller").connection); });
+}
+
+}  // namespace
+
+extern "C" {
+
+const char* quicgym_version(void) {
+    return QUICGYM_VERSION;
+}
+
+int quicgym_api_version(void) {
+    return QUICGYM_API_VERSION;
+}
+
+const char* quicgym_last_error(void) {
+    return last_error().c_str();
+}
+
+quicgym_controller* quicgym_controller_new(const char* name, std::uint64_t max_datagram_bytes,
+                                           std::uint64_t seed, std::int64_t now_ns) {
+    quicgym_controller* made = nullptr;
+    guarded([&] {
+        given(name, "name");
+        if (max_datagram_bytes < 1200 || max_datagram_bytes > UINT16_MAX) {
+            throw std::invalid_argument("max_datagram_bytes = " + std::to_string(max_datagram_bytes) +
+                                        "; give 1200 to 65535");
+        }
+        made = new quicgym_controller{
+            Connection(quicgym::make_controller(name, {}, max_datagram_bytes), seed, now_ns)};
+    });
+    return made;
+}
+
+void quicgym_controller_free(quicgym_controller* controller) {
+    delete controller;
+}
+
+int quicgym_set_parameter(quicgym_controller* controller, const char* name, const double* values,
+                          std::size_t count) {
+    return with(controller, [&](Connection& connection) {
+        given(name, "name");
+        const std::span<const double> numbers = given(values, count, "values");
+        for (const double number : numbers) {
+            if (std::isnan(number)) throw std::invalid_argument(std::string(name) + " is not a number");
+        }
+        if (numbers.empty()) throw std::invalid_argument(std::string(name) + " has no value");
+        connection.set_parameters({{name, {numbers.begin(), numbers.end()}}});
+    });
+}
+
+int quicgym_on_handshake(quicgym_controller* controller, std::int64_t now_ns, std::int64_t rtt_ns) {
+    return with(controller, [&](Connection& connection) { connection.on_handshake(now_ns, rtt_ns); });
+}
+
+int quicgym_on_sent(quicgym_controller* controller, std::int64_t now_ns, std::uint64_t packet_number,
+                    std::uint64_t bytes) {
+    return with(controller,
+                [&](Connection& connection) { connection.on_sent(now_ns, packet_number, bytes); });
+}
+
+int quicgym_on_ack(quicgym_controller* controller, std::int64_t now_ns, std::int64_t ack_delay_ns,
+                   const std::uint64_t* packet_numbers, std::size_t count) {
+    return with(controller, [&](Connection& connection) {
+        connection.on_ack(now_ns, ack_delay_ns, given(packet_numbers, count, "packet_numbers"));
+    });
+}
+
+int quicgym_on_ecn(quicgym_controller* controller, std::int64_t now_ns, std::uint64_t newly_marked_packets) {
+    return with(controller, [&](Connection& connection) { connection.on_ecn(now_ns, newly_marked_packets); });
+}
+
+int quicgym_on_loss(quicgym_controller* controller, std::int64_t now_ns, const std::uint64_t* packet_numbers,
+                    std::size_t count) {
+    return with(controller, [&](Connection& connection) {
+        connection.on_loss(now_ns, given(packet_numbers, count, "packet_numbers"));
+    });
+}
+
+int quicgym_on_persistent_congestion(quicgym_controller* controller, std::int64_t now_ns) {
+    return with(controller, [&](Connection& connection) { connection.on_persistent_congestion(now_ns); });
+}
+
+int quicgym_on_app_limited(quicgym_controller* controller, std::int64_t now_ns) {
+    return with(controller, [&](Connection& connection) { connection.on_app_limited(now_ns); });
+}
+
+int quicgym_set_application(quicgym_controller* controller, std::uint64_t unsent_bytes,
+                            std::uint64_t blocked_events) {
+    return with(controller,
+                [&](Connection& connection) { connection.set_application(unsent_bytes, blocked_events); });
+}
+
+std::uint64_t quicgym_window_bytes(quicgym_controller* controller) {
+    std::uint64_t bytes = 0;
+    with(controller, [&](Connection& connection) { bytes = connection.controller().window_bytes(); });
+    return bytes;
+}
+
+double quicgym_pacing_rate_bytes_per_s(quicgym_controller* controller) {
+    double rate = 0.0;
+    with(controller, [&](Connection& connection) { rate = connection.controller().pacing_rate(); });
+    return rate;
+}
+
+int quicgym_snapshot(quicgym_controller* controller, quicgym_snapshot_t* snapshot) {
+    return with(controller, [&](Connection& connection) {
+        quicgym_snapshot_t& out = given(snapshot, "snapshot");
+        const FlowState state = connection.state(connection.now());
+        const ControllerSnapshot inner = connection.controller().snapshot();
+        out = {};
+        out.window_bytes = state.sample.window_bytes;
+        out.pacing_rate_bytes_per_s = state.sample.pacing_rate;
+        out.in_flight_bytes = state.sample.in_flight_bytes;
+        out.delivered_bytes = state.sample.delivered_bytes;
+        out.lost_bytes = state.sample.lost_bytes;
+        out.latest_rtt_ns = state.sample.rtt;
+        out.smoothed_rtt_ns = state.sample.smoothed_rtt;
+        out.min_rtt_ns = state.min_rtt;
+        out.bandwidth_estimate_bytes_per_s = inner.bandwidth_estimate;
+        out.round_trip_estimate_ns = inner.round_trip_estimate;
+        out.mode = static_cast<std::int32_t>(state.sample.mode);
+        out.wants_ect1 = connection.controller().wants_l4s() ? 1 : 0;
+    });
+}
+
+}  // extern "C"
