@@ -76,8 +76,8 @@ class AdvantageRegression(ReplayAlgorithm):
             device=device,
             action_spaces=(Discrete,),
         )
-        self._updates, self._batch_size = n_updates, batch_size
-        self.observations = self._preprocess(np.zeros_like(self._batch.observations[:0]))
+        self._updates, self.batch_size = n_updates, batch_size
+        self.observations = self.preprocess(np.zeros_like(self.batch.observations[:0]))
         self.advantages = torch.zeros(0, len(choices))
 
     def _setup_model(self) -> None:
@@ -101,11 +101,9 @@ class AdvantageRegression(ReplayAlgorithm):
             ValueError: The action is not among those that are compared.
         """
         if action not in self._choices:
-            names = self._batch.choices
+            names = self.batch.choices
             known = ", ".join(names[choice] for choice in self._choices)
-            raise ValueError(
-                f"start.preset = {names[action]!r} is not among those compared: {known}"
-            )
+            raise ValueError(f"start.preset = {names[action]!r} is none of those compared: {known}")
         last: Any = self.policy.action_net
         with torch.no_grad():
             last.weight.zero_()
@@ -129,7 +127,7 @@ class AdvantageRegression(ReplayAlgorithm):
         """Learns from all comparisons so far."""
         losses = []
         for _ in range(self._updates):
-            chosen = torch.randint(len(self.observations), (self._batch_size,))
+            chosen = torch.randint(len(self.observations), (self.batch_size,))
             loss = torch.nn.functional.huber_loss(
                 self._predict(self.observations[chosen])[:, torch.from_numpy(self._choices)],
                 self.advantages[chosen].to(self.device),

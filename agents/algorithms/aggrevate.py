@@ -22,18 +22,13 @@ the beginning and have a value at every decision on the path.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import torch
 
 from quicgym.agents.algorithms.advantage_regression import AdvantageRegression
-from quicgym.agents.algorithms.replay import (
-    Trajectories,
-    check_counts,
-    check_decisions,
-)
+from quicgym.agents.algorithms.own_decisions import Sampling, play_policy
+from quicgym.agents.algorithms.replay import Trajectories, check_counts
 from quicgym.envs.actions import WINDOW_EXPONENTS
 from quicgym.envs.episodes import EpisodeChoice
 from quicgym.envs.info import INFO_COLUMNS
@@ -89,14 +84,11 @@ class Aggrevate(AdvantageRegression):
         device: str = "auto",
     ) -> None:
         """Makes the network; nothing has been played."""
-        check_counts(paths=paths, rollouts=rollouts, hold=hold)
+        self._sampling = Sampling(paths, rollouts, exploration, keep_fraction)
+        check_counts(hold=hold)
         grid = np.array(windows, dtype=np.float64)
         if grid.ndim != 1 or len(grid) < 2 or not (np.diff(grid) > 0).all():
             raise ValueError(f"windows = {windows}: give two exponents or more, in rising order")
-        if not 0 <= exploration <= 1:
-            raise ValueError(f"exploration = {exploration}: give a probability")
-        if not 0 < keep_fraction <= 1:
-            raise ValueError(f"keep_fraction = {keep_fraction}: give a share above 0")
         super().__init__(
             policy,
             env,
@@ -109,9 +101,8 @@ class Aggrevate(AdvantageRegression):
             seed=seed,
             device=device,
         )
-        self._paths, self._rollouts, self._windows = paths, rollouts, grid
+        self._windows = grid
         self._in_view = hold * _EXPONENTS
-        self._exploration, self._keep_fraction = exploration, keep_fraction
         # Begins small: a window that only grows takes for ever to simulate.
         self.bias_towards(WINDOW_EXPONENTS.index(-0.125))
 
@@ -121,36 +112,23 @@ class Aggrevate(AdvantageRegression):
         Raises:
             ScenarioError: There is no decision to learn from.
         """
-        paths = [self._batch.source.draw(rng, None) for _ in range(self._paths)]
+        paths = [self.batch.source.draw(rng, None) for _ in range(self._sampling.paths)]
         fair_bytes = np.array([fair_window_bytes(path.scenario) for path in paths])
         fixed = self.play_fixed_windows(paths, fair_bytes)
-        episodes = [
-            replace(path, seed=int(rng.integers(2**63)))
-            for path in paths
-            for _ in range(self._rollouts)
-        ]
-        exploration = rng.random(len(episodes)) * self._exploration
-        features, places, windows_bytes = [], [], []
-
-        def decide(step: int, rows: np.ndarray, of_episodes: np.ndarray) -> np.ndarray:
-            seen = self._preprocess(self._batch.observations[rows])
-            keeps = rng.random(len(rows)) * self._agents_beside(rows) < self._keep_fraction
-            kept = np.flatnonzero(keeps & self._takes_effect(rows))
-            features.append(seen[kept])
-            places.append((np.full(len(kept), step), of_episodes[kept]))
-            windows_bytes.append(self._batch.info[rows[kept], _WINDOW])
-            explores = rng.random(len(rows)) < exploration[of_episodes]
-            explored = rng.integers(len(_EXPONENTS), size=len(rows))
-            return np.where(explores, explored, self._best(seen))
-
-        trajectories = self._play(episodes, decide)
-        yield trajectories.mean_rewards()
-        steps, of_episodes = (np.concatenate(column) for column in zip(*places, strict=True))
-        check_decisions(len(steps), episodes)
-        path = of_episodes // self._rollouts
-        values = self.window_values(fixed, path, trajectories.times_s[steps, of_episodes])
-        shares = np.concatenate(windows_bytes) / fair_bytes[path]
-        self._add(torch.cat(features), self.factor_advantages(values, shares))
+        own = play_policy(
+            self,
+            paths,
+            self._sampling,
+            rng,
+            act=self._best,
+            explore=lambda actions, where: np.where(
+                where, rng.integers(len(_EXPONENTS), size=len(actions)), actions
+            ),
+            note=lambda rows: self.batch.info[rows, _WINDOW],
+        )
+        yield own.mean_rewards
+        values = self.window_values(fixed, own.paths, own.times_s)
+        self._add(own.features, self.factor_advantages(values, own.notes / fair_bytes[own.paths]))
 
     def play_fixed_windows(
         self, paths: Sequence[EpisodeChoice], fair_bytes: np.ndarray
@@ -165,12 +143,12 @@ class Aggrevate(AdvantageRegression):
         targets = (fair_bytes[:, None] * 2.0**self._windows).ravel()
 
         def decide(step: int, rows: np.ndarray, of_episodes: np.ndarray) -> np.ndarray:
-            window_bytes = self._batch.info[rows, _WINDOW]
+            window_bytes = self.batch.info[rows, _WINDOW]
             missing = np.log2(targets[of_episodes] / window_bytes)
             nearest: np.ndarray = np.abs(missing[:, None] - _EXPONENTS).argmin(axis=1)
             return nearest
 
-        return self._play(episodes, decide)
+        return self.play(episodes, decide)
 
     def window_values(
         self, fixed: Trajectories, path: np.ndarray, times_s: np.ndarray

@@ -18,14 +18,13 @@ played from the beginning.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import torch
 
 from quicgym.agents.algorithms.advantage_regression import AdvantageRegression, places_of
-from quicgym.agents.algorithms.replay import Trajectories, check_counts, check_decisions
+from quicgym.agents.algorithms.own_decisions import Sampling, play_policy
+from quicgym.agents.algorithms.replay import Trajectories
 from quicgym.envs.episodes import EpisodeChoice
 from quicgym.envs.sb3 import Sb3VecEnv
 
@@ -76,13 +75,9 @@ class ChoiceAggrevate(AdvantageRegression):
         device: str = "auto",
     ) -> None:
         """Makes the network; nothing has been played."""
-        check_counts(paths=paths, rollouts=rollouts)
+        self._sampling = Sampling(paths, rollouts, exploration, keep_fraction)
         if margin < 0:
             raise ValueError(f"margin = {margin}: give a reward of 0 or more")
-        if not 0 <= exploration <= 1:
-            raise ValueError(f"exploration = {exploration}: give a probability")
-        if not 0 < keep_fraction <= 1:
-            raise ValueError(f"keep_fraction = {keep_fraction}: give a share above 0")
         super().__init__(
             policy,
             env,
@@ -95,9 +90,8 @@ class ChoiceAggrevate(AdvantageRegression):
             seed=seed,
             device=device,
         )
-        self._paths, self._rollouts, self._margin = paths, rollouts, margin
-        self._exploration, self._keep_fraction = exploration, keep_fraction
-        first = self._batch.observation_names.index(f"action_{self._batch.choices[0]}")
+        self._margin = margin
+        first = self.batch.observation_names.index(f"action_{self.batch.choices[0]}")
         self._in_force = first + self._choices
 
     def collect_rollouts(self, rng: np.random.Generator) -> Iterator[np.ndarray]:
@@ -106,39 +100,23 @@ class ChoiceAggrevate(AdvantageRegression):
         Raises:
             ScenarioError: There is no decision to learn from.
         """
-        paths = [self._batch.source.draw(rng, None) for _ in range(self._paths)]
+        paths = [self.batch.source.draw(rng, None) for _ in range(self._sampling.paths)]
         constant = self.play_choices(paths)
-        episodes = [
-            replace(path, seed=int(rng.integers(2**63)))
-            for path in paths
-            for _ in range(self._rollouts)
-        ]
-        exploration = rng.random(len(episodes)) * self._exploration
-        features, in_force, places = [], [], []
-
-        def decide(step: int, rows: np.ndarray, of_episodes: np.ndarray) -> np.ndarray:
-            observations = self._batch.observations[rows]
-            seen = self._preprocess(observations)
-            keeps = rng.random(len(rows)) * self._agents_beside(rows) < self._keep_fraction
-            kept = np.flatnonzero(keeps & self._takes_effect(rows))
-            features.append(seen[kept])
-            in_force.append(observations[kept][:, self._in_force])
-            places.append((np.full(len(kept), step), of_episodes[kept]))
-            explores = rng.random(len(rows)) < exploration[of_episodes]
-            return np.where(explores, rng.choice(self._choices, len(rows)), self._best(seen))
-
-        trajectories = self._play(episodes, decide)
-        yield trajectories.mean_rewards()
-        steps, of_episodes = (np.concatenate(column) for column in zip(*places, strict=True))
-        check_decisions(len(steps), episodes)
-        values = constant.values_of_groups(
-            of_episodes // self._rollouts,
-            len(self._choices),
-            trajectories.times_s[steps, of_episodes],
+        own = play_policy(
+            self,
+            paths,
+            self._sampling,
+            rng,
+            act=self._best,
+            explore=lambda actions, where: np.where(
+                where, rng.choice(self._choices, len(actions)), actions
+            ),
+            note=lambda rows: self.batch.observations[rows][:, self._in_force],
         )
+        yield own.mean_rewards
+        values = constant.values_of_groups(own.paths, len(self._choices), own.times_s)
         advantages = values - values.mean(axis=1, keepdims=True)
-        advantages += self._margin * np.concatenate(in_force)
-        self._add(torch.cat(features), advantages)
+        self._add(own.features, advantages + self._margin * own.notes)
 
     def play_choices(self, paths: Sequence[EpisodeChoice]) -> Trajectories:
         """Plays each path with each controller; the controllers of a path are side by side."""
@@ -148,4 +126,4 @@ class ChoiceAggrevate(AdvantageRegression):
             chosen: np.ndarray = self._choices[of_episodes % len(self._choices)]
             return chosen
 
-        return self._play(episodes, decide)
+        return self.play(episodes, decide)

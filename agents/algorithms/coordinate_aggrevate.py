@@ -23,19 +23,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 import torch
 from gymnasium.spaces import Box
 
-from quicgym.agents.algorithms.replay import (
-    ReplayAlgorithm,
-    Trajectories,
-    check_counts,
-    check_decisions,
-)
+from quicgym.agents.algorithms.own_decisions import Sampling, play_policy
+from quicgym.agents.algorithms.replay import ReplayAlgorithm, Trajectories, check_counts
 from quicgym.envs.actions import find_action_space
 from quicgym.envs.episodes import EpisodeChoice
 from quicgym.envs.preferences import PREFERENCE_TERMS, Preference
@@ -99,11 +94,8 @@ class CoordinateAggrevate(ReplayAlgorithm):
         device: str = "auto",
     ) -> None:
         """Makes the network; nothing has been played."""
-        check_counts(paths=paths, rollouts=rollouts, n_updates=n_updates, batch_size=batch_size)
-        if not 0 <= exploration <= 1:
-            raise ValueError(f"exploration = {exploration}: give a probability")
-        if not 0 < keep_fraction <= 1:
-            raise ValueError(f"keep_fraction = {keep_fraction}: give a share above 0")
+        self._sampling = Sampling(paths, rollouts, exploration, keep_fraction)
+        check_counts(n_updates=n_updates, batch_size=batch_size)
         if not temperature > 0:
             raise ValueError(f"temperature = {temperature}: give a reward above 0")
         self._settings = _settings(env, values)
@@ -118,10 +110,8 @@ class CoordinateAggrevate(ReplayAlgorithm):
             device=device,
             action_spaces=(Box,),
         )
-        self._paths, self._rollouts = paths, rollouts
-        self._exploration, self._keep_fraction = exploration, keep_fraction
-        self._updates, self._batch_size = n_updates, batch_size
-        self.observations = self._preprocess(np.zeros_like(self._batch.observations[:0]))
+        self._updates, self.batch_size = n_updates, batch_size
+        self.observations = self.preprocess(np.zeros_like(self.batch.observations[:0]))
         terms = 1 if self._preference is None else len(PREFERENCE_TERMS)
         settings = sum(len(numbers) for _, numbers in self._settings)
         self.advantages = torch.zeros(0, terms, settings)
@@ -152,47 +142,30 @@ class CoordinateAggrevate(ReplayAlgorithm):
         """
         if self.base.isnan().any():
             with torch.inference_mode():
-                nothing = self._preprocess(np.zeros_like(self._batch.observations[:1]))
+                nothing = self.preprocess(np.zeros_like(self.batch.observations[:1]))
                 self.base = self._act(nothing)[0].clamp(-1.0, 1.0).cpu().clone()
-        paths = [self._batch.source.draw(rng, None) for _ in range(self._paths)]
+        paths = [self.batch.source.draw(rng, None) for _ in range(self._sampling.paths)]
         constant = self.play_settings(paths)
-        episodes = [
-            replace(path, seed=int(rng.integers(2**63)), preference=self._drawn(rng))
-            for path in paths
-            for _ in range(self._rollouts)
-        ]
-        exploration = rng.random(len(episodes)) * self._exploration
-        features, places = [], []
 
-        def decide(step: int, rows: np.ndarray, of_episodes: np.ndarray) -> np.ndarray:
-            seen = self._preprocess(self._batch.observations[rows])
-            keeps = rng.random(len(rows)) * self._agents_beside(rows) < self._keep_fraction
-            kept = np.flatnonzero(keeps & self._takes_effect(rows))
-            features.append(seen[kept])
-            places.append((np.full(len(kept), step), of_episodes[kept]))
+        def act(seen: torch.Tensor) -> np.ndarray:
             with torch.inference_mode():
-                actions = self._act(seen).clamp(-1.0, 1.0).cpu().numpy()
-            explores = rng.random(len(rows)) < exploration[of_episodes]
-            for coordinate, numbers in self._settings:
-                drawn = rng.choice(numbers, size=len(rows))
-                actions[:, coordinate] = np.where(explores, drawn, actions[:, coordinate])
+                actions: np.ndarray = self._act(seen).clamp(-1.0, 1.0).cpu().numpy()
             return actions
 
-        trajectories = self._play(episodes, decide)
-        yield trajectories.mean_rewards()
-        steps, of_episodes = (np.concatenate(column) for column in zip(*places, strict=True))
-        check_decisions(len(steps), episodes)
+        def explore(actions: np.ndarray, where: np.ndarray) -> np.ndarray:
+            for coordinate, numbers in self._settings:
+                drawn = rng.choice(numbers, size=len(actions))
+                actions[:, coordinate] = np.where(where, drawn, actions[:, coordinate])
+            return actions
+
+        own = play_policy(self, paths, self._sampling, rng, act=act, explore=explore)
+        yield own.mean_rewards
+        settings = self.advantages.shape[2]
         advantages = [
-            self.advantages_of(
-                term.values_of_groups(
-                    of_episodes // self._rollouts,
-                    self.advantages.shape[2],
-                    trajectories.times_s[steps, of_episodes],
-                )
-            )
+            self.advantages_of(term.values_of_groups(own.paths, settings, own.times_s))
             for term in constant.by_term()
         ]
-        self.observations = torch.cat([self.observations, torch.cat(features)])
+        self.observations = torch.cat([self.observations, own.features])
         self.advantages = torch.cat(
             [self.advantages, torch.from_numpy(np.stack(advantages, axis=1)).float()]
         )
@@ -212,7 +185,7 @@ class CoordinateAggrevate(ReplayAlgorithm):
             chosen: np.ndarray = table[of_episodes % len(table)]
             return chosen
 
-        return self._play(episodes, decide)
+        return self.play(episodes, decide)
 
     def advantages_of(self, values: np.ndarray) -> np.ndarray:
         """Returns values less the mean over the settings of the same coordinate."""
@@ -225,10 +198,7 @@ class CoordinateAggrevate(ReplayAlgorithm):
 
     @property
     def _preference(self) -> Preference | Literal["random"] | None:
-        return self._batch.source.preference
-
-    def _drawn(self, rng: np.random.Generator) -> Preference | None:
-        return Preference.draw(rng) if self._preference == "random" else self._preference
+        return self.batch.source.preference
 
     def _weighed(
         self, observed: torch.Tensor, advantages: torch.Tensor
@@ -268,7 +238,7 @@ class CoordinateAggrevate(ReplayAlgorithm):
         coordinates = [coordinate for coordinate, _ in self._settings]
         losses, distances = [], []
         for _ in range(self._updates):
-            chosen = torch.randint(len(self.observations), (self._batch_size,))
+            chosen = torch.randint(len(self.observations), (self.batch_size,))
             observed, advantages = self._weighed(self.observations[chosen], self.advantages[chosen])
             predicted = self.predictor(observed)
             loss = torch.nn.functional.huber_loss(predicted, advantages, delta=_HUBER_DELTA)

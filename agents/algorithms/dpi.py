@@ -107,7 +107,7 @@ class DirectPolicyIteration(AdvantageRegression):
         )
         self._comparisons, self._weights = comparisons, weights / weights.sum()
         self._margin, self._exploration = margin, exploration
-        first = self._batch.observation_names.index(f"action_{self._batch.choices[0]}")
+        first = self.batch.observation_names.index(f"action_{self.batch.choices[0]}")
         self._in_force = first + self._choices
 
     def collect_rollouts(self, rng: np.random.Generator) -> Iterator[np.ndarray]:
@@ -116,7 +116,7 @@ class DirectPolicyIteration(AdvantageRegression):
         Raises:
             ScenarioError: No episode has lasted to a decision that is compared.
         """
-        side_by_side = len(self._batch.selected) // len(self._choices)
+        side_by_side = len(self.batch.selected) // len(self._choices)
         for first in range(0, self._comparisons, side_by_side):
             yield self._compare_some(rng, min(side_by_side, self._comparisons - first))
         if not len(self.observations):
@@ -127,7 +127,7 @@ class DirectPolicyIteration(AdvantageRegression):
 
     def _compare_some(self, rng: np.random.Generator, count: int) -> np.ndarray:
         # Arrays have a row per episode; where they have more axes, replays come next, then agents.
-        batch, choices = self._batch, self._choices
+        batch, choices = self.batch, self._choices
         replays, agents = count * len(choices), batch.agent_count
         shape = (count, len(choices), agents)
         rows = replays * agents
@@ -155,7 +155,7 @@ class DirectPolicyIteration(AdvantageRegression):
             if not runs.any():
                 break
             seen = batch.observations[:rows]
-            greedy = self._best(self._preprocess(seen)).reshape(shape)
+            greedy = self._best(self.preprocess(seen)).reshape(shape)
             here = (branch == decision) & runs[:, 0]
             is_compared |= here
             observations[here] = seen.reshape(*shape, -1)[sampled][here]
@@ -180,6 +180,6 @@ class DirectPolicyIteration(AdvantageRegression):
         in_force = observations[:, self._in_force]
         advantages = rewards - rewards.mean(axis=1, keepdims=True)
         advantages += self._margin * in_force * is_kept[is_compared, None]
-        self._add(self._preprocess(observations), advantages)
+        self._add(self.preprocess(observations), advantages)
         own: np.ndarray = rewards[policys_choice[is_compared, None] == choices]
         return own

@@ -97,7 +97,7 @@ class Grpo(ReplayAlgorithm):
             policy, env, learning_rate, policy_kwargs=policy_kwargs, seed=seed, device=device
         )
         self._paths, self._replays, self._gamma = paths, replays, gamma
-        self._epochs, self._batch_size = n_epochs, batch_size
+        self._epochs, self.batch_size = n_epochs, batch_size
         self._clip_range, self._entropy_weight = clip_range, ent_coef
 
     def collect_rollouts(self, rng: np.random.Generator) -> Iterator[np.ndarray]:
@@ -106,25 +106,25 @@ class Grpo(ReplayAlgorithm):
         Raises:
             ScenarioError: There is no decision to learn from.
         """
-        paths = [self._batch.source.draw(rng, None) for _ in range(self._paths)]
+        paths = [self.batch.source.draw(rng, None) for _ in range(self._paths)]
         episodes = [path for path in paths for _ in range(self._replays)]
         features, actions, log_probabilities, places = [], [], [], []
 
         def decide(step: int, rows: np.ndarray, of_episodes: np.ndarray) -> np.ndarray:
-            seen = self._preprocess(self._batch.observations[rows])
+            seen = self.preprocess(self.batch.observations[rows])
             with torch.inference_mode():
                 distribution = self.distribution(seen)
                 drawn = distribution.get_actions()
                 probable = distribution.log_prob(drawn).cpu()
             drawn = drawn.cpu()
-            kept = np.flatnonzero(self._takes_effect(rows))
+            kept = np.flatnonzero(self.takes_effect(rows))
             features.append(seen[kept])
             actions.append(drawn[kept])
             log_probabilities.append(probable[kept])
             places.append((np.full(len(kept), step), of_episodes[kept]))
             return drawn.numpy().clip(-1.0, 1.0) if self._is_box else drawn.numpy()
 
-        trajectories = self._play(episodes, decide)
+        trajectories = self.play(episodes, decide)
         yield trajectories.mean_rewards()
         steps, of_episodes = (np.concatenate(column) for column in zip(*places, strict=True))
         check_decisions(len(steps), episodes)
@@ -155,7 +155,7 @@ class Grpo(ReplayAlgorithm):
         decisions = self.decisions
         log: dict[str, list[float]] = defaultdict(list)
         for _ in range(self._epochs):
-            for part in torch.randperm(len(decisions.features)).split(self._batch_size):
+            for part in torch.randperm(len(decisions.features)).split(self.batch_size):
                 features, actions, old, advantages = (
                     column[part].to(self.device) for column in decisions
                 )

