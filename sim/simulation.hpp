@@ -118,11 +118,19 @@ struct Delivery {
     Time time;                    // arrival at the receiver
 };
 
-class Simulation {
+// Flows whose controllers somebody outside steers, such as an agent.
+class SteeredFlows {
+public:
+    virtual ~SteeredFlows() = default;
+    virtual ControllerSnapshot snapshot(std::size_t flow) const = 0;
+    virtual ParameterValues parameters(std::size_t flow) const = 0;
+    virtual void set_parameters(std::size_t flow, const ParameterValues& values) = 0;
+};
+
+class Simulation : public SteeredFlows {
 public:
     Simulation() = default;
     Simulation& operator=(const Simulation&) = delete;
-    virtual ~Simulation() = default;
 
     // A simulation in the same state, independent of this one. Throws std::logic_error where the engine
     // cannot copy one, and what a controller throws that cannot be copied.
@@ -140,9 +148,6 @@ public:
     // Of the chain; the bottleneck alone is one. Queues are those of the forward direction.
     virtual std::size_t hop_count() const = 0;
     virtual QueueSample queue(std::size_t hop) const = 0;  // before a hop, now
-    virtual ControllerSnapshot snapshot(std::size_t flow) const = 0;
-    virtual ParameterValues parameters(std::size_t flow) const = 0;
-    virtual void set_parameters(std::size_t flow, const ParameterValues& values) = 0;
     virtual const std::vector<TraceSample>& trace(std::size_t flow) const = 0;
     virtual const std::vector<QueueSample>& queue_trace(std::size_t hop) const = 0;
     // The integral over time of what waits before the bottleneck, in the unit of the queue's limit.
@@ -164,7 +169,7 @@ public:
     OneThread& one_thread() const { return one_thread_; }
 
 protected:
-    Simulation(const Simulation&) {}  // for clone(); nobody uses the copy yet
+    Simulation(const Simulation&) : SteeredFlows() {}  // for clone(); nobody uses the copy yet
 
 private:
     mutable OneThread one_thread_;

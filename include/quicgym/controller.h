@@ -43,6 +43,7 @@ enum {
 };
 
 typedef struct quicgym_controller quicgym_controller;
+typedef struct quicgym_policy quicgym_policy;
 
 /* What quicgym_snapshot fills in; what an algorithm does not have is 0. */
 typedef struct {
@@ -117,6 +118,19 @@ QUICGYM_API uint64_t quicgym_window_bytes(quicgym_controller *controller);
 /* The time between packets is their size over this rate. */
 QUICGYM_API double quicgym_pacing_rate_bytes_per_s(quicgym_controller *controller);
 QUICGYM_API int quicgym_snapshot(quicgym_controller *controller, quicgym_snapshot_t *snapshot);
+
+/* A learned policy: the path of its description (.json); the weights (.safetensors) are beside it. No code of the
+ * files is run. */
+QUICGYM_API quicgym_policy *quicgym_policy_load(const char *path);
+/* NULL is allowed; controllers that have the policy keep it. */
+QUICGYM_API void quicgym_policy_free(quicgym_policy *policy);
+/* A controller that the policy steers; otherwise as quicgym_controller_new. */
+QUICGYM_API quicgym_controller *quicgym_policy_controller_new(const quicgym_policy *policy,
+                                                              uint64_t max_datagram_bytes, uint64_t seed,
+                                                              int64_t now_ns);
+/* The policy observes what has happened since its last decision, and sets window and pacing rate. Call it first
+ * when the connection begins, then whenever `*next_decision_ns`, which it sets, has come. */
+QUICGYM_API int quicgym_policy_decide(quicgym_controller *controller, int64_t now_ns, int64_t *next_decision_ns);
 
 #ifdef __cplusplus
 }

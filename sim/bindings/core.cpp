@@ -27,10 +27,10 @@ NB_MODULE(_core, module) {
     bindings::bind_plugin_controllers(module);
     bindings::bind_wire(module);
     bindings::bind_queues(module);
-    bindings::bind_policy(module);
     bindings::bind_relay(module);
     bindings::bind_simulation<net::NativeSimulation>(module, "NativeSimulation");
     bindings::bind_environment(module);
+    bindings::bind_policy(module);
     bindings::bind_batch_over<net::NativeSimulation>(module, "native_batch");
     module.def("transmission_time_ns", &net::transmission_time, nb::arg("wire_bytes"),
                nb::arg("rate_bits_per_second"),

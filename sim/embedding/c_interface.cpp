@@ -1,22 +1,31 @@
 // The functions of include/quicgym/controller.h. No exception leaves this file.
 #include <cmath>
-#include <limits>
+#include <memory>
 #include <new>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
 
 #include "controllers/catalogue.hpp"
 #include "include/quicgym/controller.h"
+#include "sim/embedding/agent.hpp"
 #include "sim/embedding/connection.hpp"
+#include "sim/policy/policy.hpp"
 
 using quicgym::ControllerSnapshot;
 using quicgym::FlowState;
 using quicgym::ParameterValues;
+using quicgym::embedding::Agent;
 using quicgym::embedding::Connection;
 
 struct quicgym_controller {
     Connection connection;
+    std::optional<Agent> agent = std::nullopt;
+};
+
+struct quicgym_policy {
+    std::shared_ptr<const quicgym::policy::Policy> policy;
 };
 
 namespace {
@@ -68,6 +77,12 @@ std::span<const Element> given(const Element* elements, std::size_t count, const
     return {elements, count};
 }
 
+void check_datagram(std::uint64_t max_datagram_bytes) {
+    if (max_datagram_bytes >= 1200 && max_datagram_bytes <= UINT16_MAX) return;
+    throw std::invalid_argument("max_datagram_bytes = " + std::to_string(max_datagram_bytes) +
+                                "; give 1200 to 65535");
+}
+
 // Calls `work` with the connection.
 template <class Work>
 int with(quicgym_controller* controller, Work work) noexcept {
@@ -95,10 +110,7 @@ quicgym_controller* quicgym_controller_new(const char* name, std::uint64_t max_d
     quicgym_controller* made = nullptr;
     guarded([&] {
         given(name, "name");
-        if (max_datagram_bytes < 1200 || max_datagram_bytes > UINT16_MAX) {
-            throw std::invalid_argument("max_datagram_bytes = " + std::to_string(max_datagram_bytes) +
-                                        "; give 1200 to 65535");
-        }
+        check_datagram(max_datagram_bytes);
         made = new quicgym_controller{
             Connection(quicgym::make_controller(name, {}, max_datagram_bytes), seed, now_ns)};
     });
@@ -194,6 +206,47 @@ int quicgym_snapshot(quicgym_controller* controller, quicgym_snapshot_t* snapsho
         out.round_trip_estimate_ns = inner.round_trip_estimate;
         out.mode = static_cast<std::int32_t>(state.sample.mode);
         out.wants_ect1 = connection.controller().wants_l4s() ? 1 : 0;
+    });
+}
+
+quicgym_policy* quicgym_policy_load(const char* path) {
+    quicgym_policy* made = nullptr;
+    guarded([&] {
+        given(path, "path");
+        made = new quicgym_policy{
+            std::make_shared<const quicgym::policy::Policy>(quicgym::policy::load_policy(path))};
+    });
+    return made;
+}
+
+void quicgym_policy_free(quicgym_policy* policy) {
+    delete policy;
+}
+
+quicgym_controller* quicgym_policy_controller_new(const quicgym_policy* policy,
+                                                  std::uint64_t max_datagram_bytes, std::uint64_t seed,
+                                                  std::int64_t now_ns) {
+    quicgym_controller* made = nullptr;
+    guarded([&] {
+        const auto& shared = given(policy, "policy").policy;
+        check_datagram(max_datagram_bytes);
+        made = new quicgym_controller{Connection(shared->make_controller(max_datagram_bytes), seed, now_ns),
+                                      std::optional<Agent>(std::in_place, shared, max_datagram_bytes)};
+    });
+    return made;
+}
+
+int quicgym_policy_decide(quicgym_controller* controller, std::int64_t now_ns,
+                          std::int64_t* next_decision_ns) {
+    return guarded([&] {
+        quicgym_controller& steered = given(controller, "controller");
+        std::int64_t& next = given(next_decision_ns, "next_decision_ns");
+        if (!steered.agent) {
+            throw std::invalid_argument(
+                "the controller has no policy; make it with "
+                "quicgym_policy_controller_new");
+        }
+        next = steered.agent->decide(steered.connection, now_ns);
     });
 }
 

@@ -76,8 +76,8 @@ void ActionSpace::check(std::size_t row, std::span<const float> action) const {
     }
 }
 
-void Actuator::start(const Simulation& simulation) {
-    const ParameterValues current = simulation.parameters(flow_);
+void Actuator::start(const SteeredFlows& flows) {
+    const ParameterValues current = flows.parameters(flow_);
     if (const auto found = current.find("gamma"); found != current.end()) gamma_ = found->second.front();
 }
 

@@ -53,9 +53,9 @@ public:
 
     // Reads where the flow's controller stands, when the episode begins. What is shown stays 0 where that is
     // not in the space.
-    virtual void start(const Simulation& simulation);
+    virtual void start(const SteeredFlows& flows);
     // `action` is one of the space. No allocation after the first.
-    virtual void apply(Simulation& simulation, const float* action) = 0;
+    virtual void apply(SteeredFlows& flows, const float* action) = 0;
 
     const std::vector<float>& shown() const { return shown_; }
     double gamma() const { return gamma_; }  // in packets; infinite where the controller has none

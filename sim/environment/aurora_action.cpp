@@ -17,15 +17,15 @@ public:
     using Actuator::Actuator;
     std::unique_ptr<Actuator> clone() const override { return std::make_unique<AuroraActuator>(*this); }
 
-    void apply(Simulation& simulation, const float* action) override {
+    void apply(SteeredFlows& flows, const float* action) override {
         show(action);
-        const ControllerSnapshot now = simulation.snapshot(flow_);
+        const ControllerSnapshot now = flows.snapshot(flow_);
         if (now.round_trip_estimate == 0) return;  // the rate is a guess yet
         const double step = kStep * kLargestAction * static_cast<double>(action[0]);
         const double rate = step >= 0.0 ? now.pacing_rate * (1.0 + step) : now.pacing_rate / (1.0 - step);
         values_["pacing_rate"].assign(1, std::clamp(rate, kExternalSlowestRate, kExternalFastestRate));
         values_["window_bytes"].assign(1, kExternalLargestWindow);
-        simulation.set_parameters(flow_, values_);
+        flows.set_parameters(flow_, values_);
     }
 };
 

@@ -13,19 +13,19 @@ public:
     MappedActuator(const ActionSpace& space, std::size_t flow) : Actuator(space, flow), space_(space) {}
     std::unique_ptr<Actuator> clone() const override { return std::make_unique<MappedActuator>(*this); }
 
-    void start(const Simulation& simulation) override {
-        Actuator::start(simulation);
-        const auto encoded = space_.encode(simulation.parameters(flow_));
+    void start(const SteeredFlows& flows) override {
+        Actuator::start(flows);
+        const auto encoded = space_.encode(flows.parameters(flow_));
         if (!encoded) return;
         shown_ = *encoded;
         in_force_ = true;
     }
 
     // Parameters that have not changed are not set again.
-    void apply(Simulation& simulation, const float* action) override {
+    void apply(SteeredFlows& flows, const float* action) override {
         if (in_force_ && std::equal(shown_.begin(), shown_.end(), action)) return;
         space_.decode(action, values_);
-        simulation.set_parameters(flow_, values_);
+        flows.set_parameters(flow_, values_);
         gamma_ = number_of(values_, "gamma");
         show(action);
         in_force_ = true;

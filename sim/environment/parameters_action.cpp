@@ -23,9 +23,9 @@ public:
         : Actuator(space, flow), parameters_(parameters_of(space)) {}
     std::unique_ptr<Actuator> clone() const override { return std::make_unique<ParametersActuator>(*this); }
 
-    void start(const Simulation& simulation) override {
-        Actuator::start(simulation);
-        const ParameterValues current = simulation.parameters(flow_);
+    void start(const SteeredFlows& flows) override {
+        Actuator::start(flows);
+        const ParameterValues current = flows.parameters(flow_);
         std::vector<float> coordinates;
         for (const ParameterSpecification& parameter : parameters_) {
             const auto found = current.find(parameter.name);
@@ -40,7 +40,7 @@ public:
     }
 
     // Parameters that have not changed are not set again.
-    void apply(Simulation& simulation, const float* action) override {
+    void apply(SteeredFlows& flows, const float* action) override {
         if (in_force_ && std::equal(shown_.begin(), shown_.end(), action)) return;
         const float* coordinate = action;
         for (const ParameterSpecification& parameter : parameters_) {
@@ -49,7 +49,7 @@ public:
             for (double& number : numbers) number = value_at(parameter, static_cast<double>(*coordinate++));
             if (parameter.name == "gamma") gamma_ = numbers.front();
         }
-        simulation.set_parameters(flow_, values_);
+        flows.set_parameters(flow_, values_);
         show(action);
         in_force_ = true;
     }

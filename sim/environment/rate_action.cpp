@@ -14,8 +14,8 @@ public:
     using Actuator::Actuator;
     std::unique_ptr<Actuator> clone() const override { return std::make_unique<RateActuator>(*this); }
 
-    void apply(Simulation& simulation, const float* action) override {
-        const ControllerSnapshot now = simulation.snapshot(flow_);
+    void apply(SteeredFlows& flows, const float* action) override {
+        const ControllerSnapshot now = flows.snapshot(flow_);
         const double window =
             static_cast<double>(now.window_bytes) * std::exp2(static_cast<double>(action[0]));
         values_["window_bytes"].assign(1,
@@ -25,7 +25,7 @@ public:
             const double rate = now.pacing_rate * std::exp2(static_cast<double>(action[1]));
             values_["pacing_rate"].assign(1, std::clamp(rate, kExternalSlowestRate, kExternalFastestRate));
         }
-        simulation.set_parameters(flow_, values_);
+        flows.set_parameters(flow_, values_);
         show(action);
     }
 };

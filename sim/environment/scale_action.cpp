@@ -15,11 +15,11 @@ public:
     using Actuator::Actuator;
     std::unique_ptr<Actuator> clone() const override { return std::make_unique<ScaleActuator>(*this); }
 
-    void apply(Simulation& simulation, const float* action) override {
+    void apply(SteeredFlows& flows, const float* action) override {
         if (std::equal(shown_.begin(), shown_.end(), action)) return;
         values_[kWindowFactor].assign(1, factor(action[0]));
         values_[kPacingFactor].assign(1, factor(action[shown_.size() - 1]));
-        simulation.set_parameters(flow_, values_);
+        flows.set_parameters(flow_, values_);
         show(action);
     }
 

@@ -13,20 +13,20 @@ public:
     using Actuator::Actuator;
     std::unique_ptr<Actuator> clone() const override { return std::make_unique<SwitchActuator>(*this); }
 
-    void start(const Simulation& simulation) override {
-        Actuator::start(simulation);
-        const ParameterValues current = simulation.parameters(flow_);
+    void start(const SteeredFlows& flows) override {
+        Actuator::start(flows);
+        const ParameterValues current = flows.parameters(flow_);
         const auto found = current.find("active");
         if (found == current.end()) return;
         const auto member = static_cast<std::size_t>(found->second.front());
         if (member < shown_.size()) show_choice(member);
     }
 
-    void apply(Simulation& simulation, const float* action) override {
+    void apply(SteeredFlows& flows, const float* action) override {
         const auto member = static_cast<std::size_t>(*action);
         if (shown_[member] == 1.0F) return;
         values_["active"].assign(1, static_cast<double>(member));
-        simulation.set_parameters(flow_, values_);
+        flows.set_parameters(flow_, values_);
         show_choice(member);
     }
 };

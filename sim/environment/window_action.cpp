@@ -21,15 +21,15 @@ public:
     std::unique_ptr<Actuator> clone() const override { return std::make_unique<WindowActuator>(*this); }
 
     // Slow start is left alone: what it finds out is what the agent is to decide on.
-    void apply(Simulation& simulation, const float* action) override {
+    void apply(SteeredFlows& flows, const float* action) override {
         const auto factor = static_cast<std::size_t>(*action);
         show_choice(factor);
-        const ControllerSnapshot now = simulation.snapshot(flow_);
+        const ControllerSnapshot now = flows.snapshot(flow_);
         if (now.mode == ControllerMode::slow_start) return;
         const double window = static_cast<double>(now.window_bytes) * std::exp2(kExponents[factor]);
         values_["window_bytes"].assign(1,
                                        std::clamp(window, kExternalSmallestWindow, kExternalLargestWindow));
-        simulation.set_parameters(flow_, values_);
+        flows.set_parameters(flow_, values_);
     }
 };
 

@@ -1246,21 +1246,6 @@ class QueueDiscipline:
     @property
     def bytes(self) -> int: ...
 
-class PolicyNetwork:
-    """
-    The network of a learned policy, without PyTorch: see quicgym.agents.policies.networks.Actor.
-    """
-
-    def __init__(self, extractor: str, extractor_sizes: Sequence[int], hidden_sizes: Sequence[int], activation: str, output: str, observation_size: int, history_length: int, outputs: int, tensors: Mapping[str, Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)]]) -> None: ...
-
-    def __call__(self, observations: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> object:
-        """
-        Maps (rows, observation_size) to (rows, outputs) coordinates, or to (rows,) choices.
-        """
-
-def read_safetensors(data: bytes) -> dict:
-    """The tensors of a safetensors file, all of float32, by name."""
-
 class Fate(enum.Enum):
     delivered = 0
 
@@ -1613,6 +1598,23 @@ class Batch:
     def requests(self, arg0: int, arg1: int, /) -> bytes: ...
 
     def transfers(self, arg0: int, arg1: int, /) -> bytes: ...
+
+class PolicyNetwork:
+    """
+    The network of a learned policy, without PyTorch: see quicgym.agents.policies.networks.Actor.
+    """
+
+    def __init__(self, extractor: str, extractor_sizes: Sequence[int], hidden_sizes: Sequence[int], activation: str, output: str, observation_size: int, history_length: int, outputs: int, tensors: Mapping[str, Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)]]) -> None: ...
+
+    def __call__(self, observations: Annotated[NDArray[numpy.float32], dict(shape=(None, None), order='C', device='cpu', writable=False)]) -> object:
+        """
+        Maps (rows, observation_size) to (rows, outputs) coordinates, or to (rows,) choices.
+        """
+
+POLICY_ENVIRONMENTS: list = ...
+
+def read_safetensors(data: bytes) -> dict:
+    """The tensors of a safetensors file, all of float32, by name."""
 
 def native_batch(settings: EnvironmentSettings, simulations: int, agents_per_simulation: int, threads: int) -> Batch:
     """A batch of episodes over this host."""

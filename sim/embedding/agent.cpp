@@ -1,0 +1,80 @@
+#include "sim/embedding/agent.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace quicgym::embedding {
+
+namespace {
+
+constexpr Time kShortestInterval = kMillisecond;
+
+// The connection as the only flow that an actuator knows.
+class OneFlow : public SteeredFlows {
+public:
+    explicit OneFlow(Connection& connection) : connection_(connection) {}
+    ControllerSnapshot snapshot(std::size_t) const override { return connection_.controller().snapshot(); }
+    ParameterValues parameters(std::size_t) const override { return connection_.controller().parameters(); }
+    void set_parameters(std::size_t, const ParameterValues& values) override {
+        connection_.set_parameters(values);
+    }
+
+private:
+    Connection& connection_;
+};
+
+}  // namespace
+
+Agent::Agent(std::shared_ptr<const policy::Policy> policy, std::uint64_t max_datagram_bytes)
+    : policy_(std::move(policy)),
+      actuator_(policy_->action_space->make_actuator(*policy_->action_space, 0)),
+      observer_(
+          environment::make_observer(policy_->observations, policy_->history_length, max_datagram_bytes)),
+      observation_(policy_->network->architecture().observation_size),
+      action_(policy_->action_space->size()) {}
+
+Time Agent::decide(Connection& connection, Time now) {
+    if (now == last_decision_) {
+        throw std::invalid_argument("now_ns = " + std::to_string(now) +
+                                    "; the policy has decided at this time");
+    }
+    const FlowState state = connection.state(now);
+    OneFlow flow(connection);
+    if (last_decision_ < 0) {
+        actuator_->start(flow);
+        observer_->start(state);
+    } else {
+        observer_->update(state, actuator_->gamma());
+    }
+    last_decision_ = now;
+
+    // As Episode::write_observations has it.
+    observer_->write(observation_.data());
+    const std::vector<float>& shown = actuator_->shown();
+    float* out =
+        observation_.data() + environment::observation_size(policy_->observations, policy_->history_length);
+    out = std::copy(shown.begin(), shown.end(), out);
+    if (policy_->preference) {
+        for (const double weight : *policy_->preference) *out++ = static_cast<float>(weight);
+    }
+    policy_->network->compute(observation_.data(), scratch_);
+    const std::vector<float>& values = scratch_.values;
+    if (policy_->network->chooses()) {
+        const auto place = std::max_element(values.begin(), values.end()) - values.begin();
+        action_.front() = static_cast<float>(place);
+    } else {
+        std::copy(values.begin(), values.end(), action_.begin());
+    }
+    policy_->action_space->check(0, action_);
+    actuator_->apply(flow, action_.data());
+
+    if (policy_->decision_interval_rtts <= 0.0) return now + policy_->decision_interval;
+    const Time rtt = state.sample.smoothed_rtt > 0 ? state.sample.smoothed_rtt : kInitialRtt;
+    const auto interval = std::llround(policy_->decision_interval_rtts * static_cast<double>(rtt));
+    return now + std::max<Time>(kShortestInterval, interval);
+}
+
+}  // namespace quicgym::embedding

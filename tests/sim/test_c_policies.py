@@ -1,0 +1,274 @@
+"""Learned policies behind the C interface: what they decide is what they decide in Python."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import shutil
+from hashlib import sha256
+
+import numpy as np
+import pytest
+from helpers.c_interface import Bottleneck, C, CController, MirroredPair, last_error
+from helpers.endpoints import MILLISECOND, SECOND, make_flow
+
+import quicgym
+from quicgym import _core
+from quicgym.agents.policies.by_name import PRETRAINED, pretrained_names
+from quicgym.envs.actions import ACTION_VERSION
+from quicgym.envs.observations import OBSERVATION_VERSION
+from quicgym.envs.registration import environments
+
+
+class Steered(CController):
+    """A controller that a policy steers."""
+
+    def __init__(self, path, seed=1, now=0):
+        policy = C["policy_load"](str(path).encode())
+        assert policy, last_error()
+        self.handle = C["policy_controller_new"](policy, 1200, seed, now)
+        C["policy_free"](policy)  # the controller keeps it
+        assert self.handle, last_error()
+
+    def decide(self, now):
+        due = ctypes.c_int64()
+        assert C["policy_decide"](self.handle, now, due) == 0, last_error()
+        return due.value
+
+
+def path_of(name):
+    return PRETRAINED / f"{name}.json"
+
+
+def test_the_environments_are_those_of_python():
+    ours = {row[0]: row[1:] for row in _core.POLICY_ENVIRONMENTS}
+    theirs = {}
+    for name, environment in environments().items():
+        if environment.__module__.startswith("quicgym.envs."):
+            of = environment.interface()
+            layout = _core.ObservationLayout[of.observations]
+            theirs[name] = (
+                environment.id, of.action_space, of.controller, layout, of.scales, of.safe_envelope,
+            )  # fmt: skip
+    assert ours == theirs
+    assert (OBSERVATION_VERSION, ACTION_VERSION) == (1, 1)  # kVersion of sim/policy/policy.cpp
+
+
+@pytest.mark.parametrize("name", ["window-grpo-seed1", "window-aggrevate-seed0"])
+def test_a_published_policy_fills_a_link_that_only_it_sees(name):
+    steered = Steered(path_of(name))
+    flow = make_flow(controller="guided")
+
+    def follow(pair):  # the simulator's sender has the window that the C interface asks for
+        due = pair.due
+        if pair.now >= due:
+            pair.due = steered.decide(pair.now)
+            pair.windows.append(steered.window_bytes)
+            pair.sender.set_parameters(pair.now, {"window_bytes": steered.window_bytes})
+
+    pair = MirroredPair(flow, steered, Bottleneck(8_000_000, 60), follow)
+    pair.due, pair.windows = 0, []
+    pair.run_until(6 * SECOND)
+    delivered = steered.snapshot.delivered_bytes
+    assert 8 * delivered / 6 > 0.85 * 8_000_000
+    assert steered.snapshot.lost_bytes < 0.02 * delivered
+    assert len(set(pair.windows)) > 5
+
+
+def feed(controller, decide):
+    """Packets, losses and decisions, the same for every controller; returns window and rate."""
+    generator = np.random.default_rng(5)
+    values, in_flight, now, number = [], [], 0, 0
+    controller.on_handshake(0, 40 * MILLISECOND)
+    due = decide(0)
+    step = due // 100  # some 20 decisions
+    for _ in range(1500):
+        now += int(generator.integers(1, 3)) * step
+        controller.on_sent(now, number, 1200)
+        in_flight.append(number)
+        number += 1
+        if len(in_flight) > 20:
+            lost = [in_flight.pop(0)] if generator.random() < 0.02 else []
+            controller.on_ack(now, 0, [in_flight.pop(0)])
+            if lost:
+                controller.on_loss(now, lost)
+        if now >= due:
+            due = decide(now)
+            values.append((controller.window_bytes, controller.pacing_rate))
+    return values
+
+
+@pytest.mark.parametrize("name", pretrained_names())
+def test_every_published_policy_decides_the_same_each_time(name):
+    runs = []
+    for _ in range(2):
+        controller = Steered(path_of(name))
+        runs.append(feed(controller, controller.decide))
+    assert len(runs[0]) > 15 and runs[0] == runs[1]
+    assert len(set(runs[0])) > 1
+
+
+CASES = [
+    *(("tuning", name) for name in (None, "ibcca")),
+    *((name, None) for name in ("rate", "window", "switch", "tuning_v1", "rate_v1", "window_v1")),
+    *(("scale_v1", name) for name in (None, "bbr")),
+    *((name, None) for name in ("switch_v1", "aurora_v1", "orca_v1")),
+]
+
+
+def write(folder, environment, controller=None, preference=None, rtts=None):
+    """A policy whose action is always the same: its weights are 0. Returns path and action."""
+    pytest.importorskip("safetensors.numpy")
+    from safetensors.numpy import save
+
+    from quicgym.agents.policies.architecture import Architecture
+    from quicgym.agents.policies.policy import Decisions
+    from quicgym.envs.preferences import Preference
+
+    chosen = Preference.of(preference) if preference else None
+    decisions = Decisions(environment, 100.0, rtts, 3, controller, chosen)
+    space = _core.find_action_space(decisions.interface.action_space)
+    output = "argmax" if space.choices else "clip"
+    architecture = Architecture("mlp", (4,), (), "tanh", output)
+    arguments = architecture.arguments(decisions)
+    bias = np.linspace(-0.5, 0.5, arguments["outputs"], dtype=np.float32)
+    data = save(
+        {
+            "features.layers.0.weight": np.zeros((4, arguments["observation_size"]), np.float32),
+            "features.layers.0.bias": np.zeros(4, np.float32),
+            "action.weight": np.zeros((arguments["outputs"], 4), np.float32),
+            "action.bias": bias,
+        }
+    )
+    description = {
+        "name": "constant", "environment": environments()[environment].id,
+        "observation_version": 1, "action_version": 1, "decision_interval_ms": 100.0,
+        "history_length": 3, "sha256": sha256(data).hexdigest(),
+        "architecture": {
+            "extractor": "mlp", "extractor_sizes": [4], "hidden_sizes": [], "activation": "tanh",
+            "output": output,
+        },
+        "decision_interval_rtts": rtts,
+    }  # fmt: skip
+    if controller:
+        description["controller"] = controller
+    if preference:
+        description["preference"] = {
+            "throughput": 0,
+            "loss": 0,
+            "fairness": 0,
+            "delay": 0,
+        } | preference
+    path = folder / "constant.json"
+    path.write_text(json.dumps(description))
+    path.with_suffix(".safetensors").write_bytes(data)
+    return path, bias
+
+
+@pytest.mark.parametrize(("environment", "controller"), CASES)
+def test_a_policy_of_any_environment_is_loaded_and_decides(environment, controller, tmp_path):
+    path, _ = write(tmp_path, environment, controller)
+    assert quicgym.load_policy(path).decisions.environment == environment
+    steered = Steered(path)
+    assert len(feed(steered, steered.decide)) > 15
+
+
+def test_an_action_of_tuning_sets_the_parameters_that_python_says(tmp_path):
+    path, bias = write(tmp_path, "tuning")
+    steered, plain = Steered(path), CController("bbr")
+    for name, values in quicgym.envs.actions.action_parameters(bias).items():
+        assert plain.set_parameter(name, *values) == 0
+    assert feed(steered, steered.decide) == feed(plain, lambda now: now + 100 * MILLISECOND)
+
+
+def test_a_preference_is_at_the_end_of_observations(tmp_path):
+    steered = Steered(write(tmp_path, "scale_v1", preference={"delay": 2})[0])
+    assert len(feed(steered, steered.decide)) > 15
+
+
+def test_decisions_are_due_by_time_or_by_round_trips(tmp_path):
+    assert Steered(write(tmp_path, "rate")[0]).decide(0) == 100 * MILLISECOND
+    steered = Steered(write(tmp_path, "rate", rtts=2.0)[0])
+    steered.on_handshake(0, 40 * MILLISECOND)
+    assert steered.decide(0) == 80 * MILLISECOND
+
+
+def test_a_decision_out_of_order_or_without_a_policy_is_refused():
+    steered, due = Steered(path_of("window-grpo-seed1")), ctypes.c_int64()
+    steered.decide(5)
+    for now, word in ((5, "has decided at this time"), (4, "time goes backwards")):
+        assert C["policy_decide"](steered.handle, now, due) == 1 and word in last_error()
+    assert C["policy_decide"](steered.handle, 9, None) == 1 and "is NULL" in last_error()
+    assert C["policy_decide"](None, 9, due) == 1 and "controller is NULL" in last_error()
+    plain = CController("cubic")
+    assert C["policy_decide"](plain.handle, 9, due) == 1 and "has no policy" in last_error()
+    assert C["policy_controller_new"](None, 1200, 1, 0) is None and "policy is NULL" in last_error()
+    C["policy_free"](None)
+
+
+def edited(folder, **changes):
+    name = "tuning-ppo-seed0"
+    for suffix in ("json", "safetensors"):
+        shutil.copy(PRETRAINED / f"{name}.{suffix}", folder / f"mine.{suffix}")
+    path = folder / "mine.json"
+    data = json.loads(path.read_text())
+    architecture = data["architecture"] | changes.pop("architecture", {})
+    path.write_text(json.dumps(data | {"architecture": architecture} | changes))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"colour": "red"}, ("mine.json", "unknown field colour")),
+        ({"format": "quicgym-policy-9"}, ("format",)),
+        ({"name": 3}, ("name: give a string",)),
+        ({"environment": "CartPole-v1"}, ("environment = 'CartPole-v1'", "Tuning-v0")),
+        ({"environment": "quicgym/Switch-v0"}, ("does not fit the actions",)),
+        ({"environment": "quicgym/Tuning-v1"}, ("mine",)),
+        ({"observation_version": 2}, ("observation_version = 2", "train the policy again")),
+        ({"action_version": 0}, ("action_version = 0",)),
+        ({"history_length": 0}, ("history_length: give a whole number from 1 to 1000",)),
+        ({"history_length": 9}, ("mine.safetensors", "has the shape")),
+        ({"decision_interval_ms": 0.5}, ("decision_interval_ms: give a number from 1 to 60000",)),
+        ({"decision_interval_rtts": 0}, ("decision_interval_rtts",)),
+        ({"controller": "cubik"}, ("no controller is named 'cubik'",)),
+        ({"preference": {"delay": 1}}, ("preference.throughput",)),
+        ({"sha256": "0" * 64}, ("mine.safetensors", "SHA-256")),
+        ({"architecture": {"extractor": "cnn"}}, ("extractor = 'cnn'",)),
+        ({"architecture": {"activation": "gelu"}}, ("activation = 'gelu'",)),
+        ({"architecture": {"output": "argmax"}}, ("does not fit the actions",)),
+        ({"architecture": {"hidden_sizes": [0]}}, ("hidden_sizes",)),
+        (
+            {"architecture": {"hidden_sizes": [64_000, 64_000]}},
+            ("'hidden.0.weight' has the shape",),
+        ),
+        ({"architecture": {"layers": 1}}, ("unknown field architecture.layers",)),
+    ],
+)
+def test_a_wrong_description_is_refused(changes, words, tmp_path):
+    path = edited(tmp_path, **changes)
+    assert C["policy_load"](str(path).encode()) is None
+    for word in words:
+        assert word in last_error()
+
+
+def test_files_that_are_damaged_or_missing_are_refused(tmp_path):
+    path = edited(tmp_path)
+    policy = C["policy_load"](str(path).encode())
+    assert policy, last_error()
+    C["policy_free"](policy)
+    for text, word in (
+        ("{", "line 1"),
+        ("[" * 1_000_000, "more than 32 levels"),
+        ("[]", "no JSON object"),
+        ("", "no value"),
+    ):
+        path.write_text(text)
+        assert C["policy_load"](str(path).encode()) is None and word in last_error()
+    path.unlink()
+    assert C["policy_load"](str(path).encode()) is None and "cannot be read" in last_error()
+    edited(tmp_path).with_suffix(".safetensors").unlink()
+    assert C["policy_load"](str(path).encode()) is None and "mine.safetensors" in last_error()
+    assert C["policy_load"](b"mine.zip") is None and ".json" in last_error()
+    assert C["policy_load"](None) is None and "path is NULL" in last_error()
