@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from quicgym.agents.evaluation.evaluate import number
 from quicgym.agents.evaluation.summary import within_1_percent
+from quicgym.benchmarks.robustness import REFERENCES, robustness
 
 ENGINES = {"native": "native engine", "ns3": "ns-3"}
 COLUMNS = {
@@ -38,6 +39,10 @@ and the three columns after it are these terms, so that it shows how a policy ea
 Goodput is the mean over all flows of a scenario, the agent's goodput that of the flows that have
 the policy: one that takes from others what it wins raises the second and not the first. "Within 1%
 of best" is the share of the scenarios with a reward at most 1% below the best baseline's there.
+
+A collapse is a network on which a policy has less than half of the throughput share of CUBIC or of
+BBR, whichever has more, or loses 10 points more than both. Power is goodput over mean RTT, the
+geometric mean over the networks.
 """
 SECTIONS = """\
 Each section is one suite on one engine. Ranks hold within a section only. All policies of a section
@@ -172,6 +177,31 @@ def _section(document: dict[str, Any], entries: Mapping[str, Entry], about: str)
         )
     yield "\n".join(f"- {line}" for line in lines)
     yield from _spread(ranked, entries)
+    yield from _robustness(ranked, entries)
+
+
+def _robustness(ranked: Sequence[dict[str, Any]], entries: Mapping[str, Entry]) -> Iterator[str]:
+    """The table beside CUBIC and BBR, where both were run."""
+    by_policy = {row["policy"]: row["scenarios"] for row in ranked}
+    if not all(policy in by_policy for policy in REFERENCES):
+        return
+    references = [by_policy[policy] for policy in REFERENCES]
+    found = [(row["policy"], robustness(row["scenarios"], references)) for row in ranked]
+    yield "Beside the better of CUBIC and BBR on each network, and power:"
+    yield _table(
+        ["policy", "collapses", "more than 0.1 behind (%)", "worst", "power (Mbit/s per s)"],
+        [
+            [
+                entries[policy].name,
+                str(result.collapses),
+                f"{100 * result.behind:.0f}",
+                f"{result.worst:+.3f}",
+                number(result.power, ".2f"),
+            ]
+            for policy, result in found
+        ],
+        align="lrrrr",
+    )
 
 
 def _row(row: dict[str, Any], entries: Mapping[str, Entry]) -> list[str]:

@@ -225,6 +225,28 @@ def test_the_page_names_who_was_left_out_and_where_the_best_learned_is_furthest_
     assert "Not run here" not in page(entries[:2], [data], "make leaderboard", {})
 
 
+def test_where_cubic_and_bbr_were_run_the_page_counts_collapses_beside_them() -> None:
+    entries = [
+        Entry(name="CUBIC", policy="cubic", kind="baseline"),
+        Entry(name="BBR", policy="bbr", kind="baseline"),
+        Entry(name="PPO 1", policy="a.json", kind="learned", group="PPO"),
+    ]
+    data = document()
+    rows = {row["policy"]: row for row in data["policies"]}
+    bbr = {**rows["b.json"], "policy": "bbr"}
+    data["policies"] = [rows["a.json"], rows["cubic"], bbr]
+    shares = {"a.json": (0.9, 0.1), "cubic": (0.8, 0.8), "bbr": (0.7, 0.7)}
+    for row in data["policies"]:
+        for scenario, share in zip(row["scenarios"], shares[row["policy"]], strict=True):
+            measured = {"loss_rate": 0.0, "goodput_mbps": 2.0, "mean_rtt_ms": 100.0}
+            scenario.update({"throughput_share": share, **measured})
+    data["differences"].append({**data["differences"][1], "a": "a.json", "b": "bbr"})
+    text = page(entries, [data], "make leaderboard", {})
+    assert "| PPO 1 | 1 | 50 | -0.200 | 20.00 |" in text
+    data["policies"].pop()
+    assert "more than 0.1 behind" not in page(entries, [data], "make leaderboard", {})
+
+
 def test_the_page_says_what_each_section_is() -> None:
     entries = [
         Entry(name="CUBIC", policy="cubic", kind="baseline"),
