@@ -24,7 +24,7 @@ from quicgym.validation import validated
 from quicgym.yaml_files import CONFIGS, is_path, read_yaml, yaml_names
 
 SUITES = CONFIGS / "suites"
-HELD_OUT_SUITES = ("heldout", "stress")
+HELD_OUT_SUITES = ("heldout", "papers", "stress")
 """For evaluation alone: nothing is chosen by them."""
 
 _ONLY_DISTRIBUTIONS = frozenset(Distribution.model_fields) - frozenset(Scenario.model_fields)

@@ -121,7 +121,7 @@ def test_an_interrupted_run_says_what_it_has_reached(tmp_path):
     assert not (tmp_path / "run/summary.json").exists()
 
 
-@pytest.mark.parametrize("suite", ["heldout", "stress"])
+@pytest.mark.parametrize("suite", ["heldout", "papers", "stress"])
 def test_suites_that_results_are_reported_on_may_not_choose(suite, run_here, tmp_path):
     config = write_config(tmp_path)
     for chosen in (suite, CONFIGS / f"suites/{suite}.yaml"):

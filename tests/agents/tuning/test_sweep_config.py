@@ -119,7 +119,7 @@ def test_mistakes_name_file_field_value_and_remedy(
         assert text in str(caught.value)
 
 
-@pytest.mark.parametrize("suite", ["heldout", "stress"])
+@pytest.mark.parametrize("suite", ["heldout", "papers", "stress"])
 def test_suites_for_evaluation_alone_are_refused(file: Path, suite: str) -> None:
     with pytest.raises(ScenarioError, match=f"'{suite}': it is for evaluation alone"):
         load_sweep(str(file), ["scenarios=[]", f"suite={suite}"])
