@@ -29,6 +29,7 @@ START: dict[str, dict[str, Any]] = {
     "dpi": {"preset": "ibcca"},
     "aggrevate": {},
     "coordinate-aggrevate": {"preset": "bbr"},
+    "choice-aggrevate": {"preset": "cubic"},
     "grpo": {},
 }
 HYPERPARAMETERS: dict[str, dict[str, Any]] = {
@@ -50,6 +51,13 @@ HYPERPARAMETERS: dict[str, dict[str, Any]] = {
         "n_updates": 3,
         "batch_size": 16,
     },
+    "choice-aggrevate": {
+        "paths": 2,
+        "rollouts": 2,
+        "controllers": ["cubic", "vegas"],
+        "n_updates": 3,
+        "batch_size": 16,
+    },
     "grpo": {"paths": 2, "replays": 2, "batch_size": 16},
 }
 # One agent, that has an action for each of eleven controllers, and a competitor.
@@ -67,6 +75,7 @@ ENVIRONMENT: dict[str, dict[str, Any]] = {
     "dpi": SWITCH,
     "aggrevate": WINDOW,
     "coordinate-aggrevate": TUNING,
+    "choice-aggrevate": {**SWITCH, "id": "quicgym/Switch-v1"},
     "grpo": WINDOW,
 }
 

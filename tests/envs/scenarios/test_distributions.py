@@ -40,7 +40,7 @@ def draws(name, count, seed=0):
 
 
 MIXTURES = ("wide",)
-OUTSIDE_STRESS = ("ordinary", "stress-training")
+OUTSIDE_STRESS = ("aurora", "ordinary", "stress-training")
 
 
 def test_mixtures_are_made_of_what_never_draws_a_held_out_path():
