@@ -149,6 +149,11 @@ class Relay:
         self._start = CpuTicks.now()
         self._core.start()
 
+    @property
+    def started_at_ns(self) -> int:
+        """When that was, in ns of CLOCK_MONOTONIC; 0 before."""
+        return self._core.started_at
+
     def stop(self) -> None:
         """Ends it; packets on their way are not delivered. OSError where it had failed before."""
         self._core.stop()

@@ -46,6 +46,19 @@ nb::dict as_dict(const EmulatedNetwork::Totals& totals, const QueueSample& queue
     return result;
 }
 
+// See quicgym.real.recording: of each path PASSED_DTYPE, of each hop QUEUE_DTYPE.
+nb::tuple as_bytes(const net::Recording& recording) {
+    const auto bytes_of = [](const auto& rows) {
+        return nb::bytes(reinterpret_cast<const char*>(rows.data()), rows.size() * sizeof rows.front());
+    };
+    nb::list paths;
+    nb::list hops;
+    for (std::size_t path = 0; path < recording.path_count(); ++path)
+        paths.append(bytes_of(recording.path(path)));
+    for (std::size_t hop = 0; hop < recording.hop_count(); ++hop) hops.append(bytes_of(recording.queue(hop)));
+    return nb::make_tuple(paths, hops);
+}
+
 // An EmulatedNetwork whose arguments are checked.
 class CheckedNetwork {
 public:
@@ -201,6 +214,9 @@ void bind_real_time(nb::module_& module) {
                  });
              })
         .def_prop_ro("running", &relay::Relay::running)
+        .def_prop_ro("started_at", &relay::Relay::started_at)
+        .def("record", &relay::Relay::record, nb::arg("interval"), nb::arg("duration"))
+        .def("recording", [](relay::Relay& self) { return as_bytes(self.recording()); })
         .def("report", [](relay::Relay& self) {
             relay::Report report;
             {
@@ -229,7 +245,14 @@ void bind_relay(nb::module_& module) {
              "Returns by how much the packet was moved, because it should have reached a queue before.")
         .def("advance", &CheckedNetwork::advance, nb::arg("end"),
              "Returns (id, time, fate, path, way, ecn) of every packet whose fate is known by then.")
-        .def("totals", &CheckedNetwork::totals, nb::arg("way"), nb::arg("now"));
+        .def("totals", &CheckedNetwork::totals, nb::arg("way"), nb::arg("now"))
+        .def(
+            "record",
+            [](CheckedNetwork& self, Time interval, Time duration) {
+                self.network().record(interval, duration);
+            },
+            nb::arg("interval"), nb::arg("duration"))
+        .def("recording", [](CheckedNetwork& self) { return as_bytes(self.network().recording()); });
     module.def("replay", &replay, nb::arg("scenario"), nb::arg("seed"), nb::arg("times"),
                nb::arg("wire_bytes"), nb::arg("paths"), nb::arg("backward"), nb::arg("ecn"),
                "See quicgym.real.replay.");

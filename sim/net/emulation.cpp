@@ -64,12 +64,19 @@ Time EmulatedNetwork::send(const Sent& sent) {
     }
     const std::uint32_t record = free_.back();
     free_.pop_back();
-    records_[record] = {sent.id, 0, sent.path, sent.way, sent.wire_bytes, sent.queue_flow, sent.ecn};
+    records_[record] = {sent.id,         sent.time,       0,       sent.path, sent.way,
+                        sent.wire_bytes, sent.queue_flow, sent.ecn};
     const std::uint64_t position = sequence_++ << kRecordBits | record;
 
     Totals& totals = totals_[index(sent.way)];
     ++totals.sent_packets;
     totals.sent_bytes += sent.wire_bytes;
+    if (sent.way == DataDirection::forward) {
+        recording_.add(sent.path, sent.time, [&](PassedPackets& row) {
+            ++row.sent_packets;
+            row.sent_bytes += sent.wire_bytes - kLinkBytes;
+        });
+    }
 
     Path& path = paths_[index(sent.way)].at(sent.path);
     Transit transit = path.entry.send(sent.time, sent.wire_bytes);
@@ -81,6 +88,29 @@ Time EmulatedNetwork::send(const Sent& sent) {
 
 const std::vector<EmulatedNetwork::Outcome>& EmulatedNetwork::advance(Time end) {
     outcomes_.clear();
+    for (Time row = recording_.next_row(); row < end; row = recording_.next_row()) {
+        advance_all(row);
+        record_queues(row);
+    }
+    advance_all(end);
+    return outcomes_;
+}
+
+void EmulatedNetwork::record(Time interval, Time duration) {
+    recording_ = Recording(interval, duration, path_count(), stages_[0].size());
+}
+
+void EmulatedNetwork::record_queues(Time now) {
+    for (std::size_t hop = 0; hop < stages_[0].size(); ++hop) {
+        std::visit(
+            [&](const auto& link) {
+                recording_.add_queue(hop, link.waiting(now), link.occupancy_seconds(now));
+            },
+            stages_[0][hop].hop.link);
+    }
+}
+
+void EmulatedNetwork::advance_all(Time end) {
     for (const DataDirection way : {DataDirection::forward, DataDirection::backward}) {
         std::vector<Stage>& stages = stages_[index(way)];
         for (std::size_t number = 0; number < stages.size(); ++number) {
@@ -94,7 +124,15 @@ const std::vector<EmulatedNetwork::Outcome>& EmulatedNetwork::advance(Time end) 
         }
     }
     advanced_to_ = std::max(advanced_to_, end);
-    return outcomes_;
+}
+
+void EmulatedNetwork::leave_queue(Record& record, Time time, Time delay) {
+    record.queue_delay += delay;
+    if (record.way != DataDirection::forward) return;
+    recording_.add(record.path, time, [&](PassedPackets& row) {
+        ++row.queue_samples;
+        row.queue_delay += delay;
+    });
 }
 
 // Calls `offer` with the position and the transit of every packet that reaches a hop before `end` and that
@@ -121,7 +159,7 @@ void EmulatedNetwork::serve(DataDirection way, std::size_t number, BottleneckLin
         const auto outcome = link.offer(arriving, record.wire_bytes, record.queue_flow);
         if (outcome.dropped) return finish(position, arriving.arrival, Fate::dropped);
         if (outcome.transit.arrival == kNever) return finish(position, arriving.arrival, Fate::held);
-        record.queue_delay += outcome.queue_delay;
+        leave_queue(record, arriving.arrival + outcome.queue_delay, outcome.queue_delay);
         if (outcome.lost) return finish(position, outcome.transit.arrival, Fate::lost);
         pass_on(number, position, outcome.transit);
     });
@@ -131,7 +169,7 @@ void EmulatedNetwork::serve(DataDirection way, std::size_t number, ManagedLink& 
     const auto depart = [&](const ManagedLink::Departure& departure) {
         const QueuedPacket& queued = departure.packet;
         Record& record = records_[record_of(queued.position)];
-        record.queue_delay += departure.transit.scheduled - queued.arrival;
+        leave_queue(record, departure.transit.scheduled, departure.transit.scheduled - queued.arrival);
         record.ecn = queued.ecn;
         if (departure.lost) return finish(queued.position, departure.transit.arrival, Fate::lost);
         pass_on(number, queued.position, departure.transit);
@@ -170,6 +208,17 @@ void EmulatedNetwork::finish(std::uint64_t position, Time time, Fate fate) {
     const Record& record = records_[record_of(position)];
     outcomes_.push_back({record.id, time, record.path, record.way, fate, record.ecn});
     Totals& totals = totals_[index(record.way)];
+    if (record.way == DataDirection::forward && fate != Fate::held) {
+        recording_.add(record.path, time, [&](PassedPackets& row) {
+            if (fate == Fate::delivered) {
+                ++row.received_packets;
+                row.received_bytes += record.wire_bytes - kLinkBytes;
+                row.one_way_delay += time - record.sent;
+            } else {
+                ++row.dropped_packets;
+            }
+        });
+    }
     switch (fate) {
         case Fate::delivered:
             ++totals.delivered_packets;

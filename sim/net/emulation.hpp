@@ -13,6 +13,7 @@
 #include "sim/base/fields.hpp"
 #include "sim/net/hop.hpp"
 #include "sim/net/overtaking.hpp"
+#include "sim/net/recording.hpp"
 #include "sim/quic/datagram.hpp"
 #include "sim/scenario.hpp"
 #include "sim/simulation.hpp"
@@ -82,6 +83,10 @@ public:
     // What waits before the first hop of a way, that of the bottleneck or of the way back over it.
     QueueSample queue(DataDirection way, Time now) const;
 
+    // From now on, before the first packet, what passes is recorded.
+    void record(Time interval, Time duration);
+    const Recording& recording() const { return recording_; }
+
 private:
     struct Path {
         AccessLink entry;
@@ -110,6 +115,7 @@ private:
 
     struct Record {
         std::uint64_t id;
+        Time sent;
         Time queue_delay;
         std::uint32_t path;
         DataDirection way;
@@ -125,6 +131,9 @@ private:
     }
     static std::size_t index(DataDirection way) { return way == DataDirection::forward ? 0 : 1; }
 
+    void advance_all(Time end);
+    void record_queues(Time now);
+    void leave_queue(Record& record, Time time, Time delay);
     void push(Stage& stage, const Transit& transit, std::uint32_t rank, std::uint64_t position);
     Arriving pop(Stage& stage);
     void serve(DataDirection way, std::size_t number, BottleneckLink& link, Time end);
@@ -138,6 +147,7 @@ private:
     std::array<std::vector<Stage>, 2> stages_;  // by way
     std::array<std::vector<Path>, 2> paths_;
     std::array<Totals, 2> totals_{};
+    Recording recording_;
     std::vector<Record> records_;
     std::vector<std::uint32_t> free_;
     std::vector<Outcome> outcomes_;

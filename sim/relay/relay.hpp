@@ -73,6 +73,13 @@ public:
     // Packets that are on their way are not delivered any more. Throws what ended the thread before.
     void stop();
     bool running() const { return thread_.joinable(); }
+    // Of Clock::monotonic(); 0 before start().
+    Time started_at() const { return start_; }
+
+    // What passes is recorded; before start(). recording() is complete up to the time of stop(), and valid
+    // after it.
+    void record(Time interval, Time duration) { network_.record(interval, duration); }
+    const net::Recording& recording() const { return network_.recording(); }
 
     // While it runs, as of a moment within the last milliseconds. From one thread at a time.
     Report report();

@@ -1,0 +1,223 @@
+"""QUIC stacks that carry out a scenario's flows: what each offers, and where they are found.
+
+A stack is found by the entry point group `quicgym.stacks`, whose entries are objects of the
+protocol `Stack`. Another distribution adds one in its pyproject.toml:
+
+    [project.entry-points."quicgym.stacks"]
+    mine = "my_package.stack:STACK"
+
+quicgym makes the network and measures what passes it; a stack brings endpoints and says what only
+they know. Times are whole nanoseconds from the scenario's beginning, sizes bytes of UDP payload
+unless a name says otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quicgym import _core
+from quicgym.errors import UserError
+from quicgym.real.relay import Relay
+from quicgym.yaml_files import closest
+
+Clock = Literal["virtual", "real"]
+CLOCKS: tuple[Clock, ...] = ("virtual", "real")
+NEVER = 2**63 - 1
+"""The completion, in ns, of what was not completed."""
+
+ROW_DTYPE = np.dtype(
+    [
+        ("time", "i8"),
+        ("window_bytes", "u8"),
+        ("pacing_rate", "f8"),
+        ("smoothed_rtt", "i8"),
+        ("in_flight_bytes", "u8"),
+        ("delivered_bytes", "u8"),
+        ("lost_bytes", "u8"),
+        ("lost_packets", "u8"),
+        ("goodput_bytes", "u8"),
+        ("mode", "i8"),
+    ]
+)
+"""A row of a flow's series, all at one time.
+
+`time` in ns; `pacing_rate` in bytes per second, 0: not paced; `smoothed_rtt` in ns, 0 before the
+first sample; totals so far: `delivered_bytes` (acknowledged), `lost_bytes` and `lost_packets`
+(declared lost), `goodput_bytes` (stream bytes at the receiving application for the first time);
+`mode` as a place in `quicgym.envs.simulation.simulation.MODES`, 0 where the controller has none.
+"""
+
+Progress = Callable[[int, Sequence[int], Sequence[int]], None]
+"""Called by a stack about every second of its clock: the time in ns, and of each flow goodput_bytes
+and smoothed_rtt in ns. What it raises ends the run and is passed on."""
+
+
+class StackError(UserError):
+    """A run ended before its time; the text says why, such as a peer that sent what is no QUIC."""
+
+
+@dataclass(frozen=True)
+class Steering:
+    """What steers a flow.
+
+    Attributes:
+        name: As results name it: of a controller, of a policy, or of one of the stack's own.
+        kind: controller: of quicgym's catalogue; policy: a learned one; own: the stack's.
+        parameters: Of a controller, those that are not the catalogue's: numbers or lists.
+        policy: Of a policy, the path of its description (.json).
+    """
+
+    name: str
+    kind: Literal["controller", "policy", "own"]
+    parameters: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    policy: Path | None = None
+
+
+@dataclass(frozen=True)
+class FlowPlan:
+    """One flow: its place in the list is the number of its path over the network.
+
+    Attributes:
+        steering: What steers its sender.
+        seed: Of the controller's random numbers.
+        start: When the sender opens the connection, in ns.
+        stop: When the sender stops sending new data, in ns; NEVER: with the run.
+        size_bytes: Of a transfer, stream bytes; None: there is always something to send.
+        max_datagram_bytes: UDP payload of a full packet; nothing larger may be sent.
+        flow_control_window_bytes: Of the receiver, for the connection and for streams.
+        ack_eliciting_threshold: Of the receiver: so many ack-eliciting packets may go without an
+            ACK. Stacks that cannot be told keep their own.
+        max_ack_delay: Of the receiver, in ns; the same.
+        ecn: Whether the sender marks its packets ECT(0), where the stack can.
+    """
+
+    steering: Steering
+    seed: int
+    start: int
+    stop: int
+    size_bytes: int | None
+    max_datagram_bytes: int
+    flow_control_window_bytes: int
+    ack_eliciting_threshold: int
+    max_ack_delay: int
+    ecn: bool
+
+
+@dataclass(frozen=True)
+class FlowRecord:
+    """What a stack measured of one flow.
+
+    Attributes:
+        rows: Shape (rows,), of ROW_DTYPE: at 0, interval, 2 · interval, … up to the run's duration,
+            both ends included. On the real clock each is as of its time, however late it was taken.
+        rtt: Shape (samples, 2), int64: time in ns and RTT in ns, the peer's ACK delay included, in
+            order of time, of the application data space and of the handshake alike.
+        completion: Of a sized transfer, when the receiver had every byte, in ns; else NEVER.
+        compared_bytes: Of goodput_bytes at the end, how many the receiver compared with what was
+            sent. A difference is a StackError.
+        decision_lateness: Shape (decisions,), int64: of a policy, by how many ns each decision was
+            later than it was due. Empty for others.
+        probe_timeouts: How often one expired (RFC 9002 6.2).
+        persistent_congestion: How often it was declared (RFC 9002 7.6).
+    """
+
+    rows: NDArray[Any]
+    rtt: NDArray[np.int64]
+    completion: int
+    compared_bytes: int
+    decision_lateness: NDArray[np.int64]
+    probe_timeouts: int
+    persistent_congestion: int
+
+
+class Stack(Protocol):
+    """A QUIC implementation that can carry out flows.
+
+    Attributes:
+        name: As users give it.
+        clocks: Those that it has.
+        own_controllers: Names of controllers that the stack brings itself, each beginning with the
+            stack's name, as in "noq-cubic".
+    """
+
+    name: str
+    clocks: Sequence[Clock]
+    own_controllers: Sequence[str]
+
+    def run(
+        self,
+        flows: Sequence[FlowPlan],
+        network: _core.EmulatedNetwork | Relay,
+        *,
+        clock: Clock,
+        duration: int,
+        interval: int,
+        progress: Progress,
+        deadline_s: float,
+    ) -> Sequence[FlowRecord]:
+        """Carries out one run, from time 0 to its duration, and closes what it has opened.
+
+        Each flow's sender is the client that opens the connection, on its path's `forward` side.
+
+        Args:
+            flows: In the order of the network's paths.
+            network: On the virtual clock an emulated network: the stack tells it of each datagram
+                (`wire_bytes` is the UDP payload and 30), and keeps the datagrams itself. On the
+                real clock a relay that is not started: the stack binds its receivers' sockets to
+                loopback, calls `connect(path, receiver=address)` for each, then `start()`, which is
+                time 0: `started_at_ns` is when that was on CLOCK_MONOTONIC. The caller stops it.
+            clock: One of `clocks`.
+            duration: In ns.
+            interval: Between two rows, in ns.
+            progress: See Progress.
+            deadline_s: After this much wall-clock time the run ends with a StackError, whatever it
+                waits for.
+
+        Raises:
+            StackError: The run ended early, a byte differed, or the deadline has passed.
+        """
+
+
+DISTRIBUTIONS = {"noq": "quicgym-noq"}
+"""Stacks of other distributions that are known to be there."""
+
+
+def stack_names() -> list[str]:
+    """Returns the names of the stacks that are installed."""
+    return sorted(_entry_points())
+
+
+def find_stack(name: str) -> Stack:
+    """Returns a stack by its name.
+
+    Raises:
+        UserError: There is none of this name, it is not installed, or it cannot be loaded.
+    """
+    found = _entry_points()
+    if name in found:
+        try:
+            stack: Stack = found[name].load()
+        except ImportError as error:
+            if isinstance(error, UserError):
+                raise
+            raise UserError(
+                f"stack {name!r} of {found[name].value} cannot be loaded: {error}; install it again"
+            ) from error
+        return stack
+    if name in DISTRIBUTIONS:
+        raise UserError(
+            f"stack {name!r} is not installed; run `pip install {DISTRIBUTIONS[name]}`, or in a "
+            f"checkout `pip install ./stacks/{name}`, which needs Rust"
+        )
+    raise UserError(f"unknown stack {name!r}; {closest(name, [*found, *DISTRIBUTIONS])}")
+
+
+def _entry_points() -> dict[str, EntryPoint]:
+    return {entry.name: entry for entry in entry_points(group="quicgym.stacks")}
