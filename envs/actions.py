@@ -20,7 +20,7 @@ In the space "tuning_v1" 0 is BBR, and a step has about the same effect everywhe
 |----------------------|----------------------------------------|-------|--------|----------|
 | `gamma`              | 30 (1 - a) / a packets, ∞ from 0 down  | ∞     | ∞      | 0        |
 | `beta`               | a, 0 from 0 down                       | 0     | 0      | 1        |
-| `alpha`              | 1 - 10^(-3 abs a), to 3 decimals       | 0.999 | 0      | 0.999    |
+| `alpha`              | 1 - 10^(3 - 6 abs a), 0 in the middle  | 0.999 | 0      | 0.999    |
 | `cycle_length`       | 8 · 8^a phases, rounded                | 1     | 8      | 64       |
 | `entry_gain_minimum` | 1 + a                                  | 0     | 1      | 2        |
 | `gain_1` … `gain_8`  | 2^a times BBR's gain; later ones are 1 | half  | BBR's  | twice    |
@@ -33,7 +33,9 @@ In the space "tuning_v1" 0 is BBR, and a step has about the same effect everywhe
 In a space "tuning:CONTROLLER" the coordinates are all parameters of that controller, each over the
 range and scale that the catalogue gives it: see `controller_action`.
 
-Below 0 `alpha` keeps the first sample of RTprop (`smoothing_updates_rtprop`).
+`alpha` has three decimals and is 0 up to abs a = 1/2; below 0 RTprop keeps its first sample
+(`smoothing_updates_rtprop`). The least weight lets BBR's window follow the latest RTT, so noise
+around 0 must not bring it.
 
 In the space "scale" the window and the pacing rate that the flow's controller has decided are
 multiplied by 4^a, in the space "rate" those of `external` by 2^a. In "switch" and "switch_v1" an

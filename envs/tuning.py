@@ -180,7 +180,7 @@ class TuningV1Env(Version1, TuningEnv):
     |------|--------------------|------------------------------------------------|-------|------|------|
     | 0    | gamma              | 30 (1 - a) / a packets; infinity from 0 down   | ∞     | ∞    | 0    |
     | 1    | beta               | a; 0 from 0 down                               | 0     | 0    | 1    |
-    | 2    | alpha              | 1 - 10^(-3 abs a), to 3 decimals; below 0 RTprop keeps its first sample | 0.999 | 0 | 0.999 |
+    | 2    | alpha              | 1 - 10^(3 - 6 abs a), to 3 decimals; 0 up to abs a = 1/2; below 0 RTprop keeps its first sample | 0.999 | 0 | 0.999 |
     | 3    | cycle_length       | 8 · 8^a phases, rounded                        | 1     | 8    | 64   |
     | 4    | entry_gain_minimum | 1 + a                                          | 0     | 1    | 2    |
     | 5–12 | gain_1 … gain_8    | 2^a times BBR's 1.25, 0.75, 1, 1, 1, 1, 1, 1; phases after them have 1 | half | BBR's | twice |

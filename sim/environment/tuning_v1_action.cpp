@@ -4,7 +4,9 @@
 // With a the coordinate:
 //   gamma                   30 (1 - a) / a packets: eBCC's 30 at 1/2, 0 at 1; infinity from 0 down
 //   beta                    a; 0 from 0 down
-//   alpha                   1 - 10^(-3 |a|): 0.9 at ±1/3, 0.999 at ±1; smoothing updates RTprop from 0 up
+//   alpha                   1 - 10^(3 - 6 |a|), 0 up to |a| = 1/2: 0.9 at ±2/3, 0.999 at ±1; smoothing
+//                           updates RTprop from 0 up. With the least weight BBR's window follows the latest
+//                           RTT, so noise around 0 must not bring it.
 //   cycle_length            8 * 8^a phases, rounded: 1 to 64
 //   entry_gain_minimum      1 + a
 //   gain_1 … gain_8         BBR's gain times 2^a: around 1.25, 0.75 and 1; later phases have a gain of 1
@@ -32,6 +34,8 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kGammaInTheMiddle = 30.0;  // eBCC's
 constexpr std::size_t kTunedPhases = 8;
 constexpr double kLongestCycle = 64.0;
+constexpr double kLeastSmoothing = 0.5;  // |a|
+constexpr double kSmoothingDecades = 3.0 / (1.0 - kLeastSmoothing);
 
 enum Coordinate : std::size_t { gamma, beta, alpha, cycle_length, entry_gain, first_gain };
 
@@ -85,7 +89,8 @@ void decode_tuning_v1(const float* coordinates, ParameterValues& values) {
     set_number(values, "gamma",
                at(gamma) > 0.0 ? rounded(kGammaInTheMiddle * (1.0 - at(gamma)) / at(gamma)) : kInfinity);
     set_number(values, "beta", rounded(std::max(0.0, at(beta))));
-    const double weight = std::round(1e3 * (1.0 - power(10.0, -3.0 * std::abs(at(alpha))))) / 1e3;
+    const double smoothing = std::max(0.0, std::abs(at(alpha)) - kLeastSmoothing);
+    const double weight = std::round(1e3 * (1.0 - power(10.0, -kSmoothingDecades * smoothing))) / 1e3;
     set_number(values, "alpha", weight);
     set_number(values, "smoothing_updates_rtprop", weight > 0.0 && at(alpha) < 0.0 ? 0.0 : 1.0);
     set_number(values, "entry_gain_minimum", rounded(1.0 + at(entry_gain)));
@@ -113,7 +118,8 @@ std::optional<std::vector<float>> encode_tuning_v1(const ParameterValues& values
     const double packets = number("gamma");
     a[gamma] = packets == kInfinity ? 0.0 : kGammaInTheMiddle / (kGammaInTheMiddle + packets);
     a[beta] = number("beta");
-    a[alpha] = -std::log10(1.0 - number("alpha")) / 3.0;
+    const double weight = number("alpha");
+    a[alpha] = weight == 0.0 ? 0.0 : kLeastSmoothing - std::log10(1.0 - weight) / kSmoothingDecades;
     if (number("smoothing_updates_rtprop") < 0.5) a[alpha] = -a[alpha];
     a[cycle_length] = logarithm(8.0, static_cast<double>(cycle->size()) / 8.0);
     a[entry_gain] = number("entry_gain_minimum") - 1.0;

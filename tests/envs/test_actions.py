@@ -121,6 +121,13 @@ def test_zero_is_bbr_in_version_1_and_its_steps_go_both_ways():
     assert low["bandwidth_window_rounds"] == [1] and high["bandwidth_window_rounds"] == [264]
 
 
+@given(arrays.arrays(np.float32, 18, elements=st.floats(-0.5, 0.5, width=32)))
+def test_noise_around_zero_leaves_the_averaged_rtt_of_version_1_off(action):
+    # With the least weight of the average BBR's window follows the latest RTT.
+    parameters = action_parameters(action, "tuning_v1")
+    assert parameters["alpha"] == [0] and parameters["smoothing_updates_rtprop"] == [1]
+
+
 def test_version_1_has_the_gain_of_the_window():
     action = preset_action("bbr", "quicgym/Tuning-v1", cwnd_gain=1.1, gain_cycle=[1.06, 0.82, 1, 1])
     parameters = action_parameters(action, "tuning_v1")
