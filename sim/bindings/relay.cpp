@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "sim/bindings/modules.hpp"
+#include "sim/bindings/network_capsule.hpp"
 #include "sim/net/emulation.hpp"
 #ifdef __linux__
 #include "sim/relay/relay.hpp"
@@ -240,6 +241,12 @@ void bind_relay(nb::module_& module) {
         .def_prop_ro("path_count", [](CheckedNetwork& self) { return self.network().path_count(); })
         .def_prop_ro("lookahead", [](CheckedNetwork& self) { return self.network().lookahead(); })
         .def_prop_ro("next_event", [](CheckedNetwork& self) { return self.network().next_event(); })
+        .def_prop_ro(
+            "capsule",
+            [](const nb::object& self) {
+                return NetworkCapsule<CheckedNetwork>::make(self, nb::cast<CheckedNetwork&>(self));
+            },
+            "This network for other languages, see include/quicgym/network.h.")
         .def("send", &CheckedNetwork::send, nb::arg("id"), nb::arg("time"), nb::arg("path"), nb::arg("way"),
              nb::arg("wire_bytes"), nb::arg("ecn") = 0,
              "Returns by how much the packet was moved, because it should have reached a queue before.")

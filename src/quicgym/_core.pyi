@@ -1271,6 +1271,10 @@ class EmulatedNetwork:
     @property
     def next_event(self) -> int: ...
 
+    @property
+    def capsule(self) -> CapsuleType:
+        """This network for other languages, see include/quicgym/network.h."""
+
     def send(self, id: int, time: int, path: int, way: DataDirection, wire_bytes: int, ecn: int = 0) -> int:
         """
         Returns by how much the packet was moved, because it should have reached a queue before.
