@@ -47,4 +47,5 @@ class AuroraEnv(Version1):
     action_space_name = "aurora"
     controller = "external"
     observations = "aurora"
+    default_scenario = "aurora"
     default_history_length = 10

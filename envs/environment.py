@@ -57,6 +57,7 @@ class CongestionControlEnv(NamesOfBatch, gymnasium.Env[np.ndarray, Any]):
         presets: Controllers that a policy of this environment can be; `preset_action` has them.
         acts_in_slow_start: Whether actions have an effect while the controller is in slow start.
         observations: Their layout; `quicgym.envs.observations` describes both.
+        default_scenario: The scenario or distribution that "default" stands for.
         default_history_length: Decisions that an observation looks back on.
         scales: Actions are factors for the controller's window and pacing rate.
         safe_envelope: Whether `safe_envelope` is on where it is not given.
@@ -71,6 +72,7 @@ class CongestionControlEnv(NamesOfBatch, gymnasium.Env[np.ndarray, Any]):
     presets: tuple[str, ...] = ()
     acts_in_slow_start: ClassVar[bool] = True
     observations: ClassVar[Observations] = "frames"
+    default_scenario: ClassVar[str] = "ebcc-single"
     default_history_length: ClassVar[int] = 4
     scales: ClassVar[bool] = False
     safe_envelope: ClassVar[bool] = False
@@ -125,6 +127,12 @@ class CongestionControlEnv(NamesOfBatch, gymnasium.Env[np.ndarray, Any]):
         )
 
     @classmethod
+    def scenario_or_default(cls, scenario: ScenarioChoice) -> ScenarioChoice:
+        """Returns `default_scenario` for "default", else what is given."""
+        given = not isinstance(scenario, str) or scenario != "default"
+        return scenario if given else cls.default_scenario
+
+    @classmethod
     def history(cls, history_length: int | None) -> int:
         """Returns a history's length in decisions; None: as the class says."""
         return cls.default_history_length if history_length is None else history_length
@@ -145,7 +153,7 @@ class CongestionControlEnv(NamesOfBatch, gymnasium.Env[np.ndarray, Any]):
     @suggests_arguments
     def __init__(
         self,
-        scenario: ScenarioChoice = "ebcc-single",
+        scenario: ScenarioChoice = "default",
         *,
         engine: str = "native",
         flow: str | int | None = None,
@@ -177,7 +185,7 @@ class CongestionControlEnv(NamesOfBatch, gymnasium.Env[np.ndarray, Any]):
 
             self._plot = render.EpisodePlot(render_mode)
         source = EpisodeSource(
-            scenario,
+            self.scenario_or_default(scenario),
             engine,
             tuned.interface(safe_envelope, out_of_range),
             flow=flow,

@@ -51,5 +51,6 @@ class OrcaEnv(ScaleEnv):
     environment = "orca_v1"
     action_space_name = "orca"
     observations = "orca"
+    default_scenario = "single"
     default_history_length = 1
     unscaled = np.zeros(1, np.float32)

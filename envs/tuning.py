@@ -105,7 +105,7 @@ class TuningEnv(CongestionControlEnv):
 
     | Parameter                | Default             | Description                                  |
     |--------------------------|---------------------|----------------------------------------------|
-    | `scenario`               | `"ebcc-single"`     | a Scenario, a name, a path, or a distribution |
+    | `scenario`               | `"default"`         | a Scenario, a name, a path, or a distribution; default: `ebcc-single` |
     | `engine`                 | `"native"`          | or `"ns3"`                                   |
     | `flow`                   | None                | the agent's, by name or index; None: the first that names no controller |
     | `other_controllers`      | `"cubic"`           | of the other flows that name none            |
@@ -246,7 +246,8 @@ class TuningV1Env(Version1, TuningEnv):
 
     ## Arguments
 
-    Those of Tuning-v0, with a `history_length` of 128, and:
+    Those of Tuning-v0, with a `history_length` of 128 and the distribution `training-50` as default
+    scenario, and:
 
     | Parameter       | Default  | Description                                                         |
     |-----------------|----------|---------------------------------------------------------------------|

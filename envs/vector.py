@@ -90,7 +90,7 @@ class CongestionControlVectorEnv(NamesOfBatch, VectorEnv[np.ndarray, Any, np.nda
         autoreset_mode: str | AutoresetMode = AutoresetMode.NEXT_STEP,
         per_flow: bool = False,
         reward_per_flow: bool = False,
-        scenario: ScenarioChoice = "ebcc-single",
+        scenario: ScenarioChoice = "default",
         engine: str = "native",
         on_worker_death: WorkerDeath = "raise",
         flow: str | int | None = None,
@@ -125,7 +125,7 @@ class CongestionControlVectorEnv(NamesOfBatch, VectorEnv[np.ndarray, Any, np.nda
                 f"flow = {flow!r}: with per_flow every open flow is a row; leave it out"
             )
         source = EpisodeSource(
-            scenario,
+            self.environment.scenario_or_default(scenario),
             engine,
             self.environment.interface(safe_envelope, out_of_range),
             flow=flow,

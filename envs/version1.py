@@ -15,6 +15,7 @@ class Version1(CongestionControlEnv):
     """
 
     observations: ClassVar[Observations] = "spans"
+    default_scenario = "training-50"
     default_history_length = 128
     safe_envelope = True
     out_of_range = "clip"
