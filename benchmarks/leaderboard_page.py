@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from quicgym.agents.evaluation.evaluate import number
 from quicgym.agents.evaluation.summary import within_1_percent
-from quicgym.benchmarks.robustness import REFERENCES, robustness
+from quicgym.benchmarks.robustness import REFERENCES, Robustness, robustness
 
 ENGINES = {"native": "native engine", "ns3": "ns-3"}
 COLUMNS = {
@@ -109,10 +109,7 @@ def page(
             align="llrrr",
         ),
         "## Policies",
-        _table(
-            ["policy", "`--policy`", "kind", "what it is"],
-            [[entry.name, f"`{entry.policy}`", entry.kind, entry.note] for entry in entries],
-        ),
+        _policies(entries, documents),
     ]
     for document in documents:
         by_policy = {entry.policy: entry for entry in entries}
@@ -180,13 +177,40 @@ def _section(document: dict[str, Any], entries: Mapping[str, Entry], about: str)
     yield from _robustness(ranked, entries)
 
 
-def _robustness(ranked: Sequence[dict[str, Any]], entries: Mapping[str, Entry]) -> Iterator[str]:
-    """The table beside CUBIC and BBR, where both were run."""
+def _policies(entries: Sequence[Entry], documents: Sequence[dict[str, Any]]) -> str:
+    """The list of policies, each marked by its collapses on `stress` where that was run."""
+    headings = ["policy", "`--policy`", "kind", "what it is"]
+    rows = [[entry.name, f"`{entry.policy}`", entry.kind, entry.note] for entry in entries]
+    ranked = next((each["policies"] for each in documents if each["suite"] == "stress"), [])
+    found = _beside_references(ranked)
+    if not found:
+        return _table(headings, rows)
+    networks = len(ranked[0]["scenarios"])
+    collapses = {policy: str(result.collapses) for policy, result in found.items()}
+    return _table(
+        [*headings, f"collapses on `stress`, of {networks} networks"],
+        [
+            [*row, collapses.get(entry.policy, "–")]
+            for row, entry in zip(rows, entries, strict=True)
+        ],
+        align="llllr",
+    )
+
+
+def _beside_references(ranked: Sequence[dict[str, Any]]) -> dict[str, Robustness]:
+    """Each policy beside CUBIC and BBR; empty where these were not run."""
     by_policy = {row["policy"]: row["scenarios"] for row in ranked}
     if not all(policy in by_policy for policy in REFERENCES):
-        return
+        return {}
     references = [by_policy[policy] for policy in REFERENCES]
-    found = [(row["policy"], robustness(row["scenarios"], references)) for row in ranked]
+    return {policy: robustness(cells, references) for policy, cells in by_policy.items()}
+
+
+def _robustness(ranked: Sequence[dict[str, Any]], entries: Mapping[str, Entry]) -> Iterator[str]:
+    """The table beside CUBIC and BBR, where both were run."""
+    found = _beside_references(ranked)
+    if not found:
+        return
     yield "Beside the better of CUBIC and BBR on each network, and power:"
     yield _table(
         ["policy", "collapses", "more than 0.1 behind (%)", "worst", "power (Mbit/s per s)"],
@@ -198,7 +222,7 @@ def _robustness(ranked: Sequence[dict[str, Any]], entries: Mapping[str, Entry]) 
                 f"{result.worst:+.3f}",
                 number(result.power, ".2f"),
             ]
-            for policy, result in found
+            for policy, result in found.items()
         ],
         align="lrrrr",
     )

@@ -243,6 +243,11 @@ def test_where_cubic_and_bbr_were_run_the_page_counts_collapses_beside_them() ->
     data["differences"].append({**data["differences"][1], "a": "a.json", "b": "bbr"})
     text = page(entries, [data], "make leaderboard", {})
     assert "| PPO 1 | 1 | 50 | -0.200 | 20.00 |" in text
+    assert "collapses on" not in text
+    data["suite"] = "stress"
+    marked = page(entries, [data], "make leaderboard", {})
+    assert "collapses on `stress`, of 2 networks |" in marked
+    assert "| PPO 1 | `a.json` | learned |  | 1 |" in marked
     data["policies"].pop()
     assert "more than 0.1 behind" not in page(entries, [data], "make leaderboard", {})
 
