@@ -181,7 +181,9 @@ def _policies(entries: Sequence[Entry], documents: Sequence[dict[str, Any]]) -> 
     """The list of policies, each marked by its collapses on `stress` where that was run."""
     headings = ["policy", "`--policy`", "kind", "what it is"]
     rows = [[entry.name, f"`{entry.policy}`", entry.kind, entry.note] for entry in entries]
-    ranked = next((each["policies"] for each in documents if each["suite"] == "stress"), [])
+    ranked: Sequence[dict[str, Any]] = next(
+        (each["policies"] for each in documents if each["suite"] == "stress"), []
+    )
     found = _beside_references(ranked)
     if not found:
         return _table(headings, rows)

@@ -349,7 +349,7 @@ def test_a_published_policy_is_of_the_shipped_configuration(name):
 
     description = quicgym.load_policy(name).description
     training = description.training
-    config = {"tuning-ppo": "ppo"}.get(description.name, description.name)
+    config = {"tuning-ppo": "ppo-v0"}.get(description.name, description.name)
     changes = [f"seed={training['seed']}"]
     if name.startswith("window-grpo"):
         changes.append(f"start.policy=window-aggrevate-seed{training['seed']}")

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import quicgym
 from quicgym import Simulation, controllers
+from quicgym.agents.training.configuration import load_training, training_names
 from quicgym.envs.actions import action_parameters
 from quicgym.envs.registration import find_environment
 
@@ -27,18 +28,12 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["ppo", "rate-ppo", "switch-ppo", "switch-dpi", "switch-self-play", "window-aggrevate"]
-    + ["window-grpo", "sac", "td3"],
-)
+@pytest.mark.parametrize("name", training_names())
 def test_the_shipped_configurations_are_what_the_algorithms_take(name):
     from quicgym.agents.algorithms.registry import find
-    from quicgym.agents.training.configuration import load_training, training_names
     from quicgym.agents.training.model import make_model
     from quicgym.envs.sb3 import make_sb3
 
-    assert name in training_names()
     config = load_training(name)
     environments = make_sb3(
         config.environment.id,
@@ -46,6 +41,7 @@ def test_the_shipped_configurations_are_what_the_algorithms_take(name):
         privileged=config.network.privileged_critic,
         scenario="ebcc-single",
         history_length=config.environment.history_length,
+        preference=config.environment.preference,
     )
     model = make_model(config, environments)
     assert type(model) is find(config.algorithm).model_class
