@@ -223,8 +223,8 @@ class Ns3GymEnv(gymnasium.Env[Any, Any]):
         try:
             if not state.HasField("obsData"):
                 raise MessageError("EnvStateMsg.obsData: is missing")
-            # Not kept: the garbage collector would free an environment that holds its own method,
-            # and ZeroMQ waits for ever where its context goes before its sockets.
+            # Not kept: an environment that holds its own method would wait for the garbage
+            # collector, with its port and its simulation.
             outside = refuse if self._strict else self._warn_once
             observation = self._observations.decode(state.obsData, "EnvStateMsg.obsData", outside)
             if not math.isfinite(state.reward):

@@ -1,39 +1,45 @@
-"""One ZeroMQ connection between an agent and a simulation, with deadlines."""
+"""One ZeroMQ connection between an agent and a simulation, with deadlines and bounded memory."""
 
 from __future__ import annotations
 
-import math
+import select
+import socket
 import time
+import warnings
 from collections.abc import Callable
 from typing import Any
 
-import zmq
-from zmq.utils.monitor import recv_monitor_message
-
 from quicgym.envs.ns3gym.errors import MessageError, Ns3GymError, PeerError, PeerGoneError
 from quicgym.envs.ns3gym.messages import parse
-
-MAXIMUM_FRAME_BYTES = 2**24
-"""ZeroMQ drops a connection that announces a larger frame, before it reserves memory for it."""
+from quicgym.envs.ns3gym.zmtp import (
+    MAXIMUM_MESSAGE_BYTES,
+    Channel,
+    NotZmtpError,
+    RefusedError,
+    connect,
+)
 
 _LOOK_ROUND_S = 0.1
-_RECONNECT_MS = 10
+_RECONNECT_S = 0.01
 _FAREWELL_S = 1.0
+_MOST_CHANNELS = 16
+"""Whoever connects beyond these waits in the kernel's queue."""
 
-_EVENTS = zmq.Event.ACCEPTED | zmq.Event.CONNECTED | zmq.Event.DISCONNECTED
+_REFUSAL = "the agent is in an episode with another simulation; give each simulation its own port"
 
 
 class Connection:
-    """A socket and a ZeroMQ context of its own.
+    """One end: a REP socket of ZeroMQ, the agent's, or a REQ socket, the simulation's.
 
-    So `close` returns when the port is free again, and no thread outlives it.
+    The simulation whose message an agent took with `await_peer` is the only one it listens and
+    talks to until the next `await_peer`. Whoever connects meanwhile is sent away.
 
     Attributes:
         endpoint: The address, as `tcp://host:port`.
     """
 
     def __init__(self, host: str, port: int, *, listens: bool) -> None:
-        """Binds a REP socket, the agent's end, or connects a REQ socket, the simulation's.
+        """Binds the agent's end; the simulation's connects in `receive`.
 
         Args:
             host: The address to listen on or to connect to.
@@ -47,30 +53,37 @@ class Connection:
         if not smallest <= port <= 65535:
             raise Ns3GymError(f"port = {port}: is not in {smallest} to 65535")
         self._peer = "simulation" if listens else "agent"
-        self._context = zmq.Context()
-        self._socket = self._context.socket(zmq.REP if listens else zmq.REQ)
-        # The agent's last word should still arrive; a simulation has none that matters.
-        self._linger_ms = int(_FAREWELL_S * 1e3) if listens else 0
-        self._socket.linger = self._linger_ms
-        self._socket.reconnect_ivl = _RECONNECT_MS
-        self._socket.maxmsgsize = MAXIMUM_FRAME_BYTES
-        self._monitor = self._socket.get_monitor_socket(_EVENTS)
-        self._peers: set[int] = set()
-        self._had_peer = False
+        self._channels: list[Channel] = []
+        self._tied: Channel | None = None
+        self._listener: socket.socket | None = None
+        self._warned = False
+        self._unsent = b""
+        self._next_attempt = 0.0
+        self._said: set[str] = set()
         self.endpoint = f"tcp://{host}:{port or '*'}"
         try:
+            self._address = socket.getaddrinfo(
+                "0.0.0.0" if host == "*" else host, port, socket.AF_INET, socket.SOCK_STREAM
+            )[0][4]
             if listens:
-                self._socket.bind(self.endpoint)
-                self.endpoint = self._socket.get_string(zmq.LAST_ENDPOINT)
-            else:
-                self._socket.connect(self.endpoint)
-        except zmq.ZMQError as error:
+                self._listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+                self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                self._listener.bind(self._address)
+                self._listener.listen(_MOST_CHANNELS)
+                self._listener.setblocking(False)
+                self.endpoint = "tcp://{}:{}".format(*self._listener.getsockname())
+        except (OSError, ValueError) as error:  # ValueError: no name at all
             self.close()
-            verb, remedy = ("listen on", ", or 0 for a free one") if listens else ("connect to", "")
-            raise Ns3GymError(
-                f"cannot {verb} {self.endpoint}: {zmq.strerror(error.errno or 0)}; "
-                f"give another host or port{remedy}"
-            ) from None
+            raise self._unusable(error) from None
+
+    def _unusable(self, error: Exception) -> Ns3GymError:
+        verb, remedy = ("connect to", "")
+        if self._peer == "simulation":
+            verb, remedy = ("listen on", ", or 0 for a free one")
+        reason = getattr(error, "strerror", None) or str(error)
+        return Ns3GymError(
+            f"cannot {verb} {self.endpoint}: {reason}; give another host or port{remedy}"
+        )
 
     @property
     def port(self) -> int:
@@ -80,27 +93,26 @@ class Connection:
     @property
     def has_peer(self) -> bool:
         """Whether somebody was connected when `receive` last looked."""
-        return bool(self._peers)
+        return bool(self._channels)
 
     def send(self, message: Any) -> None:
         """Sends a message; it may still be under way when this returns.
 
         Raises:
             MessageError: It is too large.
-            PeerError: It cannot be sent.
         """
         frame = message.SerializeToString()
-        if len(frame) > MAXIMUM_FRAME_BYTES:
+        if len(frame) > MAXIMUM_MESSAGE_BYTES:
             raise MessageError(
-                f"{message.DESCRIPTOR.name}: is {len(frame)} bytes; "
-                f"at most {MAXIMUM_FRAME_BYTES} are allowed"
+                f"{message.DESCRIPTOR.name}: message too large: is {len(frame)} bytes; "
+                f"at most {MAXIMUM_MESSAGE_BYTES} are allowed"
             )
-        try:
-            self._socket.send(frame, zmq.DONTWAIT)
-        except zmq.ZMQError as error:
-            name = message.DESCRIPTOR.name
-            reason = zmq.strerror(error.errno or 0)
-            raise PeerError(f"{self.endpoint}: {name} cannot be sent: {reason}") from None
+        if self._tied is not None:
+            # To one that has gone nothing is sent; `receive` says so.
+            if self._tied.is_open:
+                self._tied.send(frame)
+        else:
+            self._unsent = frame  # until we are connected
 
     def receive(
         self,
@@ -117,62 +129,156 @@ class Connection:
             message_class: What it has to be.
             timeout_s: How long it may take, in s.
             began: Since when, as time.monotonic() told it; None: since now.
-            await_peer: Wait for whoever connects, also after another one has left.
+            await_peer: Take it from whoever sends one first, and listen to nobody else from then.
             look_round: Called now and then meanwhile; may raise.
 
         Raises:
-            MessageError: It is something else.
+            MessageError: It is something else, too large, or in several parts.
             PeerGoneError: The other end closed the connection instead.
-            PeerError: Nothing came in time.
+            PeerError: Nothing came in time, or we are refused.
+            Ns3GymError: The other end does not speak ZeroMQ's protocol.
         """
         name = message_class.DESCRIPTOR.name
         deadline = (time.monotonic() if began is None else began) + timeout_s
-        if not self._await_frame(name, deadline, await_peer, look_round):
-            state = "is connected and silent" if self._peers else "is not there"
-            raise PeerError(
-                f"{self.endpoint}: no {name} within {timeout_s:g} s: the {self._peer} {state}; "
-                "start it, or raise timeout_s"
-            )
-        frame = self._socket.recv()
-        if self._socket.rcvmore:
-            raise MessageError(f"{self.endpoint}: {name} has several parts; it is a single frame")
-        return parse(message_class, frame, f"{self.endpoint}: {name}")
-
-    def _await_frame(
-        self, name: str, deadline: float, await_peer: bool, look_round: Callable[[], None]
-    ) -> bool:
-        poller = zmq.Poller()
-        poller.register(self._socket, zmq.POLLIN)
-        poller.register(self._monitor, zmq.POLLIN)
+        if await_peer:
+            self._tied, self._warned = None, False
+            for refused in (channel for channel in self._channels if channel.is_refused):
+                refused.close()
+            self._forget_closed()
         while True:
-            left = deadline - time.monotonic()
-            ready = dict(poller.poll(math.ceil(max(0.0, min(left, _LOOK_ROUND_S)) * 1e3)))
-            if self._socket in ready:
-                return True
-            if left <= 0:
-                return False
-            self._follow_peers()
-            # What came before the end of a connection is in the socket by now.
-            gone = self._had_peer and not self._peers and not await_peer
-            if gone and not self._socket.poll(0):
+            message = self._advance(name)
+            if message is not None:
+                return parse(message_class, message, f"{self.endpoint}: {name}")
+            # What came before the end of a connection was read above.
+            if self._tied is not None and not self._tied.is_open:
                 raise PeerGoneError(
                     f"{self.endpoint}: the {self._peer} closed the connection "
                     f"where {name} was expected"
                 )
-            if not self._socket.poll(0):
-                look_round()
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise self._silence(name, timeout_s)
+            look_round()
+            self._wait(min(left, _LOOK_ROUND_S))
 
-    def _follow_peers(self) -> None:
-        while self._monitor.poll(0):
-            event = recv_monitor_message(self._monitor)
-            if event["event"] in (zmq.Event.ACCEPTED, zmq.Event.CONNECTED):
-                self._peers.add(event["value"])
-                self._had_peer = True
-            else:
-                self._peers.discard(event["value"])
+    def _silence(self, name: str, timeout_s: float) -> PeerError:
+        state = "is connected and silent" if self._channels else "is not there"
+        wrong = f" ({'; '.join(sorted(self._said))})" if self._said else ""
+        return PeerError(
+            f"{self.endpoint}: no {name} within {timeout_s:g} s: the {self._peer} {state}{wrong}; "
+            "start it, or raise timeout_s"
+        )
+
+    def _advance(self, name: str) -> bytes | None:
+        """Sends and reads what is possible now; a message that is complete."""
+        if self._listener is None and self._tied is None:
+            self._try_to_connect()
+        # One large message at a time.
+        alone = next((c for c in self._channels if c.is_in_large_message), None)
+        for channel in [alone] if alone else list(self._channels):
+            channel.write()
+            try:
+                channel.read()
+            except MessageError as error:
+                channel.close()
+                self._forget_closed()
+                raise MessageError(f"{self.endpoint}: {name} {error}") from None
+            except RefusedError as refused:
+                channel.close()
+                raise PeerError(
+                    f"{self.endpoint}: the {self._peer} refuses us: {refused}"
+                ) from None
+            except NotZmtpError as error:
+                channel.close()
+                if self._listener is None:
+                    raise Ns3GymError(f"{self.endpoint}: what listens there {error}") from None
+                self._said.add(f"{channel.name.rpartition(':')[0]} {error}")
+            if channel.message is not None:
+                message, channel.message = channel.message, None
+                self._tie(channel)
+                return message
+        self._forget_closed()
+        self._accept()
+        return None
+
+    def _tie(self, channel: Channel) -> None:
+        self._tied = channel
+        for other in self._channels:
+            if other is not channel and not other.is_refused:
+                other.close()
+                if other.is_introduced:
+                    self._warn(other)
+        self._forget_closed()
+
+    def _warn(self, second: Channel) -> None:
+        if self._warned:  # ZeroMQ connects again and again
+            return
+        self._warned = True
+        warnings.warn(
+            f"{self.endpoint}: a second simulation, {second.name}, connected in the episode of "
+            "another one and was refused; give each simulation its own port",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
+    def _forget_closed(self) -> None:
+        self._channels = [channel for channel in self._channels if channel.is_open]
+
+    def _try_to_connect(self) -> None:
+        if time.monotonic() < self._next_attempt:
+            return
+        try:
+            connected = connect(self._address)
+        except OSError as error:
+            raise self._unusable(error) from None
+        if connected is None:
+            self._next_attempt = time.monotonic() + _RECONNECT_S
+            return
+        self._tied = Channel(connected, "REQ")
+        self._channels = [self._tied]
+        if self._unsent:
+            self._tied.send(self._unsent)
+            self._unsent = b""
+
+    def _accept(self) -> None:
+        while self._listener is not None and len(self._channels) < _MOST_CHANNELS:
+            try:
+                accepted, _ = self._listener.accept()
+                channel = Channel(accepted, "REP", _REFUSAL if self._tied else "")
+            except OSError:  # nobody there, or gone again
+                break
+            self._channels.append(channel)
+            channel.write()
+            if self._tied:
+                self._warn(channel)
+        self._forget_closed()
+
+    def _wait(self, timeout_s: float) -> None:
+        """Until something can be read or written."""
+        writing = [channel for channel in self._channels if channel.must_write]
+        alone = [channel for channel in self._channels if channel.is_in_large_message]
+        reading: list[Any] = alone[:1] or list(self._channels)
+        if self._listener is not None and len(self._channels) < _MOST_CHANNELS:
+            reading.append(self._listener)
+        elif self._tied is None:
+            timeout_s = min(timeout_s, _RECONNECT_S)
+        poller = select.poll()
+        for end in reading:
+            poller.register(end, select.POLLIN)
+        for end in writing:
+            poller.register(end, select.POLLOUT | (select.POLLIN if end in reading else 0))
+        poller.poll(max(0.0, timeout_s) * 1e3)
 
     def close(self) -> None:
-        """Ends the connection and frees the port; a message under way gets a second."""
-        if not self._context.closed:
-            self._socket.disable_monitor()
-            self._context.destroy(linger=self._linger_ms)
+        """Ends the connection and frees the port; an agent's message under way gets a second."""
+        if self._listener is not None:
+            self._listener.close()
+            last = self._tied
+            deadline = time.monotonic() + _FAREWELL_S
+            while last is not None and last.must_write and time.monotonic() < deadline:
+                last.write()
+                select.select([], [last] if last.must_write else [], [], 0.01)
+        self._listener = self._tied = None
+        for channel in self._channels:
+            channel.close()
+        self._channels = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import time
 from typing import Any, Literal, SupportsFloat
@@ -39,8 +40,8 @@ def serve(
 
     It connects to the agent, which may start before or after, and connects again for each
     episode. An episode ends when the environment terminates (reason GameOver) or truncates
-    (SimulationEnd), or when the agent asks for it. `info` is sent as JSON. The environment is not
-    closed.
+    (SimulationEnd), or when the agent asks for it. `info` is sent as JSON, with null for NaN
+    and infinities. The environment is not closed.
 
     Args:
         env: Its spaces are Box, Discrete, Tuple, Dict or nestings of these. A Box has one pair of
@@ -163,12 +164,19 @@ def _checked_reward(reward: SupportsFloat) -> float:
 
 def _to_text(info: dict[str, Any]) -> str:
     try:
-        return json.dumps(info, default=_plain) if info else ""
+        return json.dumps(_finite(info), allow_nan=False) if info else ""
     except (TypeError, ValueError) as error:
         raise MessageError(f"info: cannot be written as JSON: {error}") from None
 
 
-def _plain(value: Any) -> Any:
+def _finite(value: Any) -> Any:
+    """What JSON has: arrays as lists, null for NaN and infinities, a text for all else."""
     if isinstance(value, np.ndarray | np.generic):
-        return value.tolist()
-    return str(value)
+        value = value.tolist()
+    if isinstance(value, dict):
+        return {key: _finite(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(entry) for entry in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if isinstance(value, str | int | None) else str(value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 EXTRA_PACKAGES = {
     "examples": ("lz4", "ormsgpack", "tensordict", "torchrl", "tree"),
     "multi": ("pettingzoo",),
-    "ns3gym": ("google", "zmq"),
+    "ns3gym": ("google",),
     "reports": ("jinja2", "matplotlib", "pandas", "plotly", "pyarrow", "scipy"),
     "train": ("optuna", "ray", "safetensors", "stable_baselines3", "tensorboard", "torch"),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import sys
 import textwrap
 import threading
@@ -48,7 +49,6 @@ from quicgym.envs.ns3gym import (
     serve,
     server,
 )
-from quicgym.envs.ns3gym.connection import MAXIMUM_FRAME_BYTES
 from quicgym.envs.ns3gym.messages import Dtype, SpaceType
 
 Rows = list[tuple[Any, float, bool, bool]]
@@ -142,6 +142,37 @@ def test_nested_spaces_and_info_arrive() -> None:
         assert NESTED.contains(theirs)
         np.testing.assert_array_equal(ours["pair"][1], theirs["pair"][1])
         np.testing.assert_allclose(ours["matrix"], theirs["matrix"], rtol=1e-6)
+
+
+def test_numbers_that_json_does_not_have_are_null_in_the_info() -> None:
+    class NotMeasured(NestedEnv):
+        def reset(self, **arguments: Any) -> Any:
+            observation, _ = super().reset(**arguments)
+            rtts = np.array([[np.nan, 20.5], [np.inf, -np.inf]])
+            info = {"rtt": rtts, "loss": np.float32("nan"), "flows": {"a": (float("inf"), 1, None)}}
+            return observation, info | {
+                "ended": True,
+                "name": np.str_("x"),
+                "space": NESTED["scalar"],
+            }
+
+    port = free_port()
+    simulation = serving(NotMeasured(), port, episodes=1)
+
+    def no_constant(text: str) -> None:
+        raise AssertionError(f"{text} is no JSON")
+
+    with agent(port) as env:
+        _, info = env.reset()
+    assert simulation.join() == 1
+    assert json.loads(info["info"], parse_constant=no_constant) == {
+        "rtt": [[None, 20.5], [None, None]],
+        "loss": None,
+        "flows": {"a": [None, 1, None]},
+        "ended": True,
+        "name": "x",
+        "space": "Box(-5, 5, (), int64)",
+    }
 
 
 def test_uint_serves_in_fixed_point() -> None:
@@ -378,6 +409,7 @@ def test_a_wrong_answer_of_an_agent_is_named(frame: bytes, message: str) -> None
         (np.nan, {}, "reward = nan"),
         (1e300, {}, "reward = 1e.300: is not a finite float32"),
         (0.0, {(1, 2): 3}, "info: cannot be written as JSON: keys must be str"),
+        (0.0, {np.nan: 3}, "info: cannot be written as JSON: Out of range float values"),
     ],
 )
 def test_a_wrong_reward_or_info_of_the_environment_is_named(
@@ -509,26 +541,6 @@ def test_an_observation_that_is_no_number_is_always_refused() -> None:
 def test_a_wrong_introduction_of_a_simulation_is_named(init: Any, message: str) -> None:
     with pytest.raises(MessageError, match=message):
         against(init)
-
-
-def test_several_parts_are_refused() -> None:
-    port = free_port()
-
-    def play() -> None:
-        with raw_socket(zmq.REQ, port) as end:
-            end.send_multipart([SMALL_INIT.SerializeToString(), b"more"])
-            end.recv()
-
-    Background(play)
-    with pytest.raises(MessageError, match="SimInitMsg has several parts"):
-        agent(port)
-
-
-def test_a_frame_that_is_too_large_is_never_read() -> None:
-    env, _ = against(SMALL_INIT, b"\0" * (MAXIMUM_FRAME_BYTES + 1))
-    with pytest.raises(PeerGoneError, match="the simulation closed the connection"):
-        env.reset()
-    env.close()
 
 
 def test_other_spaces_in_the_second_episode_are_refused() -> None:

@@ -1,0 +1,256 @@
+"""ZeroMQ's protocol on one TCP connection: ZMTP 3.0 with NULL security.
+
+The protocol is specified in https://rfc.zeromq.org/spec/23/. libzmq bounds a frame, but neither the
+number of a message's frames nor of its bytes. Here no more is read from the network than one message
+of a single frame needs. So memory is bounded, and the rest waits in the kernel, which stops the sender.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+from collections.abc import Generator
+
+from quicgym.envs.ns3gym.errors import MessageError, Ns3GymError, PeerError
+
+MAXIMUM_MESSAGE_BYTES = 2**24
+"""Nothing of a message that announces more is read."""
+
+SMALL_MESSAGE_BYTES = 2**16
+"""Up to here messages of several peers are read at the same time."""
+
+# Section "Grammar": signature, version 3.0, mechanism, as-server, filler.
+_GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x00" + b"NULL".ljust(20, b"\0") + bytes(32)
+_MORE, _LONG, _COMMAND = 1, 2, 4
+_MAXIMUM_COMMAND_BYTES = 2**12
+# What both ends' sockets put before a message (https://rfc.zeromq.org/spec/28/).
+_DELIMITER = bytes((_MORE, 0))
+_READ_BYTES = 2**18
+
+_PARTNERS = {"REP": ("REQ", "DEALER"), "REQ": ("REP", "ROUTER")}
+
+
+class NotZmtpError(Ns3GymError):
+    """The other end is no ZeroMQ socket that fits ours; the text says what it did."""
+
+
+class RefusedError(PeerError):
+    """The other end refused the connection; the text is its reason."""
+
+
+class Channel:
+    """One peer: what came from it, and what is still to be sent to it.
+
+    Attributes:
+        name: The peer's address, as `host:port`.
+        message: One that is complete and was not taken yet, without its delimiter.
+        is_refused: Whether the peer was sent away.
+        is_introduced: Whether the peer turned out to be a ZeroMQ socket that fits ours.
+        is_open: Whether the connection stands; False once the peer has closed it.
+    """
+
+    def __init__(self, connected: socket.socket, kind: str, refusal: str = "") -> None:
+        """Begins with the greeting.
+
+        Args:
+            connected: A TCP connection; becomes non-blocking.
+            kind: Of the socket that we are: "REP" or "REQ".
+            refusal: Why the peer is sent away; it is then read no more than to let this arrive.
+        """
+        connected.setblocking(False)
+        connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        host, port = connected.getpeername()[:2]
+        self.name = f"{host}:{port}"
+        self.message: bytes | None = None
+        self.is_open = True
+        self._socket = connected
+        self.is_refused = bool(refusal)
+        self.is_introduced = False
+        self._outgoing = bytearray(_GREETING)
+        self._outgoing += _error(refusal) if refusal else _ready(kind)
+        self._early = bytearray()
+        self._conversation: Generator[int, bytes, bytes | None] = _handshake(kind)
+        self._wanted = next(self._conversation)
+        self._parts = bytearray()
+
+    def fileno(self) -> int:
+        """For select."""
+        return self._socket.fileno()
+
+    @property
+    def must_write(self) -> bool:
+        """Whether something is still to be sent."""
+        return self.is_open and bool(self._outgoing)
+
+    @property
+    def is_in_large_message(self) -> bool:
+        """Whether it is sending a message that is read from one peer at a time."""
+        return self._wanted > SMALL_MESSAGE_BYTES
+
+    def send(self, message: bytes) -> None:
+        """Appends a message of one frame to what is sent."""
+        # Messages wait for the end of the handshake: libzmq closes a connection where they do not.
+        queue = self._outgoing if self.is_introduced else self._early
+        queue += _DELIMITER
+        queue += _frame(0, message)
+        self.write()
+
+    def write(self) -> None:
+        """Sends what the network takes now."""
+        try:
+            while self._outgoing:
+                del self._outgoing[: self._socket.send(self._outgoing)]
+            if self.is_refused:
+                self._socket.shutdown(socket.SHUT_WR)
+        except BlockingIOError:
+            pass
+        except OSError:
+            self.close()
+
+    def read(self) -> None:
+        """Reads until a message is complete or nothing is there.
+
+        Raises:
+            MessageError: The message is too large, or has several parts.
+            NotZmtpError: What came is not ZMTP.
+            RefusedError: The other end sent us away.
+        """
+        while self.message is None and self.is_open:
+            try:
+                part = self._socket.recv(min(_READ_BYTES, self._wanted - len(self._parts)))
+            except BlockingIOError:
+                return
+            except OSError:
+                part = b""
+            if not part:
+                self.close()
+            elif not self.is_refused:
+                self._take(part)
+
+    def _take(self, part: bytes) -> None:
+        self._parts += part
+        while len(self._parts) == self._wanted and self.message is None:
+            data, self._parts = bytes(self._parts), bytearray()
+            try:
+                self._wanted = self._conversation.send(data)
+                while self._wanted == 0:
+                    self._wanted = self._conversation.send(b"")
+            except StopIteration as ended:
+                self.message = ended.value
+                if not self.is_introduced:
+                    self.is_introduced = True
+                    self._outgoing += self._early
+                    self._early.clear()
+                    self.write()
+                self._conversation = _message()
+                self._wanted = next(self._conversation)
+
+    def close(self) -> None:
+        """Ends the connection; what was not sent is lost."""
+        self.is_open = False
+        self._socket.close()
+
+
+# These ask for numbers of bytes and get them, one number after the other.
+def _handshake(kind: str) -> Generator[int, bytes, None]:
+    signature = yield 10
+    if signature[0] != 0xFF or signature[9] & 1 == 0:
+        raise NotZmtpError("does not begin as ZeroMQ does")
+    major = (yield 1)[0]
+    if major < 3:
+        raise NotZmtpError(f"speaks ZMTP {major}: libzmq 4 or newer is needed")
+    rest = yield 53
+    mechanism = rest[1:21].rstrip(b"\0")
+    if mechanism != b"NULL":
+        raise NotZmtpError(f"wants the security mechanism {mechanism.decode('ascii', 'replace')}")
+    flags, size = yield from _header()
+    if not flags & _COMMAND or size > _MAXIMUM_COMMAND_BYTES:
+        raise NotZmtpError("sends no READY after the greeting")
+    command = yield size
+    if command.startswith(b"\x05ERROR"):
+        raise RefusedError(command[7:].decode("utf-8", "replace"))
+    partner = _properties(command).get("socket-type", "none")
+    if partner not in _PARTNERS[kind]:
+        raise NotZmtpError(f"is a socket of type {partner}, not {' or '.join(_PARTNERS[kind])}")
+
+
+def _message() -> Generator[int, bytes, bytes]:
+    flags, size = yield from _header()
+    while flags & _COMMAND:  # none of version 3.0 asks for anything
+        if size > _MAXIMUM_COMMAND_BYTES:
+            raise NotZmtpError(f"sends a command of {size} bytes")
+        yield size
+        flags, size = yield from _header()
+    if not flags & _MORE or size:
+        raise NotZmtpError("sends a message without the empty frame that REQ and REP begin with")
+    flags, size = yield from _header()
+    if flags & _COMMAND:
+        raise NotZmtpError("sends a command in the middle of a message")
+    # Before a byte of it is read, and before memory is reserved.
+    if size > MAXIMUM_MESSAGE_BYTES:
+        raise MessageError(
+            f"message too large: is {size} bytes; at most {MAXIMUM_MESSAGE_BYTES} are allowed"
+        )
+    if flags & _MORE:
+        raise MessageError("has several parts; it is a single frame")
+    return (yield size)
+
+
+def _header() -> Generator[int, bytes, tuple[int, int]]:
+    flags = (yield 1)[0]
+    if flags & ~(_MORE | _LONG | _COMMAND):
+        raise NotZmtpError(f"sends a frame with the flags {flags:#04x}")
+    return flags, int.from_bytes((yield 8 if flags & _LONG else 1), "big")
+
+
+def _properties(command: bytes) -> dict[str, str]:
+    """The names, in lower case, and values of READY."""
+    if not command.startswith(b"\x05READY"):
+        raise NotZmtpError("sends no READY after the greeting")
+    found, rest = {}, command[6:]
+    while rest:
+        name, rest = rest[1 : 1 + rest[0]], rest[1 + rest[0] :]
+        size, rest = int.from_bytes(rest[:4], "big"), rest[4:]
+        found[name.decode("ascii", "replace").lower()] = rest[:size].decode("ascii", "replace")
+        rest = rest[size:]
+    return found
+
+
+def _ready(kind: str) -> bytes:
+    name, value = b"Socket-Type", kind.encode()
+    property_ = bytes((len(name),)) + name + len(value).to_bytes(4, "big") + value
+    return _frame(_COMMAND, b"\x05READY" + property_)
+
+
+def _error(reason: str) -> bytes:
+    text = reason.encode()[:255]
+    return _frame(_COMMAND, b"\x05ERROR" + bytes((len(text),)) + text)
+
+
+def _frame(flags: int, body: bytes) -> bytes:
+    if len(body) < 256:
+        return bytes((flags, len(body))) + body
+    return bytes((flags | _LONG,)) + len(body).to_bytes(8, "big") + body
+
+
+def connect(address: tuple[str, int]) -> socket.socket | None:
+    """Returns a TCP connection, or None where nobody listens.
+
+    Raises:
+        OSError: The address cannot be reached for another reason.
+    """
+    end = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        end.settimeout(1.0)
+        end.connect(address)
+        # Where nobody listens, a port of the ephemeral range can be connected to itself.
+        if end.getsockname() != end.getpeername():
+            return end
+    except (ConnectionError, TimeoutError):
+        pass
+    except OSError as error:
+        if error.errno not in (errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EADDRNOTAVAIL):
+            end.close()
+            raise
+    end.close()
+    return None

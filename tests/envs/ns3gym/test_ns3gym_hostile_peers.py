@@ -1,0 +1,346 @@
+"""Peers that send too much, speak something else, or connect in another one's episode."""
+
+from __future__ import annotations
+
+import resource
+import socket
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zmq
+from gymnasium import spaces
+from helpers.ns3gym_peers import (
+    PATIENCE_S,
+    SMALL_INIT,
+    Background,
+    NestedEnv,
+    await_listener,
+    box_state,
+    free_port,
+    raw_socket,
+)
+
+from quicgym.envs.ns3gym import (
+    MessageError,
+    Ns3GymEnv,
+    Ns3GymError,
+    PeerError,
+    PeerGoneError,
+    messages,
+    serve,
+)
+from quicgym.envs.ns3gym.zmtp import MAXIMUM_MESSAGE_BYTES
+
+LARGE = b"\0" * (MAXIMUM_MESSAGE_BYTES - 1)
+INIT = SMALL_INIT.SerializeToString()
+STATE = box_state(0.5, -0.5, reward=1).SerializeToString()
+ACK = messages.SimInitAck(done=True).SerializeToString()
+GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x00NULL" + bytes(48)
+
+
+def agent(port: int, **arguments: Any) -> Ns3GymEnv:
+    return Ns3GymEnv(port, **{"timeout_s": PATIENCE_S} | arguments)
+
+
+def small_env() -> NestedEnv:
+    env = NestedEnv()
+    env.observation_space = spaces.Box(-1, 1, (2,))  # type: ignore[assignment]
+    env.action_space = spaces.Discrete(3)  # type: ignore[assignment]
+    return env
+
+
+def ready(kind: str) -> bytes:
+    command = b"\x05READY\x0bSocket-Type" + len(kind).to_bytes(4, "big") + kind.encode()
+    return bytes((4, len(command))) + command
+
+
+@contextmanager
+def simulation(port: int) -> Iterator[zmq.Socket[bytes]]:
+    with raw_socket(zmq.REQ, port) as end:
+        yield end
+
+
+# What is sent, and what the receiving end says of it.
+WRONG = {
+    "parts": ([INIT, b"more"], "has several parts; it is a single frame"),
+    "many large parts": ([LARGE] * 4, "has several parts; it is a single frame"),
+    "too large": ([LARGE + b"12"], "message too large: is 16777217 bytes; at most 16777216 are"),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_an_agent_names_a_message_that_is_too_much(what: str) -> None:
+    frames, text = WRONG[what]
+    port = free_port()
+    with simulation(port) as end:
+        end.send_multipart(frames)
+        with pytest.raises(MessageError, match=f"SimInitMsg {text}"):
+            agent(port)
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_an_agent_names_a_state_that_is_too_much(what: str) -> None:
+    frames, text = WRONG[what]
+    port = free_port()
+
+    def play() -> None:
+        with simulation(port) as end:
+            end.send(INIT)
+            end.recv()
+            end.send_multipart(frames)
+
+    playing = Background(play)
+    with agent(port) as env, pytest.raises(MessageError, match=f"EnvStateMsg {text}"):
+        env.reset()
+    playing.join()
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_a_simulation_names_an_answer_that_is_too_much(what: str) -> None:
+    frames, text = WRONG[what]
+    port = free_port()
+    with raw_socket(zmq.REP, port) as end:
+        serving = Background(lambda: serve(small_env(), port, timeout_s=PATIENCE_S))
+        end.recv()
+        end.send_multipart(frames)
+        with pytest.raises(MessageError, match=f"SimInitAck {text}"):
+            serving.join()
+
+
+def test_a_message_of_our_own_that_is_too_large_is_not_sent() -> None:
+    class Talkative(NestedEnv):
+        def reset(self, **arguments: Any) -> Any:
+            observation, _ = super().reset(**arguments)
+            return observation, {"text": "x" * MAXIMUM_MESSAGE_BYTES}
+
+    port = free_port()
+    serving = Background(lambda: serve(Talkative(), port, timeout_s=PATIENCE_S))
+    with agent(port) as env, pytest.raises(PeerGoneError):
+        env.reset()
+    with pytest.raises(MessageError, match="EnvStateMsg: message too large: is 16777.* bytes"):
+        serving.join()
+
+
+AGENT_OF_MEASURED_MEMORY = """
+    import resource, sys
+    from quicgym.envs.ns3gym import Ns3GymEnv, Ns3GymError
+
+    with Ns3GymEnv(int(sys.argv[1]), timeout_s=60) as env:
+        env.reset()
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        try:
+            for _ in range(3):
+                env.step(0)
+        except Ns3GymError as error:
+            print(error)
+        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+@pytest.mark.parametrize("how", ["parts", "queue"])
+def test_whatever_a_simulation_sends_memory_is_bounded(how: str) -> None:
+    """Before: 15 MB for each of them, in libzmq's own memory, while the agent was waiting."""
+    port = free_port()
+    script = textwrap.dedent(AGENT_OF_MEASURED_MEMORY)
+    running = subprocess.Popen(
+        [sys.executable, "-c", script, str(port)], stdout=subprocess.PIPE, text=True
+    )
+    # A DEALER may send without waiting for answers, and shares one buffer among its messages.
+    with raw_socket(zmq.DEALER, port) as end:
+        end.sndhwm = 0
+        end.send_multipart([b"", INIT])
+        end.recv_multipart()
+        end.send_multipart([b"", STATE])
+        assert end.recv_multipart()  # the first action
+        large = zmq.Frame(LARGE)
+        if how == "parts":
+            end.send_multipart([b"", *[large] * 100], copy=False)
+        else:
+            end.send_multipart([b"", STATE])
+            for _ in range(100):
+                end.send_multipart([b"", large], copy=False)
+        output, _ = running.communicate(timeout=PATIENCE_S)
+    expected = "several parts" if how == "parts" else "EnvStateMsg"
+    assert expected in output
+    grown_kib = int(output.split()[-1])
+    # The message, what it is parsed from, and the allocator's rest.
+    assert grown_kib < 100 * 1024, f"{grown_kib} KiB\n{output}"
+
+
+def test_a_second_simulation_is_refused_and_changes_nothing() -> None:
+    port = free_port()
+
+    def play() -> int:
+        with simulation(port) as end:
+            end.send(INIT)
+            end.recv()
+            end.send(STATE)
+            end.recv()
+            intruder = Background(lambda: serve(small_env(), port, timeout_s=PATIENCE_S))
+            with pytest.raises(
+                PeerError, match="the agent refuses us: the agent is in an episode with another"
+            ):
+                intruder.join()
+            end.send(box_state(0.25, 0.25, reward=7).SerializeToString())
+            end.recv()
+        return 1
+
+    playing = Background(play)
+    env = agent(port)
+    env.reset()
+    with pytest.warns(RuntimeWarning, match="a second simulation, 127.0.0.1:.*was refused; give"):
+        observation, reward, *_ = env.step(0)
+    assert (observation.tolist(), reward) == ([0.25, 0.25], 7.0)
+    env.close()
+    assert playing.join() == 1
+
+
+def test_a_state_of_a_libzmq_peer_that_did_not_begin_the_episode_is_not_taken() -> None:
+    port = free_port()
+    with simulation(port) as end, simulation(port) as second:
+        end.send(INIT)
+
+        def play() -> None:
+            end.recv()
+            second.send(box_state(1, 1, reward=99).SerializeToString())
+            assert not second.poll(200), "the second simulation was answered"
+            end.send(STATE)
+
+        playing = Background(play)
+        with pytest.warns(RuntimeWarning, match="a second simulation"):
+            env = agent(port)
+            observation, _ = env.reset()
+        playing.join()
+        assert observation.tolist() == [0.5, -0.5]
+        env.close()
+
+
+def test_the_next_episode_may_be_another_simulation_s() -> None:
+    port = free_port()
+
+    def play(reward: float) -> None:
+        with simulation(port) as end:
+            for message in (INIT, STATE, box_state(0, 0, reward=reward, isGameOver=True)):
+                end.send(message if isinstance(message, bytes) else message.SerializeToString())
+                end.recv()
+
+    playing = Background(lambda: play(1))
+    env = agent(port)
+    for reward in (1, 2, 3):
+        env.reset()
+        assert env.step(0)[1] == reward
+        playing.join()
+        if reward < 3:
+            playing = Background(lambda reward=reward: play(reward + 1))  # type: ignore[misc]
+    env.close()
+
+
+WRONG_BEGINNINGS = {
+    "HTTP": (b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", "does not begin as ZeroMQ does"),
+    "old libzmq": (b"\xff" + bytes(8) + b"\x7f\x01" + bytes(60), "speaks ZMTP 1"),
+    "CURVE": (GREETING.replace(b"NULL\0", b"CURVE"), "wants the security mechanism CURVE"),
+    "no READY": (GREETING + b"\x00\x05hello", "sends no READY after the greeting"),
+    "long READY": (GREETING + b"\x06" + b"\xff" * 8, "sends no READY after the greeting"),
+    "PUB": (GREETING + ready("PUB"), "is a socket of type PUB, not RE"),
+    "no type": (GREETING + b"\x04\x06\x05READY", "is a socket of type none, not RE"),
+    "flags": (GREETING + b"\xf0\x00", "sends a frame with the flags 0xf0"),
+}
+
+
+@pytest.mark.parametrize("what", WRONG_BEGINNINGS)
+def test_an_agent_goes_on_after_a_peer_that_is_no_zeromq(what: str) -> None:
+    beginning, text = WRONG_BEGINNINGS[what]
+    port = free_port()
+
+    def knock() -> None:
+        await_listener(port)
+        with socket.create_connection(("127.0.0.1", port)) as end:
+            end.sendall(beginning)
+            end.settimeout(PATIENCE_S)
+            while end.recv(1000):
+                pass
+
+    knocking = Background(knock)
+    with pytest.raises(PeerError, match=f"no SimInitMsg within 0.6 s: .*127.0.0.1 {text}"):
+        agent(port, timeout_s=0.6)
+    try:
+        knocking.join()
+    except ConnectionError:  # the other end had not read everything
+        pass
+
+
+@pytest.mark.parametrize("what", WRONG_BEGINNINGS)
+def test_a_simulation_names_what_is_no_agent(what: str) -> None:
+    beginning, text = WRONG_BEGINNINGS[what]
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        serving = Background(lambda: serve(small_env(), port, timeout_s=PATIENCE_S))
+        end, _ = listener.accept()
+        with end:
+            end.sendall(beginning)
+            with pytest.raises(Ns3GymError, match=f"what listens there {text}"):
+                serving.join()
+
+
+@pytest.mark.parametrize(
+    ("message", "text"),
+    [
+        (b"\x00\x05hello", "sends a message without the empty frame"),
+        (b"\x01\x02hi\x00\x00", "sends a message without the empty frame"),
+        (b"\x01\x00\x04\x00", "sends a command in the middle of a message"),
+        (b"\x06" + (1 << 40).to_bytes(8, "big"), "sends a command of 1099511627776 bytes"),
+    ],
+)
+def test_a_wrong_message_of_zmtp_is_named(message: bytes, text: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        serving = Background(lambda: serve(small_env(), port, timeout_s=PATIENCE_S))
+        end, _ = listener.accept()
+        with end:
+            end.sendall(GREETING + ready("REP") + message)
+            with pytest.raises(Ns3GymError, match=text):
+                serving.join()
+
+
+def test_a_message_in_single_bytes_and_with_commands_arrives() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        serving = Background(lambda: serve(small_env(), port, timeout_s=PATIENCE_S))
+        end, _ = listener.accept()
+        end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        answer = messages.SimInitAck(done=True, stopSimReq=True).SerializeToString()
+        command = b"\x04\x07\x04PING\x00\x01"
+        with end:
+            everything = GREETING + ready("ROUTER") + command + b"\x01\x00"
+            for byte in everything + bytes((0, len(answer))) + answer:
+                end.sendall(bytes((byte,)))
+            assert serving.join() == 0
+
+
+def test_more_connections_than_are_accepted_wait(tmp_path: Path) -> None:
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    port = free_port()
+    silent: list[socket.socket] = []
+
+    def knock() -> int:
+        await_listener(port)
+        for _ in range(min(40, soft // 4)):
+            end = socket.socket()
+            end.settimeout(0.2)
+            silent.append(end)
+            if end.connect_ex(("127.0.0.1", port)):
+                break
+        return len(silent)
+
+    knocking = Background(knock)
+    with pytest.raises(PeerError, match="the simulation is connected and silent"):
+        agent(port, timeout_s=1)
+    assert knocking.join() > 16
+    for end in silent:
+        end.close()
