@@ -7,7 +7,6 @@ In a checkout these go where quicgym keeps its own; with a folder of the user's,
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from collections.abc import Callable, Sequence
@@ -29,6 +28,7 @@ from quicgym.benchmarks.leaderboard_page import Entry
 from quicgym.console import say
 from quicgym.envs.rewards import Reward
 from quicgym.errors import UserError
+from quicgym.input_files import read_input_json
 from quicgym.jobs import report_failures, report_interruption
 from quicgym.output_folders import write_atomically
 
@@ -253,7 +253,7 @@ def _backing(evaluation: Path, folder: Any, fingerprint: str | None) -> dict[str
     """What the description says of the evaluation that backs the policy."""
     path = evaluation / "evaluation.json"
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = read_input_json(path)
         entries = {entry["policy"]: entry for entry in document["policies"]}
         fingerprints = document.get("fingerprints", {})
         about = {

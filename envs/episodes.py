@@ -24,7 +24,7 @@ from quicgym.envs.simulation.controller_choice import (
     find_controller,
     resolve_controllers,
 )
-from quicgym.envs.simulation.simulation import check_engine, flow_index
+from quicgym.envs.simulation.simulation import check_engine, flow_index, flow_indices
 from quicgym.yaml_files import closest
 
 RESET_OPTIONS = ("controller", "parameters", "preference", "scenario")
@@ -312,7 +312,7 @@ class EpisodeSource:
         flows = list(scenario.single_flows())
         if self._flow is not None:
             try:
-                chosen = [flow_index(self._flow, [name for name, _ in flows])]
+                chosen = [flow_index(self._flow, flow_indices(name for name, _ in flows))]
             except ValueError as error:
                 raise ScenarioError(f"{scenario.name}: {error}") from None
         else:

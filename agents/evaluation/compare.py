@@ -30,6 +30,7 @@ from quicgym.agents.evaluation.run_folders import (
 from quicgym.agents.evaluation.tensorboard import EvaluationWriter, evaluation_values, flatten
 from quicgym.agents.evaluation.training_summary import difference_in_words
 from quicgym.console import progress_bar, say, wide_console
+from quicgym.input_files import read_input_json
 from quicgym.output_folders import file_name
 
 _WITHOUT_EFFECT = ("environment.threads", "device", "evaluation.comparison_paths")
@@ -155,7 +156,7 @@ def _what_is_there(target: Path, folders: Sequence[Path]) -> str:
 def _read_comparison(path: Path) -> dict[str, str]:
     """Returns the runs of an earlier comparison and where they come from; nothing without one."""
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = read_input_json(path)
         if data["format"] == COMPARISON_FORMAT:
             return {run["name"]: run["folder"] for run in data["runs"]}
     except (OSError, ValueError, KeyError, TypeError):

@@ -11,7 +11,6 @@ policies that quicgym brings are in `agents/policies/pretrained`.
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
@@ -33,6 +32,7 @@ from quicgym.envs.observations import OBSERVATION_VERSION, layout_of, observatio
 from quicgym.envs.preferences import Preference
 from quicgym.envs.registration import EnvironmentId, environments, find_environment
 from quicgym.errors import MissingExtraError, PolicyError
+from quicgym.input_files import MOST_WEIGHTS_BYTES, read_input, read_input_json
 from quicgym.output_folders import write_atomically
 from quicgym.validation import validated
 from quicgym.yaml_files import closest
@@ -244,7 +244,7 @@ def load_policy(name_or_path: str | Path, *, trust_zip: bool = False) -> Any:
     description = _read_description(path)
     weights = path.with_suffix(".safetensors")
     try:
-        data = weights.read_bytes()
+        data = read_input(weights, MOST_WEIGHTS_BYTES)
     except OSError as error:
         raise PolicyError(f"{weights}: {error.strerror}; it has to be beside {path.name}") from None
     if sha256(data).hexdigest() != description.sha256:
@@ -309,10 +309,10 @@ def save_policy(
 
 def _read_description(path: Path) -> PolicyDescription:
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = read_input_json(path)
     except OSError as error:
         raise PolicyError(f"{path}: {error.strerror}; give a policy's description") from None
-    except (ValueError, RecursionError) as error:  # the latter for thousands of brackets
+    except ValueError as error:
         raise PolicyError(f"{path}: not valid JSON: {error}") from None
     description = validated(PolicyDescription, data, str(path), PolicyError)
     for field, known in (

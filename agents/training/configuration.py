@@ -24,6 +24,7 @@ from quicgym.envs.scenarios.suites import HELD_OUT_SUITES
 from quicgym.errors import UserError
 from quicgym.validation import validated
 from quicgym.yaml_files import CONFIGS, closest, read_yaml, yaml_names
+from quicgym.yaml_loader import parse_yaml
 
 if TYPE_CHECKING:
     from quicgym.envs.environment import CongestionControlEnv
@@ -367,7 +368,7 @@ def changed(data: Mapping[str, Any], changes: Sequence[str]) -> dict[str, Any]:
 def value_of(text: str) -> Any:
     """Returns a value as YAML has it; 1e6 is a number, which YAML 1.1 takes for a word."""
     try:
-        value = yaml.safe_load(text)
+        value = parse_yaml(text)
     except yaml.YAMLError:
         return text
     if isinstance(value, str):

@@ -27,6 +27,7 @@ import numpy as np
 from quicgym.agents.evaluation.statistics import interquartile_mean
 from quicgym.agents.evaluation.training_summary import SUMMARY_FILE
 from quicgym.errors import RunError
+from quicgym.input_files import read_input_json
 from quicgym.output_folders import RUN_FILE, read_json_lines, write_atomically
 
 
@@ -113,7 +114,7 @@ class RunFolder:
             RunError: It is not there, or is something else.
         """
         try:
-            data = json.loads(self.description_path.read_text(encoding="utf-8"))
+            data = read_input_json(self.description_path)
         except (OSError, ValueError) as error:
             raise RunError(
                 f"{self.description_path}: cannot be read ({error}); give the folder of a run of "

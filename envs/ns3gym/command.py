@@ -12,6 +12,7 @@ import yaml
 from quicgym.envs.ns3gym.errors import Ns3GymError
 from quicgym.envs.ns3gym.server import serve
 from quicgym.envs.simulation.simulation import Ns3MissingError
+from quicgym.yaml_loader import parse_yaml
 
 
 def run_serve(
@@ -70,7 +71,7 @@ def _parse(env_arguments: Sequence[str]) -> dict[str, Any]:
         if not equals or not key.isidentifier():
             raise ValueError(f"--env-arg {text!r}: is not key=value")
         try:
-            arguments[key] = yaml.safe_load(value)
+            arguments[key] = parse_yaml(value)
         except yaml.YAMLError:
             raise ValueError(f"--env-arg {text!r}: {value!r} is not valid YAML") from None
     return arguments

@@ -1,8 +1,9 @@
 """ZeroMQ's protocol on one TCP connection: ZMTP 3.0 with NULL security.
 
 The protocol is specified in https://rfc.zeromq.org/spec/23/. libzmq bounds a frame, but neither the
-number of a message's frames nor of its bytes. Here no more is read from the network than one message
-of a single frame needs. So memory is bounded, and the rest waits in the kernel, which stops the sender.
+number of a message's frames nor of its bytes. Here no more is read from the network than one
+message of a single frame needs. So memory is bounded, and the rest waits in the kernel, which stops
+the sender.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import errno
 import socket
 from collections.abc import Generator
+from typing import Any
 
 from quicgym.envs.ns3gym.errors import MessageError, Ns3GymError, PeerError
 
@@ -233,7 +235,7 @@ def _frame(flags: int, body: bytes) -> bytes:
     return bytes((flags | _LONG,)) + len(body).to_bytes(8, "big") + body
 
 
-def connect(address: tuple[str, int]) -> socket.socket | None:
+def connect(address: tuple[Any, ...]) -> socket.socket | None:
     """Returns a TCP connection, or None where nobody listens.
 
     Raises:

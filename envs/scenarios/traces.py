@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from array import array
 from codecs import BOM_UTF8
+from collections.abc import Iterator
 from functools import lru_cache
 from hashlib import sha256
+from io import TextIOWrapper
 from pathlib import Path
+from typing import TextIO
 
+from quicgym.input_files import MOST_TRACE_BYTES, open_input
 from quicgym.validation import problem
+
+_MOST_CHARACTERS = 1000
+"""Of a line: what follows is not read."""
 
 
 def read_mahimahi(path: Path) -> list[int]:
@@ -52,22 +59,28 @@ def _digest(path: Path, modified_ns: int, size_bytes: int) -> str:
 @lru_cache(maxsize=8)
 def _parse(path: Path, modified_ns: int, size_bytes: int) -> array[int]:
     try:
-        lines = path.read_bytes().removeprefix(BOM_UTF8).decode("ascii").splitlines()
+        with open_input(path, MOST_TRACE_BYTES) as file:
+            if file.peek(len(BOM_UTF8)).startswith(BOM_UTF8):
+                file.seek(len(BOM_UTF8))
+            return _times_of(path, TextIOWrapper(file, encoding="ascii"))
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "is not a text file"
         raise problem(
             "", str(path), f"cannot read the trace: {reason}",
             "give the path of a mahimahi trace, absolute or from the YAML's folder",
         ) from None  # fmt: skip
-    times: list[int] = []
+
+
+def _times_of(path: Path, file: TextIO) -> array[int]:
+    times = array("Q")
     latest = 0
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(_lines(file), start=1):
         text = line.strip()
         if not text or text.startswith("#"):
             continue
         if not text.isdecimal() or (time := int(text)) >= 2**32:
             raise problem(
-                "", f"{path}:{number}", f"{line!r} is not a time",
+                "", f"{path}:{number}", f"{text[:40]!r} is not a time",
                 "give whole milliseconds per line",
             )  # fmt: skip
         if time < latest:
@@ -82,4 +95,13 @@ def _parse(path: Path, modified_ns: int, size_bytes: int) -> array[int]:
             "", str(path), "the trace is empty",
             "give at least one time above 0 ms; the last one is the trace's length",
         )  # fmt: skip
-    return array("Q", times)
+    return times
+
+
+def _lines(file: TextIO) -> Iterator[str]:
+    """Yields the lines of a file without the rest of those that are no lines of a trace."""
+    while line := file.readline(_MOST_CHARACTERS):
+        yield line
+        rest = line
+        while rest and not rest.endswith("\n"):
+            rest = file.readline(_MOST_CHARACTERS)

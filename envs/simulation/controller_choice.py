@@ -45,7 +45,8 @@ def resolve_controllers(
     if len(controllers) != len(open_flows):
         raise ScenarioError(
             f"{scenario.name}: {len(open_flows)} of its flows name no controller "
-            f"({', '.join(open_flows)}), and {len(controllers)} are given; "
+            f"({', '.join(open_flows[:10])}{', ...' if len(open_flows) > 10 else ''}), "
+            f"and {len(controllers)} are given; "
             "give one for all of them, or a list of one for each"
         )
     given = iter(controllers)

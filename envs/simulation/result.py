@@ -26,7 +26,7 @@ from quicgym.envs.simulation.metrics import (
     measure_run,
     measure_traffic,
 )
-from quicgym.envs.simulation.simulation import MODES, Simulation, flow_index
+from quicgym.envs.simulation.simulation import MODES, Simulation, flow_index, flow_indices
 from quicgym.envs.simulation.traffic import (
     together,
     traffic_of_flows,
@@ -109,10 +109,10 @@ class Result:
         """
         if metric not in FLOW_METRICS:
             raise ValueError(f"no metric {metric!r} of a flow; {closest(metric, FLOW_METRICS)}")
-        names = [flow.name for flow in self.flows]
-        chosen = [
-            self.flows[flow_index(flow, names)] for flow in (names if flows is None else flows)
-        ]
+        chosen = self.flows
+        if flows is not None:
+            indices = flow_indices(flow.name for flow in self.flows)
+            chosen = tuple(self.flows[flow_index(flow, indices)] for flow in flows)
         lacking = [flow.name for flow in chosen if getattr(flow, metric) is None]
         if not chosen or lacking:
             raise ValueError(
@@ -162,7 +162,7 @@ class Result:
         `rtt_ms` and `smoothed_rtt_ms` are NaN before the first sample.
         """
         pd = _import_pandas()
-        rows = self._traces[flow_index(flow, [entry.name for entry in self.flows])]
+        rows = self._traces[flow_index(flow, flow_indices(entry.name for entry in self.flows))]
         return pd.DataFrame(
             {
                 "time_s": rows["time"] * 1e-9,

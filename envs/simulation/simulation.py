@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -113,14 +113,19 @@ def check_engine(engine: str) -> EngineName:
     raise ScenarioError(f"unknown engine {engine!r}; {closest(engine, ENGINES)}")
 
 
-def flow_index(flow: int | str, names: Sequence[str]) -> int:
+def flow_indices(names: Iterable[str]) -> dict[str, int]:
+    """Returns name -> place, for `flow_index`."""
+    return {name: index for index, name in enumerate(names)}
+
+
+def flow_index(flow: int | str, indices: Mapping[str, int]) -> int:
     """Returns the place of a flow given by index or name; ValueError where there is none."""
     if isinstance(flow, str):
-        if flow not in names:
-            raise ValueError(f"no flow {flow!r}; {closest(flow, names)}")
-        return names.index(flow)
-    if not 0 <= flow < len(names):
-        raise ValueError(f"no flow {flow}; there are {len(names)}, counted from 0")
+        if flow not in indices:
+            raise ValueError(f"no flow {flow!r}; {closest(flow, indices)}")
+        return indices[flow]
+    if not 0 <= flow < len(indices):
+        raise ValueError(f"no flow {flow}; there are {len(indices)}, counted from 0")
     return flow
 
 
@@ -143,7 +148,12 @@ class SimulatedFlow:
 
     @property
     def statistics(self) -> dict[str, Any]:
-        """Totals since the flow's start: times in ns, `..._seconds` in s, else packets or bytes."""
+        """Totals since the flow's start: times in ns, `..._seconds` in s, else packets or bytes.
+
+        `min_rtt` is the minimum of RFC 9002, section 5.2, which starts again at the latest sample
+        after persistent congestion: the mean of all samples may be lower. `lowest_rtt` is the
+        lowest sample since the flow's start. Both are 0 before the first sample.
+        """
         return self._host.statistics(self.index)
 
     @property
@@ -262,6 +272,7 @@ class Simulation:
                 zip(scenario.single_flows(), chosen, strict=False)
             )
         )
+        self._indices = flow_indices(flow.name for flow in self.flows)
 
     @property
     def time(self) -> float:
@@ -331,8 +342,9 @@ class Simulation:
         A structured array: `start` and `completion` in ns, the latter NEVER while bytes are
         missing at the receiver; `size_bytes`; `lost_packets`, declared lost by the sender.
         """
-        names = [name for name, _ in self.scenario.named_short_flows()]
-        return np.frombuffer(self._host.transfers(flow_index(short_flows, names)), TRANSFER_DTYPE)
+        indices = flow_indices(name for name, _ in self.scenario.named_short_flows())
+        place = flow_index(short_flows, indices)
+        return np.frombuffer(self._host.transfers(place), TRANSFER_DTYPE)
 
     def close(self) -> None:
         """Ends the simulation; on ns3, the next one may begin in this process."""
@@ -353,4 +365,4 @@ class Simulation:
         self.close()
 
     def _index(self, flow: int | str) -> int:
-        return flow_index(flow, [entry.name for entry in self.flows])
+        return flow_index(flow, self._indices)

@@ -59,7 +59,7 @@ def read_finished(directory: Path) -> dict[str, dict[str, Any]]:
         try:
             record = json.loads(line)
             finished[record["key"]] = record["run"]
-        except (json.JSONDecodeError, KeyError, TypeError):
+        except (ValueError, RecursionError, KeyError, TypeError):
             continue
     return finished
 

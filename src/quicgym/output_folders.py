@@ -20,6 +20,7 @@ from typing import IO, Any
 
 from quicgym.console import say
 from quicgym.errors import RunError
+from quicgym.input_files import read_input_json
 
 RUN_FILE = "run.json"
 """What a training has in its folder, and nothing else has."""
@@ -216,7 +217,7 @@ def read_json(path: Path, keys: Sequence[str] = ()) -> dict[str, Any]:
         RunError: It is not there, or is something else.
     """
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = read_input_json(path)
     except OSError as error:
         raise RunError(f"{path}: {error.strerror}") from None
     except ValueError as error:
@@ -245,7 +246,7 @@ def read_json_lines(path: Path) -> list[dict[str, Any]]:
             record = json.loads(line)
             if not isinstance(record, dict):
                 raise ValueError("no JSON object")
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise RunError(f"{path}:{number}: {error}; the line is damaged, train again") from None
         records.append(record)
     return records

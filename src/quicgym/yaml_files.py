@@ -12,6 +12,9 @@ from typing import Any, NamedTuple
 
 import yaml
 
+from quicgym.input_files import MOST_YAML_BYTES, read_input
+from quicgym.yaml_loader import parse_yaml
+
 CONFIGS = files("quicgym.configs")
 """The folder of quicgym's own files."""
 
@@ -83,7 +86,7 @@ def read_yaml(
 def read_yaml_file(path: Path, error: type[Exception]) -> YamlFile:
     """Reads a file by its path; raises `error` as `read_yaml` does."""
     try:
-        content = path.read_text(encoding="utf-8")
+        content = read_input(path, MOST_YAML_BYTES).decode("utf-8")
     except OSError as problem:
         raise error(f"{path}: {problem.strerror}; give the path of a YAML file") from None
     except UnicodeDecodeError:
@@ -93,7 +96,7 @@ def read_yaml_file(path: Path, error: type[Exception]) -> YamlFile:
 
 def _parsed(content: str, name: str, error: type[Exception]) -> Any:
     try:
-        return yaml.safe_load(content)
+        return parse_yaml(content)
     except yaml.MarkedYAMLError as problem:
         mark = problem.problem_mark
         where = f"{name}:{mark.line + 1}" if mark else name

@@ -324,7 +324,8 @@ def test_traces_take_the_place_of_rates(tmp_path):
 )
 def test_mistakes_name_file_and_field(line, message, tmp_path):
     file = tmp_path / "mine.yaml"
-    file.write_text(DISTRIBUTION + line + "\n", encoding="utf-8")
+    fields = yaml.safe_load(DISTRIBUTION) | yaml.safe_load(line)
+    file.write_text(yaml.safe_dump(fields), encoding="utf-8")
     with pytest.raises(ValueError, match=message):
         load_distribution(file)
 

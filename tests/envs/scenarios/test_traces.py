@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from io import BufferedReader
 from pathlib import Path
 
 import pytest
 
+from quicgym.envs.scenarios import traces
 from quicgym.envs.scenarios.traces import read_mahimahi, trace_digest
 
 
@@ -13,13 +15,13 @@ from quicgym.envs.scenarios.traces import read_mahimahi, trace_digest
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """The files that were read, in order."""
     found: list[Path] = []
-    read_bytes = Path.read_bytes
+    open_input = traces.open_input
 
-    def counted(path: Path) -> bytes:
+    def counted(path: Path, most_bytes: int) -> BufferedReader:
         found.append(path)
-        return read_bytes(path)
+        return open_input(path, most_bytes)
 
-    monkeypatch.setattr(Path, "read_bytes", counted)
+    monkeypatch.setattr(traces, "open_input", counted)
     return found
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import numpy as np
@@ -353,3 +354,31 @@ def test_a_flow_is_traced_from_its_start(engine: str) -> None:
         assert simulation.trace("later")["time"].tolist() == [
             100_000_000 * step for step in range(5, 11)
         ]
+
+
+def cpu_time_of_traces(flows: int) -> float:
+    """Of asking for 200 traces, in s: the least of five times."""
+    scenario = load_scenario("ebcc-single")
+    many = scenario.flows[0].model_copy(update={"count": flows, "controller": "newreno"})
+    simulation = Simulation(scenario.model_copy(update={"flows": (many,)}), trace_interval_ms=None)
+    times = []
+    for _ in range(5):
+        begin = time.process_time()
+        for flow in range(200):
+            simulation.trace(flow % flows)
+        times.append(time.process_time() - begin)
+    return min(times)
+
+
+def test_one_flow_s_trace_costs_the_same_among_few_and_many_flows() -> None:
+    """It cost a list of all names: of 100,000 flows, minutes for the results."""
+    assert cpu_time_of_traces(8_000) < 10 * cpu_time_of_traces(80)
+
+
+def test_flows_are_found_by_name_and_index_or_named() -> None:
+    simulation = Simulation("ebcc-flows-3", controllers="newreno")
+    assert len(simulation.trace("flow-3")) == len(simulation.trace(2))
+    with pytest.raises(ValueError, match="no flow 'flow-4'; did you mean flow-"):
+        simulation.trace("flow-4")
+    with pytest.raises(ValueError, match="no flow 3; there are 3, counted from 0"):
+        simulation.trace(3)

@@ -1,0 +1,101 @@
+"""YAML's safe loader with bounds: no key twice, no deep nesting, no aliases that multiply."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+from yaml.composer import ComposerError
+from yaml.constructor import ConstructorError
+
+MOST_LEVELS = 50
+MOST_NODES = 500_000
+"""Values and keys; one that an alias repeats counts each time."""
+MOST_NUMBER_CHARACTERS = 100
+
+
+def parse_yaml(text: str) -> Any:
+    """Returns what a YAML text holds.
+
+    Raises:
+        yaml.YAMLError: It is not valid, has a key twice in a mapping, more than 50 levels, more
+            than 500,000 nodes with aliases written out, or a number that cannot be.
+    """
+    return yaml.load(text, Loader=_Loader)  # noqa: S506 is a SafeLoader
+
+
+class _Loader(yaml.SafeLoader):
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._level = 0
+        # By node's id: how many nodes it stands for. None while it is being read.
+        self._sizes: dict[int, int | None] = {}
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        mark = self.peek_event().start_mark
+        self._level += 1
+        if self._level > MOST_LEVELS:
+            raise ComposerError(None, None, f"more than {MOST_LEVELS} levels", mark)
+        node = super().compose_node(parent, index)
+        self._level -= 1
+        if self._size(node, mark) > MOST_NODES:
+            raise ComposerError(None, None, f"more than {MOST_NODES} values with aliases", mark)
+        return node
+
+    def _size(self, node: Any, mark: Any) -> int:
+        size = self._sizes.get(id(node))
+        if size is None:
+            raise ComposerError(None, None, "an alias of what it stands in", mark)
+        return size
+
+    def compose_scalar_node(self, anchor: Any) -> Any:
+        node = super().compose_scalar_node(anchor)
+        self._sizes[id(node)] = 1
+        return node
+
+    def compose_sequence_node(self, anchor: Any) -> Any:
+        node = super().compose_sequence_node(anchor)
+        self._sizes[id(node)] = 1 + sum(self._size(part, node.start_mark) for part in node.value)
+        return node
+
+    def compose_mapping_node(self, anchor: Any) -> Any:
+        node = super().compose_mapping_node(anchor)
+        parts = (part for pair in node.value for part in pair)
+        self._sizes[id(node)] = 1 + sum(self._size(part, node.start_mark) for part in parts)
+        first: dict[Any, int] = {}
+        for key_node, value_node in node.value:
+            if not isinstance(key_node, yaml.ScalarNode):
+                continue
+            key = self._key(key_node)
+            line = key_node.start_mark.line + 1
+            if key in first:
+                value = getattr(value_node, "value", "")
+                given = f" = {value}" if isinstance(value, str) else ""
+                raise ComposerError(
+                    None, None,
+                    f"{key_node.value}{given:.60} is given a second time, first in line "
+                    f"{first[key]}; leave one out",
+                    key_node.start_mark,
+                )  # fmt: skip
+            first[key] = line
+        return node
+
+    def _key(self, node: yaml.ScalarNode) -> Any:
+        """What tells keys of a mapping apart: 1 and 0x1 are one key, 1 and "1" two."""
+        try:
+            value = self.construct_object(node)
+            return (type(value) is str, value)
+        except yaml.YAMLError:  # << and the like
+            return (node.tag, node.value)
+
+    def construct_object(self, node: Any, deep: bool = False) -> Any:
+        is_number = isinstance(node, yaml.ScalarNode) and node.tag.endswith((":int", ":float"))
+        if is_number and len(node.value) > MOST_NUMBER_CHARACTERS:
+            text = f"{node.value[:20]}... is a number of {len(node.value)} characters"
+            raise ConstructorError(None, None, text, node.start_mark)
+        try:
+            return super().construct_object(node, deep)
+        except (ValueError, OverflowError) as error:
+            value = getattr(node, "value", "")
+            text = f"{value!s:.60} is no value of its kind: {error}"
+            raise ConstructorError(None, None, text, node.start_mark) from None
