@@ -35,8 +35,9 @@ struct FlowStatistics {
     std::uint64_t rtt_samples = 0;         // without the peer's ACK delay taken off
     double rtt_sum_seconds = 0.0;
     double rtt_p95_seconds = 0.0;  // from a histogram with under 1% relative error
-    Time min_rtt = 0;
-    std::uint64_t queues = 1;         // before the hops that its data passes
+    Time min_rtt = 0;          // RFC 9002 5.2: restarts after persistent congestion, so the mean may be lower
+    Time lowest_rtt = 0;       // of all samples; 0 without one
+    std::uint64_t queues = 1;  // before the hops that its data passes
     std::uint64_t queue_samples = 0;  // packets that left one of them
     double queue_delay_sum_seconds = 0.0;
     double one_way_delay_sum_seconds = 0.0;  // of the packets received, from sending to receiving
@@ -56,10 +57,10 @@ struct FlowStatistics {
     QUICGYM_FIELDS(FlowStatistics, start, completion, sent_packets, sent_bytes, received_packets,
                    received_bytes, dropped_packets, goodput_bytes, declared_lost_packets, congestion_events,
                    persistent_congestion_events, probe_timeouts, blocked_events, send_buffer_events,
-                   ecn_marks, rtt_samples, rtt_sum_seconds, rtt_p95_seconds, min_rtt, queues, queue_samples,
-                   queue_delay_sum_seconds, one_way_delay_sum_seconds, window_seconds, window_packet_seconds,
-                   max_window_packets, send_rate_bins, send_rate_variance, receive_rate_bins,
-                   receive_rate_variance, playing_seconds, stalled_seconds)
+                   ecn_marks, rtt_samples, rtt_sum_seconds, rtt_p95_seconds, min_rtt, lowest_rtt, queues,
+                   queue_samples, queue_delay_sum_seconds, one_way_delay_sum_seconds, window_seconds,
+                   window_packet_seconds, max_window_packets, send_rate_bins, send_rate_variance,
+                   receive_rate_bins, receive_rate_variance, playing_seconds, stalled_seconds)
 };
 
 // One row of a flow's time series.

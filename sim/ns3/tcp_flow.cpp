@@ -327,6 +327,7 @@ void TcpFlow::add_statistics(Time time, FlowStatistics& statistics) const {
     statistics.rtt_sum_seconds += rtt_.sum_seconds();
     statistics.rtt_p95_seconds = rtt_.quantile_seconds(0.95);
     statistics.min_rtt = min_rtt_;
+    statistics.lowest_rtt = rtt_.lowest();
     statistics.one_way_delay_sum_seconds = to_seconds(one_way_delay_sum_);
 
     const Time until = std::max(start_, std::min(time, end()));

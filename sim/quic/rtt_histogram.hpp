@@ -20,10 +20,12 @@ public:
         ++counts_[static_cast<std::size_t>(exponent - kSmallestExponent) * kBucketsPerOctave + mantissa];
         ++count_;
         sum_ += rtt;
+        lowest_ = std::min(lowest_, rtt);
     }
 
     std::uint64_t count() const { return count_; }
     double sum_seconds() const { return to_seconds(sum_); }
+    Time lowest() const { return count_ ? lowest_ : 0; }
     double mean_seconds() const { return count_ ? sum_seconds() / static_cast<double>(count_) : 0.0; }
 
     // The middle of the bucket that holds the sample of rank ceil(quantile · count); 0 without samples.
@@ -55,6 +57,7 @@ private:
     std::array<std::uint32_t, kOctaves * kBucketsPerOctave> counts_{};
     std::uint64_t count_ = 0;
     Time sum_ = 0;
+    Time lowest_ = kNever;
 };
 
 }  // namespace quicgym

@@ -12,6 +12,7 @@ void SenderStatistics::add_statistics(Time now, std::uint64_t packet_bytes,
     statistics.rtt_samples = rtt_histogram_.count();
     statistics.rtt_sum_seconds = rtt_histogram_.sum_seconds();
     statistics.rtt_p95_seconds = rtt_histogram_.quantile_seconds(0.95);
+    statistics.lowest_rtt = rtt_histogram_.lowest();
 
     const Time end = std::max(start_, std::min(now, closed_time_));
     const auto bytes = static_cast<double>(packet_bytes);

@@ -188,6 +188,7 @@ def test_the_minimum_rtt_starts_anew_after_persistent_congestion():
     pair.run_until(4 * SECOND)
     assert pair.sender.statistics()["persistent_congestion_events"] == 1
     assert pair.sender.statistics()["min_rtt"] == 80 * MILLISECOND
+    assert pair.sender.statistics()["lowest_rtt"] == RTT
 
 
 @pytest.mark.parametrize("lost, events", [(22, 0), (25, 1)])
