@@ -16,7 +16,7 @@ PACKAGES := agents benchmarks configs controllers envs real src
 SOURCES := CMakeLists.txt pyproject.toml README.md LICENSE $(shell find sim $(PACKAGES) -type f -not -path '*/__pycache__/*' -not -path 'sim/ns3/build/*')
 CPP := $(shell find sim controllers -not -path 'sim/ns3/build/*' \( -name '*.cpp' -o -name '*.hpp' \))
 
-.PHONY: help setup develop baselines leaderboard checklists test test-core test-train test-long lint format stubs messages constraints \
+.PHONY: help setup develop real baselines leaderboard checklists test test-core test-train test-long lint format stubs messages constraints \
 	wheels speed parity sanitize clean
 
 help:
@@ -27,6 +27,7 @@ help:
 	@echo "make checklists  RFC 9743 for all controllers and published policies; writes docs/checklists"
 	@echo "make test       run the tests; installs PyTorch, Ray Tune and the like first (7 GB)"
 	@echo "make test-core  those that need none of that     make test-long  those that take minutes"
+	@echo "make real       the QUIC stacks over real packets, with their tests; quicgym-noq is built where cargo is"
 	@echo "make lint       ruff, mypy, clang-format, stubs  make format     rewrite"
 	@echo "make stubs      write the type stubs of the C++ modules       make messages  compile ns3-gym's messages"
 	@echo "make constraints  test the newest versions of all packages: writes constraints.txt"
@@ -87,6 +88,16 @@ lint: setup
 	@$(MAKE) --no-print-directory stubs STUBS=build/stubs
 	@for stub in src/quicgym/_core.pyi $(if $(NS3),sim/ns3/quicgym_ns3/_ns3.pyi); do \
 	  diff $$stub build/stubs/$$(basename $$stub) || { echo "$$stub is stale: run make stubs"; exit 1; }; done
+
+# quicgym-noq is Rust: without cargo its tests are skipped, and say so.
+NOQ := $(VENV)/installed-noq
+NOQ_SOURCES := $(shell find stacks/noq -type f -not -path '*/target/*' -not -path '*/__pycache__/*' -not -path '*/tests/*')
+$(NOQ): $(VENV)/installed $(NOQ_SOURCES)
+	@if command -v cargo > /dev/null; then $(PIP) install --no-deps ./stacks/noq && touch $@; \
+	  else echo "cargo is not there: stack noq is not built; https://rustup.rs installs it"; fi
+
+real: setup $(VENV)/requirements-real.txt $(NOQ)
+	$(BIN)/pytest tests/real stacks/noq/tests $(ARGS)
 
 # Type information of the C++ modules, for editors and mypy.
 stubs: setup
