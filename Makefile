@@ -17,7 +17,7 @@ SOURCES := CMakeLists.txt pyproject.toml README.md LICENSE $(shell find sim $(PA
 CPP := $(shell find sim controllers -not -path 'sim/ns3/build/*' \( -name '*.cpp' -o -name '*.hpp' \))
 
 .PHONY: help setup develop real baselines leaderboard checklists test test-core test-train test-long lint format stubs messages constraints \
-	wheels speed parity sanitize clean
+	wheels speed parity sanitize campaign clean
 
 help:
 	@echo "make setup      build and install quicgym and quicgym-ns3 into $(VENV); EXTRAS=dev,all for PyTorch too"
@@ -34,6 +34,7 @@ help:
 	@echo "make wheels     build source distributions and wheels of both distributions into dist/"
 	@echo "make speed      CPU time per packet    make parity     native engine against ns-3"
 	@echo "make sanitize   tests of the parser and the engine under ASan and UBSan"
+	@echo "make campaign BUDGET_S=3600  search for failures that long; writes docs/reports/reliability.md"
 	@echo "Options of a command go into ARGS, e.g. make baselines ARGS='--scenario ebcc-single'"
 
 $(VENV)/requirements-%.txt: pyproject.toml sim/ns3/pyproject.toml constraints.txt .ci/requirements.py
@@ -146,6 +147,11 @@ sanitize: setup
 	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libubsan.so)" \
 	  ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=$(SANITIZED) \
 	  $(BIN)/pytest -p no:cacheprovider tests/sim -m "not ns3 and not long" --ignore=tests/sim/test_ns3_host.py --ignore=tests/sim/test_wifi.py $(ARGS)
+
+# Searches for failures for BUDGET_S seconds; the report grows with every run.
+BUDGET_S ?= 600
+campaign: setup $(TRAIN)
+	$(BIN)/python -m quicgym.benchmarks.campaign --budget-s $(BUDGET_S) $(ARGS)
 
 clean:
 	rm -rf build sim/ns3/build $(VENV)

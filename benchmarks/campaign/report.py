@@ -1,0 +1,160 @@
+"""The report of all runs of the campaign: a record of each run as JSON, and the page."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from quicgym.benchmarks.campaign.part import Found, Part
+from quicgym.output_folders import write_atomically
+
+FORMAT = "quicgym-campaign-1"
+SHOWN_FAILURES = 20
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run of one part.
+
+    Attributes:
+        part: Its name.
+        first: The first number.
+        after: The number to go on from.
+        machine_s: How long it took, times the processes, in s.
+        version: Of quicgym, with the commit.
+        counts: As in `Found`.
+        measured: As in `Found`.
+        failures: As in `Found`.
+    """
+
+    part: str
+    first: int
+    after: int
+    machine_s: float
+    version: str
+    counts: dict[str, int]
+    measured: dict[str, float] = field(default_factory=dict)
+    failures: list[str] = field(default_factory=list)
+
+
+def run_of(part: Part, first: int, after: int, machine_s: float, version: str, found: Found) -> Run:
+    """Returns the record of what was found."""
+    return Run(
+        part.name, first, after, round(machine_s, 1), version,
+        found.counts, found.measured, found.failures,
+    )  # fmt: skip
+
+
+class Report:
+    """The runs that a JSON file holds, and the page beside it.
+
+    Args:
+        page: The page, such as docs/reports/reliability.md; the runs are in the .json beside it.
+    """
+
+    def __init__(self, page: Path) -> None:
+        """Reads the runs so far; none where there is no file."""
+        self._page = page
+        self._file = page.with_suffix(".json")
+        self.runs: list[Run] = []
+        if self._file.exists():
+            document = json.loads(self._file.read_text(encoding="utf-8"))
+            if document.get("format") != FORMAT:
+                raise ValueError(f"{self._file}: is no report of a campaign; give another --report")
+            self.runs = [Run(**run) for run in document["runs"]]
+
+    def next_number(self, part: Part) -> int:
+        """Returns the number that a part goes on from: no scenario is run twice."""
+        return max((run.after for run in self.runs if run.part == part.name), default=0)
+
+    def add(self, run: Run, parts: list[Part]) -> None:
+        """Adds a run, and writes both files."""
+        self.runs.append(run)
+        document = {"format": FORMAT, "runs": [asdict(entry) for entry in self.runs]}
+        text = json.dumps(document, indent=1) + "\n"
+        self._page.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically({self._file: text, self._page: self.page(parts)})
+
+    def page(self, parts: list[Part]) -> str:
+        """Returns the page."""
+        lines = [
+            "# Reliability",
+            "",
+            "What `make campaign` has done so far. The runs are in",
+            f"[{self._file.name}]({self._file.name}), with numbers, versions and machine time.",
+            "A later run goes on with the next number. `--first N` repeats number N.",
+            "",
+            "| part | to reach | reached | failures | numbers | machine time | time for the rest |",
+            "|---|---|---|---|---|---|---|",
+        ]
+        for part in parts:
+            lines += self._rows(part)
+        lines += ["", *self._figures(parts), *self._failures(parts), *self._versions()]
+        return "\n".join(lines) + "\n"
+
+    def _of(self, part: Part) -> list[Run]:
+        return [run for run in self.runs if run.part == part.name]
+
+    def _rows(self, part: Part) -> list[str]:
+        runs = self._of(part)
+        machine_s = sum(run.machine_s for run in runs)
+        failures = sum(len(run.failures) for run in runs)
+        numbers = f"{runs[0].first} to {max(run.after for run in runs) - 1}" if runs else "none"
+        rows: list[str] = []
+        for thing, goal in part.goals.items():
+            reached = sum(run.counts.get(thing, 0) for run in runs)
+            rest = _duration(machine_s * (goal - reached) / reached) if reached else "not measured"
+            title = part.title if not rows else ""
+            rest = rest if reached < goal else "none"
+            rows.append(
+                f"| {title} | {goal:,} {thing} | {reached:,} | {failures} | {numbers} | "
+                f"{_duration(machine_s)} | {rest} |"
+            )
+        return rows
+
+    def _figures(self, parts: list[Part]) -> list[str]:
+        runs = [run for part in parts for run in self._of(part)]
+        measured = {name: value for run in runs for name, value in run.measured.items()}
+        others = {
+            name: sum(run.counts.get(name, 0) for run in self._of(part))
+            for part in parts
+            for name in sorted({n for run in self._of(part) for n in run.counts} - set(part.goals))
+        }
+        if not measured and not others:
+            return []
+        rows = [f"| {name} | {value:,.6g} |" for name, value in measured.items()]
+        rows += [f"| {name}, in all | {count:,} |" for name, count in others.items()]
+        return ["| figure | value |", "|---|---|", *rows, ""]
+
+    def _failures(self, parts: list[Part]) -> list[str]:
+        failures = [
+            f"- {part.name}, {run.version}: {text}"
+            for part in parts
+            for run in self._of(part)
+            for text in run.failures
+        ]
+        if not failures:
+            return ["There was no failure.", ""]
+        more = len(failures) - SHOWN_FAILURES
+        tail = [f"- {more} more are in {self._file.name}"] if more > 0 else []
+        return ["## Failures", "", *failures[:SHOWN_FAILURES], *tail, ""]
+
+    def _versions(self) -> list[str]:
+        versions = list(dict.fromkeys(run.version for run in self.runs))
+        return [f"Versions: {', '.join(versions)}."] if versions else []
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    if seconds < 7200:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:.1f} h" if seconds < 48 * 3600 else f"{seconds / 86400:.1f} days"
+
+
+def summary(found: Found) -> str:
+    """Returns what was found, in a line."""
+    counts: list[Any] = [f"{count:,} {name}" for name, count in found.counts.items()]
+    return ", ".join([*counts, f"{len(found.failures)} failures"])

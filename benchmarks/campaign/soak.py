@@ -1,0 +1,111 @@
+"""Long runs: memory and descriptors stay level."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+
+from quicgym.benchmarks.campaign.part import Found, Part
+from quicgym.envs import Scenario, Simulation
+from quicgym.envs.vector import make_vec
+
+_DAY_S = 24 * 3600.0
+_MOST_GROWTH_KIB = 20 * 1024
+"""Of the resident memory, after the first tenth of a run."""
+
+
+def _resident_kib() -> int:
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") // 1024
+
+
+def _descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+class _Level:
+    """Watches this process's memory and descriptors from the end of a warm-up on."""
+
+    def __init__(self) -> None:
+        self._memory, self._files = _resident_kib(), _descriptors()
+
+    def growth(self, what: str) -> Found:
+        """Returns how much they have grown, a failure where that is too much."""
+        memory_kib, files = _resident_kib() - self._memory, _descriptors() - self._files
+        found = Found(
+            measured={f"{what}: memory grown (KiB)": memory_kib, f"{what}: descriptors": files}
+        )
+        if memory_kib > _MOST_GROWTH_KIB or files > 0:
+            found.failures.append(f"{what}: {memory_kib} KiB and {files} descriptors more")
+        return found
+
+
+def connection(number: int, until: float) -> Found:
+    """Runs one connection, for a simulated day at most; steps of a minute."""
+    scenario = Scenario.model_validate(
+        {
+            "name": "soak",
+            "duration_s": _DAY_S,
+            "bottleneck": {
+                "rate_mbps": 2,
+                "delay_ms": 20,
+                "queue": {"limit": 50},
+                "loss": {"kind": "bernoulli", "probability": 0.001},
+            },
+            "access": {"rate_mbps": 100, "delay_ms": 1},
+            "flows": [{"controller": ["cubic", "bbr", "newreno", "ebcc"][number % 4]}],
+        }
+    )
+    simulation = Simulation(scenario, seed=number, trace_interval_ms=None)
+    level, end_s = None, 0.0
+    while end_s < _DAY_S and time.monotonic() < until:
+        end_s += 60.0
+        simulation.run_until(end_s)
+        if level is None and end_s >= 1800.0:
+            level = _Level()
+    found = level.growth("connection") if level else Found()
+    total = simulation.flows[0].statistics
+    found.add(
+        Found({"simulated hours": round(end_s / 3600), "packets": int(total["sent_packets"])})
+    )
+    if total["goodput_bytes"] * 8 < 0.5e6 * end_s:
+        found.failures.append(f"{number}: {total['goodput_bytes']} bytes in {end_s:g} s")
+    return found
+
+
+def resets(number: int, until: float) -> Found:
+    """Resets vector environments of 64 again and again, with a few steps in between."""
+    environment = make_vec("quicgym/Tuning-v1", num_envs=64, episode_s=2.0, num_threads=1)
+    rng = np.random.default_rng([number, *b"resets"])
+    environment.action_space.seed(number)
+    done, level = 0, None
+    while done == 0 or time.monotonic() < until:
+        environment.reset(seed=int(rng.integers(2**31)))
+        for _ in range(int(rng.integers(0, 3))):
+            environment.step(environment.action_space.sample())
+        done += 64
+        if level is None and done >= 6400:
+            level = _Level()
+    environment.close()
+    found = level.growth("resets") if level else Found()
+    found.add(Found({"resets": done}))
+    return found
+
+
+def _run(first: int, until: float, jobs: int) -> tuple[Found, int]:
+    half = time.monotonic() + (until - time.monotonic()) / 2
+    found = connection(first, half)
+    found.add(resets(first, until))
+    return found, first + 1
+
+
+PART = Part(
+    name="soak",
+    title="one connection for a simulated day, resets of a vector environment: level memory",
+    goals={"simulated hours": 24, "resets": 10**6},
+    share=1.0,
+    run=_run,
+)

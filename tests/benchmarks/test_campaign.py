@@ -1,0 +1,118 @@
+"""The reliability campaign: its parts find what is wrong, and its report grows."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from quicgym.benchmarks.campaign import __main__ as campaign
+from quicgym.benchmarks.campaign import kills, scenarios
+from quicgym.benchmarks.campaign.part import Found
+from quicgym.envs import Simulation, load_scenario
+from quicgym.envs.simulation.simulation import SimulatedFlow
+
+FIRST = 1000
+
+
+def test_the_first_scenarios_hold_what_must_hold() -> None:
+    found = Found()
+    for number in range(40):
+        found.add(scenarios.check(number))
+    assert found.counts["scenarios"] == 40
+    assert found.counts["packets"] > 10_000
+    assert found.failures == []
+
+
+def test_a_number_is_one_scenario() -> None:
+    for number in range(8):
+        assert scenarios.random_scenario(number) == scenarios.random_scenario(number)
+    assert scenarios.random_scenario(0) != scenarios.random_scenario(2)
+
+
+BROKEN: dict[str, tuple[dict[str, Any], str]] = {
+    "NaN": ({"rtt_p95_seconds": math.nan}, "rtt_p95_seconds = nan"),
+    "negative": ({"window_seconds": -1.0}, "window_seconds = -1.0"),
+    "conservation": ({"sent_packets": 10}, "more packets came out than went in"),
+    "bytes": ({"goodput_bytes": 2**50}, "goodput_bytes = 1125899906842624 > received_bytes"),
+    "capacity": ({"received_bytes": 2**50, "sent_bytes": 2**51}, "bits came through"),
+    "RTT": ({"lowest_rtt": 1}, "RTT 1 ns below"),
+    "mean": ({"rtt_sum_seconds": 0.0}, "the mean RTT is below the lowest"),
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_what_cannot_be_is_found(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    change, text = BROKEN[what]
+    scenario = load_scenario("ebcc-single").model_copy(update={"duration_s": 2.0})
+    simulation = Simulation(scenario, controllers="newreno")
+    simulation.run()
+    assert scenarios._violations(scenario, simulation) == []
+    told = SimulatedFlow.statistics.fget
+    assert told is not None
+    monkeypatch.setattr(SimulatedFlow, "statistics", property(lambda flow: told(flow) | change))
+    assert any(text in found for found in scenarios._violations(scenario, simulation))
+
+
+def test_runs_of_other_bytes_are_told_apart() -> None:
+    scenario = load_scenario("ebcc-single").model_copy(update={"duration_s": 2.0})
+    lossy = {"loss": {"kind": "bernoulli", "probability": 0.01}}
+    scenario = scenario.model_copy(
+        update={"bottleneck": scenario.bottleneck.model_copy(update=lossy)}  # type: ignore[union-attr]
+    )
+    runs = []
+    for seed in (1, 1, 2):
+        runs.append(Simulation(scenario, seed=seed, controllers="newreno", record_deliveries=True))
+        runs[-1].run()
+    assert scenarios._differences(runs[0], runs[1]) == []
+    assert "deliveries differ" in scenarios._differences(runs[0], runs[2])[0]
+
+
+def test_a_report_goes_on_with_the_next_number_and_names_failures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "reports/reliability.md"
+    arguments = ["--part", "scenarios", "--budget-s", "0.001", "--report", str(page)]
+    assert campaign.main(arguments) == 0
+    assert "There was no failure." in page.read_text()
+
+    def failing(number: int) -> Found:
+        raise ArithmeticError(f"in\nnumber {number}")
+
+    monkeypatch.setattr(scenarios, "check", failing)
+    assert campaign.main(arguments) == 1
+    first, second = json.loads(page.with_suffix(".json").read_text())["runs"]
+    assert (first["first"], first["counts"]["scenarios"]) == (0, first["after"])
+    assert second["first"] == first["after"]
+    assert second["failures"][0].endswith(f"ArithmeticError: in number {first['after']}")
+    assert f"ArithmeticError: in number {first['after']}" in page.read_text()
+    assert "ArithmeticError" in capfd.readouterr().err
+    before = page.read_bytes()
+    assert campaign.main([*arguments, "--first", "7"]) == 1  # repeats, and reports nothing
+    assert page.read_bytes() == before
+
+
+def test_several_processes_check_each_number_once(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    arguments = ["--part", "scenarios", "--budget-s", "0.5", "--jobs", "2", "--report", str(page)]
+    assert campaign.main(arguments) == 0
+    (run,) = json.loads(page.with_suffix(".json").read_text())["runs"]
+    assert run["counts"]["scenarios"] == run["after"] - run["first"]
+
+
+@pytest.mark.long
+def test_a_killed_command_is_resumed_and_compared() -> None:
+    command = next(entry for entry in kills.commands() if entry.name == "baselines")
+    uninterrupted = kills._Uninterrupted()
+    expected, usual_s = uninterrupted.of(command)
+    assert kills.kill_once(command, 1, expected, usual_s) == []
+    (wrong,) = kills.kill_once(command, 2, "another result", 0.01)
+    assert wrong == "2: baselines: another result than without a kill"
+
+
+def test_every_algorithm_and_command_that_resumes_has_its_kills() -> None:
+    names = {f"kills of {command.name}" for command in kills.commands()}
+    assert names == set(kills.PART.goals)
