@@ -59,6 +59,9 @@ class Audit:
         foreign_packets: That came from someone else than the host, and were ignored.
         oversized_packets: Above 2048 bytes, and were thrown away.
         clock_steps: How often the time of day was set.
+        decisions: Of learned policies, in a run of flows.
+        decision_late_p99_ms: By how much they were made after they were due, 99th percentile.
+        decision_late_max_ms: Largest.
     """
 
     packets: int
@@ -78,6 +81,9 @@ class Audit:
     foreign_packets: int
     oversized_packets: int
     clock_steps: int
+    decisions: int = 0
+    decision_late_p99_ms: float = 0.0
+    decision_late_max_ms: float = 0.0
 
     @classmethod
     def of_report(cls, report: Mapping[str, Any], cpu_steal_percent: float) -> Audit:

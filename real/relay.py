@@ -140,6 +140,14 @@ class Relay:
             self._core.add_udp_port(path, way.backward, (host, 0), receiver),
         )
 
+    def record(self, interval: int, duration: int) -> None:
+        """Records what passes, with a row every `interval` ns; before `start()`."""
+        self._core.record(interval, duration)
+
+    def recording(self) -> tuple[list[bytes], list[bytes]]:
+        """Returns it after `stop()`: see quicgym.real.recording."""
+        return self._core.recording()
+
     def start(self) -> None:
         """Lets packets pass; the scenario's time 0 is now.
 

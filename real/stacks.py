@@ -68,16 +68,18 @@ class Steering:
     """What steers a flow.
 
     Attributes:
-        name: As results name it: of a controller, of a policy, or of one of the stack's own.
+        name: Of a controller in quicgym's catalogue, of a policy, or of one of the stack's own.
         kind: controller: of quicgym's catalogue; policy: a learned one; own: the stack's.
         parameters: Of a controller, those that are not the catalogue's: numbers or lists.
         policy: Of a policy, the path of its description (.json).
+        title: As results name it, such as "ebcc:gamma=60"; empty: as the name.
     """
 
     name: str
     kind: Literal["controller", "policy", "own"]
     parameters: Mapping[str, Sequence[float]] = field(default_factory=dict)
     policy: Path | None = None
+    title: str = ""
 
 
 @dataclass(frozen=True)

@@ -184,8 +184,8 @@ def _play(
                 columns[index].append(batch.info[first].copy())
             batch.selected[:] &= ~(batch.terminations | batch.truncations)
         return [
-            _episode(
-                policy,
+            measure_episode(
+                policy.name,
                 scenario,
                 partial(batch.statistics, index),
                 partial(batch.requests, index),
@@ -201,10 +201,10 @@ def _play(
         batch.close()
 
 
-def _episode(
-    policy: Policy,
+def measure_episode(
+    policy: str,
     scenario: Scenario,
-    statistics: Callable[[int], dict[str, Any]],
+    statistics: Callable[[int], Mapping[str, Any]],
     requests: Callable[[int], np.ndarray],
     transfers: Sequence[np.ndarray],
     rewards: np.ndarray,
@@ -212,13 +212,26 @@ def _episode(
     begin_s: float,
     keep_series: bool,
 ) -> Episode:
+    """Returns what came out of an episode that has been run.
+
+    Args:
+        policy: The name of what steered the flows that name no controller.
+        scenario: That was run.
+        statistics: Of a flow by its index, as SimulatedFlow.statistics has them.
+        requests: Of a flow by its index, as Simulation.requests has them.
+        transfers: Of each entry of short flows, as Simulation.transfers has them.
+        rewards: Shape (decisions,).
+        columns: Shape (decisions, columns of `info`), of the first agent.
+        begin_s: When the episode began.
+        keep_series: Keep the time series.
+    """
     series = dict(zip(INFO_COLUMNS, columns.T, strict=True))
     durations_s = np.diff(series["time_s"], prepend=begin_s)
     end = nanoseconds(float(series["time_s"][-1]))
     flows, agents, totals = [], [], []
     for index, (name, model) in enumerate(scenario.single_flows()):
         totals.append(statistics(index))
-        flow = measure_flow(name, model.controller or policy.name, totals[-1], model.stop_s, end)
+        flow = measure_flow(name, model.controller or policy, totals[-1], model.stop_s, end)
         flows.append(flow)
         if model.controller is None:
             agents.append(flow)

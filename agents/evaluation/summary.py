@@ -148,8 +148,34 @@ def evaluate_here(
             path = series_path(directory, policy.name, scenario.name)
             path.parent.mkdir(parents=True, exist_ok=True)
             pd.DataFrame(dict(episode.series)).to_parquet(path)
-    about = _about(suite, scenarios, seeds, "native", reward, command)
-    _write(directory, about, _rows(finished), [policy.name], scenarios, seeds)
+    write_evaluation(directory, finished, suite, scenarios, seeds, "native", reward, command)
+
+
+def write_evaluation(
+    directory: Path,
+    finished: Sequence[dict[str, Any]],
+    suite: str | Path,
+    scenarios: Sequence[SuiteEntry],
+    seeds: int,
+    engine: str,
+    reward: Reward,
+    command: str,
+) -> None:
+    """Writes evaluation.json and results.parquet of episodes that have been run.
+
+    Args:
+        directory: Where they go, in place of those that are there.
+        finished: A row for each episode: policy, scenario, engine, seed and its metrics.
+        suite: As results name it.
+        scenarios: Of the suite.
+        seeds: How many were asked for.
+        engine: Of all episodes.
+        reward: That was earned.
+        command: The command line, to be kept with the results.
+    """
+    policies = list(dict.fromkeys(row["policy"] for row in finished))
+    about = _about(suite, scenarios, seeds, engine, reward, command)
+    _write(directory, about, _rows(finished), policies, scenarios, seeds)
 
 
 def _rows(finished: Sequence[dict[str, Any]]) -> pd.DataFrame:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -39,17 +39,64 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+class MeasuredRun(Protocol):
+    """What a result is read from: a simulation, or what was measured of a run over real packets.
+
+    See Simulation for the members.
+    """
+
+    @property
+    def scenario(self) -> Scenario:
+        """That was run."""
+
+    @property
+    def engine(self) -> str:
+        """As results name it."""
+
+    @property
+    def seed(self) -> int:
+        """Of the run."""
+
+    @property
+    def flows(self) -> Sequence[Any]:
+        """With index, name, controller and statistics, as SimulatedFlow has them."""
+
+    @property
+    def short_flow_controllers(self) -> Sequence[str]:
+        """Of each entry of short flows."""
+
+    @property
+    def time(self) -> float:
+        """Of the run, in s."""
+
+    @property
+    def queue_occupancy_seconds(self) -> float:
+        """∫ of the bottleneck's queue dt."""
+
+    def trace(self, flow: int, /) -> np.ndarray:
+        """Returns the time series of a flow."""
+
+    def queue_trace(self, hop: int, /) -> np.ndarray:
+        """Returns that of a hop's queue."""
+
+    def requests(self, flow: int, /) -> np.ndarray:
+        """Returns what a flow's receiving application has asked for."""
+
+    def transfers(self, short_flows: int, /) -> np.ndarray:
+        """Returns the transfers of an entry of short flows."""
+
+
 class Result:
-    """Metrics and traces of a simulation up to now.
+    """Metrics and traces of a run up to now.
 
     Attributes:
-        scenario: What was simulated.
-        engine: "native" or "ns3".
-        seed: The simulation's seed.
+        scenario: What was run.
+        engine: "native" or "ns3"; of real packets the stack and the clock, as in "aioquic-real".
+        seed: The run's seed.
         flows: The metrics of each flow.
     """
 
-    def __init__(self, simulation: Simulation) -> None:
+    def __init__(self, simulation: MeasuredRun) -> None:
         """Reads everything out of the simulation, which may be closed afterwards."""
         self.scenario = simulation.scenario
         self.engine = simulation.engine

@@ -10,12 +10,12 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "sim/bindings/modules.hpp"
 #include "sim/bindings/network_capsule.hpp"
+#include "sim/bindings/os_error.hpp"
 #include "sim/net/emulation.hpp"
 #ifdef __linux__
 #include "sim/relay/relay.hpp"
@@ -141,17 +141,6 @@ nb::tuple replay(const Scenario& scenario, std::uint64_t seed, const Column<std:
 
 #ifdef __linux__
 
-// As Python knows errors of the system.
-template <class Call>
-auto raising_os_error(Call call) {
-    try {
-        return call();
-    } catch (const std::system_error& error) {
-        PyErr_SetObject(PyExc_OSError, nb::make_tuple(error.code().value(), error.what()).ptr());
-        throw nb::python_error();
-    }
-}
-
 std::optional<relay::Address> make_address(const std::optional<std::pair<std::string, std::uint16_t>>& pair) {
     if (!pair) return std::nullopt;
     return relay::Address{pair->first, pair->second};
@@ -260,6 +249,8 @@ void bind_relay(nb::module_& module) {
             },
             nb::arg("interval"), nb::arg("duration"))
         .def("recording", [](CheckedNetwork& self) { return as_bytes(self.network().recording()); });
+    module.def("flow_start", &flow_start, nb::arg("scenario"), nb::arg("flow"), nb::arg("seed"),
+               "When a flow starts, with its jitter, in ns.");
     module.def("replay", &replay, nb::arg("scenario"), nb::arg("seed"), nb::arg("times"),
                nb::arg("wire_bytes"), nb::arg("paths"), nb::arg("backward"), nb::arg("ecn"),
                "See quicgym.real.replay.");

@@ -12,20 +12,6 @@ namespace {
 
 constexpr Time kShortestInterval = kMillisecond;
 
-// The connection as the only flow that an actuator knows.
-class OneFlow : public SteeredFlows {
-public:
-    explicit OneFlow(Connection& connection) : connection_(connection) {}
-    ControllerSnapshot snapshot(std::size_t) const override { return connection_.controller().snapshot(); }
-    ParameterValues parameters(std::size_t) const override { return connection_.controller().parameters(); }
-    void set_parameters(std::size_t, const ParameterValues& values) override {
-        connection_.set_parameters(values);
-    }
-
-private:
-    Connection& connection_;
-};
-
 }  // namespace
 
 Agent::Agent(std::shared_ptr<const policy::Policy> policy, std::uint64_t max_datagram_bytes)
@@ -36,13 +22,11 @@ Agent::Agent(std::shared_ptr<const policy::Policy> policy, std::uint64_t max_dat
       observation_(policy_->network->architecture().observation_size),
       action_(policy_->action_space->size()) {}
 
-Time Agent::decide(Connection& connection, Time now) {
+Time Agent::decide(SteeredFlows& flow, const FlowState& state, Time now) {
     if (now == last_decision_) {
         throw std::invalid_argument("now_ns = " + std::to_string(now) +
                                     "; the policy has decided at this time");
     }
-    const FlowState state = connection.state(now);
-    OneFlow flow(connection);
     if (last_decision_ < 0) {
         actuator_->start(flow);
         observer_->start(state);

@@ -16,6 +16,7 @@
 using quicgym::ControllerSnapshot;
 using quicgym::FlowState;
 using quicgym::ParameterValues;
+using quicgym::SteeredFlows;
 using quicgym::embedding::Agent;
 using quicgym::embedding::Connection;
 
@@ -44,6 +45,20 @@ void say(const char* text) noexcept {
         last_error().clear();
     }
 }
+
+// The connection as the only flow that an actuator knows.
+class OneFlow : public SteeredFlows {
+public:
+    explicit OneFlow(Connection& connection) : connection_(connection) {}
+    ControllerSnapshot snapshot(std::size_t) const override { return connection_.controller().snapshot(); }
+    ParameterValues parameters(std::size_t) const override { return connection_.controller().parameters(); }
+    void set_parameters(std::size_t, const ParameterValues& values) override {
+        connection_.set_parameters(values);
+    }
+
+private:
+    Connection& connection_;
+};
 
 // The error code for what `work` throws.
 template <class Work>
@@ -246,7 +261,9 @@ int quicgym_policy_decide(quicgym_controller* controller, std::int64_t now_ns,
                 "the controller has no policy; make it with "
                 "quicgym_policy_controller_new");
         }
-        next = steered.agent->decide(steered.connection, now_ns);
+        const FlowState state = steered.connection.state(now_ns);
+        OneFlow flow(steered.connection);
+        next = steered.agent->decide(flow, state, now_ns);
     });
 }
 

@@ -17,7 +17,6 @@ from quicgym.envs import (
     load_scenario,
     make_vec,
     preset_action,
-    run,
     scenario_names,
 )
 from quicgym.errors import PolicyError, UserError
@@ -26,17 +25,22 @@ from quicgym.moved import find_moved_modules as _find_moved_modules
 if _TYPE_CHECKING:
     from quicgym.agents.policies.learned import load_policy
     from quicgym.agents.policies.policy import Decisions
+    from quicgym.real.runs import run
 
 __version__ = _version("quicgym")
 _find_moved_modules()
 
 
 def __getattr__(name: str) -> object:
-    # Agents build on what is imported above.
+    # Agents, and what runs them over real packets, build on what is imported above.
     if name == "load_policy":
         from quicgym.agents.policies.learned import load_policy
 
         return load_policy
+    if name == "run":
+        from quicgym.real.runs import run
+
+        return run
     if name == "Decisions":
         from quicgym.agents.policies.policy import Decisions
 

@@ -1291,6 +1291,9 @@ class EmulatedNetwork:
 
     def recording(self) -> tuple: ...
 
+def flow_start(scenario: Scenario, flow: int, seed: int) -> int:
+    """When a flow starts, with its jitter, in ns."""
+
 def replay(scenario: Scenario, seed: int, times: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], wire_bytes: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], paths: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], backward: Annotated[NDArray[numpy.bool_], dict(shape=(None,), order='C', device='cpu', writable=False)], ecn: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> tuple:
     """See quicgym.real.replay."""
 
@@ -1630,6 +1633,37 @@ POLICY_ENVIRONMENTS: list = ...
 
 def read_safetensors(data: bytes) -> dict:
     """The tensors of a safetensors file, all of float32, by name."""
+
+def earn(scenario: Scenario, interval: int, flows: Sequence[bytes], queues: Sequence[bytes], settings: EnvironmentSettings, plan: EpisodePlan) -> tuple:
+    """
+    Time in ns at which the episode begins, and of each decision the first agent's reward and info. Rows are FlowState and QueueSample.
+    """
+
+class UdpFlows:
+    """See sim/relay/udp_flows.hpp. Times in ns."""
+
+    def __init__(self, plans: Sequence[tuple[Flow, int, str | None]], interval: int, duration: int) -> None:
+        """
+        A plan is a flow, the seed of its controller, and the path of a policy's description or None.
+        """
+
+    def receiver_address(self, arg: int, /) -> tuple[str, int]: ...
+
+    def connect(self, arg0: int, arg1: tuple[str, int], /) -> None: ...
+
+    def start(self, zero: int) -> None: ...
+
+    def stop(self) -> None: ...
+
+    @property
+    def finished(self) -> bool: ...
+
+    @property
+    def has_realtime_priority(self) -> bool: ...
+
+    def progress(self) -> tuple[int, list[int], list[int]]: ...
+
+    def record(self, arg: int, /) -> dict: ...
 
 def native_batch(settings: EnvironmentSettings, simulations: int, agents_per_simulation: int, threads: int) -> Batch:
     """A batch of episodes over this host."""

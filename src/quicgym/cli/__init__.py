@@ -21,6 +21,7 @@ from quicgym.cli import (
     papers,
     parity,
     publish,
+    real,
     scenarios,
     search,
     serve,
@@ -79,6 +80,7 @@ app.command(epilog=_epilog(parity.EXAMPLES))(parity.parity)
 app.command(epilog=_epilog(speed.EXAMPLES))(speed.speed)
 app.command(epilog=_epilog(serve.EXAMPLES))(serve.serve)
 app.command(epilog=_epilog(link.EXAMPLES))(link.link)
+app.command(epilog=_epilog(real.EXAMPLES))(real.real)
 app.command(epilog=_epilog(train.EXAMPLES))(train.train)
 app.command(epilog=_epilog(publish.EXAMPLES))(publish.publish)
 app.command(epilog=_epilog(trace.EXAMPLES))(trace.trace)

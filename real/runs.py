@@ -1,0 +1,549 @@
+"""A scenario's flows, carried out by a real QUIC stack.
+
+The network is the scenario's in both clocks: emulated in virtual time, or in real time between UDP
+sockets by the relay. So are metrics and rewards, which are computed as those of a simulation.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from quicgym import _core, controllers
+from quicgym.agents.evaluation.rollouts import REWARD_TERMS, Episode
+from quicgym.agents.policies.by_name import PRETRAINED, policy_kind, pretrained_names
+from quicgym.agents.policies.hand_coded import parse_parameters
+from quicgym.envs.rewards import Reward
+from quicgym.envs.scenarios.applications import Bulk, Transfer
+from quicgym.envs.scenarios.conversion import nanoseconds
+from quicgym.envs.scenarios.fields import ScenarioError
+from quicgym.envs.scenarios.flows import Flow
+from quicgym.envs.scenarios.model import Scenario
+from quicgym.envs.simulation.controller_choice import ControllerChoice
+from quicgym.envs.simulation.result import Result
+from quicgym.envs.simulation.result import run as run_simulation
+from quicgym.errors import RunError, UserError
+from quicgym.real.audit import Audit
+from quicgym.real.network import as_scenario, to_network
+from quicgym.real.recording import (
+    PASSED_DTYPE,
+    QUEUE_RECORD_DTYPE,
+    RecordedFlow,
+    RecordedRun,
+)
+from quicgym.real.relay import Relay
+from quicgym.real.stacks import (
+    CLOCKS,
+    NEVER,
+    Clock,
+    FlowPlan,
+    FlowRecord,
+    Stack,
+    StackError,
+    Steering,
+    find_stack,
+)
+from quicgym.yaml_files import closest
+
+INTERVAL_MS = 10.0
+"""Between two rows of a run's series."""
+ATTEMPTS = 3
+"""Runs in real time that the audit finds invalid are repeated, up to so many in all."""
+REAL_GRACE_S = 15.0
+"""A run in real time may take so much longer than its scenario."""
+VIRTUAL_GRACE = 60.0
+"""A run in virtual time may take so many times as long, and so many seconds."""
+STALLED_S = 2.0
+"""A flow that was active for so long has got something across."""
+SMALLEST_DATAGRAM_BYTES = 1200
+"""RFC 9000 14.1."""
+LARGEST_DATAGRAM_BYTES = 2048
+"""The relay's."""
+
+
+class InvalidRunError(UserError):
+    """Every attempt of a run in real time was invalid; the text has the audit's reasons.
+
+    Attributes:
+        audit: Of the last one.
+    """
+
+    def __init__(self, text: str, audit: Audit) -> None:
+        """Keeps both."""
+        super().__init__(text)
+        self.audit = audit
+
+
+@dataclass(frozen=True)
+class Moment:
+    """What a run is doing, about every second.
+
+    Attributes:
+        time_s: Of the run's clock.
+        goodput_mbps: Of each flow, since the last one.
+        smoothed_rtt_ms: Of each flow; 0 before the first sample.
+        lateness_p99_ms: Of the relay, so far; None on the virtual clock.
+    """
+
+    time_s: float
+    goodput_mbps: Sequence[float]
+    smoothed_rtt_ms: Sequence[float]
+    lateness_p99_ms: float | None
+
+
+class RealResult(Result):
+    """Metrics, traces and reward of a run over a real stack.
+
+    Attributes:
+        stack: Its name.
+        clock: "virtual" or "real".
+        audit: Whether a run in real time may be believed; None on the virtual clock.
+        attempts: How many runs there were until this one, invalid ones included.
+    """
+
+    def __init__(
+        self,
+        run: RecordedRun,
+        stack: str,
+        clock: Clock,
+        audit: Audit | None,
+        attempts: int,
+    ) -> None:
+        """Reads everything out of the recorded run."""
+        if clock == "real" and audit is None:
+            raise RunError("a run in real time without an audit has no result; run it again")
+        super().__init__(run)
+        self.stack, self.clock, self.audit, self.attempts = stack, clock, audit, attempts
+        self._run = run
+
+    def episode(self, reward: Reward | None = None, *, keep_series: bool = False) -> Episode:
+        """Returns the metrics of an episode of `quicgym evaluate`, the reward included.
+
+        Args:
+            reward: What is earned; None: the default.
+            keep_series: Keep the time series.
+        """
+        return self._run.episode(reward or Reward(), keep_series)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the run as JSON takes it, as quicgym.Result does, with reward and audit."""
+        earned = self.episode().metrics
+        return {
+            **super().to_dict(),
+            **{name: earned[name] for name in ("reward", *REWARD_TERMS)},
+            "stack": self.stack,
+            "clock": self.clock,
+            "attempts": self.attempts,
+            "audit": None if self.audit is None else dataclasses.asdict(self.audit),
+        }
+
+
+def run(
+    scenario: Scenario | str | Path,
+    controller: ControllerChoice | Sequence[ControllerChoice] | None = None,
+    engine: str = "native",
+    seed: int = 0,
+    *,
+    trace_interval_ms: float | None = INTERVAL_MS,
+    stack: str | None = None,
+    clock: str | None = None,
+) -> Result:
+    """Runs a scenario to its end: in a simulation, or with a real QUIC stack.
+
+    Args:
+        scenario: A Scenario, a name from `scenario_names()` or the path of a YAML.
+        controller: For the flows that name none: a name or a subclass of quicgym.Controller for
+            all, or a list of one for each. With a stack names only: of controllers, also with
+            parameters as in "ebcc:gamma=60", of learned policies, of the stack's own controllers.
+        engine: "native" or "ns3". Not with a stack.
+        seed: Every random draw comes from it.
+        trace_interval_ms: Between two rows of the traces; None: no traces. With a stack 10 or None.
+        stack: "quicgym", "aioquic", "noq", or one of another package; None: a simulation.
+        clock: Of the stack: "virtual", the default where it has one, or "real".
+
+    Returns:
+        With a stack a quicgym.real.RealResult, which has the reward and the audit, too.
+
+    Raises:
+        ScenarioError: The scenario, the engine or stack for it, or the controller is not valid.
+        ControllerError: A controller in Python failed.
+        Ns3MissingError: This build has no ns-3.
+        UserError: The stack is not installed, or its run failed; the text says why.
+
+    Example:
+        result = quicgym.run("ebcc-single", controller="ebcc")
+        print(result.to_pandas())
+    """
+    if stack is None:
+        if clock is not None:
+            raise ScenarioError(
+                f"clock = {clock!r}: belongs to a stack; name one, as in stack='aioquic'"
+            )
+        return run_simulation(
+            scenario, controller, engine, seed, trace_interval_ms=trace_interval_ms
+        )
+    if engine != "native":
+        raise ScenarioError(
+            f"engine = {engine!r}: stack {stack!r} is no simulation; leave out one of the two"
+        )
+    if trace_interval_ms not in (None, INTERVAL_MS):
+        raise ScenarioError(
+            f"trace_interval_ms = {trace_interval_ms}: runs over a stack have a row every "
+            f"{INTERVAL_MS:g} ms; give that, or None"
+        )
+    return run_stack(
+        scenario, controller, stack, clock, seed, keep_traces=trace_interval_ms is not None
+    )
+
+
+def run_stack(
+    scenario: Scenario | str | Path,
+    controller: Any,
+    stack: str,
+    clock: str | None = None,
+    seed: int = 0,
+    *,
+    keep_traces: bool = True,
+    on_moment: Callable[[Moment], None] | None = None,
+    on_invalid: Callable[[int, Audit], None] | None = None,
+) -> RealResult:
+    """Runs a scenario with a real QUIC stack.
+
+    Args:
+        scenario: As `run` has it.
+        controller: The same.
+        stack: The same.
+        clock: The same.
+        seed: The same.
+        keep_traces: Keep the time series.
+        on_moment: Called about every second of the run's clock.
+        on_invalid: Called with the attempt's number, from 1, and the audit of an invalid run
+            before it is repeated.
+
+    Raises:
+        As `run`; InvalidRunError where every attempt in real time was invalid.
+    """
+    scenario = as_scenario(scenario)
+    chosen = find_stack(stack)
+    known_clock = check_clock(chosen, clock)
+    plans = make_plans(scenario, controller, chosen, seed)
+    if known_clock == "virtual":
+        return _run_virtual(scenario, plans, chosen, seed, keep_traces, on_moment)
+    for attempt in range(1, ATTEMPTS + 1):
+        result, audit = _run_real(scenario, plans, chosen, seed, keep_traces, on_moment, attempt)
+        if audit.valid:
+            return result
+        if attempt < ATTEMPTS and on_invalid is not None:
+            on_invalid(attempt, audit)
+    raise InvalidRunError(
+        f"{scenario.name} over {stack}: all {ATTEMPTS} runs in real time were invalid, the last "
+        f"because {'; '.join(audit.problems)}; repeat it on a quieter machine",
+        audit,
+    )
+
+
+def check_clock(stack: Stack, clock: str | None) -> Clock:
+    """Returns a clock that a stack has; None: the first of them.
+
+    Raises:
+        ScenarioError: There is none of this name, or the stack does not have it.
+    """
+    if clock is None:
+        return stack.clocks[0]
+    for known in CLOCKS:
+        if known == clock:
+            if known not in stack.clocks:
+                why = (
+                    "; its virtual clock is the simulation with the engine native"
+                    if stack.name == "quicgym"
+                    else ""
+                )
+                raise ScenarioError(
+                    f"clock = {clock!r}: stack {stack.name!r} has {', '.join(stack.clocks)} "
+                    f"only{why}"
+                )
+            return known
+    raise ScenarioError(f"unknown clock {clock!r}; {closest(str(clock), CLOCKS)}")
+
+
+# ---- what is asked of a stack ---------------------------------------------------------------
+
+
+def make_plans(
+    scenario: Scenario, controller: Any, stack: Stack, seed: int
+) -> tuple[FlowPlan, ...]:
+    """Returns what a stack is to do for each single flow.
+
+    Args:
+        scenario: To be run.
+        controller: As `run` has it.
+        stack: That runs it.
+        seed: The run's.
+
+    Raises:
+        ScenarioError: The scenario has something that only a simulation can do, or there is no such
+            controller.
+        PolicyError: A learned policy cannot be loaded.
+    """
+    if not 0 <= seed < 2**64:
+        raise ScenarioError(f"seed = {seed}: give a whole number from 0 to 2**64 - 1")
+    core = to_network(scenario)
+    if scenario.short_flows:
+        raise ScenarioError(
+            f"{scenario.name}: short_flows run in simulations only; take a scenario without them"
+        )
+    flows = list(scenario.single_flows())
+    plans = []
+    for index, ((name, flow), choice) in enumerate(
+        zip(flows, _choices(scenario, controller), strict=True)
+    ):
+        _check_flow(f"{scenario.name}, flow {name}", scenario, flow)
+        own = core.flows[index]
+        application = flow.application
+        plans.append(
+            FlowPlan(
+                steering=_steering(scenario, flow, choice, stack),
+                seed=(seed + index) % 2**64,
+                start=_core.flow_start(core, index, seed),
+                stop=NEVER if flow.stop_s is None else nanoseconds(flow.stop_s),
+                size_bytes=application.size_bytes if isinstance(application, Transfer) else None,
+                max_datagram_bytes=own.max_datagram_bytes,
+                flow_control_window_bytes=own.flow_control_window_bytes,
+                ack_eliciting_threshold=own.ack_eliciting_threshold,
+                max_ack_delay=own.max_ack_delay,
+                ecn=flow.ecn,
+            )
+        )
+    return tuple(plans)
+
+
+def _choices(scenario: Scenario, controller: Any) -> list[str]:
+    """Returns the name of what steers each flow."""
+    flows = list(scenario.single_flows())
+    open_flows = [name for name, flow in flows if flow.controller is None]
+    given = [] if controller is None else controller
+    if isinstance(given, str):
+        given = [given] * len(open_flows)
+    if not isinstance(given, Sequence) or not all(isinstance(name, str) for name in given):
+        raise ScenarioError(
+            f"controllers = {controller!r}: a stack takes names, of controllers that are part of "
+            "quicgym, of learned policies, or of its own controllers; those in Python run in "
+            "simulations only"
+        )
+    if len(given) != len(open_flows):
+        raise ScenarioError(
+            f"{scenario.name}: {len(open_flows)} of its flows name no controller "
+            f"({', '.join(open_flows)}), and {len(given)} are given; give one for all of them, or "
+            "a list of one for each"
+        )
+    rest = iter(given)
+    return [flow.controller or next(rest) for _, flow in flows]
+
+
+def _check_flow(where: str, scenario: Scenario, flow: Flow) -> None:
+    only_simulated = {
+        "transport": flow.transport != "quic",
+        "direction": flow.direction != "forward",
+        "application": not isinstance(flow.application, Bulk | Transfer),
+        "burst_retransmission": flow.burst_retransmission,
+        "stale_rate_samples": flow.stale_rate_samples,
+    }
+    for field, is_there in only_simulated.items():
+        if is_there:
+            value = getattr(flow, field)
+            shown = value if isinstance(value, str | bool) else value.kind
+            raise ScenarioError(
+                f"{where}: {field} = {shown!r}: runs in simulations only; take a scenario without "
+                "it"
+            )
+    size = flow.max_datagram_bytes or scenario.max_datagram_bytes
+    if not SMALLEST_DATAGRAM_BYTES <= size <= LARGEST_DATAGRAM_BYTES:
+        raise ScenarioError(
+            f"{where}: max_datagram_bytes = {size}: a stack takes {SMALLEST_DATAGRAM_BYTES} to "
+            f"{LARGEST_DATAGRAM_BYTES}"
+        )
+
+
+def _steering(scenario: Scenario, flow: Flow, choice: str, stack: Stack) -> Steering:
+    if choice in stack.own_controllers:
+        return Steering(choice, "own")
+    if policy_kind(choice) in ("baseline", "static"):
+        return _controller(scenario, flow, choice)
+    path = Path(choice)
+    if choice in pretrained_names():
+        path = PRETRAINED / f"{choice}.json"
+    elif path.is_dir():
+        path = path / "policy" / "policy.json"
+    if path.suffix != ".json" or not path.is_file():
+        known = [*controllers.names(), *pretrained_names(), *stack.own_controllers]
+        raise ScenarioError(
+            f"unknown controller {choice!r}; {closest(choice, known)}; or give the path of a "
+            "learned policy's description (.json)"
+        )
+    return Steering(path.stem, "policy", policy=path.absolute(), title=choice)
+
+
+def _controller(scenario: Scenario, flow: Flow, choice: str) -> Steering:
+    name, colon, text = choice.partition(":")
+    if name not in {entry.name for entry in controllers.catalogue()}:
+        raise ScenarioError(
+            f"controller {name!r} is not part of quicgym: it runs in simulations only"
+        )
+    values = flow.parameters if flow.controller else scenario.controller_parameters.get(name, {})
+    given: dict[str, Any] = {**values, **(parse_parameters(text) if colon else {})}
+    try:
+        controllers.find(name).complete(given)
+    except ValueError as error:
+        raise ScenarioError(f"{choice}: {error}") from None
+    lists = {key: list(value) if np.ndim(value) else [value] for key, value in given.items()}
+    return Steering(name, "controller", lists, title=choice)
+
+
+# ---- carrying it out ------------------------------------------------------------------------
+
+
+def _duration(scenario: Scenario) -> int:
+    """Returns the time of the last row, in ns."""
+    interval = nanoseconds(INTERVAL_MS / 1e3)
+    return nanoseconds(scenario.duration_s) // interval * interval
+
+
+def _carry_out(
+    scenario: Scenario,
+    plans: Sequence[FlowPlan],
+    stack: Stack,
+    clock: Clock,
+    network: _core.EmulatedNetwork | Relay,
+    on_moment: Callable[[Moment], None] | None,
+) -> Sequence[FlowRecord]:
+    before = [0] * len(plans)
+    last_s = 0.0
+
+    def progress(time: int, goodput: Sequence[int], smoothed_rtt: Sequence[int]) -> None:
+        nonlocal last_s
+        if on_moment is None or time * 1e-9 <= last_s:
+            return
+        seconds = time * 1e-9 - last_s
+        rates = [(now - then) * 8e-6 / seconds for now, then in zip(goodput, before, strict=True)]
+        lateness = network.report().audit.lateness_p99_ms if isinstance(network, Relay) else None
+        on_moment(Moment(time * 1e-9, rates, [rtt * 1e-6 for rtt in smoothed_rtt], lateness))
+        before[:], last_s = goodput, time * 1e-9
+
+    seconds = scenario.duration_s
+    records = stack.run(
+        plans,
+        network,
+        clock=clock,
+        duration=_duration(scenario),
+        interval=nanoseconds(INTERVAL_MS / 1e3),
+        progress=progress,
+        deadline_s=seconds + REAL_GRACE_S if clock == "real" else VIRTUAL_GRACE * (1.0 + seconds),
+    )
+    _check(scenario, plans, records)
+    return records
+
+
+def _check(scenario: Scenario, plans: Sequence[FlowPlan], records: Sequence[FlowRecord]) -> None:
+    """Raises StackError for flows that got nothing across, or that were not compared."""
+    names = [name for name, _ in scenario.single_flows()]
+    for name, plan, record in zip(names, plans, records, strict=True):
+        goodput = int(record.rows["goodput_bytes"][-1])
+        active_s = (min(_duration(scenario), plan.stop) - plan.start) * 1e-9
+        if goodput == 0 and active_s >= STALLED_S:
+            raise StackError(
+                f"{scenario.name}, {name}: nothing arrived in {active_s:g} s; a peer or the relay "
+                "has stalled"
+            )
+        if record.compared_bytes < goodput:
+            raise StackError(
+                f"{scenario.name}, {name}: {goodput - record.compared_bytes} bytes that arrived "
+                "were not compared with what was sent; this is a fault of the stack"
+            )
+
+
+def _measured(
+    scenario: Scenario,
+    plans: Sequence[FlowPlan],
+    records: Sequence[FlowRecord],
+    recording: tuple[Sequence[bytes], Sequence[bytes]],
+    engine: str,
+    seed: int,
+    keep_traces: bool,
+) -> RecordedRun:
+    paths, queues = recording
+    interval = nanoseconds(INTERVAL_MS / 1e3)
+    flows = [
+        RecordedFlow(
+            index,
+            name,
+            plans[index],
+            records[index],
+            np.frombuffer(paths[index], PASSED_DTYPE),
+            interval,
+            len(scenario.hops_of(flow)),
+        )
+        for index, (name, flow) in enumerate(scenario.single_flows())
+    ]
+    samples = [np.frombuffer(queue, QUEUE_RECORD_DTYPE) for queue in queues]
+    return RecordedRun(scenario, engine, seed, flows, samples, interval, keep_traces)
+
+
+def _run_virtual(
+    scenario: Scenario,
+    plans: Sequence[FlowPlan],
+    stack: Stack,
+    seed: int,
+    keep_traces: bool,
+    on_moment: Callable[[Moment], None] | None,
+) -> RealResult:
+    network = _core.EmulatedNetwork(to_network(scenario), seed)
+    network.record(nanoseconds(INTERVAL_MS / 1e3), _duration(scenario))
+    records = _carry_out(scenario, plans, stack, "virtual", network, on_moment)
+    run = _measured(
+        scenario, plans, records, network.recording(), f"{stack.name}-virtual", seed, keep_traces
+    )
+    return RealResult(run, stack.name, "virtual", None, 1)
+
+
+def _run_real(
+    scenario: Scenario,
+    plans: Sequence[FlowPlan],
+    stack: Stack,
+    seed: int,
+    keep_traces: bool,
+    on_moment: Callable[[Moment], None] | None,
+    attempt: int,
+) -> tuple[RealResult, Audit]:
+    with Relay(scenario, seed=seed) as relay:
+        relay.record(nanoseconds(INTERVAL_MS / 1e3), _duration(scenario))
+        try:
+            records = _carry_out(scenario, plans, stack, "real", relay, on_moment)
+        except StackError as error:
+            relay.stop()
+            problems = relay.report().audit.problems
+            if not problems:
+                raise
+            raise StackError(f"{error}; the audit says: {'; '.join(problems)}") from error
+    audit = with_decisions(relay.report().audit, records)
+    run = _measured(
+        scenario, plans, records, relay.recording(), f"{stack.name}-real", seed, keep_traces
+    )
+    return RealResult(run, stack.name, "real", audit, attempt), audit
+
+
+def with_decisions(audit: Audit, records: Sequence[FlowRecord]) -> Audit:
+    """Returns the audit with how late learned policies decided."""
+    late_ms = np.concatenate([record.decision_lateness for record in records]) * 1e-6
+    if len(late_ms) == 0:
+        return audit
+    return dataclasses.replace(
+        audit,
+        decisions=len(late_ms),
+        decision_late_p99_ms=float(np.quantile(late_ms, 0.99)),
+        decision_late_max_ms=float(np.max(late_ms)),
+    )

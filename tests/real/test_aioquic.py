@@ -1,0 +1,176 @@
+"""The stack aioquic: what it does in virtual time, and what a controller hears, in which order."""
+
+import numpy as np
+import pytest
+from helpers.short_network import short
+
+import quicgym
+from quicgym.real import RealResult, StackError, aioquic_stack, run_stack
+from quicgym.real.hosted_controller import HostedController
+
+pytest.importorskip("aioquic")
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    return short(tmp_path)
+
+
+@pytest.fixture
+def lossy(tmp_path):
+    return short(tmp_path, loss=0.02)
+
+
+def test_a_run_in_virtual_time_measures_what_the_simulator_does(scenario):
+    simulated = quicgym.run(scenario, "newreno")
+    result = quicgym.run(scenario, "newreno", stack="aioquic", clock="virtual")
+    assert isinstance(result, RealResult)
+    assert result.engine == "aioquic-virtual"
+    for metric in ("goodput_mbps", "mean_rtt_ms", "send_rate_mbps", "mean_one_way_delay_ms"):
+        assert result.metrics[metric] == pytest.approx(simulated.metrics[metric], rel=0.1), metric
+    trace = result.trace()
+    assert trace["received_bytes"].is_monotonic_increasing
+    assert trace["rtt_ms"].iloc[-1] > 50
+    assert len(result.queue_trace()) == 150
+    document = result.to_dict()
+    assert document["audit"] is None
+    assert 0 < document["reward"] < 1
+
+
+def test_two_runs_in_virtual_time_are_equal(lossy):
+    first, second = (
+        run_stack(lossy, "cubic", "aioquic", "virtual", seed=3).to_dict() for _ in range(2)
+    )
+    assert first == second
+
+
+def test_a_flow_that_is_paced_sends_at_the_rate_that_its_controller_asks_for(scenario):
+    result = run_stack(scenario, "bbr", "aioquic", "virtual")
+    trace = result.trace().set_index("time_s").loc[0.7:]
+    paced = trace["pacing_rate_mbps"].mean()
+    sent = (
+        (trace["sent_bytes"].iloc[-1] - trace["sent_bytes"].iloc[0])
+        * 8e-6
+        / (trace.index[-1] - trace.index[0])
+    )
+    assert sent == pytest.approx(paced, rel=0.1)
+
+
+class Listening(HostedController):
+    """Writes down what it is told."""
+
+    told: list = []
+
+    def _call(self, function, *arguments):
+        numbers = arguments[-2][:] if function in ("on_ack", "on_loss") else None
+        Listening.told.append((function, arguments[0], numbers or arguments[1:2]))
+        super()._call(function, *arguments)
+
+
+@pytest.fixture
+def told(monkeypatch):
+    Listening.told = []
+    monkeypatch.setattr(aioquic_stack, "HostedController", Listening)
+    return Listening.told
+
+
+def test_events_come_in_the_order_that_the_c_interface_asks_for(told, lossy):
+    run_stack(lossy, "newreno", "aioquic", "virtual", seed=1)
+    order = {"on_ack": 0, "on_loss": 1, "on_persistent_congestion": 2}
+    packets = [entry for entry in told if entry[0] in ("on_sent", *order)]
+    assert [entry[0] for entry in told].count("on_handshake") == 1
+    assert next(name for name, _, _ in told if name.startswith("on_")) == "on_handshake"
+    times = [time for _, time, _ in packets]
+    assert times == sorted(times)
+    for (name, time, _), (following, later, _) in zip(packets, packets[1:], strict=False):
+        if later == time and name in order and following in order:
+            assert order[name] < order[following]
+    sent = [numbers[0] for name, _, numbers in packets if name == "on_sent"]
+    assert sent == sorted(set(sent))
+    acked, lost = (
+        [number for name, _, numbers in packets if name == kind for number in numbers]
+        for kind in ("on_ack", "on_loss")
+    )
+    for name, _, numbers in packets:
+        if name in ("on_ack", "on_loss"):
+            assert list(numbers) == sorted(numbers)
+    assert len(set(acked)) == len(acked)
+    assert len(set(lost)) == len(lost) > 0
+    assert set(acked) | set(lost) <= set(sent)
+
+
+def test_packets_in_flight_are_those_that_the_library_counts(told, lossy):
+    """Each packet that was sent is acknowledged, lost, or in flight still: none is forgotten."""
+    result = run_stack(lossy, "cubic", "aioquic", "virtual", seed=2)
+    outstanding = {}
+    for name, _, numbers in told:
+        if name == "on_sent":
+            outstanding[numbers[0]] = True
+        elif name in ("on_ack", "on_loss"):
+            for number in numbers:
+                outstanding.pop(number, None)
+    in_flight = result.trace()["in_flight_bytes"].iloc[-1]
+    size = lossy.max_datagram_bytes
+    assert len(outstanding) == pytest.approx(in_flight / size, abs=3)
+
+
+def test_a_learned_policy_decides_at_its_interval(scenario):
+    result = run_stack(scenario, "window-grpo-seed1", "aioquic", "virtual")
+    assert result.flows[0].controller == "window-grpo-seed1"
+    windows = result.trace()["window_bytes"]
+    assert len(np.unique(windows)) > 5
+    assert result.metrics["goodput_mbps"] > 1
+
+
+def test_aioquic_s_own_controllers_run_without_ours(scenario):
+    result = run_stack(scenario, "aioquic-reno", "aioquic", "virtual")
+    assert result.flows[0].controller == "aioquic-reno"
+    assert result.metrics["goodput_mbps"] > 1
+
+
+def test_two_flows_share_the_link(tmp_path):
+    scenario = short(tmp_path, flow="{count: 2, start_jitter_ms: 100}")
+    result = run_stack(scenario, ["newreno", "cubic"], "aioquic", "virtual")
+    assert [flow.controller for flow in result.flows] == ["newreno", "cubic"]
+    assert all(flow.goodput_mbps > 0 for flow in result.flows)
+    assert result.metrics["efficiency_index_mbps"] > 3
+
+
+def test_a_sized_transfer_is_complete_when_the_receiver_has_every_byte(tmp_path):
+    flow = "{application: {kind: transfer, size_bytes: 200000}}"
+    scenario = short(tmp_path, flow=flow)
+    simulated = quicgym.run(scenario, "cubic").metrics["completion_time_s"]
+    result = run_stack(scenario, "cubic", "aioquic", "virtual")
+    assert result.metrics["completion_time_s"] == pytest.approx(simulated, rel=0.15)
+
+
+def test_a_byte_that_differs_ends_the_run(monkeypatch, scenario):
+    original = aioquic_stack.content
+
+    def altered(offset, size):
+        data = bytearray(original(offset, size))
+        data[-1] ^= offset > 100_000
+        return memoryview(bytes(data))
+
+    monkeypatch.setattr(aioquic_stack, "content", altered)
+    with pytest.raises(StackError, match="differs from what was sent"):
+        run_stack(scenario, "cubic", "aioquic", "virtual")
+
+
+def test_a_peer_that_closes_ends_the_run_with_its_reason(monkeypatch, scenario):
+    original = aioquic_stack.Receiver.on_data
+
+    def on_data(self, data):
+        original(self, data)
+        if self.comparison.compared_bytes > 100_000:
+            self.connection.close(error_code=7, reason_phrase="gone fishing")
+
+    monkeypatch.setattr(aioquic_stack.Receiver, "on_data", on_data)
+    with pytest.raises(StackError, match="gone fishing"):
+        run_stack(scenario, "cubic", "aioquic", "virtual")
+
+
+def test_a_run_ends_at_its_deadline(monkeypatch, scenario):
+    monkeypatch.setattr("quicgym.real.runs.VIRTUAL_GRACE", 0.0)
+    with pytest.raises(StackError, match="deadline of 0 s has passed"):
+        run_stack(scenario, "cubic", "aioquic", "virtual")
