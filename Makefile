@@ -16,7 +16,7 @@ PACKAGES := agents benchmarks configs controllers envs real src
 SOURCES := CMakeLists.txt pyproject.toml README.md LICENSE $(shell find sim $(PACKAGES) -type f -not -path '*/__pycache__/*' -not -path 'sim/ns3/build/*')
 CPP := $(shell find sim controllers -not -path 'sim/ns3/build/*' \( -name '*.cpp' -o -name '*.hpp' \))
 
-.PHONY: help setup develop real baselines leaderboard checklists test test-core test-train test-long lint format stubs messages constraints \
+.PHONY: help setup develop real reality baselines leaderboard checklists test test-core test-train test-long lint format stubs messages constraints \
 	wheels speed parity sanitize campaign clean
 
 help:
@@ -27,6 +27,7 @@ help:
 	@echo "make checklists  RFC 9743 for all controllers and published policies; writes docs/checklists"
 	@echo "make test       run the tests; installs PyTorch, Ray Tune and the like first (7 GB)"
 	@echo "make test-core  those that need none of that     make test-long  those that take minutes"
+	@echo "make reality    simulator, virtual and real time compared: writes docs/reports/reality.md"
 	@echo "make real       the QUIC stacks over real packets, with their tests; quicgym-noq is built where cargo is"
 	@echo "make lint       ruff, mypy, clang-format, stubs  make format     rewrite"
 	@echo "make stubs      write the type stubs of the C++ modules       make messages  compile ns3-gym's messages"
@@ -96,6 +97,10 @@ NOQ_SOURCES := $(shell find stacks/noq -type f -not -path '*/target/*' -not -pat
 $(NOQ): $(VENV)/installed $(NOQ_SOURCES)
 	@if command -v cargo > /dev/null; then $(PIP) install --no-deps ./stacks/noq && touch $@; \
 	  else echo "cargo is not there: stack noq is not built; https://rustup.rs installs it"; fi
+
+# Hours: every controller and policy over the suite reality, in the simulator, in virtual and in real time.
+reality: setup $(TRAIN) $(VENV)/requirements-real.txt $(NOQ)
+	$(BIN)/python -m quicgym.benchmarks.reality $(ARGS)
 
 real: setup $(VENV)/requirements-real.txt $(NOQ)
 	$(BIN)/pytest tests/real stacks/noq/tests $(ARGS)

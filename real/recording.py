@@ -96,7 +96,8 @@ class RecordedFlow:
             interval: Between two rows, in ns.
             hops: That its data passes.
         """
-        self.index, self.name, self.controller = index, name, plan.steering.title or plan.steering.name
+        self.index, self.name = index, name
+        self.controller = plan.steering.title or plan.steering.name
         self._plan, self._record, self._hops = plan, record, hops
         self._times = np.arange(len(passed), dtype=np.int64) * interval
         self._passed = {column: np.cumsum(passed[column]) for column in PASSED_DTYPE.names or ()}

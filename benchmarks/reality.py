@@ -1,0 +1,330 @@
+"""`make reality`: the simulator against a real QUIC stack in virtual and in real time.
+
+Every controller and policy runs on every network of the suite `reality` with every seed: in the
+native engine, with the stack in virtual time, and in real time with an audit. runs.jsonl keeps each
+finished run; `--resume` goes on with what is missing. The report says how large the gaps are.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from scipy.stats import spearmanr
+
+from quicgym import Ns3MissingError, ScenarioError, __version__, _core
+from quicgym.agents.evaluation.statistics import Estimate, mean_difference
+from quicgym.agents.policies.by_name import policy_kind
+from quicgym.console import say
+from quicgym.envs import Scenario
+from quicgym.envs.scenarios.suites import load_suite
+from quicgym.errors import UserError
+from quicgym.jobs import RUNS_FILE, report_failures, run_jobs
+from quicgym.output_folders import digest, output_folder, write_atomically
+from quicgym.real.comparison import check_audited, gap, real_row, simulated_row
+from quicgym.real.runs import make_plans, run_stack
+from quicgym.real.stacks import find_stack
+
+HAND_CODED = ("newreno", "newreno+", "cubic", "cubic+", "vegas", "ibcca", "ibcca-cubic", "bbr",
+              "bbr-smooth", "bbr-extended", "bbr-combined", "ebcc")  # fmt: skip
+LEARNED = ("window-grpo-seed1", "tuning-ppo-seed0", "switch-dpi-seed0")
+SOURCES = ("simulator", "virtual", "real")
+GAPS = (("implementation", "virtual", "simulator"), ("wall-clock", "real", "virtual"),
+        ("total", "real", "simulator"))  # fmt: skip
+"""Name, what is compared, and against what."""
+GOALS = {
+    ("implementation", "hand-coded"): {"goodput_mbps": 0.5, "mean_rtt_ms": 1.5},
+    ("wall-clock", "hand-coded"): {"goodput_mbps": 1.0, "mean_rtt_ms": 2.0},
+    ("total", "hand-coded"): {"goodput_mbps": 1.5, "mean_rtt_ms": 3.0},
+    ("total", "learned"): {"goodput_mbps": 1.0, "mean_rtt_ms": 5.0, "reward": 0.01},
+}
+"""Of the mean gap's size: percent, and of the reward a difference."""
+
+
+@dataclass(frozen=True, eq=False)
+class RealityJob:
+    """One run."""
+
+    scenario: Scenario
+    policy: str
+    stack: str
+    source: str
+    seed: int
+
+    def __str__(self) -> str:
+        """Returns what identifies the run for a reader."""
+        return f"{self.scenario.name}, {self.policy}, seed {self.seed}, {self.source}"
+
+    @cached_property
+    def key(self) -> str:
+        """What identifies the run for --resume."""
+        stack = "" if self.source == "simulator" else self.stack
+        about = [self.policy, stack, self.source, self.seed, __version__, _core.commit]
+        return digest([*self.scenario.content(), *about])
+
+    def run(self) -> dict[str, Any]:
+        """Returns its row; InvalidRunError where no attempt in real time was valid."""
+        if self.source == "simulator":
+            return simulated_row(self.scenario, self.policy, self.seed)
+        result = run_stack(
+            self.scenario, self.policy, self.stack, self.source, self.seed, keep_traces=False
+        )
+        return check_audited([real_row(result, self.policy)])[0]
+
+
+Rows = dict[tuple[str, str, str, int], dict[str, Any]]
+"""(scenario, policy, source, seed) -> row."""
+
+
+def reality(
+    stack: Annotated[str, typer.Option(metavar="NAME", help="As quicgym real has it.")] = "noq",
+    seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Runs the seeds 0 to N-1.")] = 5,
+    scenario: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Of the suite; default: all.")
+    ] = None,
+    policy: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Default: the report's fifteen.")
+    ] = None,
+    at_once: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Runs in real time at the same time.")
+    ] = 1,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where runs are kept.")] = Path(
+        "results/reality"
+    ),
+    report: Annotated[Path, typer.Option(metavar="FILE", help="The report.")] = Path(
+        "docs/reports/reality.md"
+    ),
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Skip the runs that DIR already holds.")
+    ] = False,
+) -> None:
+    """Run the campaign and write the report."""
+    known = find_stack(stack)
+    entries = [entry for entry in load_suite("reality") if isinstance(entry, Scenario)]
+    chosen = [entry for entry in entries if not scenario or entry.name in scenario]
+    policies = list(policy or (*HAND_CODED, *LEARNED))
+    unknown = set(scenario or ()) - {entry.name for entry in entries}
+    if unknown:
+        raise ScenarioError(
+            f"--scenario {', '.join(sorted(unknown))}: not in the suite reality; there are: "
+            f"{', '.join(entry.name for entry in entries)}"
+        )
+    for entry, name in product(chosen, policies):
+        make_plans(entry, name, known, 0)
+    sources = [name for name in SOURCES if name == "simulator" or name in known.clocks]
+    cells = list(product(chosen, policies, sources, range(seeds)))
+    jobs = [RealityJob(entry, name, stack, source, seed) for entry, name, source, seed in cells]
+    timeless = [job for job in jobs if job.source != "real"]
+    timed = [job for job in jobs if job.source == "real"]
+    with output_folder(out, (RUNS_FILE,), resume=resume):
+        finished: dict[str, dict[str, Any]] = {}
+        failures: list[str] = []
+        for some, workers in ((timeless, 2), (timed, at_once)):
+            outcome = run_jobs(some, out, workers, resume=True, title="runs")
+            finished |= outcome.finished
+            failures += outcome.failures
+            if outcome.interrupted:
+                say("interrupted; the same command with --resume goes on")
+                raise typer.Exit(130)
+    report_failures(failures)
+    rows: Rows = {
+        (job.scenario.name, job.policy, job.source, job.seed): finished[job.key]
+        for job in jobs
+        if job.key in finished
+    }
+    report.parent.mkdir(parents=True, exist_ok=True)
+    names = [entry.name for entry in chosen]
+    command = shlex.join(["python", "-m", "quicgym.benchmarks.reality", *sys.argv[1:]])
+    text = make_report(rows, stack, names, policies, seeds, command)
+    write_atomically({report: text})
+    say(f"{len(rows)} runs are in {out}, the report is {report}")
+    raise typer.Exit(1 if failures else 0)
+
+
+def gaps_of(
+    rows: Rows,
+    policies: Sequence[str],
+    scenarios: Sequence[str],
+    seeds: int,
+    metric: str,
+    of: str,
+    against: str,
+) -> np.ndarray:
+    """Returns the gaps: cells x seeds, of the scenarios and policies that have all runs."""
+    table = []
+    for scenario, policy in product(scenarios, policies):
+        pairs = [
+            (rows.get((scenario, policy, of, seed)), rows.get((scenario, policy, against, seed)))
+            for seed in range(seeds)
+        ]
+        values = [gap(metric, a[metric], b[metric]) for a, b in pairs if a and b]
+        if len(values) == seeds and all(value is not None for value in values):
+            table.append(values)
+    return np.array(table, dtype=float).reshape(len(table), seeds)
+
+
+def estimate(gaps: np.ndarray) -> Estimate:
+    """Returns the mean gap with its 95% interval, by the stratified bootstrap over seeds."""
+    return mean_difference(gaps, np.zeros_like(gaps))
+
+
+def make_report(
+    rows: Rows,
+    stack: str,
+    scenarios: Sequence[str],
+    policies: Sequence[str],
+    seeds: int,
+    command: str,
+) -> str:
+    """Returns the report as Markdown."""
+    kinds: dict[str, list[str]] = {}
+    for policy in policies:
+        kind = "learned" if policy_kind(policy) == "learned" else "hand-coded"
+        kinds.setdefault(kind, []).append(policy)
+    lines = [
+        "# Simulation and reality",
+        "",
+        f"The stack `{stack}` in virtual and in real time, against the native engine: "
+        f"{len(policies)} controllers and policies, {len(scenarios)} networks of the suite "
+        f"`reality`, {seeds} seeds. [real.md](../real.md) defines the gaps.",
+        "",
+        f"    {command}",
+        "",
+        f"quicgym {__version__} at commit {_core.commit}.",
+        "",
+        "## Gaps",
+        "",
+        "Means over networks, policies and seeds. In brackets the 95% interval, by a bootstrap "
+        "over the seeds of each network and policy. Goodput and mean RTT in percent, the reward "
+        "as a difference. A cell is a network and a policy. Behind a goal stands whether the mean "
+        "meets it, and how many cells do by themselves.",
+        "",
+        "| gap | policies | cells | goodput | goal | mean RTT | goal | reward | goal |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for name, of, against in GAPS:
+        for kind, members in kinds.items():
+            goals = GOALS.get((name, kind), {})
+            texts = []
+            count = 0
+            for metric, digits in (("goodput_mbps", 2), ("mean_rtt_ms", 2), ("reward", 4)):
+                found = gaps_of(rows, members, scenarios, seeds, metric, of, against)
+                count = max(count, len(found))
+                texts += [_interval(found, digits), _goal(found, goals.get(metric))]
+            if count:
+                lines.append(f"| {name} | {kind} | {count} | {' | '.join(texts)} |")
+    lines += ["", "## Order of the policies", "", *_order(rows, scenarios, policies, seeds)]
+    lines += ["", "## Each network and policy", "", *_cells(rows, scenarios, policies, seeds)]
+    lines += ["", "## Audit", "", *_audits(rows)]
+    return "\n".join(lines) + "\n"
+
+
+def _interval(gaps: np.ndarray, digits: int) -> str:
+    if not len(gaps):
+        return "–"
+    found = estimate(gaps)
+    text = f"{found.value:+.{digits}f}"
+    if found.low is not None and found.high is not None:
+        text += f" [{found.low:+.{digits}f}, {found.high:+.{digits}f}]"
+    return text
+
+
+def _goal(gaps: np.ndarray, goal: float | None) -> str:
+    if goal is None or not len(gaps):
+        return "–"
+    verdict = "met" if abs(estimate(gaps).value) <= goal else "missed"
+    within = int(np.sum(np.abs(gaps.mean(axis=1)) <= goal))
+    return f"≤ {goal:g}: {verdict}, {within} cells"
+
+
+def _mean(
+    rows: Rows, scenario: str, policy: str, source: str, seeds: int, metric: str
+) -> float | None:
+    values = [
+        row[metric]
+        for seed in range(seeds)
+        if (row := rows.get((scenario, policy, source, seed))) and row[metric] is not None
+    ]
+    return float(np.mean(values)) if values else None
+
+
+def _order(rows: Rows, scenarios: Sequence[str], policies: Sequence[str], seeds: int) -> list[str]:
+    """Spearman's rank correlation of the policies' mean rewards over the networks."""
+    lines = []
+    for _, of, against in GAPS:
+        pairs = []
+        for policy in policies:
+            means = [
+                [_mean(rows, name, policy, source, seeds, "reward") for name in scenarios]
+                for source in (of, against)
+            ]
+            if all(value is not None for row in means for value in row):
+                pairs.append(np.mean(np.array(means, dtype=float), axis=1))
+        if len(pairs) > 2:
+            correlation = spearmanr(*np.array(pairs).T).statistic
+            lines.append(
+                f"- {of} against {against}: rank correlation of the mean rewards of {len(pairs)} "
+                f"policies {correlation:.3f}."
+            )
+    return lines or ["Fewer than three policies have all runs."]
+
+
+def _cells(rows: Rows, scenarios: Sequence[str], policies: Sequence[str], seeds: int) -> list[str]:
+    shown: tuple[tuple[str, Callable[[float], str]], ...] = (
+        ("goodput_mbps", "{:.3f}".format),
+        ("mean_rtt_ms", "{:.1f}".format),
+        ("loss_percent", "{:.2f}".format),
+        ("reward", "{:.4f}".format),
+    )
+    lines = [
+        "Simulator / virtual / real, means over the seeds.",
+        "",
+        "| network | policy | goodput (Mbps) | mean RTT (ms) | loss (%) | reward |",
+        "|---|---|---|---|---|---|",
+    ]
+    for scenario, policy in product(scenarios, policies):
+        texts = []
+        for metric, show in shown:
+            means = [_mean(rows, scenario, policy, name, seeds, metric) for name in SOURCES]
+            texts.append(" / ".join("–" if mean is None else show(mean) for mean in means))
+        lines.append(f"| {scenario} | {policy} | {' | '.join(texts)} |")
+    return lines
+
+
+def _audits(rows: Rows) -> list[str]:
+    audits = [row["audit"] for row in rows.values() if row["audit"] is not None]
+    if not audits:
+        return ["No run in real time."]
+    late = np.array([audit["lateness_p99_ms"] for audit in audits])
+    stolen = np.array([audit["cpu_steal_percent"] for audit in audits])
+    repeated = sum(row["attempts"] - 1 for row in rows.values() if row["audit"] is not None)
+    priority = sum(audit["realtime_priority"] for audit in audits)
+    return [
+        f"{len(audits)} runs in real time, all valid; {repeated} invalid ones were repeated. "
+        f"{priority} had real-time priority.",
+        "",
+        f"Lateness of the relay at the 99th percentile: median {np.median(late):.3f} ms, largest "
+        f"{np.max(late):.3f} ms. CPU time stolen: median {np.median(stolen):.1f}%, largest "
+        f"{np.max(stolen):.1f}%.",
+    ]
+
+
+def main() -> None:
+    """Runs the command; bad input ends with exit status 2 and a message, without a traceback."""
+    try:
+        typer.run(reality)
+    except (ScenarioError, Ns3MissingError, UserError) as error:
+        print(f"quicgym: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()
