@@ -16,6 +16,7 @@ def run_virtual(
     interval: int,
     progress: Callable[[int, Sequence[int], Sequence[int]], None],
     deadline_s: float,
+    qlog_folder: str | None = None,
 ) -> list[Record]: ...
 def run_real(
     library: Path,
@@ -27,4 +28,5 @@ def run_real(
     interval: int,
     progress: Callable[[int, Sequence[int], Sequence[int]], None],
     deadline_s: float,
+    qlog_folder: str | None = None,
 ) -> list[Record]: ...

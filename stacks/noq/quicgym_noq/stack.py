@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -50,13 +51,18 @@ class NoqStack:
         progress: Progress,
         deadline_s: float,
     ) -> Sequence[FlowRecord]:
-        """Carries out one run, see quicgym.real.stacks.Stack.run."""
+        """Carries out one run, see quicgym.real.stacks.Stack.run.
+
+        With the environment variable QLOGDIR noq writes a qlog file of each side of each flow into
+        that folder.
+        """
         _refuse_what_noq_cannot(flows)
         schedule: dict[str, Any] = {
             "duration": duration,
             "interval": interval,
             "progress": progress,
             "deadline_s": deadline_s,
+            "qlog_folder": os.environ.get("QLOGDIR") or None,
         }
         try:
             if clock == "virtual":

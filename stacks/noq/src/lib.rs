@@ -8,9 +8,11 @@ mod pacer;
 mod packets;
 mod peer;
 mod plan;
+mod qlog;
 mod real_clock;
 mod receiver;
 mod rows;
+mod run;
 mod sender;
 mod steering;
 mod tls;
@@ -35,7 +37,8 @@ use crate::plan::{Flow, Schedule};
 use crate::real_clock::Socket;
 use crate::receiver::ReceiverRecord;
 use crate::rows::Record;
-use crate::sender::{Run, SenderRecord};
+use crate::run::Run;
+use crate::sender::SenderRecord;
 use crate::tls::Tls;
 
 /// In real time a connection from which nothing has come for so long has failed.
@@ -132,29 +135,11 @@ fn as_bytes<'py, Entry: Copy>(python: Python<'py>, entries: &[Entry]) -> Bound<'
     PyBytes::new(python, bytes)
 }
 
-fn make_run(
-    library: PathBuf,
-    schedule: Schedule,
-    beginning: Instant,
-    late_credit: i64,
-    idle_limit: Option<Duration>,
-) -> Result<Run, Halt> {
-    Ok(Run {
-        tls: Tls::new()?,
-        content: Content::new(),
-        library: Library::open(&library)?,
-        moments: Moments::from(beginning),
-        schedule,
-        late_credit,
-        idle_limit,
-    })
-}
-
 /// Carries out a run in virtual time; see quicgym.real.stacks.Stack.run. `network` is the capsule of an
 /// EmulatedNetwork, `library` the path of libquicgym-controller. Raises RunError with the reason where the run
 /// ends early.
 #[pyfunction]
-#[pyo3(signature = (library, flows, network, *, duration, interval, progress, deadline_s))]
+#[pyo3(signature = (library, flows, network, *, duration, interval, progress, deadline_s, qlog_folder=None))]
 #[allow(clippy::too_many_arguments)]
 fn run_virtual<'py>(
     python: Python<'py>,
@@ -165,8 +150,18 @@ fn run_virtual<'py>(
     interval: i64,
     progress: Py<PyAny>,
     deadline_s: f64,
+    qlog_folder: Option<PathBuf>,
 ) -> PyResult<Bound<'py, PyList>> {
-    let run = make_run(library, Schedule { duration, interval }, Instant::now(), 0, None)?;
+    let run = Run {
+        tls: Tls::new().map_err(Halt::Reason)?,
+        content: Content::new(),
+        library: Library::open(&library).map_err(Halt::Reason)?,
+        moments: Moments::from(Instant::now()),
+        schedule: Schedule { duration, interval },
+        late_credit: 0,
+        idle_limit: None,
+        qlog_folder,
+    };
     let network = Network::of(network).map_err(Halt::Reason)?;
     let deadline = Duration::from_secs_f64(deadline_s);
     let mut watch = PythonWatch(progress);
@@ -178,7 +173,7 @@ fn run_virtual<'py>(
 /// the address to which its sender sends and the one from which its receiver gets packets; `start()` starts the
 /// relay and returns its time 0 on CLOCK_MONOTONIC, in ns.
 #[pyfunction]
-#[pyo3(signature = (library, flows, connect, start, *, duration, interval, progress, deadline_s))]
+#[pyo3(signature = (library, flows, connect, start, *, duration, interval, progress, deadline_s, qlog_folder=None))]
 #[allow(clippy::too_many_arguments)]
 fn run_real<'py>(
     python: Python<'py>,
@@ -190,6 +185,7 @@ fn run_real<'py>(
     interval: i64,
     progress: Py<PyAny>,
     deadline_s: f64,
+    qlog_folder: Option<PathBuf>,
 ) -> PyResult<Bound<'py, PyList>> {
     let called = Instant::now();
     let mut sockets = Vec::with_capacity(flows.len());
@@ -203,11 +199,20 @@ fn run_real<'py>(
         ));
     }
     // Before the relay's time begins: certificates take milliseconds.
-    let mut run = make_run(library, Schedule { duration, interval }, called, LATE_CREDIT, Some(IDLE_LIMIT))?;
+    let tls = Tls::new().map_err(Halt::Reason)?;
+    let content = Content::new();
+    let library = Library::open(&library).map_err(Halt::Reason)?;
     let started_at: i64 = start.call0()?.extract()?;
-    let age = monotonic_ns() - started_at;
-    let now = Instant::now();
-    run.moments = Moments::from(now - Duration::from_nanos(age.max(0).unsigned_abs()));
+    let run = Run {
+        tls,
+        content,
+        library,
+        moments: Moments::from(instant_of(started_at)),
+        schedule: Schedule { duration, interval },
+        late_credit: LATE_CREDIT,
+        idle_limit: Some(IDLE_LIMIT),
+        qlog_folder,
+    };
     let deadline = Duration::from_secs_f64(deadline_s);
     let mut watch = PythonWatch(progress);
     let records =
@@ -247,11 +252,13 @@ fn address(host: &str, port: u16) -> PyResult<SocketAddr> {
     Ok((ip, port).into())
 }
 
-fn monotonic_ns() -> i64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+/// A time of CLOCK_MONOTONIC in ns, in the past.
+fn instant_of(time: i64) -> Instant {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: a place for the result.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
-    time.tv_sec * 1_000_000_000 + time.tv_nsec
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    let age = now.tv_sec * 1_000_000_000 + now.tv_nsec - time;
+    Instant::now() - Duration::from_nanos(age.max(0).unsigned_abs())
 }
 
 #[pymodule]

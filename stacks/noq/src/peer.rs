@@ -14,6 +14,8 @@ use noq_proto::{
 use crate::content::{STREAM_BYTES, varint};
 use crate::moments::{Moments, to_ns};
 use crate::plan::{Flow, NEVER};
+use crate::qlog::Qlog;
+use crate::run::Run;
 use crate::tls::{SERVER_NAME, Tls};
 
 /// RFC 9000 18.2.
@@ -38,7 +40,11 @@ pub struct Peer {
 }
 
 /// What both sides have in common.
-fn transport(flow: &Flow, idle_limit: Option<Duration>) -> Result<TransportConfig, String> {
+fn transport(
+    flow: &Flow,
+    idle_limit: Option<Duration>,
+    qlog: Option<Arc<Qlog>>,
+) -> Result<TransportConfig, String> {
     let mut config = TransportConfig::default();
     let window = varint(flow.flow_control_window_bytes);
     config
@@ -51,14 +57,21 @@ fn transport(flow: &Flow, idle_limit: Option<Duration>) -> Result<TransportConfi
         .stream_receive_window(window.min(varint(2 * STREAM_BYTES)))
         .send_window(u64::MAX >> 2)
         .send_fairness(false);
+    if let Some(qlog) = qlog {
+        config.qlog_factory(qlog);
+    }
     let idle_limit = idle_limit.map(IdleTimeout::try_from).transpose();
     config.max_idle_timeout(idle_limit.map_err(|error| error.to_string())?);
     Ok(config)
 }
 
 /// The sender's, which asks the receiver to acknowledge as the scenario says where that is not the default.
-pub fn sender_transport(flow: &Flow, idle_limit: Option<Duration>) -> Result<TransportConfig, String> {
-    let mut config = transport(flow, idle_limit)?;
+pub fn sender_transport(
+    flow: &Flow,
+    idle_limit: Option<Duration>,
+    qlog: Option<Arc<Qlog>>,
+) -> Result<TransportConfig, String> {
+    let mut config = transport(flow, idle_limit, qlog)?;
     if flow.ack_eliciting_threshold != DEFAULT_THRESHOLD || flow.max_ack_delay != DEFAULT_MAX_ACK_DELAY {
         let mut frequency = AckFrequencyConfig::default();
         frequency
@@ -103,14 +116,13 @@ impl Peer {
 
     pub fn server(
         flow: &Flow,
-        tls: &Tls,
-        idle_limit: Option<Duration>,
-        moments: Moments,
+        run: &Run,
+        qlog: Option<Arc<Qlog>>,
         remote: SocketAddr,
     ) -> Result<Self, String> {
-        let mut config = ServerConfig::with_crypto(tls.server.clone());
-        config.transport_config(Arc::new(transport(flow, idle_limit)?)).migration(false);
-        Self::new(flow, Some(config), moments, remote)
+        let mut config = ServerConfig::with_crypto(run.tls.server.clone());
+        config.transport_config(Arc::new(transport(flow, run.idle_limit, qlog)?)).migration(false);
+        Self::new(flow, Some(config), run.moments, remote)
     }
 
     pub fn connect(&mut self, now: i64, tls: &Tls, transport: TransportConfig) -> Result<(), String> {

@@ -12,11 +12,12 @@ use std::time::{Duration, Instant};
 
 use bytes::BytesMut;
 
-use crate::peer::{Outlet, Peer};
+use crate::peer::Outlet;
 use crate::plan::Flow;
 use crate::receiver::{Receiver, ReceiverRecord};
 use crate::rows::Record;
-use crate::sender::{Run, Sender, SenderRecord};
+use crate::run::Run;
+use crate::sender::{Sender, SenderRecord};
 use crate::{Halt, Watch, merge};
 
 const PROGRESS_INTERVAL: i64 = 1_000_000_000;
@@ -211,10 +212,8 @@ pub fn carry_out(
     called: Instant,
 ) -> Result<Vec<Record>, Halt> {
     let mut pairs = Vec::with_capacity(flows.len());
-    for (flow, (here, there)) in flows.iter().zip(sockets) {
-        let sender = Sender::new(flow, run, Peer::client(flow, run.moments, here.remote)?);
-        let server = Peer::server(flow, &run.tls, run.idle_limit, run.moments, there.remote)?;
-        pairs.push((sender, Receiver::new(flow, run, server)));
+    for (number, (flow, (here, there))) in flows.iter().zip(sockets).enumerate() {
+        pairs.push(run.pair(number, flow, here.remote, there.remote)?);
     }
     let shared = Shared { is_over: AtomicBool::new(false), failure: Mutex::new(None) };
     let shown: Vec<Shown> = flows.iter().map(|_| Shown::default()).collect();

@@ -7,7 +7,8 @@ use crate::content::Download;
 use crate::peer::{Outlet, Peer};
 use crate::plan::{Flow, NEVER};
 use crate::rows::Series;
-use crate::sender::{Run, lost};
+use crate::run::Run;
+use crate::sender::lost;
 
 pub struct Receiver {
     peer: Peer,

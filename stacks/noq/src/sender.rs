@@ -1,20 +1,18 @@
 //! The sending side of a flow: the client that opens the connection, its controller and its application.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use noq_proto::{ConnectionError, Event};
 
-use crate::content::{Content, Upload};
-use crate::library::Library;
-use crate::moments::Moments;
+use crate::content::Upload;
 use crate::pacer::Pacer;
 use crate::peer::{Outlet, Peer, sender_transport};
-use crate::plan::{Flow, NEVER, Schedule};
+use crate::plan::{Flow, NEVER};
+use crate::qlog::Qlog;
 use crate::rows::{Row, Series};
+use crate::run::Run;
 use crate::steering::Steered;
-use crate::tls::Tls;
 
 #[derive(PartialEq)]
 enum Phase {
@@ -24,25 +22,14 @@ enum Phase {
     Closed,
 }
 
-/// What one run gives all its senders and receivers.
-pub struct Run {
-    pub tls: Tls,
-    pub content: Content,
-    pub library: Arc<Library>,
-    pub moments: Moments,
-    pub schedule: Schedule,
-    pub late_credit: i64,             // of pacing, see Pacer
-    pub idle_limit: Option<Duration>, // a connection from which nothing comes for so long has failed
-}
-
 pub struct Sender {
     peer: Peer,
     flow: Flow,
+    qlog: Option<Arc<Qlog>>,
     phase: Phase,
     steered: Option<Steered>,
     upload: Upload,
     pacer: Pacer,
-    is_paced: bool, // the pacer holds back what may be there
     series: Series<Row>,
     probe_timeouts: u64,
 }
@@ -56,15 +43,15 @@ pub struct SenderRecord {
 }
 
 impl Sender {
-    pub fn new(flow: &Flow, run: &Run, peer: Peer) -> Self {
+    pub fn new(flow: &Flow, run: &Run, peer: Peer, qlog: Option<Arc<Qlog>>) -> Self {
         Self {
             peer,
             flow: flow.clone(),
+            qlog,
             phase: Phase::Idle,
             steered: None,
             upload: Upload::new(run.content.clone(), flow.size_bytes),
             pacer: Pacer::new(run.late_credit),
-            is_paced: false,
             series: Series::new(run.schedule),
             probe_timeouts: 0,
         }
@@ -85,7 +72,7 @@ impl Sender {
             Phase::Idle => self.flow.start,
             Phase::Closed => NEVER,
             _ => {
-                let paced = if self.is_paced { self.pacer.next_send() } else { NEVER };
+                let paced = self.pacer.next_send().unwrap_or(NEVER);
                 self.peer.next_timeout().min(decision).min(self.flow.stop).min(paced)
             }
         }
@@ -166,15 +153,14 @@ impl Sender {
     }
 
     fn send(&mut self, now: i64, steered: &Steered, outlet: &mut impl Outlet) -> Result<(), String> {
-        self.is_paced = false;
         loop {
             let Some(rate) = steered.pacing_rate() else { return self.peer.transmit(now, outlet) };
-            if self.pacer.next_send() > now {
-                self.is_paced = true;
+            if self.pacer.holds_back(now) {
                 return Ok(());
             }
             let before = steered.sent_bytes();
             if !self.peer.transmit_one(now, outlet)? {
+                self.pacer.on_nothing_to_send();
                 return Ok(());
             }
             // Acknowledgements alone are not paced.
@@ -200,7 +186,7 @@ impl Sender {
 
     fn connect(&mut self, now: i64, run: &Run) -> Result<(), String> {
         let steered = Steered::new(&self.flow, &run.library, run.moments, now)?;
-        let mut transport = sender_transport(&self.flow, run.idle_limit)?;
+        let mut transport = sender_transport(&self.flow, run.idle_limit, self.qlog.take())?;
         transport.congestion_controller_factory(Arc::new(steered.clone()));
         self.peer.connect(now, &run.tls, transport)?;
         self.steered = Some(steered);

@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 use bytes::BytesMut;
 
 use crate::network::{DELIVERED, Network};
-use crate::peer::{Outlet, Peer};
+use crate::peer::Outlet;
 use crate::plan::{Flow, NEVER};
 use crate::receiver::Receiver;
 use crate::rows::Record;
-use crate::sender::{Run, Sender};
+use crate::run::Run;
+use crate::sender::Sender;
 use crate::{Halt, Watch, merge};
 
 const PROGRESS_INTERVAL: i64 = 1_000_000_000;
@@ -112,12 +113,10 @@ pub fn carry_out(
     }
     let beginning = Instant::now();
     let mut pairs = Vec::with_capacity(flows.len());
-    for flow in flows {
-        // Each network path is a world of its own: the addresses need not differ.
+    for (number, flow) in flows.iter().enumerate() {
+        // Each path is a world of its own: the addresses need not differ.
         let (here, there) = (([127, 0, 0, 1], 1).into(), ([127, 0, 0, 1], 2).into());
-        let sender = Sender::new(flow, run, Peer::client(flow, run.moments, there)?);
-        let server = Peer::server(flow, &run.tls, run.idle_limit, run.moments, here)?;
-        let receiver = Receiver::new(flow, run, server);
+        let (sender, receiver) = run.pair(number, flow, there, here)?;
         pairs.push(Pair { sender_due: sender.next_timeout(), sender, receiver, receiver_due: NEVER });
     }
     let mut datagrams = Datagrams::default();
@@ -185,7 +184,7 @@ pub fn carry_out(
             }
         }
     }
-    network.advance(duration)?;
+    network.advance(duration + 1)?; // what passes at the end is recorded too
     pairs.into_iter().map(|pair| Ok(merge(pair.sender.finish()?, pair.receiver.finish()))).collect()
 }
 

@@ -35,15 +35,15 @@ def short(folder: Path, text: str = "", flows: str = "flows: [{}]"):
 
 
 def policy(name: str) -> Steering:
-    return Steering(name=name, kind="policy", policy=POLICIES / f"{name}.json")
+    return Steering(title=name, name=name, kind="policy", policy=POLICIES / f"{name}.json")
 
 
 def catalogue(name: str, **parameters) -> Steering:
-    return Steering(name=name, kind="controller", parameters=parameters)
+    return Steering(title=name, name=name, kind="controller", parameters=parameters)
 
 
 def own(name: str) -> Steering:
-    return Steering(name=name, kind="own")
+    return Steering(title=name, name=name, kind="own")
 
 
 def plans(scenario, steering: Steering, seed: int = 1, **changes) -> list[FlowPlan]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from runs import (
@@ -145,6 +147,46 @@ def test_what_noq_cannot_do_is_refused_with_a_reason(steering, changes, text, tm
     with pytest.raises(StackError, match=text):
         run(scenario, plans(scenario, steering, **changes))
     assert issubclass(StackError, UserError)
+
+
+def test_the_receiver_acknowledges_as_the_scenario_says():
+    often, seldom = (
+        run(SINGLE, plans(SINGLE, catalogue("cubic"), ack_eliciting_threshold=threshold))[0]
+        for threshold in (1, 9)
+    )
+    packets = often.rows["delivered_bytes"][-1] / 1400
+    assert len(often.rtt) == pytest.approx(packets / 2, rel=0.05)
+    assert len(seldom.rtt) == pytest.approx(packets / 10, rel=0.15)
+
+
+def test_qlog_files_tell_of_packets_and_of_the_window(tmp_path, monkeypatch):
+    folder = tmp_path / "qlog"
+    folder.mkdir()
+    monkeypatch.setenv("QLOGDIR", str(folder))
+    scenario = short(tmp_path)
+    (record,) = run(scenario, plans(scenario, catalogue("newreno")))
+    names = sorted(path.name for path in folder.iterdir())
+    assert names == ["flow-0-receiver.sqlog", "flow-0-sender.sqlog"]
+    text = (folder / "flow-0-sender.sqlog").read_text()
+    entries = [json.loads(line) for line in text.split("\x1e") if line.strip()]
+    events = [entry for entry in entries if "name" in entry]
+    sent = [event for event in events if event["name"] == "quic:packet_sent"]
+    assert len(sent) > 0.9 * record.rows["delivered_bytes"][-1] / 1300
+    windows = [
+        event["data"]["congestion_window"]
+        for event in events
+        if "congestion_window" in event["data"]
+    ]
+    assert max(windows) >= record.rows["window_bytes"].max()  # rows are 100 ms apart
+    assert windows[-1] == pytest.approx(int(record.rows["window_bytes"][-1]), rel=0.05)
+    assert max(event["time"] for event in events) <= 1e3 * scenario.duration_s
+
+
+def test_a_qlog_folder_that_is_not_there_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.setenv("QLOGDIR", str(tmp_path / "nowhere"))
+    scenario = short(tmp_path)
+    with pytest.raises(StackError, match="nowhere"):
+        run(scenario, plans(scenario, catalogue("newreno")))
 
 
 def test_progress_is_told_each_second_and_its_exception_ends_the_run(tmp_path):
