@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import socket
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import numpy as np
 
-from quicgym.benchmarks.campaign.part import Found, Part
+from quicgym.benchmarks.campaign.part import Found, Part, packages_missing
 from quicgym.envs import Scenario, Simulation
 from quicgym.envs.vector import make_vec
 
@@ -17,24 +20,23 @@ _MOST_GROWTH_KIB = 20 * 1024
 """Of the resident memory, after the first tenth of a run."""
 
 
-def _resident_kib() -> int:
-    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") // 1024
-
-
-def _descriptors() -> int:
-    return len(os.listdir("/proc/self/fd"))
-
-
 class _Level:
-    """Watches this process's memory and descriptors from the end of a warm-up on."""
+    """Watches the memory and descriptors of a process from the end of a warm-up on."""
 
-    def __init__(self) -> None:
-        self._memory, self._files = _resident_kib(), _descriptors()
+    def __init__(self, process: int | None = None) -> None:
+        self._folder = Path("/proc") / (str(process) if process else "self")
+        self._memory, self._files = self._resident_kib(), self._descriptors()
+
+    def _resident_kib(self) -> int:
+        pages = int((self._folder / "statm").read_text(encoding="ascii").split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE") // 1024
+
+    def _descriptors(self) -> int:
+        return len(os.listdir(self._folder / "fd"))
 
     def growth(self, what: str) -> Found:
         """Returns how much they have grown, a failure where that is too much."""
-        memory_kib, files = _resident_kib() - self._memory, _descriptors() - self._files
+        memory_kib, files = self._resident_kib() - self._memory, self._descriptors() - self._files
         found = Found(
             measured={f"{what}: memory grown (KiB)": memory_kib, f"{what}: descriptors": files}
         )
@@ -95,17 +97,56 @@ def resets(number: int, until: float) -> Found:
     return found
 
 
+def served(number: int, until: float) -> Found:
+    """Serves CartPole to agents of ns3-gym's protocol that come, play a little, and go."""
+    rng = np.random.default_rng([number, *b"serve"])
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = int(probe.getsockname()[1])
+    command = [sys.executable, "-m", "quicgym.cli", "serve", "CartPole-v1", "--port", str(port)]
+    began, agents, level, found = time.monotonic(), 0, None, Found()
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+        try:
+            while agents == 0 or time.monotonic() < until:
+                _play(port, rng)
+                agents += 1
+                if level is None and agents >= 50:
+                    level = _Level(process.pid)
+            if level is not None:
+                found.add(level.growth("serve"))
+            if process.poll() is not None:
+                found.failures.append(f"{number}: serve has ended with {process.returncode}")
+        finally:
+            process.kill()
+    found.add(Found({"agents served": agents, "seconds of serve": round(time.monotonic() - began)}))
+    return found
+
+
+def _play(port: int, rng: np.random.Generator) -> None:
+    from quicgym.envs.ns3gym import Ns3GymEnv
+
+    with Ns3GymEnv(port, timeout_s=120) as env:
+        env.action_space.seed(int(rng.integers(2**31)))
+        for _ in range(int(rng.integers(1, 4))):  # one that goes before would end the server
+            env.reset()
+            for _ in range(int(rng.integers(0, 30))):  # or leave in mid-episode
+                *_, terminated, truncated, _ = env.step(env.action_space.sample())
+                if terminated or truncated:
+                    break
+
+
 def _run(first: int, until: float, jobs: int) -> tuple[Found, int]:
-    half = time.monotonic() + (until - time.monotonic()) / 2
-    found = connection(first, half)
-    found.add(resets(first, until))
+    found = Found()
+    works = (connection, resets, served)
+    for left, work in zip((3, 2, 1), works, strict=True):
+        found.add(work(first, time.monotonic() + (until - time.monotonic()) / left))
     return found, first + 1
 
 
 PART = Part(
     name="soak",
-    title="one connection for a simulated day, resets of a vector environment: level memory",
-    goals={"simulated hours": 24, "resets": 10**6},
+    title="one connection for a day, resets, agents that come and go: level memory",
+    goals={"simulated hours": 24, "resets": 10**6, "seconds of serve": 8 * 3600},
     share=1.0,
     run=_run,
+    missing=lambda: packages_missing("google.protobuf"),
 )
