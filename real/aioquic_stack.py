@@ -332,7 +332,6 @@ def run_virtual(run: Run, network: _core.EmulatedNetwork) -> None:
                 del on_their_way[packet]
         now = min(host, arriving[0][0]) if arriving else host
         if now > run.duration:
-            network.advance(run.duration + 1)  # for what is recorded of it
             return
         if run.next_own() <= now:
             run.do_own(now)

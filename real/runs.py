@@ -504,6 +504,7 @@ def _run_virtual(
     network = _core.EmulatedNetwork(to_network(scenario), seed)
     network.record(nanoseconds(INTERVAL_MS / 1e3), _duration(scenario))
     records = _carry_out(scenario, plans, stack, "virtual", network, on_moment)
+    network.advance(_duration(scenario) + 1)  # for the last row of what is recorded
     run = _measured(
         scenario, plans, records, network.recording(), f"{stack.name}-virtual", seed, keep_traces
     )

@@ -76,6 +76,7 @@ void Relay::start() {
             error_ = std::current_exception();
         }
         stopped_at_ = now();
+        if (!error_ && network_.recording().is_on()) network_.advance(stopped_at_);
         cpu_ = thread_cpu();
         request_ = Request::ended;
     });
