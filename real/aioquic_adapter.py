@@ -3,7 +3,8 @@
 aioquic lets an application register a congestion controller. It is not told of the ACK Delay, it
 cannot say at which rate it wants to pace, and nobody can be asked what waits to be sent. So this
 file, and no other, uses what is private in aioquic: `_loss`, `_loss._pacer`,
-`_loss.on_ack_received`, `_loss._rtt_smoothed`, `_streams`, and the certificate of a configuration.
+`_loss.on_ack_received`, `_loss._rtt_smoothed`, `_streams`, the certificate of a configuration, and
+the events of a log.
 tests/real/test_aioquic.py fails where a version of aioquic has something else there.
 
 Events reach a controller as include/quicgym/controller.h asks for them: of an ACK frame first what
@@ -14,7 +15,9 @@ that a probe timeout sends again. The adapter remembers them, to tell of a late 
 from __future__ import annotations
 
 import datetime
+import json
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from aioquic.quic.configuration import QuicConfiguration
@@ -22,6 +25,7 @@ from aioquic.quic.congestion.base import QuicCongestionControl, register_congest
 from aioquic.quic.congestion.cubic import CubicCongestionControl
 from aioquic.quic.congestion.reno import RenoCongestionControl
 from aioquic.quic.connection import QuicConnection
+from aioquic.quic.logger import QuicLogger, QuicLoggerTrace
 from aioquic.quic.packet_builder import QuicSentPacket
 from aioquic.tls import Epoch
 from cryptography import x509
@@ -241,6 +245,39 @@ class Pacer:
 
     def update_rate(self, congestion_window: int, smoothed_rtt: float) -> None:
         """Aioquic's own idea of the rate, which does not matter."""
+
+
+class Log(QuicLogger):
+    """The qlog of one end, with the times of the run's clock in place of the time of day.
+
+    Attributes:
+        now_s: The time of what happens next, in s from the run's beginning.
+    """
+
+    def __init__(self) -> None:
+        """Nothing has happened."""
+        super().__init__()
+        self.now_s = 0.0
+
+    def start_trace(self, is_client: bool, odcid: bytes) -> QuicLoggerTrace:
+        """Returns what the connection writes to."""
+        trace = _Trace(self, is_client=is_client, odcid=odcid)
+        self._traces.append(trace)
+        return trace
+
+    def write(self, path: Path) -> None:
+        """Writes it to a file."""
+        path.write_text(json.dumps(self.to_dict()), encoding="utf-8")
+
+
+class _Trace(QuicLoggerTrace):
+    def __init__(self, log: Log, *, is_client: bool, odcid: bytes) -> None:
+        super().__init__(is_client=is_client, odcid=odcid)
+        self._log = log
+
+    def log_event(self, *, category: str, event: str, data: dict[str, Any]) -> None:
+        super().log_event(category=category, event=event, data=data)
+        self._events[-1]["time"] = self.encode_time(self._log.now_s)
 
 
 class SteeredSender:

@@ -9,13 +9,14 @@ import select
 import socket
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from quicgym import _core
 from quicgym.envs.scenarios.fields import LINK_HEADER_BYTES
-from quicgym.errors import MissingExtraError
+from quicgym.errors import MissingExtraError, UserError
 from quicgym.real.content import Comparison, content
 from quicgym.real.hosted_controller import HostedController
 from quicgym.real.relay import Relay
@@ -32,12 +33,16 @@ from quicgym.real.stacks import (
 if TYPE_CHECKING:
     from aioquic.quic.connection import QuicConnection
 
+    from quicgym.real.aioquic_adapter import Log
+
 SECOND = 1_000_000_000
 UNSENT_BYTES = 1 << 16
 """A sender's stream is filled up when it has less than this to send."""
 ENDLESS_BYTES = 1 << 40
 """What controllers are told that waits to be sent where there is always more."""
 IDLE_S = 60.0
+QLOG_VARIABLE = "QLOGDIR"
+"""Of the environment: the folder that gets a qlog file of each end."""
 FORWARD, BACKWARD = _core.DataDirection.forward, _core.DataDirection.backward
 PEER = ("127.0.0.1", 1)
 """The address that an endpoint thinks its peer has; there is one peer only."""
@@ -51,15 +56,17 @@ class Endpoint:
         self.name = name
         self.connection = connection
         self.timeout = NEVER
-        self.is_closing = False
+        self.log: Log | None = connection.configuration.quic_logger  # type: ignore[assignment]
 
     def receive(self, now: int, datagram: bytes) -> None:
         """Reads a datagram."""
+        self._note(now)
         self.connection.receive_datagram(datagram, PEER, now * 1e-9)
         self._read_events()
 
     def expire(self, now: int) -> None:
         """Handles the timer that is due."""
+        self._note(now)
         seconds = now * 1e-9
         timer = self.connection.get_timer()
         if timer is not None and 0.0 < timer - seconds < 1e-9:
@@ -69,11 +76,16 @@ class Endpoint:
 
     def datagrams(self, now: int) -> Iterator[bytes]:
         """Yields what is to be sent now, and sets the timer."""
+        self._note(now)
         for datagram, _ in self.connection.datagrams_to_send(now * 1e-9):
             yield datagram
         timer = self.connection.get_timer()
         # A timer in the past is one that a float has rounded: it is due in a nanosecond.
         self.timeout = NEVER if timer is None else max(int(np.ceil(timer * 1e9)), now + 1)
+
+    def _note(self, now: int) -> None:
+        if self.log is not None:
+            self.log.now_s = now * 1e-9
 
     def _read_events(self) -> None:
         from aioquic.quic.events import ConnectionTerminated, StreamDataReceived
@@ -120,6 +132,7 @@ class Sender(Endpoint):
         """Connects at the start; sends nothing more after the stop."""
         if not self.has_started:
             self.has_started = True
+            self._note(now)
             self.connection.connect(PEER, now * 1e-9)
             self.stream = self.connection.get_next_available_stream_id(is_unidirectional=True)
             self._write()
@@ -229,11 +242,13 @@ class Pair:
         """Makes the connections with keys of their own."""
         from aioquic.quic.connection import QuicConnection
 
-        from quicgym.real.aioquic_adapter import make_configurations
+        from quicgym.real.aioquic_adapter import Log, make_configurations
 
         client, server = make_configurations(
             plan.max_datagram_bytes, plan.flow_control_window_bytes, IDLE_S
         )
+        if os.environ.get(QLOG_VARIABLE):
+            client.quic_logger, server.quic_logger = Log(), Log()
         self.plan = plan
         self.sender = Sender(f"the sender of flow {path + 1}", plan, client)
         identity = self.sender.connection.original_destination_connection_id
@@ -306,6 +321,13 @@ class Run:
                 [pair.receiver.comparison.compared_bytes for pair in self.pairs],
                 [pair.sender.steered.smoothed_rtt for pair in self.pairs],
             )
+
+    def write_logs(self) -> None:
+        """Writes the qlog of each end where the user asks for it."""
+        for path, pair in enumerate(self.pairs):
+            for end, side in ((pair.sender, "sender"), (pair.receiver, "receiver")):
+                if end.log is not None:
+                    end.log.write(Path(os.environ[QLOG_VARIABLE]) / f"flow-{path}-{side}.qlog")
 
     def records(self) -> list[FlowRecord]:
         """Returns what was measured of every flow."""
@@ -477,13 +499,21 @@ class AioquicStack:
             raise MissingExtraError(
                 "the stack aioquic needs the package aioquic", "real"
             ) from error
+        folder = os.environ.get(QLOG_VARIABLE)
+        if folder and not Path(folder).is_dir():
+            raise UserError(
+                f"{QLOG_VARIABLE} = {folder}: is no folder; make it, or unset {QLOG_VARIABLE}"
+            )
         run = Run(flows, duration, interval, progress, deadline_s)
-        if clock == "virtual":
-            assert isinstance(network, _core.EmulatedNetwork)
-            run_virtual(run, network)
-        else:
-            assert isinstance(network, Relay)
-            run_real(run, network)
+        try:
+            if clock == "virtual":
+                assert isinstance(network, _core.EmulatedNetwork)
+                run_virtual(run, network)
+            else:
+                assert isinstance(network, Relay)
+                run_real(run, network)
+        finally:
+            run.write_logs()
         return run.records()
 
 
