@@ -41,9 +41,6 @@ use crate::run::Run;
 use crate::sender::SenderRecord;
 use crate::tls::Tls;
 
-/// In real time a connection from which nothing has come for so long has failed.
-const IDLE_LIMIT: Duration = Duration::from_secs(30);
-
 create_exception!(quicgym_noq, RunError, PyException, "A run ended before its time.");
 
 /// What ends a run before its time.
@@ -159,7 +156,6 @@ fn run_virtual<'py>(
         moments: Moments::from(Instant::now()),
         schedule: Schedule { duration, interval },
         late_credit: 0,
-        idle_limit: None,
         qlog_folder,
     };
     let network = Network::of(network).map_err(Halt::Reason)?;
@@ -210,7 +206,6 @@ fn run_real<'py>(
         moments: Moments::from(instant_of(started_at)),
         schedule: Schedule { duration, interval },
         late_credit: LATE_CREDIT,
-        idle_limit: Some(IDLE_LIMIT),
         qlog_folder,
     };
     let deadline = Duration::from_secs_f64(deadline_s);

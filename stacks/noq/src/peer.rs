@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::BytesMut;
 use noq_proto::{
     AckFrequencyConfig, ClientConfig, Connection, ConnectionHandle, DatagramEvent, Endpoint, EndpointConfig,
-    Event, FourTuple, IdleTimeout, PathId, RandomConnectionIdGenerator, ServerConfig, TransportConfig,
+    Event, FourTuple, PathId, RandomConnectionIdGenerator, ServerConfig, TransportConfig,
 };
 
 use crate::content::{STREAM_BYTES, varint};
@@ -40,11 +40,7 @@ pub struct Peer {
 }
 
 /// What both sides have in common.
-fn transport(
-    flow: &Flow,
-    idle_limit: Option<Duration>,
-    qlog: Option<Arc<Qlog>>,
-) -> Result<TransportConfig, String> {
+fn transport(flow: &Flow, qlog: Option<Arc<Qlog>>) -> TransportConfig {
     let mut config = TransportConfig::default();
     let window = varint(flow.flow_control_window_bytes);
     config
@@ -56,22 +52,17 @@ fn transport(
         .receive_window(window)
         .stream_receive_window(window.min(varint(2 * STREAM_BYTES)))
         .send_window(u64::MAX >> 2)
-        .send_fairness(false);
+        .send_fairness(false)
+        .max_idle_timeout(None); // an outage may last
     if let Some(qlog) = qlog {
         config.qlog_factory(qlog);
     }
-    let idle_limit = idle_limit.map(IdleTimeout::try_from).transpose();
-    config.max_idle_timeout(idle_limit.map_err(|error| error.to_string())?);
-    Ok(config)
+    config
 }
 
 /// The sender's, which asks the receiver to acknowledge as the scenario says where that is not the default.
-pub fn sender_transport(
-    flow: &Flow,
-    idle_limit: Option<Duration>,
-    qlog: Option<Arc<Qlog>>,
-) -> Result<TransportConfig, String> {
-    let mut config = transport(flow, idle_limit, qlog)?;
+pub fn sender_transport(flow: &Flow, qlog: Option<Arc<Qlog>>) -> TransportConfig {
+    let mut config = transport(flow, qlog);
     if flow.ack_eliciting_threshold != DEFAULT_THRESHOLD || flow.max_ack_delay != DEFAULT_MAX_ACK_DELAY {
         let mut frequency = AckFrequencyConfig::default();
         frequency
@@ -80,7 +71,7 @@ pub fn sender_transport(
             .reordering_threshold(varint(1));
         config.ack_frequency_config(Some(frequency));
     }
-    Ok(config)
+    config
 }
 
 impl Peer {
@@ -121,7 +112,7 @@ impl Peer {
         remote: SocketAddr,
     ) -> Result<Self, String> {
         let mut config = ServerConfig::with_crypto(run.tls.server.clone());
-        config.transport_config(Arc::new(transport(flow, run.idle_limit, qlog)?)).migration(false);
+        config.transport_config(Arc::new(transport(flow, qlog))).migration(false);
         Self::new(flow, Some(config), run.moments, remote)
     }
 

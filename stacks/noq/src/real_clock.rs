@@ -23,6 +23,7 @@ use crate::{Halt, Watch, merge};
 const PROGRESS_INTERVAL: i64 = 1_000_000_000;
 const LOOK_INTERVAL: i64 = 50_000_000; // at most so long until a thread sees that the run is over
 const HANDSHAKE_LIMIT: i64 = 10_000_000_000;
+const SILENCE_LIMIT: i64 = 5_000_000_000;
 const BATCH: usize = 64; // datagrams that are read before there is something sent again
 const LARGEST_DATAGRAM: usize = 65_535;
 const PRIORITY: libc::c_int = 1;
@@ -84,6 +85,7 @@ trait Side {
     ) -> Result<(), String>;
     fn drive(&mut self, now: i64, run: &Run, outlet: &mut SocketOutlet<'_>) -> Result<(), String>;
     fn next_timeout(&self) -> i64;
+    fn is_open(&self, now: i64) -> bool;
     fn show(&self, shown: &Shown);
 }
 
@@ -109,6 +111,9 @@ impl Side for Sender {
     fn next_timeout(&self) -> i64 {
         Self::next_timeout(self)
     }
+    fn is_open(&self, _now: i64) -> bool {
+        Self::is_open(self)
+    }
     fn show(&self, shown: &Shown) {
         shown.smoothed_rtt.store(self.smoothed_rtt(), Ordering::Relaxed);
     }
@@ -132,6 +137,9 @@ impl Side for Receiver {
     fn next_timeout(&self) -> i64 {
         Self::next_timeout(self)
     }
+    fn is_open(&self, now: i64) -> bool {
+        Self::is_open(self, now)
+    }
     fn show(&self, shown: &Shown) {
         shown.received.store(self.received(), Ordering::Relaxed);
     }
@@ -148,6 +156,7 @@ fn live<Host: Side>(
     be_punctual();
     let duration = run.schedule.duration;
     let mut buffer = vec![0; LARGEST_DATAGRAM];
+    let mut last_heard = 0;
     while !shared.is_over.load(Ordering::Acquire) {
         let now = run.moments.of(Instant::now());
         host.record(now.min(duration.saturating_add(1)))?; // as it was: nothing has happened since
@@ -165,6 +174,14 @@ fn live<Host: Side>(
                 Err(error) => return Err(format!("receiving a datagram: {error}")),
             }
             count += 1;
+        }
+        if count > 0 || !host.is_open(now) {
+            last_heard = now;
+        }
+        if now > last_heard + SILENCE_LIMIT {
+            return Err(
+                "nothing came from the peer for 5 s: it has died, or the link was silent for longer".into()
+            );
         }
         host.drive(now, run, &mut outlet)?;
         host.show(shown);

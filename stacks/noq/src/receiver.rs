@@ -43,6 +43,11 @@ impl Receiver {
         self.download.received
     }
 
+    /// Whether its peer has something to say.
+    pub fn is_open(&self, now: i64) -> bool {
+        !self.is_closed && self.received() > 0 && self.completion == NEVER && now < self.stop
+    }
+
     pub fn next_timeout(&self) -> i64 {
         if self.is_closed { NEVER } else { self.peer.next_timeout() }
     }

@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::content::Content;
 use crate::library::Library;
@@ -21,8 +20,7 @@ pub struct Run {
     pub library: Arc<Library>,
     pub moments: Moments,
     pub schedule: Schedule,
-    pub late_credit: i64,             // of pacing, see Pacer
-    pub idle_limit: Option<Duration>, // a connection from which nothing comes for so long has failed
+    pub late_credit: i64, // of pacing, see Pacer
     pub qlog_folder: Option<PathBuf>,
 }
 

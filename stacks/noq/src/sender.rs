@@ -61,6 +61,11 @@ impl Sender {
         self.flow.start
     }
 
+    /// Whether its peer has something to say.
+    pub fn is_open(&self) -> bool {
+        matches!(self.phase, Phase::Connecting | Phase::Connected)
+    }
+
     pub fn is_connecting(&self) -> bool {
         self.phase == Phase::Connecting
     }
@@ -186,7 +191,7 @@ impl Sender {
 
     fn connect(&mut self, now: i64, run: &Run) -> Result<(), String> {
         let steered = Steered::new(&self.flow, &run.library, run.moments, now)?;
-        let mut transport = sender_transport(&self.flow, run.idle_limit, self.qlog.take())?;
+        let mut transport = sender_transport(&self.flow, self.qlog.take());
         transport.congestion_controller_factory(Arc::new(steered.clone()));
         self.peer.connect(now, &run.tls, transport)?;
         self.steered = Some(steered);
@@ -259,7 +264,6 @@ impl Sender {
 /// Why a connection ended, for a person.
 pub fn lost(reason: &ConnectionError) -> String {
     match reason {
-        ConnectionError::TimedOut => "nothing came from the peer for the idle timeout".into(),
         ConnectionError::ConnectionClosed(close) => format!("the peer closed the connection: {close}"),
         ConnectionError::ApplicationClosed(close) => format!("the peer closed the connection: {close}"),
         other => format!("the connection ended: {other}"),

@@ -114,7 +114,6 @@ def test_an_exception_of_progress_ends_the_threads(tmp_path):
 
     before = threading.active_count()
     with Relay(scenario) as relay:
-        began = time.monotonic()
         with pytest.raises(KeyboardInterrupt):
             run(
                 scenario,
@@ -123,7 +122,6 @@ def test_an_exception_of_progress_ends_the_threads(tmp_path):
                 clock="real",
                 progress=stop,
             )
-        assert time.monotonic() - began < 0.9 * scenario.duration_s
     assert threading.active_count() == before
 
 
