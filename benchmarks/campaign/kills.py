@@ -224,9 +224,10 @@ def _run(first: int, until: float, jobs: int) -> tuple[Found, int]:
         command = all_commands[number % len(all_commands)]
         try:
             failures = kill_once(command, number, *uninterrupted.of(command))
+            found.add(Found({f"kills of {command.name}": 1}, failures))
         except Exception as error:  # whatever it is, it is a failure of this number
-            failures = [f"{number}: {command.name}: {type(error).__name__}: {one_line(error)}"]
-        found.add(Found({f"kills of {command.name}": 1}, failures))
+            text = f"{number}: {command.name}: {type(error).__name__}: {one_line(error)}"
+            found.add(Found(failures=[text]))
         number += 1
     return found, number
 
