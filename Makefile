@@ -17,7 +17,7 @@ SOURCES := CMakeLists.txt pyproject.toml README.md LICENSE $(shell find sim $(PA
 CPP := $(shell find sim controllers -not -path 'sim/ns3/build/*' \( -name '*.cpp' -o -name '*.hpp' \))
 
 .PHONY: help setup develop real reality baselines leaderboard checklists test test-core test-train test-long lint format stubs messages constraints \
-	wheels speed parity sanitize campaign clean
+	wheels speed parity sanitized-core sanitize sanitize-all sanitize-threads campaign clean
 
 help:
 	@echo "make setup      build and install quicgym and quicgym-ns3 into $(VENV); EXTRAS=dev,all for PyTorch too"
@@ -36,6 +36,7 @@ help:
 	@echo "make speed      CPU time per packet    make parity     native engine against ns-3"
 	@echo "make sanitize   tests of the parser and the engine under ASan and UBSan"
 	@echo "make campaign BUDGET_S=3600  search for failures that long; writes docs/reports/reliability.md"
+	@echo "make sanitize-all  the environments and the ns-3 host too  make sanitize-threads  vector environments under TSan"
 	@echo "Options of a command go into ARGS, e.g. make baselines ARGS='--scenario ebcc-single'"
 
 $(VENV)/requirements-%.txt: pyproject.toml sim/ns3/pyproject.toml constraints.txt .ci/requirements.py
@@ -144,14 +145,35 @@ parity: setup
 	$(BIN)/quicgym parity --networks 1000 $(addprefix --feature ,outage trace opening ack-aggregation delay-schedule \
 	  jitter reordering policer ce-threshold backward)
 
-# A second installation beside the first, so that a sanitizer never slows the real one down.
+# Installations beside the real one, so that a sanitizer never slows that down. Leaks are Python's own.
 SANITIZED := build/sanitized
-sanitize: setup
+# A sanitizer's own memory is beyond the limit that this test sets.
+UNLIMITED := --deselect tests/envs/test_vector_environment.py::test_threads_that_cannot_be_started_are_an_error
+WITH_ASAN := LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libubsan.so)" \
+  ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=$(SANITIZED)
+sanitized-core: setup
 	$(PIP) install --no-build-isolation --no-deps --upgrade --target $(SANITIZED) \
-	  -C build-dir=build/sanitized-objects -C cmake.define.QUICGYM_SANITIZE=ON .
-	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libubsan.so)" \
-	  ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=$(SANITIZED) \
-	  $(BIN)/pytest -p no:cacheprovider tests/sim -m "not ns3 and not long" --ignore=tests/sim/test_ns3_host.py --ignore=tests/sim/test_wifi.py $(ARGS)
+	  -C build-dir=build/sanitized-objects -C cmake.define.QUICGYM_SANITIZE=address,undefined .
+
+sanitize: sanitized-core
+	$(WITH_ASAN) $(BIN)/pytest -p no:cacheprovider tests/sim -m "not ns3 and not long" --ignore=tests/sim/test_ns3_host.py --ignore=tests/sim/test_wifi.py $(ARGS)
+
+# Bindings, environments, controllers and the ns-3 host, whose module looks for ns-3 beside itself.
+NS3_LIBRARIES := "import importlib.util as u; s = u.find_spec('ns3'); print(f'{s.submodule_search_locations[0]}/lib64' if s else '')"
+sanitize-all: sanitized-core
+	$(if $(NS3),$(PIP) install --no-build-isolation --no-deps --upgrade --target $(SANITIZED) \
+	  -C build-dir=build/sanitized-objects-ns3 -C cmake.define.QUICGYM_SANITIZE=address$(comma)undefined ./sim/ns3)
+	$(WITH_ASAN) LD_LIBRARY_PATH="$$($(BIN)/python -c $(NS3_LIBRARIES))" \
+	  $(BIN)/pytest -p no:cacheprovider -n auto tests/sim tests/controllers tests/envs -m "not long and not train" $(UNLIMITED) $(ARGS)
+
+# The pool of threads behind a batch of episodes. ThreadSanitizer needs the usual places of memory.
+THREAD_SANITIZED := build/thread-sanitized
+sanitize-threads: setup
+	$(PIP) install --no-build-isolation --no-deps --upgrade --target $(THREAD_SANITIZED) \
+	  -C build-dir=build/thread-sanitized-objects -C cmake.define.QUICGYM_SANITIZE=thread .
+	LD_PRELOAD="$$($(CXX) -print-file-name=libtsan.so)" TSAN_OPTIONS="exitcode=66" \
+	  PYTHONPATH=$(THREAD_SANITIZED) setarch -R $(BIN)/pytest -p no:cacheprovider tests/envs/test_vector_environment.py \
+	  tests/envs/test_states.py tests/envs/test_preferences.py -m "not ns3 and not long and not train" $(UNLIMITED) $(ARGS)
 
 # Searches for failures for BUDGET_S seconds; the report grows with every run.
 BUDGET_S ?= 600

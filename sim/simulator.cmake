@@ -22,7 +22,7 @@ execute_process(
   OUTPUT_VARIABLE nanobind_ROOT OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
 find_package(nanobind CONFIG REQUIRED)
 
-option(QUICGYM_SANITIZE "Build with AddressSanitizer and UndefinedBehaviorSanitizer" OFF)
+set(QUICGYM_SANITIZE "" CACHE STRING "Sanitizers to build with: address,undefined or thread; empty for none")
 include(CheckIPOSupported)
 check_ipo_supported(RESULT ipo_supported OUTPUT ipo_message LANGUAGES CXX)
 if(ipo_supported AND NOT QUICGYM_SANITIZE)
@@ -46,9 +46,9 @@ target_link_libraries(quicgym_simulator PUBLIC Threads::Threads PRIVATE quicgym_
 # The same arithmetic in every build: no contraction into fused operations behind our back.
 target_compile_options(quicgym_simulator PUBLIC -ffp-contract=off)
 if(QUICGYM_SANITIZE)
-  target_compile_options(quicgym_simulator PUBLIC -fsanitize=address,undefined
+  target_compile_options(quicgym_simulator PUBLIC -O1 -fsanitize=${QUICGYM_SANITIZE}
                          -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g)
-  target_link_options(quicgym_simulator PUBLIC -fsanitize=address,undefined)
+  target_link_options(quicgym_simulator PUBLIC -fsanitize=${QUICGYM_SANITIZE})
 endif()
 
 # The two modules hand each other C++ objects, so they must come from the same sources: this digest of them
@@ -65,7 +65,7 @@ foreach(shared_file IN LISTS shared_files)
   string(APPEND digests "${name} ${digest}\n")
 endforeach()
 if(QUICGYM_SANITIZE)
-  string(APPEND digests "sanitized\n")
+  string(APPEND digests "sanitized: ${QUICGYM_SANITIZE}\n")
 endif()
 string(SHA256 quicgym_digest "${digests}")
 string(SUBSTRING "${quicgym_digest}" 0 12 quicgym_digest)
