@@ -86,6 +86,7 @@ lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/clang-format --dry-run --Werror $(CPP)
+	@if cargo fmt --version > /dev/null 2>&1; then cargo fmt --check --manifest-path stacks/noq/Cargo.toml; fi
 	$(BIN)/mypy -p quicgym $(if $(NS3),-p quicgym_ns3)
 	MYPYPATH=benchmarks/studies $(BIN)/mypy --explicit-package-bases benchmarks/studies
 	@$(MAKE) --no-print-directory stubs STUBS=build/stubs

@@ -302,7 +302,7 @@ fn watch_over(
             watch.progress(now, &flows)?;
             next_progress += PROGRESS_INTERVAL;
         }
-        let left = (run.schedule.duration - now + 1).min(LOOK_INTERVAL).max(1);
+        let left = (run.schedule.duration - now + 1).clamp(1, LOOK_INTERVAL);
         thread::sleep(Duration::from_nanos(left.unsigned_abs()));
     }
     Ok(())
