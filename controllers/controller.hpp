@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -133,6 +134,17 @@ public:
     // Everything that the latest recovery period (RFC 9002 7.3.2) declared lost has arrived after all.
     virtual void on_spurious_loss(Time now) { (void)now; }
     virtual void on_ecn(const EcnEvent& event) = 0;
+    // At the time that timer_ had, or as soon as the connection is established where that is later.
+    virtual void on_timer(Time now) { (void)now; }
+
+    // Calls on_timer. A timer is for once; on_timer may set it again, to a later time.
+    void fire_timer(Time now) {
+        timer_ = kNever;
+        on_timer(now);
+        if (timer_ <= now)
+            throw std::invalid_argument(
+                "a controller's on_timer must set its timer to a later time, or not at all");
+    }
 
     // ---- Several controllers on one connection, of which one is active (switching.hpp) ----
 
@@ -158,6 +170,7 @@ public:
     // Plain members behind inline getters: the sender reads both for every packet.
     std::uint64_t window_bytes() const { return window_bytes_; }
     double pacing_rate() const { return pacing_rate_; }  // bytes per second, above 0
+    Time timer() const { return timer_; }                // of on_timer; kNever: none
     std::uint64_t max_datagram_bytes() const { return max_datagram_bytes_; }
 
 protected:
@@ -165,6 +178,7 @@ protected:
 
     std::uint64_t window_bytes_ = 0;
     double pacing_rate_ = 0.0;
+    Time timer_ = kNever;  // any call may set it; the sender reads it after every call
     const std::uint64_t max_datagram_bytes_;
 };
 

@@ -14,40 +14,46 @@ namespace quicgym {
 class Decorator : public Controller {
 public:
     explicit Decorator(std::unique_ptr<Controller> inner)
-        : Controller(inner->max_datagram_bytes()), inner_(std::move(inner)) {}
+        : Controller(inner->max_datagram_bytes()), inner_(std::move(inner)) {
+        timer_ = inner_->timer();
+    }
 
     bool wants_l4s() const override { return inner_->wants_l4s(); }
     void on_packet_sent(Time now, std::uint64_t bytes, std::uint64_t in_flight_bytes) override {
         inner_->on_packet_sent(now, bytes, in_flight_bytes);
-        publish();
+        update();
     }
     void on_ack(const AckEvent& event) override {
         inner_->on_ack(event);
-        publish();
+        update();
     }
     void on_packet_lost(const LostPacket& packet) override {
         inner_->on_packet_lost(packet);
-        publish();
+        update();
     }
     void on_loss(const LossEvent& event) override {
         inner_->on_loss(event);
-        publish();
+        update();
     }
     void on_persistent_congestion(Time now) override {
         inner_->on_persistent_congestion(now);
-        publish();
+        update();
     }
     void on_spurious_loss(Time now) override {
         inner_->on_spurious_loss(now);
-        publish();
+        update();
     }
     void on_ecn(const EcnEvent& event) override {
         inner_->on_ecn(event);
-        publish();
+        update();
+    }
+    void on_timer(Time now) override {
+        inner_->fire_timer(now);
+        update();
     }
     void set_parameters(const ParameterValues& values) override {
         inner_->set_parameters(values);
-        publish();
+        update();
     }
     ParameterValues parameters() const override { return inner_->parameters(); }
     ControllerSnapshot snapshot() const override {
@@ -62,6 +68,11 @@ protected:
     const Controller& inner() const { return *inner_; }
 
 private:
+    void update() {
+        publish();
+        timer_ = inner_->timer();
+    }
+
     ValuePointer<Controller> inner_;
 };
 

@@ -45,9 +45,12 @@ class Controller(ABC):
         parameters: What scenarios and `set_parameters` may set.
         max_datagram_bytes: Size of a full packet.
         window_bytes: The congestion window, an int above 0; at first RFC 9002's initial window.
-            Below one datagram nothing is sent, and with nothing in flight no further call comes.
+            Below one datagram nothing is sent, and with nothing in flight only a timer brings a
+            further call.
         pacing_rate: Bytes per second. None: paced by the window as NewReno is, at 1.25 times
             window / smoothed RTT, and at 2 times in the mode slow_start.
+        timer: When to call `on_timer` next, in ns from the start of the simulation; None: never. A
+            timer is for once. Only a class that overrides `on_timer` has it.
         mode: What traces show: slow_start, congestion_avoidance, recovery, startup, drain,
             probe_bw or probe_rtt.
 
@@ -75,6 +78,7 @@ class Controller(ABC):
     max_datagram_bytes: int
     window_bytes: int
     pacing_rate: float | None = None
+    timer: int | None
     mode: str = "congestion_avoidance"
 
     @classmethod
@@ -145,6 +149,12 @@ class Controller(ABC):
     def on_ecn(self, event: EcnEvent) -> None:  # noqa: B027
         """Called when the peer reports more ECN-CE marks. This does nothing."""
 
+    def on_timer(self, now: int) -> None:  # noqa: B027
+        """Called at the time `timer`, in ns, or once connected where that is later.
+
+        `timer` is None then. To be called again, set it to a later time.
+        """
+
     def _new_attributes(self, known: set[str]) -> str:
         """Adds names that the class has to `known`; returns an error's text about others, or ""."""
         for name in self.__dict__:
@@ -182,6 +192,8 @@ class Controller(ABC):
 
 def _intended(name: str, known: set[str]) -> str:
     """Returns the attribute, of those that may be set, that another name probably stands for."""
+    if name == "timer":
+        return "on_timer, which a class overrides to have a timer"
     writable = sorted({*known, "window_bytes", "pacing_rate", "mode"} - {"max_datagram_bytes"})
     similar = difflib.get_close_matches(name, writable, n=1)
     if similar:

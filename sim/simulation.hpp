@@ -75,6 +75,7 @@ struct TraceSample {
     std::uint64_t delivered_bytes;  // acknowledged
     std::uint64_t lost_bytes;       // declared lost
     std::uint64_t received_bytes;   // at the receiver
+    std::uint64_t dropped_packets;  // by the network: queue drops and random loss; the host fills it in
     ControllerMode mode;
     std::uint8_t unused[7];  // written, so that equal runs give equal bytes
 };

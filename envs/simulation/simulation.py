@@ -37,11 +37,12 @@ TRACE_DTYPE = np.dtype(
     {
         "names": [
             "time", "window_bytes", "pacing_rate", "rtt", "smoothed_rtt", "in_flight_bytes",
-            "sent_bytes", "delivered_bytes", "lost_bytes", "received_bytes", "mode",
+            "sent_bytes", "delivered_bytes", "lost_bytes", "received_bytes", "dropped_packets",
+            "mode",
         ],
-        "formats": ["i8", "u8", "f8", "i8", "i8", "u8", "u8", "u8", "u8", "u8", "u1"],
-        "offsets": [0, 8, 16, 24, 32, 40, 48, 56, 64, 72, 80],
-        "itemsize": 88,
+        "formats": ["i8", "u8", "f8", "i8", "i8", "u8", "u8", "u8", "u8", "u8", "u8", "u1"],
+        "offsets": [0, 8, 16, 24, 32, 40, 48, 56, 64, 72, 80, 88],
+        "itemsize": 96,
     }
 )  # fmt: skip
 TRANSFER_DTYPE = np.dtype(
@@ -299,7 +300,8 @@ class Simulation:
         A structured array: `time` in ns; `rtt`, `smoothed_rtt` in whole ns, 0 before the first
         sample (NaN in `Result.trace`); `window_bytes`, `in_flight_bytes`;
         `pacing_rate` in bytes per second; totals `sent_bytes`, `delivered_bytes` (acknowledged),
-        `lost_bytes` (declared lost), `received_bytes` (at the receiver); `mode`, see MODES.
+        `lost_bytes` (declared lost), `received_bytes` (at the receiver); `dropped_packets`, by
+        queues and by random loss; `mode`, see MODES.
         """
         return np.frombuffer(self._host.trace(self._index(flow)), TRACE_DTYPE)
 

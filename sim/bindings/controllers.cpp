@@ -78,62 +78,88 @@ void bind_events(nb::module_& m) {
 
     nb::class_<RateSample>(m, "RateSample", "A delivery-rate sample: bytes per second, interval in ns.")
         .def(nb::init<>())
-        .def_rw("delivery_rate", &RateSample::delivery_rate)
-        .def_rw("interval", &RateSample::interval)
-        .def_rw("app_limited", &RateSample::app_limited)
-        .def_rw("delivered_bytes", &RateSample::delivered_bytes)
-        .def_rw("lost_bytes", &RateSample::lost_bytes)
-        .def_rw("in_flight_at_send_bytes", &RateSample::in_flight_at_send_bytes);
+        .def_rw("delivery_rate", &RateSample::delivery_rate, "Bytes per second; 0: there is no valid sample.")
+        .def_rw("interval", &RateSample::interval,
+                "Over which the rate is measured, the longer of send and ACK interval, in ns.")
+        .def_rw("app_limited", &RateSample::app_limited,
+                "Whether the application, not the network, set the rate.")
+        .def_rw("delivered_bytes", &RateSample::delivered_bytes,
+                "Acknowledged since the packet was sent, in bytes.")
+        .def_rw("lost_bytes", &RateSample::lost_bytes, "Declared lost since the packet was sent, in bytes.")
+        .def_rw("in_flight_at_send_bytes", &RateSample::in_flight_at_send_bytes,
+                "In flight when the packet was sent, itself included, in bytes.");
 
     nb::class_<AckEvent>(m, "AckEvent", "What is known after one ACK frame: times in ns, sizes in bytes.")
         .def(nb::init<>())
-        .def_rw("now", &AckEvent::now)
-        .def_rw("rtt", &AckEvent::rtt)
-        .def_rw("smoothed_rtt", &AckEvent::smoothed_rtt)
-        .def_rw("min_rtt", &AckEvent::min_rtt)
-        .def_rw("largest_acked_sent_time", &AckEvent::largest_acked_sent_time)
-        .def_rw("delivered_bytes", &AckEvent::delivered_bytes)
-        .def_rw("newly_acked_bytes", &AckEvent::newly_acked_bytes)
-        .def_rw("newly_acked_packets", &AckEvent::newly_acked_packets)
-        .def_rw("newly_lost_bytes", &AckEvent::newly_lost_bytes)
-        .def_rw("prior_in_flight_bytes", &AckEvent::prior_in_flight_bytes)
-        .def_rw("in_flight_bytes", &AckEvent::in_flight_bytes)
-        .def_rw("blocked_events", &AckEvent::blocked_events)
-        .def_rw("unsent_bytes", &AckEvent::unsent_bytes)
-        .def_rw("sample", &AckEvent::sample)
-        .def_rw("app_limited", &AckEvent::app_limited)
-        .def_rw("round_start", &AckEvent::round_start)
+        .def_rw("now", &AckEvent::now, "The time, in ns from the start of the simulation.")
+        .def_rw(
+            "rtt", &AckEvent::rtt,
+            "The latest RTT sample less the peer's ACK delay (RFC 9002 5.3), in ns; 0: this ACK has none.")
+        .def_rw("smoothed_rtt", &AckEvent::smoothed_rtt, "The smoothed RTT (RFC 9002 5.3), in ns.")
+        .def_rw("min_rtt", &AckEvent::min_rtt,
+                "The lowest RTT since the start or the last persistent congestion (RFC 9002 5.2), in ns.")
+        .def_rw("largest_acked_sent_time", &AckEvent::largest_acked_sent_time,
+                "When the largest newly acknowledged packet was sent, in ns.")
+        .def_rw("delivered_bytes", &AckEvent::delivered_bytes,
+                "Acknowledged on the connection so far, in bytes.")
+        .def_rw("newly_acked_bytes", &AckEvent::newly_acked_bytes, "Acknowledged by this ACK, in bytes.")
+        .def_rw("newly_acked_packets", &AckEvent::newly_acked_packets,
+                "Acknowledged by this ACK, in packets.")
+        .def_rw("newly_lost_bytes", &AckEvent::newly_lost_bytes,
+                "Declared lost by this ACK, in bytes; what the loss timer finds is in LossEvent alone.")
+        .def_rw("prior_in_flight_bytes", &AckEvent::prior_in_flight_bytes,
+                "In flight before this ACK, in bytes.")
+        .def_rw("in_flight_bytes", &AckEvent::in_flight_bytes, "In flight after this ACK, in bytes.")
+        .def_rw("blocked_events", &AckEvent::blocked_events,
+                "How often so far the send buffer was full or DATA_BLOCKED was sent (RFC 9000 4.1).")
+        .def_rw("unsent_bytes", &AckEvent::unsent_bytes,
+                "Written by the application and not sent yet, in bytes.")
+        .def_rw(
+            "sample", &AckEvent::sample,
+            "The delivery-rate sample (draft-cheng-iccrg-delivery-rate-estimation-02) of this ACK, a RateSample.")
+        .def_rw("app_limited", &AckEvent::app_limited,
+                "Whether the sender, not the window, has limited what is acknowledged (RFC 9002 7.8).")
+        .def_rw("round_start", &AckEvent::round_start,
+                "Whether this ACK begins a new round trip, counted by packets.")
         .def_prop_rw(
             "random", [](AckEvent& event) { return event.random; },
             [](AckEvent& event, Random* random) { event.random = random; },
             nb::for_getter(nb::rv_policy::reference), nb::for_setter(nb::keep_alive<1, 2>()),
-            nb::for_setter(nb::arg("value").none()));
+            nb::for_setter(nb::arg("value").none()),
+            "The random numbers of this flow, from the seed of the simulation, a Random.");
 
     nb::class_<LossEvent>(m, "LossEvent", "Packets declared lost: times in ns, sizes in bytes.")
         .def(nb::init<>())
-        .def_rw("now", &LossEvent::now)
-        .def_rw("largest_lost_sent_time", &LossEvent::largest_lost_sent_time)
-        .def_rw("lost_bytes", &LossEvent::lost_bytes)
-        .def_rw("lost_packets", &LossEvent::lost_packets)
-        .def_rw("in_flight_bytes", &LossEvent::in_flight_bytes);
+        .def_rw("now", &LossEvent::now, "The time, in ns from the start of the simulation.")
+        .def_rw("largest_lost_sent_time", &LossEvent::largest_lost_sent_time,
+                "When the largest lost packet was sent, in ns.")
+        .def_rw("lost_bytes", &LossEvent::lost_bytes, "Declared lost, in bytes.")
+        .def_rw("lost_packets", &LossEvent::lost_packets, "Declared lost, in packets.")
+        .def_rw("in_flight_bytes", &LossEvent::in_flight_bytes, "In flight without what was lost, in bytes.");
 
     nb::class_<LostPacket>(m, "LostPacket", "One packet of a LossEvent: times in ns, sizes in bytes.")
         .def(nb::init<>())
-        .def_rw("now", &LostPacket::now)
-        .def_rw("sent_time", &LostPacket::sent_time)
-        .def_rw("packet_number", &LostPacket::packet_number)
-        .def_rw("size_bytes", &LostPacket::size_bytes)
-        .def_rw("in_flight_at_send_bytes", &LostPacket::in_flight_at_send_bytes)
-        .def_rw("lost_since_sent_bytes", &LostPacket::lost_since_sent_bytes)
-        .def_rw("delivered_bytes", &LostPacket::delivered_bytes)
-        .def_rw("app_limited", &LostPacket::app_limited);
+        .def_rw("now", &LostPacket::now, "The time, in ns from the start of the simulation.")
+        .def_rw("sent_time", &LostPacket::sent_time, "When the packet was sent, in ns.")
+        .def_rw("packet_number", &LostPacket::packet_number, "The packet's number.")
+        .def_rw("size_bytes", &LostPacket::size_bytes, "The packet's size, in bytes.")
+        .def_rw("in_flight_at_send_bytes", &LostPacket::in_flight_at_send_bytes,
+                "In flight when the packet was sent, itself included, in bytes.")
+        .def_rw("lost_since_sent_bytes", &LostPacket::lost_since_sent_bytes,
+                "Declared lost since the packet was sent, itself included, in bytes.")
+        .def_rw("delivered_bytes", &LostPacket::delivered_bytes,
+                "Acknowledged on the connection so far, in bytes.")
+        .def_rw("app_limited", &LostPacket::app_limited,
+                "Whether the packet's rate sample would have been limited by the application.");
 
     nb::class_<EcnEvent>(m, "EcnEvent", "An increase of the ECN-CE count that the peer reports.")
         .def(nb::init<>())
-        .def_rw("now", &EcnEvent::now)
-        .def_rw("largest_acked_sent_time", &EcnEvent::largest_acked_sent_time)
-        .def_rw("newly_marked_packets", &EcnEvent::newly_marked_packets)
-        .def_rw("in_flight_bytes", &EcnEvent::in_flight_bytes);
+        .def_rw("now", &EcnEvent::now, "The time, in ns from the start of the simulation.")
+        .def_rw("largest_acked_sent_time", &EcnEvent::largest_acked_sent_time,
+                "When the largest newly acknowledged packet was sent, in ns.")
+        .def_rw("newly_marked_packets", &EcnEvent::newly_marked_packets,
+                "The increase of the peer's ECN-CE count, in packets.")
+        .def_rw("in_flight_bytes", &EcnEvent::in_flight_bytes, "In flight, in bytes.");
 }
 
 void bind_controller(nb::module_& m) {

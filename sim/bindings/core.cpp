@@ -11,6 +11,7 @@
 #include "sim/bindings/plugin_controller.hpp"
 #include "sim/bindings/python_controller.hpp"
 #include "sim/bindings/simulation.hpp"
+#include "sim/environment/capacity.hpp"
 #include "sim/net/engine.hpp"
 
 namespace nb = nanobind;
@@ -39,6 +40,21 @@ NB_MODULE(_core, module) {
     module.def("transmission_time_ns", &net::transmission_time, nb::arg("wire_bytes"),
                nb::arg("rate_bits_per_second"),
                "Nanoseconds that so many bytes take on a link of the native engine.");
+    module.def(
+        "capacity_bytes",
+        [](const Scenario& scenario, std::size_t hop, const std::vector<Time>& times) {
+            const environment::BottleneckCapacity capacity(scenario, hop);
+            std::vector<double> result;
+            result.reserve(times.size());
+            Time before = 0;
+            for (const Time time : times) {
+                result.push_back(capacity.bytes_between(before, time));
+                before = time;
+            }
+            return result;
+        },
+        nb::arg("scenario"), nb::arg("hop"), nb::arg("times"),
+        "Bytes that a hop, from 0, could have sent up to each of the times in ns, since the one before it.");
     module.def(
         "bare_loop", &bindings::bare_loop, nb::arg("packets"), nb::call_guard<nb::gil_scoped_release>(),
         "CPU nanoseconds per packet of an event loop over first-in first-out rings, without transport.");

@@ -76,6 +76,7 @@ public:
             python_->instance.attr("max_datagram_bytes") = max_datagram_bytes;
             python_->instance.attr("window_bytes") = window_bytes_;
             python_->bind_methods();
+            if (python_->on_timer) python_->instance.attr("timer") = nb::none();
         });
         call("on_parameters", python_->on_parameters, to_python(values_));
         call("on_start", python_->instance.attr("on_start"), max_datagram_bytes);
@@ -163,6 +164,19 @@ public:
         call("on_ecn", python_->instance.attr("on_ecn"), python_->ecn.object);
     }
 
+    void on_timer(Time now) override {
+        const nb::gil_scoped_acquire lock;
+        now_ = now;
+        guarded("on_timer", [&] { nb::setattr(python_->instance, python_->timer_name, nb::none()); });
+        call("on_timer", python_->on_timer, now);
+        guarded("on_timer", [&] {
+            if (timer_ > now) return;
+            refuse(PyExc_ValueError,
+                   "timer is %lld ns, and now is %lld ns; on_timer must set a later time, or None",
+                   static_cast<long long>(timer_), static_cast<long long>(now));
+        });
+    }
+
     void set_parameters(const ParameterValues& values) override {
         ParameterValues changed = complete_parameters(specification_, values);
         std::erase_if(changed, [&](const auto& entry) { return !values.contains(entry.first); });
@@ -193,10 +207,11 @@ private:
             on_parameters = instance.attr("on_parameters");
             on_ack = instance.attr("on_ack");
             on_loss = instance.attr("on_loss");
-            // Does nothing unless overridden, which is worth knowing for every packet.
+            // Both do nothing unless overridden, which is worth knowing for every packet.
             const nb::object base = nb::module_::import_("quicgym.controllers").attr("Controller");
             if (!type.attr("on_packet_sent").is(base.attr("on_packet_sent")))
                 on_packet_sent = instance.attr("on_packet_sent");
+            if (!type.attr("on_timer").is(base.attr("on_timer"))) on_timer = instance.attr("on_timer");
         }
 
         nb::object type;
@@ -205,9 +220,11 @@ private:
         nb::object on_ack;
         nb::object on_loss;
         nb::object on_packet_sent;  // null: not overridden
+        nb::object on_timer;        // the same; `timer` is then no attribute
         nb::object window_name = interned("window_bytes");
         nb::object pacing_name = interned("pacing_rate");
         nb::object mode_name = interned("mode");
+        nb::object timer_name = interned("timer");
         nb::object mode;        // as read last
         nb::object attributes;  // the instance's own; null before on_start has returned
         nb::object known;       // the names that methods may assign
@@ -289,6 +306,7 @@ private:
         read_window();
         read_mode();
         read_pacing_rate();
+        if (python_->on_timer) read_timer();
     }
 
     nb::object read(const nb::object& name) const { return nb::getattr(python_->instance, name); }
@@ -327,6 +345,24 @@ private:
                    value.ptr());
         }
         pacing_rate_ = std::max(rate, kSlowestPacingRate);
+    }
+
+    void read_timer() {
+        const nb::object value = read(python_->timer_name);
+        if (value.is_none()) {
+            timer_ = kNever;
+            return;
+        }
+        if (PyBool_Check(value.ptr()) || !PyIndex_Check(value.ptr()))
+            refuse(PyExc_TypeError, "timer is %R; it must be an int of nanoseconds, or None", value.ptr());
+        const nb::object number = nb::steal(PyNumber_Index(value.ptr()));
+        if (!number.is_valid()) nb::raise_python_error();
+        int overflow = 0;
+        const long long time = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
+        if (overflow != 0 || time < 0)
+            refuse(PyExc_ValueError, "timer is %R; it must be from 0 to 2**63 - 1 nanoseconds, or None",
+                   value.ptr());
+        timer_ = time;
     }
 
     void read_mode() {

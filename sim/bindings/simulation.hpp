@@ -19,7 +19,7 @@ namespace quicgym::bindings {
 namespace nb = nanobind;
 
 // envs/simulation/simulation.py reads the arrays as NumPy structured arrays with these offsets.
-static_assert(sizeof(TraceSample) == 88 && offsetof(TraceSample, mode) == 80);
+static_assert(sizeof(TraceSample) == 96 && offsetof(TraceSample, mode) == 88);
 static_assert(sizeof(QueueSample) == 24);
 static_assert(sizeof(Delivery) == 24 && offsetof(Delivery, time) == 16);
 static_assert(sizeof(Transfer) == 32 && offsetof(Transfer, lost_packets) == 24);

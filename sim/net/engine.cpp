@@ -423,11 +423,13 @@ void NativeSimulation::run_endpoints(std::size_t pair, Sending& sender, Receivin
 
 void NativeSimulation::take_samples() {
     for (std::size_t hop = 0; hop < queue_traces_.size(); ++hop) queue_traces_[hop].push_back(queue(hop));
-    for (auto& flow : hosts_) {
-        if (now_ < flow->start) continue;
-        TraceSample sample = flow->sender.sample(now_);
-        sample.received_bytes = flow->receiver.received_bytes();
-        flow->trace.push_back(sample);
+    for (std::size_t i = 0; i < hosts_.size(); ++i) {
+        Hosts& flow = *hosts_[i];
+        if (now_ < flow.start) continue;
+        TraceSample sample = flow.sender.sample(now_);
+        sample.received_bytes = flow.receiver.received_bytes();
+        sample.dropped_packets = dropped_packets(i);
+        flow.trace.push_back(sample);
     }
     next_sample_ += trace_interval_;
 }

@@ -167,7 +167,12 @@ private:
         ns3::Simulator::ScheduleWithContext(kSampleContext, to_ns3(trace_interval_), [this] {
             const Time time = ns3_host::now();
             for (std::size_t i = 0; i < flows_.size(); ++i) {
-                if (flows_[i]->start() <= time) traces_[i].push_back(flows_[i]->sample(time));
+                if (flows_[i]->start() > time) continue;
+                FlowStatistics statistics;
+                network_->add_statistics(i, statistics);
+                TraceSample sample = flows_[i]->sample(time);
+                sample.dropped_packets = statistics.dropped_packets;
+                traces_[i].push_back(sample);
             }
             for (std::size_t hop = 0; hop < queue_traces_.size(); ++hop)
                 queue_traces_[hop].push_back(network_->sample_queue(hop, time));

@@ -113,12 +113,18 @@ void Sender::on_timeout(Time now) {
         handshake_.send_initial();
     } else if (phase_ == Phase::connecting) {
         handshake_.on_timeout(now);
-    } else if (phase_ == Phase::connected && recovery_.timeout() <= now) {
-        if (recovery_.loss_timer_armed()) {
-            detect_losses(now);
+    } else if (phase_ == Phase::connected) {
+        if (recovery_.timeout() <= now) {
+            if (recovery_.loss_timer_armed()) {
+                detect_losses(now);
+                watch_window(now);
+            } else {
+                recovery_.on_probe_timeout();
+            }
+        }
+        if (controller_->timer() <= now) {
+            controller_->fire_timer(now);
             watch_window(now);
-        } else {
-            recovery_.on_probe_timeout();
         }
     }
 }
@@ -409,7 +415,8 @@ void Sender::finish_packet(Time now, const Writer& writer, Datagram& out, std::s
 }
 
 void Sender::arm_timer(Time now) {
-    Time timeout = std::min(std::min(acks_.deadline(), stop_), recovery_.timeout());
+    Time timeout =
+        std::min(std::min(acks_.deadline(), stop_), std::min(recovery_.timeout(), controller_->timer()));
     if (!stream_.has_data(application_.written_bytes(now))) {
         timeout = std::min(timeout, application_.next_write());
     } else if (window_has_room()) {

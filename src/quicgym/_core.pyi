@@ -779,37 +779,45 @@ class RateSample:
     def __init__(self) -> None: ...
 
     @property
-    def delivery_rate(self) -> float: ...
+    def delivery_rate(self) -> float:
+        """Bytes per second; 0: there is no valid sample."""
 
     @delivery_rate.setter
     def delivery_rate(self, arg: float, /) -> None: ...
 
     @property
-    def interval(self) -> int: ...
+    def interval(self) -> int:
+        """
+        Over which the rate is measured, the longer of send and ACK interval, in ns.
+        """
 
     @interval.setter
     def interval(self, arg: int, /) -> None: ...
 
     @property
-    def app_limited(self) -> bool: ...
+    def app_limited(self) -> bool:
+        """Whether the application, not the network, set the rate."""
 
     @app_limited.setter
     def app_limited(self, arg: bool, /) -> None: ...
 
     @property
-    def delivered_bytes(self) -> int: ...
+    def delivered_bytes(self) -> int:
+        """Acknowledged since the packet was sent, in bytes."""
 
     @delivered_bytes.setter
     def delivered_bytes(self, arg: int, /) -> None: ...
 
     @property
-    def lost_bytes(self) -> int: ...
+    def lost_bytes(self) -> int:
+        """Declared lost since the packet was sent, in bytes."""
 
     @lost_bytes.setter
     def lost_bytes(self, arg: int, /) -> None: ...
 
     @property
-    def in_flight_at_send_bytes(self) -> int: ...
+    def in_flight_at_send_bytes(self) -> int:
+        """In flight when the packet was sent, itself included, in bytes."""
 
     @in_flight_at_send_bytes.setter
     def in_flight_at_send_bytes(self, arg: int, /) -> None: ...
@@ -820,103 +828,134 @@ class AckEvent:
     def __init__(self) -> None: ...
 
     @property
-    def now(self) -> int: ...
+    def now(self) -> int:
+        """The time, in ns from the start of the simulation."""
 
     @now.setter
     def now(self, arg: int, /) -> None: ...
 
     @property
-    def rtt(self) -> int: ...
+    def rtt(self) -> int:
+        """
+        The latest RTT sample less the peer's ACK delay (RFC 9002 5.3), in ns; 0: this ACK has none.
+        """
 
     @rtt.setter
     def rtt(self, arg: int, /) -> None: ...
 
     @property
-    def smoothed_rtt(self) -> int: ...
+    def smoothed_rtt(self) -> int:
+        """The smoothed RTT (RFC 9002 5.3), in ns."""
 
     @smoothed_rtt.setter
     def smoothed_rtt(self, arg: int, /) -> None: ...
 
     @property
-    def min_rtt(self) -> int: ...
+    def min_rtt(self) -> int:
+        """
+        The lowest RTT since the start or the last persistent congestion (RFC 9002 5.2), in ns.
+        """
 
     @min_rtt.setter
     def min_rtt(self, arg: int, /) -> None: ...
 
     @property
-    def largest_acked_sent_time(self) -> int: ...
+    def largest_acked_sent_time(self) -> int:
+        """When the largest newly acknowledged packet was sent, in ns."""
 
     @largest_acked_sent_time.setter
     def largest_acked_sent_time(self, arg: int, /) -> None: ...
 
     @property
-    def delivered_bytes(self) -> int: ...
+    def delivered_bytes(self) -> int:
+        """Acknowledged on the connection so far, in bytes."""
 
     @delivered_bytes.setter
     def delivered_bytes(self, arg: int, /) -> None: ...
 
     @property
-    def newly_acked_bytes(self) -> int: ...
+    def newly_acked_bytes(self) -> int:
+        """Acknowledged by this ACK, in bytes."""
 
     @newly_acked_bytes.setter
     def newly_acked_bytes(self, arg: int, /) -> None: ...
 
     @property
-    def newly_acked_packets(self) -> int: ...
+    def newly_acked_packets(self) -> int:
+        """Acknowledged by this ACK, in packets."""
 
     @newly_acked_packets.setter
     def newly_acked_packets(self, arg: int, /) -> None: ...
 
     @property
-    def newly_lost_bytes(self) -> int: ...
+    def newly_lost_bytes(self) -> int:
+        """
+        Declared lost by this ACK, in bytes; what the loss timer finds is in LossEvent alone.
+        """
 
     @newly_lost_bytes.setter
     def newly_lost_bytes(self, arg: int, /) -> None: ...
 
     @property
-    def prior_in_flight_bytes(self) -> int: ...
+    def prior_in_flight_bytes(self) -> int:
+        """In flight before this ACK, in bytes."""
 
     @prior_in_flight_bytes.setter
     def prior_in_flight_bytes(self, arg: int, /) -> None: ...
 
     @property
-    def in_flight_bytes(self) -> int: ...
+    def in_flight_bytes(self) -> int:
+        """In flight after this ACK, in bytes."""
 
     @in_flight_bytes.setter
     def in_flight_bytes(self, arg: int, /) -> None: ...
 
     @property
-    def blocked_events(self) -> int: ...
+    def blocked_events(self) -> int:
+        """
+        How often so far the send buffer was full or DATA_BLOCKED was sent (RFC 9000 4.1).
+        """
 
     @blocked_events.setter
     def blocked_events(self, arg: int, /) -> None: ...
 
     @property
-    def unsent_bytes(self) -> int: ...
+    def unsent_bytes(self) -> int:
+        """Written by the application and not sent yet, in bytes."""
 
     @unsent_bytes.setter
     def unsent_bytes(self, arg: int, /) -> None: ...
 
     @property
-    def sample(self) -> RateSample: ...
+    def sample(self) -> RateSample:
+        """
+        The delivery-rate sample (draft-cheng-iccrg-delivery-rate-estimation-02) of this ACK, a RateSample.
+        """
 
     @sample.setter
     def sample(self, arg: RateSample, /) -> None: ...
 
     @property
-    def app_limited(self) -> bool: ...
+    def app_limited(self) -> bool:
+        """
+        Whether the sender, not the window, has limited what is acknowledged (RFC 9002 7.8).
+        """
 
     @app_limited.setter
     def app_limited(self, arg: bool, /) -> None: ...
 
     @property
-    def round_start(self) -> bool: ...
+    def round_start(self) -> bool:
+        """Whether this ACK begins a new round trip, counted by packets."""
 
     @round_start.setter
     def round_start(self, arg: bool, /) -> None: ...
 
     @property
-    def random(self) -> Random: ...
+    def random(self) -> Random:
+        """
+        The random numbers of this flow, from the seed of the simulation, a Random.
+        """
 
     @random.setter
     def random(self, value: Random | None) -> None: ...
@@ -927,31 +966,36 @@ class LossEvent:
     def __init__(self) -> None: ...
 
     @property
-    def now(self) -> int: ...
+    def now(self) -> int:
+        """The time, in ns from the start of the simulation."""
 
     @now.setter
     def now(self, arg: int, /) -> None: ...
 
     @property
-    def largest_lost_sent_time(self) -> int: ...
+    def largest_lost_sent_time(self) -> int:
+        """When the largest lost packet was sent, in ns."""
 
     @largest_lost_sent_time.setter
     def largest_lost_sent_time(self, arg: int, /) -> None: ...
 
     @property
-    def lost_bytes(self) -> int: ...
+    def lost_bytes(self) -> int:
+        """Declared lost, in bytes."""
 
     @lost_bytes.setter
     def lost_bytes(self, arg: int, /) -> None: ...
 
     @property
-    def lost_packets(self) -> int: ...
+    def lost_packets(self) -> int:
+        """Declared lost, in packets."""
 
     @lost_packets.setter
     def lost_packets(self, arg: int, /) -> None: ...
 
     @property
-    def in_flight_bytes(self) -> int: ...
+    def in_flight_bytes(self) -> int:
+        """In flight without what was lost, in bytes."""
 
     @in_flight_bytes.setter
     def in_flight_bytes(self, arg: int, /) -> None: ...
@@ -962,49 +1006,59 @@ class LostPacket:
     def __init__(self) -> None: ...
 
     @property
-    def now(self) -> int: ...
+    def now(self) -> int:
+        """The time, in ns from the start of the simulation."""
 
     @now.setter
     def now(self, arg: int, /) -> None: ...
 
     @property
-    def sent_time(self) -> int: ...
+    def sent_time(self) -> int:
+        """When the packet was sent, in ns."""
 
     @sent_time.setter
     def sent_time(self, arg: int, /) -> None: ...
 
     @property
-    def packet_number(self) -> int: ...
+    def packet_number(self) -> int:
+        """The packet's number."""
 
     @packet_number.setter
     def packet_number(self, arg: int, /) -> None: ...
 
     @property
-    def size_bytes(self) -> int: ...
+    def size_bytes(self) -> int:
+        """The packet's size, in bytes."""
 
     @size_bytes.setter
     def size_bytes(self, arg: int, /) -> None: ...
 
     @property
-    def in_flight_at_send_bytes(self) -> int: ...
+    def in_flight_at_send_bytes(self) -> int:
+        """In flight when the packet was sent, itself included, in bytes."""
 
     @in_flight_at_send_bytes.setter
     def in_flight_at_send_bytes(self, arg: int, /) -> None: ...
 
     @property
-    def lost_since_sent_bytes(self) -> int: ...
+    def lost_since_sent_bytes(self) -> int:
+        """Declared lost since the packet was sent, itself included, in bytes."""
 
     @lost_since_sent_bytes.setter
     def lost_since_sent_bytes(self, arg: int, /) -> None: ...
 
     @property
-    def delivered_bytes(self) -> int: ...
+    def delivered_bytes(self) -> int:
+        """Acknowledged on the connection so far, in bytes."""
 
     @delivered_bytes.setter
     def delivered_bytes(self, arg: int, /) -> None: ...
 
     @property
-    def app_limited(self) -> bool: ...
+    def app_limited(self) -> bool:
+        """
+        Whether the packet's rate sample would have been limited by the application.
+        """
 
     @app_limited.setter
     def app_limited(self, arg: bool, /) -> None: ...
@@ -1015,25 +1069,29 @@ class EcnEvent:
     def __init__(self) -> None: ...
 
     @property
-    def now(self) -> int: ...
+    def now(self) -> int:
+        """The time, in ns from the start of the simulation."""
 
     @now.setter
     def now(self, arg: int, /) -> None: ...
 
     @property
-    def largest_acked_sent_time(self) -> int: ...
+    def largest_acked_sent_time(self) -> int:
+        """When the largest newly acknowledged packet was sent, in ns."""
 
     @largest_acked_sent_time.setter
     def largest_acked_sent_time(self, arg: int, /) -> None: ...
 
     @property
-    def newly_marked_packets(self) -> int: ...
+    def newly_marked_packets(self) -> int:
+        """The increase of the peer's ECN-CE count, in packets."""
 
     @newly_marked_packets.setter
     def newly_marked_packets(self, arg: int, /) -> None: ...
 
     @property
-    def in_flight_bytes(self) -> int: ...
+    def in_flight_bytes(self) -> int:
+        """In flight, in bytes."""
 
     @in_flight_bytes.setter
     def in_flight_bytes(self, arg: int, /) -> None: ...
@@ -1670,6 +1728,11 @@ def native_batch(settings: EnvironmentSettings, simulations: int, agents_per_sim
 
 def transmission_time_ns(wire_bytes: int, rate_bits_per_second: int) -> int:
     """Nanoseconds that so many bytes take on a link of the native engine."""
+
+def capacity_bytes(scenario: Scenario, hop: int, times: Sequence[int]) -> list[float]:
+    """
+    Bytes that a hop, from 0, could have sent up to each of the times in ns, since the one before it.
+    """
 
 def bare_loop(packets: int) -> float:
     """

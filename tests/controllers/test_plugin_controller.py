@@ -167,7 +167,7 @@ except ImportError as error:
     )
     assert done.returncode == 0, done.stderr
     assert "entry point old_module:controller of aimd" in done.stdout
-    assert "built for quicgym.controller.0, this quicgym takes quicgym.controller.3" in done.stdout
+    assert "built for quicgym.controller.0, this quicgym takes quicgym.controller.4" in done.stdout
 
 
 def test_the_old_places_of_headers_still_work_and_say_the_new_ones(tmp_path: Path) -> None:
