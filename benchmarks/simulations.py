@@ -8,12 +8,12 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from quicgym import __version__, _core, run
-from quicgym.envs import Scenario
+from quicgym import __version__, _core, controllers, run
+from quicgym.envs import Scenario, ScenarioError
 from quicgym.envs.scenarios.engines import EngineName
-from quicgym.envs.simulation.controller_choice import resolve_controllers
+from quicgym.envs.simulation.controller_choice import find_controller, resolve_controllers
 from quicgym.envs.simulation.result import Result
-from quicgym.output_folders import digest
+from quicgym.output_folders import digest, file_name
 
 TRACES_FOLDER = "traces"
 TRACE_INTERVAL_MS = 10.0
@@ -49,14 +49,25 @@ class Job:
             __version__,
             _core.commit,
         ]
+        if self.controller is not None and controllers.is_place(self.controller):
+            parts.append(controllers.find(self.controller).fingerprint)
         return digest(parts)
+
+    @property
+    def shown_controller(self) -> str | None:
+        """The controller as results show it, of `path/to/file.py:Class` the class's name."""
+        return self.controller and controllers.find(self.controller).name
 
     def trace_path(self, flow: str) -> Path | None:
         """Returns the file of a flow's time series."""
         if self.trace_folder is None:
             return None
-        name = f"{self.scenario.name}--{self.controller or 'own'}--{self.engine}--{self.seed}"
-        return self.trace_folder / f"{name}--{flow}.parquet"
+        return self.trace_folder / f"{self._run_name}--{flow}.parquet"
+
+    @property
+    def _run_name(self) -> str:
+        controller = file_name(self.shown_controller or "own")
+        return f"{self.scenario.name}--{controller}--{self.engine}--{self.seed}"
 
     def run(self) -> dict[str, Any]:
         """Returns the run's metrics; writes the time series where they are wanted."""
@@ -67,12 +78,31 @@ class Job:
             self.seed,
             trace_interval_ms=TRACE_INTERVAL_MS if self.traced else None,
         )
-        for flow in result.flows:
-            path = self.trace_path(flow.name)
-            if path is not None:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                result.trace(flow.name).to_parquet(path)
+        if self.trace_folder is not None:
+            self._keep_traces(result, self.trace_folder)
         return self.measure(result)
+
+    def _keep_traces(self, result: Result, folder: Path) -> None:
+        """Writes the time series of the flows and of the bottlenecks, with what they are of."""
+        folder.mkdir(parents=True, exist_ok=True)
+        about = {
+            "run": self._run_name,
+            "scenario": self.scenario.name,
+            "engine": self.engine,
+            "seed": self.seed,
+            "duration_s": self.scenario.duration_s,
+        }
+        for index, flow in enumerate(result.flows):
+            trace = result.trace(flow.name)
+            trace.attrs |= {**about, "flow": flow.name, "index": index}
+            trace.attrs["controller"] = flow.controller
+            path = self.trace_path(flow.name)
+            assert path is not None
+            trace.to_parquet(path)
+        for hop in range(1, 2 + len(self.scenario.chain)):
+            queue = result.queue_trace(hop)
+            queue.attrs |= {**about, "hop": hop}
+            queue.to_parquet(folder / f"{self._run_name}--hop-{hop}.queue.parquet")
 
     @property
     def traced(self) -> bool:
@@ -100,8 +130,15 @@ def make_jobs(
     jobs = []
     for scenario in scenarios:
         scenario.check_engine(engine)
+        shown: dict[str | None, str | None] = {}
         for controller in controllers if scenario.has_open_flow else [None]:
             resolve_controllers(scenario, controller)
+            name = controller and find_controller(controller).name
+            if shown.setdefault(name, controller) != controller:
+                raise ScenarioError(
+                    f"{shown[name]} and {controller}: results show both as {name!r}; give one of "
+                    "the classes another `name`"
+                )
             jobs += [
                 kind(scenario, controller, engine, seed, trace_folder if seed == 0 else None)
                 for seed in range(seeds)

@@ -5,6 +5,11 @@ Controller.
 """
 
 from quicgym._core import AckEvent, EcnEvent, LossEvent, Random, RateSample
+from quicgym.controllers.choices import (
+    ControllerFileError,
+    absolute,
+    is_place,
+)
 from quicgym.controllers.description import ControllerInfo, Parameter
 from quicgym.controllers.python_controller import Controller, ControllerError, describe
 from quicgym.controllers.registry import (
@@ -13,6 +18,7 @@ from quicgym.controllers.registry import (
     find,
     names,
     registered,
+    split_parameters,
     switching_members,
     switching_parameters,
 )
@@ -21,18 +27,22 @@ __all__ = [
     "AckEvent",
     "Controller",
     "ControllerError",
+    "ControllerFileError",
     "ControllerInfo",
     "EcnEvent",
     "LossEvent",
     "Parameter",
     "Random",
     "RateSample",
+    "absolute",
     "baselines",
     "catalogue",
     "describe",
     "find",
+    "is_place",
     "names",
     "registered",
+    "split_parameters",
     "switching_members",
     "switching_parameters",
 ]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from quicgym import _core
@@ -77,8 +77,8 @@ class Parameter:
             "source": source,
             "scale": scale,
         }
-        for field, value in fields.items():  # as dataclasses do it where they are frozen
-            object.__setattr__(self, field, value)
+        for key, value in fields.items():  # as dataclasses do it where they are frozen
+            object.__setattr__(self, key, value)
 
 
 @dataclass(frozen=True)
@@ -94,6 +94,9 @@ class ControllerInfo:
         plugin: What another package's extension module holds it in; None: it is not from one.
         steered: Whether an agent decides in its place, so that it is no baseline.
         preset_of: The controller that it is with other defaults; empty: none.
+        given: Parameters that were given with the name, as in `ebcc:gamma=3`.
+        own_name: The name without these parameters.
+        fingerprint: The SHA-256 of the files that it comes from, where it is named by its place.
     """
 
     name: str
@@ -104,6 +107,14 @@ class ControllerInfo:
     plugin: Any = None
     steered: bool = False
     preset_of: str = ""
+    given: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    own_name: str = ""
+    fingerprint: str | None = None
+
+    def __post_init__(self) -> None:
+        """Fills in `own_name`."""
+        if not self.own_name:
+            object.__setattr__(self, "own_name", self.name)
 
     def parameter(self, name: str) -> Parameter:
         """Returns the parameter of that name.
@@ -115,10 +126,10 @@ class ControllerInfo:
             if parameter.name == name:
                 return parameter
         known = ", ".join(parameter.name for parameter in self.parameters)
-        raise KeyError(f"controller '{self.name}' has no parameter '{name}'; it has: {known}")
+        raise KeyError(f"controller '{self.own_name}' has no parameter '{name}'; it has: {known}")
 
     def complete(self, values: dict[str, Any] | None = None) -> dict[str, list[float]]:
-        """Returns every parameter: the defaults, overridden by `values`.
+        """Returns every parameter: the defaults, overridden by `given`, overridden by `values`.
 
         Args:
             values: Numbers or lists of numbers by parameter name.
@@ -126,6 +137,7 @@ class ControllerInfo:
         Raises:
             ValueError: If a name is unknown or a value out of range.
         """
+        complete = {**self.given, **(values or {})}
         if self.python_class is None and self.plugin is None:
-            return _core.complete_parameters(self.name, values or {})
-        return _core.complete_parameters(self, values or {})
+            return _core.complete_parameters(self.own_name, complete)
+        return _core.complete_parameters(self, complete)

@@ -1,4 +1,4 @@
-"""Controllers by name: quicgym's own, and those that packages register by entry point."""
+"""Controllers by name: quicgym's own, those of packages, and those named by their place."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import warnings
 from dataclasses import replace
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any
 
 from quicgym import _core
-from quicgym.controllers.description import ControllerInfo, Parameter
+from quicgym.controllers import choices
+from quicgym.controllers.choices import is_place, load, parse_parameters
+from quicgym.controllers.description import ControllerInfo
+from quicgym.controllers.plugins import describe_entry, describe_plugin
 from quicgym.controllers.python_controller import describe
 
 ENTRY_POINT_GROUP = "quicgym.controllers"
@@ -18,12 +20,7 @@ ENTRY_POINT_GROUP = "quicgym.controllers"
 @cache
 def catalogue() -> tuple[ControllerInfo, ...]:
     """Returns quicgym's own controllers, in the order in which tables show them."""
-    return tuple(_info(entry) for entry in _core.catalogue())
-
-
-def _info(entry: dict[str, Any]) -> ControllerInfo:
-    parameters = tuple(_parameter(**parameter) for parameter in entry["parameters"])
-    return ControllerInfo(**{**entry, "parameters": parameters})
+    return tuple(describe_entry(entry) for entry in _core.catalogue())
 
 
 @cache
@@ -50,10 +47,6 @@ def switching_parameters(member: str) -> dict[str, list[float]]:
     Where a default has changed, published policies of Switch-v0 know the former one.
     """
     return _core.switching_parameters(member)
-
-
-def _parameter(default: list[float], is_list: bool, **fields: Any) -> Parameter:
-    return Parameter(default=default if is_list else default[0], **fields)
 
 
 @cache
@@ -83,19 +76,39 @@ def names() -> list[str]:
     return [*(controller.name for controller in catalogue()), *registered()]
 
 
+def split_parameters(name: str) -> tuple[str, str]:
+    """Returns what names a controller, and the text of its parameters; that is empty for none."""
+    own_name, colon, text = name.partition(":")
+    if colon and own_name in names():
+        return own_name, text
+    return choices.split_parameters(name)
+
+
 def find(name: str) -> ControllerInfo:
-    """Returns the controller of that name; imports it where it is a registered one.
+    """Returns the controller of that name; imports it where it is not one of quicgym.
+
+    Args:
+        name: As users give it, see quicgym.controllers.choices.
 
     Raises:
         KeyError: If there is none; the message lists those that exist.
-        ImportError: If a registered one cannot be used; the message names the entry point and the
-            reason.
+        ImportError: If a registered one, or one that is named by its place, cannot be used; the
+            message names the entry point or the place and the reason.
+        ValueError: If it has no parameter of a given name, or not with this value.
     """
+    own_name, text = split_parameters(name)
+    if own_name != name:
+        info = find(own_name)
+        given = parse_parameters(text)
+        info.complete(given)  # checks them
+        return replace(info, name=f"{info.name}:{text}", given=given)
     for controller in catalogue():
         if controller.name == name:
             return controller
     if name in registered():
         return _load(name)
+    if is_place(name):
+        return load(name)
     raise KeyError(f"no controller is named '{name}'; there are: {', '.join(names())}")
 
 
@@ -108,8 +121,8 @@ def _load(name: str) -> ControllerInfo:
     try:
         loaded = entry.load()
         if type(loaded).__name__ == "PyCapsule":  # the type has no name in Python
-            return replace(_info(_core.describe_plugin(loaded)), name=name, plugin=loaded)
-        return replace(describe(loaded), name=name)
+            return replace(describe_plugin(loaded), name=name, own_name=name)
+        return replace(describe(loaded), name=name, own_name=name)
     except Exception as error:
         reason = f"{type(error).__name__}: {error}"
         raise ImportError(f"{_title(entry)} cannot be loaded: {reason}") from error

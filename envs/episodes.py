@@ -296,7 +296,8 @@ class EpisodeSource:
                 flows[agent].scaled = self.interface.scales
                 flows[agent].safe_envelope = self.interface.safe_envelope
             if models[agent].controller is not None:  # whose parameters are not the agent's
-                flows[agent].parameters = {}
+                given = agents_controller.given
+                flows[agent].parameters = {name: complete[name] for name in given}
             if parameters:
                 changed = {name: complete[name] for name in parameters}
                 flows[agent].parameters = {**flows[agent].parameters, **changed}

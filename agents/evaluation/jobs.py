@@ -12,7 +12,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from quicgym import __version__, _core
+from quicgym import __version__, _core, controllers
 from quicgym.agents.evaluation.rollouts import play
 from quicgym.agents.policies.by_name import find_policy, policy_kind
 from quicgym.agents.policies.from_file import FilePolicy
@@ -122,11 +122,14 @@ def _load(choice: str, trust_zip: bool) -> tuple[Policy, str | None]:
 
 
 def fingerprint_of(choice: str, policy: Policy) -> str | None:
-    """Returns what identifies a learned policy's content; None for one that is no file."""
+    """Returns what identifies the content of a policy's files; None for one that has none."""
     if isinstance(policy, FilePolicy):
         return policy.fingerprint
     if choice.endswith(".zip"):
         return sha256(Path(choice).read_bytes()).hexdigest()
+    controller = (policy.options or {}).get("controller")
+    if isinstance(controller, str) and controllers.is_place(controller):
+        return controllers.find(controller).fingerprint
     description = getattr(policy, "description", None)  # which has the SHA-256 of the weights
     if description is None:
         return None

@@ -10,6 +10,7 @@ from quicgym import controllers
 from quicgym.agents.policies.from_file import load_policy_of_file
 from quicgym.agents.policies.hand_coded import STEERED, controller_policy, parse_parameters
 from quicgym.agents.policies.policy import Policy, RandomPolicy
+from quicgym.controllers import ControllerFileError
 from quicgym.envs.actions import action_space
 from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.errors import PolicyError
@@ -30,14 +31,25 @@ def policy_kind(choice: str) -> Literal["baseline", "static", "random", "learned
 
     A baseline is a controller as the catalogue has it, those of other packages included; static
     one with parameters of the user's, or one to steer that nobody steers. Learned is what
-    `load_policy` takes, and what a Python file of the user's has.
+    `load_policy` takes, and what a Python file of the user's has; a controller in such a file is
+    known as one after `find_policy`.
     """
-    controller, colon, _ = choice.partition(":")
     if choice == "random":
         return "random"
+    controller, parameters = controllers.split_parameters(choice)
     if controller in controllers.names():
-        return "static" if colon or controller in STEERED else "baseline"
+        return "static" if controller != choice or controller in STEERED else "baseline"
+    if is_python_object(controller):
+        is_controller = controller in _CONTROLLERS_OF_FILES
+    else:
+        is_controller = controllers.is_place(controller)
+    if is_controller:
+        return "static" if parameters else "baseline"
     return "learned"
+
+
+_CONTROLLERS_OF_FILES: set[str] = set()
+"""Those objects of Python files that have turned out to be controllers, not policies."""
 
 
 def find_policy(choice: str, *, trust_zip: bool = False) -> Policy:
@@ -45,7 +57,8 @@ def find_policy(choice: str, *, trust_zip: bool = False) -> Policy:
 
     Args:
         choice: A controller of the catalogue, such as "cubic"; one with parameters, such as
-            "ebcc:gamma=60,beta=0.7"; "random"; what `load_policy` takes: the name of a published
+            "ebcc:gamma=60,beta=0.7"; a controller named by its place, see
+            quicgym.controllers.choices; "random"; what `load_policy` takes: the name of a published
             policy, or the path of one's JSON description, with a preference's weights where it
             takes one ("NAME:delay=1,throughput=1"); or an object of a Python file,
             "path/to/file.py:object", which runs the file: see quicgym.agents.policies.from_file.
@@ -60,16 +73,22 @@ def find_policy(choice: str, *, trust_zip: bool = False) -> Policy:
     kind = policy_kind(choice)
     if kind == "random":
         return RandomPolicy(action_space("tuning"))
+    controller, parameters = controllers.split_parameters(choice)
+    if kind == "learned" and is_python_object(choice):
+        policy_of_file = None if parameters else load_policy_of_file(choice)
+        if policy_of_file is not None:
+            return policy_of_file
+        _CONTROLLERS_OF_FILES.add(controller)
+        kind = "static"
     if kind != "learned":
-        controller, colon, parameters = choice.partition(":")
-        values = parse_parameters(parameters) if colon else {}
+        values = parse_parameters(parameters) if controller != choice else {}
         try:
             controllers.find(controller).complete(values)
+        except ControllerFileError as error:
+            raise ScenarioError(str(error)) from error
         except ValueError as error:
             raise ScenarioError(f"{choice}: {error}") from None
         return controller_policy(controller, action_space("tuning"), **values)
-    if is_python_object(choice):
-        return load_policy_of_file(choice)
     name, weights = _split(choice)
     is_path = name.endswith((".json", ".zip")) or "/" in name or Path(name).is_dir()
     if not name or not is_path and name not in pretrained_names():

@@ -29,6 +29,7 @@ import numpy as np
 from gymnasium.spaces import Discrete, Space
 
 from quicgym.agents.policies.policy import Decisions
+from quicgym.controllers import Controller
 from quicgym.envs.actions import action_space
 from quicgym.envs.registration import find_environment
 from quicgym.errors import PolicyError
@@ -157,8 +158,8 @@ class FilePolicy:
         return f"give numbers from -1 to 1 of the shape {shape}"
 
 
-def load_policy_of_file(choice: str) -> FilePolicy:
-    """Loads `path/to/file.py:object`, which runs the file.
+def load_policy_of_file(choice: str) -> FilePolicy | None:
+    """Loads `path/to/file.py:object`, which runs the file; None where it is a controller.
 
     Raises:
         PolicyError: There is no such file or object, it fails, or it is no policy for the
@@ -169,6 +170,8 @@ def load_policy_of_file(choice: str) -> FilePolicy:
         raise PolicyError(f"{choice}: name the object as well, such as {path}:policy")
     file = PythonFile(Path(path), PolicyError)
     found = file.find(name)
+    if isinstance(found, type) and issubclass(found, Controller):
+        return None
     decisions = getattr(found, DECISIONS, None)
     if not _is_policy(found) and _needs_no_arguments(found):
         with file.running():

@@ -17,7 +17,9 @@ from gymnasium.spaces import Space
 
 from quicgym import controllers
 from quicgym.agents.policies.policy import ConstantPolicy, Decisions
-from quicgym.envs.actions import choices, preset_action
+from quicgym.controllers import choices
+from quicgym.envs import actions
+from quicgym.envs.actions import preset_action
 from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.envs.simulation.controller_choice import ControllerChoice
 from quicgym.yaml_files import closest
@@ -38,7 +40,7 @@ def switch_policy(controller: str) -> ConstantPolicy:
     Raises:
         ValueError: It is not one of `SwitchEnv.presets`.
     """
-    members = choices("switch")
+    members = actions.choices("switch")
     if controller not in members:
         raise ValueError(f"no choice {controller!r}; {closest(controller, members)}")
     action = np.array(members.index(controller))
@@ -75,18 +77,7 @@ def parse_parameters(text: str) -> dict[str, Any]:
     Raises:
         ScenarioError: Something is not of the form name=number, or is there twice.
     """
-    parameters: dict[str, Any] = {}
-    for part in text.split(","):
-        name, equals, value = part.partition("=")
-        try:
-            numbers = [float(number) for number in value.split("/")]
-        except ValueError:
-            numbers = []
-        if not name or not equals or not numbers:
-            raise ScenarioError(
-                f"{part!r} is no parameter: write name=number, or name=number/number/... for a list"
-            )
-        if name.strip() in parameters:
-            raise ScenarioError(f"{name.strip()} is there twice in {text!r}: give one value")
-        parameters[name.strip()] = numbers if len(numbers) > 1 else numbers[0]
-    return parameters
+    try:
+        return choices.parse_parameters(text)
+    except ValueError as error:
+        raise ScenarioError(str(error)) from None

@@ -182,15 +182,18 @@ def _flow(scenario: Scenario, flow: Flow | ShortFlows) -> _core.Flow:
 def _give_controller(
     core: _core.Flow, scenario: Scenario, flow: Flow | ShortFlows, controller: ControllerInfo
 ) -> None:
-    core.controller = controller.name
+    core.controller = controller.own_name
     if controller.python_class is not None:
         core.set_python_controller(controller)
     elif controller.plugin is not None:
         core.set_plugin_controller(controller.plugin)
     parameters = flow.parameters
     if flow.controller is None and core.transport == _core.Transport.quic:
-        parameters = scenario.controller_parameters.get(controller.name, {})
+        parameters = scenario.controller_parameters.get(controller.own_name, {})
+        parameters = {**parameters, **controller.given}
+    else:
+        parameters = {**controller.given, **parameters}
     core.parameters = {
-        key: list(value) if isinstance(value, tuple) else [value]
+        key: list(value) if isinstance(value, tuple | list) else [value]
         for key, value in parameters.items()
     }

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, StrictBool, model_validator
+from pydantic import Field, StrictBool, ValidationInfo, field_validator, model_validator
 
 from quicgym import controllers
 from quicgym.envs.scenarios.applications import Application, Bulk
@@ -51,9 +52,12 @@ def check_parameters(controller: str, parameters: Parameters, named_in: str, whe
             closest(controller, controllers.names()),
         ) from None  # fmt: skip
     except ImportError as error:
+        what = "file" if controllers.is_place(controller) else "package"
         raise problem(
-            named_in, controller, str(error), "mend that package, or choose another one"
+            named_in, controller, str(error), f"mend that {what}, or choose another one"
         ) from error
+    except ValueError as error:
+        raise problem(named_in, controller, str(error), "correct the parameters") from None
     specifications = {entry.name: entry for entry in info.parameters}
     for name, value in parameters.items():
         if name not in specifications:
@@ -74,6 +78,12 @@ def check_parameters(controller: str, parameters: Parameters, named_in: str, whe
                     f"give {specification.minimum:g} to {specification.maximum:g}"
                     f" {specification.unit}".rstrip(),
                 )  # fmt: skip
+
+
+def from_folder(controller: str | None, info: ValidationInfo) -> str | None:
+    """Returns a controller whose relative path, if it has one, starts at the YAML's folder."""
+    folder = (info.context or {}).get("folder", Path())
+    return controller and controllers.absolute(controller, folder)
 
 
 class AckFrequency(CheckedModel):
@@ -148,6 +158,11 @@ class Flow(CheckedModel):
 
     They come out too high then. As the QUIC module for ns-3 has it, see docs/reproduction.md.
     """
+
+    @field_validator("controller")
+    @classmethod
+    def _from_folder(cls, controller: str | None, info: ValidationInfo) -> str | None:
+        return from_folder(controller, info)
 
     @model_validator(mode="after")
     def _times_and_controller(self) -> Flow:

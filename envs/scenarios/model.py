@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
+from quicgym import controllers
 from quicgym.envs.scenarios.conversion import network
 from quicgym.envs.scenarios.engines import EngineName, check_capabilities
 from quicgym.envs.scenarios.fields import (
@@ -106,7 +107,12 @@ class Scenario(CheckedModel):
         return [
             self.model_dump(mode="python", exclude={"description", "source"}),
             [trace_digest(link.trace) for link in self.links.values() if link.trace is not None],
+            *(controllers.find(name).fingerprint for name in self._controllers_by_place()),
         ]
+
+    def _controllers_by_place(self) -> list[str]:
+        named = (flow.controller for flow in self._connections())
+        return [name for name in named if name is not None and controllers.is_place(name)]
 
     @property
     def queue_limit(self) -> int:
@@ -114,6 +120,22 @@ class Scenario(CheckedModel):
         if self.wifi is not None:
             return self.wifi.queue.limit_packets
         return self.links["bottleneck"].queue.limit
+
+    @property
+    def base_rtt_ms(self) -> float:
+        """The lowest propagation delay there and back of any flow, without transmission times."""
+        return min(self._base_rtt_ms(flow) for flow in self._connections())
+
+    def _base_rtt_ms(self, flow: Flow | ShortFlows) -> float:
+        access_ms = (flow.access or self.access).delay_ms
+        if self.wifi is not None:
+            return 2 * (access_ms + flow.extra_delay_ms + self.wifi.wired.delay_ms)
+        links = [*self.links.values()]
+        ways = [link for hop in self.hops_of(flow) for link in links[2 * hop : 2 * hop + 2]]
+        delays = (
+            min([link.delay_ms, *(step.delay_ms for step in link.delay_schedule)]) for link in ways
+        )
+        return 2 * (2 * access_ms + flow.extra_delay_ms) + sum(delays)
 
     def single_flows(self) -> Iterator[tuple[str, Flow]]:
         """Yields every flow with its name, `count` written out."""

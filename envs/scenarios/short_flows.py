@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field, StrictBool, model_validator
+from pydantic import Field, StrictBool, ValidationInfo, field_validator, model_validator
 
 from quicgym.envs.scenarios.fields import (
     INLINE,
@@ -18,7 +18,7 @@ from quicgym.envs.scenarios.fields import (
     PositiveInteger,
     RateMbps,
 )
-from quicgym.envs.scenarios.flows import Parameters, check_parameters
+from quicgym.envs.scenarios.flows import Parameters, check_parameters, from_folder
 from quicgym.envs.scenarios.links import Access
 from quicgym.envs.scenarios.sizes import Sizes, check_sizes, mean_size_bytes, size_points
 from quicgym.validation import problem
@@ -72,6 +72,11 @@ class ShortFlows(CheckedModel):
             return self.arrivals_per_s
         assert self.load_mbps is not None
         return self.load_mbps * 1e6 / 8 / mean_size_bytes(size_points(self.sizes))
+
+    @field_validator("controller")
+    @classmethod
+    def _from_folder(cls, controller: str | None, info: ValidationInfo) -> str | None:
+        return from_folder(controller, info)
 
     @model_validator(mode="after")
     def _consistent(self) -> ShortFlows:

@@ -50,7 +50,11 @@ TrustZipOption = Annotated[
 ]
 ControllerOption = Annotated[
     list[str] | None,
-    typer.Option(metavar="NAME", help="A name from `quicgym controllers`; one or more."),
+    typer.Option(
+        metavar="NAME",
+        help="A name from `quicgym controllers`, also with parameters (ebcc:gamma=3), or a class "
+        "of yours: file.py:Class, package.module:Class, or library.so:name in C++; one or more.",
+    ),
 ]
 ChangesArgument = Annotated[
     list[str] | None,

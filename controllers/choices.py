@@ -1,0 +1,182 @@
+"""How users name a controller, and the controllers that are named by where they are.
+
+| form | is |
+|---|---|
+| `cubic` | a controller of quicgym, or of an installed package |
+| `path/to/file.py:Class` | a subclass of Controller in a file, which is run |
+| `package.module:Class` | the same in a module that Python can import |
+| `path/to/library.so:name` | a controller in C++, compiled as QUICGYM_CONTROLLER_MODULE(name, …) |
+| any of these and `:gamma=3,beta=0.7` | the same with other parameters; a list is `1.25/0.75/1` |
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+import sys
+from dataclasses import replace
+from hashlib import sha256
+from importlib.machinery import ExtensionFileLoader
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any
+
+from quicgym.controllers.description import ControllerInfo
+from quicgym.controllers.plugins import describe_plugin
+from quicgym.controllers.python_controller import Controller, describe
+from quicgym.errors import UserError
+from quicgym.python_files import PythonFile, is_python_object
+
+_PARAMETERS = re.compile(r"(?P<controller>.+?):(?P<parameters>\w+=[^:]*)")
+_LIBRARY = re.compile(r"(?P<path>.+\.(?:so|dylib|pyd)):(?P<name>[A-Za-z_]\w*)")
+_MODULE = re.compile(r"(?P<module>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<name>[A-Za-z_]\w*)")
+
+
+class ControllerFileError(UserError, ImportError):
+    """A controller that is named by its place cannot be used; the text says why."""
+
+
+def split_parameters(choice: str) -> tuple[str, str]:
+    """Returns what names a controller, and the text of its parameters; that is empty for none."""
+    match = _PARAMETERS.fullmatch(choice)
+    return (match["controller"], match["parameters"]) if match else (choice, "")
+
+
+def parse_parameters(text: str) -> dict[str, Any]:
+    """Returns the parameters in `gamma=60,gain_cycle=1.25/0.75/1`; lists are parted by slashes.
+
+    Raises:
+        ValueError: Something is not of the form name=number, or is there twice.
+    """
+    parameters: dict[str, Any] = {}
+    for part in text.split(","):
+        name, equals, value = part.partition("=")
+        try:
+            numbers = [float(number) for number in value.split("/")]
+        except ValueError:
+            numbers = []
+        if not name or not equals or not numbers:
+            raise ValueError(
+                f"{part!r} is no parameter: write name=number, or name=number/number/... for a list"
+            )
+        if name.strip() in parameters:
+            raise ValueError(f"{name.strip()} is there twice in {text!r}: give one value")
+        parameters[name.strip()] = numbers if len(numbers) > 1 else numbers[0]
+    return parameters
+
+
+def is_place(choice: str) -> bool:
+    """Whether a text names a controller by where it is; `file.py:object` may be a policy, too."""
+    controller, _ = split_parameters(choice)
+    return is_python_object(controller) or any(
+        form.fullmatch(controller) for form in (_LIBRARY, _MODULE)
+    )
+
+
+def absolute(choice: str, folder: Path) -> str:
+    """Returns a choice whose relative path, if it has one, starts at a folder."""
+    controller, _ = split_parameters(choice)
+    if is_python_object(controller) or _LIBRARY.fullmatch(controller):
+        return str((folder / choice).absolute())
+    return choice
+
+
+def load(place: str) -> ControllerInfo:
+    """Returns the controller that is named by where it is, without parameters.
+
+    Raises:
+        ControllerFileError: There is none, or it cannot be used.
+    """
+    if is_python_object(place):
+        return _of_file(place)
+    if match := _LIBRARY.fullmatch(place):
+        return _of_library(place, Path(match["path"]), match["name"])
+    match = _MODULE.fullmatch(place)
+    assert match is not None, "is_place says so"
+    return _of_module(place, match["module"], match["name"])
+
+
+def _of_file(place: str) -> ControllerInfo:
+    path, colon, name = place.rpartition(":") if ".py:" in place else (place, "", "")
+    if not colon or not name:
+        raise ControllerFileError(f"{place}: name the class as well, such as {path or place}:Mine")
+    file = _file(Path(path))
+    info = _described(place, file.find(name))
+    return replace(info, fingerprint=file.sha256)
+
+
+_FILES: dict[Path, tuple[bytes, PythonFile]] = {}
+
+
+def _file(path: Path) -> PythonFile:
+    """Runs a file, and again only where it has changed: each episode asks for its class."""
+    content = path.read_bytes() if path.is_file() else b""
+    known, file = _FILES.get(path.absolute(), (None, None))
+    if file is None or known != content:
+        file = PythonFile(path, ControllerFileError)
+        _FILES[path.absolute()] = content, file
+    return file
+
+
+def _of_module(place: str, module_name: str, name: str) -> ControllerInfo:
+    try:
+        module = importlib.import_module(module_name)
+    except ImportError as error:
+        raise ControllerFileError(
+            f"{place}: {error}; give a module that Python can import, or a file, such as "
+            f"{module_name.replace('.', '/')}.py:{name}"
+        ) from error
+    if not hasattr(module, name):
+        raise ControllerFileError(f"{place}: module {module_name} has no {name!r}")
+    info = _described(place, getattr(module, name))
+    source = getattr(module, "__file__", None)
+    return replace(info, fingerprint=_digest(Path(source)) if source else None)
+
+
+def _described(place: str, found: Any) -> ControllerInfo:
+    if type(found).__name__ == "PyCapsule":  # the type has no name in Python
+        return describe_plugin(found)
+    if not (isinstance(found, type) and issubclass(found, Controller)):
+        raise ControllerFileError(
+            f"{place}: is {type(found).__name__} {found!r:.80}; name a subclass of "
+            "quicgym.Controller"
+        )
+    try:
+        return describe(found)
+    except (TypeError, ValueError) as error:
+        raise ControllerFileError(f"{place}: {error}") from error
+
+
+def _of_library(place: str, path: Path, name: str) -> ControllerInfo:
+    try:
+        fingerprint = _digest(path)
+    except OSError as error:
+        raise ControllerFileError(
+            f"{place}: {error.strerror}; give the path of a compiled library and the name in its "
+            "QUICGYM_CONTROLLER_MODULE, such as build/aimd.so:aimd"
+        ) from None
+    # Python keeps a loaded library for good, by its path and name.
+    module_name = f"quicgym_library_{fingerprint[:16]}.{name}"
+    if module_name not in sys.modules:
+        loader = ExtensionFileLoader(module_name, str(path.resolve()))
+        spec = spec_from_file_location(module_name, path.resolve(), loader=loader)
+        assert spec is not None
+        try:
+            module = module_from_spec(spec)
+            loader.exec_module(module)
+        except ImportError as error:
+            raise ControllerFileError(
+                f"{place}: {error}; compile it with QUICGYM_CONTROLLER_MODULE({name}, …), see "
+                "docs/controllers.md"
+            ) from error
+        sys.modules[module_name] = module
+    try:
+        return replace(
+            describe_plugin(sys.modules[module_name].controller), fingerprint=fingerprint
+        )
+    except (AttributeError, TypeError) as error:
+        raise ControllerFileError(f"{place}: {error}") from error
+
+
+def _digest(path: Path) -> str:
+    return sha256(path.read_bytes()).hexdigest()

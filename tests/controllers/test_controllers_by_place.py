@@ -1,0 +1,229 @@
+"""Controllers by file, module or library, and with parameters: in commands, in YAML, in Python."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+
+import quicgym
+from quicgym import ScenarioError, controllers
+from quicgym.benchmarks.simulations import make_jobs
+
+DOCUMENT = Path(__file__).parents[2] / "docs/controllers.md"
+AIMD = '''
+import quicgym
+from quicgym.controllers import Parameter
+
+
+class Aimd(quicgym.Controller):
+    """One packet more per round, half on loss."""
+
+    name = "aimd"
+    parameters = (Parameter("decrease", 0.5, 0.1, 0.9),)
+
+    def on_ack(self, event):
+        self.window_bytes += self.max_datagram_bytes * event.round_start
+
+    def on_loss(self, event):
+        smallest = 2 * self.max_datagram_bytes
+        self.window_bytes = max(int(self.window_bytes * self.decrease), smallest)
+
+
+class Other(Aimd):
+    """Another class with the name of the first."""
+
+
+number = 3
+'''
+Command = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "mine.py").write_text(AIMD)
+    return tmp_path
+
+
+@pytest.fixture
+def command(folder: Path) -> Command:
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "quicgym.cli", *arguments],
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": str(folder)},
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+
+    return run
+
+
+def short(folder: Path, **flow: object) -> Path:
+    scenario = quicgym.load_scenario("ebcc-single").model_dump(mode="json", exclude_none=True)
+    scenario |= {"name": "short", "duration_s": 4.0, "flows": [flow]}
+    scenario["bottleneck"]["loss"] = {"kind": "bernoulli", "probability": 0.02}
+    path = folder / "short.yaml"
+    path.write_text(yaml.safe_dump(scenario))
+    return path
+
+
+def rates(done: subprocess.CompletedProcess[str]) -> dict[str, float]:
+    assert done.returncode == 0, done.stderr
+    return {run["controller"]: run["goodput_mbps"] for run in json.loads(done.stdout)["runs"]}
+
+
+def test_baselines_runs_classes_of_files_and_parameters_beside_names(
+    command: Command, folder: Path
+) -> None:
+    places = ["mine.py:Aimd", "mine.py:Aimd:decrease=0.9", "cubic", "cubic:beta=0.3"]
+    arguments = ["baselines", "--scenario", str(short(folder)), "--seeds", "1", "--format", "json"]
+    found = rates(command(*arguments, "--controller", *places))
+    assert list(found) == ["aimd", "aimd:decrease=0.9", "cubic", "cubic:beta=0.3"]
+    assert len(set(found.values())) == 4
+    traces = {path.name for path in (folder / "results/baselines/traces").iterdir()}
+    assert "short--aimd:decrease=0.9--native--0--flow-1.parquet" in traces
+
+
+def test_resume_runs_again_what_an_edited_class_changes(folder: Path) -> None:
+    def keys() -> tuple[str, str]:
+        scenario = quicgym.load_scenario(short(folder))
+        (job,) = make_jobs([scenario], [f"{folder}/mine.py:Aimd"], "native", 1)
+        own = quicgym.load_scenario(short(folder, controller="mine.py:Aimd"))
+        return job.key, make_jobs([own], ["bbr"], "native", 1)[0].key
+
+    first = keys()
+    assert keys() == first
+    (folder / "mine.py").write_text(AIMD.replace("self.decrease)", "0.2)"))
+    assert not set(keys()) & set(first)
+
+
+@pytest.mark.parametrize("controller", ["mine.py:Aimd", "mine.py:Aimd:decrease=0.8"])
+def test_a_path_in_a_scenario_starts_at_its_folder(
+    folder: Path, controller: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = short(folder, controller=controller)
+    monkeypatch.chdir("/")
+    scenario = quicgym.load_scenario(path)
+    decrease = 0.8 if "=" in controller else 0.5
+    with quicgym.Simulation(scenario) as simulation:
+        assert simulation.flows[0].parameters == {"decrease": decrease}
+        assert simulation.flows[0].controller == "aimd" + controller.removeprefix("mine.py:Aimd")
+
+
+def test_parameters_of_a_flow_are_above_those_in_the_name(folder: Path) -> None:
+    path = short(folder, controller="ebcc:gamma=3,beta=0.7", parameters={"gamma": 5.0})
+    with quicgym.Simulation(path) as simulation:
+        parameters = simulation.flows[0].parameters
+    assert (parameters["gamma"], parameters["beta"]) == (5.0, 0.7)
+
+
+def test_an_episode_takes_a_controller_by_its_place(folder: Path) -> None:
+    gymnasium = pytest.importorskip("gymnasium")
+    environment = gymnasium.make("quicgym/Tuning-v1", scenario="ebcc-single")
+    place = f"{folder}/mine.py:Aimd:decrease=0.9"
+    environment.reset(seed=1, options={"controller": place})
+    rewards = environment.step(environment.action_space.sample())[1]
+    assert rewards == rewards  # not NaN
+
+
+def test_evaluate_takes_a_controller_beside_policies(command: Command, folder: Path) -> None:
+    pytest.importorskip("pyarrow")
+    done = command(
+        *(
+            "evaluate",
+            "--policy",
+            "mine.py:Aimd",
+            "mine.py:Aimd:decrease=0.9",
+            "mine:Aimd",
+            "cubic",
+        ),
+        *("--suite", str(short(folder)), "--seeds", "1", "--format", "json"),
+    )
+    assert done.returncode == 0, done.stderr
+    entries = {entry["policy"]: entry for entry in json.loads(done.stdout)["policies"]}
+    kinds = {name: entry["kind"] for name, entry in entries.items()}
+    assert kinds == {
+        "mine.py:Aimd": "baseline",
+        "mine.py:Aimd:decrease=0.9": "static",
+        "mine:Aimd": "baseline",
+        "cubic": "baseline",
+    }
+    rewards = {name: entry["iqm_reward"] for name, entry in entries.items()}
+    assert rewards["mine.py:Aimd"] == rewards["mine:Aimd"] != rewards["mine.py:Aimd:decrease=0.9"]
+
+
+@pytest.mark.parametrize(
+    ("controller", "texts"),
+    [
+        ("gone.py:Aimd", ["gone.py: No such file", "the path of a Python file"]),
+        ("mine.py", ["name the class as well"]),
+        ("mine.py:Aimed", ["has no object 'Aimed'", "did you mean Aimd?"]),
+        ("mine.py:number", ["is int 3", "a subclass of quicgym.Controller"]),
+        ("no_such_module:Aimd", ["No module named 'no_such_module'", "no_such_module.py:Aimd"]),
+        ("math:pi", ["a subclass of quicgym.Controller"]),
+        ("math:tau2", ["module math has no 'tau2'"]),
+        ("gone.so:aimd", ["gone.so:aimd: No such file", "QUICGYM_CONTROLLER_MODULE"]),
+        ("mine.so:aimd", ["mine.so:aimd: ", "compile it with"]),
+        ("ebcc:gama=3", ["has no parameter 'gama'", "gamma"]),
+        ("ebcc:gamma=-1", ["outside the range"]),
+        ("ebcc:gamma=1,gamma=2", ["gamma is there twice"]),
+        ("mine.py:Aimd:decrease=3", ["outside the range [0.1, 0.9]"]),
+    ],
+)
+def test_what_cannot_be_loaded_says_why(
+    folder: Path, controller: str, texts: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "mine.so").write_text("no library")
+    monkeypatch.chdir(folder)
+    with pytest.raises(ScenarioError) as caught:
+        quicgym.run("ebcc-single", controller)
+    for text in texts:
+        assert text in str(caught.value)
+    with pytest.raises(ScenarioError) as caught:
+        quicgym.load_scenario(short(folder, controller=controller))
+    assert "flows.0.controller = " in str(caught.value)
+
+
+def test_two_classes_that_results_show_by_one_name_are_refused(command: Command) -> None:
+    done = command("baselines", "--controller", "mine.py:Aimd", "mine.py:Other")
+    assert done.returncode == 2
+    assert "results show both as 'aimd'; give one of the classes another `name`" in done.stderr
+
+
+def test_a_compiled_library_is_loaded_without_a_package(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = re.search(r"```cpp\n(// aimd\.cpp\n.*?)```", DOCUMENT.read_text(), re.DOTALL)
+    assert source is not None
+    (folder / "aimd.cpp").write_text(source.group(1))
+    compiler = os.environ.get("CXX") or sysconfig.get_config_var("CXX") or "c++"
+    subprocess.run(
+        [*shlex.split(compiler), "-std=c++20", "-O1", "-shared", "-fPIC"]
+        + [f"-I{sysconfig.get_path('include')}", f"-I{quicgym.get_include()}"]
+        + ["aimd.cpp", "-o", "libmine.so"],
+        cwd=folder,
+        check=True,
+    )
+    monkeypatch.chdir(folder)
+    half, most = (
+        quicgym.run(short(folder), f"libmine.so:aimd{parameters}")
+        for parameters in ("", ":decrease=0.9")
+    )
+    assert [half.flows[0].controller, most.flows[0].controller] == ["aimd", "aimd:decrease=0.9"]
+    assert half.metrics != most.metrics
+    assert quicgym.run(short(folder, controller="libmine.so:aimd")).metrics == half.metrics
+    info = controllers.find(f"{folder}/libmine.so:aimd")
+    assert info.description == "One packet more per round, half on loss"
+    with pytest.raises(ImportError, match="compile it with QUICGYM_CONTROLLER_MODULE"):
+        controllers.find(f"{folder}/libmine.so:cubic")
