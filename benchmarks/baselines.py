@@ -23,6 +23,7 @@ from quicgym.benchmarks.papers import drawings, figures, tables
 from quicgym.benchmarks.papers.measurements import Measurements
 from quicgym.benchmarks.papers.model import Paper, TableRow, load_paper
 from quicgym.benchmarks.papers.needs import scenarios_of
+from quicgym.benchmarks.papers.table_verdicts import table_verdict
 from quicgym.benchmarks.papers.variations import comparable
 from quicgym.benchmarks.simulations import TRACES_FOLDER, Job, make_jobs
 from quicgym.console import say, wide_console
@@ -32,9 +33,12 @@ from quicgym.envs.simulation.result import Result
 from quicgym.envs.simulation.simulation import NS3_REMEDY, check_engine, ns3_version
 from quicgym.jobs import RUNS_FILE, report_failures, report_interruption, run_jobs
 from quicgym.output_folders import digest, output_folder
+from quicgym.plot_style import PLOTS_FOLDER
 
 Format = Literal["table", "json", "csv"]
-RESULTS = (RUNS_FILE, "results.json", "results.parquet", TRACES_FOLDER, "figures")
+RESULTS = (
+    RUNS_FILE, "results.json", "results.parquet", TRACES_FOLDER, "figures", PLOTS_FOLDER,
+)  # fmt: skip
 
 EARNED = ("reward", *REWARD_TERMS)
 """What a run has beside the metrics, as an episode of `quicgym evaluate` has it."""
@@ -75,6 +79,8 @@ def run_baselines(
     workers: int = 1,
     format: Format = "table",
     resume: bool = False,
+    verbose: bool = False,
+    figure_format: str = "png",
     command: str = "",
 ) -> int:
     """Runs, writes and prints everything; returns the exit status.
@@ -88,6 +94,8 @@ def run_baselines(
         workers: Processes.
         format: What is printed.
         resume: Go on with what the directory holds.
+        verbose: Print every metric of every scenario, too; so it is where scenarios are named.
+        figure_format: "png", "pdf" or "svg".
         command: The command line, to be kept with the results.
 
     Raises:
@@ -118,15 +126,18 @@ def run_baselines(
         if runs:
             _write(directory, runs, seeds, command)
             measured = Measurements(jobs, outcome.finished)
-            files = _draw(jobs, measured, paper, known, directory / "figures")
+            files = _draw(jobs, measured, paper, known, directory / "figures", figure_format)
             if format == "json":
                 document = {"version": __version__, "command": command, "runs": runs}
                 print(json.dumps(document, indent=1, allow_nan=False))
             elif format == "csv":
                 print(_without_parts(runs).to_csv(index=False), end="")
             else:
-                shown = [run for run in runs if run["scenario"] in own]
-                _print_tables(shown, measured, paper, known, seeds)
+                _print_papers_tables(measured, paper, known, seeds)
+                if verbose or scenarios:
+                    _print_measurements([run for run in runs if run["scenario"] in own], paper)
+                else:
+                    say("every metric of every scenario: --verbose, or results.json")
             say(
                 f"{len(runs)} runs (results.json, results.parquet) and {len(files)} pictures "
                 f"(figures) are in {directory}"
@@ -177,7 +188,12 @@ def _write(directory: Path, runs: Sequence[dict[str, Any]], seeds: int, command:
 
 
 def _draw(
-    jobs: Sequence[Job], measured: Measurements, paper: Paper, engine: str, folder: Path
+    jobs: Sequence[Job],
+    measured: Measurements,
+    paper: Paper,
+    engine: str,
+    folder: Path,
+    figure_format: str,
 ) -> list[Path]:
     traced = drawings.with_traces(jobs, lambda _: engine)
     found = [drawings.scenario_drawing(of_scenario, paper) for of_scenario in traced.values()]
@@ -186,21 +202,15 @@ def _draw(
         drawing = drawings.figure_drawing(figure, paper, measured, traced, lambda _: engine, chosen)
         if drawing is not None:
             found.append(drawing)
-    return figures.draw_all(found, folder)
+    return figures.draw_all(found, folder, figure_format)
 
 
-def _print_tables(
-    runs: Sequence[dict[str, Any]],
-    measured: Measurements,
-    paper: Paper,
-    engine: EngineName,
-    seeds: int,
+def _print_papers_tables(
+    measured: Measurements, paper: Paper, engine: EngineName, seeds: int
 ) -> None:
     console = wide_console()
     shown_seeds = f"mean±standard deviation over {seeds} seeds" if seeds > 1 else "seed 0"
     console.print(f"{shown_seeds}\n", highlight=False)
-    for table in tables.measurement_tables(runs, paper.algorithms, {"reward": "reward"}):
-        console.print(table, "")
     papers_tables = []
     for printed in paper.tables:
 
@@ -209,11 +219,21 @@ def _print_tables(
             return [engine, "ns3"] if checked else [engine]
 
         sources = [variation.source for variation in paper.compared if variation.source]
-        papers_tables.append(
-            tables.paper_table(printed, paper, measured, engines, variations=sources)
-        )
-    if any(papers_tables):
-        console.print(f"{paper.title}\n", highlight=False)
-    for shown in papers_tables:
+        shown = tables.paper_table(printed, paper, measured, engines, variations=sources)
         if shown is not None:
-            console.print(shown, "")
+            papers_tables.append((printed, shown))
+    if not papers_tables:
+        return
+    console.print(f"{paper.title}\n", highlight=False)
+    for printed, shown in papers_tables:
+        console.print(shown)
+        verdict = table_verdict(printed, paper, measured, lambda _: engine)
+        if verdict is not None:
+            console.print(f"{verdict}\n", highlight=False, markup=False, width=100)
+    console.print("Why values differ: docs/reproduction.md\n", highlight=False)
+
+
+def _print_measurements(runs: Sequence[dict[str, Any]], paper: Paper) -> None:
+    console = wide_console()
+    for table in tables.measurement_tables(runs, paper.algorithms, {"reward": "reward"}):
+        console.print(table, "")

@@ -19,7 +19,7 @@ from quicgym.envs import registration
 from quicgym.envs.actions import find_action_space
 from quicgym.envs.arguments import suggests_arguments
 from quicgym.envs.batch import EpisodeBatch, NamesOfBatch
-from quicgym.envs.episodes import EpisodeSource, ScenarioChoice
+from quicgym.envs.episodes import EpisodeSource, ScenarioChoice, picture_title
 from quicgym.envs.info import row_info
 from quicgym.envs.interface import Interface, Observations, OutOfRange
 from quicgym.envs.preferences import PreferenceChoice
@@ -227,7 +227,7 @@ class CongestionControlEnv(NamesOfBatch, gymnasium.Env[np.ndarray, Any]):
         self._batch.begin([0], [self.np_random], options)
         info = self._info()
         if self._plot is not None:
-            self._plot.begin(info)
+            self._plot.begin(info, self._title())
             if self.render_mode == "human":
                 self._plot.draw()
         return self._batch.observations[0].copy(), info
@@ -248,7 +248,7 @@ class CongestionControlEnv(NamesOfBatch, gymnasium.Env[np.ndarray, Any]):
         batch.step()
         info = self._info()
         if self._plot is not None:
-            self._plot.add(info)
+            self._plot.add(info, float(batch.rewards[0]))
             if self.render_mode == "human":
                 self._plot.draw()
         return (
@@ -270,6 +270,11 @@ class CongestionControlEnv(NamesOfBatch, gymnasium.Env[np.ndarray, Any]):
             )
             return None
         return None if self.render_mode == "human" else self._plot.draw()
+
+    def _title(self) -> str:
+        episode = self._batch.episodes[0]
+        assert episode is not None, "it has begun"
+        return picture_title(self.id, episode)
 
     def clone_state(self) -> EnvironmentState:
         """Returns the state of this environment, for `restore_state`.
@@ -307,7 +312,7 @@ class CongestionControlEnv(NamesOfBatch, gymnasium.Env[np.ndarray, Any]):
         self._np_random = state._generator.generator()
         self._np_random_seed = state._seed
         if self._plot is not None:
-            self._plot.go_on(state._drawn or (self._info(),))
+            self._plot.go_on(state._drawn or (self._info(),), self._title())
             if self.render_mode == "human":
                 self._plot.draw()
 

@@ -71,6 +71,13 @@ class EpisodeChoice:
     preference: Preference | None = None
 
 
+def picture_title(environment: str, episode: EpisodeChoice) -> str:
+    """Returns the title of an episode's picture: environment, scenario, and who decides."""
+    chosen = episode.controller
+    decides = "agent" if chosen is None else find_controller(chosen).name
+    return f"{environment}, {episode.scenario.name}, {decides}"
+
+
 @dataclass(frozen=True)
 class _DrawnElsewhere:
     """In a distribution's place where episodes are only prepared."""

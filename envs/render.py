@@ -1,13 +1,15 @@
-"""Pictures of a running episode: throughput, RTT, queue and window over time."""
+"""Pictures of a running episode: throughput, RTT, queue, window and reward over time."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from quicgym.errors import MissingExtraError
+from quicgym.plot_style import BLUE, GREEN, GREY, ORANGE, STYLE, VERMILION
 
 try:
     import matplotlib
@@ -17,12 +19,17 @@ except ImportError as error:
     raise MissingExtraError("pictures of episodes need Matplotlib", "reports") from error
 
 RENDER_MODES = ("rgb_array", "human")
-_PANELS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
-    ("Mbps", (("flow_throughput_mbps", "throughput"), ("flow_pacing_rate_mbps", "pacing rate"),
-              ("capacity_mbps", "capacity"))),
-    ("RTT, ms", (("flow_rtt_ms", "RTT"),)),
-    ("queue, packets", (("queue_packets", "all flows"),)),
-    ("kB", (("flow_window_bytes", "window"), ("flow_in_flight_bytes", "in flight"))),
+REWARD = "reward"
+"""Of the decision interval, beside the columns of `info`."""
+_PANELS: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
+    ("rate (Mbps)", (("capacity_mbps", "capacity", GREY),
+                     ("flow_throughput_mbps", "throughput", BLUE),
+                     ("flow_pacing_rate_mbps", "pacing rate", ORANGE))),
+    ("RTT (ms)", (("flow_rtt_ms", "RTT", VERMILION),)),
+    ("queue (packets)", (("queue_packets", "all flows", GREEN),)),
+    ("window (kB)", (("flow_window_bytes", "window", BLUE),
+                     ("flow_in_flight_bytes", "in flight", ORANGE))),
+    ("reward", ((REWARD, "reward", GREEN),)),
 )  # fmt: skip
 
 
@@ -59,32 +66,38 @@ class EpisodePlot:
         else:
             self.figure = Figure(figsize=(6.4, 7.2), dpi=80)
             FigureCanvasAgg(self.figure)
-        self._axes = list(self.figure.subplots(len(_PANELS), sharex=True))
-        self._lines = []
-        for axes, (unit, curves) in zip(self._axes, _PANELS, strict=True):
-            axes.set_ylabel(unit)
-            for key, label in curves:
-                scale = 1e-3 if unit == "kB" else 1.0
-                self._lines.append((axes.plot([], [], label=label, linewidth=1)[0], key, scale))
-            axes.legend(loc="lower right", fontsize="small")
-        self._axes[-1].set_xlabel("time, s")
-        self.figure.tight_layout()
+        with matplotlib.rc_context({**STYLE, "figure.constrained_layout.use": False}):
+            self._axes = list(self.figure.subplots(len(_PANELS), sharex=True))
+            self._lines = []
+            for axes, (label, curves) in zip(self._axes, _PANELS, strict=True):
+                axes.set_ylabel(label)
+                for key, name, colour in curves:
+                    scale = 1e-3 if "(kB)" in label else 1.0
+                    (line,) = axes.plot([], [], label=name, linewidth=1, color=colour)
+                    self._lines.append((line, key, scale))
+                if len(curves) > 1:
+                    axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0))
+            self._axes[-1].set_xlabel("time (s)")
+        # Where labels and legends are does not depend on the numbers, and so neither do the axes.
+        self.figure.subplots_adjust(left=0.11, right=0.82, top=0.95, bottom=0.07, hspace=0.15)
+        self.figure.align_ylabels()
         self._rows: list[dict[str, Any]] = []
 
-    def begin(self, info: dict[str, Any]) -> None:
-        """Starts over with the first info of an episode."""
-        self._rows = [info]
+    def begin(self, info: dict[str, Any], title: str = "") -> None:
+        """Starts over with the first info of an episode, and its title."""
+        self._rows = [{REWARD: math.nan, **info}]
+        self._axes[0].set_title(title, loc="left", fontsize=9)
         for axes in self._axes:
             axes.set_ylim(0.0, 1.0, auto=True)  # of a panel without a number yet
 
-    def go_on(self, rows: Sequence[dict[str, Any]]) -> None:
+    def go_on(self, rows: Sequence[dict[str, Any]], title: str = "") -> None:
         """Starts over with all rows of an episode so far, one at least."""
-        self.begin(rows[0])
+        self.begin(rows[0], title)
         self._rows += rows[1:]
 
-    def add(self, info: dict[str, Any]) -> None:
+    def add(self, info: dict[str, Any], reward: float = math.nan) -> None:
         """Adds what a step returned."""
-        self._rows.append(info)
+        self._rows.append({REWARD: reward, **info})
 
     @property
     def rows(self) -> tuple[dict[str, Any], ...]:

@@ -34,7 +34,7 @@ from gymnasium.vector.utils import batch_space
 from quicgym.envs.arguments import suggests_arguments
 from quicgym.envs.batch import EpisodeBatch, NamesOfBatch
 from quicgym.envs.environment import CongestionControlEnv
-from quicgym.envs.episodes import EpisodeSource, ScenarioChoice
+from quicgym.envs.episodes import EpisodeSource, ScenarioChoice, picture_title
 from quicgym.envs.info import row_info
 from quicgym.envs.interface import OutOfRange
 from quicgym.envs.ns3_workers import Ns3WorkerBatch, WorkerDeath
@@ -324,7 +324,8 @@ class CongestionControlVectorEnv(NamesOfBatch, VectorEnv[np.ndarray, Any, np.nda
             self._seeds[index] = -1 if state._seed is None else state._seed
             self._options[index] = state._options
             if self._plots:
-                self._plots[index].go_on(state._drawn or (self._first_row(index),))
+                drawn = state._drawn or (self._first_row(index),)
+                self._plots[index].go_on(drawn, self._title(index))
         self._done[chosen] = (self._batch.terminations | self._batch.truncations)[chosen]
 
     def episode_seeds(self) -> tuple[int | None, ...]:
@@ -389,13 +390,19 @@ class CongestionControlVectorEnv(NamesOfBatch, VectorEnv[np.ndarray, Any, np.nda
     def _first_row(self, simulation: int) -> dict[str, Any]:
         return row_info(self._batch.info[simulation * self._batch.agent_count])
 
+    def _title(self, simulation: int) -> str:
+        episode = self._batch.episodes[simulation]
+        assert episode is not None, "it has begun"
+        return picture_title(self.environment.id, episode)
+
     def _draw_on(self, begins: np.ndarray) -> None:
         """Adds what the last step has shown to the pictures; those that begin start over."""
         for simulation, plot in enumerate(self._plots):
             if begins[simulation]:
-                plot.begin(self._first_row(simulation))
+                plot.begin(self._first_row(simulation), self._title(simulation))
             else:
-                plot.add(self._first_row(simulation))
+                row = simulation * self._batch.agent_count
+                plot.add(self._first_row(simulation), float(self._batch.rewards[row]))
 
     def _by_row(self, flags: np.ndarray) -> np.ndarray:
         return flags if self._batch.agent_count == 1 else np.repeat(flags, self._batch.agent_count)

@@ -49,6 +49,7 @@ def run_evaluate(
     format: Format = "table",
     resume: bool = False,
     trust_zip: bool = False,
+    figure_format: str = "png",
     command: str = "",
 ) -> int:
     """Runs, writes, draws and prints everything; returns the exit status.
@@ -64,6 +65,7 @@ def run_evaluate(
         format: What is printed.
         resume: Go on with what the directory holds.
         trust_zip: Accept models that Stable-Baselines3 saved; loading one runs code in it.
+        figure_format: "png", "pdf" or "svg".
         command: The command line, to be kept with the results.
 
     Raises:
@@ -83,7 +85,7 @@ def run_evaluate(
         workers=workers,
         resume=resume,
         trust_zip=trust_zip,
-        figures=True,
+        figure_format=figure_format,
         command=command,
     )
     outcome, document = evaluation.outcome, evaluation.document

@@ -2,51 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 
 from quicgym.agents.evaluation.statistics import performance_profiles
-from quicgym.plot_style import PALETTE, STYLE
+from quicgym.envs.scenarios.model import Scenario
+from quicgym.envs.scenarios.suites import SuiteEntry
+from quicgym.envs.scenarios.traces import mean_rate_mbps
+from quicgym.plot_style import BLACK, GREY, ONE_COLUMN, STYLE, TWO_COLUMNS, looks_of, save
 
-DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1, 1.2)))
-COLOURS = {
-    "baseline": PALETTE[0],
-    "static": PALETTE[1],
-    "learned": PALETTE[3],
-    "random": PALETTE[6],
-}
+KIND_MARKERS = {"baseline": "|", "static": "s", "learned": "D", "random": "x"}
 LONGEST_NAME = 36
 
 
-def draw_evaluation(document: dict[str, Any], scores: np.ndarray, folder: Path) -> list[Path]:
-    """Draws an evaluation into PNG files; returns them.
+def draw_evaluation(
+    document: dict[str, Any],
+    scores: np.ndarray,
+    scenarios: Sequence[SuiteEntry],
+    folder: Path,
+    format: str = "png",
+) -> list[Path]:
+    """Draws an evaluation into files; returns them.
 
     Args:
         document: The content of evaluation.json.
         scores: Rewards, policies x scenarios x seeds, in the document's order of policies.
+        scenarios: Of the suite, whose paths the pictures name.
         folder: Where the files go.
+        format: "png", "pdf" or "svg".
     """
     matplotlib.use("Agg")
     folder.mkdir(parents=True, exist_ok=True)
     complete = [entry for entry in document["policies"] if entry["iqm_reward"] is not None]
     if not complete:
         return []
+    paths = {entry.name: path_in_words(entry) for entry in scenarios}
     with matplotlib.rc_context(STYLE):
         drawn = {
             "iqm": _intervals(document, complete),
             "profiles": _profiles(document, complete, scores[: len(complete)]),
-            "scenarios": _scenarios(document, complete),
+            "scenarios": _scenarios(complete, paths),
         }
-        files = []
-        for name, figure in drawn.items():
-            files.append(folder / f"{name}.png")
-            figure.savefig(files[-1])
-        return files
+        return [save(figure, folder / name, format) for name, figure in drawn.items()]
+
+
+def path_in_words(entry: SuiteEntry) -> str:
+    """Returns a scenario's rate, base RTT and number of flows, as figures name it."""
+    if not isinstance(entry, Scenario):
+        return "drawn for each seed"
+    if entry.bottleneck is None:
+        rate = "Wi-Fi"
+    elif entry.bottleneck.trace is not None:
+        rate = f"trace of {mean_rate_mbps(entry.bottleneck.trace):.3g} Mbps"
+    else:
+        rate = f"{entry.bottleneck.rate_mbps:.3g} Mbps"
+    flows = sum(flow.count for flow in entry.flows)
+    return f"{rate}, {entry.base_rtt_ms:.3g} ms, {flows} flow{'' if flows == 1 else 's'}"
 
 
 def _names(entries: Sequence[dict[str, Any]]) -> list[str]:
@@ -55,60 +72,60 @@ def _names(entries: Sequence[dict[str, Any]]) -> list[str]:
     return [name if len(name) <= LONGEST_NAME else "…" + name[1 - LONGEST_NAME :] for name in names]
 
 
-def _title(document: dict[str, Any]) -> str:
-    seeds = len(document["seeds"])
-    engine = {"native": "native engine", "ns3": "ns-3"}[document["engine"]]
-    return f"{document['suite']}, {engine}, {seeds} {'seed' if seeds == 1 else 'seeds'}"
+def _colours(entries: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    return looks_of(entry["policy"] for entry in entries)
 
 
 def _intervals(document: dict[str, Any], entries: Sequence[dict[str, Any]]) -> Figure:
-    figure = Figure(figsize=(6.4, 1.3 + 0.3 * len(entries)))
+    width = ONE_COLUMN if max(map(len, _names(entries))) <= 16 else TWO_COLUMNS
+    figure = Figure(figsize=(width, 0.9 + 0.2 * len(entries)))
     axes = figure.subplots()
-    kinds = list(dict.fromkeys(entry["kind"] for entry in entries))
+    looks = _colours(entries)
     for place, entry in enumerate(entries):
         value, low, high = (entry[key] for key in ("iqm_reward", "iqm_low", "iqm_high"))
-        colour = COLOURS[entry["kind"]]
+        colour = looks[entry["policy"]].colour
         if low is not None:
-            axes.plot([low, high], [place, place], color=colour, linewidth=6, alpha=0.35)
-        first = entry["kind"] in kinds
-        axes.plot(
-            value,
-            place,
-            linestyle="none",
-            marker="|",
-            markersize=11,
-            markeredgewidth=2,
-            color=colour,
-            label=entry["kind"] if first else None,
-        )
-        if first:
-            kinds.remove(entry["kind"])
+            axes.plot([low, high], [place, place], color=colour, linewidth=5, alpha=0.35)
+        axes.plot(value, place, linestyle="none", color=colour, **_marker(entry["kind"]))
     axes.set_yticks(range(len(entries)), _names(entries))
     axes.set_ylim(len(entries) - 0.5, -0.5)
-    interval = ", 95% interval over seeds" if len(document["seeds"]) > 1 else ""
+    seeds = len(document["seeds"])
+    interval = f"\n(bar: 95% bootstrap interval, n = {seeds} seeds)" if seeds > 1 else ", seed 0"
     axes.set_xlabel(f"interquartile mean reward{interval}")
-    if len({entry["kind"] for entry in entries}) > 1:
-        figure.legend(loc="outside lower center", ncols=len(COLOURS))
-    figure.suptitle(_title(document))
+    kinds = list(dict.fromkeys(entry["kind"] for entry in entries))
+    if len(kinds) > 1:
+        handles = [
+            Line2D([], [], linestyle="none", color=GREY, label=kind, **_marker(kind))
+            for kind in kinds
+        ]
+        figure.legend(handles=handles, loc="outside lower center", ncols=len(kinds))
     return figure
+
+
+def _marker(kind: str) -> dict[str, Any]:
+    if kind == "baseline":
+        return {"marker": "|", "markersize": 8, "markeredgewidth": 1.6}
+    return {"marker": KIND_MARKERS[kind], "markersize": 4, "markerfacecolor": "white"}
 
 
 def _profiles(
     document: dict[str, Any], entries: Sequence[dict[str, Any]], scores: np.ndarray
 ) -> Figure:
-    figure = Figure(figsize=(6.4, 3.8))
+    figure = Figure(figsize=(TWO_COLUMNS, max(2.8, 0.5 + 0.16 * len(entries))))
     axes = figure.subplots()
+    looks = _colours(entries)
     # The worst twentieth may lie far out and would take most of the width.
     thresholds = np.linspace(np.percentile(scores, 5), scores.max(), 400)
-    for place, (name, shares) in enumerate(
-        zip(_names(entries), performance_profiles(scores, thresholds), strict=True)
+    for name, entry, shares in zip(
+        _names(entries), entries, performance_profiles(scores, thresholds), strict=True
     ):
+        look = looks[entry["policy"]]
         axes.plot(
             thresholds,
             shares,
             drawstyle="steps-post",
-            color=PALETTE[place % len(PALETTE)],
-            linestyle=DASHES[place // len(PALETTE) % len(DASHES)],
+            color=look.colour,
+            linestyle=look.dashes,
             label=name,
         )
     if thresholds[0] < thresholds[-1]:
@@ -116,23 +133,22 @@ def _profiles(
     axes.set_ylim(0, 1)
     axes.set_xlabel(f"τ: reward of a run ({document['reward']['name']})")
     axes.set_ylabel("share of runs with reward > τ")
-    figure.legend(loc="outside right center")
-    figure.suptitle(_title(document))
+    figure.legend(loc="outside right upper")
     return figure
 
 
-def _scenarios(document: dict[str, Any], entries: Sequence[dict[str, Any]]) -> Figure:
+def _scenarios(entries: Sequence[dict[str, Any]], paths: Mapping[str, str]) -> Figure:
     """Reward below the best policy's: who is how far behind, and where."""
     names = [scenario["scenario"] for scenario in entries[0]["scenarios"]]
     rewards = np.array([[cell["reward"] for cell in entry["scenarios"]] for entry in entries])
-    behind = rewards - rewards.max(axis=0)
-    figure = Figure(figsize=(max(6.4, 3.0 + 0.17 * len(names)), 2.4 + 0.24 * len(entries)))
+    behind = (rewards - rewards.max(axis=0)).T
+    figure = Figure(figsize=(max(TWO_COLUMNS, 4.6 + 0.2 * len(entries)), 2.2 + 0.13 * len(names)))
     axes = figure.subplots()
     lowest = min(float(np.percentile(behind, 5)), -1e-9)  # one collapse must not bleach the rest
     image = axes.imshow(behind, cmap="cividis", vmin=lowest, vmax=0, aspect="auto")
     axes.grid(visible=False)
-    axes.set_yticks(range(len(entries)), _names(entries))
-    axes.set_xticks(range(len(names)), names, rotation=90, fontsize=6)
+    axes.set_xticks(range(len(entries)), _names(entries), rotation=90)
+    labels = [f"{name}: {paths[name]}" if name in paths else name for name in names]
+    axes.set_yticks(range(len(names)), labels, fontsize=6, color=BLACK)
     figure.colorbar(image, label="mean reward − the best one's", extend="min", pad=0.01)
-    figure.suptitle(_title(document))
     return figure

@@ -30,8 +30,11 @@ from quicgym.envs.scenarios.suites import SuiteEntry, episodes_of, load_suite
 from quicgym.envs.simulation.simulation import ns3_version
 from quicgym.jobs import RUNS_FILE, Outcome, run_jobs
 from quicgym.output_folders import output_folder, write_atomically
+from quicgym.plot_style import PLOTS_FOLDER
 
-RESULTS = (RUNS_FILE, "results.parquet", "evaluation.json", "series", "figures")
+RESULTS = (
+    RUNS_FILE, "results.parquet", "evaluation.json", "series", "figures", PLOTS_FOLDER,
+)  # fmt: skip
 MARGIN_OF_BEST = 0.01
 """A reward below the best baseline's by at most this share of it counts as within 1% of best."""
 
@@ -67,7 +70,7 @@ def evaluate(
     resume: bool = False,
     trust_zip: bool = False,
     keep_series: bool = True,
-    figures: bool = False,
+    figure_format: str | None = None,
     command: str = "",
 ) -> Evaluation:
     """Runs every policy in every scenario with the seeds 0 to `seeds` - 1, and sums it up.
@@ -83,7 +86,7 @@ def evaluate(
         resume: Go on with what the directory holds.
         trust_zip: Accept models that Stable-Baselines3 saved; loading one runs code in it.
         keep_series: Keep the time series of seed 0.
-        figures: Draw the pictures.
+        figure_format: Of the pictures, "png", "pdf" or "svg"; None: draw none.
         command: The command line, to be kept with the results.
 
     Raises:
@@ -112,7 +115,9 @@ def evaluate(
             job.policy: job.fingerprint for job in jobs if job.fingerprint is not None
         }
         document = _write(directory, about, runs, list(dict.fromkeys(policies)), scenarios, seeds)
-        pictures = _draw(document, runs, directory / "figures") if figures else ()
+        pictures: Sequence[Path] = ()
+        if figure_format is not None:
+            pictures = _draw(document, runs, scenarios, directory / "figures", figure_format)
         return Evaluation(jobs, outcome, runs, document, pictures)
 
 
@@ -223,13 +228,19 @@ def _write(
     return document
 
 
-def _draw(document: dict[str, Any], runs: pd.DataFrame, folder: Path) -> list[Path]:
+def _draw(
+    document: dict[str, Any],
+    runs: pd.DataFrame,
+    entries: Sequence[SuiteEntry],
+    folder: Path,
+    format: str,
+) -> list[Path]:
     from quicgym.agents.evaluation.figures import draw_evaluation  # matplotlib, for those who draw
 
     ranked = [entry["policy"] for entry in document["policies"]]
     scenarios = [cell["scenario"] for cell in document["policies"][0]["scenarios"]]
     scores = scores_of(runs, ranked, scenarios, len(document["seeds"]))
-    return draw_evaluation(document, scores, folder)
+    return draw_evaluation(document, scores, entries, folder, format)
 
 
 def scores_of(

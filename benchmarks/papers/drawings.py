@@ -1,23 +1,25 @@
 """The papers' figures as data: what to draw, before anything draws it.
 
-figures.py draws them as PNG files, report.py as interactive plots.
+figures.py draws them as files, report.py as interactive plots.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from quicgym import controllers
 from quicgym.benchmarks.papers.measurements import Measurements, mean_and_deviation
 from quicgym.benchmarks.papers.model import Figure, Paper
 from quicgym.benchmarks.simulations import Job
+from quicgym.plot_style import SERIES as FLOW_COLOURS
+from quicgym.plot_style import Look, looks_of
 
 THROUGHPUT_WINDOW_S = 0.5
+PANELS_IN_A_ROW = 2
 
 
 @dataclass(frozen=True)
@@ -26,8 +28,7 @@ class Line:
 
     label: str | None
     """None: another line of the same label has it."""
-    place: int
-    """Decides colour and dashes."""
+    look: Look
     time_s: np.ndarray
     values: np.ndarray
 
@@ -37,10 +38,12 @@ class Bars:
     """One algorithm's bars, one per group; nan where nothing was measured or printed."""
 
     label: str
-    place: int
+    look: Look
     means: list[float]
     deviations: list[float]
     printed: list[float]
+    seeds: int
+    """Over which mean and standard deviation are taken."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,8 @@ class Panel:
     y_label: str
     lines: list[Line] = field(default_factory=list)
     duration_s: float = 0.0
+    lowest_y: float | None = 0.0
+    """Where the y axis begins; None: where the lines do."""
     groups: list[str] = field(default_factory=list)
     bars: list[Bars] = field(default_factory=list)
 
@@ -61,9 +66,19 @@ class Drawing:
     """A figure: rows of panels. The panels of a row have one y axis where `share_y` says so."""
 
     file: str
-    title: str
+    caption: str
+    """Stands beside the figure, not in it."""
     panels: list[list[Panel]]
     share_y: bool = False
+
+    @property
+    def error_bars(self) -> str | None:
+        """What the error bars are; None where there are none."""
+        seeds = {bars.seeds for panels in self.panels for panel in panels for bars in panel.bars}
+        if not seeds or max(seeds) == 1:
+            return None
+        count = f"{min(seeds)}" if len(seeds) == 1 else f"{min(seeds)} to {max(seeds)}"
+        return f"± 1 standard deviation, n = {count} seeds"
 
 
 @dataclass(frozen=True)
@@ -100,13 +115,6 @@ SERIES = {
 }
 
 
-def place_of(controller: str, paper: Paper) -> int:
-    """Returns a controller's place: the same look in all figures of a paper."""
-    known = (*paper.algorithms, *(entry.name for entry in controllers.catalogue()))
-    names = list(dict.fromkeys(known))
-    return names.index(controller) if controller in names else len(names)
-
-
 def figure_drawing(
     figure: Figure,
     paper: Paper,
@@ -127,44 +135,76 @@ def figure_drawing(
     """
     algorithms = algorithms or figure.algorithms or tuple(paper.algorithms)
     if figure.over_time:
-        panels = []
-        for name in figure.scenarios:
-            jobs = [job for job in traced.get(name, ()) if job.controller in (None, *algorithms)]
-            if jobs:
-                title = jobs[0].scenario.description if len(figure.scenarios) > 1 else ""
-                series = SERIES[figure.over_time]
-                panels.append(
-                    _time_panel(jobs, series, paper, mean=figure.mean_of_flows, title=title)
-                )
+        rows = _rows_over_time(figure, paper, traced, algorithms)
     else:
         panels = [
             _bar_panel(figure, label, metric, algorithms, paper, measured, engine_of)
             for label, metric in figure.bars.items()
         ]
-        if not any(panel.bars for panel in panels):
-            return None
-    if not panels:
+        rows = [panels] if any(panel.bars for panel in panels) else []
+    if not rows:
         return None
     return Drawing(
         f"{paper.name}-figure-{figure.number}-{figure.name}",
         f"Figure {figure.number}: {figure.caption}",
-        [panels],
+        rows,
         share_y=bool(figure.over_time),
     )
+
+
+def _rows_over_time(
+    figure: Figure, paper: Paper, traced: dict[str, list[Job]], algorithms: Sequence[str]
+) -> list[list[Panel]]:
+    """A panel per scenario where it has a line per algorithm; otherwise a panel per algorithm."""
+    assert figure.over_time is not None
+    series = SERIES[figure.over_time]
+    panels = []
+    for name in figure.scenarios:
+        jobs = [job for job in traced.get(name, ()) if job.controller in (None, *algorithms)]
+        if not jobs:
+            continue
+        if figure.mean_of_flows or figure.difference_to:
+            title = jobs[0].scenario.description if len(figure.scenarios) > 1 else ""
+            panel = _time_panel(jobs, series, paper, mean=figure.mean_of_flows, title=title)
+            if figure.difference_to:
+                panel = _differences(panel, paper.algorithms[figure.difference_to])
+            panels.append(panel)
+            continue
+        for job in jobs:
+            heading = _label(job, paper)
+            if len(figure.scenarios) > 1:
+                heading = f"{heading}, {job.scenario.description}"
+            panels.append(_time_panel([job], series, paper, mean=False, title=heading))
+    starts = range(0, len(panels), PANELS_IN_A_ROW)
+    return [panels[start : start + PANELS_IN_A_ROW] for start in starts]
+
+
+def _differences(panel: Panel, reference: str) -> Panel:
+    """Returns the panel with each line minus the reference's, which is left out."""
+    lines = {line.label: line for line in panel.lines}
+    if reference not in lines:
+        return panel
+    base = lines.pop(reference)
+    differing = [
+        replace(line, values=line.values - np.interp(line.time_s, base.time_s, base.values))
+        for line in lines.values()
+    ]
+    label = f"{panel.y_label}\nminus that of {reference}"
+    return replace(panel, lines=differing, y_label=label, lowest_y=None)
 
 
 def scenario_drawing(jobs: Sequence[Job], paper: Paper) -> Drawing:
     """Returns window, RTT and throughput under one another, one column per controller."""
     rows = []
-    for series in SERIES.values():
-        rows.append([_time_panel([job], series, paper, mean=False, title="") for job in jobs])
-    rows[0] = [
-        Panel(
-            _label(job.controller, paper), panel.x_label, panel.y_label, panel.lines,
-            panel.duration_s,
+    for number, series in enumerate(SERIES.values()):
+        rows.append(
+            [
+                _time_panel(
+                    [job], series, paper, mean=False, title="" if number else _label(job, paper)
+                )
+                for job in jobs
+            ]
         )
-        for job, panel in zip(jobs, rows[0], strict=True)
-    ]  # fmt: skip
     scenario = jobs[0].scenario.name
     return Drawing(scenario, f"{scenario}, seed {jobs[0].seed}", rows, share_y=True)
 
@@ -186,8 +226,9 @@ def with_traces(jobs: Sequence[Job], engine_of: Callable[[str], str]) -> dict[st
     return traced
 
 
-def _label(controller: str | None, paper: Paper) -> str:
-    return paper.algorithms.get(controller or "", controller or "flows' own controllers")
+def _label(job: Job, paper: Paper) -> str:
+    name = job.shown_controller
+    return paper.algorithms.get(name or "", name or "flows' own controllers")
 
 
 def _flow_series(job: Job, series: _Series) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -205,29 +246,35 @@ def _time_panel(
     jobs: Sequence[Job], series: _Series, paper: Paper, *, mean: bool, title: str
 ) -> Panel:
     lines = []
+    looks = looks_of(job.shown_controller or "" for job in jobs)
     for job in jobs:
+        label, look = _label(job, paper), looks[job.shown_controller or ""]
         flows = _flow_series(job, series)
         if mean:
             times = max((time for time, _ in flows), key=len)  # a flow's begin with the flow
             values = [np.interp(times, time, value, left=0) for time, value in flows]
             flows = [(times, np.mean(values, axis=0))]
-            names = [_label(job.controller, paper)]
-            places = [place_of(job.controller or "", paper)]
+            names, drawn = [label], [look]
         elif any(flow.controller for _, flow in job.scenario.single_flows()):
             names = [
-                f"{name}: {flow.controller or _label(job.controller, paper)}"
-                for name, flow in job.scenario.single_flows()
+                f"{name}: {flow.controller or label}" for name, flow in job.scenario.single_flows()
             ]
-            places = list(range(len(names)))
+            drawn = [Look(FLOW_COLOURS[n % len(FLOW_COLOURS)], n % 2) for n in range(len(names))]
         else:
-            names = [_label(job.controller, paper)] * len(flows)
-            places = [place_of(job.controller or "", paper)] * len(flows)
+            names, drawn = [label] * len(flows), [look] * len(flows)
         shown: set[str] = set()
-        for (time, value), name, place in zip(flows, names, places, strict=True):
-            lines.append(Line(None if name in shown else name, place, time, value))
+        for (time, value), name, one in zip(flows, names, drawn, strict=True):
+            lines.append(Line(None if name in shown else name, one, time, value))
             shown.add(name)
-    label = f"mean {series.label} of the flows" if mean else series.label
-    return Panel(title, "time (s)", label, lines, jobs[0].scenario.duration_s)
+    scenario = jobs[0].scenario
+    return Panel(
+        title,
+        "time (s)",
+        f"mean {series.label} of the flows" if mean else series.label,
+        lines,
+        scenario.duration_s,
+        lowest_y=scenario.base_rtt_ms if series is SERIES["rtt"] else 0.0,
+    )
 
 
 def _bar_panel(
@@ -240,6 +287,7 @@ def _bar_panel(
     engine_of: Callable[[str], str],
 ) -> Panel:
     bars = []
+    looks = looks_of(algorithms)
     for name in algorithms:
         numbers = [
             measured.values(row.scenario, name, engine_of(row.scenario), metric)
@@ -252,10 +300,11 @@ def _bar_panel(
         bars.append(
             Bars(
                 paper.algorithms.get(name, name),
-                place_of(name, paper),
+                looks[name],
                 [mean for mean, _ in statistics],
                 [deviation for _, deviation in statistics],
                 [np.nan if number is None else number for number in printed],
+                max(map(len, numbers)),
             )
         )
     return Panel("", "", label, groups=[row.label for row in figure.rows], bars=bars)

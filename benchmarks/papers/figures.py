@@ -1,4 +1,4 @@
-"""Draws figures as PNG files."""
+"""Draws figures as files: PNG, PDF or SVG, as wide as one or two columns of a page."""
 
 from __future__ import annotations
 
@@ -13,44 +13,82 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from quicgym.benchmarks.papers.drawings import Drawing, Panel
-from quicgym.plot_style import PALETTE, STYLE
+from quicgym.plot_style import BLACK, ONE_COLUMN, STYLE, TWO_COLUMNS, save
 
-HATCHES = ("", "///", "...", "xxx", "\\\\\\", "|||", "---", "+++")
-DASHES: tuple[Any, ...] = ("-", (0, (4, 2)))
-"""Solid and dashed in turn: a curve on top of an equal one does not hide it."""
+CAPTIONS = "captions.md"
+"""Titles stand here, not in the figures, which go into papers with captions of their own."""
 
 
-def draw_all(drawings: Iterable[Drawing], folder: Path) -> list[Path]:
-    """Draws each as a PNG file in the folder; returns the files."""
+def draw_all(drawings: Iterable[Drawing], folder: Path, format: str = "png") -> list[Path]:
+    """Draws each into a file of the folder, and their captions into captions.md.
+
+    Args:
+        drawings: The figures.
+        folder: Where the files go.
+        format: "png", "pdf" or "svg".
+
+    Returns:
+        The files of the figures.
+    """
     matplotlib.use("Agg")
     folder.mkdir(parents=True, exist_ok=True)
+    files, captions = [], []
     with matplotlib.rc_context(STYLE):
-        return [_draw(drawing, folder / f"{drawing.file}.png") for drawing in drawings]
+        for drawing in drawings:
+            files.append(save(_draw(drawing), folder / drawing.file, format))
+            bars = f" Error bars: {drawing.error_bars}." if drawing.error_bars else ""
+            captions.append(f"- `{files[-1].name}`: {drawing.caption}.{bars}\n")
+    (folder / CAPTIONS).write_text("".join(captions), encoding="utf-8")
+    return files
 
 
-def _draw(drawing: Drawing, file: Path) -> Path:
+def _draw(drawing: Drawing) -> Figure:
     rows, columns = len(drawing.panels), max(map(len, drawing.panels))
     of_bars = bool(drawing.panels[0][0].bars)
-    width = max(6.4, (4.6 if of_bars or rows == 1 else 2.6) * columns)
-    figure = Figure(figsize=(width, 3.6 if rows == 1 else 2.0 * rows))
+    y_labels = {panel.y_label for panels in drawing.panels for panel in panels}
+    # Beyond four columns, as with --controller for many, no page is wide enough anyway.
+    width = ONE_COLUMN if columns == 1 else max(TWO_COLUMNS, 1.75 * columns)
+    figure = Figure(figsize=(width, 2.6 if of_bars or rows == 1 else 1.65 * rows + 0.2))
     all_axes = figure.subplots(
-        rows, columns, squeeze=False, sharey="row" if drawing.share_y else False
+        rows,
+        columns,
+        squeeze=False,
+        sharex=not of_bars and rows > 1,
+        sharey="row" if drawing.share_y else False,
     )
     for row, panels in enumerate(drawing.panels):
-        for column, panel in enumerate(panels):
+        for column in range(columns):
             axes = all_axes[row, column]
+            if column >= len(panels):
+                axes.set_visible(False)
+                continue
+            panel = panels[column]
             (_draw_bars if of_bars else _draw_lines)(axes, panel)
             axes.set_title(panel.title, loc="left")
-            axes.set_xlabel(panel.x_label if row == rows - 1 else "")
-            axes.set_ylabel(panel.y_label if column == 0 or not drawing.share_y else "")
-    figure.suptitle(drawing.title)
-    handles, labels = all_axes[0, 0].get_legend_handles_labels()
-    if of_bars:
-        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels))
-    elif rows == 1 or len(labels) > 1:
-        all_axes[0, 0].legend(ncols=2)
-    figure.savefig(file)
-    return file
+            below = row + 1 < rows and column < len(drawing.panels[row + 1])
+            axes.set_xlabel("" if below else panel.x_label)
+            axes.xaxis.set_tick_params(labelbottom=not below)
+            if len(y_labels) > 1 and (column == 0 or not drawing.share_y):
+                axes.set_ylabel(panel.y_label.replace(" (", "\n(") if rows > 1 else panel.y_label)
+    if len(y_labels) == 1:
+        figure.supylabel(y_labels.pop(), fontsize=STYLE["font.size"])
+    _legend(figure, [axes for axes in all_axes.flat if axes.get_visible()], drawing)
+    return figure
+
+
+def _legend(figure: Figure, all_axes: list[Axes], drawing: Drawing) -> None:
+    """Names what is drawn, outside the data; a panel's heading does that for its only line."""
+    entries: dict[str, Any] = {}
+    for axes in all_axes:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            entries.setdefault(label, handle)
+    names = [bars.label for panels in drawing.panels for panel in panels for bars in panel.bars]
+    entries = dict(sorted(entries.items(), key=lambda entry: entry[0] not in names))
+    headed = [panel.title for panels in drawing.panels for panel in panels]
+    if all(any(label in title for title in headed) for label in entries):
+        return
+    columns = min(len(entries), 3 if figure.get_figwidth() < TWO_COLUMNS else 6)
+    figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=columns)
 
 
 def _draw_lines(axes: Axes, panel: Panel) -> None:
@@ -59,43 +97,59 @@ def _draw_lines(axes: Axes, panel: Panel) -> None:
         axes.plot(
             line.time_s,
             line.values,
-            color=PALETTE[line.place % len(PALETTE)],
-            linestyle=DASHES[line.place % 2],
+            color=line.look.colour,
+            linestyle=line.look.dashes,
+            linewidth=0.8 if len(line.time_s) > 2000 else 1.1,
             alpha=0.65 if several else 1.0,
             label=line.label,
         )
     axes.set_xlim(0, panel.duration_s)
-    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.set_ylim(bottom=0)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
+    if panel.lowest_y is not None:
+        axes.set_ylim(bottom=panel.lowest_y)
+    else:
+        axes.axhline(0, color=BLACK, linewidth=0.6)
 
 
 def _draw_bars(axes: Axes, panel: Panel) -> None:
     """Ours as bars, and the paper's values as marks."""
-    width = 0.8 / len(panel.bars)
+    width = 0.8 / max(1, len(panel.bars))
+    last = len(panel.bars) - 1
     for index, bars in enumerate(panel.bars):
-        places = np.arange(len(panel.groups)) + (index - (len(panel.bars) - 1) / 2) * width
+        places = np.arange(len(panel.groups)) + (index - last / 2) * width
         axes.bar(
             places,
             bars.means,
             0.92 * width,
-            yerr=bars.deviations,
-            color=PALETTE[bars.place % len(PALETTE)],
+            color=bars.look.colour,
             edgecolor="white",
-            hatch=HATCHES[bars.place % len(HATCHES)],
-            error_kw={"elinewidth": 0.8, "capsize": 2},
+            linewidth=0.4,
+            hatch=bars.look.hatch,
             label=bars.label,
         )
+        if bars.seeds > 1:
+            axes.errorbar(
+                places,
+                bars.means,
+                bars.deviations,
+                linestyle="none",
+                color=BLACK,
+                elinewidth=0.7,
+                capsize=1.5,
+                label=f"± 1 standard deviation, n = {bars.seeds} seeds" if index == last else None,
+            )
         axes.plot(
             places,
             bars.printed,
             linestyle="none",
             marker="D",
-            markersize=4,
+            markersize=3,
             markerfacecolor="white",
-            markeredgecolor="black",
-            markeredgewidth=0.8,
-            label="printed in the paper" if index == len(panel.bars) - 1 else None,
+            markeredgecolor=BLACK,
+            markeredgewidth=0.7,
+            label="printed in the paper" if index == last else None,
         )
     labels = [group.replace(", ", "\n") for group in panel.groups]
     axes.set_xticks(range(len(panel.groups)), labels)
     axes.grid(visible=False, axis="x")
+    axes.set_ylim(bottom=0)

@@ -16,7 +16,7 @@ from pydantic import (
 
 from quicgym.errors import UserError
 from quicgym.validation import validated
-from quicgym.yaml_files import CONFIGS, read_yaml, yaml_names
+from quicgym.yaml_files import CONFIGS, closest, read_yaml, yaml_names
 
 PAPERS = CONFIGS / "papers"
 
@@ -114,6 +114,8 @@ class Figure(_Model):
     scenarios: Names = ()
     mean_of_flows: bool = False
     """One curve per algorithm: the mean over its flows."""
+    difference_to: str | None = None
+    """With mean_of_flows: curves that lie on one another are drawn minus this algorithm's."""
     bars: dict[str, str] = {}
     """Axis label -> metric; a panel each."""
     rows: tuple[FigureRow, ...] = ()
@@ -127,6 +129,8 @@ class Figure(_Model):
             raise ValueError(
                 f"figure {self.number} needs either over_time and scenarios, or bars and rows"
             )
+        if self.difference_to and not self.mean_of_flows:
+            raise ValueError(f"figure {self.number}: difference_to needs mean_of_flows")
         return self
 
 
@@ -227,6 +231,13 @@ class Paper(_Model):
     def _references_exist(self) -> Paper:
         tables = {table.number for table in self.tables}
         figures = {figure.number for figure in self.figures}
+        for figure in self.figures:
+            reference = figure.difference_to
+            if reference is not None and reference not in self.algorithms:
+                raise ValueError(
+                    f"figure {figure.number}: difference_to = {reference!r}; "
+                    f"{closest(reference, self.algorithms)}"
+                )
         seen: set[str] = set()
         for claim in self.claims:
             if claim.id in seen:

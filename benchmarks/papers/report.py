@@ -17,8 +17,10 @@ from quicgym.benchmarks.papers.drawings import Bars, Drawing, Line
 from quicgym.benchmarks.papers.model import Paper
 from quicgym.benchmarks.papers.tables import title_of
 from quicgym.benchmarks.papers.verdicts import VERDICTS
-from quicgym.plot_style import PALETTE
 
+DASHES = ("solid", "dash", "dot", "dashdot")
+HATCHES = ("", "/", ".", "x")
+"""What plotly calls the styles of plot_style.DASHES and HATCHES."""
 LARGEST_LINE = 2000
 """Points of a curve; more than a screen has would only make the file large."""
 
@@ -51,7 +53,12 @@ def write(
             "claims": [claim for claim in document["claims"] if claim["paper"] == paper.name],
             "tables": _tables(paper, document["tables"]),
             "plots": [
-                {"title": drawing.title, "html": plot(drawing)} for drawing in drawn[paper.name]
+                {
+                    "title": drawing.caption,
+                    "error_bars": drawing.error_bars,
+                    "html": plot(drawing),
+                }
+                for drawing in drawn[paper.name]
             ],
         }
         for paper in papers
@@ -113,17 +120,28 @@ def plot(drawing: Drawing) -> str:
             for trace in traces:
                 figure.add_trace(trace, row, column)
             extent = [0, panel.duration_s] if panel.lines else None
-            figure.update_xaxes(title_text=panel.x_label, range=extent, row=row, col=column)
+            last = row == len(drawing.panels)
+            figure.update_xaxes(
+                title_text=panel.x_label if last else "", range=extent, row=row, col=column
+            )
             if column == 1 or not drawing.share_y:
-                figure.update_yaxes(title_text=panel.y_label, row=row, col=column)
+                text = panel.y_label.replace("\n", "<br>")
+                figure.update_yaxes(title_text=text, row=row, col=column)
+            if panel.lowest_y is not None and panel.lines:
+                highest = max(
+                    (line.values.max() for line in panel.lines if len(line.values)), default=1
+                )
+                extent = [panel.lowest_y, panel.lowest_y + 1.05 * (highest - panel.lowest_y)]
+                figure.update_yaxes(range=extent, row=row, col=column)
+    height = 420 if len(drawing.panels) == 1 else 260 * len(drawing.panels)
     figure.update_layout(
         template="plotly_white",
-        height=420,
-        margin={"l": 60, "r": 20, "t": 40, "b": 60},
-        legend={"orientation": "h", "y": -0.25},
+        height=height,
+        margin={"l": 70, "r": 20, "t": 40, "b": 110},
+        # Below the labels of the last row, however high the figure is.
+        legend={"orientation": "h", "yref": "container", "yanchor": "bottom", "y": 0.0},
         barmode="group",
     )
-    figure.update_yaxes(rangemode="tozero")
     return figure.to_html(full_html=False, include_plotlyjs=False, div_id=f"plot-{drawing.file}")
 
 
@@ -142,8 +160,8 @@ def _line(line: Line, shown: set[str]) -> go.Scatter:
         y=line.values[::step].round(4),
         mode="lines",
         line={
-            "color": PALETTE[line.place % len(PALETTE)],
-            "dash": ("solid", "dash")[line.place % 2],
+            "color": line.look.colour,
+            "dash": DASHES[line.look.style],
             "width": 1.5,
         },
         **_once(line.label, shown),
@@ -155,7 +173,7 @@ def _bars(groups: Sequence[str], bars: Bars, shown: set[str]) -> Iterable[Any]:
         x=groups,
         y=bars.means,
         error_y={"type": "data", "array": bars.deviations},
-        marker_color=PALETTE[bars.place % len(PALETTE)],
+        marker={"color": bars.look.colour, "pattern": {"shape": HATCHES[bars.look.style]}},
         offsetgroup=bars.label,
         **_once(bars.label, shown),
     )

@@ -39,11 +39,12 @@ from quicgym.jobs import (
     run_jobs,
 )
 from quicgym.output_folders import output_folder
+from quicgym.plot_style import PLOTS_FOLDER
 
 Format = Literal["table", "json", "html"]
 RESULTS = (
     RUNS_FILE, "papers.json", "tables.parquet", "claims.parquet", "papers.html", TRACES_FOLDER,
-    "figures",
+    "figures", PLOTS_FOLDER,
 )  # fmt: skip
 
 
@@ -66,6 +67,7 @@ def run_papers(
     format: Format = "table",
     resume: bool = False,
     without_ns3: bool = False,
+    figure_format: str = "png",
     command: str = "",
 ) -> int:
     """Runs, judges, writes and prints everything; returns the exit status.
@@ -78,6 +80,7 @@ def run_papers(
         format: What is printed; "html" writes papers.html instead.
         resume: Go on with what the directory holds.
         without_ns3: Leave out what only ns-3 can run.
+        figure_format: "png", "pdf" or "svg".
         command: The command line, to be kept with the results.
 
     Raises:
@@ -116,6 +119,7 @@ def run_papers(
         files = figures.draw_all(
             [drawing for of_paper in drawn.values() for drawing in of_paper],
             directory / "figures",
+            figure_format,
         )
         _write(directory, document)
         if format == "html":

@@ -15,6 +15,7 @@ import numpy as np
 
 from quicgym.envs.scenarios.conversion import nanoseconds
 from quicgym.envs.scenarios.model import Scenario
+from quicgym.envs.simulation.capacity import BottleneckCapacity
 from quicgym.envs.simulation.controller_choice import ControllerChoice
 from quicgym.envs.simulation.metrics import (
     FLOW_METRICS,
@@ -26,6 +27,7 @@ from quicgym.envs.simulation.metrics import (
     measure_run,
     measure_traffic,
 )
+from quicgym.envs.simulation.plots import RunTraces, draw_run
 from quicgym.envs.simulation.simulation import MODES, Simulation, flow_index, flow_indices
 from quicgym.envs.simulation.traffic import (
     together,
@@ -37,6 +39,7 @@ from quicgym.yaml_files import closest
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.figure import Figure
 
 
 class MeasuredRun(Protocol):
@@ -205,7 +208,8 @@ class Result:
     def trace(self, flow: int | str = 0) -> pd.DataFrame:
         """Returns a flow's time series, the flow given by index or name; units are in the names.
 
-        `delivered_bytes` are acknowledged, `received_bytes` at the receiver; both are totals.
+        `delivered_bytes` are acknowledged, `received_bytes` at the receiver, `dropped_packets`
+        those that the network lost, in queues and by random loss; all are totals.
         `rtt_ms` and `smoothed_rtt_ms` are NaN before the first sample.
         """
         pd = _import_pandas()
@@ -222,6 +226,7 @@ class Result:
                 "delivered_bytes": rows["delivered_bytes"],
                 "lost_bytes": rows["lost_bytes"],
                 "received_bytes": rows["received_bytes"],
+                "dropped_packets": rows["dropped_packets"],
                 "mode": pd.Categorical.from_codes(
                     rows["mode"].astype("i1"), categories=pd.Index(MODES)
                 ),
@@ -229,7 +234,11 @@ class Result:
         )
 
     def queue_trace(self, hop: int = 1) -> pd.DataFrame:
-        """Returns the time series of the bottleneck's queue: time_s, packets, bytes.
+        """Returns the time series of the bottleneck: its queue and its capacity.
+
+        `packets` and `bytes` wait then. `capacity_mbps` is what the link could have sent since the
+        row before, on the wire; with Wi-Fi the rate of the data symbols. `delay_ms` is the time in
+        which the link sends what waits; NaN with Wi-Fi, and where the link never does.
 
         Args:
             hop: Of a chain, counted from 1, the bottleneck.
@@ -241,8 +250,35 @@ class Result:
             raise ValueError(f"hop = {hop}: give 1 to {len(self._queue_traces)}")
         pd = _import_pandas()
         rows = self._queue_traces[hop - 1]
+        link = BottleneckCapacity(self.scenario, hop)
         return pd.DataFrame(
-            {"time_s": rows["time"] * 1e-9, "packets": rows["packets"], "bytes": rows["bytes"]}
+            {
+                "time_s": rows["time"] * 1e-9,
+                "packets": rows["packets"],
+                "bytes": rows["bytes"],
+                "capacity_mbps": link.mean_mbps(rows["time"]),
+                "delay_ms": link.delay_ms(rows["time"], rows["bytes"]),
+            }
+        )
+
+    def plot(self) -> Figure:
+        """Returns a picture of the run, see `quicgym.envs.simulation.plots.draw_run`.
+
+        Raises:
+            ValueError: The run has no traces.
+            MissingExtraError: Matplotlib, of the extra `reports`, is not installed.
+
+        Example:
+            quicgym.run("ebcc-flows-3", "bbr").plot().savefig("bbr.pdf")
+        """
+        hops = range(1, 1 + len(self._queue_traces))
+        return draw_run(
+            RunTraces(
+                {flow.name: self.trace(flow.name) for flow in self.flows},
+                {flow.name: flow.controller for flow in self.flows},
+                [self.queue_trace(hop) for hop in hops],
+                self.scenario.duration_s,
+            )
         )
 
     def __repr__(self) -> str:

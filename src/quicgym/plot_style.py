@@ -1,26 +1,194 @@
-"""The look of every picture that Matplotlib draws here."""
+"""The look of every figure: one colour and one line style per controller, sizes, file formats.
+
+The colours are Okabe and Ito's, and for learned policies those of Paul Tol's muted scheme, which
+readers with any of the common colour vision deficiencies can tell apart. Controllers of one family
+share a colour and differ in the line style.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from collections.abc import Iterable
+from enum import StrEnum
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-# Okabe and Ito's palette, which colour-blind readers can tell apart too.
-PALETTE = (
-    "#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9", "#000000", "#F0E442",
-)  # fmt: skip
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+ONE_COLUMN = 3.5
+"""Inches: the width of a figure in one column of a page with two (IEEE, ACM)."""
+TWO_COLUMNS = 7.16
+"""Inches: the width of a figure across both columns."""
 
 STYLE: dict[Any, Any] = {
     "figure.dpi": 150,
-    "savefig.dpi": 150,
+    "savefig.dpi": 200,
     "figure.constrained_layout.use": True,
-    "font.size": 9,
+    "font.size": 8,
+    "axes.titlesize": 8,
+    "legend.fontsize": 7,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,
     "axes.axisbelow": True,
+    "axes.linewidth": 0.6,
     "grid.color": "#dddddd",
-    "grid.linewidth": 0.6,
-    "lines.linewidth": 1.2,
+    "grid.linewidth": 0.5,
+    "lines.linewidth": 1.1,
     "legend.frameon": False,
     "hatch.linewidth": 0.5,
+    "pdf.fonttype": 42,  # TrueType, which publishers ask for
+    "svg.fonttype": "none",  # text stays text
 }
+
+SOLID, DASHED, DOTTED, DASH_DOT = "-", (0, (4, 1.5)), (0, (1, 1.2)), (0, (5, 1.5, 1, 1.5))
+DASHES: tuple[Any, ...] = (SOLID, DASHED, DOTTED, DASH_DOT)
+HATCHES = ("", "////", "....", "xxxx")
+"""Of bars, in the order of DASHES."""
+MARKERS = ("o", "s", "^", "D")
+"""Of points, in the order of DASHES."""
+
+BLACK = "#000000"
+ORANGE, SKY, GREEN, BLUE, VERMILION, PINK = (
+    "#E69F00", "#56B4E9", "#009E73", "#0072B2", "#D55E00", "#CC79A7",
+)  # fmt: skip
+INDIGO, WINE, OLIVE, TEAL, PURPLE, ROSE, GREY = (
+    "#332288", "#882255", "#999933", "#44AA99", "#AA4499", "#CC6677", "#777777",
+)  # fmt: skip
+SERIES = (BLUE, ORANGE, GREEN, VERMILION, PINK, SKY, BLACK)
+"""Of what is no controller, such as the flows of one run, in order."""
+
+
+class Look(NamedTuple):
+    """How a controller is drawn: its colour, and the place of its style in DASHES and the like."""
+
+    colour: str
+    style: int
+
+    @property
+    def dashes(self) -> Any:
+        """The line style, as Matplotlib takes it."""
+        return DASHES[self.style]
+
+    @property
+    def hatch(self) -> str:
+        """The hatch of bars."""
+        return HATCHES[self.style]
+
+    @property
+    def marker(self) -> str:
+        """The marker of points."""
+        return MARKERS[self.style]
+
+
+PLOTS_FOLDER = "plots"
+"""Into which `quicgym plot` draws, in the folder of a result."""
+
+LOOKS = {
+    "newreno": Look(BLUE, 0),
+    "newreno+": Look(BLUE, 1),
+    "linux-reno": Look(BLUE, 2),
+    "cubic": Look(ORANGE, 0),
+    "cubic+": Look(ORANGE, 1),
+    "ibcca-cubic": Look(ORANGE, 2),
+    "vegas": Look(SKY, 0),
+    "copa": Look(SKY, 1),
+    "vivace": Look(SKY, 2),
+    "bbr": Look(GREEN, 0),
+    "bbr-smooth": Look(GREEN, 1),
+    "bbr-extended": Look(GREEN, 2),
+    "bbr-combined": Look(GREEN, 3),
+    "bbr3": Look(BLACK, 0),
+    "prague": Look(BLACK, 1),
+    "random": Look(BLACK, 2),
+    "ebcc": Look(VERMILION, 0),
+    "ibcca": Look(PINK, 0),
+}
+"""Of quicgym's own controllers."""
+
+LEARNED_COLOURS = {
+    "window-aggrevate": INDIGO,
+    "window-grpo": WINE,
+    "tuning-aggrevate": TEAL,
+    "tuning-ppo": OLIVE,
+    "switch-dpi": PURPLE,
+    "switch-wide": PURPLE,
+    "choice-aggrevate": PURPLE,
+    "low-delay": ROSE,
+    "preference": ROSE,
+    "aurora": GREY,
+    "orca": GREY,
+}
+"""Of published policies by family; the seed decides the line style."""
+_FIRST_STYLES = {"switch-wide": 3, "choice-aggrevate": 2, "preference": 1, "orca": 1}
+_SEED = re.compile(r"-seed(\d+)$")
+
+
+def look_of(name: str) -> Look:
+    """Returns how a controller or a policy is drawn, in every figure of every command.
+
+    Args:
+        name: As results show it: `cubic`, `ebcc:gamma=3`, `window-grpo-seed1`, or a user's own.
+            Parameters change the line style, not the colour. What is not in the table gets a look
+            that follows from its name.
+    """
+    if name in LOOKS:
+        return LOOKS[name]
+    base, _, parameters = name.partition(":")
+    if base in LOOKS and parameters:
+        known = LOOKS[base]
+        return Look(known.colour, (known.style + 1 + _number(parameters) % 3) % len(DASHES))
+    family = _SEED.sub("", base)
+    if family in LEARNED_COLOURS:
+        seed = _SEED.search(base)
+        style = _FIRST_STYLES.get(family, 0) + (int(seed[1]) if seed else 0)
+        return Look(LEARNED_COLOURS[family], (style + bool(parameters)) % len(DASHES))
+    number = _number(name)
+    colours = (GREY, WINE, TEAL, INDIGO, OLIVE)
+    return Look(colours[number % len(colours)], number // len(colours) % len(DASHES))
+
+
+def looks_of(names: Iterable[str]) -> dict[str, Look]:
+    """Returns the looks of what one figure shows together, no two of them the same.
+
+    Only names outside the table may have to take another look than their own.
+    """
+    names = list(dict.fromkeys(names))
+    found: dict[str, Look] = {}
+    for name in sorted(names, key=lambda name: name not in LOOKS):
+        look = look_of(name)
+        others = [
+            Look(colour, style)
+            for colour in (look.colour, GREY, WINE, TEAL, INDIGO, OLIVE)
+            for style in range(len(DASHES))
+        ]
+        taken = set(found.values())
+        found[name] = next((one for one in (look, *others) if one not in taken), look)
+    return {name: found[name] for name in names}
+
+
+def _number(text: str) -> int:
+    return int.from_bytes(sha256(text.encode()).digest()[:4], "big")
+
+
+class FigureFormat(StrEnum):
+    """The files that figures are written to."""
+
+    png = "png"
+    pdf = "pdf"
+    svg = "svg"
+
+
+def save(figure: Figure, file: Path, format: str = "png") -> Path:
+    """Writes a figure to `file` with the format's ending added; equal figures give equal bytes."""
+    import matplotlib
+
+    path = file.with_name(f"{file.name}.{format}")
+    metadata: dict[str, Any] = {"png": {}, "pdf": {"CreationDate": None}, "svg": {"Date": None}}
+    with matplotlib.rc_context({"svg.hashsalt": "quicgym"}):
+        figure.savefig(path, format=format, metadata=metadata[format])
+    return path

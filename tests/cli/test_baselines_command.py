@@ -44,13 +44,18 @@ def test_tables_have_lines_of_ours_of_the_module_that_the_paper_used_and_of_the_
     assert done.returncode == 0, done.stderr
     table = done.stdout[done.stdout.index("Table 5:") : done.stdout.index("Table 6:")]
     lines = [
-        line.split() for line in table.splitlines() if line.strip() and line.strip()[-1].isdigit()
+        line.split()
+        for line in table.split("\nTable 5:")[0].splitlines()
+        if line.strip() and line.strip()[-1].isdigit()
     ]
     assert [line[-2] for line in lines] == ["ours", "module", "paper"] * 3
     losses = [float(line[-1]) for line in lines]
     for ours, module, paper in zip(losses[::3], losses[1::3], losses[2::3], strict=True):
         assert abs(module - paper) < 0.1 < abs(ours - paper)
     assert "--module" not in done.stdout  # their other metrics are in results.json
+    assert "\nTable 5: farthest from the print: NewReno, access " in table
+    assert "95th percentile RTT" not in done.stdout
+    assert "every metric of every scenario: --verbose, or results.json" in done.stderr
 
 
 def test_json_is_one_document_and_files_are_written(quicgym: Command, tmp_path: Path) -> None:
@@ -108,8 +113,11 @@ def test_the_table_has_the_papers_values_beside_ours(quicgym: Command) -> None:
         "95th percentile RTT (ms)",
         "Jain's index",
         "\nreward  ",
+        "\nTable 3: order of the four as printed in ",
     ):
         assert text in done.stdout
+    papers, measured = done.stdout.index("Table 3:"), done.stdout.index("95th percentile RTT")
+    assert papers < measured
     assert "Table 4" not in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 100
 

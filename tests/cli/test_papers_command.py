@@ -62,6 +62,7 @@ def test_json_holds_claims_and_tables(quicgym: Command, tmp_path: Path) -> None:
     assert len(pd.read_parquet(folder / "tables.parquet")) == len(cells)
     assert list(pd.read_parquet(folder / "claims.parquet")["outcome"]) == ["yes", "no"]
     assert {path.name for path in (folder / "figures").iterdir()} == {
+        "captions.md",
         "small-figure-1-window.png",
         "small-figure-2-rates.png",
     }

@@ -20,6 +20,7 @@ from quicgym.cli import (
     link,
     papers,
     parity,
+    plot,
     publish,
     real,
     scenarios,
@@ -75,6 +76,7 @@ def _epilog(examples: Sequence[str]) -> str:
 app.command(epilog=_epilog(baselines.EXAMPLES))(baselines.baselines)
 app.command(epilog=_epilog(papers.EXAMPLES))(papers.papers)
 app.command(epilog=_epilog(evaluate.EXAMPLES))(evaluate.evaluate)
+app.command(epilog=_epilog(plot.EXAMPLES))(plot.plot)
 app.command(epilog=_epilog(checklist.EXAMPLES))(checklist.checklist)
 app.command(epilog=_epilog(parity.EXAMPLES))(parity.parity)
 app.command(epilog=_epilog(speed.EXAMPLES))(speed.speed)

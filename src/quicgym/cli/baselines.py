@@ -10,6 +10,7 @@ import typer
 
 from quicgym.cli.options import (
     ControllerOption,
+    FiguresOption,
     JobsOption,
     ResultFormat,
     ResumeOption,
@@ -17,10 +18,11 @@ from quicgym.cli.options import (
     SeedsOption,
     command_line,
 )
+from quicgym.plot_style import FigureFormat
 
 EXAMPLES = (
     "quicgym baselines",
-    "quicgym baselines --scenario ebcc-single --controller bbr ebcc",
+    "quicgym baselines --scenario ebcc-single --controller bbr ebcc:gamma=3 mine.py:Aimd",
     "quicgym baselines --scenario my-network.yaml --seeds 20 --out results/mine",
     "quicgym baselines --engine ns3 --format json > results.json",
 )
@@ -44,13 +46,24 @@ def baselines(
     out: Annotated[
         Path, typer.Option(metavar="DIR", help="Where results and figures are written.")
     ] = Path("results/baselines"),
+    figures: FiguresOption = FigureFormat.png,
     resume: ResumeOption = False,
+    verbose: Annotated[
+        bool,
+        typer.Option(
+            "--verbose",
+            help="Print every metric of every scenario after the papers' tables. With --scenario "
+            "this is the default.",
+        ),
+    ] = False,
 ) -> None:
     """Run the papers' experiments; print their tables with our values beside the printed ones.
 
     Without --scenario these are the eBCC paper's, with a line for the same networks as the QUIC
     module for ns-3 behaves, which the paper used (docs/reproduction.md). Each runs with NewReno,
-    CUBIC, BBR and eBCC unless --controller says otherwise. Results (runs.jsonl, results.json,
+    CUBIC, BBR and eBCC unless --controller says otherwise. A line under each table says how many
+    rows have the printed order, which cell is farthest from the print, and what became of the
+    paper's claims. Results (runs.jsonl, results.json,
     results.parquet), the time series of seed 0 and the figures go to DIR; results of an earlier
     run are moved to DIR/previous-<time>.
     """
@@ -65,6 +78,8 @@ def baselines(
         format=format.value,
         directory=out,
         resume=resume,
+        verbose=verbose,
+        figure_format=figures.value,
         command=command_line(),
     )
     raise typer.Exit(status)

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from quicgym.cli.options import (
+    FiguresOption,
     JobsOption,
     ResultFormat,
     ResumeOption,
@@ -16,6 +17,7 @@ from quicgym.cli.options import (
     TrustZipOption,
     command_line,
 )
+from quicgym.plot_style import FigureFormat
 
 EXAMPLES = (
     "quicgym evaluate",
@@ -61,6 +63,7 @@ def evaluate(
     out: Annotated[
         Path, typer.Option(metavar="DIR", help="Where results and figures are written.")
     ] = Path("results/evaluation"),
+    figures: FiguresOption = FigureFormat.png,
     resume: ResumeOption = False,
     trust_zip: TrustZipOption = False,
 ) -> None:
@@ -84,6 +87,7 @@ def evaluate(
         directory=out,
         resume=resume,
         trust_zip=trust_zip,
+        figure_format=figures.value,
         command=command_line(),
     )
     raise typer.Exit(status)

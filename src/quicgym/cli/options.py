@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from quicgym.plot_style import FigureFormat
 from quicgym.yaml_files import CONFIGS, yaml_names
 
 
@@ -61,6 +62,12 @@ ChangesArgument = Annotated[
     typer.Argument(
         metavar="[KEY=VALUE]...", help="Fields of CONFIG to change, as in a=1 or a.b=1."
     ),
+]
+
+
+FiguresOption = Annotated[
+    FigureFormat,
+    typer.Option(help="Of the figures' files; pdf and svg are vector graphics."),
 ]
 
 

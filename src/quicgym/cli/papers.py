@@ -10,12 +10,14 @@ from typing import Annotated
 import typer
 
 from quicgym.cli.options import (
+    FiguresOption,
     JobsOption,
     ResumeOption,
     SeedsOption,
     command_line,
     config_names,
 )
+from quicgym.plot_style import FigureFormat
 
 EXAMPLES = (
     "quicgym papers",
@@ -50,6 +52,7 @@ def papers(
     out: Annotated[
         Path, typer.Option(metavar="DIR", help="Where results and figures are written.")
     ] = Path("results/papers"),
+    figures: FiguresOption = FigureFormat.png,
     resume: ResumeOption = False,
     without_ns3: Annotated[
         bool,
@@ -74,6 +77,7 @@ def papers(
         directory=out,
         resume=resume,
         without_ns3=without_ns3,
+        figure_format=figures.value,
         command=command_line(),
     )
     raise typer.Exit(status)

@@ -1,0 +1,105 @@
+"""The command `quicgym plot`: the runs of a result folder as pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import pandas as pd
+
+from quicgym.benchmarks.simulations import TRACES_FOLDER
+from quicgym.console import say
+from quicgym.envs.simulation.plots import RunTraces, draw_plane, draw_run
+from quicgym.errors import RunError
+from quicgym.jobs import RUNS_FILE, read_finished
+from quicgym.output_folders import file_name
+from quicgym.plot_style import PLOTS_FOLDER, save
+from quicgym.yaml_files import closest
+
+
+def run_plot(
+    result: Path,
+    *,
+    scenarios: Sequence[str] = (),
+    directory: Path | None = None,
+    format: str = "png",
+) -> int:
+    """Draws what a folder holds; returns the exit status.
+
+    For each scenario the plane of goodput and queueing delay over all seeds, and for each run that
+    kept its time series the receiving rates over the capacity.
+
+    Args:
+        result: A folder of `quicgym baselines`, `papers` or `evaluate`.
+        scenarios: Names; empty: all.
+        directory: Where the pictures go; None: into `plots` in the result's folder.
+        format: "png", "pdf" or "svg".
+
+    Raises:
+        RunError: The folder holds no runs, or none of a scenario.
+    """
+    runs = list(_runs(result))
+    known = list(dict.fromkeys(run["scenario"] for run in runs))
+    for name in scenarios:
+        if name not in known:
+            raise RunError(f"{result}: has no run of scenario {name!r}; {closest(name, known)}")
+    matplotlib.use("Agg")
+    target = directory or result / PLOTS_FOLDER
+    target.mkdir(parents=True, exist_ok=True)
+    files = []
+    for scenario in scenarios or known:
+        here = [run for run in runs if run["scenario"] == scenario]
+        for engine in dict.fromkeys(run["engine"] for run in here):
+            name = f"plane--{file_name(scenario)}" + ("--ns3" if engine == "ns3" else "")
+            try:
+                figure = draw_plane(run for run in here if run["engine"] == engine)
+            except ValueError:
+                say(f"{scenario}: no run has a goodput and a queueing delay, so there is no plane")
+                continue
+            files.append(save(figure, target / name, format))
+    for name, traces in _traces(result, scenarios):
+        files.append(save(draw_run(traces), target / name, format))
+    say(f"{len(files)} pictures are in {target}")
+    return 0
+
+
+def _runs(result: Path) -> Iterator[dict[str, Any]]:
+    """Yields the runs of a folder; a policy counts as the controller that it is in place of."""
+    finished = read_finished(result)
+    if not finished:
+        raise RunError(
+            f"{result}: has no {RUNS_FILE} with runs; give a folder that quicgym baselines, papers "
+            "or evaluate has written (--out)"
+        )
+    for run in finished.values():
+        yield {**run, "controller": run.get("controller", run.get("policy"))}
+
+
+def _traces(result: Path, scenarios: Iterable[str]) -> Iterator[tuple[str, RunTraces]]:
+    """Yields, by the name of their picture, the runs whose time series are in the folder."""
+    runs: dict[str, list[pd.DataFrame]] = {}
+    for path in sorted((result / TRACES_FOLDER).glob("*.parquet")):
+        frame = pd.read_parquet(path)
+        about = frame.attrs
+        if "run" in about and (not scenarios or about["scenario"] in scenarios):
+            runs.setdefault(about["run"], []).append(frame)
+    for name, frames in runs.items():
+        flows = sorted(
+            (frame for frame in frames if "flow" in frame.attrs),
+            key=lambda frame: frame.attrs["index"],
+        )
+        queues = sorted(
+            (frame for frame in frames if "hop" in frame.attrs),
+            key=lambda frame: frame.attrs["hop"],
+        )
+        yield (
+            name,
+            RunTraces(
+                {frame.attrs["flow"]: frame for frame in flows},
+                {frame.attrs["flow"]: frame.attrs["controller"] for frame in flows},
+                queues,
+                frames[0].attrs["duration_s"],
+            ),
+        )

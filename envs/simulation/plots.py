@@ -1,0 +1,252 @@
+"""Runs as pictures: throughput over capacity with the queueing delay below, and the plane of both.
+
+Matplotlib comes with the extra `reports`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from quicgym.errors import MissingExtraError
+from quicgym.plot_style import (
+    BLACK,
+    DASHES,
+    GREY,
+    ONE_COLUMN,
+    SERIES,
+    STYLE,
+    TWO_COLUMNS,
+    Look,
+    looks_of,
+)
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+SHORTEST_WINDOW_S = 0.1
+WINDOWS = 150
+"""A rate is the mean over this part of the run, but at least over SHORTEST_WINDOW_S."""
+MOST_NAMES = 12
+"""In a legend."""
+
+
+@dataclass(frozen=True)
+class RunTraces:
+    """The time series of one run.
+
+    Attributes:
+        flows: By name, as `Result.trace` returns them.
+        controllers: By the flow's name.
+        queues: Of each hop, as `Result.queue_trace` returns them.
+        duration_s: Of the scenario.
+    """
+
+    flows: Mapping[str, pd.DataFrame]
+    controllers: Mapping[str, str]
+    queues: Sequence[pd.DataFrame]
+    duration_s: float
+
+
+def draw_run(traces: RunTraces) -> Figure:
+    """Returns the receiving rate of each flow over the capacity, and the queueing delay with drops.
+
+    Rates are means over the WINDOWS-th part of the run before each moment. The grey area is what
+    the bottleneck could have sent. The queueing delay is the time in which the queues of all hops
+    would be empty if nothing more arrived; with Wi-Fi, where the queue's rate is not known, it is
+    each flow's RTT above its lowest. A cross is a moment with drops.
+
+    Raises:
+        ValueError: The run has no traces.
+        MissingExtraError: Matplotlib is not installed.
+    """
+    matplotlib, figure_class = _matplotlib()
+    if not traces.queues or traces.queues[0].empty:
+        raise ValueError("this run has no traces to draw; run it with trace_interval_ms above 0")
+    window_s = max(SHORTEST_WINDOW_S, traces.duration_s / WINDOWS)
+    looks = _looks_of_flows(traces.controllers)
+    with matplotlib.rc_context(STYLE):
+        figure = figure_class(figsize=(TWO_COLUMNS, 3.4))
+        upper, lower = figure.subplots(2, sharex=True, height_ratios=(3, 2))
+        _draw_capacity(upper, traces.queues[0], window_s)
+        for name, trace in traces.flows.items():
+            time, rate = _rate(trace["time_s"], trace["received_bytes"] * 8e-6, window_s)
+            look = looks[name]
+            controller = traces.controllers[name]
+            label = name if controller == name else f"{name}: {controller}"
+            upper.plot(time, rate, color=look.colour, linestyle=look.dashes, label=label)
+        has_drops = _draw_delay(lower, traces, looks)
+        upper.set_ylabel("receiving rate (Mbps)")
+        upper.set_ylim(bottom=0)
+        lower.set_xlabel("time (s)")
+        lower.set_xlim(0, traces.duration_s)
+        figure.align_ylabels()
+        _legend(figure, upper, has_drops)
+        figure.draw_without_rendering()  # while the style holds
+    return figure
+
+
+def draw_plane(runs: Iterable[Mapping[str, Any]]) -> Figure:
+    """Returns goodput over queueing delay: a cross and an ellipse for each controller.
+
+    The cross is the mean over the runs. The ellipse is the 1-σ contour of the normal distribution
+    with the runs' mean and covariance, as Winstein and Balakrishnan (SIGCOMM 2013) draw it; a
+    single run has none. The delay decreases to the right, so up and right is better.
+
+    Args:
+        runs: With the keys controller, goodput_mbps and mean_queue_delay_ms, in ms.
+
+    Raises:
+        ValueError: No run has both numbers.
+        MissingExtraError: Matplotlib is not installed.
+    """
+    matplotlib, figure_class = _matplotlib()
+    points: dict[str, list[tuple[float, float]]] = {}
+    for run in runs:
+        place = (run.get("mean_queue_delay_ms"), run.get("goodput_mbps"))
+        if place[0] is not None and place[1] is not None:
+            points.setdefault(run["controller"], []).append((float(place[0]), float(place[1])))
+    if not points:
+        raise ValueError("no run has goodput_mbps and mean_queue_delay_ms, which the plane shows")
+    looks = looks_of(points)
+    with matplotlib.rc_context(STYLE):
+        rows = (len(points) + 2) // 3
+        figure = figure_class(figsize=(ONE_COLUMN, 2.6 + 0.16 * rows))
+        axes = figure.subplots()
+        for name, places in points.items():
+            _draw_ellipse(axes, np.array(places), looks[name], name)
+        axes.invert_xaxis()
+        axes.set_xlabel("mean queueing delay (ms)")
+        axes.set_ylabel("goodput (Mbps)")
+        axes.annotate(
+            "better", xy=(0.97, 0.97), xytext=(0.85, 0.87), xycoords="axes fraction",
+            color=GREY, fontsize=7, ha="right", va="top",
+            arrowprops={"arrowstyle": "->", "color": GREY, "linewidth": 0.8},
+        )  # fmt: skip
+        figure.legend(loc="outside lower center", ncols=3)
+        figure.draw_without_rendering()
+    return figure
+
+
+def _matplotlib() -> tuple[Any, type[Figure]]:
+    try:
+        import matplotlib
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingExtraError("pictures of runs need Matplotlib", "reports") from error
+    return matplotlib, Figure
+
+
+def _looks_of_flows(controllers: Mapping[str, str]) -> dict[str, Look]:
+    """Each flow's look: its controller's where no two flows have the same."""
+    if len(set(controllers.values())) == len(controllers):
+        looks = looks_of(controllers.values())
+        return {flow: looks[controller] for flow, controller in controllers.items()}
+    return {
+        flow: Look(SERIES[index % len(SERIES)], index // len(SERIES) % len(DASHES))
+        for index, flow in enumerate(controllers)
+    }
+
+
+def _rate(time: Any, total: Any, window_s: float) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the mean increase of a total per second in the window before each moment."""
+    times, totals = np.asarray(time, float), np.asarray(total, float)
+    before = np.interp(times - window_s, times, totals, left=0.0)
+    return times, (totals - before) / window_s
+
+
+def _draw_capacity(axes: Axes, queue: pd.DataFrame, window_s: float) -> None:
+    time = queue["time_s"].to_numpy()
+    megabits = np.cumsum(queue["capacity_mbps"].to_numpy() * np.diff(time, prepend=0.0))
+    # The mean over the first moments is not over a whole window.
+    before = np.interp(time - window_s, np.insert(time, 0, 0.0), np.insert(megabits, 0, 0.0))
+    rate = (megabits - before) / np.minimum(window_s, time)
+    time, rate = np.insert(time, 0, 0.0), np.insert(rate, 0, rate[0])
+    axes.fill_between(time, rate, color="#e3e3e3", linewidth=0, label="capacity", zorder=0)
+
+
+def _draw_delay(axes: Axes, traces: RunTraces, looks: Mapping[str, Look]) -> bool:
+    """Draws the delay and the drops; returns whether there are any."""
+    time = traces.queues[0]["time_s"].to_numpy()
+    delay = np.sum([queue["delay_ms"].to_numpy() for queue in traces.queues], axis=0)
+    by_queue = not np.isnan(delay).all()
+    if by_queue:
+        axes.plot(time, delay, color=BLACK, linewidth=0.8)
+        axes.set_ylabel("queueing\ndelay (ms)")
+    else:
+        axes.set_ylabel("RTT above the\nlowest (ms)")
+    has_drops = False
+    for name, trace in traces.flows.items():
+        moments = trace["time_s"].to_numpy()
+        look = looks[name]
+        if by_queue:
+            heights = np.interp(moments, time, delay)
+        else:
+            heights = (trace["rtt_ms"] - trace["rtt_ms"].min()).to_numpy()
+            axes.plot(moments, heights, color=look.colour, linestyle=look.dashes)
+        dropping = np.diff(trace["dropped_packets"].to_numpy(dtype=float), prepend=0.0) > 0
+        has_drops |= bool(dropping.any())
+        axes.plot(
+            moments[dropping],
+            heights[dropping],
+            linestyle="none",
+            marker="x",
+            markersize=3.5,
+            markeredgewidth=0.8,
+            color=look.colour,
+            clip_on=False,
+        )
+    axes.set_ylim(bottom=0)
+    return has_drops
+
+
+def _legend(figure: Figure, axes: Axes, has_drops: bool) -> None:
+    from matplotlib.lines import Line2D
+
+    handles, labels = axes.get_legend_handles_labels()
+    if len(handles) > MOST_NAMES:
+        more = len(handles) - MOST_NAMES
+        handles, labels = handles[:MOST_NAMES], labels[:MOST_NAMES]
+        handles.append(Line2D([], [], linestyle="none"))
+        labels.append(f"and {more} more")
+    if has_drops:
+        handles.append(Line2D([], [], linestyle="none", marker="x", markersize=3.5, color=GREY))
+        labels.append("drops")
+    figure.legend(handles, labels, loc="outside right upper")
+
+
+def _draw_ellipse(axes: Axes, places: np.ndarray, look: Look, name: str) -> None:
+    from matplotlib.patches import Ellipse
+
+    mean = places.mean(axis=0)
+    axes.plot(
+        *mean, linestyle="none", marker=look.marker, markersize=4, color=look.colour,
+        markerfacecolor=look.colour if look.style == 0 else "white",
+    )  # fmt: skip
+    if len(places) > 1:
+        lengths, directions = np.linalg.eigh(np.cov(places.T, ddof=0))
+        width, height = 2.0 * np.sqrt(np.maximum(lengths, 0.0))
+        angle = float(np.degrees(np.arctan2(directions[1, 0], directions[0, 0])))
+        for fill in (True, False):
+            axes.add_patch(
+                Ellipse(
+                    tuple(mean),
+                    width,
+                    height,
+                    angle=angle,
+                    fill=fill,
+                    facecolor=look.colour,
+                    edgecolor=look.colour,
+                    linestyle=look.dashes,
+                    linewidth=0 if fill else 1.1,
+                    alpha=0.15 if fill else 1.0,
+                )  # fmt: skip
+            )
+    # A line as long as a legend needs to show the style.
+    axes.plot([], [], color=look.colour, linestyle=look.dashes, marker=look.marker, markersize=4,
+              markerfacecolor=look.colour if look.style == 0 else "white", label=name)  # fmt: skip

@@ -1,0 +1,44 @@
+"""`quicgym plot`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from quicgym.cli.options import FiguresOption, ScenarioOption
+from quicgym.plot_style import FigureFormat
+
+EXAMPLES = (
+    "quicgym plot results/baselines",
+    "quicgym plot results/baselines --scenario ebcc-flows-3 --figures pdf --out figures",
+)
+
+
+def plot(
+    result: Annotated[
+        Path,
+        typer.Argument(
+            metavar="RESULT", help="A folder that baselines, papers or evaluate has written."
+        ),
+    ],
+    scenario: ScenarioOption = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Where the pictures go.  [default: RESULT/plots]"),
+    ] = None,
+    figures: FiguresOption = FigureFormat.png,
+) -> None:
+    """Draw the runs of a result.
+
+    For each scenario: goodput over queueing delay, with a point and an ellipse for each controller
+    (1 standard deviation over the seeds). For each run that kept its time series (seed 0 of
+    baselines and papers): the receiving rate of each flow over the capacity, and below it the
+    queueing delay with the drops.
+    """
+    from quicgym.benchmarks.plot import run_plot
+
+    raise typer.Exit(
+        run_plot(result, scenarios=scenario or (), directory=out, format=figures.value)
+    )

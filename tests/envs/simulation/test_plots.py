@@ -1,0 +1,127 @@
+"""Pictures of runs: what they draw is what the run's series and metrics say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.axes import Axes
+from matplotlib.patches import Ellipse
+
+import quicgym
+from quicgym import Scenario
+from quicgym.envs.simulation.plots import draw_plane
+from quicgym.plot_style import look_of
+
+
+def scenario(**bottleneck: Any) -> Scenario:
+    data = quicgym.load_scenario("ebcc-flows-3").model_dump(exclude_none=True)
+    data["duration_s"] = 6.0
+    data["bottleneck"] |= bottleneck
+    return Scenario.model_validate(data)
+
+
+def lines(axes: Axes) -> dict[str, Any]:
+    return {str(line.get_label()): line for line in axes.lines}
+
+
+def test_the_queue_trace_has_the_capacity_and_the_time_that_the_queue_takes() -> None:
+    steps = [{"at_s": 2.0, "rate_mbps": 0.0}, {"at_s": 3.0, "rate_mbps": 30.0}]
+    queue = quicgym.run(scenario(rate_schedule=steps), "cubic").queue_trace()
+    rate = queue["capacity_mbps"].to_numpy()
+    time = queue["time_s"].to_numpy()
+    assert rate[time < 2.0] == pytest.approx(15.0)
+    assert rate[(time > 2.01) & (time < 3.0)] == pytest.approx(0.0)
+    assert rate[time > 3.01] == pytest.approx(30.0)
+    fixed = (time < 1.8) & (queue["bytes"] > 0)
+    expected = queue["bytes"][fixed] * 8e-3 / 15.0
+    assert queue["delay_ms"][fixed].to_numpy() == pytest.approx(expected.to_numpy(), abs=1e-6)
+    # In the outage what waits has to wait for its end first.
+    waiting = queue[(time > 2.4) & (time < 2.6) & (queue["bytes"] > 0)]
+    assert len(waiting) > 10
+    expected = (3.0 - waiting["time_s"]) * 1e3 + waiting["bytes"] * 8e-3 / 30.0
+    assert waiting["delay_ms"].to_numpy() == pytest.approx(expected.to_numpy(), abs=1.5)
+
+
+def test_a_trace_counts_the_opportunities_since_the_row_before() -> None:
+    result = quicgym.run("beyond-ebcc-cellular", "cubic")
+    queue = result.queue_trace()
+    megabits = (queue["capacity_mbps"] * np.diff(queue["time_s"], prepend=0.0)).sum()
+    received = result.trace(0)["received_bytes"].iloc[-1] * 8e-6
+    assert 0.8 * megabits < received < megabits
+    sent = np.round(queue["capacity_mbps"] * np.diff(queue["time_s"], prepend=0.0) * 1e6 / 8)
+    assert (sent % 1500 == 0).all()
+
+
+@pytest.mark.parametrize("engine", ["native", pytest.param("ns3", marks=pytest.mark.ns3)])
+def test_traces_count_the_packets_that_the_network_drops(engine: str) -> None:
+    with quicgym.Simulation(scenario(), engine, controllers="bbr") as simulation:
+        simulation.run_until(5.0)  # a moment of which there is a row
+        for flow in simulation.flows:
+            dropped = simulation.trace(flow.index)["dropped_packets"].astype(int)
+            assert (np.diff(dropped) >= 0).all()
+            assert dropped[0] == 0 < dropped[-1] == flow.statistics["dropped_packets"]
+
+
+def test_a_run_is_drawn_over_the_capacity_with_the_delay_below() -> None:
+    result = quicgym.run(scenario(), ["cubic", "bbr", "ebcc"])
+    upper, lower = result.plot().axes
+    drawn = lines(upper)
+    assert list(drawn) == ["flow-1: cubic", "flow-2: bbr", "flow-3: ebcc"]
+    for name, line in drawn.items():
+        assert line.get_color() == look_of(name.split(": ")[1]).colour
+        rates = line.get_ydata()
+        flow = name.split(":")[0]
+        received = result.trace(flow)["received_bytes"].iloc[-1] * 8e-6
+        assert np.mean(rates) * (6.0 - 1.0) == pytest.approx(received, rel=0.1)
+    (capacity,) = upper.collections
+    assert capacity.get_label() == "capacity"
+    assert capacity.get_datalim(upper.transData).y1 == pytest.approx(15.0)
+    delay, *drops = lower.lines
+    assert delay.get_ydata().max() == pytest.approx(result.queue_trace()["delay_ms"].max())
+    assert len(drops) == 3 and sum(len(mark.get_xdata()) for mark in drops) > 0
+    assert result.plot().legends[0].get_texts()[-1].get_text() == "drops"
+
+
+def test_flows_of_one_controller_have_colours_of_their_own() -> None:
+    drawn = lines(quicgym.run(scenario(), "bbr").plot().axes[0])
+    assert len({line.get_color() for line in drawn.values()}) == 3
+
+
+def test_a_run_without_traces_cannot_be_drawn() -> None:
+    result = quicgym.run(scenario(), "bbr", trace_interval_ms=None)
+    with pytest.raises(ValueError, match="no traces to draw; run it with trace_interval_ms"):
+        result.plot()
+
+
+def test_the_plane_has_the_mean_and_the_standard_deviations_of_each_controller() -> None:
+    numbers = {"cubic": [(50.0, 9.0), (60.0, 9.0), (70.0, 9.0)], "ebcc": [(10.0, 8.0)]}
+    runs = [
+        {"controller": name, "mean_queue_delay_ms": delay, "goodput_mbps": rate}
+        for name, places in numbers.items()
+        for delay, rate in places
+    ]
+    (axes,) = draw_plane(runs).axes
+    assert axes.xaxis_inverted()
+    means = [tuple(line.get_xydata()[0]) for line in axes.lines if len(line.get_xdata())]
+    assert means == [(60.0, 9.0), (10.0, 8.0)]
+    ellipses = [patch for patch in axes.patches if isinstance(patch, Ellipse)]
+    assert len(ellipses) == 2  # an area and its edge; one run has none
+    deviation = float(np.std([50.0, 60.0, 70.0]))
+    assert max(ellipses[0].width, ellipses[0].height) == pytest.approx(2 * deviation)
+    with pytest.raises(ValueError, match="which the plane shows"):
+        draw_plane([{"controller": "cubic", "goodput_mbps": None}])
+
+
+def test_the_base_rtt_is_the_least_that_propagation_takes() -> None:
+    flows = scenario()
+    assert flows.base_rtt_ms == 2 * (2 * flows.access.delay_ms) + 2 * flows.bottleneck.delay_ms
+    slower = scenario(delay_schedule=[{"at_s": 1.0, "delay_ms": 2.0}])
+    assert slower.base_rtt_ms == pytest.approx(
+        flows.base_rtt_ms - (flows.bottleneck.delay_ms - 2.0)
+    )
+    with quicgym.Simulation(flows, controllers="vegas") as simulation:
+        simulation.run()
+        rtt = simulation.trace(0)["rtt"]
+    assert flows.base_rtt_ms <= rtt[rtt > 0].min() * 1e-6 < 1.1 * flows.base_rtt_ms
