@@ -35,6 +35,8 @@ from quicgym.output_folders import file_name
 
 _WITHOUT_EFFECT = ("environment.threads", "device", "evaluation.comparison_paths")
 """Settings that do not make another policy."""
+START_PAGE = "http://localhost:6006/?smoothing=0&tagFilter=%5Eevaluation%2F#timeseries"
+"""Other metrics come back when the filter of tags is cleared."""
 COMPARISON_FORMAT = "quicgym-comparison-1"
 COMPARISON_FILE = "comparison.json"
 
@@ -71,7 +73,10 @@ def run_compare(
         say(f"interrupted: nothing was written to {directory}")
         return 130
     _print(runs)
-    print(f"\nto look at it:\n  tensorboard --logdir {shlex.quote(str(directory))}")
+    print(
+        f"\nto look at it:\n  tensorboard --logdir {shlex.quote(str(directory))}\n"
+        f"and open, without smoothing and with the metrics of the suite alone:\n  {START_PAGE}"
+    )
     return 0
 
 
@@ -212,8 +217,11 @@ def _write(directory: Path, runs: Mapping[str, Run], command: str) -> None:
                 for step, rows in _curve(run, steps):
                     writer.evaluation(step, rows)
                 progress.advance(task)
-                for scenario, path in run.series.items():
-                    writer.episode(scenario, read_series(path))
+                for number, (scenario, path) in enumerate(run.series.items()):
+                    series = read_series(path)
+                    writer.episode(scenario, series)
+                    if number == 0:
+                        writer.picture(scenario, series)
                     progress.advance(task)
             finally:
                 writer.close()

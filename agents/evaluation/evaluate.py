@@ -10,15 +10,19 @@ from typing import Any, Literal
 from rich.table import Table
 
 from quicgym.agents.evaluation.summary import evaluate
+from quicgym.agents.policies.by_name import split_alias
 from quicgym.agents.policies.hand_coded import BASELINES
 from quicgym.console import say, wide_console
 from quicgym.envs.rewards import Reward
 from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.envs.simulation.metrics import TRAFFIC_METRICS
 from quicgym.jobs import report_failures, report_interruption
+from quicgym.yaml_files import closest
 
 Format = Literal["table", "json", "csv"]
 ALL_BASELINES = "baselines"
+ENOUGH_SEEDS = 5
+"""With fewer a bootstrap interval is too narrow to be trusted."""
 COLUMNS = {
     "goodput_mbps": ("goodput\n(Mbps)", ".2f"),
     "loss_percent": ("loss\n(%)", ".2f"),
@@ -50,6 +54,7 @@ def run_evaluate(
     resume: bool = False,
     trust_zip: bool = False,
     figure_format: str = "png",
+    versus: Sequence[str] = (),
     command: str = "",
 ) -> int:
     """Runs, writes, draws and prints everything; returns the exit status.
@@ -66,17 +71,28 @@ def run_evaluate(
         resume: Go on with what the directory holds.
         trust_zip: Accept models that Stable-Baselines3 saved; loading one runs code in it.
         figure_format: "png", "pdf" or "svg".
+        versus: Policies to which the differences of all others are printed; empty: a choice.
         command: The command line, to be kept with the results.
 
     Raises:
         RunError, ScenarioError, PolicyError, Ns3MissingError: As `evaluate`.
     """
+    chosen = expand(policies)
+    shown = [split_alias(choice)[0] for choice in chosen]
+    for name in versus:
+        if name not in shown:
+            raise ScenarioError(f"--versus: {name!r} is not evaluated; {closest(name, shown)}")
+    if seeds < ENOUGH_SEEDS:
+        say(
+            f"note: {seeds} {'seed' if seeds == 1 else 'seeds'}: intervals over fewer than "
+            f"{ENOUGH_SEEDS} seeds say little; give --seeds {ENOUGH_SEEDS} or more"
+        )
     try:
         known_reward = Reward(reward)
     except ValueError as error:
         raise ScenarioError(f"--reward: {error}") from None
     evaluation = evaluate(
-        expand(policies),
+        chosen,
         suite,
         seeds,
         directory,
@@ -99,7 +115,7 @@ def run_evaluate(
     elif format == "csv":
         print(evaluation.runs.to_csv(index=False), end="")
     else:
-        _print(document)
+        _print(document, versus)
     say(
         f"{len(evaluation.runs)} runs (evaluation.json, results.parquet), the time series of "
         f"seed 0 (series) and {len(evaluation.figures)} pictures (figures) are in {directory}"
@@ -149,6 +165,11 @@ def notable_differences(document: dict[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
+def differences_to(document: dict[str, Any], policies: Sequence[str]) -> list[dict[str, Any]]:
+    """Returns the differences of all policies to these."""
+    return [entry for entry in document["differences"] if {entry["a"], entry["b"]} & set(policies)]
+
+
 def difference_in_words(entry: dict[str, Any]) -> str:
     """Returns one line: who is ahead, by how much, and how sure that is."""
     text = f"{entry['a']} − {entry['b']}: {entry['iqm_difference']:.4f}"
@@ -172,7 +193,7 @@ def interval(entry: dict[str, Any]) -> str:
     return f"{entry['iqm_low']:.4f} to {entry['iqm_high']:.4f}"
 
 
-def _print(document: dict[str, Any]) -> None:
+def _print(document: dict[str, Any], versus: Sequence[str]) -> None:
     scenarios, seeds = len(document["policies"][0]["scenarios"]), len(document["seeds"])
     console = wide_console()
     console.print(
@@ -191,7 +212,8 @@ def _print(document: dict[str, Any]) -> None:
     output.add_column("policy", no_wrap=True)
     headings = ["IQM\nreward", "\n95% interval", *(heading for heading, _ in columns.values())]
     for heading in (*headings, "within 1% of\nbest (%)"):
-        output.add_column(heading, justify="right")
+        # Numbers stay whole: an interval on two lines is none.
+        output.add_column(heading, justify="right", no_wrap=True)
     for entry in document["policies"]:
         mean, share = entry["mean"] or {}, entry["level_share"]
         output.add_row(
@@ -207,5 +229,6 @@ def _print(document: dict[str, Any]) -> None:
         "best hand-coded controller here",
         highlight=False,
     )
-    for entry in notable_differences(document):
+    differences = differences_to(document, versus) if versus else notable_differences(document)
+    for entry in differences:
         console.print(f"IQM {difference_in_words(entry)}", highlight=False, markup=False)

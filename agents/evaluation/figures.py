@@ -14,7 +14,7 @@ from matplotlib.lines import Line2D
 from quicgym.agents.evaluation.statistics import performance_profiles
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.scenarios.suites import SuiteEntry
-from quicgym.envs.scenarios.traces import mean_rate_mbps
+from quicgym.envs.scenarios.words import path_in_words
 from quicgym.plot_style import BLACK, GREY, ONE_COLUMN, STYLE, TWO_COLUMNS, looks_of, save
 
 KIND_MARKERS = {"baseline": "|", "static": "s", "learned": "D", "random": "x"}
@@ -42,7 +42,10 @@ def draw_evaluation(
     complete = [entry for entry in document["policies"] if entry["iqm_reward"] is not None]
     if not complete:
         return []
-    paths = {entry.name: path_in_words(entry) for entry in scenarios}
+    paths = {
+        entry.name: path_in_words(entry) if isinstance(entry, Scenario) else "drawn for each seed"
+        for entry in scenarios
+    }
     with matplotlib.rc_context(STYLE):
         drawn = {
             "iqm": _intervals(document, complete),
@@ -50,20 +53,6 @@ def draw_evaluation(
             "scenarios": _scenarios(complete, paths),
         }
         return [save(figure, folder / name, format) for name, figure in drawn.items()]
-
-
-def path_in_words(entry: SuiteEntry) -> str:
-    """Returns a scenario's rate, base RTT and number of flows, as figures name it."""
-    if not isinstance(entry, Scenario):
-        return "drawn for each seed"
-    if entry.bottleneck is None:
-        rate = "Wi-Fi"
-    elif entry.bottleneck.trace is not None:
-        rate = f"trace of {mean_rate_mbps(entry.bottleneck.trace):.3g} Mbps"
-    else:
-        rate = f"{entry.bottleneck.rate_mbps:.3g} Mbps"
-    flows = sum(flow.count for flow in entry.flows)
-    return f"{rate}, {entry.base_rtt_ms:.3g} ms, {flows} flow{'' if flows == 1 else 's'}"
 
 
 def _names(entries: Sequence[dict[str, Any]]) -> list[str]:

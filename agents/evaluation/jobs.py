@@ -14,7 +14,7 @@ from typing import Any
 
 from quicgym import __version__, _core, controllers
 from quicgym.agents.evaluation.rollouts import play
-from quicgym.agents.policies.by_name import find_policy, policy_kind
+from quicgym.agents.policies.by_name import find_policy, policy_kind, split_alias
 from quicgym.agents.policies.from_file import FilePolicy
 from quicgym.agents.policies.policy import Policy, RandomPolicy
 from quicgym.envs.actions import action_space
@@ -82,12 +82,17 @@ class EvaluationJob:
             self.series_file.parent.mkdir(parents=True, exist_ok=True)
             pd.DataFrame(dict(episode.series)).to_parquet(self.series_file)
         return {
-            "policy": self.policy,
+            "policy": self.shown_policy,
             "scenario": self.scenario.name,
             "engine": self.engine,
             "seed": self.seed,
             **episode.metrics,
         }
+
+    @property
+    def shown_policy(self) -> str:
+        """The policy as results show it: its alias, where it has one."""
+        return split_alias(self.policy)[0]
 
     def load_policy(self) -> Policy:
         """Returns the policy, loaded once per process.
@@ -100,7 +105,7 @@ class EvaluationJob:
         policy, fingerprint = _load(self.policy, self.trust_zip)
         if fingerprint != self.fingerprint:
             hint = ""
-            if is_python_object(self.policy):
+            if is_python_object(split_alias(self.policy)[1]):
                 hint = (
                     ", or its weights differ from process to process: seed what is random in the "
                     "file, or load them from a file"
@@ -123,6 +128,7 @@ def _load(choice: str, trust_zip: bool) -> tuple[Policy, str | None]:
 
 def fingerprint_of(choice: str, policy: Policy) -> str | None:
     """Returns what identifies the content of a policy's files; None for one that has none."""
+    _, choice = split_alias(choice)
     if isinstance(policy, FilePolicy):
         return policy.fingerprint
     if choice.endswith(".zip"):
@@ -178,6 +184,13 @@ def make_jobs(
             raise ScenarioError(
                 f"two of the scenarios have the name {scenario.name!r}; change `name` of one"
             )
+    shown = [split_alias(choice)[0] for choice in dict.fromkeys(policies)]
+    for name in shown:
+        if shown.count(name) > 1:
+            raise ScenarioError(
+                f"two of the policies are shown as {name!r}; give one of them another alias, as in "
+                "mine=runs/ppo"
+            )
     found = {choice: find_policy(choice, trust_zip=trust_zip) for choice in policies}
     fingerprints = {choice: fingerprint_of(choice, policy) for choice, policy in found.items()}
     for choice, policy in found.items():
@@ -214,7 +227,7 @@ def _series_files(
     files: dict[tuple[str, str], Path] = {}
     owners: dict[Path, tuple[str, str]] = {}
     for cell in product(policies, scenarios):
-        files[cell] = series_path(folder, *cell)
+        files[cell] = series_path(folder, split_alias(cell[0])[0], cell[1])
         owner = owners.setdefault(files[cell], cell)
         if owner != cell:
             raise ScenarioError(

@@ -8,7 +8,7 @@ docs/evaluation.md explains what the summary has.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from pathlib import Path
@@ -22,7 +22,7 @@ from quicgym.agents.evaluation.jobs import EvaluationJob, make_jobs
 from quicgym.agents.evaluation.rollouts import measured, play_all
 from quicgym.agents.evaluation.run_folders import series_path
 from quicgym.agents.evaluation.statistics import Bootstrap, Estimate
-from quicgym.agents.policies.by_name import policy_kind
+from quicgym.agents.policies.by_name import policy_kind, split_alias
 from quicgym.agents.policies.policy import Policy
 from quicgym.envs.rewards import Reward
 from quicgym.envs.scenarios.model import Scenario
@@ -112,9 +112,10 @@ def evaluate(
             return Evaluation(jobs, outcome, runs, None)
         about = _about(suite, scenarios, seeds, engine, reward, command)
         about["fingerprints"] = {
-            job.policy: job.fingerprint for job in jobs if job.fingerprint is not None
+            job.shown_policy: job.fingerprint for job in jobs if job.fingerprint is not None
         }
-        document = _write(directory, about, runs, list(dict.fromkeys(policies)), scenarios, seeds)
+        kinds = {split_alias(choice)[0]: policy_kind(choice) for choice in policies}
+        document = _write(directory, about, runs, kinds, scenarios, seeds)
         pictures: Sequence[Path] = ()
         if figure_format is not None:
             pictures = _draw(document, runs, scenarios, directory / "figures", figure_format)
@@ -178,9 +179,9 @@ def write_evaluation(
         reward: That was earned.
         command: The command line, to be kept with the results.
     """
-    policies = list(dict.fromkeys(row["policy"] for row in finished))
+    kinds = {row["policy"]: policy_kind(row["policy"]) for row in finished}
     about = _about(suite, scenarios, seeds, engine, reward, command)
-    _write(directory, about, _rows(finished), policies, scenarios, seeds)
+    _write(directory, about, _rows(finished), kinds, scenarios, seeds)
 
 
 def _rows(finished: Sequence[dict[str, Any]]) -> pd.DataFrame:
@@ -214,12 +215,12 @@ def _write(
     directory: Path,
     about: dict[str, Any],
     runs: pd.DataFrame,
-    policies: Sequence[str],
+    kinds: Mapping[str, str],
     scenarios: Sequence[SuiteEntry],
     seeds: int,
 ) -> dict[str, Any]:
     """Writes evaluation.json and results.parquet; returns the former's content."""
-    document = about | summarize(runs, policies, scenarios, seeds)
+    document = about | summarize(runs, kinds, scenarios, seeds)
     text = json.dumps(document, indent=1, allow_nan=False) + "\n"
     runs.attrs.update(about)
     write_atomically(
@@ -253,13 +254,13 @@ def scores_of(
 
 
 def summarize(
-    runs: pd.DataFrame, policies: Sequence[str], scenarios: Sequence[SuiteEntry], seeds: int
+    runs: pd.DataFrame, kinds: Mapping[str, str], scenarios: Sequence[SuiteEntry], seeds: int
 ) -> dict[str, Any]:
     """Returns the part of evaluation.json that is computed.
 
     Args:
         runs: One row per episode.
-        policies: Those that were asked for.
+        kinds: Of the policies that were asked for, by name, as `policy_kind` says.
         scenarios: Of the suite.
         seeds: How many were asked for.
 
@@ -268,12 +269,13 @@ def summarize(
         failed. A policy with a missing run has no aggregate and no difference, only what its other
         runs say of each scenario.
     """
+    policies = list(kinds)
     names = [scenario.name for scenario in scenarios]
     scores = scores_of(runs, policies, names, seeds)
     complete = [index for index in range(len(policies)) if np.isfinite(scores[index]).all()]
     places = {policies[index]: place for place, index in enumerate(complete)}
     bootstrap = Bootstrap(scores[complete]) if complete else None
-    shares = _shares_within_1_percent(scores, policies)
+    shares = _shares_within_1_percent(scores, kinds)
     table = _table(runs, policies, names, seeds)[measured(runs)]
     grouped = table.groupby(level=[0, 1], sort=False)
     rows = grouped.mean()
@@ -284,7 +286,8 @@ def summarize(
         estimate = (
             bootstrap.interquartile_mean(places[policy]) if bootstrap and policy in places else None
         )
-        entries.append(_entry(policy, estimate, shares.get(policy), pd.DataFrame(rows.loc[policy])))
+        own = pd.DataFrame(rows.loc[policy])
+        entries.append(_entry(policy, kinds[policy], estimate, shares.get(policy), own))
     # Best first, in the order given where two are equal, those without an aggregate last.
     entries.sort(key=lambda entry: (entry["iqm_reward"] is None, -(entry["iqm_reward"] or 0.0)))
     ranked = [entry["policy"] for entry in entries if entry["policy"] in places]
@@ -301,13 +304,17 @@ def summarize(
 
 
 def _entry(
-    policy: str, estimate: Estimate | None, share_near_best: float | None, rows: pd.DataFrame
+    policy: str,
+    kind: str,
+    estimate: Estimate | None,
+    share_near_best: float | None,
+    rows: pd.DataFrame,
 ) -> dict[str, Any]:
     """What evaluation.json says of a policy; `rows` are its means in each scenario."""
     metrics = measured(rows)
     return {
         "policy": policy,
-        "kind": policy_kind(policy),
+        "kind": kind,
         "iqm_reward": estimate.value if estimate else None,
         "iqm_low": estimate.low if estimate else None,
         "iqm_high": estimate.high if estimate else None,
@@ -342,14 +349,12 @@ def within_1_percent(reward: np.ndarray | float, best: np.ndarray | float) -> np
     return np.asarray(reward >= best - MARGIN_OF_BEST * np.abs(best))
 
 
-def _shares_within_1_percent(scores: np.ndarray, policies: Sequence[str]) -> dict[str, float]:
+def _shares_within_1_percent(scores: np.ndarray, kinds: Mapping[str, str]) -> dict[str, float]:
     """The share of scenarios in which a policy is within 1% of the best baseline, or above it.
 
     Empty without baselines, or where a baseline lacks runs: the best one is not known then.
     """
-    baselines = [
-        index for index, policy in enumerate(policies) if policy_kind(policy) == "baseline"
-    ]
+    baselines = [index for index, kind in enumerate(kinds.values()) if kind == "baseline"]
     means = scores.mean(axis=2)
     if not baselines or not np.isfinite(means[baselines]).all():
         return {}
@@ -357,7 +362,7 @@ def _shares_within_1_percent(scores: np.ndarray, policies: Sequence[str]) -> dic
     near = within_1_percent(means, best)
     return {
         policy: float(near[index].mean())
-        for index, policy in enumerate(policies)
+        for index, policy in enumerate(kinds)
         if np.isfinite(means[index]).all()
     }
 

@@ -6,6 +6,7 @@
 | `evaluation/METRIC` | environment steps | mean over the suite's scenarios |
 | `scenario/SCENARIO/METRIC` | environment steps | mean over the seeds |
 | `episode/SCENARIO/COLUMN` | simulated milliseconds | at that decision |
+| `picture/SCENARIO` | | the same episode as a picture |
 
 METRIC is one of `quicgym.agents.evaluation.rollouts.METRICS`, or of the scenarios' traffic; COLUMN
 is `reward` or a column of `info`. Names say the units. Values that are not finite are left out.
@@ -13,6 +14,7 @@ is `reward` or a column of `info`. Names say the units. Values that are not fini
 
 from __future__ import annotations
 
+import io
 import json
 import math
 import os
@@ -26,6 +28,7 @@ import numpy as np
 import pandas as pd
 
 from quicgym.agents.evaluation.statistics import interquartile_mean
+from quicgym.envs.info import INFO_COLUMNS
 from quicgym.errors import MissingExtraError
 
 try:
@@ -127,6 +130,35 @@ class EvaluationWriter:
         columns = [np.asarray(values, dtype=float).tolist() for values in curves.values()]
         for time_ms, values in zip(times, zip(*columns, strict=True), strict=True):
             self.scalars(time_ms, dict(zip(tags, values, strict=True)))
+        self._file.flush()
+
+    def picture(self, scenario: str, series: pd.DataFrame) -> None:
+        """Writes an episode as a picture, as environments render it.
+
+        Args:
+            scenario: Its name.
+            series: As for `episode`.
+        """
+        from matplotlib.image import imsave
+
+        from quicgym.envs.render import EpisodePlot
+
+        plot = EpisodePlot("rgb_array")
+        unknown = dict.fromkeys(INFO_COLUMNS, math.nan)  # an earlier version's series has less
+        rows = [{**unknown, **row} for row in series.to_dict("records")]
+        plot.go_on(rows, f"{self._name}, {scenario}")
+        pixels = plot.draw()
+        assert pixels is not None, "the mode is rgb_array"
+        content = io.BytesIO()
+        imsave(content, pixels, format="png")
+        image = Summary.Image(
+            height=pixels.shape[0],
+            width=pixels.shape[1],
+            colorspace=3,
+            encoded_image_string=content.getvalue(),
+        )
+        value = Summary.Value(tag=f"picture/{scenario}", image=image)
+        self._write(Event(summary=Summary(value=[value])), 0)
         self._file.flush()
 
     def layout(self, scenarios: Iterable[str], episodes: Iterable[str] = ()) -> None:

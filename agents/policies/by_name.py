@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from importlib.resources import files
 from pathlib import Path
 from typing import Literal
@@ -26,6 +27,20 @@ def pretrained_names() -> list[str]:
     return sorted(path.stem for path in PRETRAINED.glob("*.json"))
 
 
+_ALIAS = re.compile(r"(?P<name>[A-Za-z][\w .+-]*)=(?P<policy>.+)")
+
+
+def split_alias(choice: str) -> tuple[str, str]:
+    """Returns under which name results show a policy, and the policy as users name it.
+
+    "mine=runs/ppo" is runs/ppo, shown as mine; without such an alias both are the same.
+    """
+    match = _ALIAS.fullmatch(choice)
+    if match is None or Path(choice).exists():
+        return choice, choice
+    return match["name"], match["policy"]
+
+
 def policy_kind(choice: str) -> Literal["baseline", "static", "random", "learned"]:
     """Returns what sort of policy a user names.
 
@@ -34,6 +49,7 @@ def policy_kind(choice: str) -> Literal["baseline", "static", "random", "learned
     `load_policy` takes, and what a Python file of the user's has; a controller in such a file is
     known as one after `find_policy`.
     """
+    _, choice = split_alias(choice)
     if choice == "random":
         return "random"
     controller, parameters = controllers.split_parameters(choice)
@@ -62,6 +78,7 @@ def find_policy(choice: str, *, trust_zip: bool = False) -> Policy:
             policy, or the path of one's JSON description, with a preference's weights where it
             takes one ("NAME:delay=1,throughput=1"); or an object of a Python file,
             "path/to/file.py:object", which runs the file: see quicgym.agents.policies.from_file.
+            Any of these may follow an alias, as in "mine=runs/ppo".
         trust_zip: As `load_policy` has it.
 
     Raises:
@@ -70,6 +87,7 @@ def find_policy(choice: str, *, trust_zip: bool = False) -> Policy:
         MissingExtraError: It is a model of Stable-Baselines3, and the extra `train` is not
             installed.
     """
+    _, choice = split_alias(choice)
     kind = policy_kind(choice)
     if kind == "random":
         return RandomPolicy(action_space("tuning"))

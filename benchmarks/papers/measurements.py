@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -10,8 +11,16 @@ import numpy as np
 
 from quicgym.benchmarks.papers.time_series import SERIES_METRICS
 from quicgym.benchmarks.simulations import Job
-from quicgym.envs.simulation.metrics import FLOW_METRICS, METRICS, TRAFFIC_METRICS
+from quicgym.envs.simulation.metrics import (
+    DECLARED,
+    DECLARED_OF_TRAFFIC,
+    FLOW_METRICS,
+    METRICS,
+    TRAFFIC_METRICS,
+)
 
+TITLES = {entry.name: entry.title for entry in (*DECLARED, *DECLARED_OF_TRAFFIC)}
+"""Of metrics, with their units."""
 Run = dict[str, Any]
 Place = tuple[str, str | None, str]
 """Scenario, controller of the flows that name none, engine."""
@@ -78,6 +87,28 @@ def value_of(run: Run, quantity: str) -> float | None:
         if scope in (str(number), flow["name"]):
             return flow[metric]
     raise KeyError(quantity)
+
+
+def quantity_in_words(quantity: str) -> str:
+    """Returns a quantity as reports name it, with its unit: "receiving rate (Mbps) of flow 1"."""
+    metric, scope = split(quantity)
+    words = TITLES.get(metric) or SERIES_METRICS[metric].title
+    if not scope:
+        return words
+    return f"{words}, sum of the flows" if scope == "sum" else f"{words} of flow {scope}"
+
+
+def in_words(mean: float, deviation: float) -> str:
+    """Returns "mean ± standard deviation", both with the decimals of four digits of the mean."""
+    magnitude = math.floor(math.log10(abs(mean))) if mean else 0
+    decimals = min(max(0, 3 - magnitude), 6)
+    text = f"{mean:.{decimals}f}"
+    if deviation == 0:
+        return f"{text} ± 0"
+    smallest = 10.0**-decimals
+    if deviation < smallest / 2:
+        return f"{text} ± <{smallest:.{decimals}f}"
+    return f"{text} ± {deviation:.{decimals}f}"
 
 
 def mean_and_deviation(numbers: Sequence[float] | np.ndarray) -> tuple[float, float]:

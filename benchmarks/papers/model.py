@@ -213,6 +213,9 @@ class Paper(_Model):
 
     name: str
     title: str
+    reference: str = ""
+    """Authors, title, venue and year, as a list of references has them."""
+    doi: Annotated[str, Field(pattern=r"^10\.\d+/\S+$")] | None = None
     algorithms: dict[str, str]
     """Name in quicgym's catalogue -> heading in the paper."""
     tables: tuple[PrintedTable, ...] = ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,9 @@ from plotly.offline import get_plotlyjs
 from plotly.subplots import make_subplots
 
 from quicgym.benchmarks.papers.drawings import Bars, Drawing, Line
+from quicgym.benchmarks.papers.measurements import in_words
 from quicgym.benchmarks.papers.model import Paper
+from quicgym.benchmarks.papers.needs import scenarios_of
 from quicgym.benchmarks.papers.tables import title_of
 from quicgym.benchmarks.papers.verdicts import VERDICTS
 
@@ -30,6 +32,7 @@ def write(
     document: dict[str, Any],
     papers: Sequence[Paper],
     drawn: dict[str, list[Drawing]],
+    networks: Mapping[str, str],
 ) -> None:
     """Writes the report.
 
@@ -38,6 +41,7 @@ def write(
         document: What papers.json holds.
         papers: The papers, in the order of their sections.
         drawn: Paper -> its figures.
+        networks: Scenario -> its network in words.
     """
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(
@@ -50,6 +54,7 @@ def write(
     sections = [
         {
             "paper": paper,
+            "networks": _networks(paper, networks),
             "claims": [claim for claim in document["claims"] if claim["paper"] == paper.name],
             "tables": _tables(paper, document["tables"]),
             "plots": [
@@ -63,10 +68,29 @@ def write(
         }
         for paper in papers
     ]
+    sections = [
+        section
+        for section in sections
+        if section["claims"] or section["tables"] or section["plots"]
+    ]
     page = environment.get_template("report.html.jinja").render(
-        document=document, sections=sections, verdicts=VERDICTS, plotly=get_plotlyjs()
+        document=document,
+        sections=sections,
+        # A verdict that no claim has needs no column.
+        verdicts={
+            verdict: words
+            for verdict, words in VERDICTS.items()
+            if any(claim["verdict"] == verdict for claim in document["claims"])
+        },
+        in_words=in_words,
+        plotly=get_plotlyjs(),
     )
     file.write_text(page, encoding="utf-8")
+
+
+def _networks(paper: Paper, networks: Mapping[str, str]) -> dict[str, str]:
+    """The networks of a paper's tables and figures, in the order of these."""
+    return {name: networks[name] for name in scenarios_of(paper) if name in networks}
 
 
 def _tables(paper: Paper, cells: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

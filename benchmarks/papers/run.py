@@ -29,6 +29,7 @@ from quicgym.benchmarks.simulations import TRACES_FOLDER, Job, make_jobs
 from quicgym.console import say, wide_console
 from quicgym.envs import Scenario, ScenarioError, load_scenario
 from quicgym.envs.scenarios.engines import EngineName
+from quicgym.envs.scenarios.words import network_in_words
 from quicgym.envs.simulation.simulation import NS3_REMEDY, ns3_version
 from quicgym.jobs import (
     RUNS_FILE,
@@ -124,7 +125,13 @@ def run_papers(
         _write(directory, document)
         if format == "html":
             page = directory / "papers.html"
-            report.write(page, document, loaded, drawn)
+            measured_in = {job.scenario.name for job in jobs}
+            networks = {
+                name: network_in_words(scenario)
+                for name, scenario in scenarios.items()
+                if name in measured_in
+            }
+            report.write(page, document, loaded, drawn, networks)
             say(f"the report is {page}")
         elif format == "json":
             print(json.dumps(document, indent=1, allow_nan=False))

@@ -8,16 +8,16 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
-from quicgym.benchmarks.papers.measurements import Measurements, Run, mean_and_deviation, split
-from quicgym.benchmarks.papers.model import Paper, PrintedTable, TableRow
-from quicgym.envs.simulation.metrics import (
-    DECLARED,
-    DECLARED_OF_TRAFFIC,
-    METRICS,
-    TRAFFIC_METRICS,
+from quicgym.benchmarks.papers.measurements import (
+    TITLES,
+    Measurements,
+    Run,
+    mean_and_deviation,
+    split,
 )
+from quicgym.benchmarks.papers.model import Paper, PrintedTable, TableRow
+from quicgym.envs.simulation.metrics import METRICS, TRAFFIC_METRICS
 
-ROW_LABELS = {entry.name: entry.title for entry in (*DECLARED, *DECLARED_OF_TRAFFIC)}
 SOURCES = {"native": "ours", "ns3": "ns-3"}
 
 
@@ -147,7 +147,7 @@ def measurement_tables(
         names: Column headings of controllers that have another than their own name.
         more: What else the runs have, with its label.
     """
-    labels = {**ROW_LABELS, **more}
+    labels = {**TITLES, **more}
     for scenario, engine in dict.fromkeys((run["scenario"], run["engine"]) for run in runs):
         here = [run for run in runs if (run["scenario"], run["engine"]) == (scenario, engine)]
         output = _table(f"{scenario} ({'ns-3' if engine == 'ns3' else engine})")

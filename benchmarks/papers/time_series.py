@@ -49,22 +49,29 @@ class SeriesMetric:
     """A number of a flow's time series.
 
     Attributes:
+        title: For reports, with the unit.
         formula: In words.
         compute: The value, of the time series, which begins with the flow; None: no sample.
     """
 
+    title: str
     formula: str
     compute: Callable[[pd.DataFrame], float | None]
 
 
 SERIES_METRICS = {
     "rtt_deviation_ms": SeriesMetric(
-        "standard deviation of the sender's latest RTT over time", _rtt_deviation_ms
+        "standard deviation of the RTT (ms)",
+        "standard deviation of the sender's latest RTT over time",
+        _rtt_deviation_ms,
     ),
     "startup_entries": SeriesMetric(
-        "how often the controller enters Startup, the first time included", _startup_entries
+        "entries into Startup",
+        "how often the controller enters Startup, the first time included",
+        _startup_entries,
     ),
     "convergence_time_s": SeriesMetric(
+        "convergence time (s)",
         "from the flow's start until the receiving rate of 0.1 s is first 90% of that of the "
         "flow's second half",
         _convergence_time_s,

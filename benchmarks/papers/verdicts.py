@@ -29,7 +29,13 @@ from typing import Any, Literal
 import numpy as np
 from scipy import stats
 
-from quicgym.benchmarks.papers.measurements import Measurements, mean_and_deviation, split
+from quicgym.benchmarks.papers.measurements import (
+    Measurements,
+    in_words,
+    mean_and_deviation,
+    quantity_in_words,
+    split,
+)
 from quicgym.benchmarks.papers.model import Check, Claim, Paper
 from quicgym.benchmarks.papers.tables import title_of
 
@@ -72,11 +78,13 @@ class Quantity:
     deviation: float
     seeds: int
     printed: float | None
+    heading: str = ""
+    """How the paper calls the algorithm."""
 
     def in_words(self) -> str:
         """Returns it as a piece of text."""
-        value = "none" if self.mean is None else f"{self.mean:.4g}±{self.deviation:.2g}"
-        return f"{self.algorithm} {self.metric} {value}"
+        value = "none" if self.mean is None else in_words(self.mean, self.deviation)
+        return f"{self.heading or self.algorithm}: {quantity_in_words(self.metric)} {value}"
 
 
 @dataclass(frozen=True)
@@ -100,7 +108,7 @@ class Comparison:
             return f"{first.in_words()} ({first.scenario}); claimed: {self.claimed}"
         where = ", ".join(dict.fromkeys((first.scenario, second.scenario)))
         ratio = "" if self.ratio is None else f", ratio {self.ratio:.3g}"
-        return f"{first.in_words()}, {second.in_words()} ({where}){ratio}; claimed: {self.claimed}"
+        return f"{first.in_words()}; {second.in_words()} ({where}){ratio}; claimed: {self.claimed}"
 
 
 @dataclass(frozen=True)
@@ -184,7 +192,15 @@ def _compare(
         mean, deviation = mean_and_deviation([*numbers.values()]) if numbers else (None, 0.0)
         printed = paper.printed(scenario, algorithm, metric)
         quantity = Quantity(
-            scenario, algorithm, metric, engine, mean, deviation, len(runs), printed
+            scenario,
+            algorithm,
+            metric,
+            engine,
+            mean,
+            deviation,
+            len(runs),
+            printed,
+            paper.algorithms.get(algorithm, algorithm),
         )
         return quantity, numbers
 

@@ -134,6 +134,7 @@ def test_agents_and_baselines_have_the_same_tags_and_steps(
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     assert "tensorboard --logdir logs/here" in done.stdout
+    assert "?smoothing=0&tagFilter=%5Eevaluation%2F#timeseries" in done.stdout
     folder = tmp_path / "logs/here"
     assert {path.name for path in folder.iterdir()} == {
         "bbr",
@@ -151,6 +152,9 @@ def test_agents_and_baselines_have_the_same_tags_and_steps(
     tags |= {f"episode/{name}/{column}" for name in SCENARIOS for column in columns}
     for run in runs.values():
         assert set(run.Tags()["scalars"]) == tags
+        assert run.Tags()["images"] == [f"picture/{SCENARIOS[0]}"]
+        (picture,) = run.Images(f"picture/{SCENARIOS[0]}")
+        assert picture.encoded_image_string.startswith(b"\x89PNG")
 
     # Of six numbers, the interquartile mean leaves out the smallest and the largest.
     for name, run in runs.items():

@@ -262,7 +262,7 @@ def test_a_failing_run_leaves_no_aggregate_over_what_is_missing(tmp_path: Path) 
     (failure,) = outcome.failures
     assert "policy cubic, scenario broken, engine native, seed 0" in failure
     runs = pd.DataFrame(list(outcome.finished.values()))
-    document = summarize(runs, ["bbr", "cubic"], [scenario, broken], 1)
+    document = summarize(runs, dict.fromkeys(["bbr", "cubic"], "baseline"), [scenario, broken], 1)
     assert {(cell["policy"], cell["scenario"]) for cell in document["missing"]} == {
         ("bbr", "broken"),
         ("cubic", "broken"),
@@ -362,7 +362,8 @@ def test_a_difference_has_the_intervals_of_the_bootstrap() -> None:
     names = ["ebcc-single", "ebcc-flows-3", "ebcc-flows-5"]
     rewards = {name: rows.tolist() for name, rows in zip(("bbr", "cubic"), scores, strict=True)}
     scenarios = [load_scenario(name) for name in names]
-    (found,) = summarize(runs_of(rewards, names), list(rewards), scenarios, 5)["differences"]
+    kinds = dict.fromkeys(rewards, "baseline")
+    (found,) = summarize(runs_of(rewards, names), kinds, scenarios, 5)["differences"]
     first, second = (list(rewards).index(found[side]) for side in "ab")
     bootstrap = Bootstrap(scores)
     difference = bootstrap.difference(first, second)

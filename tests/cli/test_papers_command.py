@@ -93,6 +93,13 @@ def test_html_is_one_file_whose_plots_a_browser_draws(quicgym: Command, tmp_path
     for outside in ("src=", "@import", "url("):
         assert outside not in without_plotly
     assert "does not hold" in text and "Table 1: Rates" in text
+    # What a reviewer asks for: who, on which network, over how many seeds; in words.
+    assert 'A. Author: A small paper. Nowhere, 2026, <a href="https://doi.org/10.1000/1">' in text
+    assert "<code>ebcc-single</code></td><td class=\"text\">15 Mbps, 100 ms, 1 flow; queue of " in text
+    assert "our mean ± 1 standard deviation over 2 seeds" in text and "(n = 2)" in text
+    assert "Error bars: ± 1 standard deviation, n = 2 seeds." in text
+    assert "BBR: " in text and "bbr mean_rtt_ms" not in text
+    assert "<th>undecided</th>" not in text  # no claim is, so there is no column
     browser = next(
         filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
     )

@@ -3,6 +3,8 @@
 SMALL = {
     "name": "small",
     "title": "A small paper",
+    "reference": "A. Author: A small paper. Nowhere, 2026",
+    "doi": "10.1000/1",
     "algorithms": {"newreno": "Reno", "bbr": "BBR"},
     "tables": [
         {

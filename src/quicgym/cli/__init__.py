@@ -98,7 +98,7 @@ def spread(arguments: Sequence[str]) -> list[str]:
 
     What follows `--` is left as it is: a program's own arguments.
     """
-    several = ("--scenario", "--controller", "--paper", "--policy")
+    several = ("--scenario", "--controller", "--paper", "--policy", "--versus")
     result: list[str] = []
     option = ""
     for index, argument in enumerate(arguments):

@@ -23,6 +23,7 @@ EXAMPLES = (
     "quicgym evaluate",
     "quicgym evaluate --policy baselines ebcc:gamma=60,beta=0.7 --suite papers",
     "quicgym evaluate --policy runs/ppo bbr --seeds 10 --engine ns3 --out results/mine",
+    "quicgym evaluate --policy mine=runs/ppo baselines --versus mine cubic --seeds 20",
     "quicgym evaluate --policy cubic ebcc --suite ebcc-flows-3 --format json",
     "quicgym evaluate --policy ibcca agent.py:policy --suite training-50 --seeds 1000",
 )
@@ -36,8 +37,8 @@ def evaluate(
             help="A controller, one with parameters (ebcc:gamma=60), a published policy, a "
             "policy's JSON, a training run's folder, one of these three with a preference "
             "(runs/mine:delay=1,throughput=3), an object of a Python file (agent.py:policy; "
-            "runs the file), random, or baselines: all controllers; one or more. Default: "
-            "baselines.",
+            "runs the file), random, or baselines: all controllers; an alias may precede it "
+            "(mine=runs/ppo); one or more. Default: baselines.",
         ),
     ] = None,
     suite: Annotated[
@@ -65,6 +66,13 @@ def evaluate(
     ] = Path("results/evaluation"),
     figures: FiguresOption = FigureFormat.png,
     resume: ResumeOption = False,
+    versus: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Print the difference of every policy to this one; one or more.",
+        ),
+    ] = None,
     trust_zip: TrustZipOption = False,
 ) -> None:
     """Compare policies, learned or hand-coded, over a suite of scenarios.
@@ -88,6 +96,7 @@ def evaluate(
         resume=resume,
         trust_zip=trust_zip,
         figure_format=figures.value,
+        versus=versus or (),
         command=command_line(),
     )
     raise typer.Exit(status)

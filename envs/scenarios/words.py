@@ -1,0 +1,41 @@
+"""A scenario's network in a few words, for figures and reports."""
+
+from __future__ import annotations
+
+from quicgym.envs.scenarios.model import Scenario
+from quicgym.envs.scenarios.traces import mean_rate_mbps
+
+
+def path_in_words(scenario: Scenario) -> str:
+    """Returns rate, base RTT and number of flows: "15 Mbps, 100 ms, 3 flows"."""
+    if scenario.bottleneck is None:
+        rate = "Wi-Fi"
+    elif scenario.bottleneck.trace is not None:
+        rate = f"trace of {mean_rate_mbps(scenario.bottleneck.trace):.3g} Mbps"
+    else:
+        rate = f"{scenario.bottleneck.rate_mbps:g} Mbps"
+    flows = sum(flow.count for flow in scenario.flows)
+    return f"{rate}, {scenario.base_rtt_ms:.3g} ms, {flows} flow{'' if flows == 1 else 's'}"
+
+
+def network_in_words(scenario: Scenario) -> str:
+    """Returns the path with its queue, random loss and duration, as a reviewer asks for them."""
+    parts = [path_in_words(scenario)]
+    if scenario.wifi is not None:
+        parts.append(f"queue of {scenario.queue_limit} packets")
+    elif scenario.bottleneck is not None:
+        queue = scenario.bottleneck.queue
+        name = "" if queue.discipline == "drop-tail" else f", {queue.discipline}"
+        parts.append(f"queue of {queue.limit:,} {queue.unit}{name}")
+        loss = scenario.bottleneck.loss
+        if loss is not None and loss.kind == "bernoulli":
+            parts.append(f"{100 * loss.probability:g}% random loss")
+        elif loss is not None:
+            parts.append("loss in bursts")
+        if scenario.bottleneck.rate_schedule:
+            parts.append("changing rate")
+    if scenario.chain:
+        parts.append(f"{1 + len(scenario.chain)} bottlenecks")
+    if scenario.short_flows:
+        parts.append("short flows")
+    return "; ".join([*parts, f"{scenario.duration_s:g} s"])

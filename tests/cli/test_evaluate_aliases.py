@@ -1,0 +1,82 @@
+"""`quicgym evaluate`: aliases of policies, differences to chosen ones, and too few seeds."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+from conftest import Command
+
+from quicgym import ScenarioError, load_scenario
+from quicgym.agents.evaluation.jobs import make_jobs
+from quicgym.agents.policies.by_name import find_policy, policy_kind, split_alias
+
+
+@pytest.fixture
+def short(tmp_path: Path) -> Path:
+    data = load_scenario("ebcc-single").model_dump(exclude_none=True)
+    path = tmp_path / "short.yaml"
+    path.write_text(yaml.safe_dump({**data, "name": "short", "duration_s": 3.0}))
+    return path
+
+
+def test_results_show_aliases_and_the_differences_that_were_asked_for(
+    quicgym: Command, short: Path, tmp_path: Path
+) -> None:
+    policies = ("--policy", "mine=ebcc:gamma=3", "two words=bbr", "cubic")
+    done = quicgym("evaluate", *policies, "--versus", "mine", "--suite", short, "--seeds", "2")
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert any(line.startswith("two words") for line in lines)
+    versus = [line for line in lines if line.startswith("IQM ")]
+    assert len(versus) == 2 and all("mine" in line for line in versus)
+    assert not any("two words" in line and "cubic" in line for line in versus)
+    assert "note: 2 seeds: intervals over fewer than 5 seeds say little" in done.stderr
+    folder = tmp_path / "results/evaluation"
+    document = json.loads((folder / "evaluation.json").read_text())
+    assert {entry["policy"]: entry["kind"] for entry in document["policies"]} == {
+        "mine": "static",
+        "two words": "baseline",
+        "cubic": "baseline",
+    }
+    assert set(pd.read_parquet(folder / "results.parquet")["policy"]) == {
+        "mine",
+        "two words",
+        "cubic",
+    }
+    assert {path.name for path in (folder / "series").iterdir()} == {
+        "mine--short.parquet",
+        "two-words--short.parquet",
+        "cubic--short.parquet",
+    }
+    wrong = quicgym("evaluate", "--policy", "cubic", "--versus", "mine", "--suite", short)
+    assert wrong.returncode == 2
+    assert "--versus: 'mine' is not evaluated; there are: cubic" in wrong.stderr
+
+
+@pytest.mark.parametrize(
+    ("choice", "alias", "kind"),
+    [
+        ("mine=cubic", "mine", "baseline"),
+        ("mine=ebcc:gamma=60,beta=0.7", "mine", "static"),
+        ("ebcc:gamma=60", "ebcc:gamma=60", "static"),
+        ("runs/a=b", "runs/a=b", "learned"),
+        ("any=random", "any", "random"),
+    ],
+)
+def test_an_alias_stands_before_the_first_equals_sign(choice: str, alias: str, kind: str) -> None:
+    assert split_alias(choice)[0] == alias
+    assert policy_kind(choice) == kind
+
+
+def test_an_alias_changes_the_name_alone() -> None:
+    assert find_policy("mine=ebcc:gamma=3").options == find_policy("ebcc:gamma=3").options
+
+
+def test_two_policies_of_one_name_are_refused() -> None:
+    scenario = load_scenario("ebcc-single")
+    with pytest.raises(ScenarioError, match="two of the policies are shown as 'cubic'"):
+        make_jobs(["cubic", "cubic=bbr"], [scenario], 1)
