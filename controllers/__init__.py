@@ -9,6 +9,7 @@ from quicgym.controllers.choices import (
     ControllerFileError,
     absolute,
     is_place,
+    refuse_place,
 )
 from quicgym.controllers.description import ControllerInfo, Parameter
 from quicgym.controllers.python_controller import Controller, ControllerError, describe
@@ -41,6 +42,7 @@ __all__ = [
     "find",
     "is_place",
     "names",
+    "refuse_place",
     "registered",
     "split_parameters",
     "switching_members",

@@ -73,6 +73,23 @@ def is_place(choice: str) -> bool:
     )
 
 
+def refuse_place(controller: str | None, file: str) -> None:
+    """Makes sure that reading a file runs no code of a controller that it names.
+
+    Args:
+        controller: As the file names it.
+        file: What it is, such as "a policy's description".
+
+    Raises:
+        ValueError: The controller is named by its place.
+    """
+    if controller is not None and is_place(controller):
+        raise ValueError(
+            f"controller = {controller!r}: is a program, and reading {file} runs none; install the "
+            "controller in a package with an entry point (docs/controllers.md), and give its name"
+        )
+
+
 def absolute(choice: str, folder: Path) -> str:
     """Returns a choice whose relative path, if it has one, starts at a folder."""
     controller, _ = split_parameters(choice)

@@ -27,6 +27,7 @@ from quicgym.agents.policies.architecture import Activation, Architecture, Extra
 from quicgym.agents.policies.by_name import PRETRAINED, pretrained_names
 from quicgym.agents.policies.policy import Decisions
 from quicgym.agents.policies.stored_network import StoredNetwork
+from quicgym.controllers import refuse_place
 from quicgym.envs.actions import ACTION_VERSION, action_space, choices
 from quicgym.envs.observations import OBSERVATION_VERSION, layout_of, observation_space
 from quicgym.envs.preferences import Preference
@@ -119,6 +120,7 @@ class PolicyDescription(_Model):
                 f"architecture.extractor = {self.architecture.extractor!r} does not fit the "
                 f"observations of {self.environment}"
             )
+        refuse_place(self.controller, "a policy's description")
         self.decisions  # noqa: B018 says what is wrong with controller and preference
         has_choices = bool(choices(self.environment))
         if has_choices != (self.architecture.output == "argmax"):

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 
 from quicgym.agents.algorithms import registry
 from quicgym.console import say
+from quicgym.controllers import refuse_place
 from quicgym.envs.actions import choices
 from quicgym.envs.preferences import EQUAL, Preference, preference_choice
 from quicgym.envs.registration import EnvironmentId, environment_ids, find_environment
@@ -84,6 +85,7 @@ class EnvironmentConfig(_Model):
 
     @model_validator(mode="after")
     def _of_the_environment(self) -> EnvironmentConfig:
+        refuse_place(self.controller, "a training configuration")
         environment = find_environment(self.id).for_controller(self.controller)
         if self.history_length == 0:
             object.__setattr__(self, "history_length", environment.default_history_length)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Annotated, Literal
 
 import numpy as np
@@ -23,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from quicgym.agents.evaluation.rollouts import METRICS, MINIMISED
 from quicgym.agents.training.configuration import ConfigError, changed, read_fields
 from quicgym.agents.tuning.space import Setting, ValueRange, rounded
-from quicgym.controllers import ControllerInfo, absolute
+from quicgym.controllers import ControllerInfo, refuse_place
 from quicgym.envs import Scenario, ScenarioError, load_scenario, load_suite
 from quicgym.envs.rewards import REWARDS
 from quicgym.envs.scenarios.engines import EngineName
@@ -122,8 +121,9 @@ class SweepConfig(_Model):
     @field_validator("controller")
     @classmethod
     def _exists(cls, value: str) -> str:
+        refuse_place(value, "a sweep")
         find_controller(value)
-        return absolute(value, Path())  # trials run in folders of their own
+        return value
 
     @model_validator(mode="after")
     def _complete(self) -> SweepConfig:

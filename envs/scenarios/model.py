@@ -180,6 +180,11 @@ class Scenario(CheckedModel):
             self._warn_of_idle_ecn(index, flow)
         for controller, parameters in self.controller_parameters.items():
             field = "controller_parameters"
+            if controllers.is_place(controller):
+                raise problem(
+                    field, controller, "is no name",
+                    "give the parameters behind the place, as in mine.py:Aimd:decrease=0.7",
+                )  # fmt: skip
             check_parameters(controller, parameters, field, f"{field}.{controller}")
         for entry in self.short_flows:
             if entry.start_s > self.duration_s - SHORTEST_S:

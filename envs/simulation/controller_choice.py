@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from quicgym.controllers import Controller, ControllerInfo, describe, find, names
+from quicgym.controllers import Controller, ControllerInfo, describe, find, is_place, names
 from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.envs.scenarios.flows import TCP_CONTROLLERS, Flow
 from quicgym.envs.scenarios.model import Scenario
@@ -53,9 +53,22 @@ def resolve_controllers(
     return tuple(
         _tcp_controller(flow.controller or next(given))
         if isinstance(flow, Flow) and flow.transport == "tcp"
-        else find_controller(flow.controller or next(given))
-        for _, flow in flows
+        else _controller_of(scenario, name, flow)
+        if flow.controller is not None
+        else find_controller(next(given))
+        for name, flow in flows
     )
+
+
+def _controller_of(scenario: Scenario, name: str, flow: Flow | ShortFlows) -> ControllerInfo:
+    assert flow.controller is not None
+    info = find_controller(flow.controller)
+    if is_place(flow.controller):  # of which reading the scenario has checked nothing
+        try:
+            info.complete({key: value for key, value in flow.parameters.items()})
+        except ValueError as error:
+            raise ScenarioError(f"{scenario.name}: flow {name}: {error}") from None
+    return info
 
 
 def _tcp_controller(controller: ControllerChoice) -> ControllerInfo:

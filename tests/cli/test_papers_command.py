@@ -95,7 +95,9 @@ def test_html_is_one_file_whose_plots_a_browser_draws(quicgym: Command, tmp_path
     assert "does not hold" in text and "Table 1: Rates" in text
     # What a reviewer asks for: who, on which network, over how many seeds; in words.
     assert 'A. Author: A small paper. Nowhere, 2026, <a href="https://doi.org/10.1000/1">' in text
-    assert "<code>ebcc-single</code></td><td class=\"text\">15 Mbps, 100 ms, 1 flow; queue of " in text
+    assert (
+        '<code>ebcc-single</code></td><td class="text">15 Mbps, 100 ms, 1 flow; queue of ' in text
+    )
     assert "our mean ± 1 standard deviation over 2 seeds" in text and "(n = 2)" in text
     assert "Error bars: ± 1 standard deviation, n = 2 seeds." in text
     assert "BBR: " in text and "bbr mean_rtt_ms" not in text

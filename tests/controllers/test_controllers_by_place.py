@@ -191,8 +191,40 @@ def test_what_cannot_be_loaded_says_why(
     for text in texts:
         assert text in str(caught.value)
     with pytest.raises(ScenarioError) as caught:
-        quicgym.load_scenario(short(folder, controller=controller))
-    assert "flows.0.controller = " in str(caught.value)
+        quicgym.run(short(folder, controller=controller))
+    assert texts[-1] in str(caught.value)
+
+
+def test_reading_files_runs_no_code(folder: Path) -> None:
+    (folder / "mine.py").write_text(f"open({str(folder / 'ran')!r}, 'w')\n" + AIMD)
+    place = f"{folder}/mine.py:Aimd"
+    path = short(folder, controller=place, parameters={"decrease": 3.0})
+    scenario = quicgym.load_scenario(path)
+    assert not (folder / "ran").exists()
+    with pytest.raises(
+        ScenarioError, match="short: flow flow-1: parameter 'decrease'.* is 3, outside"
+    ):
+        quicgym.Simulation(scenario)
+    assert (folder / "ran").exists()
+
+
+@pytest.mark.train
+def test_policies_trainings_and_sweeps_name_no_programs(folder: Path) -> None:
+    from quicgym.agents.policies.by_name import PRETRAINED
+    from quicgym.agents.training.configuration import load_training
+    from quicgym.agents.tuning.sweep_config import load_sweep
+
+    place = f"{folder}/mine.py:Aimd"
+    with pytest.raises(ScenarioError, match="is a program, and reading a sweep runs none"):
+        load_sweep("cubic-plus", [f"controller={place}"])
+    with pytest.raises(ValueError, match="is a program, and reading a training configuration"):
+        load_training("ppo", [f"environment.controller={place}"])
+    description = json.loads((PRETRAINED / "orca-seed0.json").read_text())
+    (folder / "orca.json").write_text(json.dumps({**description, "controller": place}))
+    with pytest.raises(
+        quicgym.errors.PolicyError, match="reading a policy's description runs none"
+    ):
+        quicgym.load_policy(folder / "orca.json")
 
 
 def test_two_classes_that_results_show_by_one_name_are_refused(command: Command) -> None:
