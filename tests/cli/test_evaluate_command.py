@@ -11,7 +11,7 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -76,6 +76,10 @@ def here(
         return int(end.value.code or 0), *capfd.readouterr()
 
     return run
+
+
+def kinds_of(policies: Iterable[str]) -> dict[str, str]:
+    return {policy: policy_kind(policy) for policy in policies}
 
 
 def runs_of(rewards: dict[str, list[list[float]]], names: list[str]) -> pd.DataFrame:
@@ -391,7 +395,7 @@ def test_aggregates_and_who_is_within_1_percent_of_best() -> None:
         "ebcc:gamma=60": [[0.99, 0.995], [-1.009, -1.009], [0.98, 0.98]],
         "torn": [[1.0, 1.0], [1.0, np.nan], [1.0, 1.0]],
     }
-    document = summarize(runs_of(rewards, names), list(rewards), scenarios, 2)
+    document = summarize(runs_of(rewards, names), kinds_of(rewards), scenarios, 2)
     entries = {entry["policy"]: entry for entry in document["policies"]}
     assert entries["bbr"]["iqm_reward"] == pytest.approx((0.5 + 0.5 + 0.9 - 1.0) / 4)
     assert entries["bbr"]["level_share"] == pytest.approx(2 / 3)
@@ -408,7 +412,9 @@ def test_aggregates_and_who_is_within_1_percent_of_best() -> None:
     assert [(entry["a"], entry["b"]) for entry in shown] == [
         (document["policies"][0]["policy"], document["policies"][1]["policy"])
     ]
-    without = summarize(runs_of({"random": rewards["bbr"]}, names), ["random"], scenarios, 2)
+    without = summarize(
+        runs_of({"random": rewards["bbr"]}, names), {"random": "random"}, scenarios, 2
+    )
     assert without["policies"][0]["level_share"] is None
 
 
@@ -421,7 +427,7 @@ def test_the_best_learned_is_compared_with_the_best_baseline_and_the_best_static
         "mine.json": [[0.6, 0.6]],
         "worse.json": [[0.2, 0.2]],
     }
-    document = summarize(runs_of(rewards, names), list(rewards), [load_scenario(names[0])], 2)
+    document = summarize(runs_of(rewards, names), kinds_of(rewards), [load_scenario(names[0])], 2)
     assert [(entry["a"], entry["b"]) for entry in notable_differences(document)] == [
         ("cubic", "mine.json"),
         ("mine.json", "ebcc:gamma=60"),
