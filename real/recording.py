@@ -175,7 +175,7 @@ class RecordedFlow:
         sample["time"] = self._times
         for column in COPIED:
             sample[column] = rows[column]
-        for column in ("sent_bytes", "received_bytes"):
+        for column in ("sent_bytes", "received_bytes", "dropped_packets"):
             sample[column] = self._passed[column]
         for column in ("received_packets", "dropped_packets"):
             states[column] = self._passed[column]
