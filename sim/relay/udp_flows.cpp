@@ -74,6 +74,13 @@ public:
         arrived_[tail_++] = {latest_, packet.number, packet.ecn};
     }
 
+    // Throws std::runtime_error where the peer's socket is closed, or the own one has failed.
+    void check() const {
+        const PortErrors& errors = port_->errors();
+        if (errors.refused > 0) fail("has lost its peer: the relay is gone");
+        if (errors.errors > 0) fail(std::string("has a socket error: ") + std::strerror(errors.last_error));
+    }
+
     Time next_arrival() const { return head_ == tail_ ? kNever : arrived_[head_].time; }
     quic::DatagramView arrived() {
         const Arrived& next = arrived_[head_];
@@ -94,9 +101,8 @@ public:
         const std::uint64_t sum = checksum(packet_.content, content);
         std::memcpy(packet_.content + content, &sum, sizeof sum);
         if (port_->send(packet_, outgoing_.ecn)) return;
-        const PortErrors& errors = port_->errors();
-        fail(errors.errors > 0 ? std::string("cannot send: ") + std::strerror(errors.last_error)
-                               : "cannot send: the relay is gone");
+        check();
+        fail("cannot send");
     }
 
 private:
@@ -334,6 +340,7 @@ void UdpFlows::take_in() {
         UdpHost& host = number % 2 == 0 ? flow.sending : flow.receiving;
         received_.clear();
         host.port().receive(pool_, received_);
+        host.check();
         for (const ReceivedPacket& packet : received_) {
             host.take_in(packet, clock_.monotonic_at(packet.stamp) - zero_);
         }
