@@ -230,7 +230,7 @@ def _print_papers_tables(
         verdict = table_verdict(printed, paper, measured, lambda _: engine)
         if verdict is not None:
             console.print(f"{verdict}\n", highlight=False, markup=False, width=100)
-    console.print("Why values differ: docs/reproduction.md\n", highlight=False)
+    console.print("Why values differ: docs/reports/reproduction.md\n", highlight=False)
 
 
 def _print_measurements(runs: Sequence[dict[str, Any]], paper: Paper) -> None:

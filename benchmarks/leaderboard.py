@@ -1,4 +1,4 @@
-"""All baselines, static and learned policies on both engines, into docs/leaderboard.md.
+"""All baselines, static and learned policies on both engines, into docs/reports/leaderboard.md.
 
     python -m quicgym.benchmarks.leaderboard        # or: make leaderboard
 
@@ -255,7 +255,7 @@ def leaderboard(
         int | None, typer.Option(min=1, metavar="N", help="Processes. Default: all cores.")
     ] = None,
     out: Annotated[Path, typer.Option(metavar="FILE", help="The page.")] = Path(
-        "docs/leaderboard.md"
+        "docs/reports/leaderboard.md"
     ),
     results: Annotated[
         Path, typer.Option(metavar="DIR", help="Where the evaluations are written.")

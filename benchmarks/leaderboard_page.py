@@ -1,4 +1,4 @@
-"""docs/leaderboard.md: what the evaluations of the leaderboard's policies say, as Markdown.
+"""docs/reports/leaderboard.md: what the evaluations of the leaderboard's policies say, as Markdown.
 
 It holds nothing that changes from run to run: the same policies, version and commit give the same
 bytes.
@@ -30,8 +30,8 @@ COLUMNS = {
 }
 READING = """\
 IQM is the interquartile mean of the reward over all scenarios and seeds; brackets are 95% intervals
-over seeds ([evaluation.md](evaluation.md) has the formulas). All other columns are means over the
-scenarios. An episode's reward is the mean over intervals of 100 ms of
+over seeds ([evaluation.md](../reference/evaluation.md) has the formulas). All other columns are
+means over the scenarios. An episode's reward is the mean over intervals of 100 ms of
 
     throughput share − 5 · loss rate − 1 · (1 − Jain)
 

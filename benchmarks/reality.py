@@ -194,7 +194,7 @@ def make_report(
         "",
         f"The stack `{stack}` in virtual and in real time, against the native engine: "
         f"{len(policies)} controllers and policies, {len(scenarios)} networks of the suite "
-        f"`reality`, {seeds} seeds. [real.md](../real.md) defines the gaps.",
+        f"`reality`, {seeds} seeds. [real.md](../how-to/real.md) defines the gaps.",
         "",
         f"    {command}",
         "",

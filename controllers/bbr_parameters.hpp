@@ -105,7 +105,7 @@ inline const ParameterTable<BbrParameters>& bbr_parameter_table() {
             "conservation_round", 0.0, 1.0, "",
             "1: a recovery begins with a round of packet conservation, and lasts until a round loses nothing; "
             "0: the window grows again from the next ACK on, and the recovery is over after one round",
-            "BBR draft-00 4.2.3.4; QUIC module for ns-3, docs/reproduction.md"),
+            "BBR draft-00 4.2.3.4; QUIC module for ns-3, docs/reports/reproduction.md"),
     };
     return rows;
 }

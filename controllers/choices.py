@@ -86,7 +86,8 @@ def refuse_place(controller: str | None, file: str) -> None:
     if controller is not None and is_place(controller):
         raise ValueError(
             f"controller = {controller!r}: is a program, and reading {file} runs none; install the "
-            "controller in a package with an entry point (docs/controllers.md), and give its name"
+            "controller in a package with an entry point (docs/how-to/controllers.md), and give "
+            "its name"
         )
 
 
@@ -184,7 +185,7 @@ def _of_library(place: str, path: Path, name: str) -> ControllerInfo:
         except ImportError as error:
             raise ControllerFileError(
                 f"{place}: {error}; compile it with QUICGYM_CONTROLLER_MODULE({name}, …), see "
-                "docs/controllers.md"
+                "docs/how-to/controllers.md"
             ) from error
         sys.modules[module_name] = module
     try:

@@ -1,8 +1,8 @@
 """The single environment: one agent, one simulation. Its subclasses say what an action is.
 
 A subclass with a name of its own registers itself with Gymnasium, and works as a vector
-environment, with several agents, in training and in evaluation as well; docs/environments.md has
-the recipe.
+environment, with several agents, in training and in evaluation as well;
+docs/reference/environments.md has the recipe.
 """
 
 from __future__ import annotations

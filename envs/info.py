@@ -13,7 +13,7 @@ import numpy as np
 from quicgym import _core
 
 INFO_COLUMNS: tuple[str, ...] = tuple(name for name, _ in _core.INFO_COLUMNS)
-"""The keys of `info`; docs/environments.md says what they mean."""
+"""The keys of `info`; docs/reference/environments.md says what they mean."""
 
 
 class _NotMeasured(np.float64):

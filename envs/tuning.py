@@ -77,7 +77,7 @@ class TuningEnv(CongestionControlEnv):
 
     What is not known yet is 0; what is larger than its maximum is the maximum. What only the
     network knows, its capacity and its queue, is in `info` with the terms of the reward;
-    docs/environments.md lists the keys.
+    docs/reference/environments.md lists the keys.
 
     ## Rewards
 
@@ -116,7 +116,7 @@ class TuningEnv(CongestionControlEnv):
     | `reward`                 | `"fair-throughput"` | a name, a `Reward`, or a function of the columns of `info` |
     | `episode_s`              | None                | None: to the end of the scenario             |
     | `record_deliveries`      | False               | keep what `deliveries()` returns             |
-    | `preference`             | None                | `"random"` or weights by name, such as `{"throughput": 1, "delay": 1}`: observations end with them, and the reward `"preference"` weighs by them; see docs/environments.md |
+    | `preference`             | None                | `"random"` or weights by name, such as `{"throughput": 1, "delay": 1}`: observations end with them, and the reward `"preference"` weighs by them; see docs/reference/environments.md |
     | `controller`             | None                | what the agent tunes; None: `bbr`, by the coordinates above |
     | `render_mode`            | None                | `"rgb_array"` or `"human"`                   |
 
@@ -190,7 +190,7 @@ class TuningV1Env(Version1, TuningEnv):
     | 16   | probe_rtt_duration | 200 · 10^a ms                                  | 20    | 200  | 2000 |
     | 17   | bandwidth_window   | (cycle length + 2) · 4^a rounds                | 1/4   | 1    | 4 times |
 
-    docs/algorithms.md explains the parameters. `preset_action("bbr")`, `"bbr-smooth"`,
+    docs/explanation/algorithms.md explains the parameters. `preset_action("bbr")`, `"bbr-smooth"`,
     `"bbr-extended"`, `"bbr-combined"` and `"ebcc"` are points of the space and give, packet by
     packet, the trace of the controller of that name; with the safe envelope as long as that does
     not act. What lies outside [-1, 1] is clipped.

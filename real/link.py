@@ -64,7 +64,7 @@ def run_link(
 
     The command is on the receivers' side: what it downloads comes over the bottleneck, with the
     delays of the scenario's first flow in both directions. Both programs find their address in
-    `QUICGYM_ADDRESS` and the other's in `QUICGYM_PEER`. See docs/link.md.
+    `QUICGYM_ADDRESS` and the other's in `QUICGYM_PEER`. See docs/how-to/link.md.
 
     Args:
         scenario: A name, a path or a scenario.

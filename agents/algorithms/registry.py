@@ -1,8 +1,8 @@
 """The training algorithms by name: quicgym's own, Stable-Baselines3's, and those of other packages.
 
 To add one to quicgym, write its file in this folder and its entry in BUILT_IN. A package adds one
-by an entry point of the group `quicgym.algorithms`, whose value is an `Algorithm`; docs/training.md
-shows how. Nothing here imports PyTorch: configurations are read without it.
+by an entry point of the group `quicgym.algorithms`, whose value is an `Algorithm`;
+docs/how-to/training.md shows how. Nothing here imports PyTorch: configurations are read without it.
 """
 
 from __future__ import annotations

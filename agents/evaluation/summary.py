@@ -2,7 +2,7 @@
 
 `evaluate` runs the episodes; into its folder go runs.jsonl (one line per episode), results.parquet
 (one row per episode), evaluation.json (the summary) and series/ (the time series of seed 0).
-docs/evaluation.md explains what the summary has.
+docs/reference/evaluation.md explains what the summary has.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The checklist's page of every hand-coded controller and published policy: `make checklists`.
 
-Into docs/checklists go one HTML page for each, and README.md, the table of all verdicts.
+Into docs/reports/checklists go one HTML page for each, and README.md, the table of all verdicts.
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ def _table(documents: Sequence[dict[str, Any]]) -> str:
     lines = [
         "# Verdicts of the checklist",
         "",
-        "Written by `make checklists`. [What is measured, and how](../checklist.md). A section has",
+        "Written by `make checklists`. [What is measured, and how](../../how-to/checklist.md). "
+        "A section has",
         "the verdict of its worst check: ✓ met, ✗ missed, ≈ open, that is within the 95% interval",
         f"over the seeds. quicgym {first['version']}, commit {first['commit']}, seeds 0 to "
         f"{len(first['seeds']) - 1}.",
@@ -85,7 +86,7 @@ def main(
     seeds: SeedsOption = 5,
     jobs: JobsOption = None,
     resume: ResumeOption = False,
-    pages: Path = Path("docs/checklists"),
+    pages: Path = Path("docs/reports/checklists"),
     out: Path = Path("results/checklists"),
 ) -> None:
     """Write the checklist's pages of all hand-coded controllers and published policies."""

@@ -2,8 +2,8 @@
 
     python benchmarks/studies/quic_module.py [--seeds N]
 
-prints two tables of docs/reproduction.md: losses with each part of the variation "as the QUIC
-module for ns-3 behaves" taken out, and NewReno's range over datagrams of 1473 to 1495 bytes.
+prints two tables of docs/reports/reproduction.md: losses with each part of the variation "as the
+QUIC module for ns-3 behaves" taken out, and NewReno's range over datagrams of 1473 to 1495 bytes.
 """
 
 from __future__ import annotations

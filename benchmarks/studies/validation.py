@@ -2,8 +2,8 @@
 
     python benchmarks/studies/validation.py
 
-prints the tables of docs/validation.md. Both sides run on ns-3's links; only the transport and the
-controller differ.
+prints the tables of docs/reports/validation.md. Both sides run on ns-3's links; only the transport
+and the controller differ.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def comparison_table(title: str, comparisons: Iterable[Comparison]) -> Table:
 
 
 def main() -> None:
-    """Prints every table of docs/validation.md."""
+    """Prints every table of docs/reports/validation.md."""
     queue_jobs = [
         (lasting(name), controller, peer)
         for controller, peer in (

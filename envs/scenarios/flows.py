@@ -158,7 +158,8 @@ class Flow(CheckedModel):
     stale_rate_samples: StrictBool = False
     """Delivery-rate samples keep their interval while packets sent at one delivery count arrive.
 
-    They come out too high then. As the QUIC module for ns-3 has it, see docs/reproduction.md.
+    They come out too high then. As the QUIC module for ns-3 has it:
+    docs/reports/reproduction.md.
     """
 
     @field_validator("controller")

@@ -1,5 +1,5 @@
 /* A sender in miniature around quicgym's controllers: a 10 Mbps link, a queue of 40 packets, 50 ms there and
- * back. Prints window and RTT each second. How to compile it: docs/c-interface.md. */
+ * back. Prints window and RTT each second. How to compile it: docs/how-to/c-interface.md. */
 #include <quicgym/controller.h>
 #include <stdio.h>
 #include <stdlib.h>

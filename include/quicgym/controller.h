@@ -2,7 +2,7 @@
  *
  * The stack sends, receives, detects losses and keeps timers. It tells a controller what happened to its
  * packets; the controller says how much may be in flight and how fast packets may leave. Delivery-rate samples,
- * rounds, RTT estimates and application-limited marks are made here. docs/c-interface.md is the guide.
+ * rounds, RTT estimates and application-limited marks are made here. docs/how-to/c-interface.md is the guide.
  *
  * Units: times are nanoseconds on a clock of the stack's that never goes backwards and begins at 0 or later;
  * sizes are bytes of UDP payload; rates are bytes per second.

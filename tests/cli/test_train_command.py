@@ -329,7 +329,7 @@ def test_an_unknown_configuration_is_named(tmp_path):
 
 
 def test_an_algorithm_is_added_trained_and_resumed_as_documented(tmp_path):
-    pages = Path(__file__).parents[2] / "docs/training.md"
+    pages = Path(__file__).parents[2] / "docs/how-to/training.md"
     section = pages.read_text().split("\n## An algorithm of your own\n")[1].split("\n## ")[0]
     (code,) = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
     (project,) = re.findall(r"```toml\n(.*?)```", section, re.DOTALL)

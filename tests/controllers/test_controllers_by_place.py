@@ -19,7 +19,7 @@ import quicgym
 from quicgym import ScenarioError, controllers
 from quicgym.benchmarks.simulations import make_jobs
 
-DOCUMENT = Path(__file__).parents[2] / "docs/controllers.md"
+DOCUMENT = Path(__file__).parents[2] / "docs/how-to/controllers.md"
 AIMD = '''
 import quicgym
 from quicgym.controllers import Parameter

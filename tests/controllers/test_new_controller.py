@@ -1,4 +1,4 @@
-"""A pair of files is a new controller: the recipe of docs/controllers.md, followed."""
+"""A pair of files is a new controller: the recipe of docs/how-to/controllers.md, followed."""
 
 from __future__ import annotations
 

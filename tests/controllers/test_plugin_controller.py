@@ -1,4 +1,4 @@
-"""A controller in C++ from another package: the example of docs/controllers.md, built and run."""
+"""A C++ controller of another package: the example of docs/how-to/controllers.md, built and run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 
 import quicgym
 
-DOCUMENT = Path(__file__).parents[2] / "docs/controllers.md"
+DOCUMENT = Path(__file__).parents[2] / "docs/how-to/controllers.md"
 
 
 def compile_with(*arguments: str) -> subprocess.CompletedProcess[str]:

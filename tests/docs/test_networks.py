@@ -1,4 +1,4 @@
-"""The examples of docs/networks.md: short, whole, and run by the command that the page gives."""
+"""The examples of docs/reference/networks.md: short, whole, and run by the page's command."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from conftest import Command
 from quicgym import load_scenario
 from quicgym.envs.scenarios.engines import ENGINES
 
-PAGE = Path(__file__).parents[2] / "docs" / "networks.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "networks.md"
 EXAMPLES = {
     re.search(r"^name: (.*)$", block, re.M)[1]: block  # type: ignore[index]
     for block in re.findall(r"^```yaml\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.S | re.M)

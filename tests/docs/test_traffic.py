@@ -1,4 +1,4 @@
-"""The examples of docs/traffic.md: short, whole, and run by the command that the page gives."""
+"""The examples of docs/reference/traffic.md: short, whole, and run by the page's command."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from conftest import Command
 
 from quicgym.envs.simulation.metrics import DECLARED_OF_TRAFFIC, metrics_table
 
-PAGE = Path(__file__).parents[2] / "docs" / "traffic.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "traffic.md"
 EXAMPLES = {
     name[1]: block
     for block in re.findall(r"^```yaml\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.S | re.M)

@@ -1,4 +1,4 @@
-"""The recipe "An environment of your own" of docs/environments.md, followed."""
+"""The recipe "An environment of your own" of docs/reference/environments.md, followed."""
 
 import shutil
 import subprocess
@@ -128,7 +128,7 @@ int main() {
 
 def recipe() -> str:
     """The C++ file that the page shows."""
-    page = (ROOT / "docs" / "environments.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "reference" / "environments.md").read_text(encoding="utf-8")
     section = page.split("## An environment of your own")[1].split("\n## ")[0]
     return section.split("```cpp\n")[1].split("```")[0]
 

@@ -502,8 +502,12 @@ def test_a_step_that_another_thread_is_in_cannot_be_cloned():
 
 
 def test_the_examples_of_the_documentation_run():
-    page = (Path(__file__).parents[2] / "docs/environments.md").read_text(encoding="utf-8")
-    section = page.split("## Clone and restore a state", 1)[1].split("\n## ", 1)[0]
+    page = Path(__file__).parents[2] / "docs/reference/environments.md"
+    section = (
+        page.read_text(encoding="utf-8")
+        .split("## Clone and restore a state", 1)[1]
+        .split("\n## ", 1)[0]
+    )
     names: dict[str, Any] = {"gymnasium": gymnasium, "numpy": np, "quicgym": quicgym}
     for example in re.findall(r"^```python\n(.*?)^```", section, re.S | re.M):
         exec(example, names)

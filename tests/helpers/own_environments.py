@@ -1,4 +1,4 @@
-"""An environment as docs/environments.md tells a user to write one; importing registers it."""
+"""The environment of docs/reference/environments.md's recipe; importing registers it."""
 
 from __future__ import annotations
 

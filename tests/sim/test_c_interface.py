@@ -205,7 +205,7 @@ def test_the_library_says_its_version():
 
 def test_the_example_of_the_page_compiles_and_runs(tmp_path):
     root = Path(__file__).parents[2]
-    page = (root / "docs/c-interface.md").read_text()
+    page = (root / "docs/how-to/c-interface.md").read_text()
     command = re.search(r"^    (cc .*?[^\\])$", page, re.MULTILINE | re.DOTALL)
     assert command is not None
     (tmp_path / "sender.c").write_text((root / "examples/c/sender.c").read_text())

@@ -60,12 +60,11 @@ def baselines(
     """Run the papers' experiments; print their tables with our values beside the printed ones.
 
     Without --scenario these are the eBCC paper's, with a line for the same networks as the QUIC
-    module for ns-3 behaves, which the paper used (docs/reproduction.md). Each runs with NewReno,
-    CUBIC, BBR and eBCC unless --controller says otherwise. A line under each table says how many
-    rows have the printed order, which cell is farthest from the print, and what became of the
-    paper's claims. Results (runs.jsonl, results.json,
-    results.parquet), the time series of seed 0 and the figures go to DIR; results of an earlier
-    run are moved to DIR/previous-<time>.
+    module for ns-3 behaves, which the paper used (docs/reports/reproduction.md). Each runs with
+    NewReno, CUBIC, BBR and eBCC unless --controller says otherwise. A line under each table says
+    how many rows have the printed order, which cell is farthest from the print, and what became of
+    the paper's claims. Results (runs.jsonl, results.json, results.parquet), the time series of
+    seed 0 and the figures go to DIR; results of an earlier run are moved to DIR/previous-<time>.
     """
     from quicgym.benchmarks.baselines import run_baselines
 

@@ -65,8 +65,8 @@ def checklist(
     """Measure what RFC 9743 asks of a new congestion controller.
 
     Alone and beside standard algorithms, short of buffer and bloated, wireless, long and changing
-    paths: a number, a threshold with its source and a verdict for each section. docs/checklist.md
-    has more.
+    paths: a number, a threshold with its source and a verdict for each section.
+    docs/how-to/checklist.md has more.
     """
     from quicgym.benchmarks.checklist.run import run_checklist
     from quicgym.output_folders import file_name

@@ -78,9 +78,9 @@ def evaluate(
     """Compare policies, learned or hand-coded, over a suite of scenarios.
 
     The interquartile mean of the reward with its 95% interval, and what a network engineer would
-    measure; docs/evaluation.md has the formulas. Results (evaluation.json, results.parquet), the
-    time series of seed 0 and the figures go to DIR; results of an earlier run are moved to
-    DIR/previous-<time>.
+    measure; docs/reference/evaluation.md has the formulas. Results (evaluation.json,
+    results.parquet), the time series of seed 0 and the figures go to DIR; results of an earlier run
+    are moved to DIR/previous-<time>.
     """
     from quicgym.agents.evaluation.evaluate import run_evaluate
 

@@ -60,7 +60,7 @@ def link(
     is needed where the system allows user namespaces. Linux only.
 
     The exit status is COMMAND's, or 124 when the time is up. At the end a summary says on standard
-    error what passed, and whether the run is valid: see docs/link.md.
+    error what passed, and whether the run is valid: see docs/how-to/link.md.
     """
     from quicgym.real.link import run_link
 

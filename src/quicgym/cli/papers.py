@@ -64,8 +64,8 @@ def papers(
     """Run every table, figure and claim of the papers; a verdict on each claim.
 
     Our value, the printed one and their ratio stand under one another. A claim's verdict (holds,
-    holds in part, does not hold, undecided) is computed from our runs; docs/reproduction.md has the
-    rule. Says beforehand how long it will take.
+    holds in part, does not hold, undecided) is computed from our runs; docs/reports/reproduction.md
+    has the rule. Says beforehand how long it will take.
     """
     from quicgym.benchmarks.papers.run import run_papers
 

@@ -46,8 +46,8 @@ def publish(
 
     The description has the checksum of the weights, the training and the evaluation that backs the
     policy. A run in which nothing was learned, by its summary.json, is refused. In a checkout the
-    files go to agents/policies/pretrained, the line to configs/leaderboard.yaml. docs/training.md
-    has more.
+    files go to agents/policies/pretrained, the line to configs/leaderboard.yaml.
+    docs/how-to/training.md has more.
     """
     from quicgym.benchmarks.publish import publish as publish_run
 

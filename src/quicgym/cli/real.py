@@ -58,7 +58,7 @@ def real(
 
     The network is the scenario's. A learned policy decides on the sender's own clock. Real time
     needs Linux. The audit says whether a run in real time is valid; an invalid one is repeated,
-    three runs at most. docs/real.md explains the gaps.
+    three runs at most. docs/how-to/real.md explains the gaps.
     """
     from quicgym.real.comparison import run_real
 

@@ -30,7 +30,7 @@ def serve(
     ] = 5555,
     host: Annotated[str, typer.Option(help="The agent's address.")] = "127.0.0.1",
     dtype: Annotated[
-        ServeDtype, typer.Option(help="uint: every Box in fixed point, see docs/ns3gym.md.")
+        ServeDtype, typer.Option(help="uint: every Box in fixed point, see docs/how-to/ns3gym.md.")
     ] = ServeDtype.float,
     episodes: Annotated[
         int | None,

@@ -7,7 +7,7 @@ from pathlib import Path
 from quicgym.benchmarks.checklist.model import load_checklist
 from quicgym.benchmarks.checklist.numbers import NUMBERS
 
-PAGE = Path(__file__).parents[3] / "docs/checklist.md"
+PAGE = Path(__file__).parents[3] / "docs/how-to/checklist.md"
 
 
 def test_the_page_has_the_formula_of_every_number() -> None:

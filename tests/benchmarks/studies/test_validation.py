@@ -1,4 +1,4 @@
-"""Our controllers against ns-3's own TCP; docs/validation.md has the whole study."""
+"""Our controllers against ns-3's own TCP; docs/reports/validation.md has the whole study."""
 
 import pytest
 from validation import (

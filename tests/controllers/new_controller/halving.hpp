@@ -1,4 +1,4 @@
-// One packet more per round, half on loss: the example of docs/controllers.md.
+// One packet more per round, half on loss: the example of docs/how-to/controllers.md.
 #pragma once
 
 #include "controllers/controller.hpp"

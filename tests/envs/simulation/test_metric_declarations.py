@@ -9,7 +9,7 @@ from pathlib import Path
 
 from quicgym.envs.simulation.metrics import DECLARED, METRICS, FlowResult, metrics_table
 
-DOCS = Path(__file__).parents[3] / "docs" / "scenarios.md"
+DOCS = Path(__file__).parents[3] / "docs" / "reference" / "scenarios.md"
 
 DECLARATION = """
     delivered_megabytes: float = metric(
@@ -54,7 +54,7 @@ sys.meta_path.insert(0, Finder())
 import quicgym
 from quicgym.agents.evaluation.rollouts import METRICS as EPISODE_METRICS, MINIMISED, play
 from quicgym.agents.policies.by_name import find_policy
-from quicgym.benchmarks.papers.tables import ROW_LABELS
+from quicgym.benchmarks.papers.measurements import TITLES
 from quicgym.envs.simulation import metrics
 
 scenario = quicgym.load_scenario("ebcc-single").model_copy(update={"duration_s": 3.0})
@@ -66,7 +66,7 @@ print(json.dumps({
     "run": result.metrics["delivered_megabytes"],
     "columns": list(result.to_pandas().columns),
     "documentation": metrics.__doc__,
-    "label": ROW_LABELS["delivered_megabytes"],
+    "label": TITLES["delivered_megabytes"],
     "episode": episode.metrics,
     "episode metrics": EPISODE_METRICS,
     "minimised": MINIMISED,
