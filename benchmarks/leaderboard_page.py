@@ -29,26 +29,27 @@ COLUMNS = {
     "mean_queue_delay_ms": ("queueing delay (ms)", ".1f"),
 }
 READING = """\
-IQM is the interquartile mean of the reward over all scenarios and seeds; brackets are 95% intervals
-over seeds ([evaluation.md](../reference/evaluation.md) has the formulas). All other columns are
-means over the scenarios. An episode's reward is the mean over intervals of 100 ms of
+IQM is the interquartile mean of the reward over all scenarios and seeds. Brackets are 95% intervals
+over seeds; [evaluation](../reference/evaluation.md) has the formulas. All other columns are means
+over the scenarios. An episode's reward is the mean over intervals of 100 ms of
 
     throughput share − 5 · loss rate − 1 · (1 − Jain)
 
-and the three columns after it are these terms, so that it shows how a policy earns its reward.
-Goodput is the mean over all flows of a scenario, the agent's goodput that of the flows that have
-the policy: one that takes from others what it wins raises the second and not the first. "Within 1%
-of best" is the share of the scenarios with a reward at most 1% below the best baseline's there.
+The three columns after the reward are these terms. They show how a policy earns its reward.
+"Goodput" is the mean over all flows of a scenario. "Agent's goodput" is the mean over the flows
+that have the policy. A policy that takes bandwidth from other flows raises the second alone.
+"Within 1% of best" is the share of the scenarios in which the reward is at most 1% below that of
+the best baseline.
 
-A collapse is a network on which a policy has less than half of the throughput share of CUBIC or of
-BBR, whichever has more, or loses 10 points more than both. Power is goodput over mean RTT, the
-geometric mean over the networks.
+A collapse is a network on which a policy has less than half of the throughput share of CUBIC and
+BBR, whichever has more, or loses 10 percentage points more than both. Power is goodput over mean
+RTT; the table has its geometric mean over the networks.
 """
 SECTIONS = """\
 Each section is one suite on one engine. Ranks hold within a section only. All policies of a section
 meet the same networks: scenario and seed fix everything that is random. A suite of many networks
-needs fewer seeds for as many paired paths. ns-3 is about 130 times as slow as the native engine, so
-its sections have fewer seeds and fewer policies.
+has fewer seeds, since its networks already give many paired paths. ns-3 takes over 100 times the
+CPU time of the native engine, so its sections have fewer seeds and fewer policies.
 """
 
 
@@ -65,7 +66,7 @@ class Entry(BaseModel):
     group: str | None = None
     """Learned policies of one group differ by their training seed alone."""
     engines: tuple[Literal["native", "ns3"], ...] = ("native", "ns3")
-    """On which it runs; ns-3 takes about 130 times as long."""
+    """On which it runs; ns-3 takes over 100 times as long."""
     note: str = ""
 
 

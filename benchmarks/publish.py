@@ -293,7 +293,7 @@ def _line(name: str, policy: str, group: str, command: str) -> str:
         "policy": policy,
         "kind": "learned",
         "group": group,
-        "engines": ["native"],  # ns-3 takes about 130 times as long
+        "engines": ["native"],  # ns-3 takes over 100 times as long
         "note": note,
     }
     line: str = yaml.safe_dump(

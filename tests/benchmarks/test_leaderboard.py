@@ -299,7 +299,7 @@ def test_the_wireless_section_has_what_the_paper_compares_and_runs_on_ns3_alone(
     entries = load_entries(LEADERBOARD)
     (section,) = make_sections(entries, ["ibcca-wireless"], (), seeds, Path())
     assert {"ibcca", "cubic", "bbr", "ebcc"} <= set(section.policies)
-    assert {entry.kind for entry in section.entries} == {"baseline", "static", "learned"}
+    assert {entry.kind for entry in section.entries} == {"baseline", "learned"}
     with pytest.raises(ScenarioError, match="wifi"):
         make_jobs(["ibcca"], load_suite("ibcca-wireless"), 1, engine="native")
 
