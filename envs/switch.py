@@ -20,7 +20,7 @@ class SwitchEnv(CongestionControlEnv):
     Loss-based and rate-based controllers each do well on some paths. The IBCCA paper recommends, in
     its section V, to switch between two of them as traffic changes. Here the agent switches among
     eleven: all of them follow the connection, and the one in force takes over the window of the
-    one before it; docs/explanation/algorithms.md, "Switching", says how. The network is simulated
+    one before it; docs/explanation/controllers-switching.md says how. The network is simulated
     packet by packet, on the native engine or on ns-3; both give the same episode.
 
     ## Action Space
