@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import jinja2
@@ -11,6 +12,7 @@ import yaml
 
 from quicgym.benchmarks.checklist.model import Checklist
 from quicgym.benchmarks.checklist.numbers import NUMBERS
+from quicgym.yaml_files import CONFIGS
 
 
 def render(document: dict[str, Any], checklist: Checklist) -> str:
@@ -63,4 +65,14 @@ def interval(entry: dict[str, Any]) -> str:
 
 def _as_yaml(checklist: Checklist, name: str) -> str:
     fields = checklist.scenarios[name].model_dump(mode="json", exclude_defaults=True)
+    for link in fields.values():
+        if isinstance(link, dict) and "trace" in link:
+            link["trace"] = _place(Path(link["trace"]))
     return yaml.safe_dump(fields, sort_keys=False, default_flow_style=None, width=120)
+
+
+def _place(path: Path) -> str:
+    """Returns where a file is; one of quicgym's own in the repository, wherever it is installed."""
+    shipped = Path(str(CONFIGS)).resolve()
+    path = path.resolve()
+    return f"configs/{path.relative_to(shipped)}" if path.is_relative_to(shipped) else str(path)
