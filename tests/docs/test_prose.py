@@ -1,0 +1,91 @@
+"""The check of the pages' English, .ci/prose.py: what it finds and what it leaves alone."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[2] / ".ci" / "prose.py"
+
+
+def check(
+    folder: Path, text: str, exceptions: str = "exceptions = []", name: str = "page.md"
+) -> subprocess.CompletedProcess[str]:
+    page, settings = folder / name, folder / "prose.toml"
+    page.write_text(text, encoding="utf-8")
+    settings.write_text(f'abbreviations = ["ACK"]\n{exceptions}\n', encoding="utf-8")
+    return subprocess.run(
+        [sys.executable, SCRIPT, "--settings", settings, page], capture_output=True, text=True
+    )
+
+
+LONG = "A sentence " + "with many words " * 9 + "ends here."
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (f"# Page\n\nShort.\n{LONG}\n", "page.md:3: 30 words, 28 at most"),
+        (f"- An item.\n- {LONG}\n", "page.md:2: 30 words"),
+        ("It reads a file.\n", "begins with 'It' instead of a noun"),
+        ("A file. `x` is read. And they stay.\n", "begins with 'And they'"),
+        ("A policy of the day runs.\n", "'policy of the day': write 'the current policy'"),
+        ("Measured at commit 0123abc.\n", "'commit 0123abc': move what was measured"),
+        ("The XQZ is full.\n", "XQZ is not explained"),
+        ("The XQZ is full. An extra queue zone (XQZ) follows.\n", "XQZ is not explained"),
+    ],
+)
+def test_what_breaks_a_rule_is_named_with_its_line(
+    tmp_path: Path, text: str, complaint: str
+) -> None:
+    done = check(tmp_path, text)
+    assert complaint in done.stdout
+    assert done.returncode == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "| table |\n|---|\n| It is " + "a word " * 40 + "|\n",
+        f"```\n{LONG}\n```\n",
+        f"Code:\n\n    {LONG}\n",
+        f"# {LONG}\n",
+        "See `" + "a word " * 40 + "` for it.\n",
+        "An extra queue zone (XQZ) is full. The XQZ empties.\n",
+        "The ACK is late.\n",
+        "The window, see Ross et al. 2014, is small. A [long](https://example.org/It_is) link.\n",
+    ],
+)
+def test_what_breaks_no_rule_passes(tmp_path: Path, text: str) -> None:
+    done = check(tmp_path, text)
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_what_was_measured_on_a_day_belongs_into_a_report(tmp_path: Path) -> None:
+    text = "An earlier version read one file.\n"
+    assert "a manual says what holds" in check(tmp_path, text).stdout
+    assert check(tmp_path, text, name="CHANGELOG.md").returncode == 0
+
+
+def exception(reason: str) -> str:
+    return f'[[exceptions]]\npage = "page.md"\nbegins = "It reads"\nreason = "{reason}"'
+
+
+def test_a_sentence_with_a_reason_may_stay(tmp_path: Path) -> None:
+    done = check(tmp_path, "It reads a file.\n", exception("a quotation"))
+    assert (done.returncode, done.stdout) == (0, "")
+
+
+def test_an_exception_needs_a_reason(tmp_path: Path) -> None:
+    done = check(tmp_path, "It reads a file.\n", exception(""))
+    assert "no reason for 'It reads'" in done.stdout
+    assert done.returncode == 1
+
+
+def test_exceptions_are_at_most_twenty(tmp_path: Path) -> None:
+    done = check(tmp_path, "It reads a file.\n", "\n".join([exception("a quotation")] * 21))
+    assert "21 exceptions, 20 at most" in done.stdout
+    assert done.returncode == 1
