@@ -28,8 +28,8 @@ LONG = "A sentence " + "with many words " * 9 + "ends here."
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        (f"# Page\n\nShort.\n{LONG}\n", "page.md:3: 30 words, 28 at most"),
-        (f"- An item.\n- {LONG}\n", "page.md:2: 30 words"),
+        (f"# Page\n\nShort.\n{LONG}\n", "page.md:3: 31 words, 28 at most"),
+        (f"- An item.\n- {LONG}\n", "page.md:2: 31 words"),
         ("It reads a file.\n", "begins with 'It' instead of a noun"),
         ("A file. `x` is read. And they stay.\n", "begins with 'And they'"),
         ("A policy of the day runs.\n", "'policy of the day': write 'the current policy'"),
