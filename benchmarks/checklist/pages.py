@@ -10,6 +10,7 @@ import os
 import shutil
 import sys
 from collections.abc import Sequence
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -65,11 +66,21 @@ def _table(documents: Sequence[dict[str, Any]]) -> str:
     lines = [
         "# Verdicts of the checklist",
         "",
-        "Written by `make checklists`. [What is measured, and how](../../how-to/checklist.md). "
-        "A section has",
-        "the verdict of its worst check: ✓ met, ✗ missed, ≈ open, that is within the 95% interval",
-        f"over the seeds. quicgym {first['version']}, commit {first['commit']}, seeds 0 to "
-        f"{len(first['seeds']) - 1}.",
+        "| | |",
+        "|---|---|",
+        f"| written | {date.today():%-d %B %Y} |",
+        f"| version | quicgym {first['version']}, commit {first['commit']} |",
+        f"| command | `make checklists`, seeds 0 to {len(first['seeds']) - 1} |",
+        f"| machine | {os.cpu_count()} cores |",
+        "",
+        "This table has the verdict of every hand-coded controller and published policy on each",
+        "section of RFC 9743. A name in the first column leads to the page with all numbers.",
+        "[The checklist](../../how-to/checklist.md) says how each section is measured.",
+        "A section has the verdict of its worst check:",
+        "",
+        "- ✓ met,",
+        "- ✗ missed,",
+        "- ≈ open: the 95% interval over the seeds contains the threshold.",
         "",
         "| | " + " | ".join(item.section for item in items) + " |",
         "|---|" + "---|" * len(items),
