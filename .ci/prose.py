@@ -120,11 +120,11 @@ def findings(page: Path, known: set[str]) -> Iterator[tuple[int, str, str]]:
     avoid = AVOID if dated else AVOID | AVOID_IN_MANUAL
     text = page.read_text(encoding="utf-8")
     prose = [(line, plain(paragraph)) for line, paragraph in paragraphs(text)]
+    lines = text.splitlines()
     seen = {"CODE"}
-    so_far = ""
     for line, paragraph in prose:
+        so_far = plain(" ".join(lines[: line - 1])) + f" {paragraph}"
         for sentence in sentences(paragraph):
-            so_far += f"{sentence} "
             words = len(sentence.split())
             if words > MOST_WORDS:
                 yield line, f"{words} words, {MOST_WORDS} at most", sentence
