@@ -16,7 +16,12 @@ import numpy as np
 
 from quicgym import _core, controllers
 from quicgym.agents.evaluation.rollouts import REWARD_TERMS, Episode
-from quicgym.agents.policies.by_name import PRETRAINED, policy_kind, pretrained_names
+from quicgym.agents.policies.by_name import (
+    PRETRAINED,
+    policy_kind,
+    pretrained_names,
+    stack_of_controller,
+)
 from quicgym.agents.policies.hand_coded import parse_parameters
 from quicgym.envs.rewards import Reward
 from quicgym.envs.scenarios.applications import Bulk, Transfer
@@ -372,6 +377,11 @@ def _check_flow(where: str, scenario: Scenario, flow: Flow) -> None:
 def _steering(scenario: Scenario, flow: Flow, choice: str, stack: Stack) -> Steering:
     if choice in stack.own_controllers:
         return Steering(choice, "own")
+    if (other := stack_of_controller(choice)) is not None:
+        own = closest(choice, stack.own_controllers) if stack.own_controllers else "it has none"
+        raise ScenarioError(
+            f"{choice!r} is a controller of the stack {other}, and not of {stack.name}; {own}"
+        )
     if policy_kind(choice) in ("baseline", "static"):
         return _controller(scenario, flow, choice)
     path = Path(choice)

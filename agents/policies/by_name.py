@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib.metadata import entry_points
 from importlib.resources import files
 from pathlib import Path
 from typing import Literal
@@ -44,15 +45,17 @@ def split_alias(choice: str) -> tuple[str, str]:
 def policy_kind(choice: str) -> Literal["baseline", "static", "random", "learned"]:
     """Returns what sort of policy a user names.
 
-    A baseline is a controller as the catalogue has it, those of other packages included; static
-    one with parameters of the user's, or one to steer that nobody steers. Learned is what
-    `load_policy` takes, and what a Python file of the user's has; a controller in such a file is
-    known as one after `find_policy`.
+    A baseline is a controller as the catalogue has it, those of other packages and the own ones of
+    QUIC stacks included; static one with parameters of the user's, or one to steer that nobody
+    steers. Learned is what `load_policy` takes, and what a Python file of the user's has; a
+    controller in such a file is known as one after `find_policy`.
     """
     _, choice = split_alias(choice)
     if choice == "random":
         return "random"
     controller, parameters = controllers.split_parameters(choice)
+    if stack_of_controller(choice) is not None:
+        return "baseline"
     if controller in controllers.names():
         return "static" if controller != choice or controller in STEERED else "baseline"
     if is_python_object(controller):
@@ -62,6 +65,24 @@ def policy_kind(choice: str) -> Literal["baseline", "static", "random", "learned
     if is_controller:
         return "static" if parameters else "baseline"
     return "learned"
+
+
+STACKS = ("aioquic", "noq")
+"""Stacks whose own controllers are known where the stack is not installed, as results name them."""
+
+
+def stack_of_controller(choice: str) -> str | None:
+    """Returns the QUIC stack that brings a controller, as noq does "noq-cubic"; None: no stack.
+
+    A stack's own controllers begin with its name, see quicgym.real.stacks.Stack.
+    """
+    stack, dash, _ = choice.partition("-")
+    if not dash or choice.endswith((".json", ".zip")) or "/" in choice:
+        return None
+    if stack not in (*STACKS, *entry_points(group="quicgym.stacks").names):
+        return None
+    is_other = choice in controllers.names() or choice in pretrained_names()
+    return None if is_other or Path(choice).exists() else stack
 
 
 _CONTROLLERS_OF_FILES: set[str] = set()
@@ -88,6 +109,12 @@ def find_policy(choice: str, *, trust_zip: bool = False) -> Policy:
             installed.
     """
     _, choice = split_alias(choice)
+    stack = stack_of_controller(choice)
+    if stack is not None:
+        raise ScenarioError(
+            f"{choice!r} is a controller of the stack {stack}, which no simulator has; run it by "
+            f"`quicgym real --stack {stack}`"
+        )
     kind = policy_kind(choice)
     if kind == "random":
         return RandomPolicy(action_space("tuning"))

@@ -65,6 +65,9 @@ def test_results_show_aliases_and_the_differences_that_were_asked_for(
         ("ebcc:gamma=60", "ebcc:gamma=60", "static"),
         ("runs/a=b", "runs/a=b", "learned"),
         ("any=random", "any", "random"),
+        ("noq-bbr3", "noq-bbr3", "baseline"),
+        ("theirs=aioquic-reno", "theirs", "baseline"),
+        ("runs/noq-ppo", "runs/noq-ppo", "learned"),
     ],
 )
 def test_an_alias_stands_before_the_first_equals_sign(choice: str, alias: str, kind: str) -> None:

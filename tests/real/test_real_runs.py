@@ -84,6 +84,8 @@ def test_runs_whose_relay_stalls_are_repeated_and_rejected(tmp_path):
         ({"stack": "aioquic", "clock": "sundial"}, "unknown clock 'sundial'"),
         ({"stack": "quicgym", "clock": "virtual"}, "has real only; its virtual clock is the sim"),
         ({"stack": "aioquic", "controller": "cubik"}, "did you mean cubic"),
+        ({"stack": "aioquic", "controller": "noq-cubic"}, "of the stack noq, and not of aioquic"),
+        ({"stack": "quicgym", "controller": "aioquic-reno"}, "it has none"),
         ({"stack": "aioquic", "controller": "bbr:gamma=-1"}, "gamma"),
         ({"stack": "aioquic", "controller": ["bbr", "bbr"]}, "and 2 are given"),
         ({"stack": "aioquic", "engine": "ns3"}, "leave out one of the two"),
