@@ -10,6 +10,12 @@ from typing import Any
 
 MOST_LATE_MS = 0.5
 """At the 99th percentile; a run whose relay was later is invalid."""
+MOST_LATE_DECISION_MS = 5.0
+"""At the 99th percentile; a run whose policy decided later is invalid. A twentieth of the 100 ms
+between two decisions of most policies: later ones act on another state than the simulator's."""
+MOST_STOLEN_PERCENT = 1.0
+"""Of the CPU time of all cores; above it a run is invalid. A mean over the run: shorter thefts show
+as lateness."""
 
 
 @dataclass(frozen=True)
@@ -123,6 +129,16 @@ class Audit:
             found.append(
                 f"a packet reached a queue {self.moved_max_ms:.2f} ms late; "
                 f"{MOST_LATE_MS:g} ms is allowed"
+            )
+        if self.decision_late_p99_ms > MOST_LATE_DECISION_MS:
+            found.append(
+                f"decisions came {self.decision_late_p99_ms:.2f} ms late at the 99th percentile; "
+                f"{MOST_LATE_DECISION_MS:g} ms is allowed"
+            )
+        if self.cpu_steal_percent > MOST_STOLEN_PERCENT:
+            found.append(
+                f"{self.cpu_steal_percent:.1f}% of the CPU time was stolen; "
+                f"{MOST_STOLEN_PERCENT:g}% is allowed"
             )
         if self.kernel_drops > 0:
             found.append(

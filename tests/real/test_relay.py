@@ -153,6 +153,8 @@ GOOD = Audit(
         ({"socket_errors": 2, "last_socket_error": "No buffer space"}, "No buffer space"),
         ({"oversized_packets": 1}, "above 2048 bytes"),
         ({"clock_steps": 1}, "time of day"),
+        ({"cpu_steal_percent": 1.1}, "1.1% of the CPU time was stolen"),
+        ({"decisions": 9, "decision_late_p99_ms": 5.1}, "decisions came 5.10 ms late"),
     ],
 )
 def test_an_audit_says_what_makes_a_run_invalid(change: dict, text: str) -> None:
