@@ -7,6 +7,7 @@ finished run; `--resume` goes on with what is missing. The report says how large
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from collections.abc import Callable, Sequence
@@ -26,6 +27,7 @@ from quicgym.agents.policies.by_name import policy_kind
 from quicgym.console import say
 from quicgym.envs import Scenario
 from quicgym.envs.scenarios.suites import load_suite
+from quicgym.envs.simulation.capacity import BottleneckCapacity
 from quicgym.errors import UserError
 from quicgym.jobs import RUNS_FILE, report_failures, run_jobs
 from quicgym.output_folders import digest, output_folder, write_atomically
@@ -35,7 +37,7 @@ from quicgym.real.stacks import find_stack
 
 HAND_CODED = ("newreno", "newreno+", "cubic", "cubic+", "vegas", "ibcca", "ibcca-cubic", "bbr",
               "bbr-smooth", "bbr-extended", "bbr-combined", "ebcc")  # fmt: skip
-LEARNED = ("window-grpo-seed1", "tuning-ppo-seed0", "switch-dpi-seed0")
+LEARNED = ("window-v1-aggrevate-seed2", "tuning-aggrevate-seed2", "switch-wide-seed0")
 SOURCES = ("simulator", "virtual", "real")
 GAPS = (("implementation", "virtual", "simulator"), ("wall-clock", "real", "virtual"),
         ("total", "real", "simulator"))  # fmt: skip
@@ -47,6 +49,9 @@ GOALS = {
     ("total", "learned"): {"goodput_mbps": 1.0, "mean_rtt_ms": 5.0, "reward": 0.01},
 }
 """Of the mean gap's size: percent, and of the reward a difference."""
+BUDGET_MBPS = 200.0
+MOST_AT_ONCE = 8
+"""Runs in real time at the same time, however slow their networks are."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,9 +98,15 @@ def reality(
     policy: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Default: the report's fifteen.")
     ] = None,
-    at_once: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Runs in real time at the same time.")
-    ] = 1,
+    budget_mbps: Annotated[
+        float,
+        typer.Option(
+            min=1,
+            metavar="MBPS",
+            help=f"Real time: so many runs of a network at once as have this rate in sum, at most "
+            f"{MOST_AT_ONCE}; one where the network is faster.",
+        ),
+    ] = BUDGET_MBPS,
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where runs are kept.")] = Path(
         "results/reality"
     ),
@@ -127,7 +138,11 @@ def reality(
     with output_folder(out, (RUNS_FILE,), resume=resume):
         finished: dict[str, dict[str, Any]] = {}
         failures: list[str] = []
-        for some, workers in ((timeless, 2), (timed, at_once)):
+        groups = [(timeless, os.cpu_count() or 1)]
+        for workers, members in by_workers(chosen, budget_mbps).items():
+            names = {entry.name for entry in members}
+            groups.append(([job for job in timed if job.scenario.name in names], workers))
+        for some, workers in groups:
             outcome = run_jobs(some, out, workers, resume=True, title="runs")
             finished |= outcome.finished
             failures += outcome.failures
@@ -141,12 +156,32 @@ def reality(
         if job.key in finished
     }
     report.parent.mkdir(parents=True, exist_ok=True)
-    names = [entry.name for entry in chosen]
+    names_of_all = [entry.name for entry in chosen]
     command = shlex.join(["python", "-m", "quicgym.benchmarks.reality", *sys.argv[1:]])
-    text = make_report(rows, stack, names, policies, seeds, command)
+    text = make_report(rows, stack, names_of_all, policies, seeds, command)
     write_atomically({report: text})
     say(f"{len(rows)} runs are in {out}, the report is {report}")
     raise typer.Exit(1 if failures else 0)
+
+
+def by_workers(scenarios: Sequence[Scenario], budget_mbps: float) -> dict[int, list[Scenario]]:
+    """Returns how many runs in real time may be under way at once -> the scenarios, slow ones last.
+
+    Args:
+        scenarios: To be run.
+        budget_mbps: Of the sum of their rates.
+    """
+    groups: dict[int, list[Scenario]] = {}
+    for scenario in scenarios:
+        workers = max(1, min(MOST_AT_ONCE, int(budget_mbps / peak_mbps(scenario))))
+        groups.setdefault(workers, []).append(scenario)
+    return dict(sorted(groups.items()))
+
+
+def peak_mbps(scenario: Scenario) -> float:
+    """Returns the largest mean rate of the bottleneck over a second."""
+    seconds = np.arange(1, max(2, int(scenario.duration_s) + 1)) * 1_000_000_000
+    return float(np.max(BottleneckCapacity(scenario).mean_mbps(seconds)))
 
 
 def gaps_of(
@@ -307,13 +342,21 @@ def _audits(rows: Rows) -> list[str]:
     stolen = np.array([audit["cpu_steal_percent"] for audit in audits])
     repeated = sum(row["attempts"] - 1 for row in rows.values() if row["audit"] is not None)
     priority = sum(audit["realtime_priority"] for audit in audits)
+    decisions_late = [audit["decision_late_p99_ms"] for audit in audits if audit["decisions"]]
+    decided = (
+        f" Decisions of learned policies, late at the 99th percentile: median "
+        f"{np.median(decisions_late):.3f} ms, largest {max(decisions_late):.3f} ms."
+        if decisions_late
+        else ""
+    )
     return [
         f"{len(audits)} runs in real time, all valid; {repeated} invalid ones were repeated. "
         f"{priority} had real-time priority.",
         "",
         f"Lateness of the relay at the 99th percentile: median {np.median(late):.3f} ms, largest "
         f"{np.max(late):.3f} ms. CPU time stolen: median {np.median(stolen):.1f}%, largest "
-        f"{np.max(stolen):.1f}%.",
+        f"{np.max(stolen):.1f}%.{decided} Socket errors: "
+        f"{sum(audit['socket_errors'] for audit in audits)}.",
     ]
 
 

@@ -5,13 +5,24 @@ import json
 import pytest
 
 from quicgym.benchmarks import reality
-from quicgym.benchmarks.reality import HAND_CODED, LEARNED, RealityJob, gaps_of, make_report
+from quicgym.benchmarks.reality import (
+    HAND_CODED,
+    LEARNED,
+    MOST_AT_ONCE,
+    RealityJob,
+    by_workers,
+    gaps_of,
+    make_report,
+)
 from quicgym.envs.scenarios.suites import load_suite
 from quicgym.real.runs import make_plans
 from quicgym.real.stacks import find_stack
 
 pytestmark = pytest.mark.train
-AUDIT = {"lateness_p99_ms": 0.1, "cpu_steal_percent": 0.0, "realtime_priority": True}
+AUDIT = {
+    "lateness_p99_ms": 0.1, "cpu_steal_percent": 0.0, "realtime_priority": True,
+    "socket_errors": 0, "decisions": 200, "decision_late_p99_ms": 0.07,
+}  # fmt: skip
 GOODPUT = {"simulator": 10.0, "virtual": 9.96, "real": 9.8}
 
 
@@ -56,6 +67,22 @@ def test_the_campaign_is_what_a_stack_can_run():
             make_plans(scenario, policy, find_stack("aioquic"), 0)
 
 
+def test_fast_networks_run_alone_and_slow_ones_side_by_side():
+    scenarios = load_suite("reality")
+    at_once = {
+        scenario.name: workers
+        for workers, members in by_workers(scenarios, 200.0).items()
+        for scenario in members
+    }
+    assert len(at_once) == len(scenarios)
+    assert at_once["reality-200mbps"] == 1
+    assert at_once["reality-100mbps"] == 2
+    assert at_once["reality-50mbps"] == 4
+    assert at_once["reality-changing-rate"] == 5  # 40 Mbps at most
+    assert at_once["reality-1mbps"] == MOST_AT_ONCE
+    assert set(by_workers(scenarios, 1.0)) == {1}
+
+
 def test_runs_of_different_stacks_are_different_jobs():
     scenario = load_suite("reality")[0]
     keys = {
@@ -77,7 +104,7 @@ def test_a_campaign_goes_on_with_what_is_missing(tmp_path, monkeypatch):
     for seeds in (1, 2):
         with pytest.raises(reality.typer.Exit) as end:
             reality.reality(
-                stack="aioquic", seeds=seeds, scenario=None, policy=["cubic"], at_once=1,
+                stack="aioquic", seeds=seeds, scenario=None, policy=["cubic"], budget_mbps=200,
                 out=out, report=report, resume=True,
             )  # fmt: skip
         assert end.value.exit_code == 0
