@@ -197,12 +197,13 @@ class TuningV1Env(Version1, TuningEnv):
 
     With `controller="ibcca"` or another the actions are those that Tuning-v0 has with it.
 
-    **The safe envelope.** The window is at most the largest of: the initial window (twice that in the first two rounds); four times the
-    highest delivery rate times the lowest RTT of late; 1.25 times the most that was delivered of
-    late between the sending of a packet and its acknowledgement. The pacing rate is at most four
-    times that delivery rate. "Of late" is a second, or ten of the lowest RTTs where these are
-    longer; the lowest RTT is that of the last 10 s. So no action puts on a path what it has never
-    carried, and a window can grow fourfold in a round trip, into a queue by a quarter.
+    **The safe envelope.** The window is at most the largest of: the initial window (twice that in
+    the first two rounds); the headroom times the highest delivery rate of late times the lowest
+    RTT; the headroom, but at most 1.25, times the most that was delivered of late between the
+    sending of a packet and its acknowledgement. The headroom is 4, and 1 after two periods with
+    more than 10% of loss; each period with less multiplies it by 1.25. The initial window shrinks
+    with it, to a quarter. The pacing rate is at most four times that delivery rate. A period, and
+    "of late", is a second, or ten of the lowest RTTs where these are longer.
     `safe_envelope=False` switches it off.
 
     ## Observation Space

@@ -7,6 +7,7 @@ from helpers import environments as helper
 from quicgym import Scenario
 from quicgym.envs import find_environment
 from quicgym.envs.actions import preset_action
+from quicgym.envs.scenarios.flows import Flow
 from quicgym.envs.scenarios.links import Link, Queue, RateStep
 from quicgym.envs.window import WindowV1Env
 
@@ -43,6 +44,27 @@ def test_no_action_loses_more_than_a_quarter_too_much_can(name):
     # for; at the fall of the rate the path holds much less than it has just carried.
     assert max(row[4]["flow_window_bytes"] for row in rows[20:]) < 3 * (QUEUE + 40) * DATAGRAM
     assert loss < 0.25
+
+
+def standing_queue() -> Scenario:
+    """2 Mbps and 33 ms under a queue of 2 s, which Reno keeps full: no RTT is short for long."""
+    link = Link(rate_mbps=2, delay_ms=15, queue=Queue(limit=400))
+    flows = (Flow(name="agent"), Flow(name="other", controller="newreno"))
+    return helper.scenario(duration_s=60).model_copy(update={"bottleneck": link, "flows": flows})
+
+
+def three_packets() -> Scenario:
+    """0.2 Mbps, 6 ms and a queue of two packets: the path holds less than the initial window."""
+    link = Link(rate_mbps=0.2, delay_ms=2, queue=Queue(limit=2))
+    return helper.scenario(duration_s=30).model_copy(update={"bottleneck": link})
+
+
+@pytest.mark.parametrize("path", [standing_queue(), three_packets()], ids=["deep", "tiny"])
+def test_what_a_path_drops_is_not_sent_again_and_again(path):
+    environment = WindowV1Env(path)
+    rows = helper.play(environment, [np.array(12)] * 1000, seed=1)
+    late = [row[4]["flow_loss_rate"] for row in rows[len(rows) // 2 :]]
+    assert np.nanmean(late) < 0.15
 
 
 def test_without_it_a_window_has_no_bound():
