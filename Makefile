@@ -17,7 +17,7 @@ SOURCES := CMakeLists.txt pyproject.toml README.md LICENSE $(shell find sim $(PA
 CPP := $(shell find sim controllers -not -path 'sim/ns3/build/*' \( -name '*.cpp' -o -name '*.hpp' \))
 
 .PHONY: help setup develop real reality baselines leaderboard checklists test test-core test-train test-long lint format stubs messages constraints \
-	wheels speed parity sanitized-core sanitize sanitize-all sanitize-threads campaign clean
+	docs wheels speed parity sanitized-core sanitize sanitize-all sanitize-threads campaign clean
 
 help:
 	@echo "make setup      build and install quicgym and quicgym-ns3 into $(VENV); EXTRAS=dev,all for PyTorch too"
@@ -31,6 +31,7 @@ help:
 	@echo "make real       the QUIC stacks over real packets, with their tests; quicgym-noq is built where cargo is"
 	@echo "make lint       ruff, mypy, clang-format, stubs  make format     rewrite"
 	@echo "make stubs      write the type stubs of the C++ modules       make messages  compile ns3-gym's messages"
+	@echo "make docs       the documentation site, in build/docs/html; its notebooks are executed"
 	@echo "make constraints  test the newest versions of all packages: writes constraints.txt"
 	@echo "make wheels     build source distributions and wheels of both distributions into dist/"
 	@echo "make speed      CPU time per packet    make parity     native engine against ns-3"
@@ -79,7 +80,7 @@ test-core: setup
 test-train: setup $(TRAIN)
 	$(BIN)/pytest -n auto -m "train and not long" $(ARGS)
 
-test-long: setup $(TRAIN)
+test-long: setup $(TRAIN) $(VENV)/requirements-docs.txt
 	$(BIN)/pytest -n auto -m long $(ARGS)
 
 lint: setup
@@ -113,6 +114,11 @@ stubs: setup
 	$(BIN)/python -m nanobind.stubgen --quiet --pattern-file sim/bindings/stubs.txt --module quicgym._core --output-file $(or $(STUBS),src/quicgym)/_core.pyi
 	$(if $(NS3),$(BIN)/python -m nanobind.stubgen --quiet --module quicgym_ns3._ns3 --output-file $(or $(STUBS),sim/ns3/quicgym_ns3)/_ns3.pyi)
 
+# Strict: a warning, such as a link that leads nowhere, fails. A page that has not changed is not built again.
+docs: setup $(TRAIN) $(VENV)/requirements-docs.txt
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs build/docs/html $(ARGS)
+	@echo "build/docs/html/index.html"
+
 # What envs/ns3gym reads; a test compares it with messages.proto.
 messages: setup
 	$(BIN)/python -m grpc_tools.protoc --proto_path=envs/ns3gym --descriptor_set_out=envs/ns3gym/messages.binpb messages.proto
@@ -123,7 +129,7 @@ FRESH := build/constraints
 constraints:
 	rm -rf $(FRESH)
 	$(PYTHON) -m venv $(FRESH)
-	$(FRESH)/bin/python .ci/requirements.py dev,all,examples > $(FRESH)/requirements.txt
+	$(FRESH)/bin/python .ci/requirements.py dev,all,docs,examples > $(FRESH)/requirements.txt
 	$(FRESH)/bin/pip --quiet --disable-pip-version-check install --requirement $(FRESH)/requirements.txt
 	{ sed -n '/^#/p' constraints.txt; $(FRESH)/bin/pip freeze | grep -viE '^(nvidia|cuda|triton)'; } > $(FRESH)/constraints.txt
 	mv $(FRESH)/constraints.txt constraints.txt

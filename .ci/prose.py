@@ -102,7 +102,7 @@ def abbreviations_of_glossary() -> set[str]:
     if not GLOSSARY.exists():
         return set()
     text = GLOSSARY.read_text(encoding="utf-8")
-    terms = re.findall(r"^(?:#+ |\| ?|[-*] |)(\*\*.*?\*\*|(?<=# ).*|(?<=\| )[^|]*)", text, re.M)
+    terms = re.findall(r"^[^\s#`].*", text, re.M)  # their definitions are indented
     return set(ABBREVIATION.findall("\n".join(terms)))
 
 

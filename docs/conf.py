@@ -1,0 +1,54 @@
+"""Sphinx's configuration of the documentation site; `make docs` builds it."""
+
+import sys
+from pathlib import Path
+
+import quicgym
+
+sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+
+project = "quicgym"
+author = "The quicgym developers"
+version = release = quicgym.__version__
+
+extensions = [
+    "myst_nb",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "sphinxcontrib.mermaid",
+    "generated_pages",
+    "repository_links",
+]
+exclude_patterns = ["_ext"]
+nitpicky = True
+# Types without a page: those of other packages, and what functions take and return inside quicgym.
+nitpick_ignore_regex = [
+    ("py:.*", r"(?!quicgym\.).*"),
+    ("py:class", r"quicgym\.(_core|agents|envs\.(batch|episodes|interface|scenarios))\..*"),
+]
+
+myst_enable_extensions = ["deflist"]
+myst_heading_anchors = 4  # as GitHub names them, so that page.md#heading works on both
+myst_fence_as_directive = ["mermaid"]
+
+# The tutorials; a cell that raises fails the build.
+nb_execution_mode = "auto"
+nb_execution_raise_on_error = True
+nb_execution_timeout = 1200
+nb_merge_streams = True
+
+smartquotes = False  # they would join the two hyphens of an option
+highlight_language = "none"  # blocks that name no language are mostly commands
+# Docstrings write code in single backticks, as Markdown does.
+default_role = "code"
+autodoc_member_order = "bysource"
+autodoc_typehints = "description"
+autodoc_typehints_description_target = "documented_params"
+napoleon_numpy_docstring = False
+napoleon_use_ivar = True
+toc_object_entries_show_parents = "hide"
+
+html_theme = "furo"
+html_title = f"quicgym {version}"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
