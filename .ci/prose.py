@@ -45,7 +45,8 @@ AVOID_IN_MANUAL = {
 }
 # After these a full stop ends no sentence.
 SHORTENED = re.compile(r"\b(?:al|cf|e\.g|etc|eq|fig|i\.e|no|p|pp|sec|vs)\.$", re.IGNORECASE)
-ABBREVIATION = re.compile(r"\b[A-Z][A-Z0-9]*[A-Z][A-Z0-9]*(?=s?\b)")
+# No Roman number and no name of a file.
+ABBREVIATION = re.compile(r"\b(?![IVX]+\b)[A-Z][A-Z0-9]*[A-Z][A-Z0-9]*(?=s?\b)(?!\.\w)")
 FENCE = re.compile(r"(`{3,}|~{3,})")
 BULLET = re.compile(r"(?:[-*+]|\d+[.)]) +")
 LEFT_OUT = ("|", "#", ">", "<", "![", ":::")
