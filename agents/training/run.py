@@ -303,7 +303,8 @@ class _Training:
                 if config.steps > step:
                     model.learn(config.steps - step, callbacks, reset_num_timesteps=False)
                 callbacks.finish()
-            self._evaluate(evaluation.publish())
+                progress.evaluating(config.evaluation.suite)
+                self._evaluate(evaluation.publish())
             summary = None if self.trial else self._summarize(model, evaluation.best_step)
             return Outcome(evaluation.best_reward, summary)
         except ValueError as error:

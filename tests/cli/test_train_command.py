@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from helpers.terminal import in_terminal
 from helpers.training import NEEDS_TRAIN, command, install_algorithm, train, write_config
 
 import quicgym
@@ -84,6 +85,23 @@ def test_curves_are_in_tensorboard_s_files(finished):
     steps = [event.step for event in events.Scalars("evaluation/reward")]
     assert steps == [0, 160, 320, 480]
     assert {"train/loss", "rollout/reward"} <= set(events.Tags()["scalars"])
+
+
+@pytest.mark.parametrize("algorithm", ["ppo", "sac", "aggrevate"])
+def test_the_bar_is_full_when_the_last_evaluation_is_done(algorithm, tmp_path):
+    config = write_config(tmp_path, algorithm)
+    status, lines = in_terminal(command(config, "--out", "run"), tmp_path)
+    assert status == 0, lines
+    steps = max(record["step"] for record in evaluations(tmp_path / "run"))
+    bars = [number for number, line in enumerate(lines) if line.startswith("tiny ")]
+    full = [number for number in bars if "480 of 480 steps" in lines[number]]
+    last = next(n for n, line in enumerate(lines) if re.match(f"step +{steps:,}  reward", line))
+    assert full and full[0] > last
+    assert any("evaluating on ./suite.yaml" in lines[number] for number in bars)
+    assert "evaluating" not in lines[full[-1]]
+    episodes = [line for line in lines if line.startswith("episodes")]
+    done, all_of_them = re.search(r"(\d+)/(\d+)", episodes[-1]).groups()
+    assert done == all_of_them
 
 
 def test_the_seed_alone_decides_the_weights(finished, tmp_path):

@@ -97,6 +97,7 @@ class EvaluationCallback(PeriodicCallback):
 
     def act(self, step: int) -> None:
         """Measures the policy."""
+        self._progress.evaluating(self._config.evaluation.suite)
         policy = policy_of(self.model, self._config)
         reward = Reward(self._config.environment.reward)
         threads = self._config.environment.threads or len(os.sched_getaffinity(0))

@@ -61,16 +61,19 @@ class ProgressCallback(RunCallback):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Leaves the bar as it is."""
+        """Ends the bar: full where nothing has failed, else as far as it came."""
+        if error is None:
+            self._bar.update(self._task, completed=self._steps, rate="")
         self._bar.stop()
+
+    def evaluating(self, what: str) -> None:
+        """Says in the bar that episodes are played, and on what."""
+        self._bar.update(self._task, rate=f"evaluating on {what}", refresh=True)
 
     def evaluated(self, step: int, text: str) -> None:
         """Prints the result of an evaluation."""
         self._console.print(f"step {step:>12,}  {text}  {self._speed(step)}", highlight=False)
-
-    def finish(self) -> None:
-        """Shows that all steps are done."""
-        self._bar.update(self._task, completed=self._steps)
+        self._bar.update(self._task, rate=self._speed(step))
 
     def _on_rollout_start(self) -> None:
         step = self.num_timesteps
