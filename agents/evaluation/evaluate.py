@@ -7,12 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from rich.table import Table
-
 from quicgym.agents.evaluation.summary import evaluate
 from quicgym.agents.policies.by_name import split_alias
 from quicgym.agents.policies.hand_coded import BASELINES
-from quicgym.console import say, wide_console
+from quicgym.console import print_by_columns, say, terminal_width, wide_console
 from quicgym.envs.rewards import Reward
 from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.envs.simulation.metrics import TRAFFIC_METRICS
@@ -208,27 +206,30 @@ def _print(document: dict[str, Any], versus: Sequence[str]) -> None:
         for name, column in COLUMNS.items()
         if name not in TRAFFIC_METRICS or any(mean.get(name) is not None for mean in means)
     }
-    output = Table(box=None, pad_edge=False)
-    output.add_column("policy", no_wrap=True)
-    headings = ["IQM\nreward", "\n95% interval", *(heading for heading, _ in columns.values())]
-    for heading in (*headings, "within 1% of\nbest (%)"):
-        # Numbers stay whole: an interval on two lines is none.
-        output.add_column(heading, justify="right", no_wrap=True)
+    headings = ["policy", "IQM\nreward", "\n95% interval"]
+    headings += [*(heading for heading, _ in columns.values()), "within 1% of\nbest (%)"]
+    rows = []
     for entry in document["policies"]:
         mean, share = entry["mean"] or {}, entry["level_share"]
-        output.add_row(
-            entry["policy"],
-            number(entry["iqm_reward"], ".4f"),
-            interval(entry),
-            *(number(mean.get(metric), form) for metric, (_, form) in columns.items()),
-            number(None if share is None else 100 * share, ".0f"),
+        rows.append(
+            [
+                entry["policy"],
+                number(entry["iqm_reward"], ".4f"),
+                interval(entry),
+                *(number(mean.get(metric), form) for metric, (_, form) in columns.items()),
+                number(None if share is None else 100 * share, ".0f"),
+            ]
         )
-    console.print(output)
+    print_by_columns(headings, rows)
     console.print(
         "\nwithin 1% of best: share of the scenarios with a reward at most 1% below that of the "
         "best hand-coded controller here",
         highlight=False,
     )
     differences = differences_to(document, versus) if versus else notable_differences(document)
+    room = terminal_width()
     for entry in differences:
-        console.print(f"IQM {difference_in_words(entry)}", highlight=False, markup=False)
+        text = f"IQM {difference_in_words(entry)}"
+        if len(text) > room:  # at a terminal's edge an interval would be cut
+            text = text.replace("; ", "\n  ")
+        console.print(text, highlight=False, markup=False)

@@ -1,9 +1,15 @@
 """Where tables and messages are printed."""
 
 import sys
+from collections.abc import Sequence
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+WIDTH_OF_FILES = 160
+"""Characters of a line where standard output is no terminal."""
 
 
 def wide_console() -> Console:
@@ -11,7 +17,47 @@ def wide_console() -> Console:
 
     Where a terminal is narrower than a table, the terminal folds its lines.
     """
-    return Console(width=max(Console().width, 160))
+    return Console(width=max(Console().width, WIDTH_OF_FILES))
+
+
+def terminal_width() -> int:
+    """Returns how many characters a line of standard output has room for."""
+    console = Console()
+    return console.width if console.is_terminal else max(console.width, WIDTH_OF_FILES)
+
+
+def print_by_columns(
+    headings: Sequence[str], rows: Sequence[Sequence[str]], *, width: int | None = None
+) -> None:
+    """Prints a table; columns for which a terminal has no room follow below, with the first again.
+
+    Args:
+        headings: Of the columns, of one line or more; the first column names the rows.
+        rows: Of cells, as many as headings.
+        width: Characters of a line; None: the terminal's.
+    """
+    room = terminal_width() if width is None else width
+    columns = [
+        max(cell_len(line) for text in (heading, *cells) for line in text.split("\n"))
+        for heading, *cells in zip(headings, *rows, strict=True)
+    ]
+    console = wide_console()
+    first = 1
+    while first < len(headings):
+        last, used = first + 1, columns[0] + 2 + columns[first]
+        while last < len(headings) and used + 2 + columns[last] <= room:
+            used += 2 + columns[last]
+            last += 1
+        table = Table(box=None, pad_edge=False)
+        table.add_column(headings[0], no_wrap=True)
+        for heading in headings[first:last]:
+            table.add_column(heading, justify="right", no_wrap=True)
+        for row in rows:
+            table.add_row(row[0], *row[first:last])
+        if first > 1:
+            console.print()
+        console.print(table)
+        first = last
 
 
 def say(text: str) -> None:

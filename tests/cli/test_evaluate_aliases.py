@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
+import sys
 from pathlib import Path
 
 import pandas as pd
 import pytest
 import yaml
 from conftest import Command
+from helpers.terminal import in_terminal
 
 from quicgym import ScenarioError, load_scenario
 from quicgym.agents.evaluation.jobs import make_jobs
@@ -83,3 +86,28 @@ def test_two_policies_of_one_name_are_refused() -> None:
     scenario = load_scenario("ebcc-single")
     with pytest.raises(ScenarioError, match="two of the policies are shown as 'cubic'"):
         make_jobs(["cubic", "cubic=bbr"], [scenario], 1)
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_no_line_of_the_table_is_wider_than_the_terminal(
+    width: int, short: Path, tmp_path: Path
+) -> None:
+    policies = ("mine=ebcc:gamma=3", "cubic")
+    done, lines = in_terminal(
+        [
+            *(sys.executable, "-m", "quicgym.cli", "evaluate", "--policy", *policies),
+            *("--suite", str(short), "--seeds", "2", "--jobs", "1"),
+        ],
+        tmp_path,
+        width,
+    )
+    assert done == 0, lines
+    begin = next(number for number, line in enumerate(lines) if line.startswith("policy "))
+    end = next(number for number, line in enumerate(lines) if line.startswith("within 1% of best:"))
+    assert max(map(len, lines[begin - 1 : end])) <= width
+    tables = 2 if width == 80 else 1
+    rows = [line for line in lines[begin:end] if line.startswith("mine")]
+    assert len(rows) == tables
+    assert re.match(r"mine +-?\d\.\d{4} +-?\d\.\d{4} to -?\d\.\d{4}( |$)", rows[0])
+    assert "queueing" in "".join(lines[begin - 1 : end])
+    assert any(re.search(r"−.*: -?\d\.\d{4} \[-?\d\.\d{4}, -?\d\.\d{4}\]", line) for line in lines)
