@@ -71,7 +71,7 @@ def test_what_was_measured_on_a_day_belongs_into_a_report(tmp_path: Path) -> Non
 
 
 def exception(reason: str) -> str:
-    return f'[[exceptions]]\npage = "page.md"\nbegins = "It reads"\nreason = "{reason}"'
+    return f'[[exceptions]]\npage = "page.md"\ncontains = "It reads"\nreason = "{reason}"'
 
 
 def test_a_sentence_with_a_reason_may_stay(tmp_path: Path) -> None:
@@ -86,6 +86,6 @@ def test_an_exception_needs_a_reason(tmp_path: Path) -> None:
 
 
 def test_exceptions_are_at_most_twenty(tmp_path: Path) -> None:
-    done = check(tmp_path, "It reads a file.\n", "\n".join([exception("a quotation")] * 21))
-    assert "21 exceptions, 20 at most" in done.stdout
+    done = check(tmp_path, "It reads a file.\n" * 21, exception("a quotation"))
+    assert "21 sentences are exceptions, 20 at most" in done.stdout
     assert done.returncode == 1
