@@ -43,6 +43,8 @@ AVOID_IN_MANUAL = {
     r"last session|last time|earlier version|on a day": "a manual says what holds for its version",
     r"commit (?:[0-9a-f]{7,}|CODE)": "move what was measured at a commit to docs/reports",
 }
+# Names that begin a sentence with a small letter.
+NAMES = r"(?:aioquic|iperf3|mahimahi|netem|noq|ns-?3|quicgym)\b"
 # After these a full stop ends no sentence.
 SHORTENED = re.compile(r"\b(?:al|cf|e\.g|etc|eq|fig|i\.e|no|p|pp|sec|vs)\.$", re.IGNORECASE)
 # No Roman number and no name of a file.
@@ -90,7 +92,7 @@ def plain(text: str) -> str:
 def sentences(text: str) -> list[str]:
     """Splits a paragraph of plain text."""
     found: list[str] = []
-    for part in re.split(r"(?<=[.!?])\s+(?![a-z])", text):
+    for part in re.split(rf"(?<=[.!?])\s+(?:(?![a-z])|(?={NAMES}))", text):
         if found and SHORTENED.search(found[-1]):
             found[-1] += f" {part}"
         else:
