@@ -9,9 +9,10 @@ from typing import Any
 import matplotlib
 import pandas as pd
 
+from quicgym.agents.evaluation.run_folders import read_series, series_path
 from quicgym.benchmarks.simulations import TRACES_FOLDER
 from quicgym.console import say
-from quicgym.envs.simulation.plots import RunTraces, draw_plane, draw_run
+from quicgym.envs.simulation.plots import RunTraces, draw_episodes, draw_plane, draw_run
 from quicgym.errors import RunError
 from quicgym.jobs import RUNS_FILE, read_finished
 from quicgym.output_folders import file_name
@@ -28,8 +29,9 @@ def run_plot(
 ) -> int:
     """Draws what a folder holds; returns the exit status.
 
-    For each scenario the plane of goodput and queueing delay over all seeds, and for each run that
-    kept its time series the receiving rates over the capacity.
+    For each scenario the plane of goodput and queueing delay over all seeds, and of an evaluation
+    the episodes of all policies with seed 0. For each run that kept its time series the receiving
+    rates over the capacity.
 
     Args:
         result: A folder of `quicgym baselines`, `papers` or `evaluate`.
@@ -59,6 +61,11 @@ def run_plot(
                 say(f"{scenario}: no run has a goodput and a queueing delay, so there is no plane")
                 continue
             files.append(save(figure, target / name, format))
+        series = _series(result, here)
+        if series:
+            files.append(
+                save(draw_episodes(series), target / f"episodes--{file_name(scenario)}", format)
+            )
     for name, traces in _traces(result, scenarios):
         files.append(save(draw_run(traces), target / name, format))
     say(f"{len(files)} pictures are in {target}")
@@ -75,6 +82,16 @@ def _runs(result: Path) -> Iterator[dict[str, Any]]:
         )
     for run in finished.values():
         yield {**run, "controller": run.get("controller", run.get("policy"))}
+
+
+def _series(result: Path, runs: Iterable[dict[str, Any]]) -> dict[str, pd.DataFrame]:
+    """Returns by policy the episodes of one scenario that an evaluation has kept."""
+    paths = {
+        run["policy"]: series_path(result, run["policy"], run["scenario"])
+        for run in runs
+        if "policy" in run
+    }
+    return {policy: read_series(path) for policy, path in paths.items() if path.is_file()}
 
 
 def _traces(result: Path, scenarios: Iterable[str]) -> Iterator[tuple[str, RunTraces]]:

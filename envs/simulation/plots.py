@@ -1,4 +1,4 @@
-"""Runs as pictures: throughput over capacity with the queueing delay below, and the plane of both.
+"""Runs as pictures: throughput over capacity with the delay below, and the plane of both.
 
 Matplotlib comes with the extra `reports`.
 """
@@ -129,6 +129,52 @@ def draw_plane(runs: Iterable[Mapping[str, Any]]) -> Figure:
             arrowprops={"arrowstyle": "->", "color": GREY, "linewidth": 0.8},
         )  # fmt: skip
         figure.legend(loc="outside lower center", ncols=3)
+        figure.draw_without_rendering()
+    return figure
+
+
+def draw_episodes(series: Mapping[str, pd.DataFrame]) -> Figure:
+    """Returns what several policies did on one path: throughput over capacity, RTT below.
+
+    Throughput is that of all flows together, its mean over the WINDOWS-th part of the episode
+    before each moment. RTT is the mean over the samples of all flows since the last decision; its
+    axis begins at the lowest value that any policy had.
+
+    Args:
+        series: By policy, a row for each decision, with the columns time_s, throughput_mbps,
+            capacity_mbps and rtt_ms of `info`.
+
+    Raises:
+        ValueError: There is no policy.
+        MissingExtraError: Matplotlib is not installed.
+    """
+    matplotlib, figure_class = _matplotlib()
+    if not series:
+        raise ValueError("no episode to draw")
+    longest = max(series.values(), key=len)
+    end_s = float(longest["time_s"].max())
+    window_s = max(SHORTEST_WINDOW_S, end_s / WINDOWS)
+    looks = looks_of(series)
+    with matplotlib.rc_context(STYLE):
+        figure = figure_class(figsize=(TWO_COLUMNS, 3.4))
+        upper, lower = figure.subplots(2, sharex=True, height_ratios=(3, 2))
+        _draw_capacity(upper, longest, window_s)
+        for name, rows in series.items():
+            time = rows["time_s"].to_numpy()
+            style = {"color": looks[name].colour, "linestyle": looks[name].dashes}
+            # An episode's first decision is as long as the second.
+            lengths = np.diff(time, prepend=2 * time[0] - time[1] if len(time) > 1 else 0.0)
+            megabits = np.cumsum(rows["throughput_mbps"].to_numpy() * lengths)
+            upper.plot(*_rate(time, megabits, window_s), **style, label=name)
+            lower.plot(time, rows["rtt_ms"].to_numpy(), **style)
+        upper.set_ylabel("throughput (Mbps)")
+        upper.set_ylim(bottom=0)
+        lower.set_ylabel("RTT (ms)")
+        lower.set_ylim(bottom=min(rows["rtt_ms"].min() for rows in series.values()))
+        lower.set_xlabel("time (s)")
+        lower.set_xlim(0, end_s)
+        figure.align_ylabels()
+        _legend(figure, upper, False)
         figure.draw_without_rendering()
     return figure
 

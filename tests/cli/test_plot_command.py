@@ -54,6 +54,9 @@ def test_an_evaluation_has_a_plane_of_its_policies(
     assert done.returncode == 0, done.stderr
     plane = (tmp_path / "pictures/plane--short.svg").read_text()
     assert "ebcc:gamma=3" in plane and "mean queueing delay (ms)" in plane
+    episodes = (tmp_path / "pictures/episodes--short.svg").read_text()
+    for text in ("cubic", "ebcc:gamma=3", "capacity", "throughput (Mbps)", "RTT (ms)"):
+        assert text in episodes
 
 
 def test_a_folder_without_runs_is_an_error(quicgym: Command, tmp_path: Path) -> None:

@@ -33,9 +33,10 @@ def plot(
     """Draw the runs of a result.
 
     For each scenario: goodput over queueing delay, with a point and an ellipse for each controller
-    (1 standard deviation over the seeds). For each run that kept its time series (seed 0 of
-    baselines and papers): the receiving rate of each flow over the capacity, and below it the
-    queueing delay with the drops.
+    (1 standard deviation over the seeds). Of an evaluation also the episodes of all policies with
+    seed 0: throughput over the capacity, and below it the RTT. For each run that kept its time
+    series (seed 0 of baselines and papers): the receiving rate of each flow over the capacity, and
+    below it the queueing delay with the drops.
     """
     from quicgym.benchmarks.plot import run_plot
 
