@@ -1,11 +1,14 @@
 """Sphinx's configuration of the documentation site; `make docs` builds it."""
 
+import os
 import sys
 from pathlib import Path
 
 import quicgym
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
+# The tutorials run `quicgym`, also where the virtual environment is not activated.
+os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 
 project = "quicgym"
 author = "The quicgym developers"
