@@ -29,7 +29,7 @@ help:
 	@echo "make test-core  those that need none of that     make test-long  those that take minutes"
 	@echo "make reality    simulator, virtual and real time compared: writes docs/reports/reality.md"
 	@echo "make real       the QUIC stacks over real packets, with their tests; quicgym-noq is built where cargo is"
-	@echo "make lint       ruff, mypy, clang-format, stubs  make format     rewrite"
+	@echo "make lint       ruff, mypy, clang-format, stubs, prose  make format     rewrite"
 	@echo "make stubs      write the type stubs of the C++ modules       make messages  compile ns3-gym's messages"
 	@echo "make docs       the documentation site, in build/docs/html; its notebooks are executed"
 	@echo "make constraints  test the newest versions of all packages: writes constraints.txt"
@@ -87,6 +87,7 @@ lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/clang-format --dry-run --Werror $(CPP)
+	$(BIN)/python .ci/prose.py
 	@if cargo fmt --version > /dev/null 2>&1; then cargo fmt --check --manifest-path stacks/noq/Cargo.toml; fi
 	$(BIN)/mypy -p quicgym $(if $(NS3),-p quicgym_ns3)
 	MYPYPATH=benchmarks/studies $(BIN)/mypy --explicit-package-bases benchmarks/studies
