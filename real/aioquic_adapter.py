@@ -15,9 +15,7 @@ that a probe timeout sends again. The adapter remembers them, to tell of a late 
 from __future__ import annotations
 
 import datetime
-import json
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 from aioquic.quic.configuration import QuicConfiguration
@@ -265,9 +263,13 @@ class Log(QuicLogger):
         self._traces.append(trace)
         return trace
 
-    def write(self, path: Path) -> None:
-        """Writes it to a file."""
-        path.write_text(json.dumps(self.to_dict()), encoding="utf-8")
+    def events(self) -> list[dict[str, Any]]:
+        """Returns the connection's events, as quicgym.envs.simulation.qlog writes them."""
+        events: list[dict[str, Any]] = self.to_dict()["traces"][0]["events"]
+        for event in events:
+            if "cwnd" in event["data"]:  # aioquic's name of an earlier draft
+                event["data"]["congestion_window"] = event["data"].pop("cwnd")
+        return events
 
 
 class _Trace(QuicLoggerTrace):

@@ -16,7 +16,8 @@ import numpy as np
 
 from quicgym import _core
 from quicgym.envs.scenarios.fields import LINK_HEADER_BYTES
-from quicgym.errors import MissingExtraError, UserError
+from quicgym.envs.simulation.qlog import log_path, write_log
+from quicgym.errors import MissingExtraError
 from quicgym.real.content import Comparison, content
 from quicgym.real.hosted_controller import HostedController
 from quicgym.real.relay import Relay
@@ -41,8 +42,6 @@ UNSENT_BYTES = 1 << 16
 ENDLESS_BYTES = 1 << 40
 """What controllers are told that waits to be sent where there is always more."""
 IDLE_S = 60.0
-QLOG_VARIABLE = "QLOGDIR"
-"""Of the environment: the folder that gets a qlog file of each end."""
 FORWARD, BACKWARD = _core.DataDirection.forward, _core.DataDirection.backward
 PEER = ("127.0.0.1", 1)
 """The address that an endpoint thinks its peer has; there is one peer only."""
@@ -238,7 +237,7 @@ class Receiver(Endpoint):
 class Pair:
     """Both ends of a flow."""
 
-    def __init__(self, path: int, plan: FlowPlan) -> None:
+    def __init__(self, path: int, plan: FlowPlan, has_logs: bool) -> None:
         """Makes the connections with keys of their own."""
         from aioquic.quic.connection import QuicConnection
 
@@ -247,7 +246,7 @@ class Pair:
         client, server = make_configurations(
             plan.max_datagram_bytes, plan.flow_control_window_bytes, IDLE_S
         )
-        if os.environ.get(QLOG_VARIABLE):
+        if has_logs:
             client.quic_logger, server.quic_logger = Log(), Log()
         self.plan = plan
         self.sender = Sender(f"the sender of flow {path + 1}", plan, client)
@@ -287,9 +286,11 @@ class Run:
         interval: int,
         progress: Progress,
         deadline_s: float,
+        qlog: Path | None,
     ) -> None:
         """Makes the endpoints; nothing has been sent."""
-        self.pairs = [Pair(path, plan) for path, plan in enumerate(flows)]
+        self.pairs = [Pair(path, plan, qlog is not None) for path, plan in enumerate(flows)]
+        self._qlog = qlog
         self.duration, self.interval = duration, interval
         self._progress, self._deadline_s = progress, deadline_s
         self._deadline = time.monotonic() + deadline_s
@@ -322,12 +323,12 @@ class Run:
                 [pair.sender.steered.smoothed_rtt for pair in self.pairs],
             )
 
-    def write_logs(self) -> None:
+    def write_logs(self, source: str) -> None:
         """Writes the qlog of each end where the user asks for it."""
         for path, pair in enumerate(self.pairs):
             for end, side in ((pair.sender, "sender"), (pair.receiver, "receiver")):
-                if end.log is not None:
-                    end.log.write(Path(os.environ[QLOG_VARIABLE]) / f"flow-{path}-{side}.qlog")
+                if self._qlog is not None and end.log is not None:
+                    write_log(log_path(self._qlog, path, side), end.log.events(), side, source)
 
     def records(self) -> list[FlowRecord]:
         """Returns what was measured of every flow."""
@@ -491,6 +492,7 @@ class AioquicStack:
         interval: int,
         progress: Progress,
         deadline_s: float,
+        qlog: Path | None = None,
     ) -> Sequence[FlowRecord]:
         """Carries out one run; see quicgym.real.stacks.Stack.run."""
         try:
@@ -499,12 +501,7 @@ class AioquicStack:
             raise MissingExtraError(
                 "the stack aioquic needs the package aioquic", "real"
             ) from error
-        folder = os.environ.get(QLOG_VARIABLE)
-        if folder and not Path(folder).is_dir():
-            raise UserError(
-                f"{QLOG_VARIABLE} = {folder}: is no folder; make it, or unset {QLOG_VARIABLE}"
-            )
-        run = Run(flows, duration, interval, progress, deadline_s)
+        run = Run(flows, duration, interval, progress, deadline_s, qlog)
         try:
             if clock == "virtual":
                 assert isinstance(network, _core.EmulatedNetwork)
@@ -513,7 +510,7 @@ class AioquicStack:
                 assert isinstance(network, Relay)
                 run_real(run, network)
         finally:
-            run.write_logs()
+            run.write_logs(f"{self.name}-{clock}")
         return run.records()
 
 

@@ -18,11 +18,14 @@ from typing import Any
 from rich.table import Table
 
 from quicgym.agents.evaluation.rollouts import play
-from quicgym.agents.policies.by_name import find_policy
+from quicgym.agents.policies.by_name import find_policy, policy_kind
+from quicgym.agents.policies.hand_coded import parse_parameters
 from quicgym.console import say, wide_console
+from quicgym.controllers import split_parameters
 from quicgym.envs.rewards import Reward
 from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.envs.scenarios.model import Scenario
+from quicgym.envs.simulation.result import run as run_simulation
 from quicgym.errors import UserError
 from quicgym.jobs import RUNS_FILE
 from quicgym.output_folders import file_name, output_folder
@@ -84,6 +87,7 @@ def run_real(
     seeds: int = 1,
     compare: bool = False,
     directory: Path | None = None,
+    qlog: Path | None = None,
     command: str = "",
 ) -> int:
     """Runs, prints and stores everything; returns the exit status.
@@ -96,6 +100,8 @@ def run_real(
         seeds: How many; from 0.
         compare: Also run the simulator, and for the real clock the stack in virtual time.
         directory: Where rows and an evaluation's folder for each clock go; None: nowhere.
+        qlog: Where a folder of qlog files of each run goes; None: nowhere. Of learned policies the
+            simulator writes none.
         command: The command line, to be kept with the results.
 
     Raises:
@@ -114,7 +120,7 @@ def run_real(
 
     def carry_out(file: Any = None) -> None:
         for scenario, controller, seed, source in product(loaded, names, range(seeds), sources):
-            row = _try(scenario, controller, known, source, seed, failures)
+            row = _try(scenario, controller, known, source, seed, failures, qlog)
             if row is None:
                 continue
             runs.append(row)
@@ -156,11 +162,17 @@ def _try(
     source: str,
     seed: int,
     failures: list[str],
+    qlog: Path | None,
 ) -> dict[str, Any] | None:
     title = f"{scenario.name}, {controller}, seed {seed}, {source}"
+    if qlog is not None:
+        run_name = f"{scenario.name}-{controller}-seed-{seed}-{_folder(stack, source)}"
+        qlog = qlog / file_name(run_name)
     if source == SIMULATOR:
         if controller in stack.own_controllers:
             return None  # nobody simulates it
+        if qlog is not None and policy_kind(controller) != "learned":
+            _log_simulation(scenario, controller, seed, qlog)
         return simulated_row(scenario, controller, seed)
 
     def on_invalid(attempt: int, audit: Audit) -> None:
@@ -177,6 +189,7 @@ def _try(
             source,
             seed,
             keep_traces=False,
+            qlog=qlog,
             on_moment=_Shown(title) if sys.stderr.isatty() else None,
             on_invalid=on_invalid,
         )
@@ -186,6 +199,15 @@ def _try(
         failures.append(f"{title}: {error}")
         return None
     return real_row(result, controller)
+
+
+def _log_simulation(scenario: Scenario, controller: str, seed: int, qlog: Path) -> None:
+    """Runs once more what has the row's packets, and writes their qlog."""
+    name, text = split_parameters(controller)
+    if text:
+        given = {**scenario.controller_parameters, name: parse_parameters(text)}
+        scenario = scenario.model_copy(update={"controller_parameters": given})
+    run_simulation(scenario, name, seed=seed, trace_interval_ms=None, qlog=qlog)
 
 
 class _Shown:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 
 from quicgym import _core
+from quicgym.envs.simulation.qlog import as_events, write_sender_logs
 from quicgym.errors import UserError
 from quicgym.real.relay import Relay
 from quicgym.real.stacks import (
@@ -45,6 +47,7 @@ class OwnStack:
         interval: int,
         progress: Progress,
         deadline_s: float,
+        qlog: Path | None = None,
     ) -> Sequence[FlowRecord]:
         """Carries out one run; see quicgym.real.stacks.Stack.run."""
         assert isinstance(network, Relay)
@@ -54,6 +57,8 @@ class OwnStack:
             endpoints = _core.UdpFlows(plans, interval, duration)
         except ValueError as error:
             raise UserError(str(error)) from error
+        if qlog is not None:
+            endpoints.record_events()
         for path in range(len(flows)):
             receiver = endpoints.receiver_address(path)
             to_receiver, _ = network.connect(path, receiver=receiver)
@@ -75,6 +80,10 @@ class OwnStack:
                 endpoints.stop()
             except RuntimeError as error:
                 raise StackError(str(error)) from error
+            finally:
+                if qlog is not None:
+                    events = [as_events(endpoints.events(path)) for path in range(len(flows))]
+                    write_sender_logs(qlog, events, f"{self.name}-{clock}")
         return [_record(endpoints.record(path)) for path in range(len(flows))]
 
 

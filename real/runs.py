@@ -7,6 +7,8 @@ sockets by the relay. So are metrics and rewards, which are computed as those of
 from __future__ import annotations
 
 import dataclasses
+import inspect
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +32,7 @@ from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.envs.scenarios.flows import Flow
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.simulation.controller_choice import ControllerChoice
+from quicgym.envs.simulation.qlog import qlog_folder
 from quicgym.envs.simulation.result import Result
 from quicgym.envs.simulation.result import run as run_simulation
 from quicgym.errors import RunError, UserError
@@ -55,6 +58,8 @@ from quicgym.real.stacks import (
 )
 from quicgym.yaml_files import closest
 
+QLOG_VARIABLE = "QLOGDIR"
+"""Of the environment: a folder that gets qlog files, where none is given."""
 INTERVAL_MS = 10.0
 """Between two rows of a run's series."""
 ATTEMPTS = 3
@@ -157,6 +162,7 @@ def run(
     trace_interval_ms: float | None = INTERVAL_MS,
     stack: str | None = None,
     clock: str | None = None,
+    qlog: str | Path | None = None,
 ) -> Result:
     """Runs a scenario to its end: in a simulation, or with a real QUIC stack.
 
@@ -170,6 +176,8 @@ def run(
         trace_interval_ms: Between two rows of the traces; None: no traces. With a stack 10 or None.
         stack: "quicgym", "aioquic", "noq", or one of another package; None: a simulation.
         clock: Of the stack: "virtual", the default where it has one, or "real".
+        qlog: The folder that gets qlog files, `flow-0-sender.sqlog` and so on; None: none. A stack
+            may write receivers', too. Not with the engine ns3.
 
     Returns:
         With a stack a quicgym.real.RealResult, which has the reward and the audit, too.
@@ -190,7 +198,7 @@ def run(
                 f"clock = {clock!r}: belongs to a stack; name one, as in stack='aioquic'"
             )
         return run_simulation(
-            scenario, controller, engine, seed, trace_interval_ms=trace_interval_ms
+            scenario, controller, engine, seed, trace_interval_ms=trace_interval_ms, qlog=qlog
         )
     if engine != "native":
         raise ScenarioError(
@@ -202,7 +210,13 @@ def run(
             f"{INTERVAL_MS:g} ms; give that, or None"
         )
     return run_stack(
-        scenario, controller, stack, clock, seed, keep_traces=trace_interval_ms is not None
+        scenario,
+        controller,
+        stack,
+        clock,
+        seed,
+        keep_traces=trace_interval_ms is not None,
+        qlog=qlog,
     )
 
 
@@ -214,6 +228,7 @@ def run_stack(
     seed: int = 0,
     *,
     keep_traces: bool = True,
+    qlog: str | Path | None = None,
     on_moment: Callable[[Moment], None] | None = None,
     on_invalid: Callable[[int, Audit], None] | None = None,
 ) -> RealResult:
@@ -226,6 +241,7 @@ def run_stack(
         clock: The same.
         seed: The same.
         keep_traces: Keep the time series.
+        qlog: As `run` has it; without it the folder of the environment variable QLOGDIR, if set.
         on_moment: Called about every second of the run's clock.
         on_invalid: Called with the attempt's number, from 1, and the audit of an invalid run
             before it is repeated.
@@ -237,10 +253,13 @@ def run_stack(
     chosen = find_stack(stack)
     known_clock = check_clock(chosen, clock)
     plans = make_plans(scenario, controller, chosen, seed)
+    folder = _log_folder(chosen, qlog)
     if known_clock == "virtual":
-        return _run_virtual(scenario, plans, chosen, seed, keep_traces, on_moment)
+        return _run_virtual(scenario, plans, chosen, seed, keep_traces, folder, on_moment)
     for attempt in range(1, ATTEMPTS + 1):
-        result, audit = _run_real(scenario, plans, chosen, seed, keep_traces, on_moment, attempt)
+        result, audit = _run_real(
+            scenario, plans, chosen, seed, keep_traces, folder, on_moment, attempt
+        )
         if audit.valid:
             return result
         if attempt < ATTEMPTS and on_invalid is not None:
@@ -250,6 +269,25 @@ def run_stack(
         f"because {'; '.join(audit.problems)}; repeat it on a quieter machine",
         audit,
     )
+
+
+def _log_folder(stack: Stack, qlog: str | Path | None) -> Path | None:
+    """Returns where qlog files go; None: nobody wants any."""
+    given = os.environ.get(QLOG_VARIABLE)
+    if qlog is None and not given:
+        return None
+    if "qlog" not in inspect.signature(stack.run).parameters:
+        raise ScenarioError(
+            f"stack {stack.name!r} writes no qlog; leave out qlog, and unset {QLOG_VARIABLE}"
+        )
+    if qlog is not None:
+        return qlog_folder(qlog)
+    folder = Path(str(given))
+    if not folder.is_dir():
+        raise UserError(
+            f"{QLOG_VARIABLE} = {folder}: is no folder; make it, or unset {QLOG_VARIABLE}"
+        )
+    return folder
 
 
 def check_clock(stack: Stack, clock: str | None) -> Clock:
@@ -429,6 +467,7 @@ def _carry_out(
     stack: Stack,
     clock: Clock,
     network: _core.EmulatedNetwork | Relay,
+    folder: Path | None,
     on_moment: Callable[[Moment], None] | None,
 ) -> Sequence[FlowRecord]:
     before = [0] * len(plans)
@@ -445,6 +484,7 @@ def _carry_out(
         before[:], last_s = goodput, time * 1e-9
 
     seconds = scenario.duration_s
+    more = {} if folder is None else {"qlog": folder}  # a stack need not know of it
     records = stack.run(
         plans,
         network,
@@ -453,6 +493,7 @@ def _carry_out(
         interval=nanoseconds(INTERVAL_MS / 1e3),
         progress=progress,
         deadline_s=seconds + REAL_GRACE_S if clock == "real" else VIRTUAL_GRACE * (1.0 + seconds),
+        **more,
     )
     _check(scenario, plans, records)
     return records
@@ -509,11 +550,12 @@ def _run_virtual(
     stack: Stack,
     seed: int,
     keep_traces: bool,
+    folder: Path | None,
     on_moment: Callable[[Moment], None] | None,
 ) -> RealResult:
     network = _core.EmulatedNetwork(to_network(scenario), seed)
     network.record(nanoseconds(INTERVAL_MS / 1e3), _duration(scenario))
-    records = _carry_out(scenario, plans, stack, "virtual", network, on_moment)
+    records = _carry_out(scenario, plans, stack, "virtual", network, folder, on_moment)
     network.advance(_duration(scenario) + 1)  # for the last row of what is recorded
     run = _measured(
         scenario, plans, records, network.recording(), f"{stack.name}-virtual", seed, keep_traces
@@ -527,13 +569,14 @@ def _run_real(
     stack: Stack,
     seed: int,
     keep_traces: bool,
+    folder: Path | None,
     on_moment: Callable[[Moment], None] | None,
     attempt: int,
 ) -> tuple[RealResult, Audit]:
     with Relay(scenario, seed=seed) as relay:
         relay.record(nanoseconds(INTERVAL_MS / 1e3), _duration(scenario))
         try:
-            records = _carry_out(scenario, plans, stack, "real", relay, on_moment)
+            records = _carry_out(scenario, plans, stack, "real", relay, folder, on_moment)
         except StackError as error:
             relay.stop()
             problems = relay.report().audit.problems

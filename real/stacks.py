@@ -163,6 +163,7 @@ class Stack(Protocol):
         interval: int,
         progress: Progress,
         deadline_s: float,
+        qlog: Path | None = None,
     ) -> Sequence[FlowRecord]:
         """Carries out one run, from time 0 to its duration, and closes what it has opened.
 
@@ -181,6 +182,8 @@ class Stack(Protocol):
             progress: See Progress.
             deadline_s: After this much wall-clock time the run ends with a StackError, whatever it
                 waits for.
+            qlog: The folder that gets a file of each end, see quicgym.envs.simulation.qlog: times
+                are the run's. None: no files. A stack that has no such argument writes no qlog.
 
         Raises:
             StackError: The run ended early, a byte differed, or the deadline has passed.

@@ -28,6 +28,7 @@ from quicgym.envs.simulation.metrics import (
     measure_traffic,
 )
 from quicgym.envs.simulation.plots import RunTraces, draw_run
+from quicgym.envs.simulation.qlog import qlog_folder, write_sender_logs
 from quicgym.envs.simulation.simulation import MODES, Simulation, flow_index, flow_indices
 from quicgym.envs.simulation.traffic import (
     together,
@@ -309,6 +310,7 @@ def run(
     seed: int = 0,
     *,
     trace_interval_ms: float | None = 10.0,
+    qlog: str | Path | None = None,
 ) -> Result:
     """Runs a scenario to its end.
 
@@ -319,6 +321,8 @@ def run(
         engine: "native" or "ns3".
         seed: Every random draw comes from it.
         trace_interval_ms: Between two rows of the traces; None: no traces.
+        qlog: The folder that gets a qlog file of each flow's sender, with the engine native; None:
+            none.
 
     Raises:
         ScenarioError: The scenario, the engine for it or the controller is not valid.
@@ -329,8 +333,17 @@ def run(
         result = quicgym.run("ebcc-single", controller="ebcc")
         print(result.to_pandas())
     """
+    folder = None if qlog is None else qlog_folder(qlog)
     with Simulation(
-        scenario, engine, seed, controller, trace_interval_ms=trace_interval_ms
+        scenario,
+        engine,
+        seed,
+        controller,
+        trace_interval_ms=trace_interval_ms,
+        record_events=folder is not None,
     ) as simulation:
         simulation.run()
+        if folder is not None:
+            events = [simulation.events(flow.index) for flow in simulation.flows]
+            write_sender_logs(folder, events, simulation.engine)
         return Result(simulation)

@@ -51,6 +51,7 @@ TRANSFER_DTYPE = np.dtype(
 NEVER = 2**63 - 1
 """The completion, in ns, of a transfer that was not completed."""
 QUEUE_DTYPE = np.dtype([("time", "i8"), ("packets", "u8"), ("bytes", "u8")])
+EVENT_DTYPE = np.dtype([("time", "i8"), ("kind", "u8"), ("values", "u8", (6,))])
 DELIVERY_DTYPE = np.dtype(
     {
         "names": ["flow", "packet_number", "time"],
@@ -207,6 +208,7 @@ class Simulation:
             all, or a list of one for each.
         trace_interval_ms: Between two rows of the traces; None: no traces.
         record_deliveries: Keep (flow, packet number, time) of every packet delivered.
+        record_events: Keep what every sender does, for qlog. Engine native only.
         pcap_prefix: Write packet captures to files whose paths begin so. Engine ns3 only.
         flow_monitor_path: Write ns-3's FlowMonitor report to this file. Engine ns3 only.
 
@@ -233,6 +235,7 @@ class Simulation:
         *,
         trace_interval_ms: float | None = 10.0,
         record_deliveries: bool = False,
+        record_events: bool = False,
         pcap_prefix: str | None = None,
         flow_monitor_path: str | Path | None = None,
     ) -> None:
@@ -240,6 +243,11 @@ class Simulation:
         if not isinstance(scenario, Scenario):
             scenario = load_scenario(scenario)
         self.scenario = scenario
+        if record_events and engine == "ns3":
+            raise ScenarioError(
+                f"{scenario.name}: engine ns3 records no events for qlog; take the engine native, "
+                "or pcap_prefix"
+            )
         self.engine = check_engine(engine)
         self.seed = seed
         scenario.check_engine(self.engine)
@@ -260,7 +268,10 @@ class Simulation:
         self._host: Engine
         self._close: Callable[[], None] | None = None
         if self.engine == "native":
-            self._host = _core.NativeSimulation(core, seed)
+            native = _core.NativeSimulation(core, seed)
+            if record_events:
+                native.record_events()
+            self._host = native
         else:
             host = ns3_module().Ns3Simulation(core, seed)
             self._host, self._close = host, host.close
@@ -329,6 +340,17 @@ class Simulation:
         Empty without `record_deliveries`.
         """
         return np.frombuffer(self._host.deliveries(), DELIVERY_DTYPE)
+
+    def events(self, flow: int | str = 0) -> np.ndarray:
+        """Returns what a flow's sender did, in order, as `quicgym.envs.simulation.qlog` reads it.
+
+        A structured array: `time` in ns, `kind` (see EventKind there), and `values`, shape (6,).
+        Empty without `record_events`.
+        """
+        index = self._index(flow)
+        if not isinstance(self._host, _core.NativeSimulation):
+            return np.empty(0, EVENT_DTYPE)
+        return np.frombuffer(self._host.events(index), EVENT_DTYPE)
 
     def requests(self, flow: int | str = 0) -> np.ndarray:
         """Returns what a flow's receiving application has asked for, in order; as `transfers`.

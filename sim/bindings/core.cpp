@@ -29,7 +29,16 @@ NB_MODULE(_core, module) {
     bindings::bind_wire(module);
     bindings::bind_queues(module);
     bindings::bind_relay(module);
-    bindings::bind_simulation<net::NativeSimulation>(module, "NativeSimulation");
+    bindings::bind_simulation<net::NativeSimulation>(module, "NativeSimulation")
+        .def("record_events",
+             [](net::NativeSimulation& self) {
+                 const OneThread::Use use(self.one_thread());
+                 self.record_events();
+             })
+        .def("events", [](const net::NativeSimulation& self, std::size_t flow) {
+            const OneThread::Use use(self.one_thread());
+            return bindings::as_bytes(self.events(flow));
+        });
     bindings::bind_environment(module);
     bindings::bind_policy(module);
     bindings::bind_recorded_run(module);

@@ -91,6 +91,8 @@ void bind_udp_flows(nb::module_& module) {
                  const UdpFlows::Progress progress = self.progress();
                  return std::tuple(progress.time, progress.goodput_bytes, progress.smoothed_rtt);
              })
+        .def("record_events", &UdpFlows::record_events)
+        .def("events", [](const UdpFlows& self, std::size_t flow) { return bytes_of(self.events(flow)); })
         .def("record", [](const UdpFlows& self, std::size_t flow) { return as_dict(self.record(flow)); });
 }
 

@@ -516,6 +516,14 @@ const std::vector<TraceSample>& NativeSimulation::trace(std::size_t flow) const 
     return hosts_.at(flow)->trace;
 }
 
+void NativeSimulation::record_events() {
+    for (const auto& hosts : hosts_) hosts->sender.record_events();
+}
+
+const std::vector<quic::SenderEvent>& NativeSimulation::events(std::size_t flow) const {
+    return hosts_.at(flow)->sender.events();
+}
+
 std::vector<Delivery> NativeSimulation::deliveries() const {
     std::vector<Delivery> all;
     for (const auto& flow : hosts_) all.insert(all.end(), flow->deliveries.begin(), flow->deliveries.end());

@@ -55,6 +55,10 @@ public:
     ShortFlowTotals short_flow_totals(std::size_t entry) const override;
     std::vector<Transfer> transfers(std::size_t entry) const override;
 
+    // Keeps what the flows' senders do from now on.
+    void record_events();
+    const std::vector<quic::SenderEvent>& events(std::size_t flow) const;
+
 private:
     struct Hosts;
     struct ShortFlowHosts;

@@ -32,7 +32,8 @@ public:
     }
     bool poll_datagram(Time now, Datagram& out);
 
-    Time sent_time() const { return sent_time_; }  // of the latest Initial
+    Time sent_time() const { return sent_time_; }                   // of the latest Initial
+    std::uint64_t sent_number() const { return next_number_ - 1; }  // its number, once there is one
     // The RTT that an acknowledgement of that Initial shows. 0: none, since only the latest one has an
     // unambiguous send time.
     Time rtt_sample(Time now, std::uint64_t acknowledged) const {

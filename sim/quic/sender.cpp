@@ -60,6 +60,8 @@ struct Sender::Handler : FrameHandler {
     Handler(Sender& s, Time t, PacketType p) : sender(s), now(t), packet(p) {}
 
     void on_ack(const AckFrame& ack) {
+        if (sender.events_) [[unlikely]]
+            sender.log_ack(now, ack);
         if (packet == PacketType::initial) {
             sender.on_handshake_reply(now, ack);
         } else {
@@ -84,14 +86,21 @@ Receipt Sender::on_datagram(Time now, const DatagramView& datagram) {
     if (const ParseError error = read_header(reader, header); error != ParseError::none) return {error};
     Handler handler(*this, now, header.type);
     bool ack_eliciting = false;
-    if (header.type == PacketType::initial)
+    if (header.type == PacketType::initial) {
+        if (events_) [[unlikely]] {
+            events_->add(now, SenderEventKind::packet_received,
+                         {header.truncated_packet_number, datagram.size_bytes, kInitialFlag});
+        }
         return {read_frames(reader, header.type, handler, ack_scratch_, ack_eliciting)};
+    }
 
     // Without the handshake's keys a 1-RTT packet cannot be read (RFC 9001 5.7).
     if (phase_ != Phase::connected) return {};
     const std::uint64_t number = decode_packet_number(
         acks_.expected_packet_number(), header.truncated_packet_number, header.packet_number_bytes);
     if (!acks_.is_new(number)) return {};
+    if (events_) [[unlikely]]
+        events_->add(now, SenderEventKind::packet_received, {number, datagram.size_bytes, 0});
     const ParseError error = read_frames(reader, header.type, handler, ack_scratch_, ack_eliciting);
     if (error != ParseError::none) return {error};
     acks_.on_packet(number, now, ack_eliciting, datagram.ecn);
@@ -118,6 +127,7 @@ void Sender::on_timeout(Time now) {
             if (recovery_.loss_timer_armed()) {
                 detect_losses(now);
                 watch_window(now);
+                note_metrics(now);
             } else {
                 recovery_.on_probe_timeout();
             }
@@ -125,6 +135,7 @@ void Sender::on_timeout(Time now) {
         if (controller_->timer() <= now) {
             controller_->fire_timer(now);
             watch_window(now);
+            note_metrics(now);
         }
     }
 }
@@ -154,6 +165,7 @@ void Sender::on_handshake_reply(Time now, const AckFrame& ack) {
     event.random = &random_;
     controller_->on_ack(event);
     watch_window(now);
+    note_metrics(now);
 }
 
 // ---- acknowledgements ----------------------------------------------------------------------
@@ -203,6 +215,7 @@ void Sender::on_ack(Time now, const AckFrame& ack) {
     };
     controller_->on_ack(event);
     watch_window(now);
+    note_metrics(now);
 }
 
 // Returns the bytes declared lost.
@@ -211,6 +224,8 @@ std::uint64_t Sender::detect_losses(Time now) {
         controller_->on_packet_lost({now, packet.sent_time, number, packet.size_bytes, packet.in_flight_bytes,
                                      recovery_.lost_bytes() - packet.lost_bytes,
                                      delivery_rate_.delivered_bytes(), packet.app_limited});
+        if (events_) [[unlikely]]
+            log_lost(now, number, packet);
         if (packet.stream_bytes == 0) {
             data_blocked_.on_lost();  // it may have been the DATA_BLOCKED
         } else if (!packet.repaired) {
@@ -238,6 +253,10 @@ bool Sender::poll_handshake(Time now, Datagram& out) {
     }
     if (phase_ == Phase::connecting && handshake_.poll_datagram(now, out)) {
         statistics_.on_packet_sent(now, out.size_bytes);
+        if (events_) [[unlikely]] {
+            events_->add(now, SenderEventKind::packet_sent,
+                         {handshake_.sent_number(), out.size_bytes, 0, 0, kInitialFlag | kAckElicitingFlag});
+        }
         return true;
     }
     switch (phase_) {
@@ -407,6 +426,8 @@ void Sender::finish_packet(Time now, const Writer& writer, Datagram& out, std::s
     SentPacket& packet = recovery_.on_packet_sent(now, out.size_bytes, ack_eliciting);
     packet.stream_offset = chunk.offset;
     packet.stream_bytes = static_cast<std::uint16_t>(chunk.length);
+    if (events_) [[unlikely]]
+        log_sent(now, datagram_bytes, chunk, ack_eliciting);
     if (!ack_eliciting) return;
     delivery_rate_.on_packet_sent(now, recovery_.in_flight_bytes(), recovery_.lost_bytes(), packet);
     pacer_.on_packet_sent(now, datagram_bytes, controller_->pacing_rate());
@@ -428,7 +449,10 @@ void Sender::arm_timer(Time now) {
 void Sender::set_parameters(Time now, const ParameterValues& values) {
     controller_->set_parameters(values);
     ecn_ = codepoint();
-    if (phase_ != Phase::closed) watch_window(now);
+    if (phase_ != Phase::closed) {
+        watch_window(now);
+        note_metrics(now);
+    }
     // An idle endpoint keeps its start: nothing that it does depends on the controller yet.
     if (phase_ == Phase::connected) next_timeout_ = now;
 }
@@ -462,6 +486,44 @@ void Sender::add_statistics(Time now, FlowStatistics& statistics) const {
     statistics.probe_timeouts += handshake_.timeouts();
     statistics.blocked_events = data_blocked_.events();
     statistics.send_buffer_events = send_buffer_.events();
+}
+
+const std::vector<SenderEvent>& Sender::events() const {
+    static const std::vector<SenderEvent> none;
+    return events_ ? events_->events() : none;
+}
+
+void Sender::log_metrics(Time now) {
+    const RttEstimator& rtt = recovery_.rtt();
+    const auto ns = [](Time time) { return static_cast<std::uint64_t>(time); };
+    events_->add_change(
+        now, SenderEventKind::metrics,
+        {controller_->window_bytes(), recovery_.in_flight_bytes(), rtt.has_sample() ? ns(rtt.smoothed()) : 0,
+         ns(rtt.latest()), ns(rtt.minimum()), static_cast<std::uint64_t>(controller_->pacing_rate())});
+    events_->add_change(now, SenderEventKind::mode,
+                        {static_cast<std::uint64_t>(controller_->snapshot().mode)});
+}
+
+void Sender::log_sent(Time now, std::uint64_t bytes, StreamChunk chunk, bool ack_eliciting) {
+    const bool fin = chunk.length > 0 && application_.finite() &&
+                     chunk.offset + chunk.length == application_.total_bytes();
+    const bool has_several = chunk.length == LostChunkPackets::kSeveralChunks;  // its offset is a position
+    events_->add(now, SenderEventKind::packet_sent,
+                 {recovery_.next_packet_number() - 1, bytes, has_several ? 0 : chunk.offset,
+                  has_several ? 0 : chunk.length,
+                  (ack_eliciting ? kAckElicitingFlag : 0) | (fin && !has_several ? kFinFlag : 0)});
+}
+
+void Sender::log_ack(Time now, const AckFrame& ack) {
+    events_->add(now, SenderEventKind::ack_delay, {(ack.delay << kAckDelayExponent) * 1000});
+    for (std::size_t i = 0; i < ack.range_count; ++i) {
+        events_->add(now, SenderEventKind::acked_range, {ack.ranges[i].smallest, ack.ranges[i].largest});
+    }
+}
+
+void Sender::log_lost(Time now, std::uint64_t number, const SentPacket& packet) {
+    const bool is_reordered = recovery_.is_behind_threshold(number);
+    events_->add(now, SenderEventKind::packet_lost, {number, packet.size_bytes, is_reordered ? 0U : 1U});
 }
 
 void Sender::add_state(Time now, FlowState& state) const {

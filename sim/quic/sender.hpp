@@ -14,6 +14,7 @@
 #include "sim/quic/application.hpp"
 #include "sim/quic/datagram.hpp"
 #include "sim/quic/endpoint.hpp"
+#include "sim/quic/event_log.hpp"
 #include "sim/quic/frames.hpp"
 #include "sim/quic/handshake.hpp"
 #include "sim/quic/lost_chunks.hpp"
@@ -49,6 +50,10 @@ public:
     std::uint64_t lost_packets() const { return recovery_.lost_packets(); }  // declared lost
     bool ecn_capable() const { return ecn_ != Ecn::not_ect; }
 
+    // Keeps events from now on: before the first packet for a whole log.
+    void record_events() { events_ = std::make_unique<EventLog>(); }
+    const std::vector<SenderEvent>& events() const;  // empty without record_events()
+
     TraceSample sample(Time now) const;  // received_bytes is the host's to fill in
     void add_statistics(Time now, FlowStatistics& statistics) const;
     void add_state(Time now, FlowState& state) const;
@@ -81,6 +86,17 @@ private:
     Ecn codepoint() const;
     void watch_window(Time now) { statistics_.on_window(now, controller_->window_bytes()); }
 
+    // Of the event log, where there is one.
+    void note_metrics(Time now) {
+        if (events_) [[unlikely]]
+            log_metrics(now);
+    }
+    [[gnu::cold, gnu::noinline]] void log_metrics(Time now);
+    [[gnu::cold, gnu::noinline]] void log_sent(Time now, std::uint64_t bytes, StreamChunk chunk,
+                                               bool ack_eliciting);
+    [[gnu::cold, gnu::noinline]] void log_ack(Time now, const AckFrame& ack);
+    [[gnu::cold, gnu::noinline]] void log_lost(Time now, std::uint64_t number, const SentPacket& packet);
+
     // Read or written for every packet first.
     ValuePointer<Controller> controller_;
     LossRecovery recovery_;
@@ -89,6 +105,7 @@ private:
     SendStream stream_;
     bool retransmits_at_once_;
     ValuePointer<LostChunkPackets> lost_chunks_;  // there: all that is lost goes into one datagram
+    ValuePointer<EventLog> events_;               // null: nobody wants one
     std::uint64_t max_datagram_bytes_;
     Time next_timeout_;
     Phase phase_ = Phase::idle;

@@ -299,6 +299,14 @@ const FlowRecord& UdpFlows::record(std::size_t flow) const {
     return flows_.at(flow)->record;
 }
 
+void UdpFlows::record_events() {
+    for (const auto& flow : flows_) flow->sender.record_events();
+}
+
+const std::vector<quic::SenderEvent>& UdpFlows::events(std::size_t flow) const {
+    return flows_.at(flow)->sender.events();
+}
+
 void UdpFlows::run() {
     prctl(PR_SET_TIMERSLACK, 1);
     const sched_param priority{.sched_priority = 1};

@@ -19,6 +19,7 @@
 
 #include "sim/base/time.hpp"
 #include "sim/policy/policy.hpp"
+#include "sim/quic/event_log.hpp"
 #include "sim/relay/clock.hpp"
 #include "sim/relay/packet_pool.hpp"
 #include "sim/relay/port.hpp"
@@ -95,8 +96,12 @@ public:
     Progress progress() const;
     bool has_realtime_priority() const { return has_realtime_priority_; }
 
+    // Keeps what the senders do; before start().
+    void record_events();
+
     // After stop().
     const FlowRecord& record(std::size_t flow) const;
+    const std::vector<quic::SenderEvent>& events(std::size_t flow) const;
 
 private:
     struct Hosts;

@@ -1,12 +1,11 @@
 """The stack aioquic: what it does in virtual time, and what a controller hears, in which order."""
 
-import json
-
 import numpy as np
 import pytest
 from helpers.short_network import short
 
 import quicgym
+from quicgym.envs.simulation.qlog import read_log
 from quicgym.errors import UserError
 from quicgym.real import RealResult, StackError, aioquic_stack, run_stack
 from quicgym.real.hosted_controller import HostedController
@@ -150,17 +149,21 @@ def test_a_sized_transfer_is_complete_when_the_receiver_has_every_byte(tmp_path)
 def test_qlog_has_the_times_of_the_run(scenario, tmp_path, monkeypatch):
     monkeypatch.setenv("QLOGDIR", str(tmp_path))
     result = run_stack(scenario, "newreno", "aioquic", "virtual")
-    (trace,) = json.loads((tmp_path / "flow-0-sender.qlog").read_text())["traces"]
-    times = [event["time"] for event in trace["events"]]
+    _, *events = read_log(tmp_path / "flow-0-sender.sqlog")
+    times = [event["time"] for event in events]
     assert times == sorted(times)
     assert times[0] == 0.0
     assert 1400 < times[-1] <= 1500
-    sent = [event for event in trace["events"] if event["name"] == "transport:datagrams_sent"]
+    sent = [event for event in events if event["name"] == "transport:datagrams_sent"]
     payload = sum(event["data"]["raw"][0]["payload_length"] for event in sent)
     assert payload == result.trace()["sent_bytes"].iloc[-1]
-    windows = [event["data"]["cwnd"] for event in trace["events"] if "cwnd" in event["data"]]
+    windows = [
+        event["data"]["congestion_window"]
+        for event in events
+        if "congestion_window" in event["data"]
+    ]
     assert max(windows) > min(windows)
-    assert (tmp_path / "flow-0-receiver.qlog").is_file()
+    assert (tmp_path / "flow-0-receiver.sqlog").is_file()
 
 
 def test_a_folder_for_qlog_has_to_be_there(scenario, tmp_path, monkeypatch):

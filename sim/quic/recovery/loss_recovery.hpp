@@ -83,6 +83,10 @@ public:
                    : kNever;
     }
     bool loss_timer_armed() const { return loss_time_ != kNever; }
+    // RFC 9002 6.1.1: enough was acknowledged that was sent after it.
+    bool is_behind_threshold(std::uint64_t number) const {
+        return number + kPacketThreshold <= largest_acked_;
+    }
 
     // RFC 9002 6.2.4. Each probe is to be sent whatever window and pacing say.
     void on_probe_timeout() {

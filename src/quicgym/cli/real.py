@@ -13,6 +13,7 @@ EXAMPLES = (
     "quicgym real --scenario ebcc-single --controller bbr --stack aioquic --clock virtual",
     "quicgym real --scenario ebcc-single --controller bbr window-grpo-seed1 --seeds 5 --compare",
     "quicgym real --scenario my-network.yaml --controller cubic --compare --out results/real",
+    "quicgym real --scenario ebcc-single --controller bbr --stack noq --compare --qlog results",
 )
 
 
@@ -53,6 +54,13 @@ def real(
         Path | None,
         typer.Option(metavar="DIR", help="Where rows are stored, for `quicgym compare`."),
     ] = None,
+    qlog: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Where a folder of qlog files of each run goes, the simulator's too.",
+        ),
+    ] = None,
 ) -> None:
     """Run a scenario with a real QUIC stack, in virtual time or over UDP sockets.
 
@@ -70,6 +78,7 @@ def real(
         seeds=seeds,
         compare=compare,
         directory=out,
+        qlog=qlog,
         command=command_line(),
     )
     raise typer.Exit(status)

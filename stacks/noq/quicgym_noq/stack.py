@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any, cast
 
@@ -13,6 +13,7 @@ import numpy as np
 
 import quicgym
 from quicgym import _core
+from quicgym.envs.simulation.qlog import log_path, rewrite_log
 from quicgym.real import Relay
 from quicgym.real.stacks import ROW_DTYPE, Clock, FlowPlan, FlowRecord, Progress, StackError
 from quicgym_noq import _noq
@@ -50,19 +51,16 @@ class NoqStack:
         interval: int,
         progress: Progress,
         deadline_s: float,
+        qlog: Path | None = None,
     ) -> Sequence[FlowRecord]:
-        """Carries out one run, see quicgym.real.stacks.Stack.run.
-
-        With the environment variable QLOGDIR noq writes a qlog file of each side of each flow into
-        that folder.
-        """
+        """Carries out one run, see quicgym.real.stacks.Stack.run."""
         _refuse_what_noq_cannot(flows)
         schedule: dict[str, Any] = {
             "duration": duration,
             "interval": interval,
             "progress": progress,
             "deadline_s": deadline_s,
-            "qlog_folder": os.environ.get("QLOGDIR") or None,
+            "qlog_folder": None if qlog is None else str(qlog),
         }
         try:
             if clock == "virtual":
@@ -72,6 +70,9 @@ class NoqStack:
                 records = _run_real(flows, cast(Relay, network), schedule)
         except _noq.RunError as error:
             raise StackError(str(error)) from None
+        if qlog is not None:
+            for flow, side in product(range(len(flows)), ("sender", "receiver")):
+                rewrite_log(log_path(qlog, flow, side), side, f"{self.name}-{clock}")
         return [_as_record(*record) for record in records]
 
 

@@ -68,7 +68,9 @@ def plans(scenario, steering: Steering, seed: int = 1, **changes) -> list[FlowPl
     ]
 
 
-def run(scenario, flows, *, network=None, clock="virtual", progress=None, deadline_s=60.0):
+def run(
+    scenario, flows, *, network=None, clock="virtual", progress=None, deadline_s=60.0, qlog=None
+):
     """One run to the scenario's end; returns its records."""
     if network is None:
         network = _core.EmulatedNetwork(to_network(scenario), flows[0].seed)
@@ -80,6 +82,7 @@ def run(scenario, flows, *, network=None, clock="virtual", progress=None, deadli
         interval=INTERVAL,
         progress=progress or (lambda time, received, rtts: None),
         deadline_s=deadline_s,
+        qlog=qlog,
     )
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 from runs import (
@@ -21,6 +19,7 @@ from runs import (
 
 import quicgym
 from quicgym import load_scenario
+from quicgym.envs.simulation.qlog import read_log
 from quicgym.errors import UserError
 from quicgym.real.stacks import NEVER, StackError, find_stack
 
@@ -159,18 +158,16 @@ def test_the_receiver_acknowledges_as_the_scenario_says():
     assert len(seldom.rtt) == pytest.approx(packets / 10, rel=0.15)
 
 
-def test_qlog_files_tell_of_packets_and_of_the_window(tmp_path, monkeypatch):
+def test_qlog_files_tell_of_packets_and_of_the_window(tmp_path):
     folder = tmp_path / "qlog"
     folder.mkdir()
-    monkeypatch.setenv("QLOGDIR", str(folder))
     scenario = short(tmp_path)
-    (record,) = run(scenario, plans(scenario, catalogue("newreno")))
+    (record,) = run(scenario, plans(scenario, catalogue("newreno")), qlog=folder)
     names = sorted(path.name for path in folder.iterdir())
     assert names == ["flow-0-receiver.sqlog", "flow-0-sender.sqlog"]
-    text = (folder / "flow-0-sender.sqlog").read_text()
-    entries = [json.loads(line) for line in text.split("\x1e") if line.strip()]
-    events = [entry for entry in entries if "name" in entry]
-    sent = [event for event in events if event["name"] == "quic:packet_sent"]
+    header, *events = read_log(folder / "flow-0-sender.sqlog")
+    assert (header["qlog_version"], header["qlog_format"]) == ("0.3", "JSON-SEQ")
+    sent = [event for event in events if event["name"] == "transport:packet_sent"]
     assert len(sent) > 0.9 * record.rows["delivered_bytes"][-1] / 1300
     windows = [
         event["data"]["congestion_window"]
@@ -182,11 +179,10 @@ def test_qlog_files_tell_of_packets_and_of_the_window(tmp_path, monkeypatch):
     assert max(event["time"] for event in events) <= 1e3 * scenario.duration_s
 
 
-def test_a_qlog_folder_that_is_not_there_is_an_error(tmp_path, monkeypatch):
-    monkeypatch.setenv("QLOGDIR", str(tmp_path / "nowhere"))
+def test_a_qlog_folder_that_is_not_there_is_an_error(tmp_path):
     scenario = short(tmp_path)
     with pytest.raises(StackError, match="nowhere"):
-        run(scenario, plans(scenario, catalogue("newreno")))
+        run(scenario, plans(scenario, catalogue("newreno")), qlog=tmp_path / "nowhere")
 
 
 def test_progress_is_told_each_second_and_its_exception_ends_the_run(tmp_path):

@@ -1,0 +1,236 @@
+"""qlog files of senders: what each sent, what it was told, and what it made of that.
+
+The format is version 0.3, that of draft-ietf-quic-qlog-main-schema-02, in JSON text sequences
+(RFC 7464): the newest that qvis reads. Times are relative to the run's beginning.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from enum import IntEnum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quicgym.envs.simulation.simulation import EVENT_DTYPE, MODES
+from quicgym.errors import UserError
+
+VERSION = "0.3"
+RECORD_SEPARATOR = "\x1e"
+
+
+class EventKind(IntEnum):
+    """Of an event; sim/quic/event_log.hpp says what its values are."""
+
+    PACKET_SENT = 0
+    PACKET_RECEIVED = 1
+    ACK_DELAY = 2
+    ACKED_RANGE = 3
+    PACKET_LOST = 4
+    METRICS = 5
+    MODE = 6
+
+
+INITIAL, ACK_ELICITING, FIN = 1, 2, 4
+"""The flags of sim/quic/event_log.hpp."""
+STREAM_ID = 2
+"""Of all data: the client's first unidirectional stream."""
+METRICS = ("congestion_window", "bytes_in_flight", "smoothed_rtt", "latest_rtt", "min_rtt",
+           "pacing_rate")  # fmt: skip
+"""Of recovery:metrics_updated, in the order of an event's values."""
+TRIGGERS = ("reordering_threshold", "time_threshold")
+"""Why a packet was declared lost (RFC 9002 6.1), by the event's value."""
+
+Record = dict[str, Any]
+
+
+def qlog_folder(folder: str | Path) -> Path:
+    """Returns the folder, which is made where it is not there.
+
+    Raises:
+        UserError: It cannot be made.
+    """
+    made = Path(folder)
+    try:
+        made.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"qlog = {folder}: {error.strerror}; name another folder") from error
+    return made
+
+
+def log_path(folder: Path, flow: int, side: str) -> Path:
+    """Returns where the log of one end of a flow goes.
+
+    Args:
+        folder: Of the run.
+        flow: Its index.
+        side: "sender" or "receiver".
+    """
+    return folder / f"flow-{flow}-{side}.sqlog"
+
+
+def write_log(path: Path, events: Iterable[Record], side: str, source: str) -> None:
+    """Writes a qlog file.
+
+    Args:
+        path: As log_path has it.
+        events: Each with `time` in ms from the run's beginning, `name` and `data`, in order.
+        side: "sender" or "receiver".
+        source: What has sent the packets, such as "native" or "aioquic-virtual".
+    """
+    header = {
+        "qlog_version": VERSION,
+        "qlog_format": "JSON-SEQ",
+        "title": f"{path.stem}, {source}",
+        "trace": {
+            "vantage_point": {"name": source, "type": "client" if side == "sender" else "server"},
+            "common_fields": {
+                "protocol_type": ["QUIC"],
+                "time_format": "relative",
+                "reference_time": 0,
+            },
+        },
+    }
+    with path.open("w", encoding="utf-8") as file:
+        file.write(f"{RECORD_SEPARATOR}{json.dumps(header)}\n")
+        for event in events:
+            file.write(f"{RECORD_SEPARATOR}{json.dumps(event)}\n")
+
+
+def read_log(path: Path) -> list[Record]:
+    """Returns the records of a file of JSON text sequences, the header first."""
+    text = path.read_text(encoding="utf-8")
+    return [json.loads(record) for record in text.split(RECORD_SEPARATOR) if record.strip()]
+
+
+def sender_records(events: NDArray[Any]) -> Iterator[Record]:
+    """Yields qlog events of what a sender recorded.
+
+    Args:
+        events: Shape (events,), of EVENT_DTYPE, as Simulation.events returns them.
+    """
+    metrics: Record = {}
+    mode: str | None = None
+    rows = list(zip(events["time"].tolist(), events["kind"].tolist(), events["values"].tolist(),
+                    strict=True))  # fmt: skip
+    position = 0
+    while position < len(rows):
+        time, kind, values = rows[position]
+        position += 1
+        name = ""
+        data: Record = {}
+        if kind == EventKind.PACKET_SENT:
+            name, data = "transport:packet_sent", _sent(*values[:5])
+        elif kind == EventKind.PACKET_RECEIVED:
+            frames = []
+            if position < len(rows) and rows[position][1] == EventKind.ACK_DELAY:
+                delay = rows[position][2][0]
+                position += 1
+                ranges = []
+                while position < len(rows) and rows[position][1] == EventKind.ACKED_RANGE:
+                    ranges.append(rows[position][2][:2])
+                    position += 1
+                frames.append(
+                    {"frame_type": "ack", "ack_delay": delay * 1e-6, "acked_ranges": ranges}
+                )
+            name = "transport:packet_received"
+            data = {**_packet(values[0], values[1], values[2]), "frames": frames}
+        elif kind == EventKind.PACKET_LOST:
+            name = "recovery:packet_lost"
+            data = {**_packet(values[0], values[1], 0), "trigger": TRIGGERS[values[2]]}
+        elif kind == EventKind.METRICS:
+            name = "recovery:metrics_updated"
+            now = dict(zip(METRICS, _metrics(values), strict=True))
+            data = {key: value for key, value in now.items() if metrics.get(key) != value}
+            metrics = now
+        elif kind == EventKind.MODE:
+            name = "recovery:congestion_state_updated"
+            data = {} if mode is None else {"old": mode}
+            mode = MODES[values[0]]
+            data["new"] = mode
+        yield {"time": time * 1e-6, "name": name, "data": data}
+
+
+def write_sender_logs(folder: Path, events: Iterable[NDArray[Any]], source: str) -> None:
+    """Writes the log of each flow's sender.
+
+    Args:
+        folder: See qlog_folder.
+        events: Of each flow, see sender_records.
+        source: See write_log.
+    """
+    for flow, rows in enumerate(events):
+        path = log_path(folder, flow, "sender")
+        write_log(path, sender_records(rows), "sender", source)
+
+
+def rewrite_log(path: Path, side: str, source: str) -> None:
+    """Rewrites a file of the schema's later drafts, which qvis does not read, as write_log has it.
+
+    Names of events have got other prefixes since, and the length of a STREAM frame has moved.
+    """
+    records = read_log(path)
+    write_log(path, (_as_version_03(record) for record in records[1:]), side, source)
+
+
+RECOVERY_NAMES = {
+    "recovery_metrics_updated": "metrics_updated",
+    "recovery_parameters_set": "parameters_set",
+    "congestion_state_updated": "congestion_state_updated",
+    "packet_lost": "packet_lost",
+    "marked_for_retransmit": "marked_for_retransmit",
+    "timer_updated": "loss_timer_updated",
+}
+"""Of events in draft-ietf-quic-qlog-quic-events-12, and in version 0.3, category recovery."""
+
+
+def _as_version_03(record: Record) -> Record:
+    prefix, _, name = record["name"].partition(":")
+    if prefix == "quic":
+        if name in RECOVERY_NAMES:
+            name = f"recovery:{RECOVERY_NAMES[name]}"
+        elif name.startswith("connection_"):
+            name = f"connectivity:{name}"
+        else:
+            name = f"transport:{name}"
+    else:
+        name = record["name"]
+    for frame in record["data"].get("frames", ()):
+        raw = frame.get("raw", {})
+        if frame["frame_type"] == "stream" and "length" not in frame:
+            frame["length"] = raw.get("payload_length", raw.get("length"))
+    return {"time": record["time"], "name": name, "data": record["data"]}
+
+
+def as_events(content: bytes) -> NDArray[Any]:
+    """Returns what the C++ side has recorded, of EVENT_DTYPE."""
+    return np.frombuffer(content, EVENT_DTYPE)
+
+
+def _packet(number: int, size: int, flags: int) -> Record:
+    packet_type = "initial" if flags & INITIAL else "1RTT"
+    return {
+        "header": {"packet_type": packet_type, "packet_number": number},
+        "raw": {"length": size},
+    }
+
+
+def _sent(number: int, size: int, offset: int, length: int, flags: int) -> Record:
+    frames: list[Record] = []
+    if flags & INITIAL:
+        frames = [{"frame_type": "crypto"}]
+    elif length:
+        frames = [{"frame_type": "stream", "stream_id": STREAM_ID, "offset": offset,
+                   "length": length, "fin": bool(flags & FIN)}]  # fmt: skip
+    elif flags & ACK_ELICITING:
+        frames = [{"frame_type": "ping"}]
+    return {**_packet(number, size, flags), "frames": frames}
+
+
+def _metrics(values: list[int]) -> list[float]:
+    """Times in ms, the pacing rate in bits per second."""
+    window, in_flight, smoothed, latest, least, rate = values
+    return [window, in_flight, smoothed * 1e-6, latest * 1e-6, least * 1e-6, 8 * rate]
