@@ -170,7 +170,8 @@ def write_sender_logs(folder: Path, events: Iterable[NDArray[Any]], source: str)
 def rewrite_log(path: Path, side: str, source: str) -> None:
     """Rewrites a file of the schema's later drafts, which qvis does not read, as write_log has it.
 
-    Names of events have got other prefixes since, and the length of a STREAM frame has moved.
+    Names of events have got other prefixes since, and the lengths of STREAM frames have moved. noq
+    has the size of a packet in its header, and the pacing rate in bytes per second.
     """
     records = read_log(path)
     write_log(path, (_as_version_03(record) for record in records[1:]), side, source)
@@ -202,7 +203,13 @@ def _as_version_03(record: Record) -> Record:
         raw = frame.get("raw", {})
         if frame["frame_type"] == "stream" and "length" not in frame:
             frame["length"] = raw.get("payload_length", raw.get("length"))
-    return {"time": record["time"], "name": name, "data": record["data"]}
+    data = record["data"]
+    size = data.get("header", {}).get("length")
+    if size is not None:
+        data.setdefault("raw", {"length": size})
+    if "pacing_rate" in data:
+        data["pacing_rate"] *= 8
+    return {"time": record["time"], "name": name, "data": data}
 
 
 def as_events(content: bytes) -> NDArray[Any]:

@@ -145,10 +145,11 @@ def test_aioquics_qlog_has_the_same_form(tmp_path):
 def test_a_file_of_the_later_drafts_is_rewritten(tmp_path):
     path = tmp_path / "flow-0-sender.sqlog"
     stream = {"frame_type": "stream", "stream_id": 2, "offset": 0, "raw": {"payload_length": 9}}
-    metrics = {"congestion_window": 7}
+    metrics = {"congestion_window": 7, "pacing_rate": 100}
+    header = {"packet_type": "1RTT", "packet_number": 3, "length": 31}
     later = [
         {"file_schema": "urn:ietf:params:qlog:file:sequential"},
-        {"time": 1.5, "name": "quic:packet_sent", "data": {"frames": [stream]}},
+        {"time": 1.5, "name": "quic:packet_sent", "data": {"header": header, "frames": [stream]}},
         {"time": 2, "name": "quic:recovery_metrics_updated", "data": metrics},
     ]
     path.write_text("".join(f"\x1e{json.dumps(record)}\n" for record in later))
@@ -156,7 +157,9 @@ def test_a_file_of_the_later_drafts_is_rewritten(tmp_path):
     first, second = events_of(path)
     assert first["name"] == "transport:packet_sent"
     assert first["data"]["frames"][0]["length"] == 9
+    assert first["data"]["raw"]["length"] == 31
     assert second["name"] == "recovery:metrics_updated"
+    assert second["data"]["pacing_rate"] == 800  # bits per second
 
 
 def test_the_command_writes_a_folder_for_each_run(tmp_path, capsys):
