@@ -126,8 +126,9 @@ def findings(page: Path, known: set[str]) -> Iterator[tuple[int, str, str]]:
     lines = text.splitlines()
     seen = {"CODE"}
     for line, paragraph in prose:
-        so_far = plain(" ".join(lines[: line - 1])) + f" {paragraph}"
+        so_far = plain(" ".join(lines[: line - 1]))
         for sentence in sentences(paragraph):
+            so_far += f" {sentence}"
             words = len(sentence.split())
             if words > MOST_WORDS:
                 yield line, f"{words} words, {MOST_WORDS} at most", sentence
