@@ -1,0 +1,64 @@
+"""README.md: its Python and its commands run, and print what stands below them."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "README.md").read_text(encoding="utf-8")
+PYTHON = re.findall(r"^```python\n(.*?)^```\n\n```\n(.*?)^```", PAGE, re.S | re.M)
+"""Each block with what it prints."""
+CONSOLE = re.findall(r"^```console\n(.*?)^```", PAGE, re.S | re.M)
+COMMANDS = [
+    part.partition("\n")[::2] for block in CONSOLE for part in ("\n" + block).split("\n$ ")[1:]
+]
+"""Each command with what it prints; `...` stands for lines that were left out."""
+TRAINING = [command for command in COMMANDS if command[0].startswith("quicgym train")]
+
+
+def run(folder: Path, *arguments: str) -> str:
+    done = subprocess.run(
+        [sys.executable, *arguments], cwd=folder, capture_output=True, text=True, timeout=3000
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_readme_is_short_and_has_no_block_that_no_test_runs() -> None:
+    assert len(PAGE.splitlines()) <= 120
+    assert len(PYTHON) == 1
+    assert len(COMMANDS) == 4
+    assert len(TRAINING) == 1
+    assert all(command.startswith("quicgym ") for command, _ in COMMANDS)
+    assert PAGE.count("```") == 2 * (2 * len(PYTHON) + len(CONSOLE))
+
+
+def test_the_python_prints_what_stands_below_it(tmp_path: Path) -> None:
+    for program, output in PYTHON:
+        assert run(tmp_path, "-c", program) == output
+
+
+def test_the_commands_print_what_stands_below_them(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    for command, output in COMMANDS:
+        if (command, output) not in TRAINING:
+            printed = run(tmp_path, "-m", "quicgym.cli", *shlex.split(command)[1:])
+            for line in output.splitlines():
+                assert line == "..." or line in printed
+    pictures = {path.name for path in (tmp_path / "results/picture/plots").iterdir()}
+    assert "episodes--changing-path.svg" in pictures
+
+
+@pytest.mark.train
+@pytest.mark.long
+def test_the_training_learns(tmp_path: Path) -> None:
+    for command, _ in TRAINING:
+        printed = run(tmp_path, "-m", "quicgym.cli", *shlex.split(command)[1:])
+        assert "Learned: best − start is +" in printed
