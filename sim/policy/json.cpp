@@ -80,8 +80,9 @@ private:
     static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
     JsonValue value(std::size_t depth) {
-        if (depth > kJsonDepth) fail("more than " + std::to_string(kJsonDepth) + " levels");
         skip_space();
+        if (depth == kJsonDepth && (peek() == '{' || peek() == '['))
+            fail("more than " + std::to_string(kJsonDepth) + " levels");
         switch (peek()) {
             case '{':
                 return {object(depth)};
@@ -117,7 +118,7 @@ private:
             std::string name = string();
             skip_space();
             if (!take(':')) fail("':' is missing after the name");
-            members.emplace_back(std::move(name), value(depth + 1));
+            members.push_back({std::move(name), value(depth + 1)});
             skip_space();
         } while (take(','));
         if (!take('}')) fail("',' or '}' is missing");
@@ -242,8 +243,8 @@ std::optional<double> JsonValue::number() const {
 const JsonValue* JsonValue::member(std::string_view name) const {
     const auto* const object = as<JsonObject>();
     if (object == nullptr) return nullptr;
-    for (const auto& [key, value] : *object) {
-        if (key == name) return &value;
+    for (const JsonMember& candidate : *object) {
+        if (candidate.name == name) return &candidate.value;
     }
     return nullptr;
 }

@@ -7,7 +7,6 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <variant>
 #include <vector>
 
@@ -18,9 +17,10 @@ public:
     using std::invalid_argument::invalid_argument;
 };
 
+struct JsonMember;
 struct JsonValue;
 using JsonArray = std::vector<JsonValue>;
-using JsonObject = std::vector<std::pair<std::string, JsonValue>>;  // in the file's order
+using JsonObject = std::vector<JsonMember>;  // in the file's order
 
 // Numbers that are not whole, or do not fit into 64 bits, are doubles.
 struct JsonValue {
@@ -34,6 +34,11 @@ struct JsonValue {
     std::optional<double> number() const;
     // Of an object; null: it is no object, or has no such member.
     const JsonValue* member(std::string_view name) const;
+};
+
+struct JsonMember {
+    std::string name;
+    JsonValue value;
 };
 
 inline constexpr std::size_t kJsonDepth = 32;

@@ -42,9 +42,9 @@ public:
     // Null where the field is missing, or null.
     const JsonValue* find(std::string_view name) {
         const auto found = std::find_if(left_.begin(), left_.end(),
-                                        [&](const auto* member) { return member->first == name; });
+                                        [&](const auto* member) { return member->name == name; });
         if (found == left_.end()) return nullptr;
-        const JsonValue& value = (*found)->second;
+        const JsonValue& value = (*found)->value;
         left_.erase(found);
         return value.is_null() ? nullptr : &value;
     }
@@ -85,7 +85,7 @@ public:
         return result;
     }
     void check_all_read() const {
-        if (!left_.empty()) refuse("unknown field " + named(left_.front()->first));
+        if (!left_.empty()) refuse("unknown field " + named(left_.front()->name));
     }
 
 private:
@@ -104,7 +104,7 @@ private:
     }
 
     std::string prefix_;
-    std::vector<const JsonObject::value_type*> left_;
+    std::vector<const JsonMember*> left_;
 };
 
 std::string read_file(const std::string& path) {

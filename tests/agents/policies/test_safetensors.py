@@ -56,6 +56,7 @@ def test_published_weights_are_read_as_safetensors_reads_them(name):
         (file(b"[]"), "does not begin with '{'"),
         (file(b"{"), "its header, line 1, byte 1: a name in quotes is missing"),
         (file(b'{"a":' * 10_000), "more than 32 levels"),
+        (file(b'{"a":' * 32 + b"[]" + b"}" * 32), "more than 32 levels"),
         (file(b'{"a":' + b"[" * 10_000), "more than 32 levels"),
         (file(b'{"a":1,"a":2}'), "an object has 'a' twice"),
         (file(b'{"\xff":1}'), "not UTF-8"),
