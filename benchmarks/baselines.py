@@ -32,7 +32,7 @@ from quicgym.envs.scenarios.engines import EngineName
 from quicgym.envs.simulation.result import Result
 from quicgym.envs.simulation.simulation import NS3_REMEDY, check_engine, ns3_version
 from quicgym.jobs import RUNS_FILE, report_failures, report_interruption, run_jobs
-from quicgym.output_folders import digest, output_folder
+from quicgym.output_folders import digest, output_folder, write_atomically
 from quicgym.plot_style import PLOTS_FOLDER
 
 Format = Literal["table", "json", "csv"]
@@ -181,10 +181,11 @@ def _write(directory: Path, runs: Sequence[dict[str, Any]], seeds: int, command:
         "seeds": list(range(seeds)),
     }
     text = json.dumps({**about, "runs": runs}, indent=1, allow_nan=False)
-    (directory / "results.json").write_text(text + "\n", encoding="utf-8")
     frame = pd.DataFrame(runs)
     frame.attrs.update(about)
-    frame.to_parquet(directory / "results.parquet")
+    write_atomically(
+        {directory / "results.json": text + "\n", directory / "results.parquet": frame.to_parquet}
+    )
 
 
 def _draw(

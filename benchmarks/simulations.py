@@ -13,7 +13,7 @@ from quicgym.envs import Scenario, ScenarioError
 from quicgym.envs.scenarios.engines import EngineName
 from quicgym.envs.simulation.controller_choice import find_controller, resolve_controllers
 from quicgym.envs.simulation.result import Result
-from quicgym.output_folders import digest, file_name
+from quicgym.output_folders import digest, file_name, write_atomically
 
 TRACES_FOLDER = "traces"
 TRACE_INTERVAL_MS = 10.0
@@ -84,7 +84,6 @@ class Job:
 
     def _keep_traces(self, result: Result, folder: Path) -> None:
         """Writes the time series of the flows and of the bottlenecks, with what they are of."""
-        folder.mkdir(parents=True, exist_ok=True)
         about = {
             "run": self._run_name,
             "scenario": self.scenario.name,
@@ -98,11 +97,12 @@ class Job:
             trace.attrs["controller"] = flow.controller
             path = self.trace_path(flow.name)
             assert path is not None
-            trace.to_parquet(path)
+            write_atomically({path: trace.to_parquet})
         for hop in range(1, 2 + len(self.scenario.chain)):
             queue = result.queue_trace(hop)
             queue.attrs |= {**about, "hop": hop}
-            queue.to_parquet(folder / f"{self._run_name}--hop-{hop}.queue.parquet")
+            path = folder / f"{self._run_name}--hop-{hop}.queue.parquet"
+            write_atomically({path: queue.to_parquet})
 
     @property
     def traced(self) -> bool:

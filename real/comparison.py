@@ -28,7 +28,7 @@ from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.simulation.result import run as run_simulation
 from quicgym.errors import UserError
 from quicgym.jobs import RUNS_FILE
-from quicgym.output_folders import file_name, output_folder
+from quicgym.output_folders import file_name, naming, output_folder
 from quicgym.real.audit import Audit
 from quicgym.real.network import as_scenario
 from quicgym.real.runs import Moment, RealResult, check_clock, make_plans, run_stack
@@ -133,7 +133,8 @@ def run_real(
     else:
         folders = [_folder(known, source) for source in sources]
         with output_folder(directory, (RUNS_FILE, *folders), resume=False):
-            with (directory / RUNS_FILE).open("w", encoding="utf-8") as file:
+            path = directory / RUNS_FILE
+            with naming(path), path.open("w", encoding="utf-8") as file:
                 carry_out(file)
             _store(directory, runs, loaded, seeds, command)
     if runs:

@@ -24,7 +24,7 @@ from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.scenarios.suites import SuiteEntry, scenario_of
 from quicgym.envs.simulation.simulation import check_engine
-from quicgym.output_folders import digest
+from quicgym.output_folders import digest, write_atomically
 from quicgym.python_files import is_python_object
 
 
@@ -79,8 +79,7 @@ class EvaluationJob:
         if self.series_file is not None and episode.series is not None:
             import pandas as pd
 
-            self.series_file.parent.mkdir(parents=True, exist_ok=True)
-            pd.DataFrame(dict(episode.series)).to_parquet(self.series_file)
+            write_atomically({self.series_file: pd.DataFrame(dict(episode.series)).to_parquet})
         return {
             "policy": self.shown_policy,
             "scenario": self.scenario.name,

@@ -152,8 +152,7 @@ def evaluate_here(
         finished.append({**about, "seed": seed, **episode.metrics})
         if seed == 0 and episode.series is not None:
             path = series_path(directory, policy.name, scenario.name)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            pd.DataFrame(dict(episode.series)).to_parquet(path)
+            write_atomically({path: pd.DataFrame(dict(episode.series)).to_parquet})
     write_evaluation(directory, finished, suite, scenarios, seeds, "native", reward, command)
 
 

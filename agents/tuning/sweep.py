@@ -52,7 +52,7 @@ from quicgym.agents.tuning.trials import (
 )
 from quicgym.console import wide_console
 from quicgym.envs.simulation.simulation import check_engine
-from quicgym.output_folders import Identity
+from quicgym.output_folders import Identity, write_atomically
 
 SENSITIVITY_FILE, SWEEP_FILE, FIGURES_FOLDER = "sensitivity.parquet", "sweep.json", "figures"
 SHOWN_TRIALS = 10
@@ -237,7 +237,8 @@ class SweepStudy(Study[SweepTrial]):
     def write(self, directory: Path, command: str) -> None:
         """See `Study.write`."""
         write_tables(directory, self._frame(), SWEEP_FILE, self._document(), command)
-        sensitivity(self.config, self.searched).to_parquet(directory / SENSITIVITY_FILE)
+        frame = sensitivity(self.config, self.searched)
+        write_atomically({directory / SENSITIVITY_FILE: frame.to_parquet})
         shutil.rmtree(directory / FIGURES_FOLDER, ignore_errors=True)
         draw_sweep(self, directory / FIGURES_FOLDER)
         write_hparams(directory, self._curves())

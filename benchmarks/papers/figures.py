@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from quicgym.benchmarks.papers.drawings import Drawing, Panel
+from quicgym.output_folders import write_atomically
 from quicgym.plot_style import BLACK, ONE_COLUMN, STYLE, TWO_COLUMNS, save
 
 CAPTIONS = "captions.md"
@@ -38,7 +39,7 @@ def draw_all(drawings: Iterable[Drawing], folder: Path, format: str = "png") -> 
             files.append(save(_draw(drawing), folder / drawing.file, format))
             bars = f" Error bars: {drawing.error_bars}." if drawing.error_bars else ""
             captions.append(f"- `{files[-1].name}`: {drawing.caption}.{bars}\n")
-    (folder / CAPTIONS).write_text("".join(captions), encoding="utf-8")
+    write_atomically({folder / CAPTIONS: "".join(captions)})
     return files
 
 

@@ -19,6 +19,7 @@ from quicgym.benchmarks.papers.model import Paper
 from quicgym.benchmarks.papers.needs import scenarios_of
 from quicgym.benchmarks.papers.tables import title_of
 from quicgym.benchmarks.papers.verdicts import VERDICTS
+from quicgym.output_folders import write_atomically
 
 DASHES = ("solid", "dash", "dot", "dashdot")
 HATCHES = ("", "/", ".", "x")
@@ -85,7 +86,7 @@ def write(
         in_words=in_words,
         plotly=get_plotlyjs(),
     )
-    file.write_text(page, encoding="utf-8")
+    write_atomically({file: page})
 
 
 def _networks(paper: Paper, networks: Mapping[str, str]) -> dict[str, str]:

@@ -39,7 +39,7 @@ from quicgym.jobs import (
     report_interruption,
     run_jobs,
 )
-from quicgym.output_folders import output_folder
+from quicgym.output_folders import output_folder, write_atomically
 from quicgym.plot_style import PLOTS_FOLDER
 
 Format = Literal["table", "json", "html"]
@@ -292,12 +292,13 @@ def _document(
 
 def _write(directory: Path, document: dict[str, Any]) -> None:
     text = json.dumps(document, indent=1, allow_nan=False)
-    (directory / "papers.json").write_text(text + "\n", encoding="utf-8")
+    contents: dict[Path, str | Callable[[Path], object]] = {directory / "papers.json": text + "\n"}
     about = {key: value for key, value in document.items() if key not in ("claims", "tables")}
     for name, rows in (("tables", document["tables"]), ("claims", _claim_rows(document))):
         frame = pd.DataFrame(rows)
         frame.attrs.update(about)
-        frame.to_parquet(directory / f"{name}.parquet")
+        contents[directory / f"{name}.parquet"] = frame.to_parquet
+    write_atomically(contents)
 
 
 def _claim_rows(document: dict[str, Any]) -> list[dict[str, Any]]:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from quicgym.console import progress_bar, say
+from quicgym.output_folders import naming
 
 RUNS_FILE = "runs.jsonl"
 
@@ -94,7 +95,8 @@ def run_jobs(
     directory.mkdir(parents=True, exist_ok=True)
     _end_torn_line(directory / RUNS_FILE)
     progress = progress_bar()
-    with (directory / RUNS_FILE).open("a", encoding="utf-8") as file, progress:
+    path = directory / RUNS_FILE
+    with naming(path), path.open("a", encoding="utf-8") as file, progress:
         task = progress.add_task(title, total=len(jobs), completed=len(outcome.finished))
 
         def finish(job: AnyJob, future: Future[dict[str, Any]]) -> None:

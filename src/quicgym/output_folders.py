@@ -5,6 +5,7 @@ An earlier run's results are never lost: they are resumed, or moved into previou
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -190,23 +191,46 @@ def write_atomically(contents: Mapping[Path, str | Callable[[Path], object]]) ->
         contents: For each file its text, or what writes it to the path that it is given.
 
     Raises:
-        OSError: One cannot be written; all are as they were.
+        OSError: One cannot be written; all are as they were. `filename` says which.
     """
     beside = {path: path.with_name(path.name + ".new") for path in contents}
     try:
         for path, content in contents.items():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            if isinstance(content, str):
-                beside[path].write_text(content, encoding="utf-8")
-            else:
-                content(beside[path])
-            with beside[path].open("rb") as file:
-                os.fsync(file.fileno())
+            with naming(path):
+                path.parent.mkdir(parents=True, exist_ok=True)
+                if isinstance(content, str):
+                    beside[path].write_text(content, encoding="utf-8")
+                else:
+                    content(beside[path])
+                with beside[path].open("rb") as file:
+                    os.fsync(file.fileno())
         for path, new in beside.items():
             new.replace(path)
     except OSError:
         for new in beside.values():
             new.unlink(missing_ok=True)
+        raise
+
+
+DISK_ERRORS: Mapping[int, str] = {
+    errno.EACCES: "change its permissions",
+    errno.EDQUOT: "make room",
+    errno.EFBIG: "make room",
+    errno.EIO: "check the disk",
+    errno.ENOSPC: "make room",
+    errno.EROFS: "make its file system writable",
+}
+"""What stops a command that writes, and the remedy."""
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Gives an error of DISK_ERRORS the file's name: writing to an open file names none."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None and error.errno in DISK_ERRORS:
+            error.filename = str(path)
         raise
 
 

@@ -14,6 +14,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from quicgym.output_folders import naming
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -190,5 +192,6 @@ def save(figure: Figure, file: Path, format: str = "png") -> Path:
     path = file.with_name(f"{file.name}.{format}")
     metadata: dict[str, Any] = {"png": {}, "pdf": {"CreationDate": None}, "svg": {"Date": None}}
     with matplotlib.rc_context({"svg.hashsalt": "quicgym"}):
-        figure.savefig(path, format=format, metadata=metadata[format])
+        with naming(path):
+            figure.savefig(path, format=format, metadata=metadata[format])
     return path

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import platform
 import sys
 from collections.abc import Sequence
@@ -33,6 +32,7 @@ from quicgym.cli import (
 )
 from quicgym.envs.simulation.simulation import ns3_version
 from quicgym.errors import UserError, missing_extra
+from quicgym.output_folders import DISK_ERRORS
 
 app = typer.Typer(
     help="QUIC congestion control in simulation: baselines, environments, learned agents.",
@@ -120,11 +120,12 @@ def main() -> None:
         print(f"quicgym: {error}", file=sys.stderr)
         sys.exit(2)
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO):
+        remedy = DISK_ERRORS.get(error.errno or 0)
+        if remedy is None:
             raise
         where = f"{error.filename}: " if error.filename else ""
         print(
-            f"quicgym: {where}{error.strerror}; make room. What is finished is kept: where the "
+            f"quicgym: {where}{error.strerror}; {remedy}. What is finished is kept: where the "
             "command has --resume, it goes on with that",
             file=sys.stderr,
         )
