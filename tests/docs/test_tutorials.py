@@ -12,8 +12,8 @@ import pytest
 FOLDER = Path(__file__).parents[2] / "docs" / "tutorials"
 PAGES = {page.stem: page for page in FOLDER.glob("*.md") if page.stem != "index"}
 CELL = re.compile(r"^```\{code-cell\}[^\n]*\n(.*?)^```$", re.S | re.M)
-MARKS = {"train-a-policy": (pytest.mark.train, pytest.mark.long)}
-"""Of tutorials that need PyTorch, or minutes."""
+MARKS = {"own-controller": pytest.mark.long}
+"""Of tutorials that need PyTorch, or long on a slow machine."""
 
 
 def program(page: Path) -> str:
