@@ -11,7 +11,7 @@ sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
 
 project = "quicgym"
-author = "The quicgym developers"
+author = copyright = "The quicgym developers"
 version = release = quicgym.__version__
 
 extensions = [
@@ -27,7 +27,8 @@ nitpicky = True
 # Types without a page: those of other packages, and what functions take and return inside quicgym.
 nitpick_ignore_regex = [
     ("py:.*", r"(?!quicgym\.).*"),
-    ("py:class", r"quicgym\.(_core|agents|envs\.(batch|episodes|interface|scenarios))\..*"),
+    ("py:class", r"quicgym\.(_core|agents|real)\..*"),
+    ("py:class", r"quicgym\.envs\.(batch|environment|episodes|interface|scenarios|simulation)\..*"),
 ]
 
 myst_enable_extensions = ["deflist"]
@@ -45,8 +46,7 @@ highlight_language = "none"  # blocks that name no language are mostly commands
 # Docstrings write code in single backticks, as Markdown does.
 default_role = "code"
 autodoc_member_order = "bysource"
-autodoc_typehints = "description"
-autodoc_typehints_description_target = "documented_params"
+python_maximum_signature_line_length = 100
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True
 toc_object_entries_show_parents = "hide"

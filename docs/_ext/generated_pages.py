@@ -214,7 +214,7 @@ def controller_parameters() -> str:
     """Returns the catalogue."""
     parts = []
     for entry in catalogue():
-        about = [entry.description, f"Source: {entry.source}." if entry.source else ""]
+        about = [f"{entry.description}.", f"Source: {entry.source}." if entry.source else ""]
         if entry.preset_of:
             about.append(f"It is `{entry.preset_of}` with other defaults.")
         parts += [f"## {entry.name}", " ".join(filter(None, about))]
@@ -222,15 +222,14 @@ def controller_parameters() -> str:
             (
                 f"`{parameter.name}`",
                 ", ".join(f"{number:g}" for number in parameter.default),
-                f"{parameter.minimum:g} to {parameter.maximum:g}",
-                parameter.unit,
+                f"{parameter.minimum:g} to {parameter.maximum:g} {parameter.unit}",
                 parameter.scale,
                 f"{parameter.description} ({parameter.source})",
             )
             for parameter in entry.parameters
         ]
         if rows:
-            parts.append(table(("parameter", "default", "range", "unit", "scale", "meaning"), rows))
+            parts.append(table(("parameter", "default", "range", "scale", "meaning"), rows))
     return "\n\n".join(parts)
 
 
