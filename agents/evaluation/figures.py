@@ -15,7 +15,7 @@ from quicgym.agents.evaluation.statistics import performance_profiles
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.scenarios.suites import SuiteEntry
 from quicgym.envs.scenarios.words import path_in_words
-from quicgym.plot_style import BLACK, GREY, ONE_COLUMN, STYLE, TWO_COLUMNS, looks_of, save
+from quicgym.plot_style import BLACK, GREY, HEAT_MAP, ONE_COLUMN, STYLE, TWO_COLUMNS, looks_of, save
 
 KIND_MARKERS = {"baseline": "|", "static": "s", "learned": "D", "random": "x"}
 LONGEST_NAME = 36
@@ -134,7 +134,7 @@ def _scenarios(entries: Sequence[dict[str, Any]], paths: Mapping[str, str]) -> F
     figure = Figure(figsize=(max(TWO_COLUMNS, 4.6 + 0.2 * len(entries)), 2.2 + 0.13 * len(names)))
     axes = figure.subplots()
     lowest = min(float(np.percentile(behind, 5)), -1e-9)  # one collapse must not bleach the rest
-    image = axes.imshow(behind, cmap="cividis", vmin=lowest, vmax=0, aspect="auto")
+    image = axes.imshow(behind, cmap=HEAT_MAP, vmin=lowest, vmax=0, aspect="auto")
     axes.grid(visible=False)
     axes.set_xticks(range(len(entries)), _names(entries), rotation=90)
     labels = [f"{name}: {paths[name]}" if name in paths else name for name in names]

@@ -5,9 +5,10 @@
 | `evaluation/reward` | environment steps | interquartile mean over the runs of the suite |
 | `evaluation/METRIC` | environment steps | mean over the suite's scenarios |
 | `scenario/SCENARIO/METRIC` | environment steps | mean over the seeds |
-| `episode/SCENARIO/COLUMN` | simulated milliseconds | at that decision |
+| `scenario-episode/SCENARIO/COLUMN` | simulated milliseconds | at that decision |
 | `picture/SCENARIO` | | the same episode as a picture |
 
+TensorBoard sorts groups of tags by name: those of single scenarios come after those of the suite.
 METRIC is one of `quicgym.agents.evaluation.rollouts.METRICS`, or of the scenarios' traffic; COLUMN
 is `reward` or a column of `info`. Names say the units. Values that are not finite are left out.
 """
@@ -126,7 +127,7 @@ class EvaluationWriter:
         """
         times = np.round(np.asarray(series["time_s"], dtype=float) * 1e3).astype(int).tolist()
         curves = {name: values for name, values in series.items() if name != "time_s"}
-        tags = [f"episode/{scenario}/{name}" for name in curves]
+        tags = [f"scenario-episode/{scenario}/{name}" for name in curves]
         columns = [np.asarray(values, dtype=float).tolist() for values in curves.values()]
         for time_ms, values in zip(times, zip(*columns, strict=True), strict=True):
             self.scalars(time_ms, dict(zip(tags, values, strict=True)))
@@ -176,7 +177,7 @@ class EvaluationWriter:
             title, prefix = f"Scenario {name}", f"scenario/{name}"
             categories.append(_category(title, prefix, _EVALUATION_CHARTS, closed=True))
         for name in episodes:
-            title, prefix = f"Episode of {name}, over milliseconds", f"episode/{name}"
+            title, prefix = f"Episode of {name}, over milliseconds", f"scenario-episode/{name}"
             categories.append(_category(title, prefix, _EPISODE_CHARTS, closed=True))
         value = Summary.Value(
             tag=custom_scalars.CONFIG_SUMMARY_TAG,

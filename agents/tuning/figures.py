@@ -1,7 +1,8 @@
 """Pictures of a sweep: a heat map per pair of parameters, or the objective over the only one.
 
 A grid's heat map has a cell per pair of values, the mean over the other parameters; of random and
-optuna each trial is a dot. A frame is the published setting, a star the best one.
+optuna each trial is a dot. A frame is the published setting, a star the best one. captions.md says
+of each file what it shows.
 """
 
 from __future__ import annotations
@@ -15,48 +16,78 @@ import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
+from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator, ScalarFormatter
 
 from quicgym.agents.tuning.sweep_config import SweptParameter, Value, label
 from quicgym.agents.tuning.sweep_trial import SweepTrial
 from quicgym.envs.simulation.controller_choice import find_controller
+from quicgym.plot_style import (
+    HEAT_MAP,
+    ONE_COLUMN,
+    STYLE,
+    TWO_COLUMNS,
+    VERMILION,
+    looks_of,
+    save,
+    write_captions,
+)
 
 if TYPE_CHECKING:
     from quicgym.agents.tuning.sweep import SweepStudy
 
 MOST_WRITTEN_CELLS = 150
-STYLE: dict[Any, Any] = {
-    "figure.dpi": 150,
-    "savefig.dpi": 150,
-    "figure.constrained_layout.use": True,
-    "font.size": 9,
-}
-COLOURS = "viridis"
+MOST_CELLS_IN_ONE_COLUMN = 6
+"""A column more, and the numbers of neighbouring cells would touch."""
+_BARS: dict[str, Any] = {"capsize": 2, "markersize": 3, "elinewidth": 0.7}
+_MARKS = "Frame: the published setting; star: the best one."
 
 
-def draw_sweep(study: SweepStudy, folder: Path) -> list[Path]:
-    """Draws PNG files in the folder; returns them."""
+def draw_sweep(study: SweepStudy, folder: Path, format: str = "png") -> list[Path]:
+    """Draws a sweep into files of the folder; returns them.
+
+    Args:
+        study: The sweep, with its trials.
+        folder: Where the files go, and captions.md.
+        format: "png", "pdf" or "svg".
+    """
     folder.mkdir(parents=True, exist_ok=True)
     names = list(study.config.parameters)
+    shown: list[tuple[str, ...]] = [(names[0],)] if len(names) == 1 else [*combinations(names, 2)]
+    captions: dict[str, str] = {}
+    files = []
     with matplotlib.rc_context(STYLE):
-        if len(names) == 1:
-            return [_single(study, names[0], folder / f"{names[0]}.png")]
-        return [_pair(study, (x, y), folder / f"{x}-{y}.png") for x, y in combinations(names, 2)]
+        for chosen in shown:
+            figure = _single(study, *chosen) if len(chosen) == 1 else _pair(study, *chosen)
+            files.append(save(figure, folder / "-".join(chosen), format))
+            captions[files[-1].name] = _caption(study, chosen)
+    write_captions(folder, captions)
+    return files
 
 
-def _pair(study: SweepStudy, names: tuple[str, str], file: Path) -> Path:
+def _caption(study: SweepStudy, names: tuple[str, ...]) -> str:
+    config = study.config
+    text = f"{config.name}: {_objective_label(study)} of {config.controller}"
+    others = [name for name in config.parameters if name not in names]
+    if config.search == "grid" and others:
+        text += f", mean over {', '.join(others)}"
+    text += f". {_MARKS}"
+    if len(names) == 1 and config.seeds > 1:
+        text += f" Error bars: ± 1 standard deviation, n = {config.seeds} seeds."
+    return text
+
+
+def _pair(study: SweepStudy, x: str, y: str) -> Figure:
     exact = study.config.search == "grid"
-    figure = Figure(figsize=(7.5, 5.2))
+    columns, rows = (len(study.config.parameters[name].grid()) if exact else 0 for name in (x, y))
+    width = ONE_COLUMN if columns <= MOST_CELLS_IN_ONE_COLUMN else TWO_COLUMNS
+    figure = Figure(figsize=(width, max(2.2, 0.9 + 0.34 * rows) if exact else 3.0))
     axes = figure.subplots()
-    drawn = (_cells if exact else _dots)(axes, study, *names)
+    drawn = (_cells if exact else _dots)(axes, study, x, y)
     figure.colorbar(drawn, ax=axes, label=_objective_label(study))
-    axes.set_xlabel(_parameter_label(study, names[0]))
-    axes.set_ylabel(_parameter_label(study, names[1]))
-    others = [name for name in study.config.parameters if name not in names]
-    text = f", mean over {', '.join(others)}" if exact and others else ""
-    axes.set_title(f"{study.config.name}: {study.config.controller}{text}", loc="left")
-    figure.savefig(file)
-    return file
+    axes.set_xlabel(_parameter_label(study, x))
+    axes.set_ylabel(_parameter_label(study, y))
+    figure.legend(loc="outside lower center", ncols=2)
+    return figure
 
 
 def _cells(axes: Axes, study: SweepStudy, x: str, y: str) -> Any:
@@ -73,29 +104,25 @@ def _cells(axes: Axes, study: SweepStudy, x: str, y: str) -> Any:
     axes.set_yticks(range(len(rows)), map(label, rows))
     if any(isinstance(value, tuple) for value in columns):
         axes.tick_params(axis="x", rotation=30)
+    axes.grid(visible=False)
     for trial, mark in _marked(study):
         if trial.setting[x] in columns and trial.setting[y] in rows:
-            place_x, place_y = columns.index(trial.setting[x]), rows.index(trial.setting[y])
-            if mark == "published":
-                corner = (place_x - 0.46, place_y - 0.46)
-                axes.add_patch(
-                    Rectangle(corner, 0.92, 0.92, fill=False, edgecolor="red", linewidth=2.5)
-                )
-            else:
-                axes.plot(place_x, place_y + 0.27, marker="*", markersize=10, color="red")
+            # In the upper half of the cell: its number is in the lower one.
+            place = columns.index(trial.setting[x]), rows.index(trial.setting[y]) + 0.25
+            _mark(axes, *place, mark)
     if means.size <= MOST_WRITTEN_CELLS:
         is_bright = image.to_rgba(means)[..., :3].mean(axis=-1) > 0.5
         for (row, column), mean in np.ndenumerate(means):
             if not math.isnan(mean):
                 colour = "black" if is_bright[row, column] else "white"
                 centred: dict[str, Any] = {"ha": "center", "va": "center"}
-                axes.text(column, row - 0.08, f"{mean:.3f}", fontsize=7, color=colour, **centred)
+                axes.text(column, row - 0.2, f"{mean:.3f}", fontsize=6, color=colour, **centred)
     return image
 
 
 def _colours(study: SweepStudy) -> str:
     """The better, the brighter."""
-    return COLOURS if study.config.mode == "max" else f"{COLOURS}_r"
+    return HEAT_MAP if study.config.mode == "max" else f"{HEAT_MAP}_r"
 
 
 def _dots(axes: Axes, study: SweepStudy, x: str, y: str) -> Any:
@@ -111,14 +138,11 @@ def _dots(axes: Axes, study: SweepStudy, x: str, y: str) -> Any:
         vmin=low,
         vmax=high,
         cmap=_colours(study),
-        s=32,
+        s=14,
         edgecolors="none",
     )
     for trial, mark in _marked(study):
         _mark(axes, places[x](trial.setting[x]), places[y](trial.setting[y]), mark)
-    axes.grid(color="#dddddd", linewidth=0.6)
-    axes.set_axisbelow(True)
-    axes.figure.legend(loc="outside lower center", ncols=2, frameon=False)
     return dots
 
 
@@ -137,6 +161,13 @@ def _axis(axes: Axes, study: SweepStudy, name: str, along: str) -> Any:
         return options.index
     if swept.scale == "log":
         (axes.set_xscale if along == "x" else axes.set_yscale)("log")
+        if swept.maximum is not None and swept.minimum and swept.maximum / swept.minimum < 100:
+            # 20 and 50 are read more easily than 2 x 10^1 and 5 x 10^1, which also touch.
+            ticks = [n * 10.0**k for k in range(-9, 10) for n in (1, 2, 5)]
+            inside = [tick for tick in ticks if swept.minimum <= tick <= swept.maximum]
+            axis.set_major_locator(FixedLocator(inside) if len(inside) > 2 else MaxNLocator(4))
+            axis.set_major_formatter(ScalarFormatter())
+            axis.set_minor_locator(NullLocator())
     return lambda value: _inside(swept, value)
 
 
@@ -146,7 +177,7 @@ def _inside(swept: SweptParameter, value: Value) -> float:
     return min(swept.maximum, max(swept.minimum, value))
 
 
-def _single(study: SweepStudy, name: str, file: Path) -> Path:
+def _single(study: SweepStudy, name: str) -> Figure:
     order = study.config.parameters[name].values
     known = [*(order or ()), study.config.published_setting()[name]]
     trials = sorted(
@@ -154,20 +185,23 @@ def _single(study: SweepStudy, name: str, file: Path) -> Path:
         key=lambda trial: known.index(trial.setting[name]) if order else trial.setting[name],
     )
     of_lists = any(isinstance(trial.setting[name], tuple) for trial in trials)
-    height = 1.2 + 0.3 * len(trials) if of_lists else 4.0
-    figure = Figure(figsize=(7.5, max(3.0, height)))
+    height = 1.0 + 0.2 * len(trials) if of_lists else 2.6
+    width = ONE_COLUMN if len(trials) <= 8 and not of_lists else TWO_COLUMNS
+    figure = Figure(figsize=(width, max(2.2, height)))
     axes = figure.subplots()
+    controller = study.config.controller
+    colour = looks_of([controller])[controller].colour
     objectives = [trial.objective for trial in trials]
     deviations = [trial.deviation or 0.0 for trial in trials]
     places = range(len(trials))
     texts = [label(trial.setting[name]) for trial in trials]
     if of_lists:
-        axes.errorbar(objectives, places, xerr=deviations, fmt="o", capsize=3)
+        axes.errorbar(objectives, places, xerr=deviations, fmt="o", color=colour, **_BARS)
         axes.set_yticks(places, texts)
         axes.invert_yaxis()
         axes.set_xlabel(_objective_label(study))
     else:
-        axes.errorbar(places, objectives, yerr=deviations, fmt="o-", capsize=3)
+        axes.errorbar(places, objectives, yerr=deviations, fmt="o-", color=colour, **_BARS)
         axes.set_xticks(places, texts, rotation=60 if len(trials) > 12 else 0)
         axes.set_xlabel(_parameter_label(study, name))
         axes.set_ylabel(_objective_label(study))
@@ -175,11 +209,8 @@ def _single(study: SweepStudy, name: str, file: Path) -> Path:
         place = trials.index(trial)
         x, y = (trial.objective, place) if of_lists else (place, trial.objective)
         _mark(axes, x, y, mark)
-    axes.grid(color="#dddddd", linewidth=0.6)
-    axes.legend(frameon=False)
-    axes.set_title(f"{study.config.name}: {study.config.controller}", loc="left")
-    figure.savefig(file)
-    return file
+    figure.legend(loc="outside lower center", ncols=2)
+    return figure
 
 
 def _marked(study: SweepStudy) -> list[tuple[SweepTrial, str]]:
@@ -193,10 +224,10 @@ def _mark(axes: Axes, x: float, y: float, mark: str) -> None:
     """A frame for the published setting, a star for the best one."""
     published = mark == "published"
     style: dict[str, Any] = {"marker": "s", "markerfacecolor": "none"} if published else {
-        "marker": "*", "markerfacecolor": "red",
+        "marker": "*", "markerfacecolor": VERMILION,
     }  # fmt: skip
-    style |= {"markersize": 13, "markeredgecolor": "red", "linestyle": "none", "clip_on": False}
-    axes.plot(x, y, label=mark, **style)
+    style |= {"markersize": 10 if published else 7, "markeredgecolor": VERMILION}
+    axes.plot(x, y, label=mark, linestyle="none", clip_on=False, zorder=3, **style)
 
 
 def _objective_label(study: SweepStudy) -> str:

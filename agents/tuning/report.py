@@ -16,10 +16,12 @@ from rich.table import Table
 from quicgym import __version__, _core
 from quicgym.agents.evaluation.tensorboard import EvaluationWriter
 from quicgym.agents.tuning.sweep_config import label
-from quicgym.output_folders import write_atomically
+from quicgym.output_folders import file_name, write_atomically
 
 TRIALS_FILE = "trials.parquet"
 TENSORBOARD_FOLDER = "tensorboard"
+LONGEST_RUN_NAME = 100
+"""Characters; a file system takes 255 bytes, and TensorBoard's list of runs shows fewer."""
 
 
 def write_tables(
@@ -54,7 +56,7 @@ class Curve:
     """A trial in TensorBoard.
 
     Attributes:
-        name: Of the run, after its rank.
+        name: Of the run, between its rank and its setting; may be empty.
         setting: Its row of the page HParams.
         evaluations: Step -> the records of the evaluation.
         scalars: Others, at step 0.
@@ -67,18 +69,28 @@ class Curve:
 
 
 def write_hparams(directory: Path, curves: Sequence[Curve]) -> None:
-    """Writes a run per trial, the best first."""
+    """Writes a run per trial, the best first, named by its rank and by its setting."""
     folder = directory / TENSORBOARD_FOLDER
     shutil.rmtree(folder, ignore_errors=True)
     settings = [curve.setting for curve in curves]
     width = len(str(len(curves)))
     for rank, curve in enumerate(curves, 1):
-        writer = EvaluationWriter(folder / f"{rank:0{width}}{curve.name}")
+        setting = ",".join(f"{_short(name)}={_text(of)}" for name, of in curve.setting.items())
+        run = ",".join(filter(None, (f"{rank:0{width}}", curve.name, setting)))
+        writer = EvaluationWriter(folder / file_name(run)[:LONGEST_RUN_NAME])
         writer.hparams(curve.setting, settings)
         for step, records in curve.evaluations.items():
             writer.evaluation(step, records)
         writer.scalars(0, curve.scalars)
         writer.close()
+
+
+def _short(name: str) -> str:
+    return name.removeprefix("hyperparameters.")
+
+
+def _text(value: bool | float | str) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def text_table(

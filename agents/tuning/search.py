@@ -239,7 +239,7 @@ class SearchStudy(Study[SearchTrial]):
         write_tables(directory, self._frame(), SEARCH_FILE, self._document(), command)
         curves = [
             Curve(
-                f"-trial-{trial.name}",
+                f"trial-{trial.name}",
                 {
                     name: value if isinstance(value, SETTING_TYPES) else SearchedField.text(value)
                     for name, value in trial.setting.items()

@@ -83,6 +83,7 @@ class SweepStudy(Study[SweepTrial]):
 
     Args:
         config: What is swept.
+        figures: The figures' files: "png", "pdf" or "svg".
 
     Attributes:
         difference: Of the best and the published setting; None: the published trial failed, or
@@ -97,10 +98,11 @@ class SweepStudy(Study[SweepTrial]):
         "(tensorboard)"
     )
 
-    def __init__(self, config: SweepConfig) -> None:
+    def __init__(self, config: SweepConfig, figures: str = "png") -> None:
         """Does not run anything yet."""
         super().__init__(config.name)
         self.config = config
+        self._figures = figures
         self.difference: Difference | None = None
 
     def check(self, jobs: int | None, address: str | None) -> Identity:
@@ -240,7 +242,7 @@ class SweepStudy(Study[SweepTrial]):
         frame = sensitivity(self.config, self.searched)
         write_atomically({directory / SENSITIVITY_FILE: frame.to_parquet})
         shutil.rmtree(directory / FIGURES_FOLDER, ignore_errors=True)
-        draw_sweep(self, directory / FIGURES_FOLDER)
+        draw_sweep(self, directory / FIGURES_FOLDER, self._figures)
         write_hparams(directory, self._curves())
 
     def _frame(self) -> pd.DataFrame:

@@ -88,6 +88,11 @@ class _Series:
     of_trace: Callable[[pd.DataFrame, int], tuple[np.ndarray, np.ndarray]]
     """From a flow's trace and its datagram size to times in s and values."""
 
+    @property
+    def mean_label(self) -> str:
+        """Of the mean over the flows, the unit at the end."""
+        return "mean " + self.label.replace(" (", " of the flows (")
+
 
 def _window(trace: pd.DataFrame, datagram_bytes: int) -> tuple[np.ndarray, np.ndarray]:
     return trace["time_s"].to_numpy(), trace["window_bytes"].to_numpy() / datagram_bytes
@@ -270,7 +275,7 @@ def _time_panel(
     return Panel(
         title,
         "time (s)",
-        f"mean {series.label} of the flows" if mean else series.label,
+        series.mean_label if mean else series.label,
         lines,
         scenario.duration_s,
         lowest_y=scenario.base_rtt_ms if series is SERIES["rtt"] else 0.0,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from quicgym.benchmarks.papers.drawings import Drawing, Panel
-from quicgym.output_folders import write_atomically
-from quicgym.plot_style import BLACK, ONE_COLUMN, STYLE, TWO_COLUMNS, save
+from quicgym.plot_style import BLACK, ONE_COLUMN, STYLE, TWO_COLUMNS, save, write_captions
 
-CAPTIONS = "captions.md"
-"""Titles stand here, not in the figures, which go into papers with captions of their own."""
+LETTERS_OF_A_TITLE = 42
+"""What fits above a panel that is one column wide, or half of two."""
 
 
 def draw_all(drawings: Iterable[Drawing], folder: Path, format: str = "png") -> list[Path]:
@@ -33,13 +33,14 @@ def draw_all(drawings: Iterable[Drawing], folder: Path, format: str = "png") -> 
     """
     matplotlib.use("Agg")
     folder.mkdir(parents=True, exist_ok=True)
-    files, captions = [], []
+    files = []
+    captions: dict[str, str] = {}
     with matplotlib.rc_context(STYLE):
         for drawing in drawings:
             files.append(save(_draw(drawing), folder / drawing.file, format))
             bars = f" Error bars: {drawing.error_bars}." if drawing.error_bars else ""
-            captions.append(f"- `{files[-1].name}`: {drawing.caption}.{bars}\n")
-    write_atomically({folder / CAPTIONS: "".join(captions)})
+            captions[files[-1].name] = f"{drawing.caption}.{bars}"
+    write_captions(folder, captions)
     return files
 
 
@@ -65,7 +66,8 @@ def _draw(drawing: Drawing) -> Figure:
                 continue
             panel = panels[column]
             (_draw_bars if of_bars else _draw_lines)(axes, panel)
-            axes.set_title(panel.title, loc="left")
+            lines = textwrap.wrap(panel.title.rstrip("."), LETTERS_OF_A_TITLE)
+            axes.set_title("\n".join(lines), loc="left")
             below = row + 1 < rows and column < len(drawing.panels[row + 1])
             axes.set_xlabel("" if below else panel.x_label)
             axes.xaxis.set_tick_params(labelbottom=not below)

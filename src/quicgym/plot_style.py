@@ -8,13 +8,13 @@ share a colour and differ in the line style.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from quicgym.output_folders import naming
+from quicgym.output_folders import naming, write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -177,6 +177,11 @@ def _number(text: str) -> int:
     return int.from_bytes(sha256(text.encode()).digest()[:4], "big")
 
 
+HEAT_MAP = "cividis"
+"""Of numbers as colours: the larger, the brighter, also with a colour vision deficiency
+(Nunez, Anderton and Renslow 2018, doi:10.1371/journal.pone.0199239)."""
+
+
 class FigureFormat(StrEnum):
     """The files that figures are written to."""
 
@@ -195,3 +200,18 @@ def save(figure: Figure, file: Path, format: str = "png") -> Path:
         with naming(path):
             figure.savefig(path, format=format, metadata=metadata[format])
     return path
+
+
+CAPTIONS_FILE = "captions.md"
+"""Titles stand here, not in the figures, which go into papers with captions of their own."""
+
+
+def write_captions(folder: Path, captions: Mapping[str, str]) -> None:
+    """Writes what the figures of a folder show.
+
+    Args:
+        folder: The figures'.
+        captions: File name -> one sentence or more, with full stops.
+    """
+    lines = [f"- `{name}`: {caption}\n" for name, caption in captions.items()]
+    write_atomically({folder / CAPTIONS_FILE: "".join(lines)})

@@ -173,11 +173,14 @@ def check_pictures_and_hparams(folder: Path) -> None:
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
     from tensorboard.plugins.hparams import plugin_data_pb2
 
-    (picture,) = (folder / "out/figures").iterdir()
-    assert picture.name == "gamma-beta.png"
+    captions, picture = sorted((folder / "out/figures").iterdir())
+    assert (captions.name, picture.name) == ("captions.md", "gamma-beta.png")
     assert picture.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+    best = pd.read_parquet(folder / "out/trials.parquet").iloc[0]
+    places = sorted((folder / "out/tensorboard").iterdir())
+    assert places[0].name == f"1,gamma={best['gamma']:g},beta={best['beta']:g}"
     found = set()
-    for place in sorted((folder / "out/tensorboard").iterdir()):
+    for place in places:
         events = EventAccumulator(str(place)).Reload()
         data = events.PluginTagToContent("hparams")["_hparams_/session_start_info"]
         start = plugin_data_pb2.HParamsPluginData.FromString(data).session_start_info
@@ -204,7 +207,7 @@ def test_optuna_proposes_settings_in_the_ranges(tmp_path: Path) -> None:
         samples=5,
         objective="mean_rtt_ms",
     )
-    done = run(tmp_path, path, "seeds=1", "--jobs", "1", "--out", "out")
+    done = run(tmp_path, path, "seeds=1", "--jobs", "1", "--out", "out", "--figures", "svg")
     assert done.returncode == 0, done.stderr
     frame = pd.read_parquet(tmp_path / "out/trials.parquet")
     searched = frame[~frame["published"]]
@@ -214,11 +217,22 @@ def test_optuna_proposes_settings_in_the_ranges(tmp_path: Path) -> None:
     assert set(searched["gain_cycle"]) <= {"1.25/0.75/1", "1.1/0.9"}
     assert frame["objective"].is_monotonic_increasing  # a low RTT is better
     assert (frame["objective"] == frame["mean_rtt_ms"]).all()
-    assert {path.name for path in (tmp_path / "out/figures").iterdir()} == {
-        "gamma-decision_interval_rounds.png",
-        "gamma-gain_cycle.png",
-        "decision_interval_rounds-gain_cycle.png",
+    check_vector_pictures(tmp_path / "out/figures")
+
+
+def check_vector_pictures(folder: Path) -> None:
+    """They are as wide as a column, and their titles stand beside them."""
+    pictures = {
+        "gamma-decision_interval_rounds.svg",
+        "gamma-gain_cycle.svg",
+        "decision_interval_rounds-gain_cycle.svg",
     }
+    assert {path.name for path in folder.iterdir()} == {*pictures, "captions.md"}
+    captions = (folder / "captions.md").read_text()
+    for name in pictures:
+        text = (folder / name).read_text()
+        assert 'width="252pt"' in text  # 3.5 inches
+        assert "mine:" not in text and f"- `{name}`: mine: mean rtt ms of ebcc" in captions
 
 
 FRAGILE = {

@@ -10,10 +10,12 @@ import typer
 from quicgym.cli.options import (
     AddressOption,
     ChangesArgument,
+    FiguresOption,
     TrialsOption,
     command_line,
     config_names,
 )
+from quicgym.plot_style import FigureFormat
 
 EXAMPLES = (
     "quicgym sweep ebcc-gamma-beta",
@@ -43,6 +45,7 @@ def sweep(
         bool, typer.Option("--resume", help="Go on with the sweep that DIR holds.")
     ] = False,
     address: AddressOption = None,
+    figures: FiguresOption = FigureFormat.png,
 ) -> None:
     """Sweep a controller's parameters: which are best, and how far the published ones are from it.
 
@@ -56,7 +59,7 @@ def sweep(
     from quicgym.agents.tuning.study import run_study
     from quicgym.agents.tuning.sweep import SweepStudy
 
-    study = SweepStudy(loaded)
+    study = SweepStudy(loaded, figures.value)
     status = run_study(
         study, out, jobs=jobs, resume=resume, address=address, command=command_line()
     )
