@@ -9,7 +9,6 @@ interruption.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -30,7 +29,13 @@ from quicgym.console import say
 from quicgym.envs.scenarios.suites import load_suite
 from quicgym.envs.simulation.simulation import check_engine
 from quicgym.errors import UserError
-from quicgym.jobs import read_finished, report_failures, report_interruption
+from quicgym.jobs import (
+    Workers,
+    read_finished,
+    report_failures,
+    report_interruption,
+    workers_of,
+)
 from quicgym.output_folders import locked
 from quicgym.validation import validated
 from quicgym.yaml_files import CONFIGS, read_yaml_file
@@ -150,7 +155,7 @@ class Section:
         """Returns all episodes."""
         return make_jobs(self.policies, load_suite(self.suite), self.seeds, engine=self.engine)
 
-    def evaluate(self, workers: int, resume: bool) -> dict[str, Any]:
+    def evaluate(self, workers: Workers, resume: bool) -> dict[str, Any]:
         """Returns what `evaluation.summary` sums it up to; ends where it was interrupted."""
         say(self.title)
         evaluation = evaluate(
@@ -263,15 +268,19 @@ def leaderboard(
     resume: Annotated[
         bool, typer.Option("--resume", help="Skip the runs that the results already hold.")
     ] = False,
+    address: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="Of a Ray cluster. Default: this machine alone."),
+    ] = None,
 ) -> None:
     """Evaluate the leaderboard's policies and write its page."""
     entries = load_entries(policies)
-    workers = jobs or os.cpu_count() or 1
+    workers = workers_of(jobs, address)
     seeds_on = {"native": seeds, "ns3": ns3_seeds}
     for known in engine or ():
         check_engine(known)
     sections = make_sections(entries, suite or (), engine or (), seeds_on, results)
-    _announce(sections, workers, resume)
+    _announce(sections, workers.count, resume)
     with locked(results, "--results"):
         documents = [section.evaluate(workers, resume) for section in sections]
     if any(document["missing"] for document in documents):

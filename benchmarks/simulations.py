@@ -54,6 +54,12 @@ class Job:
         return digest(parts)
 
     @property
+    def files(self) -> list[Path]:
+        """The user's files that it reads: the controller's, and the scenario's."""
+        controller = controllers.file_of(self.controller) if self.controller else None
+        return [*([controller] if controller else []), *self.scenario.files]
+
+    @property
     def shown_controller(self) -> str | None:
         """The controller as results show it, of `path/to/file.py:Class` the class's name."""
         return self.controller and controllers.find(self.controller).name

@@ -8,6 +8,7 @@ from quicgym._core import AckEvent, EcnEvent, LossEvent, Random, RateSample
 from quicgym.controllers.choices import (
     ControllerFileError,
     absolute,
+    file_of,
     is_place,
     refuse_place,
 )
@@ -39,6 +40,7 @@ __all__ = [
     "baselines",
     "catalogue",
     "describe",
+    "file_of",
     "find",
     "is_place",
     "names",

@@ -73,6 +73,16 @@ def is_place(choice: str) -> bool:
     )
 
 
+def file_of(choice: str) -> Path | None:
+    """Returns the file that a choice names: the Python file or the library; None for no file."""
+    controller, _ = split_parameters(choice)
+    if match := _LIBRARY.fullmatch(controller):
+        return Path(match["path"])
+    if is_python_object(controller):
+        return Path(controller.rpartition(":")[0] if ".py:" in controller else controller)
+    return None
+
+
 def refuse_place(controller: str | None, file: str) -> None:
     """Makes sure that reading a file runs no code of a controller that it names.
 

@@ -14,7 +14,7 @@ from quicgym.console import print_by_columns, say, terminal_width, wide_console
 from quicgym.envs.rewards import Reward
 from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.envs.simulation.metrics import TRAFFIC_METRICS
-from quicgym.jobs import report_failures, report_interruption
+from quicgym.jobs import Workers, report_failures, report_interruption
 from quicgym.yaml_files import closest
 
 Format = Literal["table", "json", "csv"]
@@ -47,7 +47,7 @@ def run_evaluate(
     seeds: int = 5,
     engine: str = "native",
     reward: str = "fair-throughput",
-    workers: int = 1,
+    workers: int | Workers = 1,
     format: Format = "table",
     resume: bool = False,
     trust_zip: bool = False,
@@ -64,7 +64,7 @@ def run_evaluate(
         seeds: How many; from 0.
         engine: "native" or "ns3".
         reward: The name of what is earned.
-        workers: Processes.
+        workers: That run the episodes; a number is one of processes of this machine.
         format: What is printed.
         resume: Go on with what the directory holds.
         trust_zip: Accept models that Stable-Baselines3 saved; loading one runs code in it.
@@ -73,7 +73,7 @@ def run_evaluate(
         command: The command line, to be kept with the results.
 
     Raises:
-        RunError, ScenarioError, PolicyError, Ns3MissingError: As `evaluate`.
+        RunError, ScenarioError, PolicyError, Ns3MissingError, ClusterError: As `evaluate`.
     """
     chosen = expand(policies)
     shown = [split_alias(choice)[0] for choice in chosen]

@@ -14,7 +14,7 @@ from typing import Any
 
 from quicgym import __version__, _core, controllers
 from quicgym.agents.evaluation.rollouts import play
-from quicgym.agents.policies.by_name import find_policy, policy_kind, split_alias
+from quicgym.agents.policies.by_name import find_policy, policy_file, policy_kind, split_alias
 from quicgym.agents.policies.from_file import FilePolicy
 from quicgym.agents.policies.policy import Policy, RandomPolicy
 from quicgym.envs.actions import action_space
@@ -65,6 +65,12 @@ class EvaluationJob:
             _core.commit,
         ]
         return digest(parts)
+
+    @property
+    def files(self) -> list[Path]:
+        """The user's files that it reads: the policy's, and the scenario's."""
+        policy = policy_file(self.policy)
+        return [*([policy] if policy else []), *self.scenario.files]
 
     def run(self) -> dict[str, Any]:
         """Returns the episode's metrics; writes the time series where they are wanted."""

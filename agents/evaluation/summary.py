@@ -28,7 +28,7 @@ from quicgym.envs.rewards import Reward
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.scenarios.suites import SuiteEntry, episodes_of, load_suite
 from quicgym.envs.simulation.simulation import ns3_version
-from quicgym.jobs import RUNS_FILE, Outcome, run_jobs
+from quicgym.jobs import RUNS_FILE, Outcome, Workers, as_workers, run_jobs
 from quicgym.output_folders import output_folder, write_atomically
 from quicgym.plot_style import PLOTS_FOLDER
 
@@ -66,7 +66,7 @@ def evaluate(
     *,
     engine: str = "native",
     reward: Reward | None = None,
-    workers: int = 1,
+    workers: int | Workers = 1,
     resume: bool = False,
     trust_zip: bool = False,
     keep_series: bool = True,
@@ -82,7 +82,7 @@ def evaluate(
         directory: Where results go; those of an earlier run are moved aside.
         engine: "native" or "ns3".
         reward: What is earned; None: the default.
-        workers: Processes.
+        workers: That run the episodes; a number is one of processes of this machine.
         resume: Go on with what the directory holds.
         trust_zip: Accept models that Stable-Baselines3 saved; loading one runs code in it.
         keep_series: Keep the time series of seed 0.
@@ -92,6 +92,7 @@ def evaluate(
     Raises:
         RunError: The directory cannot be written to, or another command writes there.
         ScenarioError, PolicyError, Ns3MissingError: As `make_jobs` and `load_suite`.
+        ClusterError: As `Workers.connect`.
     """
     scenarios = load_suite(suite)
     reward = reward or Reward()
@@ -104,6 +105,7 @@ def evaluate(
         trust_zip=trust_zip,
         series_in=directory if keep_series else None,
     )
+    as_workers(workers).connect()
     with output_folder(directory, RESULTS, resume=resume):
         outcome = run_jobs(jobs, directory, workers, resume=resume, title="episodes")
         finished = [outcome.finished[job.key] for job in jobs if job.key in outcome.finished]

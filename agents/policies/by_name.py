@@ -160,6 +160,16 @@ def find_policy(choice: str, *, trust_zip: bool = False) -> Policy:
     return changed
 
 
+def policy_file(choice: str) -> Path | None:
+    """Returns the file or folder that a policy is read from; None for one that quicgym brings."""
+    _, choice = split_alias(choice)
+    if controllers.is_place(choice):
+        return controllers.file_of(choice)
+    name = _split(choice)[0]
+    own = policy_kind(choice) != "learned" or name in pretrained_names()
+    return None if own else Path(name)
+
+
 def _split(choice: str) -> tuple[str, dict[str, float]]:
     """Returns the name of a learned policy, or a path, and the weights after it."""
     name, colon, weights = choice.rpartition(":")

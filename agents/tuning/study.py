@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from quicgym import __version__, _core
-from quicgym.agents.tuning.trials import RayError, check_address, running_ray
+from quicgym.agents.tuning.trials import running_ray
 from quicgym.console import say
 from quicgym.envs.scenarios.suites import SuiteEntry, content_of
 from quicgym.jobs import report_failures
 from quicgym.output_folders import Identity, digest, output_folder
+from quicgym.ray_cluster import RayError, check_address
 
 RAY_FOLDER = "ray"
 

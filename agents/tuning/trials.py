@@ -9,9 +9,6 @@ import os
 import re
 import shutil
 import signal
-import socket
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -40,51 +37,12 @@ except ImportError as error:
 from rich.progress import Progress, TextColumn
 
 from quicgym.agents.tuning.space import Space, ValueRange
-from quicgym.envs import ScenarioError
+from quicgym.ray_cluster import QUIET, interrupted_afterwards, join
 
-RayError = ray.exceptions.RayError
-"""Ray itself failed, not a trial."""
 RETRIES = 2
 METRIC = "reward"
 """By which ASHA and population-based training compare the trials of a search."""
-_CONNECT_S, _HEALTH_S = 5, 15
 _OBJECT_STORE_BYTES = 80 * 2**20  # Ray takes no less than 75 MiB; trials hand over a few kB
-
-
-def check_address(address: str) -> None:
-    """Asks a Ray cluster whether it is there: Ray itself would wait for minutes.
-
-    Raises:
-        ScenarioError: It is not.
-    """
-    host, _, port = address.rpartition(":")
-    if not host or "/" in host or not port.isdecimal() or not 0 < int(port) < 65536:
-        # Not "auto" either: it would join any Ray of this machine, another sweep's too.
-        raise ScenarioError(
-            f"--address {address}: write HOST:PORT, as `ray start --head` prints it"
-        )
-    remedy = "start one with `ray start --head`, or leave --address away to use this machine alone"
-    try:
-        socket.create_connection((host, int(port)), timeout=_CONNECT_S).close()
-    except OSError as error:
-        raise ScenarioError(
-            f"--address {address}: no Ray cluster is there ({error.strerror or error}); {remedy}"
-        ) from None
-    command = [sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", address]
-    try:
-        # In a process of its own, which can be ended: against another server Ray's client hangs.
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_HEALTH_S)
-    except subprocess.TimeoutExpired:
-        raise ScenarioError(
-            f"--address {address}: what is there does not answer as a Ray cluster; {remedy}"
-        ) from None
-    if "AuthenticationError" in done.stderr:
-        raise ScenarioError(
-            f"--address {address}: the Ray cluster asks for a token; set RAY_AUTH_MODE=token, and "
-            "RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH as whoever runs the cluster says"
-        )
-    if done.returncode:
-        raise ScenarioError(f"--address {address}: what is there is no Ray cluster; {remedy}")
 
 
 @contextmanager
@@ -92,50 +50,25 @@ def running_ray(address: str | None, jobs: int | None) -> Iterator[None]:
     """Starts Ray on this machine, or joins a cluster; leaves it at the end.
 
     Raises:
-        ScenarioError: The cluster cannot be joined from here.
+        ClusterError: The cluster cannot be joined from here.
     """
     logging.getLogger("ray").setLevel(logging.CRITICAL)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.CRITICAL}
     try:
-        with interrupted_afterwards():
-            if address is None:
+        if address is not None:
+            join(address)
+        else:
+            with interrupted_afterwards():
                 ray.init(
                     "local",
                     num_cpus=jobs or os.cpu_count() or 1,
                     include_dashboard=False,
                     object_store_memory=_OBJECT_STORE_BYTES,
-                    **quiet,
+                    **QUIET,
                 )
-            else:
-                _join(address, quiet)
         yield
     finally:
         ray.shutdown()
-
-
-def _join(address: str, quiet: dict[str, Any]) -> None:
-    try:
-        ray.init(address, **quiet)
-    except (ConnectionError, RuntimeError, ValueError) as error:
-        raise ScenarioError(
-            f"--address {address}: cannot join the Ray cluster "
-            f"({str(error).strip().splitlines()[0]}); run the command on one of its machines, "
-            "or leave --address away to use this machine alone"
-        ) from None
-
-
-@contextmanager
-def interrupted_afterwards() -> Iterator[None]:
-    """Keeps Ctrl-C for the end: Ray crashes where it comes while Ray starts."""
-    came = []
-    handler = signal.signal(signal.SIGINT, lambda *_: came.append(True))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, handler)
-    if came:
-        raise KeyboardInterrupt
 
 
 def fit(

@@ -34,6 +34,8 @@ from quicgym.envs.simulation.simulation import NS3_REMEDY, ns3_version
 from quicgym.jobs import (
     RUNS_FILE,
     Outcome,
+    Workers,
+    as_workers,
     read_finished,
     report_failures,
     report_interruption,
@@ -64,7 +66,7 @@ def run_papers(
     directory: Path,
     papers: Sequence[str] = (),
     seeds: int = 5,
-    workers: int = 1,
+    workers: int | Workers = 1,
     format: Format = "table",
     resume: bool = False,
     without_ns3: bool = False,
@@ -77,7 +79,7 @@ def run_papers(
         directory: Where results go; those of an earlier run are moved aside.
         papers: Names or paths; empty: all that quicgym brings.
         seeds: How many; from 0.
-        workers: Processes.
+        workers: That run the simulations; a number is one of processes of this machine.
         format: What is printed; "html" writes papers.html instead.
         resume: Go on with what the directory holds.
         without_ns3: Leave out what only ns-3 can run.
@@ -87,6 +89,7 @@ def run_papers(
     Raises:
         PaperError, ScenarioError: A paper or one of its scenarios does not exist or is not valid.
         RunError: The directory cannot be written to, or another command writes there.
+        ClusterError: As `Workers.connect`.
     """
     names = papers or paper_names()
     loaded = [load_paper(name) for name in names]
@@ -95,8 +98,10 @@ def run_papers(
         check_names(name, paper, scenarios)
     traces = directory / TRACES_FOLDER
     jobs = _jobs(loaded, scenarios, seeds, traces, without_ns3=without_ns3)
+    runners = as_workers(workers)
+    runners.connect()
     with output_folder(directory, RESULTS, resume=resume):
-        outcome = _run(jobs, directory, workers, resume=resume)
+        outcome = _run(jobs, directory, runners, resume=resume)
         report_failures(outcome.failures)
         if outcome.interrupted:
             report_interruption(outcome, jobs, directory, command, resumed=resume)
@@ -187,17 +192,17 @@ def _jobs(
     return list(jobs.values())
 
 
-def _run(jobs: Sequence[Job], directory: Path, workers: int, *, resume: bool) -> Outcome:
+def _run(jobs: Sequence[Job], directory: Path, workers: Workers, *, resume: bool) -> Outcome:
     """Runs the jobs host by host, each with a progress bar; says before how long it takes."""
     kept = read_finished(directory) if resume else {}
     hosts: dict[str, list[Job]] = {}
     for job in jobs:
         hosts.setdefault(run_time.host_of(job), []).append(job)
     estimate = run_time.Estimate()
-    say(f"{len(jobs)} simulations with {workers} processes:")
+    say(f"{len(jobs)} simulations with {workers.count} processes:")
     for host, of_host in hosts.items():
         new = [job for job in of_host if job.key not in kept]
-        length = run_time.in_words(sum(map(estimate.cpu_s, new)) / workers)
+        length = run_time.in_words(sum(map(estimate.cpu_s, new)) / workers.count)
         say(f"  {host}: {len(new)} to run of {len(of_host)}, about {length}")
     outcome = Outcome()
     for host, of_host in hosts.items():

@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field, model_validator
@@ -109,6 +110,13 @@ class Scenario(CheckedModel):
             [trace_digest(link.trace) for link in self.links.values() if link.trace is not None],
             *(controllers.find(name).fingerprint for name in self._controllers_by_place()),
         ]
+
+    @property
+    def files(self) -> list[Path]:
+        """The files that a run of it reads: traces, and controllers that are named by place."""
+        traces = [link.trace for link in self.links.values()]
+        places = map(controllers.file_of, self._controllers_by_place())
+        return [path for path in (*traces, *places) if path is not None]
 
     def _controllers_by_place(self) -> list[str]:
         named = (flow.controller for flow in self._connections())

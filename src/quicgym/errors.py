@@ -25,6 +25,10 @@ class PolicyError(UserError, ValueError):
     """A policy's files are not what they should be; the text says which, and why."""
 
 
+class ClusterError(UserError, ValueError):
+    """A Ray cluster cannot be used, or goes away; the text says which, why, and what to do."""
+
+
 class MissingExtraError(UserError, ImportError):
     """A part of quicgym that an extra installs is not there."""
 

@@ -1,4 +1,4 @@
-"""Runs many jobs over the cores; every finished one is on disk at once.
+"""Runs many jobs over cores or a Ray cluster; every finished one is on disk at once.
 
 runs.jsonl holds one line per finished job: its key and its result. A later call with `resume` skips
 what is there under the same key.
@@ -12,20 +12,26 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from quicgym.console import progress_bar, say
+from quicgym.errors import ClusterError
 from quicgym.output_folders import naming
 
 RUNS_FILE = "runs.jsonl"
+PROCESS_DIED = "its process died (killed, or out of memory)"
 
 
 class Job(Protocol):
-    """What can be run here: it is pickled for another process, and JSON takes its result."""
+    """What can be run here: it is pickled for another process, and JSON takes its result.
+
+    A job that reads files of the user's names them in `files`, a sequence of paths. So the error
+    can say which one a node of a cluster lacks.
+    """
 
     @property
     def key(self) -> str:
@@ -39,6 +45,75 @@ class Job(Protocol):
 
 
 AnyJob = TypeVar("AnyJob", bound=Job)
+Finish = Callable[[AnyJob, dict[str, Any] | str], None]
+"""Takes a job that is over with its result, or with the text of why it failed."""
+
+
+class Workers(Protocol):
+    """What runs jobs: processes of this machine, or a Ray cluster."""
+
+    def connect(self) -> None:
+        """Makes sure that there are workers, before anything is written.
+
+        Raises:
+            ClusterError: There are none.
+        """
+
+    @property
+    def count(self) -> int:
+        """How many jobs run at the same time."""
+
+    def run(self, jobs: Sequence[AnyJob], directory: Path, finish: Finish[AnyJob]) -> None:
+        """Runs jobs; `finish` is called once for each, in this thread.
+
+        Args:
+            jobs: To be run.
+            directory: Where their results go.
+            finish: Is told of each job that is over.
+
+        Raises:
+            ClusterError: The workers are gone, not a job alone.
+        """
+
+
+def workers_of(count: int | None, address: str | None = None) -> Workers:
+    """Returns the workers that a command line names.
+
+    Args:
+        count: Jobs at the same time; None: one per core, here or in the cluster.
+        address: Of a Ray cluster, HOST:PORT; None: processes of this machine.
+
+    Raises:
+        ClusterError: It is no address.
+        MissingExtraError: The extra `train`, which brings Ray, is not installed.
+    """
+    if address is None:
+        return LocalProcesses(count or os.cpu_count() or 1)
+    from quicgym.ray_cluster import RayCluster  # Ray takes seconds to import
+
+    return RayCluster(address, count)
+
+
+@dataclass(frozen=True)
+class LocalProcesses:
+    """Processes of this machine.
+
+    Attributes:
+        count: How many.
+    """
+
+    count: int
+
+    def connect(self) -> None:
+        """Does nothing: they start with the jobs."""
+
+    def run(self, jobs: Sequence[AnyJob], directory: Path, finish: Finish[AnyJob]) -> None:
+        """Runs jobs, in new processes each time."""
+        lost = _run_pool(jobs, self.count, finish)
+        # A worker died and took the pool with it: one process each finds out whose fault.
+        for job in lost:
+            if _run_pool([job], 1, finish):
+                finish(job, PROCESS_DIED)
 
 
 @dataclass
@@ -71,18 +146,30 @@ def _end_torn_line(path: Path) -> None:
             file.write(b"\n")
 
 
+def as_workers(workers: int | Workers) -> Workers:
+    """Returns the workers; of a number that many processes of this machine."""
+    return LocalProcesses(workers) if isinstance(workers, int) else workers
+
+
 def run_jobs(
     jobs: Sequence[AnyJob],
     directory: Path,
-    workers: int,
+    workers: int | Workers,
     *,
     resume: bool = False,
     title: str = "simulations",
 ) -> Outcome:
-    """Runs the jobs in worker processes, with a progress bar on standard error.
+    """Runs the jobs, with a progress bar on standard error.
 
     A job that fails is noted and the others go on. Ctrl-C ends the workers; what was finished is
-    kept.
+    kept. So it is where a cluster goes away.
+
+    Args:
+        jobs: To be run.
+        directory: Gets runs.jsonl.
+        workers: That run them; a number is one of processes of this machine.
+        resume: Skip what runs.jsonl has.
+        title: Of the progress bar.
     """
     outcome = Outcome()
     kept = read_finished(directory) if resume else {}
@@ -99,39 +186,28 @@ def run_jobs(
     with naming(path), path.open("a", encoding="utf-8") as file, progress:
         task = progress.add_task(title, total=len(jobs), completed=len(outcome.finished))
 
-        def finish(job: AnyJob, future: Future[dict[str, Any]]) -> None:
-            try:
-                run_metrics = future.result()
-            except BrokenProcessPool:
-                raise
-            except Exception as error:
-                outcome.failures.append(f"{job}: {type(error).__name__}: {error}")
+        def finish(job: AnyJob, result: dict[str, Any] | str) -> None:
+            if isinstance(result, str):
+                outcome.failures.append(f"{job}: {result}")
             else:
-                outcome.finished[job.key] = run_metrics
-                file.write(json.dumps({"key": job.key, "run": run_metrics}) + "\n")
+                outcome.finished[job.key] = result
+                file.write(json.dumps({"key": job.key, "run": result}) + "\n")
                 file.flush()
             progress.advance(task)
 
         try:
-            crashed = _run_pool(remaining, workers, finish)
-            # A worker died and took the pool with it: one process each finds out whose fault.
-            for job in crashed:
-                if _run_pool([job], 1, finish):
-                    outcome.failures.append(f"{job}: its process died (killed, or out of memory)")
-                    progress.advance(task)
+            if remaining:
+                as_workers(workers).run(remaining, directory, finish)
         except KeyboardInterrupt:
+            outcome.interrupted = True
+        except ClusterError as error:
+            say(f"quicgym: {error}")
             outcome.interrupted = True
     return outcome
 
 
-def _run_pool(
-    jobs: Sequence[AnyJob],
-    workers: int,
-    finish: Callable[[AnyJob, Future[dict[str, Any]]], None],
-) -> list[AnyJob]:
+def _run_pool(jobs: Sequence[AnyJob], workers: int, finish: Finish[AnyJob]) -> list[AnyJob]:
     """Runs the jobs in a new pool; returns those that were lost when one of its workers died."""
-    if not jobs:
-        return []
     executor = ProcessPoolExecutor(
         min(workers, len(jobs)),
         mp_context=multiprocessing.get_context("spawn"),
@@ -146,10 +222,15 @@ def _run_pool(
         finally:
             signal.signal(signal.SIGINT, handler)
         for future in as_completed(futures):
+            job = futures[future]
             try:
-                finish(futures[future], future)
+                result: dict[str, Any] | str = future.result()
             except BrokenProcessPool:
-                lost.append(futures[future])
+                lost.append(job)
+                continue
+            except Exception as error:
+                result = failure_text(error)
+            finish(job, result)
     except KeyboardInterrupt:
         executor.shutdown(wait=False, cancel_futures=True)
         for process in multiprocessing.active_children():
@@ -157,6 +238,11 @@ def _run_pool(
         raise
     executor.shutdown()
     return lost
+
+
+def failure_text(error: Exception) -> str:
+    """Returns why a job failed, the same wherever it ran."""
+    return f"{type(error).__name__}: {error}"
 
 
 def _end_with_parent() -> None:

@@ -362,7 +362,7 @@ def ctrl_c_interrupts() -> Iterator[None]:
 
 @pytest.mark.usefixtures("ctrl_c_interrupts")
 def test_ctrl_c_while_ray_starts_comes_afterwards() -> None:
-    from quicgym.agents.tuning.trials import interrupted_afterwards
+    from quicgym.ray_cluster import interrupted_afterwards
 
     begun = []
     with pytest.raises(KeyboardInterrupt), interrupted_afterwards():

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from quicgym.cli.options import (
+    AddressOption,
     FiguresOption,
     JobsOption,
     ResultFormat,
@@ -26,6 +26,7 @@ EXAMPLES = (
     "quicgym evaluate --policy mine=runs/ppo baselines --versus mine cubic --seeds 20",
     "quicgym evaluate --policy cubic ebcc --suite ebcc-flows-3 --format json",
     "quicgym evaluate --policy ibcca agent.py:policy --suite training-50 --seeds 1000",
+    "quicgym evaluate --suite papers --seeds 40 --address 10.0.0.1:6379",
 )
 
 
@@ -66,6 +67,7 @@ def evaluate(
     ] = Path("results/evaluation"),
     figures: FiguresOption = FigureFormat.png,
     resume: ResumeOption = False,
+    address: AddressOption = None,
     versus: Annotated[
         list[str] | None,
         typer.Option(
@@ -83,6 +85,7 @@ def evaluate(
     are moved to DIR/previous-<time>.
     """
     from quicgym.agents.evaluation.evaluate import run_evaluate
+    from quicgym.jobs import workers_of
 
     status = run_evaluate(
         policies=policy or (),
@@ -90,7 +93,7 @@ def evaluate(
         seeds=seeds,
         engine=engine,
         reward=reward,
-        workers=jobs or os.cpu_count() or 1,
+        workers=workers_of(jobs, address),
         format=format.value,
         directory=out,
         resume=resume,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -10,6 +9,7 @@ from typing import Annotated
 import typer
 
 from quicgym.cli.options import (
+    AddressOption,
     FiguresOption,
     JobsOption,
     ResumeOption,
@@ -24,6 +24,7 @@ EXAMPLES = (
     "quicgym papers --paper ebcc --format html --out results/ebcc",
     "quicgym papers --without-ns3 --seeds 10",
     "quicgym papers --paper my-paper.yaml",
+    "quicgym papers --address 10.0.0.1:6379",
 )
 
 
@@ -54,6 +55,7 @@ def papers(
     ] = Path("results/papers"),
     figures: FiguresOption = FigureFormat.png,
     resume: ResumeOption = False,
+    address: AddressOption = None,
     without_ns3: Annotated[
         bool,
         typer.Option(
@@ -68,11 +70,12 @@ def papers(
     has the rule. Says beforehand how long it will take.
     """
     from quicgym.benchmarks.papers.run import run_papers
+    from quicgym.jobs import workers_of
 
     status = run_papers(
         papers=list(dict.fromkeys(paper or ())),
         seeds=seeds,
-        workers=jobs or os.cpu_count() or 1,
+        workers=workers_of(jobs, address),
         format=format.value,
         directory=out,
         resume=resume,

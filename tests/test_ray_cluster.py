@@ -1,0 +1,258 @@
+"""`--address` of evaluate, papers and the leaderboard: one Ray cluster for the whole file."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+import yaml
+from helpers.papers import SMALL
+
+from quicgym import load_scenario
+from quicgym.agents.evaluation.jobs import make_jobs
+from quicgym.benchmarks import leaderboard
+from quicgym.cli import main
+from quicgym.jobs import RUNS_FILE, LocalProcesses, run_jobs, workers_of
+
+
+def needs_ray(test: Any) -> Any:
+    """Marks a test that joins a cluster."""
+    missing = importlib.util.find_spec("ray") is None
+    reason = "Ray is missing; `make setup EXTRAS=dev,ns3,train` has it"
+    return pytest.mark.train(pytest.mark.skipif(missing, reason=reason)(test))
+
+
+CONTROLLERS = '''
+import os
+import quicgym
+
+class Fixed(quicgym.Controller):
+    """A window that fails in one run of two, and ends its process if told so."""
+
+    name = "fixed"
+    parameters = (quicgym.controllers.Parameter("ends", 0.0, 0.0, 1.0, description="it"),)
+
+    def on_start(self, max_datagram_bytes):
+        self.window_bytes = 20 * max_datagram_bytes
+        self.drawn = None
+
+    def on_ack(self, event):
+        if self.drawn is None:
+            self.drawn = event.random.below(2)
+        if self.ends and self.drawn:
+            os._exit(3)
+        if self.drawn:
+            raise ValueError("nothing is left")
+
+    def on_loss(self, event):
+        pass
+'''
+Main = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # read by Ray when it is imported
+    import ray
+    from ray.cluster_utils import Cluster
+
+    node = {"num_cpus": 2, "include_dashboard": False, "object_store_memory": 80 * 2**20}
+    cluster = Cluster(initialize_head=True, head_node_args=node)
+    yield cluster.address
+    ray.shutdown()
+    cluster.shutdown()
+
+
+@pytest.fixture
+def here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Main:
+    """A command in this process, which joins the cluster once."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str, main: Callable[[], None] = main) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["quicgym", *arguments])
+        with pytest.raises(SystemExit) as end:
+            main()
+        return int(end.value.code or 0), *capfd.readouterr()
+
+    return run
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """What is the user's: a controller, and a suite of which one scenario has a trace."""
+    (tmp_path / "mine.py").write_text(CONTROLLERS)
+    (tmp_path / "link.trace").write_text("3\n5\n9\n")
+    (tmp_path / "suite.yaml").write_text(yaml.safe_dump([short("one"), short("traced", True)]))
+    return tmp_path
+
+
+def short(name: str, traced: bool = False) -> dict[str, Any]:
+    link: dict[str, Any] = {"rate_mbps": 3} if not traced else {"trace": "./link.trace"}
+    bottleneck = {**link, "delay_ms": 5, "queue": {"limit": 20}}
+    path = {"bottleneck": bottleneck, "access": {"rate_mbps": 50, "delay_ms": 1}}
+    if traced:
+        path["reverse"] = {"rate_mbps": 3, "delay_ms": 5, "queue": {"limit": 20}}
+    return {"name": name, "duration_s": 2.0, **path, "flows": [{"name": "flow"}]}
+
+
+def without_command(file: Path) -> Any:
+    return {key: value for key, value in json.loads(file.read_text()).items() if key != "command"}
+
+
+def lines(folder: Path) -> list[str]:
+    return sorted((folder / RUNS_FILE).read_text().splitlines())
+
+
+def failed(errors: str) -> list[str]:
+    return sorted(line for line in errors.splitlines() if line.startswith("failed: "))
+
+
+@needs_ray
+def test_an_evaluation_in_a_cluster_is_that_of_this_machine(
+    address: str, here: Main, files: Path
+) -> None:
+    arguments = "evaluate --policy cubic random mine.py:Fixed --suite suite.yaml --seeds 4".split()
+    status, _output, errors = here(*arguments, "--out", "local", "--jobs", "2")
+    assert status == 1 and failed(errors), errors  # some runs of `fixed` do not hold
+    in_cluster = (*arguments, "--out", "cluster", "--address", address)
+    again, _output, other_errors = here(*in_cluster)
+    assert (again, failed(other_errors)) == (status, failed(errors)), other_errors
+    local, cluster = files / "local", files / "cluster"
+    check_equal(local, cluster)
+
+    kept = (cluster / RUNS_FILE).read_bytes()
+    assert here(*in_cluster, "--resume")[0] == status
+    assert (cluster / RUNS_FILE).read_bytes() == kept  # none was run again
+    (cluster / RUNS_FILE).write_bytes(b"".join(kept.splitlines(keepends=True)[::2])[:-9])
+    assert here(*in_cluster, "--resume")[0] == status
+    check_equal(local, cluster)
+
+
+def check_equal(local: Path, cluster: Path) -> None:
+    """Every byte is the same but for the command line."""
+    assert set(lines(local)) <= set(lines(cluster))  # a torn line may be left
+    assert without_command(cluster / "evaluation.json") == without_command(
+        local / "evaluation.json"
+    )
+    pd.testing.assert_frame_equal(
+        pd.read_parquet(cluster / "results.parquet"), pd.read_parquet(local / "results.parquet")
+    )
+    series = {path.name: path.read_bytes() for path in (local / "series").iterdir()}
+    assert series == {path.name: path.read_bytes() for path in (cluster / "series").iterdir()}
+    assert not list(cluster.glob(".cluster-*"))
+
+
+@needs_ray
+def test_papers_and_the_leaderboard_in_a_cluster_are_those_of_this_machine(
+    address: str, here: Main, files: Path
+) -> None:
+    (files / "small.yaml").write_text(yaml.safe_dump(SMALL))
+    (files / "list.yaml").write_text("- {name: C, policy: cubic, kind: baseline}\n")
+    for folder, more in (("local", ()), ("cluster", ("--address", address))):
+        status, _output, errors = here(
+            *("papers", "--paper", "small.yaml", "--seeds", "2", "--out", folder), *more
+        )
+        assert status == 0, errors
+        assert "8 simulations with" in errors
+        status, _output, errors = here(
+            *("--suite", "suite.yaml", "--policies", "list.yaml", "--engine", "native"),
+            *("--seeds", "2", "--out", f"{folder}.md", "--results", f"{folder}-pages", *more),
+            main=leaderboard.main,
+        )
+        assert status == 0, errors
+    assert without_command(files / "cluster/papers.json") == without_command(
+        files / "local/papers.json"
+    )
+    traces = {path.name: path.read_bytes() for path in (files / "local/traces").iterdir()}
+    assert traces == {path.name: path.read_bytes() for path in (files / "cluster/traces").iterdir()}
+    assert lines(files / "cluster") == lines(files / "local")
+    for file in ("evaluation.json", "results.parquet"):
+        first, second = (files / f"{of}-pages/suite-native/{file}" for of in ("local", "cluster"))
+        assert first.read_bytes() == second.read_bytes()
+    assert (files / "cluster.md").read_text() == (files / "local.md").read_text()
+
+
+@needs_ray
+def test_a_job_whose_process_dies_takes_no_other_with_it(
+    address: str, files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(files)
+    scenario = load_scenario("ebcc-single").model_copy(update={"duration_s": 3.0})
+    jobs = make_jobs(["cubic", "mine.py:Fixed:ends=1"], [scenario], 6)
+    local = run_jobs(jobs, files / "local", LocalProcesses(1))
+    cluster = run_jobs(jobs, files / "cluster", workers_of(None, address))
+    assert len(local.finished) >= 6 and "its process died" in local.failures[0]
+    assert cluster.finished == local.finished
+    assert sorted(cluster.failures) == sorted(local.failures)
+
+
+@needs_ray
+@pytest.mark.parametrize("content", [None, "7\n"])
+def test_a_file_that_a_node_lacks_is_named(
+    address: str,
+    files: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    content: str | None,
+) -> None:
+    from quicgym.envs.scenarios.suites import load_suite
+
+    monkeypatch.chdir(files)
+    jobs = make_jobs(["cubic"], load_suite("suite.yaml"), 1)
+    assert len({job.key for job in jobs}) == 2  # by the files as they are for the command
+    trace = files / "link.trace"
+    if content is None:
+        trace.unlink()
+    else:
+        trace.write_text(content)
+    outcome = run_jobs(jobs, files / "out", workers_of(1, address))
+    assert outcome.interrupted and outcome.failures == []
+    errors = " ".join(capfd.readouterr().err.split())
+    assert f"has no {trace}" in errors or f"has other content in {trace}" in errors
+    assert (
+        "policy cubic, scenario traced" in errors and "file system that all nodes share" in errors
+    )
+
+
+@needs_ray
+@pytest.mark.parametrize(
+    ("wrong", "expected"),
+    [("127.0.0.1:1", "no Ray cluster is there"), ("nowhere", "write HOST:PORT")],
+)
+@pytest.mark.parametrize("command", ["evaluate", "papers"])
+def test_a_cluster_that_is_not_there_is_said_before_anything_is_written(
+    here: Main,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    command: str,
+    wrong: str,
+    expected: str,
+) -> None:
+    import ray
+
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    status, output, errors = here(command, "--address", wrong)
+    assert (status, output) == (2, "")
+    assert f"--address {wrong}: {expected}" in errors
+    assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.parametrize("command", ["evaluate", "papers"])
+def test_without_ray_the_error_names_the_extra(
+    here: Main, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.delitem(sys.modules, "quicgym.ray_cluster", raising=False)
+    monkeypatch.setitem(sys.modules, "ray", None)
+    status, _output, errors = here(command, "--address", "127.0.0.1:6379")
+    assert status == 2
+    assert "--address needs Ray" in errors and "quicgym[train]" in errors
+    assert not (tmp_path / "results").exists()
