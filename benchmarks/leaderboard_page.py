@@ -35,7 +35,7 @@ over the scenarios. An episode's reward is the mean over intervals of 100 ms of
 
     throughput share − 5 · loss rate − 1 · (1 − Jain)
 
-The three columns after the reward are these terms. They show how a policy earns its reward.
+The three columns after the reward are these terms: they show how a policy earns its reward.
 "Goodput" is the mean over all flows of a scenario. "Agent's goodput" is the mean over the flows
 that have the policy. A policy that takes bandwidth from other flows raises the second alone.
 "Within 1% of best" is the share of the scenarios in which the reward is at most 1% below that of
