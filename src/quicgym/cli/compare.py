@@ -32,7 +32,7 @@ def compare(
 
     Training runs have their curves over the environment steps, policies of an evaluation level
     lines beside them. All must have been evaluated on one suite, for one reward.
-    docs/explanation/comparison.md has the tags.
+    docs/how-to/comparison.md has the tags.
     """
     try:
         from quicgym.agents.evaluation.compare import run_compare
