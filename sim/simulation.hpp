@@ -110,7 +110,7 @@ struct ShortFlowTotals {
 
 struct QueueSample {
     Time time;
-    std::uint64_t packets;  // waiting in the bottleneck's queue
+    std::uint64_t packets;  // waiting before a link
     std::uint64_t bytes;
 };
 
@@ -150,6 +150,8 @@ public:
     // Of the chain; the bottleneck alone is one. Queues are those of the forward direction.
     virtual std::size_t hop_count() const = 0;
     virtual QueueSample queue(std::size_t hop) const = 0;  // before a hop, now
+    // What waits now before the access link of the flow's sending host, none of it being transmitted.
+    virtual QueueSample access_queue(std::size_t flow) const = 0;
     virtual const std::vector<TraceSample>& trace(std::size_t flow) const = 0;
     virtual const std::vector<QueueSample>& queue_trace(std::size_t hop) const = 0;
     // The integral over time of what waits before the bottleneck, in the unit of the queue's limit.

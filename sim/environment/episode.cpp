@@ -310,6 +310,7 @@ void Episode::write_info(double* out) const {
             static_cast<double>(flow.state.sample.window_bytes),
             to_mbps(flow.state.sample.pacing_rate),
             static_cast<double>(flow.state.sample.in_flight_bytes),
+            static_cast<double>(simulation_->access_queue(agent.flow).bytes),
         };
         out = std::copy(std::begin(values), std::end(values), out);
     }

@@ -50,7 +50,7 @@ struct InfoColumn {
     std::string_view description;
 };
 
-inline constexpr std::array<InfoColumn, 18> kInfoColumns{{
+inline constexpr std::array<InfoColumn, 19> kInfoColumns{{
     {"time_s", "simulated time"},
     {"throughput_mbps",
      "what reached the receivers in the interval, all flows and short flows, headers included"},
@@ -73,6 +73,8 @@ inline constexpr std::array<InfoColumn, 18> kInfoColumns{{
     {"flow_window_bytes", "of the agent's flow now"},
     {"flow_pacing_rate_mbps", "of the agent's flow now"},
     {"flow_in_flight_bytes", "of the agent's flow now"},
+    {"flow_access_queue_bytes",
+     "waiting before the access link of the agent's host now; in a run over sockets 0"},
 }};
 
 inline constexpr std::size_t kActiveColumn = [] {

@@ -69,6 +69,10 @@ QueueSample RecordedRun::queue(std::size_t hop) const {
     return sample;
 }
 
+QueueSample RecordedRun::access_queue(std::size_t) const {
+    return {now_, 0, 0};
+}
+
 ControllerSnapshot RecordedRun::snapshot(std::size_t flow) const {
     const TraceSample& sample = flows_.at(flow)[row()].sample;
     ControllerSnapshot snapshot;

@@ -23,6 +23,8 @@ public:
     FlowState state(std::size_t flow) const override;
     std::size_t hop_count() const override { return queues_.size(); }
     QueueSample queue(std::size_t hop) const override;
+    // Empty: what a host holds back is not recorded.
+    QueueSample access_queue(std::size_t flow) const override;
     // What controllers were like is not recorded.
     ControllerSnapshot snapshot(std::size_t flow) const override;
     ParameterValues parameters(std::size_t) const override { return {}; }

@@ -494,6 +494,11 @@ QueueSample NativeSimulation::queue(std::size_t hop) const {
     return std::visit([&](const auto& link) { return link.waiting(now_); }, forward_.hops.at(hop).link);
 }
 
+QueueSample NativeSimulation::access_queue(std::size_t flow) const {
+    static_cast<void>(hosts_.at(flow));  // entries of short flows have paths too, but are no flows
+    return data_direction(flow).paths[flow].packets.waiting_at_entry(now_);
+}
+
 double NativeSimulation::queue_occupancy_seconds() const {
     return std::visit([&](const auto& link) { return link.occupancy_seconds(now_); },
                       forward_.hops.front().link);

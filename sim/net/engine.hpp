@@ -41,6 +41,7 @@ public:
     FlowState state(std::size_t flow) const override;
     std::size_t hop_count() const override { return forward_.hops.size(); }
     QueueSample queue(std::size_t hop) const override;
+    QueueSample access_queue(std::size_t flow) const override;
     ControllerSnapshot snapshot(std::size_t flow) const override;
     ParameterValues parameters(std::size_t flow) const override;
     void set_parameters(std::size_t flow, const ParameterValues& values) override;

@@ -66,6 +66,17 @@ public:
         }
     }
 
+    // What waits before the access link after every event up to and at `now`; the packet being transmitted
+    // not counted.
+    QueueSample waiting_at_entry(Time now) const {
+        QueueSample waiting{now, 0, 0};
+        for (std::uint64_t i = tail_; i != middle_ && packets_[i - 1].transit.scheduled > now; --i) {
+            ++waiting.packets;
+            waiting.bytes += packets_[i - 1].wire_bytes;
+        }
+        return waiting;
+    }
+
     // When the next packet reaches its receiver, past those that were dropped; kNever when none has
     // passed the bottleneck.
     Time next_arrival() {

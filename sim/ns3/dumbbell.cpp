@@ -10,7 +10,6 @@
 #include "sim/ns3/addresses.hpp"
 #include "sim/ns3/bottleneck_channel.hpp"
 #include "sim/ns3/pausing_device.hpp"
-#include "sim/ns3/point_to_point.hpp"
 #include "sim/ns3/queue_discipline.hpp"
 #include "sim/ns3/routing.hpp"
 #include "sim/ns3/time.hpp"
@@ -98,8 +97,9 @@ void Dumbbell::connect_access_links(const Scenario& scenario) {
         const HopRange hops = hops_of_flows_[flow];
         const ns3::Ptr<ns3::Node>& left = routers_[hops.first];
         const ns3::Ptr<ns3::Node>& right = routers_[hops.last + 1];
-        connect_host(senders_[flow], is_forward ? left : right, f.access_rate_bits_per_second,
-                     f.access_delay + f.extra_delay, link_network(kSenderNetworks, flow));
+        access_devices_.push_back(connect_host(senders_[flow], is_forward ? left : right,
+                                               f.access_rate_bits_per_second, f.access_delay + f.extra_delay,
+                                               link_network(kSenderNetworks, flow)));
         connect_host(receivers_[flow], is_forward ? right : left, f.access_rate_bits_per_second,
                      f.access_delay, link_network(kReceiverNetworks, flow));
         // The last router's default route leads back already.
@@ -188,6 +188,7 @@ void Dumbbell::release() {
     rate_schedules_.clear();
     routers_.clear();
     senders_.clear();
+    access_devices_.clear();
     receivers_.clear();
 }
 

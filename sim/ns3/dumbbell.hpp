@@ -12,6 +12,7 @@
 
 #include "sim/ns3/bottleneck_monitor.hpp"
 #include "sim/ns3/network.hpp"
+#include "sim/ns3/point_to_point.hpp"
 #include "sim/scenario.hpp"
 
 namespace quicgym::ns3_host {
@@ -39,6 +40,9 @@ public:
     QueueSample sample_queue(std::size_t hop, Time now) const override {
         return forward_[hop].monitor->sample(now);
     }
+    QueueSample sample_access_queue(std::size_t flow, Time now) const override {
+        return sample_device(*access_devices_[flow], now);
+    }
     void release() override;
 
 private:
@@ -57,8 +61,9 @@ private:
     std::vector<HopRange> hops_of_flows_;
     std::vector<ns3::Ptr<ns3::Node>> senders_;
     std::vector<ns3::Ptr<ns3::Node>> receivers_;
-    std::vector<ns3::Ptr<ns3::Node>> routers_;  // one more than hops
-    std::vector<End> forward_;                  // by hop
+    std::vector<ns3::Ptr<ns3::PointToPointNetDevice>> access_devices_;  // of the senders
+    std::vector<ns3::Ptr<ns3::Node>> routers_;                          // one more than hops
+    std::vector<End> forward_;                                          // by hop
     std::vector<End> backward_;
     std::vector<std::unique_ptr<RateSchedule>> rate_schedules_;
 };

@@ -234,6 +234,10 @@ QueueSample Ns3Simulation::queue(std::size_t hop) const {
     return state_->network_->sample_queue(hop, state_->now_);
 }
 
+QueueSample Ns3Simulation::access_queue(std::size_t flow) const {
+    return state_->network_->sample_access_queue(flow, state_->now_);
+}
+
 ControllerSnapshot Ns3Simulation::snapshot(std::size_t flow) const {
     return state_->flows_.at(flow)->snapshot();
 }

@@ -27,6 +27,7 @@ public:
     virtual double queue_occupancy_seconds(Time now) const = 0;
     // Not after release().
     virtual QueueSample sample_queue(std::size_t hop, Time now) const = 0;
+    virtual QueueSample sample_access_queue(std::size_t flow, Time now) const = 0;
     virtual std::size_t hop_count() const { return 1; }
     // Lets go of every ns-3 object; before Simulator::Destroy.
     virtual void release() = 0;

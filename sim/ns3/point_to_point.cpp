@@ -79,8 +79,8 @@ ns3::Ipv4Address add_address(const ns3::Ptr<ns3::NetDevice>& device, std::uint32
     return address;
 }
 
-void connect_host(const ns3::Ptr<ns3::Node>& host, const ns3::Ptr<ns3::Node>& router, std::uint64_t rate,
-                  Time delay, std::uint32_t network) {
+Device connect_host(const ns3::Ptr<ns3::Node>& host, const ns3::Ptr<ns3::Node>& router, std::uint64_t rate,
+                    Time delay, std::uint32_t network) {
     auto channel = ns3::CreateObject<TwoDelayChannel>();
     channel->set_delays(delay, delay);
     const Device host_device = add_device(host, channel, rate, kUnbounded);
@@ -91,6 +91,12 @@ void connect_host(const ns3::Ptr<ns3::Node>& host, const ns3::Ptr<ns3::Node>& ro
     routing->set_own_address(host_address);
     routing->set_default_route(host_device, host_address, router_address);
     router->GetObject<DumbbellRouting>()->add_client_route(router_device, router_address, host_address);
+    return host_device;
+}
+
+QueueSample sample_device(const ns3::PointToPointNetDevice& device, Time now) {
+    const auto queue = device.GetQueue();
+    return {now, queue->GetNPackets(), queue->GetNBytes()};
 }
 
 }  // namespace quicgym::ns3_host

@@ -12,6 +12,7 @@
 #include "sim/base/time.hpp"
 #include "sim/ns3/channel.hpp"
 #include "sim/scenario.hpp"
+#include "sim/simulation.hpp"
 
 namespace quicgym::ns3_host {
 
@@ -34,9 +35,14 @@ ns3::Ptr<ns3::PointToPointNetDevice> add_pausing_device(const ns3::Ptr<ns3::Node
 ns3::Ipv4Address add_address(const ns3::Ptr<ns3::NetDevice>& device, std::uint32_t network,
                              std::uint32_t host);
 
-// Connects a host to its router by a link that never drops, with the routes of both ends. The router's
-// clients are connected in the order of their networks.
-void connect_host(const ns3::Ptr<ns3::Node>& host, const ns3::Ptr<ns3::Node>& router,
-                  std::uint64_t rate_bits_per_second, Time delay, std::uint32_t network);
+// Connects a host to its router by a link that never drops, with the routes of both ends. Returns the host's
+// device. The router's clients are connected in the order of their networks.
+ns3::Ptr<ns3::PointToPointNetDevice> connect_host(const ns3::Ptr<ns3::Node>& host,
+                                                  const ns3::Ptr<ns3::Node>& router,
+                                                  std::uint64_t rate_bits_per_second, Time delay,
+                                                  std::uint32_t network);
+
+// What waits in a device's queue now; a device of connect_host() has no other.
+QueueSample sample_device(const ns3::PointToPointNetDevice& device, Time now);
 
 }  // namespace quicgym::ns3_host

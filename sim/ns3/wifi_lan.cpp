@@ -18,7 +18,6 @@
 #include <ns3/yans-wifi-helper.h>
 
 #include "sim/ns3/addresses.hpp"
-#include "sim/ns3/point_to_point.hpp"
 #include "sim/ns3/queue_discipline.hpp"
 #include "sim/ns3/routing.hpp"
 #include "sim/ns3/time.hpp"
@@ -78,8 +77,9 @@ WifiLan::WifiLan(const Scenario& scenario) : monitor_(scenario.flows.size()) {
 void WifiLan::connect_senders(const Scenario& scenario) {
     for (std::size_t flow = 0; flow < senders_.size(); ++flow) {
         const Flow& f = scenario.flows[flow];
-        connect_host(senders_[flow], router_, f.access_rate_bits_per_second, f.access_delay + f.extra_delay,
-                     link_network(kSenderNetworks, flow));
+        access_devices_.push_back(connect_host(senders_[flow], router_, f.access_rate_bits_per_second,
+                                               f.access_delay + f.extra_delay,
+                                               link_network(kSenderNetworks, flow)));
     }
 }
 
@@ -163,6 +163,7 @@ void WifiLan::release() {
     router_ = nullptr;
     stations_.clear();
     senders_.clear();
+    access_devices_.clear();
 }
 
 }  // namespace quicgym::ns3_host

@@ -12,6 +12,7 @@
 
 #include "sim/ns3/access_point_monitor.hpp"
 #include "sim/ns3/network.hpp"
+#include "sim/ns3/point_to_point.hpp"
 #include "sim/scenario.hpp"
 
 namespace quicgym::ns3_host {
@@ -36,6 +37,9 @@ public:
     }
     double queue_occupancy_seconds(Time now) const override { return monitor_.occupancy_seconds(now); }
     QueueSample sample_queue(std::size_t /*hop*/, Time now) const override { return monitor_.sample(now); }
+    QueueSample sample_access_queue(std::size_t flow, Time now) const override {
+        return sample_device(*access_devices_[flow], now);
+    }
     void release() override;
 
 private:
@@ -46,6 +50,7 @@ private:
 
     AccessPointMonitor monitor_;
     std::vector<ns3::Ptr<ns3::Node>> senders_;
+    std::vector<ns3::Ptr<ns3::PointToPointNetDevice>> access_devices_;  // of the senders
     std::vector<ns3::Ptr<ns3::Node>> stations_;
     ns3::Ptr<ns3::Node> router_;
     ns3::Ptr<ns3::Node> access_point_;
