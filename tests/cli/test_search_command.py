@@ -24,7 +24,7 @@ from quicgym.agents.algorithms.registry import BUILT_IN
 from quicgym.agents.training.configuration import ConfigError, load_training
 from quicgym.agents.tuning.search_config import load_search, search_names
 from quicgym.envs import ScenarioError, load_suite
-from quicgym.errors import RunError
+from quicgym.errors import ClusterError, RunError
 
 NEEDS_RAY = [
     *NEEDS_TRAIN,
@@ -606,6 +606,6 @@ def test_what_every_trial_would_fail_of_is_said_before_ray_starts(
     from quicgym.agents.tuning.study import run_study
 
     folder, study = tmp_path / "out", SearchStudy(load_search(name, [change]))
-    with pytest.raises((ConfigError, ScenarioError), match=expected):
+    with pytest.raises((ClusterError, ConfigError, ScenarioError), match=expected):
         run_study(study, folder, jobs=jobs, resume=False, address=address, command="test")
     assert not folder.exists()
