@@ -108,8 +108,8 @@ def _cells(axes: Axes, study: SweepStudy, x: str, y: str) -> Any:
     for trial, mark in _marked(study):
         if trial.setting[x] in columns and trial.setting[y] in rows:
             # In the upper half of the cell: its number is in the lower one.
-            place = columns.index(trial.setting[x]), rows.index(trial.setting[y]) + 0.25
-            _mark(axes, *place, mark)
+            column, row = columns.index(trial.setting[x]), rows.index(trial.setting[y])
+            _mark(axes, column, row + 0.25, mark)
     if means.size <= MOST_WRITTEN_CELLS:
         is_bright = image.to_rgba(means)[..., :3].mean(axis=-1) > 0.5
         for (row, column), mean in np.ndenumerate(means):

@@ -92,7 +92,8 @@ def main(
 ) -> None:
     """Prints a Markdown table."""
     out.mkdir(parents=True, exist_ok=True)
-    scenarios = {entry.name: entry for entry in load_suite("reality")}
+    suite = load_suite("reality")
+    scenarios = {entry.name: entry for entry in suite if isinstance(entry, Scenario)}
     version = subprocess.run(["iperf3", "--version"], capture_output=True, text=True, check=True)
     software = f"Linux {platform.release()}, {version.stdout.split(' (')[0]}"
     print(f"{software}, quicgym {__version__} at {_core.commit}, load {os.getloadavg()[0]:.1f}")
