@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from importlib.metadata import entry_points
 from importlib.resources import files
 from pathlib import Path
@@ -79,10 +80,16 @@ def stack_of_controller(choice: str) -> str | None:
     stack, dash, _ = choice.partition("-")
     if not dash or choice.endswith((".json", ".zip")) or "/" in choice:
         return None
-    if stack not in (*STACKS, *entry_points(group="quicgym.stacks").names):
+    if stack not in _stacks():
         return None
     is_other = choice in controllers.names() or choice in pretrained_names()
     return None if is_other or Path(choice).exists() else stack
+
+
+@cache
+def _stacks() -> frozenset[str]:
+    """Reads the files of every installed package, so once: an evaluation asks for each episode."""
+    return frozenset({*STACKS, *entry_points(group="quicgym.stacks").names})
 
 
 _CONTROLLERS_OF_FILES: set[str] = set()
