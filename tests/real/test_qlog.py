@@ -60,11 +60,15 @@ def numbers(packets):
     ]
 
 
-def check_against(result, named, max_datagram_bytes=1400):
-    """Holds a file against the run's statistics."""
+def check_against(result, named, max_datagram_bytes=1400, under_way_bytes=0):
+    """Holds a file against the run's statistics.
+
+    In real time the relay may get the last packets, `under_way_bytes` at most, after its last row.
+    """
     sent = named["transport:packet_sent"]
     assert numbers(sent) == list(range(len(numbers(sent))))
-    assert sum(packet["raw"]["length"] for packet in sent) == result.trace()["sent_bytes"].iloc[-1]
+    logged_bytes = sum(packet["raw"]["length"] for packet in sent)
+    assert 0 <= logged_bytes - int(result.trace()["sent_bytes"].iloc[-1]) <= under_way_bytes
     lost = numbers(named["recovery:packet_lost"])
     data = [packet for packet in sent if packet["header"]["packet_type"] == "1RTT"]
     sizes = [packet["raw"]["length"] for packet in data]
@@ -128,7 +132,7 @@ def test_qlog_of_quicgyms_endpoints_over_sockets_has_the_simulators_form(tmp_pat
         result = run_stack(scenario, "cubic", "quicgym", "real", qlog=tmp_path / "real")
     except InvalidRunError as error:
         pytest.skip(f"this machine is too busy for a valid run: {error}")
-    check_against(result, sender_events(tmp_path / "real"))
+    check_against(result, sender_events(tmp_path / "real"), under_way_bytes=4 * 1400)
 
 
 @linux
