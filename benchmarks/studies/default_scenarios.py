@@ -35,7 +35,7 @@ AT_ONCE = 128
 THREADS = os.cpu_count() or 1
 LEARNED = {
     "tuning_v1": ["tuning-aggrevate-seed0", "tuning-aggrevate-seed1", "tuning-aggrevate-seed2"],
-    "window_v1": ["window-v1-aggrevate-seed0"],
+    "window_v1": ["window-v1-grpo-seed0", "window-v1-grpo-seed1", "window-v1-grpo-seed2"],
     "rate_v1": [],
     "scale_v1": [],
     "switch_v1": ["switch-wide-seed0"],
