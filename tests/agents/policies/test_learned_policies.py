@@ -359,6 +359,15 @@ def test_a_published_policy_is_of_the_shipped_configuration(name):
     assert name == f"{description.name}-seed{training['seed']}"
 
 
+@pytest.mark.parametrize("name", pretrained_names())
+def test_a_published_policy_names_no_folder_of_the_machine_that_made_it(name):
+    description = quicgym.load_policy(name).description
+    commands = [about["command"] for about in (description.training, description.evaluation or {})
+                if "command" in about]  # fmt: skip
+    assert commands
+    assert not [word for text in commands for word in text.split() if word.startswith("/")]
+
+
 ALONE = "aurora"
 """Trained on paths with one flow, as its paper has it: several lose 70% beside one another."""
 SMALL_WINDOW = "window-v1-aggrevate-seed1"
