@@ -128,12 +128,17 @@ class Distribution(CheckedModel):
     duration_s: DurationS
     max_datagram_bytes: DatagramBytes = 1200
     rate_mbps: Range[RateMbps]
+    """Of the bottleneck."""
     rtt_ms: Range[RttMs]
+    """Of the path, without a queue."""
     access_delay_ms: NotNegative = 1.0
     """Of each access link, one way; the path's RTT has it four times."""
     queue_bdp: Range[Positive]
+    """The queue over rate · RTT; two packets at least."""
     loss: RandomLoss | None = None
+    """Random loss on some of the paths."""
     flows: WholeRange = WholeRange(minimum=1, maximum=1)
+    """How many there are, the agents' included."""
     packets_per_flow: NotNegative = 0.0
     """What path and queue hold at least for each flow; where it is less, fewer flows are drawn."""
     agents: int = Field(default=1, ge=1)
@@ -141,17 +146,29 @@ class Distribution(CheckedModel):
     all_agents: Probability = 0.0
     """That all flows of a path are the agents'."""
     other_controllers: tuple[str, ...] = Field(default=("cubic",), min_length=1)
+    """From which each other flow's is drawn."""
     start_spread_s: float = Field(default=0.0, ge=0)
+    """Within which all flows but the first start."""
     extra_rtt: Range[NotNegative] = Range(minimum=0, maximum=0)
+    """What all flows but the first have on top, as a share of the path's RTT."""
     rate_changes: RateChanges | None = None
+    """The rate becomes a multiple of the first one."""
     traces: Traces | None = None
+    """A mahimahi trace takes the place of the rate."""
     outages: Outages | None = None
+    """The rate is 0 for a while."""
     queue_disciplines: QueueDisciplines | None = None
+    """A managed queue takes the place of the drop-tail queue."""
     ack_aggregation: AckAggregation | None = None
+    """Acknowledgements come in bursts."""
     short_flows: ShortFlowLoad | None = None
+    """Transfers with one of `other_controllers` come and go."""
     delay_changes: DelayChanges | None = None
+    """The bottleneck's delay becomes a multiple of the first one."""
     jitter: RandomJitter | None = None
+    """Every packet has a delay of its own on top."""
     policers: Policers | None = None
+    """A token bucket comes before the queue."""
     held_out: bool = False
     """Never draw from the cells of the suite `heldout`; traces are not concerned."""
     held_out_stress: bool = False
