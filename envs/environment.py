@@ -2,7 +2,7 @@
 
 A subclass with a name of its own registers itself with Gymnasium, and works as a vector
 environment, with several agents, in training and in evaluation as well;
-docs/reference/environments.md has the recipe.
+docs/how-to/own-environment.md has the recipe.
 """
 
 from __future__ import annotations

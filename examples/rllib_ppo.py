@@ -10,7 +10,7 @@ this process. On a cluster quicgym has to be installed on every node. The agent 
 Window-v0 on paths of `training-50`, as in cleanrl_ppo.py beside this file.
 
 The training takes about 165 s of CPU time in all processes. The mean reward rises from -0.02 to
-between 0.08 and 0.10 (docs/reference/environments.md).
+between 0.08 and 0.10 (docs/reports/examples.md).
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ last one (SAME_STEP), and finds the last observation in `info`. The agent is the
 Window-v0 on paths of `training-50`, as in cleanrl_ppo.py beside this file.
 
 The training takes about 105 s of CPU time. The mean reward rises from -0.02 to 0.08 to 0.11
-(docs/reference/environments.md).
+(docs/reports/examples.md).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The recipe "An environment of your own" of docs/reference/environments.md, followed."""
+"""The recipe of docs/how-to/own-environment.md, followed."""
 
 import shutil
 import subprocess
@@ -128,9 +128,8 @@ int main() {
 
 def recipe() -> str:
     """The C++ file that the page shows."""
-    page = (ROOT / "docs" / "reference" / "environments.md").read_text(encoding="utf-8")
-    section = page.split("## An environment of your own")[1].split("\n## ")[0]
-    return section.split("```cpp\n")[1].split("```")[0]
+    page = (ROOT / "docs" / "how-to" / "own-environment.md").read_text(encoding="utf-8")
+    return page.split("```cpp\n")[1].split("```")[0]
 
 
 @pytest.mark.skipif(shutil.which("c++") is None, reason="there is no C++ compiler")

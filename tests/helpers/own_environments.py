@@ -1,4 +1,4 @@
-"""The environment of docs/reference/environments.md's recipe; importing registers it."""
+"""The environment of docs/how-to/own-environment.md's recipe; importing registers it."""
 
 from __future__ import annotations
 
