@@ -85,7 +85,7 @@ def policy(observations):
 
 
 def test_the_page_s_agent_runs(write: Write) -> None:
-    page = (Path(__file__).parents[3] / "docs/reference/evaluation.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs/how-to/own-agent.md").read_text(encoding="utf-8")
     (agent,) = re.findall(r"^```python\n(# agent.py\n.*?)^```", page, flags=re.S | re.M)
     episode = play(find_policy(write(agent)), SCENARIO, keep_series=True)
     assert 0 < episode.metrics["throughput_share"] <= 1
