@@ -48,7 +48,8 @@ def search(
 
     ASHA or population-based training on Ray Tune; needs the extra `train`. Trials (trials.parquet),
     TensorBoard's hparams, the best hyperparameters (search.json) and the best policy go to DIR;
-    results of an earlier search are moved to DIR/previous-<time>. docs/how-to/training.md has more.
+    results of an earlier search are moved to DIR/previous-<time>.
+    docs/how-to/hyperparameter-search.md has more.
     """
     from quicgym.agents.tuning.search_config import load_search
 
