@@ -71,6 +71,7 @@ def progress_bar(*columns: TextColumn) -> Progress:
     Args:
         columns: Shown after the time left; their fields are given to `add_task`.
     """
+    # Not console.is_terminal, which Jupyter's FORCE_COLOR makes true for a pipe and for a file.
     console = Console(stderr=True)
     return Progress(
         TextColumn("{task.description}"),
@@ -79,5 +80,5 @@ def progress_bar(*columns: TextColumn) -> Progress:
         TimeRemainingColumn(),
         *columns,
         console=console,
-        disable=not console.is_terminal,
+        disable=not sys.stderr.isatty(),
     )

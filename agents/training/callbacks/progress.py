@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from types import TracebackType
 
@@ -46,7 +47,7 @@ class ProgressCallback(RunCallback):
             TextColumn("{task.fields[rate]}"),
             TimeRemainingColumn(),
             console=self._console,
-            disable=not self._console.is_terminal,
+            disable=not sys.stderr.isatty(),
         )
         self._task = self._bar.add_task(name, total=steps, rate="")
 
