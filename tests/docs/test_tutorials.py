@@ -12,7 +12,11 @@ import pytest
 FOLDER = Path(__file__).parents[2] / "docs" / "tutorials"
 PAGES = {page.stem: page for page in FOLDER.glob("*.md") if page.stem != "index"}
 CELL = re.compile(r"^```\{code-cell\}[^\n]*\n(.*?)^```$", re.S | re.M)
-MARKS = {"own-controller": pytest.mark.long}
+MARKS = {
+    "own-controller": [pytest.mark.long],
+    "read-an-evaluation": [pytest.mark.long],
+    "train-a-policy": [pytest.mark.long, pytest.mark.train],
+}
 """Of tutorials that need PyTorch, or long on a slow machine."""
 
 
