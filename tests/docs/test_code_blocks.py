@@ -285,6 +285,7 @@ def parse(arguments: list[str]) -> None:
     assert isinstance(group, TyperGroup)
     context = group.make_context("quicgym", spread(arguments))
     name, command, rest = group.resolve_command(context, spread(arguments))
+    assert name is not None and command is not None
     with command.make_context(name, rest, parent=context) as parsed:
         config = parsed.params.get("config")
         if name in CONFIGURED:
