@@ -1,4 +1,4 @@
-"""The code of the pages: Python runs, YAML is what the page says, and commands exist.
+"""The code of the pages: Python runs, YAML is what the page says, and commands are parsed.
 
 Cells of tutorials have a test of their own, and so have README.md's blocks, C++ and C. What cannot
 run here stands in a table below, with the reason.
@@ -299,6 +299,20 @@ def parse(arguments: list[str]) -> None:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_has_options_and_fields_that_exist(command: list[str]) -> None:
     parse(command)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_targets_extras_and_programs_exist(name: str) -> None:
+    """Of make, of pip and of python, which take too long or change the machine."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.M))
+    assert set(re.findall(r"(?:^    |`)make ([a-z-]+)", text, re.M)) <= targets
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = re.findall(r"'(?:\.|quicgym)\[([a-z0-9,]+)\]'|EXTRAS=([a-z0-9,]+)", text)
+    named = {extra for pair in extras for group in pair for extra in group.split(",") if extra}
+    assert named <= set(project["optional-dependencies"])
+    for program in re.findall(r"^ {4}python ((?:\w+/)*\w+\.py)", text, re.M):
+        assert (ROOT / program).exists() or (ROOT / "examples" / program).exists(), program
 
 
 def test_commands_are_found_and_a_wrong_one_fails() -> None:
