@@ -21,6 +21,7 @@ extensions = [
     "sphinxcontrib.mermaid",
     "generated_pages",
     "repository_links",
+    "wide_cells",
 ]
 exclude_patterns = ["_ext"]
 nitpicky = True
