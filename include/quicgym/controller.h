@@ -4,8 +4,8 @@
  * packets; the controller says how much may be in flight and how fast packets may leave. Delivery-rate samples,
  * rounds, RTT estimates and application-limited marks are made here. docs/how-to/c-interface.md is the guide.
  *
- * Units: times are nanoseconds on a clock of the stack's that never goes backwards and begins at 0 or later;
- * sizes are bytes of UDP payload; rates are bytes per second.
+ * Units: times are nanoseconds on a clock of the stack's that never goes backwards, from 0 to 2^62 - 1; sizes are
+ * bytes of UDP payload; rates are bytes per second.
  *
  * Packets: ack-eliciting ones of the application data space, each told of when it is sent and again when it is
  * acknowledged or declared lost. The packets of the handshake are left out.
@@ -82,8 +82,8 @@ QUICGYM_API void quicgym_controller_free(quicgym_controller *controller);
 QUICGYM_API int quicgym_set_parameter(quicgym_controller *controller, const char *name, const double *values,
                                       size_t count);
 
-/* The handshake is complete. `rtt_ns` is its RTT sample, 0 where there is none. Once, before the first packet;
- * may be left out. */
+/* The handshake is complete. `rtt_ns` is its RTT sample, a day at most, 0 where there is none. Once, before the
+ * first packet; may be left out. */
 QUICGYM_API int quicgym_on_handshake(quicgym_controller *controller, int64_t now_ns, int64_t rtt_ns);
 
 /* A packet was sent. Numbers rise; up to 4096 in a row may be left out. */

@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "sim/quic/wire.hpp"
+
 namespace quicgym::embedding {
 
 using quic::PacketState;
@@ -26,13 +28,18 @@ Connection::Connection(std::unique_ptr<Controller> controller, std::uint64_t see
       random_(seed, RandomPurpose::controller, 0),
       start_(start),
       now_(start) {
-    if (start < 0) refuse("now_ns = " + std::to_string(start) + "; give nanoseconds from 0 on");
+    if (start < 0 || start > kLatest) {
+        refuse("now_ns = " + std::to_string(start) + "; give nanoseconds from 0 to 2^62 - 1");
+    }
 }
 
 void Connection::advance(Time now) {
     if (now < now_) {
         refuse("time goes backwards: now_ns = " + std::to_string(now) + ", the last call's was " +
                std::to_string(now_));
+    }
+    if (now > kLatest) {
+        refuse("now_ns = " + std::to_string(now) + "; a time is at most 2^62 - 1");
     }
     if (now > now_) flush();
     now_ = now;
@@ -43,6 +50,7 @@ void Connection::on_handshake(Time now, Time rtt) {
         refuse("the handshake is told of once, before the first packet");
     }
     if (rtt < 0) refuse("rtt_ns = " + std::to_string(rtt) + "; give 0 where there is no sample");
+    if (rtt > kLongestRtt) refuse("rtt_ns = " + std::to_string(rtt) + "; a sample is at most a day");
     advance(now);
     handshake_done_ = true;
     if (rtt > 0) {
@@ -70,6 +78,9 @@ void Connection::on_sent(Time now, std::uint64_t packet_number, std::uint64_t by
     if (packet_number - sent_.next() > kMostLeftOut && sent_.next() > 0) {
         refuse(packet(packet_number) + " follows packet " + std::to_string(sent_.next() - 1) + "; at most " +
                std::to_string(kMostLeftOut) + " numbers may be left out");
+    }
+    if (packet_number > quic::kMaxVarint) {
+        refuse(packet(packet_number) + ": numbers end at 2^62 - 1 (RFC 9000 12.3)");
     }
     if (bytes == 0 || bytes > UINT16_MAX) {
         refuse("bytes = " + std::to_string(bytes) + "; a datagram has 1 to 65535");
@@ -137,7 +148,7 @@ void Connection::on_ack(Time now, Time ack_delay, std::span<const std::uint64_t>
     Time rtt = 0;
     // RFC 9002 5.1: a sample only from the largest acknowledged packet.
     if (newest != nullptr && newest_number == largest && largest >= largest_acked_) {
-        const Time sample = now - newest->sent_time;
+        const Time sample = std::min(now - newest->sent_time, kLongestRtt);
         rtt = rtt_.update(sample, ack_delay);
         ++rtt_samples_;
         rtt_sum_seconds_ += to_seconds(sample);

@@ -52,6 +52,9 @@ public:
     std::uint64_t in_flight_bytes() const { return in_flight_; }
 
     static constexpr std::uint64_t kMostLeftOut = 4096;
+    // Short of overflow, whatever a controller adds up or multiplies.
+    static constexpr Time kLatest = (Time{1} << 62) - 1;
+    static constexpr Time kLongestRtt = 24 * 3600 * kSecond;
 
 private:
     // Of packets whose fate is known so many are remembered, to tell a late arrival from one told twice.

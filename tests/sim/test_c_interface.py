@@ -120,6 +120,7 @@ def test_null_is_refused_by_every_function_but_free():
         (lambda h: C["on_sent"](h, SECOND, 10, 0), ("bytes = 0",)),
         (lambda h: C["on_sent"](h, SECOND, 10, 65536), ("bytes = 65536",)),
         (lambda h: C["on_sent"](h, MILLISECOND, 10, 1200), ("time goes backwards",)),
+        (lambda h: C["on_sent"](h, 2**62, 10, 1200), ("now_ns = 4611686018427387904", "2^62 - 1")),
         (lambda h: C["on_ecn"](h, MILLISECOND, 1), ("time goes backwards",)),
         (lambda h: C["on_persistent_congestion"](h, -1), ("time goes backwards",)),
         (lambda h: C["on_handshake"](h, SECOND, 0), ("before the first packet",)),
@@ -135,6 +136,17 @@ def test_misuse_is_refused_and_changes_nothing(call, words):
         each.on_ack(60 * MILLISECOND, 0, [1, 4, 5])
         each.on_sent(61 * MILLISECOND, 10, 1200)
     assert bytes(controller.snapshot) == bytes(other.snapshot)
+
+
+def test_numbers_that_no_connection_has_are_refused():
+    handle = C["controller_new"](b"copa", 1200, 1, 0)
+    day = 24 * 3600 * SECOND
+    refused(C["on_handshake"](handle, SECOND, day + 1), f"rtt_ns = {day + 1}", "at most a day")
+    refused(C["on_sent"](handle, SECOND, 2**62, 1200), "packet 4611686018427387904", "2^62 - 1")
+    assert C["controller_new"](b"copa", 1200, 1, 2**62) is None
+    assert "2^62 - 1" in last_error()
+    assert C["on_handshake"](handle, SECOND, day) == 0
+    C["controller_free"](handle)
 
 
 @pytest.mark.parametrize("values", [(math.nan,), (2.0,), ()])
