@@ -1,0 +1,147 @@
+"""Coverage-guided fuzzing: the targets of tests/fuzz, under AddressSanitizer and UBSan.
+
+Those of C++ are libFuzzer programs, which clang builds in build/fuzz. Those of Python run in
+atheris, which is libFuzzer too. The inputs that reach something new stay in build/fuzz/found, and
+the next run begins with them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from shutil import which
+
+from quicgym.benchmarks.campaign.part import Found, Part, one_line, packages_missing
+
+SOURCE = Path("tests/fuzz")
+BUILD = Path("build/fuzz")
+_LONGEST_S = 25
+"""An input that takes longer is a failure; on a busy machine it may well take a second."""
+_MOST_MEMORY_MIB = 2048
+
+
+@dataclass(frozen=True)
+class Target:
+    """A target.
+
+    Attributes:
+        name: Of its file and of its folder in corpus/.
+        command: Runs it; libFuzzer's options and folders follow.
+    """
+
+    name: str
+    command: tuple[str, ...]
+
+
+def targets() -> list[Target]:
+    """Returns all, in the order of their names, those of C++ first."""
+    cpp = [path.name for path in sorted((SOURCE / "corpus").iterdir())]
+    python = [path.stem for path in sorted((SOURCE / "python").glob("*.py"))]
+    return [
+        *(Target(name, (str(BUILD / name),)) for name in cpp if name not in python),
+        *(Target(name, (sys.executable, str(SOURCE / "run_python.py"), name)) for name in python),
+    ]
+
+
+def _program(name: str) -> str | None:
+    """Where a program is; Python packages bring some of them."""
+    return which(name) or which(name, path=str(Path(sys.executable).parent))
+
+
+def build() -> None:
+    """Builds the targets of C++.
+
+    Raises:
+        RuntimeError: That fails; the text is the end of what the compiler says.
+    """
+    cmake = str(_program("cmake"))
+    configure = [cmake, "-S", str(SOURCE), "-B", str(BUILD), "-DCMAKE_CXX_COMPILER=clang++"]
+    for command in (configure, [cmake, "--build", str(BUILD)]):
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode != 0:
+            raise RuntimeError(
+                f"{' '.join(command)}: {one_line((done.stdout + done.stderr)[-300:])}"
+            )
+
+
+def fuzz(target: Target, seeds: range, budget_s: float) -> Found:
+    """Fuzzes a target in one process for each seed, all with the same growing corpus."""
+    found_inputs, failing = BUILD / "found" / target.name, BUILD / "failures"
+    for folder in (found_inputs, failing):
+        folder.mkdir(parents=True, exist_ok=True)
+    processes = [
+        subprocess.Popen(
+            [
+                *target.command, f"-seed={seed}", f"-max_total_time={max(1, round(budget_s))}",
+                f"-timeout={_LONGEST_S}", f"-rss_limit_mb={_MOST_MEMORY_MIB}", "-max_len=4096",
+                "-print_final_stats=1", f"-artifact_prefix={failing}/{target.name}-",
+                str(found_inputs), str(SOURCE / "corpus" / target.name),
+            ],
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace",
+            env={**os.environ, "ASAN_OPTIONS": "detect_leaks=1"},
+        )
+        for seed in seeds
+    ]  # fmt: skip
+    found = Found()
+    for seed, process in zip(seeds, processes, strict=True):
+        _, said = process.communicate()
+        found.add(_read(target.name, seed, process.returncode, said))
+    return found
+
+
+def _read(name: str, seed: int, status: int, said: str) -> Found:
+    executions = re.findall(r"^stat::number_of_executed_units: +(\d+)", said, re.MULTILINE)
+    executions = executions or re.findall(r"^#(\d+)\t", said, re.MULTILINE)
+    edges = re.findall(r"\bcov: (\d+)", said)
+    found = Found()
+    if executions:
+        count = int(executions[-1])
+        found.add(Found({"executions": count, f"executions of {name}": count}))
+    if edges:
+        found.measured[f"{name}: edges covered"] = int(edges[-1])
+    if status != 0:
+        wrong = re.search(
+            r"does not hold.*|.*runtime error.*|.*ERROR: \w+Sanitizer.*|.*ERROR: libFuzzer.*|"
+            r".*Python exception: ===\n.*",
+            said,
+        )
+        kept = re.search(r"Test unit written to (\S+)", said)
+        where = kept.group(1) if kept else "no input was kept"
+        text = one_line(wrong.group() if wrong else said[-300:])
+        found.failures.append(f"{seed}: {name}: {text} ({where})")
+    return found
+
+
+def _run(first: int, until: float, jobs: int) -> tuple[Found, int]:
+    build()
+    # libFuzzer takes 0 for "any seed".
+    seeds = range(first + 1, first + 1 + jobs)
+    found, every = Found(), targets()
+    for left, target in zip(range(len(every), 0, -1), every, strict=True):
+        found.add(fuzz(target, seeds, (until - time.monotonic()) / left))
+    return found, first + jobs
+
+
+def _missing() -> str | None:
+    if not SOURCE.is_dir():
+        return f"{SOURCE} is not here; run it in a checkout"
+    programs = [name for name in ("clang++", "cmake") if _program(name) is None]
+    if programs:
+        return f"{' and '.join(programs)} is not installed; `apt-get install clang libclang-rt-dev`"
+    lacking = packages_missing("atheris", "google.protobuf")
+    return lacking and f"{lacking}; `make fuzz` installs atheris"
+
+
+PART = Part(
+    name="fuzzing",
+    title="coverage-guided fuzzing of every parser and of both endpoints, under ASan and UBSan",
+    goals={"executions": 10**9},
+    share=4.0,
+    run=_run,
+    missing=_missing,
+)

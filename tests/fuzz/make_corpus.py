@@ -1,0 +1,208 @@
+"""Writes corpus/, from which fuzzing starts: `python tests/fuzz/make_corpus.py` after a change.
+
+Each file is a real message, or the way there: packets of a connection, a policy, YAML files.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from shutil import rmtree
+
+import numpy as np
+from gymnasium import spaces
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent))
+
+from helpers.endpoints import SECOND, Pair, application, make_flow  # noqa: E402
+
+from quicgym import _core, controllers  # noqa: E402
+from quicgym.agents.policies.policy import Decisions  # noqa: E402
+from quicgym.envs.ns3gym import messages, zmtp  # noqa: E402
+from quicgym.envs.ns3gym.descriptions import codec_of_space  # noqa: E402
+
+
+def packets() -> dict[str, bytes]:
+    """One datagram for each combination of frames on a connection with losses, by these."""
+    found: dict[str, bytes] = {}
+    flow = make_flow(
+        application=application("transfer", size_bytes=100_000), ecn=True,
+        flow_control_window_bytes=20_000,
+    )  # fmt: skip
+    pair = Pair(flow, drop=lambda direction, index, frames: index % 7 == 6)
+    sent: list[tuple[bytes, int]] = []
+    carry = pair.carry
+
+    def keep(direction: str, now: int, datagram: tuple[bytes, int, int]) -> None:
+        sent.append(datagram[:2])
+        carry(direction, now, datagram)
+
+    pair.carry = keep
+    pair.run_until(3 * SECOND)
+    for (prefix, size), (*_, read, _dropped) in zip(sent, pair.log, strict=True):
+        name = "-".join([read["type"], *(frame[0] for frame in read["frames"])]).lower()
+        found.setdefault(name, struct.pack(">HI", size - len(prefix), 0) + prefix)
+    return found
+
+
+# endpoints.cpp: how much time passes, what happens to a datagram, and at which end.
+TO_RECEIVER, TO_SENDER = 0, 1
+DELIVER, LOSE, MAKE_UP, DAMAGE = 4, 0, 1, 2
+TO_NEXT_TIMER = 15
+
+
+def step(what: int, end: int, time: int = 0) -> int:
+    return time << 4 | what << 1 | end
+
+
+def connections(frames: Mapping[str, bytes]) -> dict[str, bytes]:
+    """The handshake and some rounds for each controller; one also with made-up packets."""
+    found = {}
+    names = controllers.baselines()
+    rounds = [step(DELIVER, TO_RECEIVER, 8), step(DELIVER, TO_SENDER, 8)] * 12
+    rounds += [step(LOSE, TO_RECEIVER), step(DELIVER, TO_SENDER, TO_NEXT_TIMER)] * 4
+    for number, name in enumerate(names):
+        flags, kind = (1 | number % 4 << 3), number % 3
+        size = b"\1\0\0" if kind == 1 else b""
+        found[name] = bytes([flags, number, number % 3, 5, kind]) + size + bytes(rounds)
+    made_up = b"".join(
+        bytes([step(MAKE_UP, end, 4)]) + data[:2] + b"\2" + bytes([len(data) - 6]) + data[6:]
+        for data in frames.values()
+        for end in (TO_RECEIVER, TO_SENDER)
+    )
+    found["made-up"] = found["newreno"][: 5 + 8] + made_up
+    return found
+
+
+# controller.cpp: how much time passes, and which call.
+HANDSHAKE, ECN, PERSISTENT, APP_LIMITED, SET, LOSS, ACK, SEND = 0, 1, 2, 3, 5, 6, 8, 13
+
+
+def calls() -> dict[str, bytes]:
+    """Rounds of sent, acknowledged and lost packets for each controller."""
+    found = {}
+    for number, entry in enumerate(controllers.catalogue()):
+        data = bytes([number, 0, HANDSHAKE, 216, 0])
+        for turn in range(8):
+            data += bytes([8 << 4 | SEND, 9, 7 << 4 | ACK, 0, 10, 8, *[0] * 8])
+            data += bytes([LOSS, 2, 1, 0]) if turn % 3 == 1 else bytes([APP_LIMITED])
+        data += bytes([ECN, 1, SET, 0, 2, 128, PERSISTENT])
+        found[entry.name] = data
+    return found
+
+
+def safetensors(tensors: Mapping[str, np.ndarray]) -> bytes:
+    header, data = {}, b""
+    for name, values in tensors.items():
+        end = len(data) + values.nbytes
+        header[name] = {"dtype": "F32", "shape": values.shape, "data_offsets": [len(data), end]}
+        data += values.astype("<f4").tobytes()
+    text = json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + data
+
+
+def policies() -> dict[str, bytes]:
+    """One with each kind of action, each as small as can be."""
+    found = {}
+    preference = {"throughput": 1, "loss": 5, "fairness": 0, "delay": 2}
+    for environment, output, more in (
+        ("quicgym/Window-v0", "argmax", {}),
+        ("quicgym/Tuning-v1", "clip", {"decision_interval_rtts": 2.5}),
+        ("quicgym/Rate-v0", "tanh", {"preference": preference}),
+    ):
+        decisions = Decisions(environment, history_length=1, preference=more.get("preference"))
+        inputs = decisions.observation_space.shape[0]
+        space = _core.find_action_space(decisions.interface.action_space)
+        outputs = len(space.choices or space.coordinates)
+        sizes = {"features.layers.0": (2, inputs), "action": (outputs, 2)}
+        weights = safetensors(
+            {
+                f"{layer}.{part}": np.full(shape, 0.5, np.float32)
+                for layer, (rows, columns) in sizes.items()
+                for part, shape in (("weight", (rows, columns)), ("bias", (rows,)))
+            }
+        )
+        description = {
+            "format": "quicgym-policy-1", "name": environment, "environment": environment,
+            "observation_version": 1, "action_version": 1, "decision_interval_ms": 20.0,
+            "history_length": 1, "sha256": "SHA256",
+            "architecture": {
+                "extractor": "mlp", "extractor_sizes": [2], "hidden_sizes": [],
+                "activation": "relu", "output": output,
+            },
+            **more,
+        }  # fmt: skip
+        name = environment.partition("/")[2].lower()
+        found[name] = json.dumps(description).encode() + b"\0" + weights
+    return found
+
+
+YAML = {
+    "scenario": (0, "{name: a, duration_s: 1, bottleneck: {rate_mbps: 10, delay_ms: 10, "
+                    "queue: {limit: 20}}, access: {rate_mbps: 100, delay_ms: 1}, "
+                    "flows: [{controller: cubic}]}"),
+    "suite": (1, "- ebcc-single\n- {name: b, duration_s: 2, bottleneck: {rate_mbps: 1, delay_ms: 1,"
+                 " queue: {limit: 5}}, access: {rate_mbps: 9, delay_ms: 0}, flows: [{}]}\n"),
+    "aliases": (0, "a: &a [1, 0x1f, .inf]\nb: {<<: {c: *a}}\nduration_s: 2001-01-01\n"),
+    "sweep": (5, "{name: g, controller: ebcc, parameters: {gamma: {values: [5, 10]}}, search: grid,"
+                 " scenarios: [ebcc-single], seeds: 1, objective: reward}"),
+    "training": (4, "{name: t, algorithm: ppo, environment: {scenario: training}, steps: 1000}"),
+}  # fmt: skip
+TRACES = {"plain": b"1\n2\n2\n9\n", "comment": b"\xef\xbb\xbf# times\r\n\r\n5\r\n70\r\n"}
+
+
+def conversation(kind: str, sent: Iterable[bytes]) -> bytes:
+    """What a socket of ZeroMQ sends: the greeting, READY, and messages."""
+    data = zmtp._GREETING + zmtp._ready(kind)
+    for message in sent:
+        data += zmtp._DELIMITER + zmtp._frame(0, message)
+    return data
+
+
+def ns3gym() -> Iterator[tuple[str, bytes]]:
+    """A simulation's messages for several spaces, and an agent's."""
+    for name, space in {
+        "box": spaces.Box(-1, 1, (2,), np.float32),
+        "discrete": spaces.Discrete(3),
+        "nested": spaces.Dict(
+            {"a": spaces.Tuple([spaces.Box(0, 9, (1,), np.uint32)]), "b": spaces.Discrete(2)}
+        ),
+    }.items():
+        codec = codec_of_space(space, name, False)
+        space.seed(1)
+        value = codec.encode(space.sample(), name)
+        init = messages.SimInitMsg(obsSpace=codec.description(), actSpace=codec.description())
+        state = messages.EnvStateMsg(obsData=value, reward=0.5, info="info")
+        sent = [init.SerializeToString(), state.SerializeToString()]
+        yield f"simulation-{name}", b"\0" + conversation("REQ", sent)
+        act = messages.EnvActMsg(actData=value).SerializeToString()
+        ack = messages.SimInitAck(done=True).SerializeToString()
+        yield f"agent-{name}", b"\1" + conversation("REP", [ack, act])
+
+
+def main() -> None:
+    frames = packets()
+    corpus = {
+        "frames": frames,
+        "endpoints": connections(frames),
+        "controller": calls(),
+        "policy": policies(),
+        "yaml_files": {name: bytes([kind]) + text.encode() for name, (kind, text) in YAML.items()},
+        "traces": TRACES,
+        "ns3gym_peers": dict(ns3gym()),
+    }
+    rmtree(HERE / "corpus", ignore_errors=True)
+    for target, files in corpus.items():
+        folder = HERE / "corpus" / target
+        folder.mkdir(parents=True)
+        for name, data in files.items():
+            (folder / name).write_bytes(data)
+        print(f"{target}: {len(files)} files, {sum(map(len, files.values()))} bytes")
+
+
+if __name__ == "__main__":
+    main()
