@@ -36,7 +36,7 @@ from quicgym.jobs import (
     report_interruption,
     workers_of,
 )
-from quicgym.output_folders import locked
+from quicgym.output_folders import locked, write_atomically
 from quicgym.validation import validated
 from quicgym.yaml_files import CONFIGS, read_yaml_file
 
@@ -293,9 +293,8 @@ def leaderboard(
     changed += [f"--policies {policies}"] if policies != LEADERBOARD else []
     command = " ".join([COMMAND, *changed]) if changed else "make leaderboard"
     try:
-        out.parent.mkdir(parents=True, exist_ok=True)
         about = {name: listed.about for name, listed in SUITES.items()}
-        out.write_text(page(entries, documents, command, about), encoding="utf-8")
+        write_atomically({out: page(entries, documents, command, about)})
     except OSError as error:
         raise LeaderboardError(f"{out}: {error.strerror}; give another file with --out") from None
     say(f"the leaderboard is {out}; its evaluations are in {results}")

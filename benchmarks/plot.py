@@ -15,7 +15,7 @@ from quicgym.console import say
 from quicgym.envs.simulation.plots import RunTraces, draw_episodes, draw_plane, draw_run
 from quicgym.errors import RunError
 from quicgym.jobs import RUNS_FILE, read_finished
-from quicgym.output_folders import file_name
+from quicgym.output_folders import file_name, read_parquet
 from quicgym.plot_style import PLOTS_FOLDER, save
 from quicgym.yaml_files import closest
 
@@ -98,7 +98,7 @@ def _traces(result: Path, scenarios: Iterable[str]) -> Iterator[tuple[str, RunTr
     """Yields, by the name of their picture, the runs whose time series are in the folder."""
     runs: dict[str, list[pd.DataFrame]] = {}
     for path in sorted((result / TRACES_FOLDER).glob("*.parquet")):
-        frame = pd.read_parquet(path)
+        frame = read_parquet(path)
         about = frame.attrs
         if "run" in about and (not scenarios or about["scenario"] in scenarios):
             runs.setdefault(about["run"], []).append(frame)

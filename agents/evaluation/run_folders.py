@@ -21,7 +21,13 @@ from quicgym.agents.evaluation.training_summary import SUMMARY_FILE, Summary
 from quicgym.agents.policies.by_name import policy_kind
 from quicgym.console import say
 from quicgym.errors import RunError
-from quicgym.output_folders import RUN_FILE, file_name, read_json, read_json_lines
+from quicgym.output_folders import (
+    RUN_FILE,
+    file_name,
+    read_json,
+    read_json_lines,
+    read_parquet,
+)
 
 RUN_FORMAT = "quicgym-run-1"
 EVALUATIONS_FILE = "evaluations.jsonl"
@@ -158,10 +164,7 @@ def _read_curve(path: Path) -> pd.DataFrame:
 def _read_evaluation(folder: Path) -> list[Run]:
     path = folder / RESULTS_FILE
     about = read_json(folder / EVALUATION_FILE, ("suite", "reward"))
-    try:
-        frame = pd.read_parquet(path)
-    except (OSError, ValueError) as error:  # pyarrow's errors are ValueErrors
-        raise RunError(f"{path}: cannot be read: {error}") from None
+    frame = read_parquet(path)
     if frame.empty:
         raise RunError(f"{path}: has no results; evaluate again")
     _checked(path, frame, ("policy", "scenario", "engine", "seed"))
@@ -200,10 +203,7 @@ def read_series(path: Path) -> pd.DataFrame:
     Raises:
         RunError: The file is not what it should be.
     """
-    try:
-        frame = pd.read_parquet(path)
-    except (OSError, ValueError) as error:
-        raise RunError(f"{path}: cannot be read: {error}") from None
+    frame = read_parquet(path)
     for column in ("time_s", "reward"):
         if column not in frame:
             raise RunError(f"{path}: has no column {column!r}; evaluate again")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
 from collections.abc import Sequence
 from datetime import date
@@ -21,6 +20,7 @@ from quicgym.agents.policies.hand_coded import BASELINES
 from quicgym.benchmarks.checklist.model import RFC_9743, load_checklist
 from quicgym.benchmarks.checklist.run import run_checklist
 from quicgym.cli.options import JobsOption, ResumeOption, SeedsOption
+from quicgym.output_folders import write_atomically
 
 SIGNS = {"met": "✓", "open": "≈", "missed": "✗", None: ""}
 
@@ -54,9 +54,10 @@ def write_pages(
         )
         if status:
             return status
-        shutil.copy(directory / "checklist.html", folder / f"{policy}.html")
+        page = (directory / "checklist.html").read_text(encoding="utf-8")
+        write_atomically({folder / f"{policy}.html": page})
         documents.append(json.loads((directory / "checklist.json").read_text(encoding="utf-8")))
-    (folder / "README.md").write_text(_table(documents), encoding="utf-8")
+    write_atomically({folder / "README.md": _table(documents)})
     return 0
 
 

@@ -15,6 +15,7 @@ import pandas as pd
 from quicgym.benchmarks.papers.measurements import Measurements, mean_and_deviation
 from quicgym.benchmarks.papers.model import Figure, Paper
 from quicgym.benchmarks.simulations import Job
+from quicgym.output_folders import read_parquet
 from quicgym.plot_style import SERIES as FLOW_COLOURS
 from quicgym.plot_style import Look, looks_of
 
@@ -242,7 +243,7 @@ def _flow_series(job: Job, series: _Series) -> list[tuple[np.ndarray, np.ndarray
         for _, flow in job.scenario.single_flows()
     ]
     return [
-        series.of_trace(pd.read_parquet(path), size)
+        series.of_trace(read_parquet(path), size)
         for path, size in zip(trace_paths(job), sizes, strict=True)
     ]
 

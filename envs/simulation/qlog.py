@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from quicgym.envs.simulation.simulation import EVENT_DTYPE, MODES
 from quicgym.errors import UserError
+from quicgym.output_folders import write_atomically
 
 VERSION = "0.3"
 RECORD_SEPARATOR = "\x1e"
@@ -94,10 +96,13 @@ def write_log(path: Path, events: Iterable[Record], side: str, source: str) -> N
             },
         },
     }
-    with path.open("w", encoding="utf-8") as file:
-        file.write(f"{RECORD_SEPARATOR}{json.dumps(header)}\n")
-        for event in events:
-            file.write(f"{RECORD_SEPARATOR}{json.dumps(event)}\n")
+
+    def write(new: Path) -> None:
+        with new.open("w", encoding="utf-8") as file:
+            for record in chain([header], events):
+                file.write(f"{RECORD_SEPARATOR}{json.dumps(record)}\n")
+
+    write_atomically({path: write})
 
 
 def read_log(path: Path) -> list[Record]:

@@ -128,13 +128,15 @@ class Outcome:
 
 
 def read_finished(directory: Path) -> dict[str, dict[str, Any]]:
-    """Returns key -> metrics of the runs kept in a directory; a torn last line is left out."""
+    """Returns key -> metrics of the runs kept in a directory; a damaged line is left out."""
     path = directory / RUNS_FILE
     finished = {}
-    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
+    # By bytes: what is not UTF-8 spoils its own line alone.
+    for line in path.read_bytes().splitlines() if path.exists() else []:
         try:
             record = json.loads(line)
-            finished[record["key"]] = record["run"]
+            if isinstance(record["run"], dict):
+                finished[record["key"]] = record["run"]
         except (ValueError, RecursionError, KeyError, TypeError):
             continue
     return finished

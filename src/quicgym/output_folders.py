@@ -17,11 +17,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from quicgym.console import say
 from quicgym.errors import RunError
 from quicgym.input_files import read_input_json
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 RUN_FILE = "run.json"
 """What a training has in its folder, and nothing else has."""
@@ -274,6 +277,27 @@ def read_json_lines(path: Path) -> list[dict[str, Any]]:
             raise RunError(f"{path}:{number}: {error}; the line is damaged, train again") from None
         records.append(record)
     return records
+
+
+def read_parquet(path: Path, columns: Sequence[str] = ()) -> DataFrame:
+    """Reads a table that has the columns.
+
+    Raises:
+        RunError: It is not there, or is something else.
+    """
+    import pandas as pd
+    import pyarrow
+
+    try:
+        frame = pd.read_parquet(path)
+    except (OSError, ValueError, pyarrow.ArrowException) as error:
+        raise RunError(
+            f"{path}: cannot be read: {str(error).strip().partition(chr(10))[0]}"
+        ) from None
+    for column in columns:
+        if column not in frame:
+            raise RunError(f"{path}: has no column {column!r}; it was not written by this quicgym")
+    return frame
 
 
 def file_name(text: str) -> str:

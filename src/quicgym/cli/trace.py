@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -36,18 +38,20 @@ def trace(
     Poisson process of that rate.
     """
     from quicgym.envs.scenarios.cellular_trace import MODELS, cellular_trace, summarize
+    from quicgym.output_folders import write_atomically
 
     if model not in MODELS:
         raise typer.BadParameter(f"{model!r} is no model; there are: {', '.join(MODELS)}")
     chosen = MODELS[model] if mean_mbps is None else replace(MODELS[model], mean_mbps=mean_mbps)
     try:
         times = cellular_trace(chosen, round(duration_s * 1e3), seed)
-        with out.open("w" if force else "x", encoding="ascii") as file:
-            file.write("\n".join(map(str, times.tolist())) + "\n")
+        if out.exists() and not force:
+            raise typer.BadParameter(f"{out} exists; give another name, or --force")
+        if not out.parent.is_dir():
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+        write_atomically({out: "\n".join(map(str, times.tolist())) + "\n"})
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
-    except FileExistsError:
-        raise typer.BadParameter(f"{out} exists; give another name, or --force") from None
     except OSError as error:
         raise typer.BadParameter(
             f"{out} cannot be written ({error.strerror}); give a file in an existing folder"
