@@ -73,6 +73,11 @@ def check_names(file: str, paper: Paper, scenarios: dict[str, Scenario]) -> None
     """Raises PaperError where the file asks for what quicgym does not have."""
     known = controllers.names()
     for scenario, algorithm in needs(paper):
+        if scenarios[scenario].name != scenario:
+            raise PaperError(
+                f"{file}: scenario {scenario!r} has the name {scenarios[scenario].name!r}; a paper "
+                "names quicgym's own scenarios, which are found by their names"
+            )
         if algorithm not in known:
             raise PaperError(
                 f"{file}: {scenario}: no controller is named {algorithm!r}; "

@@ -173,6 +173,17 @@ def test_a_wrong_paper_file_is_named_with_its_field(
     assert not (tmp_path / "results").exists()
 
 
+def test_a_scenario_that_is_not_found_by_its_name_is_refused(
+    quicgym: Command, tmp_path: Path
+) -> None:
+    scenario = load_scenario("ebcc-single").model_dump(exclude_none=True, mode="json")
+    (tmp_path / "mine.yaml").write_text(yaml.safe_dump({**scenario, "name": "mine"}))
+    figure = {**SMALL["figures"][0], "scenarios": "./mine.yaml"}  # type: ignore[index]
+    done = quicgym("papers", "--paper", written(tmp_path, figures=[figure]))
+    assert done.returncode == 2, done.stderr
+    assert "scenario './mine.yaml' has the name 'mine'" in done.stderr
+
+
 def test_an_unknown_paper_is_answered_with_the_known_ones(quicgym: Command) -> None:
     done = quicgym("papers", "--paper", "ebc")
     assert done.returncode == 2
