@@ -218,13 +218,15 @@ class SearchStudy(Study[SearchTrial]):
         """The best trial first; those that failed are left out.
 
         Of trials that share their best policy, the one that found it is ahead of those that went
-        on from there.
+        on from there. Others with the same reward are in the order of their names, so that the
+        table is the same in whichever order Ray names them.
         """
         return sorted(
             (trial for trial in self.trials if trial.error is None),
             key=lambda trial: (
                 -trial.progress.best_reward,
                 trial.schedule[-1]["trial"] != trial.name,
+                trial.name,
             ),
         )
 

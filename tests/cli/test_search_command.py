@@ -437,6 +437,25 @@ def test_of_trials_that_share_their_best_policy_the_one_that_found_it_is_first(
 
 
 @pytest.mark.parametrize("_", [pytest.param(None, marks=NEEDS_RAY)])
+def test_trials_with_the_same_reward_are_in_the_order_of_their_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, _: None
+) -> None:
+    from quicgym.agents.tuning.search import SearchStudy, SearchTrial
+    from quicgym.agents.tuning.search_trial import Progress
+
+    monkeypatch.chdir(tmp_path)
+    study = SearchStudy(load_search(str(write_search(tmp_path, ASHA))))
+    study.trials = [
+        SearchTrial(
+            name, {}, Progress(480, 0.1, 0.5, 160, [{"step": 0, "trial": name, "setting": {}}]),
+            None, True, None,
+        )
+        for name in ("00002", "00000", "00001")
+    ]  # fmt: skip
+    assert [trial.name for trial in study.ranked] == ["00000", "00001", "00002"]
+
+
+@pytest.mark.parametrize("_", [pytest.param(None, marks=NEEDS_RAY)])
 def test_a_trial_s_curve_is_that_of_its_latest_starts(tmp_path: Path, _: None) -> None:
     from quicgym.agents.tuning.search import evaluations
 
