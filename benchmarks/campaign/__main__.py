@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from pathlib import Path
 
 from quicgym import __version__, _core
-from quicgym.benchmarks.campaign import kills, parity, scenarios, soak
+from quicgym.benchmarks.campaign import cluster, fuzzing, kills, parity, scenarios, soak, suites
 from quicgym.benchmarks.campaign.part import Part
 from quicgym.benchmarks.campaign.report import SHOWN_FAILURES, Report, run_of, summary
 from quicgym.console import say
 
-PARTS: list[Part] = [scenarios.PART, parity.PART, kills.PART, soak.PART]
+PARTS: list[Part] = [
+    scenarios.PART, parity.PART, fuzzing.PART, kills.PART, cluster.PART, soak.PART,
+    suites.TESTS_PART, suites.VERSIONS_PART,
+]  # fmt: skip
 REPORT = Path("docs/reports/reliability.md")
 
 
@@ -27,7 +31,7 @@ def main(arguments: list[str] | None = None) -> int:
     )
     parser.add_argument(
         "--part", action="append", choices=[part.name for part in PARTS],
-        help="only this part; may be given again",
+        help="only this part; may be given again. tests and versions run only when they are named",
     )  # fmt: skip
     parser.add_argument("--jobs", type=int, default=1, help="processes (1)")
     parser.add_argument(
@@ -39,9 +43,13 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.budget_s <= 0 or options.jobs < 1:
         parser.error("--budget-s has to be above 0, and --jobs 1 or more")
-    chosen = [part for part in PARTS if not options.part or part.name in options.part]
+    chosen = [
+        part
+        for part in PARTS
+        if part.name in (options.part or ()) or not options.part and part.share
+    ]
     report = Report(options.report)
-    shares = sum(part.share for part in chosen)
+    shares = sum(part.share for part in chosen) or 1.0
     failed = False
     for part in chosen:
         if lacking := part.missing():
@@ -49,7 +57,7 @@ def main(arguments: list[str] | None = None) -> int:
             failed = True
             continue
         first = report.next_number(part) if options.first is None else options.first
-        began = time.monotonic()
+        began, used_s = time.monotonic(), _cpu_s()
         until = began + options.budget_s * part.share / shares
         found, after = part.run(first, until, options.jobs)
         say(f"{part.name}: {summary(found)} in {time.monotonic() - began:.0f} s")
@@ -59,8 +67,15 @@ def main(arguments: list[str] | None = None) -> int:
         if options.first is None:
             machine_s = (time.monotonic() - began) * options.jobs
             version = f"{__version__} ({_core.commit})"
-            report.add(run_of(part, first, after, machine_s, version, found), PARTS)
+            report.add(
+                run_of(part, first, after, machine_s, _cpu_s() - used_s, version, found), PARTS
+            )
     return 1 if failed else 0
+
+
+def _cpu_s() -> float:
+    """CPU time of this process and of its children that have ended, in s."""
+    return sum(os.times()[:4])
 
 
 if __name__ == "__main__":

@@ -41,10 +41,12 @@ class Part:
         name: As `--part` takes it.
         title: What it does, in a few words.
         goals: How many of each of `Found.counts` are to be reached.
-        share: Of the budget, in proportion to the other parts'.
+        share: Of the budget, in proportion to the other parts'. 0: only where it is named, and as
+            long as it takes.
         run: Runs it: from which number on, until when as time.monotonic() tells it, and on how
             many processes; returns what was found, and the number to go on from.
         missing: Says what the part lacks here, if anything.
+        in_real_time: Whether it waits most of the time, so that its CPU time says little.
     """
 
     name: str
@@ -53,6 +55,7 @@ class Part:
     share: float
     run: Callable[[int, float, int], tuple[Found, int]]
     missing: Callable[[], str | None] = lambda: None
+    in_real_time: bool = False
 
 
 def numbered(
@@ -118,7 +121,14 @@ def one_line(text: object) -> str:
     return " ".join(str(text).split())[:400]
 
 
+def _is_installed(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except ModuleNotFoundError:  # the package that it is in
+        return False
+
+
 def packages_missing(*names: str) -> str | None:
     """Returns which of these packages are not installed; None where all are."""
-    missing = [name for name in names if find_spec(name) is None]
+    missing = [name for name in names if not _is_installed(name)]
     return f"{', '.join(missing)} is not installed" if missing else None

@@ -23,6 +23,7 @@ class Run:
         first: The first number.
         after: The number to go on from.
         machine_s: How long it took, times the processes, in s.
+        cpu_s: CPU time of all its processes, in s: less than machine_s where others compute too.
         version: Of quicgym, with the commit.
         counts: As in `Found`.
         measured: As in `Found`.
@@ -33,16 +34,25 @@ class Run:
     first: int
     after: int
     machine_s: float
+    cpu_s: float
     version: str
     counts: dict[str, int]
     measured: dict[str, float] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
 
 
-def run_of(part: Part, first: int, after: int, machine_s: float, version: str, found: Found) -> Run:
+def run_of(
+    part: Part,
+    first: int,
+    after: int,
+    machine_s: float,
+    cpu_s: float,
+    version: str,
+    found: Found,
+) -> Run:
     """Returns the record of what was found."""
     return Run(
-        part.name, first, after, round(machine_s, 1), version,
+        part.name, first, after, round(machine_s, 1), round(cpu_s, 1), version,
         found.counts, found.measured, found.failures,
     )  # fmt: skip
 
@@ -85,9 +95,12 @@ class Report:
             "What `make campaign` has done so far. The runs are in",
             f"[{self._file.name}]({self._file.name}), with numbers, versions and machine time.",
             "A later run goes on with the next number. `--first N` repeats number N.",
+            "Rates and the time for the rest are of CPU time. For the parts that wait most of the",
+            "time, cluster and soak, both are of machine time.",
             "",
-            "| part | to reach | reached | failures | numbers | machine time | time for the rest |",
-            "|---|---|---|---|---|---|---|",
+            "| part | to reach | reached | failures | numbers | machine time | CPU time | rate | "
+            "time for the rest |",
+            "|---|---|---|---|---|---|---|---|---|",
         ]
         for part in parts:
             lines += self._rows(part)
@@ -100,17 +113,20 @@ class Report:
     def _rows(self, part: Part) -> list[str]:
         runs = self._of(part)
         machine_s = sum(run.machine_s for run in runs)
+        cpu_s = sum(run.cpu_s for run in runs)
+        used_s = max(0.1, machine_s if part.in_real_time else cpu_s)
         failures = sum(len(run.failures) for run in runs)
         numbers = f"{runs[0].first} to {max(run.after for run in runs) - 1}" if runs else "none"
         rows: list[str] = []
         for thing, goal in part.goals.items():
             reached = sum(run.counts.get(thing, 0) for run in runs)
-            rest = _duration(machine_s * (goal - reached) / reached) if reached else "not measured"
+            rest = _duration(used_s * (goal - reached) / reached) if reached else "not measured"
+            rate = f"{3600 * reached / used_s:,.4g} per hour" if reached else "not measured"
             title = part.title if not rows else ""
             rest = rest if reached < goal else "none"
             rows.append(
                 f"| {title} | {goal:,} {thing} | {reached:,} | {failures} | {numbers} | "
-                f"{_duration(machine_s)} | {rest} |"
+                f"{_duration(machine_s)} | {_duration(cpu_s)} | {rate} | {rest} |"
             )
         return rows
 

@@ -149,4 +149,5 @@ PART = Part(
     share=1.0,
     run=_run,
     missing=lambda: packages_missing("google.protobuf"),
+    in_real_time=True,
 )

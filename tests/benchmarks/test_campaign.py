@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import math
 from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 
+from quicgym.agents.algorithms import registry
 from quicgym.benchmarks.campaign import __main__ as campaign
-from quicgym.benchmarks.campaign import kills, scenarios
+from quicgym.benchmarks.campaign import cluster, commands, kills, scenarios
 from quicgym.benchmarks.campaign.part import Found
+from quicgym.cli import app
 from quicgym.envs import Simulation, load_scenario
 from quicgym.envs.simulation.simulation import SimulatedFlow
 
@@ -105,14 +109,50 @@ def test_several_processes_check_each_number_once(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_a_killed_command_is_resumed_and_compared() -> None:
-    command = next(entry for entry in kills.commands() if entry.name == "baselines")
-    uninterrupted = kills._Uninterrupted()
+    command = next(entry for entry in commands.commands() if entry.name == "baselines")
+    uninterrupted = commands.Uninterrupted()
     expected, usual_s = uninterrupted.of(command)
     assert kills.kill_once(command, 1, expected, usual_s) == []
     (wrong,) = kills.kill_once(command, 2, "another result", 0.01)
-    assert wrong == "2: baselines: another result than without a kill"
+    assert wrong.startswith("2: baselines: result = {")
 
 
-def test_every_algorithm_and_command_that_resumes_has_its_kills() -> None:
-    names = {f"kills of {command.name}" for command in kills.commands()}
-    assert names == set(kills.PART.goals)
+@pytest.mark.long
+@pytest.mark.train
+@pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is missing")
+def test_a_cluster_that_loses_a_node_gives_the_result_of_a_whole_one() -> None:
+    with cluster.cluster() as nodes:
+        undisturbed = commands.Uninterrupted("--address", nodes.address)
+        for command in cluster.COMMANDS:
+            expected, usual_s = undisturbed.of(command)
+            assert expected == commands.Uninterrupted().of(command)[0]  # and of no cluster
+            found = Found()
+            while not found.counts.get("kills of a node"):  # a fast one may end before the kill
+                number = sum(found.counts.values())
+                found.add(cluster.kill_a_node(nodes, command, number, expected, usual_s))
+            assert found.failures == []
+        _, usual_s = undisturbed.of(commands.EVALUATE)
+        found = cluster.kill_a_node(nodes, commands.EVALUATE, 9, "another result", usual_s)
+        assert "in place of another result" in found.failures[0]
+
+
+def test_where_two_results_differ_is_said() -> None:
+    one = {"a": [1, {"b": 2.5}], "c": 3}
+    assert commands.difference(one, {"a": [1, {"b": 2.5}], "c": 3}) == ""
+    other = {"a": [1, {"b": 2.75}], "c": 3}
+    assert commands.difference(one, other) == "result.a.1.b = 2.75 in place of 2.5"
+    assert commands.difference(one, {"a": [1]}) == "result.a = [1] in place of [1, {'b': 2.5}]"
+    assert commands.difference({}, {"d": 0}) == "result.d = 0 in place of None"
+
+
+def test_every_command_that_resumes_and_every_algorithm_has_its_kills() -> None:
+    known = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    resuming = {
+        name
+        for name, command in known.items()
+        if any("--resume" in parameter.opts for parameter in command.params)
+    }
+    killed = commands.commands()
+    assert resuming <= {command.arguments[0] for command in killed}
+    trained = {command.name for command in killed if command.arguments[0] == "train"}
+    assert trained == {f"train {name}" for name in registry.names()}
