@@ -17,7 +17,7 @@ SOURCES := CMakeLists.txt pyproject.toml README.md LICENSE $(shell find sim $(PA
 CPP := $(shell find sim controllers -not -path 'sim/ns3/build/*' \( -name '*.cpp' -o -name '*.hpp' \))
 
 .PHONY: help setup develop real reality baselines leaderboard checklists test test-core test-train test-long lint format stubs messages constraints \
-	docs wheels speed parity sanitized-core sanitize sanitize-all sanitize-threads campaign clean
+	docs wheels speed parity sanitized-core sanitize sanitize-all sanitize-threads campaign fuzz versions clean
 
 help:
 	@echo "make setup      build and install quicgym and quicgym-ns3 into $(VENV); EXTRAS=dev,all for PyTorch too"
@@ -37,6 +37,8 @@ help:
 	@echo "make speed      CPU time per packet    make parity     native engine against ns-3"
 	@echo "make sanitize   tests of the parser and the engine under ASan and UBSan"
 	@echo "make campaign BUDGET_S=3600  search for failures that long; writes docs/reports/reliability.md"
+	@echo "make fuzz BUDGET_S=3600  only the parsers and endpoints, with libFuzzer; needs clang"
+	@echo "make versions   core tests with the oldest and newest packages, other Pythons, clang"
 	@echo "make sanitize-all  the environments and the ns-3 host too  make sanitize-threads  vector environments under TSan"
 	@echo "Options of a command go into ARGS, e.g. make baselines ARGS='--scenario ebcc-single'"
 
@@ -183,8 +185,18 @@ sanitize-threads: setup
 	  PYTHONPATH=$(THREAD_SANITIZED) setarch -R $(BIN)/pytest -p no:cacheprovider tests/envs/test_vector_environment.py \
 	  tests/envs/test_states.py tests/envs/test_preferences.py -m "not ns3 and not long and not train" $(UNLIMITED) $(ARGS)
 
-# Searches for failures for BUDGET_S seconds; the report grows with every run.
 BUDGET_S ?= 600
+# Coverage-guided, by libFuzzer: needs clang. A part of the campaign.
+fuzz: setup $(TRAIN)
+	$(PIP) install atheris
+	$(BIN)/python -m quicgym.benchmarks.campaign --part fuzzing --budget-s $(BUDGET_S) $(ARGS)
+
+# The core tests with the oldest packages that pyproject.toml allows, the newest ones, other Pythons, and clang;
+# ARGS=oldest for one of them.
+versions:
+	$(PYTHON) .ci/versions.py $(ARGS)
+
+# Searches for failures for BUDGET_S seconds; the report grows with every run.
 campaign: setup $(TRAIN)
 	$(BIN)/python -m quicgym.benchmarks.campaign --budget-s $(BUDGET_S) $(ARGS)
 
