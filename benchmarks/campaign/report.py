@@ -92,9 +92,10 @@ class Report:
         lines = [
             "# Reliability",
             "",
-            "What `make campaign` has done so far. The runs are in",
+            "This page says what `make campaign` has done so far. The runs are in",
             f"[{self._file.name}]({self._file.name}), with numbers, versions and machine time.",
-            "A later run goes on with the next number. `--first N` repeats number N.",
+            "Numbers are seeds. A later run goes on with the next number. `--first N` repeats",
+            "number N.",
             "Rates and the time for the rest are of CPU time. For the parts that wait most of the",
             "time, cluster and soak, both are of machine time.",
             "",
@@ -121,7 +122,7 @@ class Report:
         for thing, goal in part.goals.items():
             reached = sum(run.counts.get(thing, 0) for run in runs)
             rest = _duration(used_s * (goal - reached) / reached) if reached else "not measured"
-            rate = f"{3600 * reached / used_s:,.4g} per hour" if reached else "not measured"
+            rate = f"{3600 * reached / used_s:,.0f} per hour" if reached else "not measured"
             title = part.title if not rows else ""
             rest = rest if reached < goal else "none"
             rows.append(

@@ -54,7 +54,7 @@ _LOST = (
     ray.exceptions.OutOfMemoryError,
     ray.exceptions.ObjectLostError,
 )
-_CONNECT_S, _HEALTH_S = 5, 15
+_CONNECT_S, _HEALTH_S = 5, 60  # importing Ray takes most of it on a busy machine
 _ASK_S, _PATIENCE_S = 1.0, 30.0
 
 
