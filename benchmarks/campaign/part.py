@@ -117,8 +117,11 @@ def _checked(check: Callable[[int], Found], number: int) -> Found:
 
 
 def one_line(text: object) -> str:
-    """Returns a text for a list of failures: in one line, no more than 400 characters."""
-    return " ".join(str(text).split())[:400]
+    """Returns a text for a list of failures: in one line, no more than 400 characters.
+
+    The page shows it as code, so it has no backquote.
+    """
+    return " ".join(str(text).replace("`", "'").split())[:400]
 
 
 def _is_installed(name: str) -> bool:

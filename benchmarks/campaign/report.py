@@ -147,7 +147,7 @@ class Report:
 
     def _failures(self, parts: list[Part]) -> list[str]:
         failures = [
-            f"- {part.name}, {run.version}: {text}"
+            f"- {part.name}, {run.version}: `{text}`"
             for part in parts
             for run in self._of(part)
             for text in run.failures
