@@ -14,7 +14,7 @@ TRAIN := $(VENV)/requirements-examples.txt
 
 PACKAGES := agents benchmarks configs controllers envs real src
 SOURCES := CMakeLists.txt pyproject.toml README.md LICENSE $(shell find sim $(PACKAGES) -type f -not -path '*/__pycache__/*' -not -path 'sim/ns3/build/*')
-CPP := $(shell find sim controllers -not -path 'sim/ns3/build/*' \( -name '*.cpp' -o -name '*.hpp' \))
+CPP := $(shell find sim controllers tests/fuzz -not -path 'sim/ns3/build/*' \( -name '*.cpp' -o -name '*.hpp' \))
 
 .PHONY: help setup develop real reality baselines leaderboard checklists test test-core test-train test-long lint format stubs messages constraints \
 	docs wheels speed parity sanitized-core sanitize sanitize-all sanitize-threads campaign fuzz versions clean

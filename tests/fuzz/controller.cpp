@@ -1,10 +1,11 @@
 // Any sequence of calls of the C interface, with any arguments, on any controller.
+#include "include/quicgym/controller.h"
+
 #include <bit>
 #include <cmath>
 #include <vector>
 
 #include "controllers/catalogue.hpp"
-#include "include/quicgym/controller.h"
 #include "tests/fuzz/input.hpp"
 
 using namespace quicgym;
@@ -67,12 +68,13 @@ private:
             case 8:
             case 9:
             case 10:
-                return quicgym_on_ack(controller_, now_, static_cast<std::int64_t>(any_number(input_)), numbers(),
-                                      numbers_.size());
+                return quicgym_on_ack(controller_, now_, static_cast<std::int64_t>(any_number(input_)),
+                                      numbers(), numbers_.size());
             case 11:  // any number and size
                 return quicgym_on_sent(controller_, now_, any_number(input_), any_number(input_));
             case 12:  // a time before
-                return quicgym_on_sent(controller_, static_cast<std::int64_t>(any_number(input_)), next_, 1200);
+                return quicgym_on_sent(controller_, static_cast<std::int64_t>(any_number(input_)), next_,
+                                       1200);
             default:
                 return send(1 + input_.byte() % 16U);
         }

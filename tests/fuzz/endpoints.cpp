@@ -15,7 +15,7 @@ using fuzz::require;
 namespace {
 
 constexpr int kMostSteps = 300;
-constexpr int kMostAtOnce = 100'000;   // datagrams or timeouts of one moment: beyond, it would not end
+constexpr int kMostAtOnce = 100'000;        // datagrams or timeouts of one moment: beyond, it would not end
 constexpr std::size_t kMostUnderWay = 256;  // in each direction; what comes beyond is lost
 constexpr Time kLongest = 3600 * kSecond;   // statistics are kept for each moment of a connection
 

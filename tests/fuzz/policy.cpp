@@ -1,12 +1,12 @@
 // A learned policy of any bytes, through the C interface: the description (JSON), a zero byte, the weights
 // (safetensors). SHA256 in the description becomes the weights' checksum, which no fuzzer would find.
+#include <unistd.h>
+
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <string>
 #include <string_view>
-
-#include <unistd.h>
 
 #include "include/quicgym/controller.h"
 #include "sim/policy/safetensors.hpp"
