@@ -18,6 +18,8 @@ from quicgym.plot_style import BLACK, ONE_COLUMN, STYLE, TWO_COLUMNS, save, writ
 
 LETTERS_OF_A_TITLE = 42
 """What fits above a panel that is one column wide, or half of two."""
+MOST_GROUPS_IN_ONE_COLUMN = 4
+"""Of bars, so that their labels stand beside one another."""
 
 
 def draw_all(drawings: Iterable[Drawing], folder: Path, format: str = "png") -> list[Path]:
@@ -48,8 +50,10 @@ def _draw(drawing: Drawing) -> Figure:
     rows, columns = len(drawing.panels), max(map(len, drawing.panels))
     of_bars = bool(drawing.panels[0][0].bars)
     y_labels = {panel.y_label for panels in drawing.panels for panel in panels}
+    groups = max(len(panel.groups) for panels in drawing.panels for panel in panels)
     # Beyond four columns, as with --controller for many, no page is wide enough anyway.
-    width = ONE_COLUMN if columns == 1 else max(TWO_COLUMNS, 1.75 * columns)
+    narrow = columns == 1 and groups <= MOST_GROUPS_IN_ONE_COLUMN
+    width = ONE_COLUMN if narrow else max(TWO_COLUMNS, 1.75 * columns)
     figure = Figure(figsize=(width, 2.6 if of_bars or rows == 1 else 1.65 * rows + 0.2))
     all_axes = figure.subplots(
         rows,
@@ -90,7 +94,7 @@ def _legend(figure: Figure, all_axes: list[Axes], drawing: Drawing) -> None:
     headed = [panel.title for panels in drawing.panels for panel in panels]
     if all(any(label in title for title in headed) for label in entries):
         return
-    columns = min(len(entries), 3 if figure.get_figwidth() < TWO_COLUMNS else 6)
+    columns = min(len(entries), 2 if figure.get_figwidth() < TWO_COLUMNS else 6)
     figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=columns)
 
 
