@@ -149,7 +149,7 @@ def test_a_full_disk_leaves_whole_files_and_the_command_goes_on(
             check_refusal(done, "[Tt]oo large")
         check_whole(folder / "out")
         assert done.returncode or limit > 60  # nothing can be done with so little
-    done = run(folder, *arguments, *(["--force"] if arguments[0] == "train" else []))
+    done = run(folder, *arguments, *(["--resume"] if arguments[0] == "train" else []))
     assert done.returncode == 0, done.stderr
 
 
