@@ -133,7 +133,8 @@ def check_refusal(done: subprocess.CompletedProcess[str], reason: str) -> None:
     assert "Traceback" not in done.stderr, done.stderr
     text = " ".join(re.sub("[│╭╰─╮╯]", "", done.stderr).split())
     assert re.search(rf"\bout\b.*{reason}", text), done.stderr
-    assert re.search(r"[Mm]ake room|give another|give a file|permissions|failed: ", text), done.stderr
+    remedies = r"[Mm]ake room|give another|give a file|permissions|failed: "
+    assert re.search(remedies, text), done.stderr
 
 
 @pytest.mark.parametrize("writer", writers())
