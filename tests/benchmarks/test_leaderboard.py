@@ -205,7 +205,7 @@ def test_the_page_says_how_far_the_best_learned_is_ahead_or_behind() -> None:
     assert "best learned" not in without and "training seeds" not in without
 
 
-def test_the_page_names_who_was_left_out_and_where_the_best_learned_is_furthest_behind() -> None:
+def test_the_page_counts_who_was_left_out_and_where_the_best_learned_is_furthest_behind() -> None:
     entries = [
         Entry(name="CUBIC", policy="cubic", kind="baseline"),
         Entry(name="PPO 1", policy="a.json", kind="learned"),
@@ -219,10 +219,10 @@ def test_the_page_names_who_was_left_out_and_where_the_best_learned_is_furthest_
             {"scenario": f"s{number}", "reward": reward} for number, reward in enumerate(rewards)
         ]
     text = page(entries, [data], "make leaderboard", {})
-    assert "Not run here: Slow." in text
+    assert "1 of the 3 policies did not run here." in text
     worst = "s0 (-0.600), s2 (-0.500), s3 (-0.400), s5 (-0.300), s4 (-0.200)"
     assert f"in 0 of 6; furthest behind in {worst}" in text and "s1 (" not in text
-    assert "Not run here" not in page(entries[:2], [data], "make leaderboard", {})
+    assert "did not run here" not in page(entries[:2], [data], "make leaderboard", {})
 
 
 def test_where_cubic_and_bbr_were_run_the_page_counts_collapses_beside_them() -> None:
