@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -22,10 +21,11 @@ from quicgym.benchmarks.campaign.commands import (
     Uninterrupted,
     difference,
     finish,
+    in_turn,
     kill,
     start,
 )
-from quicgym.benchmarks.campaign.part import Found, Part, one_line, packages_missing
+from quicgym.benchmarks.campaign.part import Found, Part, packages_missing
 
 COMMANDS = (EVALUATE, SWEEP, SEARCH)
 _NODE: dict[str, Any] = {"num_cpus": 1, "object_store_memory": 80 * 2**20}
@@ -80,19 +80,13 @@ def kill_a_node(nodes: Any, command: Command, number: int, expected: Any, usual_
 
 
 def _run(first: int, until: float, jobs: int) -> tuple[Found, int]:
-    found, number = Found(), first
     with cluster() as nodes:
         undisturbed = Uninterrupted("--address", nodes.address)
-        while number == first or time.monotonic() < until:
-            command = COMMANDS[number % len(COMMANDS)]
-            try:
-                expected, usual_s = undisturbed.of(command)
-                found.add(kill_a_node(nodes, command, number, expected, usual_s))
-            except Exception as error:  # whatever it is, it is a failure of this number
-                text = f"{number}: {command.name}: {type(error).__name__}: {one_line(error)}"
-                found.add(Found(failures=[text]))
-            number += 1
-    return found, number
+
+        def check(command: Command, number: int) -> Found:
+            return kill_a_node(nodes, command, number, *undisturbed.of(command))
+
+        return in_turn(COMMANDS, check, first, until)
 
 
 PART = Part(

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import Any
 import yaml
 
 from quicgym.agents.algorithms import registry
-from quicgym.benchmarks.campaign.part import one_line
+from quicgym.benchmarks.campaign.part import Found, numbered, one_line
 from quicgym.benchmarks.campaign.tiny_training import tiny_training
 
 MOST_S = 1800.0
@@ -300,3 +300,32 @@ class Uninterrupted:
             self._known[command.name] = command.result(folder / "out"), time.monotonic() - began
             shutil.rmtree(folder)
         return self._known[command.name]
+
+
+def in_turn(
+    those: Sequence[Command],
+    check: Callable[[Command, int], Found],
+    first: int,
+    until: float,
+) -> tuple[Found, int]:
+    """Checks commands one after another, over and over, until the time is over.
+
+    Args:
+        those: The commands.
+        check: Of a command, with the number.
+        first: As `numbered` takes it.
+        until: The same.
+
+    Returns:
+        As `numbered`.
+    """
+
+    def check_number(number: int) -> Found:
+        command = those[number % len(those)]
+        try:
+            return check(command, number)
+        except Exception as error:  # whatever it is, it is a failure of this number
+            text = f"{number}: {command.name}: {type(error).__name__}: {one_line(error)}"
+            return Found(failures=[text])
+
+    return numbered(check_number, first, until, jobs=1)

@@ -6,7 +6,6 @@ import os
 import shutil
 import signal
 import subprocess
-import time
 from contextlib import suppress
 from pathlib import Path
 from tempfile import mkdtemp
@@ -20,10 +19,11 @@ from quicgym.benchmarks.campaign.commands import (
     commands,
     difference,
     finish,
+    in_turn,
     kill,
     start,
 )
-from quicgym.benchmarks.campaign.part import Found, Part, one_line, packages_missing
+from quicgym.benchmarks.campaign.part import Found, Part, packages_missing
 
 
 def kill_once(command: Command, number: int, expected: Any, usual_s: float) -> list[str]:
@@ -56,18 +56,13 @@ def kill_once(command: Command, number: int, expected: Any, usual_s: float) -> l
 
 
 def _run(first: int, until: float, jobs: int) -> tuple[Found, int]:
-    found, number = Found(), first
-    uninterrupted, all_commands = Uninterrupted(), commands()
-    while number == first or time.monotonic() < until:
-        command = all_commands[number % len(all_commands)]
-        try:
-            failures = kill_once(command, number, *uninterrupted.of(command))
-            found.add(Found({f"kills of {command.name}": 1}, failures))
-        except Exception as error:  # whatever it is, it is a failure of this number
-            text = f"{number}: {command.name}: {type(error).__name__}: {one_line(error)}"
-            found.add(Found(failures=[text]))
-        number += 1
-    return found, number
+    uninterrupted = Uninterrupted()
+
+    def check(command: Command, number: int) -> Found:
+        failures = kill_once(command, number, *uninterrupted.of(command))
+        return Found({f"kills of {command.name}": 1}, failures)
+
+    return in_turn(commands(), check, first, until)
 
 
 PART = Part(
