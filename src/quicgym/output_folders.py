@@ -279,25 +279,21 @@ def read_json_lines(path: Path) -> list[dict[str, Any]]:
     return records
 
 
-def read_parquet(path: Path, columns: Sequence[str] = ()) -> DataFrame:
-    """Reads a table that has the columns.
+def read_parquet(path: Path) -> DataFrame:
+    """Reads a table.
 
     Raises:
-        RunError: It is not there, or is something else.
+        RunError: The file is not there, or is something else.
     """
     import pandas as pd
     import pyarrow
 
     try:
-        frame = pd.read_parquet(path)
+        return pd.read_parquet(path)
     except (OSError, ValueError, pyarrow.ArrowException) as error:
         raise RunError(
             f"{path}: cannot be read: {str(error).strip().partition(chr(10))[0]}"
         ) from None
-    for column in columns:
-        if column not in frame:
-            raise RunError(f"{path}: has no column {column!r}; it was not written by this quicgym")
-    return frame
 
 
 def file_name(text: str) -> str:
