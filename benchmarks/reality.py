@@ -1,8 +1,9 @@
 """`make reality`: the simulator against a real QUIC stack in virtual and in real time.
 
 Every controller and policy runs on every network of the suite `reality` with every seed: in the
-native engine, with the stack in virtual time, and in real time with an audit. runs.jsonl keeps each
-finished run; `--resume` goes on with what is missing. The report says how large the gaps are.
+native engine, with the stack in virtual time, and in real time with an audit. So do the stack's own
+controllers, which no simulator has. runs.jsonl keeps each finished run; `--resume` goes on with
+what is missing. The report says how large the gaps are, and what every policy earns.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from scipy.stats import spearmanr
 
 from quicgym import Ns3MissingError, ScenarioError, __version__, _core
 from quicgym.agents.evaluation.statistics import Estimate, mean_difference
-from quicgym.agents.policies.by_name import policy_kind
+from quicgym.agents.policies.by_name import policy_kind, stack_of_controller
 from quicgym.console import say
 from quicgym.envs import Scenario
 from quicgym.envs.scenarios.suites import load_suite
@@ -96,7 +97,8 @@ def reality(
         list[str] | None, typer.Option(metavar="NAME", help="Of the suite; default: all.")
     ] = None,
     policy: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="Default: the report's fifteen.")
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Default: the report's fifteen, and the stack's own."),
     ] = None,
     budget_mbps: Annotated[
         float,
@@ -121,7 +123,7 @@ def reality(
     known = find_stack(stack)
     entries = [entry for entry in load_suite("reality") if isinstance(entry, Scenario)]
     chosen = [entry for entry in entries if not scenario or entry.name in scenario]
-    policies = list(policy or (*HAND_CODED, *LEARNED))
+    policies = list(policy or (*HAND_CODED, *LEARNED, *known.own_controllers))
     unknown = set(scenario or ()) - {entry.name for entry in entries}
     if unknown:
         raise ScenarioError(
@@ -131,8 +133,11 @@ def reality(
     for entry, name in product(chosen, policies):
         make_plans(entry, name, known, 0)
     sources = [name for name in SOURCES if name == "simulator" or name in known.clocks]
-    cells = list(product(chosen, policies, sources, range(seeds)))
-    jobs = [RealityJob(entry, name, stack, source, seed) for entry, name, source, seed in cells]
+    jobs = [
+        RealityJob(entry, name, stack, source, seed)
+        for entry, name, source, seed in product(chosen, policies, sources, range(seeds))
+        if source != "simulator" or stack_of_controller(name) is None
+    ]
     timeless = [job for job in jobs if job.source != "real"]
     timed = [job for job in jobs if job.source == "real"]
     with output_folder(out, (RUNS_FILE,), resume=resume):
@@ -222,8 +227,7 @@ def make_report(
     """Returns the report as Markdown."""
     kinds: dict[str, list[str]] = {}
     for policy in policies:
-        kind = "learned" if policy_kind(policy) == "learned" else "hand-coded"
-        kinds.setdefault(kind, []).append(policy)
+        kinds.setdefault(_kind(policy), []).append(policy)
     lines = [
         "# Simulation and reality",
         "",
@@ -257,9 +261,16 @@ def make_report(
             if count:
                 lines.append(f"| {name} | {kind} | {count} | {' | '.join(texts)} |")
     lines += ["", "## Order of the policies", "", *_order(rows, scenarios, policies, seeds)]
+    lines += ["", *_rewards(rows, scenarios, policies, seeds)]
     lines += ["", "## Each network and policy", "", *_cells(rows, scenarios, policies, seeds)]
     lines += ["", "## Audit", "", *_audits(rows)]
     return "\n".join(lines) + "\n"
+
+
+def _kind(policy: str) -> str:
+    if stack_of_controller(policy) is not None:
+        return "the stack's own"
+    return "learned" if policy_kind(policy) == "learned" else "hand-coded"
 
 
 def _interval(gaps: np.ndarray, digits: int) -> str:
@@ -295,14 +306,11 @@ def _order(rows: Rows, scenarios: Sequence[str], policies: Sequence[str], seeds:
     """Spearman's rank correlation of the policies' mean rewards over the networks."""
     lines = []
     for _, of, against in GAPS:
-        pairs = []
-        for policy in policies:
-            means = [
-                [_mean(rows, name, policy, source, seeds, "reward") for name in scenarios]
-                for source in (of, against)
-            ]
-            if all(value is not None for row in means for value in row):
-                pairs.append(np.mean(np.array(means, dtype=float), axis=1))
+        means = [
+            [_mean_reward(rows, policy, source, scenarios, seeds) for source in (of, against)]
+            for policy in policies
+        ]
+        pairs = [pair for pair in means if None not in pair]
         if len(pairs) > 2:
             correlation = spearmanr(*np.array(pairs).T).statistic
             lines.append(
@@ -310,6 +318,37 @@ def _order(rows: Rows, scenarios: Sequence[str], policies: Sequence[str], seeds:
                 f"policies {correlation:.3f}."
             )
     return lines or ["Fewer than three policies have all runs."]
+
+
+def _mean_reward(
+    rows: Rows, policy: str, source: str, scenarios: Sequence[str], seeds: int
+) -> float | None:
+    means = [_mean(rows, name, policy, source, seeds, "reward") for name in scenarios]
+    return None if None in means else float(np.mean(np.array(means, dtype=float)))
+
+
+def _rewards(
+    rows: Rows, scenarios: Sequence[str], policies: Sequence[str], seeds: int
+) -> list[str]:
+    """The mean rewards of the policies that have all runs in virtual time, best first."""
+    earned = {
+        policy: [_mean_reward(rows, policy, source, scenarios, seeds) for source in SOURCES]
+        for policy in policies
+    }
+    place = SOURCES.index("virtual")
+    ranked = [policy for policy in policies if earned[policy][place] is not None]
+    ranked.sort(key=lambda policy: earned[policy][place] or 0.0, reverse=True)
+    lines = [
+        "Mean rewards over the networks, ordered by those in virtual time. The native engine does "
+        "not have the stack's own controllers.",
+        "",
+        "| rank | policy | kind | simulator | virtual | real |",
+        "|---|---|---|---|---|---|",
+    ]
+    for rank, policy in enumerate(ranked, 1):
+        texts = ["–" if value is None else f"{value:.4f}" for value in earned[policy]]
+        lines.append(f"| {rank} | {policy} | {_kind(policy)} | {' | '.join(texts)} |")
+    return lines
 
 
 def _cells(rows: Rows, scenarios: Sequence[str], policies: Sequence[str], seeds: int) -> list[str]:

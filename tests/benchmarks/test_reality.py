@@ -51,6 +51,21 @@ def test_the_report_has_both_gaps_and_their_sum():
     assert "6 runs in real time, all valid" in report
 
 
+def test_the_stacks_own_controllers_are_ranked_and_have_no_implementation_gap():
+    policies = ["cubic", "noq-cubic"]
+    rows = {
+        key: row
+        for key, row in make_rows(policies, 2).items()
+        if key[1] == "cubic" or key[2] != "simulator"
+    }
+    report = make_report(rows, "noq", ["a"], policies, 2, "make it")
+    assert "| implementation | hand-coded | 1 |" in report
+    assert "| implementation | the stack's own |" not in report
+    assert "| wall-clock | the stack's own | 1 | -1.61" in report
+    assert "| 1 | cubic | hand-coded | 1.0000 | 0.9960 | 0.9800 |" in report
+    assert "| 2 | noq-cubic | the stack's own | – | 0.8960 | 0.8800 |" in report
+
+
 def test_a_cell_that_lacks_a_run_has_no_gap():
     rows = make_rows(["cubic", "bbr"], 2)
     del rows["a", "bbr", "real", 1]
@@ -104,10 +119,11 @@ def test_a_campaign_goes_on_with_what_is_missing(tmp_path, monkeypatch):
     for seeds in (1, 2):
         with pytest.raises(reality.typer.Exit) as end:
             reality.reality(
-                stack="aioquic", seeds=seeds, scenario=None, policy=["cubic"], budget_mbps=200,
+                stack="aioquic", seeds=seeds, scenario=None, policy=["cubic", "aioquic-cubic"],
+                budget_mbps=200,
                 out=out, report=report, resume=True,
             )  # fmt: skip
         assert end.value.exit_code == 0
     lines = [json.loads(line) for line in (out / "runs.jsonl").read_text().splitlines()]
-    assert len(lines) == 4
+    assert len(lines) == 6  # the simulator has no aioquic-cubic
     assert "| implementation | hand-coded | 1 |" in report.read_text()
