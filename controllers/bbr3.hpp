@@ -173,7 +173,7 @@ private:
     // Losses.
     RecoveryPeriod recovery_;
     bool loss_in_round_ = false;
-    int loss_ranges_in_round_ = 0;
+    std::uint64_t loss_ranges_in_round_ = 0;
     std::uint64_t latest_lost_number_ = 0;
     std::uint64_t marked_bytes_ = 0;  // ECN-CE, not yet noted
     std::uint64_t marked_bytes_in_round_ = 0;

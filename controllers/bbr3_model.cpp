@@ -125,7 +125,7 @@ void Bbr3::note_congestion() {
 void Bbr3::note_marks(const AckEvent& event) {
     if (marked_bytes_ == 0) return;
     marked_bytes_in_round_ += marked_bytes_;
-    loss_ranges_in_round_ += static_cast<int>(marked_bytes_ / max_datagram_bytes_);
+    loss_ranges_in_round_ += marked_bytes_ / max_datagram_bytes_;
     marked_bytes_ = 0;
     note_congestion();
     if (is_probe_sample_ && is_too_high(event))

@@ -37,7 +37,8 @@ void Bbr3::check_full_bandwidth(const AckEvent& event) {
 // sent after its first loss: recovery has lasted a full round then.
 void Bbr3::check_startup_done(const AckEvent& event) {
     if (loss_round_start_) {
-        const bool high_loss = loss_ranges_in_round_ >= parameters_.startup_loss_ranges && is_too_high(event);
+        const auto ranges = static_cast<double>(loss_ranges_in_round_);
+        const bool high_loss = ranges >= parameters_.startup_loss_ranges && is_too_high(event);
         if (high_loss && !full_bandwidth_reached_) {
             undo_state_ = State::startup;
             full_bandwidth_reached_ = full_bandwidth_now_ = true;
