@@ -231,9 +231,11 @@ def make_report(
     lines = [
         "# Simulation and reality",
         "",
-        f"The stack `{stack}` in virtual and in real time, against the native engine: "
-        f"{len(policies)} controllers and policies, {len(scenarios)} networks of the suite "
-        f"`reality`, {seeds} seeds. [real.md](../how-to/real.md) defines the gaps.",
+        f"The stack `{stack}` in virtual and in real time is compared with the native engine. "
+        f"There are {len(policies)} controllers and policies, {len(scenarios)} networks of the "
+        f"suite `reality`, and {seeds} seeds. [How to run real stacks](../how-to/real.md) defines "
+        "the gaps. [Another report](real-stacks.md#why-gaps-are-above-the-goals) explains the "
+        "large ones.",
         "",
         f"    {command}",
         "",
