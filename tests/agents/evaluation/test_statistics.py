@@ -38,7 +38,7 @@ def test_an_unstratified_interval_is_scipy_s():
         lambda x, axis: stats.trim_mean(x, 0.25, axis),
         n_resamples=4000,
         method="percentile",
-        rng=np.random.default_rng(1),
+        random_state=np.random.default_rng(1),
     ).confidence_interval
     width = theirs.high - theirs.low
     assert ours.value == stats.trim_mean(scores, 0.25)
@@ -61,7 +61,7 @@ def test_seeds_are_drawn_within_their_scenario():
     assert estimate.high - estimate.low < 5
     assert (
         stats.bootstrap(
-            (scores.ravel(),), np.mean, rng=np.random.default_rng(1)
+            (scores.ravel(),), np.mean, random_state=np.random.default_rng(1)
         ).confidence_interval.low
         < 35
     )  # which the unstratified one does
