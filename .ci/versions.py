@@ -18,7 +18,7 @@ from requirements import requirements
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "build/versions"
 EXTRAS = ["multi", "ns3gym", "real", "reports"]
-TOOLS = ["hypothesis>=6.100", "pytest>=8.0", "pytest-xdist>=3.5", "pyzmq>=25.1"]
+TOOLS = ["hypothesis>=6.100", "pytest>=8.2", "pytest-xdist>=3.5", "pyzmq>=25.1"]
 """Of the extra `dev`, what the tests themselves need; their versions are the newest."""
 BUILD_TOOLS = ("cmake", "ninja")
 """Their packages do not have each version; the system's are as good."""

@@ -111,7 +111,7 @@ def cellular_trace(model: CellularModel, duration_ms: int, seed: int) -> np.ndar
         ValueError: The trace would have more than 20 million lines.
     """
     expected = model.mean_mbps * 1e3 * duration_ms / PACKET_BITS
-    if expected > MOST_PACKETS:
+    if not expected <= MOST_PACKETS:  # nan, too
         raise ValueError(
             f"{model.mean_mbps:g} Mbps for {duration_ms / 1e3:g} s are {expected:.3g} lines; "
             f"at most {MOST_PACKETS:.3g} are written: choose a lower rate or a shorter duration"

@@ -288,7 +288,7 @@ def _draw_ellipse(axes: Axes, places: np.ndarray, look: Look, name: str) -> None
                     fill=fill,
                     facecolor=look.colour,
                     edgecolor=look.colour,
-                    linestyle=look.dashes,
+                    linestyle="solid" if fill else look.dashes,
                     linewidth=0 if fill else 1.1,
                     alpha=0.15 if fill else 1.0,
                 )  # fmt: skip
