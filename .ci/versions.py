@@ -71,7 +71,7 @@ def test(name: str, arguments: list[str]) -> int:
     )  # fmt: skip
     print(tests.stdout[-8000:])
     versions = " ".join(line for line in frozen.splitlines() if line.count("==") == 1)
-    summary = re.findall(r"^.*\d+ (?:passed|failed).*$", tests.stdout, re.MULTILINE)
+    summary = re.findall(r"^.*\d+ (?:passed|failed|error).*$", tests.stdout, re.MULTILINE)
     print(f"{name}: {compiler}, {versions}: {summary[-1] if summary else 'no tests were run'}")
     return tests.returncode
 

@@ -19,7 +19,7 @@ FILES = (
 )  # fmt: skip
 """Of full disks, read-only folders, torn and damaged files."""
 VERSIONS = (".ci/versions.py", ("oldest", "newest", "clang", "python3.12", "python3.13"))
-_SUMMARY = re.compile(r"^.*\d+ (?:passed|failed).*$", re.MULTILINE)
+_SUMMARY = re.compile(r"^.*\d+ (?:passed|failed|error).*$", re.MULTILINE)
 
 
 def run_tests(what: str, names: list[str]) -> Found:
@@ -32,7 +32,7 @@ def _result(count: str, done: subprocess.CompletedProcess[str], what: str) -> Fo
     summary = _SUMMARY.findall(done.stdout)
     text = summary[-1] if summary else one_line((done.stdout + done.stderr)[-300:])
     passed = re.search(r"(\d+) passed", text)
-    failed = re.findall(r"^FAILED (\S+)", done.stdout, re.MULTILINE)
+    failed = re.findall(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
     found = Found(measured={f"{what}: tests passed": int(passed[1]) if passed else 0})
     if done.returncode == 0:
         found.counts[count] = 1
