@@ -109,6 +109,8 @@ def test_an_interrupted_run_says_what_it_has_reached(tmp_path):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # A shell's background job starts with SIGINT ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     checkpoint = tmp_path / "run/checkpoints/step-000000000160.pt"
     while not checkpoint.exists() and running.poll() is None:
