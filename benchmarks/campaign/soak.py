@@ -34,6 +34,12 @@ class _Level:
     def _descriptors(self) -> int:
         return len(os.listdir(self._folder / "fd"))
 
+    def settle(self, seconds: float = 5.0) -> None:
+        """Waits until the connection of an agent that has just left is closed here, too."""
+        until = time.monotonic() + seconds
+        while self._descriptors() > self._files and time.monotonic() < until:
+            time.sleep(0.1)
+
     def growth(self, what: str) -> Found:
         """Returns how much they have grown, a failure where that is too much."""
         memory_kib, files = self._resident_kib() - self._memory, self._descriptors() - self._files
@@ -112,6 +118,7 @@ def served(number: int, until: float) -> Found:
                 if level is None and agents >= 50:
                     level = _Level(process.pid)
             if level is not None:
+                level.settle()
                 found.add(level.growth("serve"))
             if process.poll() is not None:
                 found.failures.append(f"{number}: serve has ended with {process.returncode}")
