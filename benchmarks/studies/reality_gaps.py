@@ -12,8 +12,6 @@ seeds is such a difference; where they do not, the stack makes one. Needs quicgy
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
-from functools import cached_property
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any
@@ -25,10 +23,10 @@ from quicgym import __version__, _core
 from quicgym.agents.evaluation.rollouts import Episode, play
 from quicgym.agents.evaluation.statistics import mean_difference
 from quicgym.agents.policies.by_name import find_policy
+from quicgym.benchmarks.reality import RealityJob
 from quicgym.envs import Scenario
 from quicgym.envs.scenarios.suites import load_suite
 from quicgym.jobs import report_failures, run_jobs
-from quicgym.output_folders import digest
 from quicgym.real.runs import run_stack
 
 CELLS = (
@@ -49,42 +47,29 @@ FOUR_PACKETS = 4
 """To which ProbeRTT lowers the window of BBR version 1, and of those that build on it."""
 
 
-@dataclass(frozen=True, eq=False)
-class Job:
-    """One run of one variant."""
-
-    scenario: Scenario
-    policy: str
-    source: str
-    variant: int
-
-    def __str__(self) -> str:
-        """Returns what identifies the run for a reader."""
-        return f"{self.scenario.name}, {self.policy}, variant {self.variant}, {self.source}"
-
-    @cached_property
-    def key(self) -> str:
-        """What identifies the run."""
-        about = [self.policy, self.source, self.variant, __version__, _core.commit]
-        return digest([*self.scenario.content(), *about])
+class Job(RealityJob):
+    """A run of `make reality` on a variant, whose number is the seed, with its ProbeRTTs."""
 
     def run(self) -> dict[str, Any]:
         """Returns its metrics, and how many ProbeRTTs it had."""
-        document = self.scenario.model_dump(exclude_unset=True)
-        document["bottleneck"]["delay_ms"] += self.variant * STEP_MS
-        scenario = Scenario.model_validate(document)
         if self.source == "simulator":
             policy = find_policy(self.policy)
-            episode = play(policy, scenario, seed=self.variant, keep_series=True)
+            episode = play(policy, self.scenario, seed=self.seed, keep_series=True)
         else:
-            result = run_stack(scenario, self.policy, "noq", "virtual", self.variant)
+            result = run_stack(self.scenario, self.policy, self.stack, "virtual", self.seed)
             episode = result.episode(keep_series=True)
         return {
             "goodput_mbps": episode.metrics["goodput_mbps"],
             "mean_rtt_ms": episode.metrics["mean_rtt_ms"],
-            "reward": episode.metrics["reward"],
-            "probe_rtts": probe_rtts(episode, scenario.max_datagram_bytes),
+            "probe_rtts": probe_rtts(episode, self.scenario.max_datagram_bytes),
         }
+
+
+def variant_of(scenario: Scenario, variant: int) -> Scenario:
+    """Returns the scenario with a propagation delay that is longer by variant * STEP_MS."""
+    document = scenario.model_dump(exclude_unset=True)
+    document["bottleneck"]["delay_ms"] += variant * STEP_MS
+    return Scenario.model_validate(document)
 
 
 def probe_rtts(episode: Episode, max_datagram_bytes: int) -> int:
@@ -131,7 +116,9 @@ def main(
         if isinstance(entry, Scenario)
     }
     jobs = {
-        (name, policy, source, variant): Job(scenarios[name], policy, source, variant)
+        (name, policy, source, variant): Job(
+            variant_of(scenarios[name], variant), policy, "noq", source, variant
+        )
         for (name, policy), source, variant in product(CELLS, SOURCES, range(variants))
     }
     outcome = run_jobs(list(jobs.values()), out, workers, resume=True, title="runs")
