@@ -72,7 +72,9 @@ def progress_bar(*columns: TextColumn) -> Progress:
         columns: Shown after the time left; their fields are given to `add_task`.
     """
     # Not console.is_terminal, which Jupyter's FORCE_COLOR makes true for a pipe and for a file.
-    console = Console(stderr=True)
+    is_terminal = sys.stderr.isatty()
+    # Quiet as well: rich before 15 ends a disabled bar with an empty line.
+    console = Console(stderr=True, quiet=not is_terminal)
     return Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -80,5 +82,5 @@ def progress_bar(*columns: TextColumn) -> Progress:
         TimeRemainingColumn(),
         *columns,
         console=console,
-        disable=not sys.stderr.isatty(),
+        disable=not is_terminal,
     )

@@ -336,7 +336,7 @@ def test_a_job_whose_process_dies_takes_no_other_with_it(tmp_path: Path) -> None
         (["--scenario", "no/such.yaml"], ["no/such.yaml", "No such file"]),
         (["--controller", "bbbr"], ["'bbbr'", "newreno, cubic, vegas, bbr"]),
         (["--engine", "ns2"], ["'ns2'", "native, ns3"]),
-        (["--seeds", "0"], ["--seeds"]),
+        (["--seeds", "0"], ["--seeds", "greater|x>=1"]),  # as old versions of Typer say it
         (["--seeds", "many"], ["--seeds", "integer"]),
         (["--jobs", "0"], ["--jobs"]),
         (["--format", "xml"], ["--format", "'table', 'json', 'csv'"]),
@@ -353,8 +353,8 @@ def test_bad_input(
     assert done.returncode == 2
     assert done.stdout == ""
     assert "Traceback" not in done.stderr
-    for text in expected:
-        assert text in done.stderr
+    for texts in expected:
+        assert any(text in done.stderr for text in texts.split("|"))
     assert not (tmp_path / "results").exists()
 
 

@@ -142,7 +142,7 @@ def test_a_file_is_never_replaced_unasked(quicgym: Command, tmp_path: Path) -> N
         (["my.trace", "--model", "6g"], ["'6g'", "lte, 3g"]),
         (["my.trace", "--mean-mbps", "0"], ["mean-mbps"]),
         (["my.trace", "--mean-mbps", "1e6"], ["1e+06 Mbps", "lower rate"]),
-        (["my.trace", "--mean-mbps", "nan"], []),
+        (["my.trace", "--mean-mbps", "nan"], ["mean-mbps|nan Mbps"]),  # Typer's words, or ours
         (["my.trace", "--duration-s", "1e9"], ["duration-s"]),
         (["missing/my.trace"], ["missing/my.trace", "existing folder"]),
     ],
@@ -151,5 +151,5 @@ def test_bad_input(quicgym: Command, arguments: list[str], expected: list[str]) 
     done = quicgym("trace", *arguments)
     assert done.returncode == 2, done.stdout
     assert "Traceback" not in done.stderr
-    for text in expected:
-        assert text in done.stderr
+    for texts in expected:
+        assert any(text in done.stderr for text in texts.split("|"))
