@@ -53,14 +53,14 @@ struct ListingHandler : quic::FrameHandler {
     void on_handshake_done() { add("HANDSHAKE_DONE"); }
 };
 
-quic::DatagramView view_of(const nb::bytes& prefix, std::size_t size_bytes, int ecn) {
+quic::DatagramView view_of(const nb::bytes& prefix, std::size_t size_bytes) {
     return {static_cast<const std::uint8_t*>(prefix.data()), prefix.size(),
-            std::max(size_bytes, prefix.size()), static_cast<quic::Ecn>(ecn & 3)};
+            std::max(size_bytes, prefix.size())};
 }
 
 nb::dict read_datagram(const nb::bytes& prefix, std::size_t size_bytes) {
     nb::dict result;
-    const quic::DatagramView datagram = view_of(prefix, size_bytes, 0);
+    const quic::DatagramView datagram = view_of(prefix, size_bytes);
     quic::PacketHeader header;
     ListingHandler handler;
     quic::AckFrame ack;
@@ -82,15 +82,17 @@ nb::dict read_datagram(const nb::bytes& prefix, std::size_t size_bytes) {
     return result;
 }
 
-// (prefix, size_bytes, ecn)
+// (prefix, size_bytes, ecn, sealed_number)
 nb::tuple as_tuple(const quic::Datagram& datagram) {
     return nb::make_tuple(nb::bytes(datagram.prefix, datagram.prefix_bytes), datagram.size_bytes,
-                          static_cast<int>(datagram.ecn));
+                          static_cast<int>(datagram.ecn), datagram.sealed_number);
 }
 
 quic::DatagramView view_of(const nb::tuple& datagram) {
-    return view_of(nb::cast<nb::bytes>(datagram[0]), nb::cast<std::size_t>(datagram[1]),
-                   nb::cast<int>(datagram[2]));
+    quic::DatagramView view = view_of(nb::cast<nb::bytes>(datagram[0]), nb::cast<std::size_t>(datagram[1]));
+    view.ecn = static_cast<quic::Ecn>(nb::cast<unsigned>(datagram[2]) & 3U);
+    view.sealed_number = nb::cast<std::uint32_t>(datagram[3]);
+    return view;
 }
 
 // None, or what is wrong with the datagram.

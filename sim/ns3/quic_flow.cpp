@@ -7,6 +7,7 @@
 #include <ns3/simulator.h>
 #include <ns3/socket.h>
 #include <ns3/timestamp-tag.h>
+#include <ns3/trailer.h>
 #include <ns3/udp-l4-protocol.h>
 
 #include <algorithm>
@@ -21,7 +22,7 @@ namespace quicgym::ns3_host {
 
 namespace {
 
-// A datagram's stored bytes, put before a packet of virtual zeros: ns-3 then stores no zero either.
+// A datagram's stored bytes, put around a packet of virtual zeros: ns-3 then stores no zero either.
 class PrefixHeader : public ns3::Header {
 public:
     explicit PrefixHeader(const quic::Datagram& datagram) : datagram_(datagram) {}
@@ -42,6 +43,36 @@ public:
 
 private:
     const quic::Datagram& datagram_;
+};
+
+// The end of the tag of the AEAD.
+class SealTrailer : public ns3::Trailer {
+public:
+    static constexpr std::uint32_t kBytes = sizeof(quic::Datagram::sealed_number);
+
+    explicit SealTrailer(std::uint32_t sealed_number = 0) : sealed_number_(sealed_number) {}
+
+    static ns3::TypeId GetTypeId() {
+        static const ns3::TypeId id = ns3::TypeId("quicgym::SealTrailer").SetParent<ns3::Trailer>();
+        return id;
+    }
+    ns3::TypeId GetInstanceTypeId() const override { return GetTypeId(); }
+    std::uint32_t GetSerializedSize() const override { return kBytes; }
+    void Serialize(ns3::Buffer::Iterator end) const override {
+        end.Prev(kBytes);
+        end.WriteU32(sealed_number_);
+    }
+    std::uint32_t Deserialize(ns3::Buffer::Iterator end) override {
+        end.Prev(kBytes);
+        sealed_number_ = end.ReadU32();
+        return kBytes;
+    }
+    void Print(std::ostream& out) const override { out << "packet number " << sealed_number_; }
+
+    std::uint32_t sealed_number() const { return sealed_number_; }
+
+private:
+    std::uint32_t sealed_number_;
 };
 
 }  // namespace
@@ -89,8 +120,10 @@ public:
 
     quic::DatagramView arrived() {
         const ns3::Ptr<ns3::Packet> packet = socket_->Recv();
+        SealTrailer seal;
+        packet->PeekTrailer(seal);
         quic::DatagramView view{arrived_, packet->CopyData(arrived_, quic::kMaxPrefixBytes),
-                                packet->GetSize(), quic::Ecn::not_ect};
+                                packet->GetSize(), quic::Ecn::not_ect, seal.sealed_number()};
         if (ecn_) {
             ns3::SocketIpTosTag tag;
             if (packet->PeekPacketTag(tag)) view.ecn = static_cast<quic::Ecn>(tag.GetTos() & 3);
@@ -111,8 +144,10 @@ public:
     quic::Datagram& outgoing() { return outgoing_; }
 
     void send(Time) {
-        auto packet = ns3::Create<ns3::Packet>(std::uint32_t{outgoing_.size_bytes} - outgoing_.prefix_bytes);
+        auto packet = ns3::Create<ns3::Packet>(std::uint32_t{outgoing_.size_bytes} - outgoing_.prefix_bytes -
+                                               SealTrailer::kBytes);
         packet->AddHeader(PrefixHeader(outgoing_));
+        packet->AddTrailer(SealTrailer(outgoing_.sealed_number));
         if constexpr (!kReceives) packet->AddPacketTag(ns3::TimestampTag(ns3::Simulator::Now()));
         if (outgoing_.ecn != last_ecn_) {
             last_ecn_ = outgoing_.ecn;

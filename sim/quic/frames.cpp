@@ -142,6 +142,7 @@ void write_initial(Datagram& datagram, std::uint64_t destination_id, std::uint64
     datagram.prefix_bytes = static_cast<std::uint8_t>(writer.position());
     datagram.size_bytes = kInitialDatagramBytes;
     datagram.ecn = Ecn::not_ect;
+    datagram.sealed_number = static_cast<std::uint32_t>(packet_number);
 }
 
 }  // namespace quicgym::quic

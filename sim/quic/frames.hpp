@@ -132,6 +132,12 @@ inline ParseError read_header(Reader& reader, PacketHeader& header) {
     return reader.remaining() == 0 ? ParseError::no_frames : ParseError::none;
 }
 
+// Whether AEAD would open a 1-RTT packet under this number. Not where the packet came so late that its
+// truncated number was taken for that of a later one.
+constexpr bool opens(const DatagramView& datagram, std::uint64_t packet_number) {
+    return datagram.sealed_number == static_cast<std::uint32_t>(packet_number);
+}
+
 // What read_frames calls; an endpoint overrides what concerns it. Not virtual: read_frames is a template.
 struct FrameHandler {
     void on_ping() {}

@@ -54,7 +54,7 @@ Receipt Receiver::on_datagram(Time now, const DatagramView& datagram) {
     if (phase_ == Phase::listening) return {};
     const std::uint64_t number = decode_packet_number(
         acks_.expected_packet_number(), header.truncated_packet_number, header.packet_number_bytes);
-    if (!acks_.is_new(number)) return {};
+    if (!opens(datagram, number) || !acks_.is_new(number)) return {};
     Handler handler(*this, now);
     const ParseError error = read_frames(reader, header.type, handler, ack_scratch_, ack_eliciting);
     if (error != ParseError::none) return {error};
@@ -186,6 +186,7 @@ void Receiver::send_packet(Time now, Datagram& out) {
     out.prefix_bytes = static_cast<std::uint8_t>(writer.position());
     out.size_bytes = static_cast<std::uint16_t>(size + kTagBytes);
     out.ecn = Ecn::not_ect;
+    out.sealed_number = static_cast<std::uint32_t>(number);
 }
 
 // What was asked for and is not acknowledged, as far as it fits into the packet. Returns where the frame

@@ -98,7 +98,7 @@ Receipt Sender::on_datagram(Time now, const DatagramView& datagram) {
     if (phase_ != Phase::connected) return {};
     const std::uint64_t number = decode_packet_number(
         acks_.expected_packet_number(), header.truncated_packet_number, header.packet_number_bytes);
-    if (!acks_.is_new(number)) return {};
+    if (!opens(datagram, number) || !acks_.is_new(number)) return {};
     if (events_) [[unlikely]]
         events_->add(now, SenderEventKind::packet_received, {number, datagram.size_bytes, 0});
     const ParseError error = read_frames(reader, header.type, handler, ack_scratch_, ack_eliciting);
@@ -421,6 +421,7 @@ void Sender::finish_packet(Time now, const Writer& writer, Datagram& out, std::s
     out.prefix_bytes = static_cast<std::uint8_t>(writer.position());
     out.size_bytes = static_cast<std::uint16_t>(datagram_bytes);
     out.ecn = ecn_;
+    out.sealed_number = static_cast<std::uint32_t>(recovery_.next_packet_number());
     statistics_.on_packet_sent(now, datagram_bytes);
 
     SentPacket& packet = recovery_.on_packet_sent(now, out.size_bytes, ack_eliciting);

@@ -29,8 +29,15 @@ timespec to_timespec(Time time) {
     return {static_cast<time_t>(time / kSecond), static_cast<long>(time % kSecond)};
 }
 
-// The simulated endpoints encrypt nothing. Where the tag of the AEAD would be, a checksum of the rest stands,
-// so that bytes that are altered on the way are noticed. Eight bytes at a time, after FNV-1a.
+// The simulated endpoints encrypt nothing. Where the tag of the AEAD would be, this stands.
+struct Tag {
+    std::uint64_t checksum;  // of the rest, so that bytes that are altered on the way are noticed
+    std::uint32_t sealed_number;
+    std::uint32_t zero;
+};
+static_assert(sizeof(Tag) == kTagBytes);
+
+// Eight bytes at a time, after FNV-1a.
 std::uint64_t checksum(const std::uint8_t* bytes, std::size_t count) {
     std::uint64_t sum = 14695981039346656037ULL ^ count;
     std::size_t i = 0;
@@ -63,9 +70,8 @@ public:
     // Queues a datagram. Throws std::runtime_error for one that is not as it was sent.
     void take_in(const ReceivedPacket& packet, Time time) {
         const HeldPacket& held = pool_[packet.number];
-        std::uint64_t sum = 0;
-        if (held.bytes >= kTagBytes) std::memcpy(&sum, held.content + held.bytes - kTagBytes, sizeof sum);
-        if (held.bytes < kTagBytes || sum != checksum(held.content, held.bytes - kTagBytes)) {
+        if (held.bytes < kTagBytes ||
+            tag_of(held).checksum != checksum(held.content, held.bytes - kTagBytes)) {
             fail("got " + std::to_string(held.bytes) + " bytes that are no datagram of its peer");
         }
         arrived_.make_room(head_, tail_);
@@ -85,7 +91,8 @@ public:
     quic::DatagramView arrived() {
         const Arrived& next = arrived_[head_];
         const HeldPacket& held = pool_[next.packet];
-        return {held.content, std::min(held.bytes - kTagBytes, quic::kMaxPrefixBytes), held.bytes, next.ecn};
+        return {held.content, std::min(held.bytes - kTagBytes, quic::kMaxPrefixBytes), held.bytes, next.ecn,
+                tag_of(held).sealed_number};
     }
     void on_received(Time, const quic::Receipt& receipt) {
         if (receipt.error != quic::ParseError::none)
@@ -98,14 +105,19 @@ public:
         packet_.bytes = outgoing_.size_bytes;
         std::memcpy(packet_.content, outgoing_.prefix, outgoing_.prefix_bytes);
         std::memset(packet_.content + outgoing_.prefix_bytes, 0, packet_.bytes - outgoing_.prefix_bytes);
-        const std::uint64_t sum = checksum(packet_.content, content);
-        std::memcpy(packet_.content + content, &sum, sizeof sum);
+        const Tag tag{checksum(packet_.content, content), outgoing_.sealed_number, 0};
+        std::memcpy(packet_.content + content, &tag, sizeof tag);
         if (port_->send(packet_, outgoing_.ecn)) return;
         check();
         fail("cannot send");
     }
 
 private:
+    static Tag tag_of(const HeldPacket& held) {
+        Tag tag;
+        std::memcpy(&tag, held.content + held.bytes - sizeof tag, sizeof tag);
+        return tag;
+    }
     [[noreturn]] void fail(const std::string& what) const { throw std::runtime_error(name_ + (" " + what)); }
 
     PacketPool& pool_;

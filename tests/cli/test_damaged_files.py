@@ -74,7 +74,7 @@ def run(
         capture_output=True,
         text=True,
         preexec_fn=before,
-        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1", "MPLCONFIGDIR": str(folder)},
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
         timeout=600,
     )
 

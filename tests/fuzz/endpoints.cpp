@@ -147,7 +147,21 @@ private:
     }
 
     void give(bool to_sender, const quic::DatagramView& datagram) {
-        with(to_sender, [&](auto& endpoint) { (void)endpoint.on_datagram(now_, datagram); });
+        with(to_sender, [&](auto& endpoint) {
+            const std::uint64_t number = endpoint.on_datagram(now_, datagram).packet_number;
+            require(number == quic::kNoPacket || quic::opens(datagram, number),
+                    "a packet is read under the number that it was sealed with");
+        });
+    }
+    // As a peer would have sealed it, whose numbers go on where they are: what follows the number is read
+    // too.
+    quic::DatagramView sealed(bool to_sender, quic::DatagramView datagram) const {
+        quic::Reader reader(datagram, datagram.size_bytes);
+        quic::PacketHeader header;
+        if (quic::read_header(reader, header) != quic::ParseError::none) return datagram;
+        datagram.sealed_number = static_cast<std::uint32_t>(quic::decode_packet_number(
+            last_[to_sender].sealed_number + 1, header.truncated_packet_number, header.packet_number_bytes));
+        return datagram;
     }
     bool take(bool to_sender, quic::Datagram& datagram) {
         if (under_way(to_sender).empty()) return false;
@@ -168,7 +182,7 @@ private:
         if (!take(to_sender, datagram)) return;
         const std::uint8_t place = input_.byte();
         datagram.prefix[place % std::max<std::size_t>(1, datagram.prefix_bytes)] = input_.byte();
-        give(to_sender, quic::view(datagram));
+        give(to_sender, sealed(to_sender, quic::view(datagram)));
     }
     // A datagram of the input's bytes.
     void make_up(bool to_sender) {
@@ -176,7 +190,8 @@ private:
         const auto ecn = static_cast<quic::Ecn>(input_.byte() & 3U);
         const auto bytes = input_.bytes(input_.byte());
         const std::vector<std::uint8_t> prefix(bytes.begin(), bytes.end());  // with its own end
-        give(to_sender, {prefix.data(), prefix.size(), prefix.size() + implied_zeros, ecn});
+        give(to_sender,
+             sealed(to_sender, {prefix.data(), prefix.size(), prefix.size() + implied_zeros, ecn}));
     }
 
     void check() const {

@@ -197,8 +197,8 @@ class MirroredPair(Pair):
 
     def _on_send(self, now, datagram):
         self._tell_losses(now)
-        prefix, size, _ = datagram
-        read = _core.read_datagram(prefix, size)
+        _, size, *_ = datagram
+        read = _core.read_datagram(*datagram[:2])
         if read["type"] == "1-RTT":
             if read["ack_eliciting"]:
                 self.controller.on_sent(now, self._sent, size)
@@ -208,8 +208,7 @@ class MirroredPair(Pair):
         self.compare(self)
 
     def _on_received(self, now, error):
-        prefix, size, _ = self._hosts["data"].arrived()
-        read = _core.read_datagram(prefix, size)
+        read = _core.read_datagram(*self._hosts["data"].arrived()[:2])
         for frame in read["frames"]:
             if frame[0] != "ACK":
                 continue

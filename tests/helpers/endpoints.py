@@ -109,7 +109,7 @@ class Pair:
 
     def carry(self, direction, now, datagram):
         """Takes a datagram that the endpoint which sends in this direction has sent."""
-        prefix, size, ecn = datagram
+        prefix, size, ecn, sealed_number = datagram
         read = _core.read_datagram(prefix, size)
         assert read["error"] is None, read["error"]
         index = self._count[direction]
@@ -122,7 +122,7 @@ class Pair:
             ecn = 3
         arrivals = self._hosts["ack" if direction == "data" else "data"].arrivals
         time = now + self._delay(direction, index)
-        heapq.heappush(arrivals, (time, len(self.log), (prefix, size, ecn)))
+        heapq.heappush(arrivals, (time, len(self.log), (prefix, size, ecn, sealed_number)))
 
     def run_until(self, until):
         endpoints = ((self.sender, self._hosts["data"]), (self.receiver, self._hosts["ack"]))
@@ -143,6 +143,12 @@ class Pair:
             for frame in read["frames"]
             if sent == direction and frame[0] == name
         ]
+
+
+def one_rtt(number, frames, padding=0):
+    """A 1-RTT packet with these frames and bytes of padding, as a peer would send it."""
+    prefix = b"\x43" + bytes(8) + number.to_bytes(4, "big") + frames
+    return (prefix, len(prefix) + padding + 16, 0, number)
 
 
 def transfer(size_bytes, **fields):

@@ -57,7 +57,7 @@ class Loop:
             self.hosts[path, BACKWARD] = Host(self, receiver, path, BACKWARD)
 
     def send(self, now, path, way, datagram):
-        _, size, ecn = datagram
+        _, size, ecn, _ = datagram
         number = len(self.sent)
         self.sent.append((now, size + WIRE_OVERHEAD, path, way == BACKWARD, datagram))
         assert self.network.send(number, now, path, way, size + WIRE_OVERHEAD, ecn) == 0
@@ -72,9 +72,9 @@ class Loop:
             for number, time, fate, path, way, ecn in self.network.advance(now + 1):
                 self.fates[number] = (fate, time)
                 if fate == _core.Fate.delivered:
-                    prefix, size, _ = self.sent[number][4]
+                    prefix, size, _, sealed_number = self.sent[number][4]
                     far = self.hosts[path, BACKWARD if way == FORWARD else FORWARD]
-                    heapq.heappush(far.arrivals, (time, number, (prefix, size, ecn)))
+                    heapq.heappush(far.arrivals, (time, number, (prefix, size, ecn, sealed_number)))
             for host in hosts:
                 host.endpoint.drive(host, now + 1)
 
@@ -246,7 +246,7 @@ def test_replayed_times_give_the_same_arrivals_and_drops(name: str) -> None:
         scenario, 3,
         np.array(times, np.int64), np.array(sizes, np.uint32),
         np.array(paths, np.uint32), np.array(backward, bool),
-        np.array([ecn for _, _, ecn in datagrams], np.uint8),
+        np.array([ecn for _, _, ecn, _ in datagrams], np.uint8),
     )  # fmt: skip
     assert any(fate == _core.Fate.dropped for fate, _ in loop.fates.values()) or name in LOSSLESS
     for number, (fate, time) in loop.fates.items():

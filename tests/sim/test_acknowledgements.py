@@ -10,6 +10,7 @@ from helpers.endpoints import (
     constant_rate,
     losing,
     make_flow,
+    one_rtt,
     times,
     transfer,
 )
@@ -89,14 +90,41 @@ def test_a_marked_packet_is_acknowledged_at_once():
     assert sent[11] + RTT // 2 + 25 * MILLISECOND in acknowledged
 
 
+def test_a_packet_so_late_that_its_number_reads_as_a_later_one_is_not_acknowledged():
+    # 1,000 packets a second, of which fewer than 128 are unacknowledged: numbers have one byte.
+    pair = Late(
+        constant_rate(9_288_000),
+        lambda direction, index: 200 * MILLISECOND if (direction, index) == ("data", 50) else 0,
+    )
+    pair.run_until(SECOND)
+    sent = [(time, read) for time, direction, _, read, _ in pair.log if direction == "data"]
+    assert {read["packet_number_bytes"] for _, read in sent} == {1}
+    number = sent[50][1]["truncated_packet_number"]
+    later = (time for time, ack in pair.frames("ack", "ACK") if ack[2][0][1] >= number + 256)
+    assert next(later) >= sent[50 + 256][0] + RTT // 2
+
+
+@pytest.mark.parametrize("sealed_number", [99, 101, 100 + 2**16])
+def test_a_packet_is_not_opened_under_another_number(sealed_number):
+    pair = Pair(constant_rate(9288))
+    pair.run_until(SECOND // 2)
+    *packet, number = one_rtt(100, b"\x0e\x02\x80\x00\xff\xff\x01x" + b"\x1c\x00\x00\x00")
+    before = pair.receiver.statistics()["goodput_bytes"]
+    assert pair.receiver.on_datagram(pair.now, (*packet, sealed_number)) is None
+    assert pair.sender.on_datagram(pair.now, (*packet, sealed_number)) is None
+    assert (pair.receiver.statistics()["goodput_bytes"], pair.sender.closed) == (before, False)
+    assert pair.receiver.on_datagram(pair.now, (*packet, number)) is None
+    assert pair.sender.on_datagram(pair.now, (*packet, number)) is None
+    assert (pair.receiver.statistics()["goodput_bytes"], pair.sender.closed) == (before + 1, True)
+
+
 def test_a_packet_below_all_ranges_that_are_remembered_is_a_duplicate():
     pair = Pair(constant_rate(9288))
     pair.run_until(SECOND // 2)
 
     def goodput_after(number):
         stream = b"\x0e\x02" + (1 << 31 | 100 * number).to_bytes(4, "big") + b"\x01"
-        prefix = b"\x43" + bytes(8) + number.to_bytes(4, "big") + stream + b"x"
-        assert pair.receiver.on_datagram(pair.now, (prefix, len(prefix) + 16, 0)) is None
+        assert pair.receiver.on_datagram(pair.now, one_rtt(number, stream + b"x")) is None
         return pair.receiver.statistics()["goodput_bytes"]
 
     before = goodput_after(100)

@@ -9,6 +9,7 @@ from helpers.endpoints import (
     Pair,
     constant_rate,
     make_flow,
+    one_rtt,
     times,
     transfer,
     with_window,
@@ -21,12 +22,6 @@ ACK_ONLY = {"ACK", "PADDING"}
 
 def varint(value):
     return (value | 3 << 62).to_bytes(8, "big")
-
-
-def one_rtt(number, frames):
-    """A 1-RTT packet with these frames, as a peer would send it."""
-    prefix = b"\x43" + bytes(8) + number.to_bytes(4, "big") + frames
-    return (prefix, len(prefix) + 16, 0)
 
 
 def acknowledgement(largest, delay_ns=0):

@@ -176,7 +176,7 @@ def test_a_paired_difference_s_interval_is_that_of_the_differences():
     first, second = paths + rng.normal(0.2, 1, 300), paths + rng.normal(0, 1, 300)
     ours = mean_difference(first[None], second[None], 4000)
     theirs = stats.bootstrap(
-        (first - second,), np.mean, n_resamples=4000, method="percentile", rng=rng
+        (first - second,), np.mean, n_resamples=4000, method="percentile", random_state=rng
     ).confidence_interval
     width = theirs.high - theirs.low
     assert ours.value == pytest.approx((first - second).mean())
