@@ -94,41 +94,50 @@ class Report:
             "",
             "This page says what `make campaign` has done so far. The runs are in",
             f"[{self._file.name}]({self._file.name}), with numbers, versions and machine time.",
-            "Numbers are seeds. A later run goes on with the next number. `--first N` repeats",
-            "number N.",
             "Rates and the time for the rest are of CPU time. For the parts that wait most of the",
             "time, cluster and soak, both are of machine time.",
             "",
-            "| part | to reach | reached | failures | numbers | machine time | CPU time | rate | "
-            "time for the rest |",
-            "|---|---|---|---|---|---|---|---|---|",
+            "| part | to reach | reached | rate | time for the rest |",
+            "|---|---|---|---|---|",
+            *(row for part in parts for row in self._goals(part)),
+            "",
+            "## Parts",
+            "",
+            "Numbers are seeds. A later run goes on with the next number. `--first N` repeats",
+            "number N.",
+            "",
+            "| part | what it does | numbers | machine time | CPU time | failures |",
+            "|---|---|---|---|---|---|",
+            *(self._part(part) for part in parts),
+            "",
         ]
-        for part in parts:
-            lines += self._rows(part)
-        lines += ["", *self._figures(parts), *self._failures(parts), *self._versions()]
+        lines += [*self._figures(parts), *self._failures(parts), *self._versions()]
         return "\n".join(lines) + "\n"
 
     def _of(self, part: Part) -> list[Run]:
         return [run for run in self.runs if run.part == part.name]
 
-    def _rows(self, part: Part) -> list[str]:
+    def _part(self, part: Part) -> str:
         runs = self._of(part)
-        machine_s = sum(run.machine_s for run in runs)
-        cpu_s = sum(run.cpu_s for run in runs)
-        used_s = max(0.1, machine_s if part.in_real_time else cpu_s)
-        failures = sum(len(run.failures) for run in runs)
         numbers = f"{runs[0].first} to {max(run.after for run in runs) - 1}" if runs else "none"
+        machine_s, cpu_s = sum(run.machine_s for run in runs), sum(run.cpu_s for run in runs)
+        failures = sum(len(run.failures) for run in runs)
+        return (
+            f"| {part.name} | {part.title} | {numbers} | {_duration(machine_s)} | "
+            f"{_duration(cpu_s)} | {failures} |"
+        )
+
+    def _goals(self, part: Part) -> list[str]:
+        runs = self._of(part)
+        used_s = max(0.1, sum(run.machine_s if part.in_real_time else run.cpu_s for run in runs))
         rows: list[str] = []
         for thing, goal in part.goals.items():
             reached = sum(run.counts.get(thing, 0) for run in runs)
             rest = _duration(used_s * (goal - reached) / reached) if reached else "not measured"
             rate = f"{3600 * reached / used_s:,.0f} per hour" if reached else "not measured"
-            title = part.title if not rows else ""
+            name = part.name if not rows else ""
             rest = rest if reached < goal else "none"
-            rows.append(
-                f"| {title} | {goal:,} {thing} | {reached:,} | {failures} | {numbers} | "
-                f"{_duration(machine_s)} | {_duration(cpu_s)} | {rate} | {rest} |"
-            )
+            rows.append(f"| {name} | {goal:,} {thing} | {reached:,} | {rate} | {rest} |")
         return rows
 
     def _figures(self, parts: list[Part]) -> list[str]:
@@ -143,7 +152,7 @@ class Report:
             return []
         rows = [f"| {name} | {value:,.6g} |" for name, value in measured.items()]
         rows += [f"| {name}, in all | {count:,} |" for name, count in others.items()]
-        return ["| figure | value |", "|---|---|", *rows, ""]
+        return ["## Other figures", "", "| figure | value |", "|---|---|", *rows, ""]
 
     def _failures(self, parts: list[Part]) -> list[str]:
         failures = [
