@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -42,19 +40,22 @@ def trace(
 
     if model not in MODELS:
         raise typer.BadParameter(f"{model!r} is no model; there are: {', '.join(MODELS)}")
+    if out.exists() and not force:
+        raise typer.BadParameter(f"{out} exists; give another name, or --force")
+    if not out.parent.is_dir():
+        raise typer.BadParameter(
+            f"{out}: there is no folder {out.parent}; give a file in an existing folder"
+        )
     chosen = MODELS[model] if mean_mbps is None else replace(MODELS[model], mean_mbps=mean_mbps)
     try:
         times = cellular_trace(chosen, round(duration_s * 1e3), seed)
-        if out.exists() and not force:
-            raise typer.BadParameter(f"{out} exists; give another name, or --force")
-        if not out.parent.is_dir():
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-        write_atomically({out: "\n".join(map(str, times.tolist())) + "\n"})
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
+    try:
+        write_atomically({out: "\n".join(map(str, times.tolist())) + "\n"})
     except OSError as error:
         raise typer.BadParameter(
-            f"{out} cannot be written ({error.strerror}); give a file in an existing folder"
+            f"{out} cannot be written ({error.strerror}); give another file"
         ) from None
     summary = summarize(times)
     print(f"{out}: {summary.packets} packets of 1500 bytes in {summary.duration_s:g} s")
