@@ -182,6 +182,34 @@ def test_statistics_and_queues_agree_at_every_moment(sample: str, tmp_path: Path
         assert ours == theirs
 
 
+def test_packets_so_late_that_their_number_is_misread_are_dropped_by_both_engines() -> None:
+    scenario = Scenario.model_validate(
+        {
+            "name": "late",
+            "duration_s": 2,
+            "bottleneck": {
+                "rate_mbps": 20,
+                "delay_ms": 1,
+                "queue": {"limit": 100},
+                "jitter": {"kind": "normal", "mean_ms": 20, "deviation_ms": 60},
+                "reordering": True,
+            },
+            "access": {"rate_mbps": 100, "delay_ms": 1},
+            "flows": [{"controller": "external", "parameters": {"window_bytes": 1_000_000}}],
+        }
+    )
+
+    def run(engine: EngineName) -> tuple[list[Any], int]:
+        with Simulation(scenario, engine, 1, record_deliveries=True) as simulation:
+            simulation.run()
+            (flow,) = simulation.flows
+            return list(simulation.deliveries()), flow.statistics["received_packets"]
+
+    read, received = run("native")
+    assert received - len(read) > 100
+    assert run("ns3") == (read, received)
+
+
 def test_a_capture_of_a_link_with_a_trace_has_both_directions(tmp_path: Path) -> None:
     prefix = tmp_path / "capture"
     with Simulation(
