@@ -260,15 +260,17 @@ private:
     }
 
     // Attributes live in a dictionary of this instance alone: one that shares its keys with other instances,
-    // as Python makes them, doubles the time of a small on_ack once somebody has asked for it.
+    // as Python makes them, doubles the time of a small on_ack once somebody has asked for it. By __dict__ of
+    // the type: since Python 3.13, PyObject_GenericSetDict leaves what the instance itself has in force.
     void watch_attributes() {
         PyObject* const instance = python_->instance.ptr();
-        const nb::object shared = nb::steal(PyObject_GenericGetDict(instance, nullptr));
+        const nb::object name = interned("__dict__");
+        const nb::object shared = nb::steal(PyObject_GenericGetAttr(instance, name.ptr()));
         python_->attributes = nb::steal(PyDict_New());
         python_->known = nb::steal(PySet_New(shared.ptr()));
         if (!shared.is_valid() || !python_->known.is_valid() ||
             PyDict_Update(python_->attributes.ptr(), shared.ptr()) != 0 ||
-            PyObject_GenericSetDict(instance, python_->attributes.ptr(), nullptr) != 0) {
+            PyObject_GenericSetAttr(instance, name.ptr(), python_->attributes.ptr()) != 0) {
             nb::raise_python_error();
         }
         attribute_count_ = PyDict_GET_SIZE(python_->attributes.ptr());
