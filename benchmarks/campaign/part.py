@@ -76,7 +76,7 @@ def numbered(
     found, number = Found(), first
     if jobs == 1:
         while number == first or time.monotonic() < until:
-            found.add(_checked(check, number))
+            found.add(checked(check, number))
             number += 1
         return found, number
     with ProcessPoolExecutor(jobs) as pool:
@@ -105,14 +105,15 @@ def _chunks(first: int, size: int) -> Iterator[range]:
 def _all(check: Callable[[int], Found], numbers: range) -> Found:
     found = Found()
     for number in numbers:
-        found.add(_checked(check, number))
+        found.add(checked(check, number))
     return found
 
 
-def _checked(check: Callable[[int], Found], number: int) -> Found:
+def checked(check: Callable[[int], Found], number: int) -> Found:
+    """Returns what a check of a number found; an exception is a failure of this number."""
     try:
         return check(number)
-    except Exception as error:  # whatever it is, it is a failure of this number
+    except Exception as error:
         return Found(failures=[f"{number}: {type(error).__name__}: {one_line(error)}"])
 
 

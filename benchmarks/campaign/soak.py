@@ -7,11 +7,12 @@ import socket
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
-from quicgym.benchmarks.campaign.part import Found, Part, packages_missing
+from quicgym.benchmarks.campaign.part import Found, Part, checked, packages_missing
 from quicgym.envs import Scenario, Simulation
 from quicgym.envs.vector import make_vec
 
@@ -145,7 +146,8 @@ def _run(first: int, until: float, jobs: int) -> tuple[Found, int]:
     found = Found()
     works = (connection, resets, served)
     for left, work in zip((3, 2, 1), works, strict=True):
-        found.add(work(first, time.monotonic() + (until - time.monotonic()) / left))
+        end = time.monotonic() + (until - time.monotonic()) / left
+        found.add(checked(partial(work, until=end), first))
     return found, first + 1
 
 

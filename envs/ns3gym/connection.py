@@ -231,10 +231,10 @@ class Connection:
             connected = connect(self._address)
         except OSError as error:
             raise self._unusable(error) from None
-        if connected is None:
+        self._tied = _channel(connected, "REQ") if connected else None
+        if self._tied is None:
             self._next_attempt = time.monotonic() + _RECONNECT_S
             return
-        self._tied = Channel(connected, "REQ")
         self._channels = [self._tied]
         if self._unsent:
             self._tied.send(self._unsent)
@@ -244,9 +244,11 @@ class Connection:
         while self._listener is not None and len(self._channels) < _MOST_CHANNELS:
             try:
                 accepted, _ = self._listener.accept()
-                channel = Channel(accepted, "REP", _REFUSAL if self._tied else "")
-            except OSError:  # nobody there, or gone again
+            except OSError:  # nobody there
                 break
+            channel = _channel(accepted, "REP", _REFUSAL if self._tied else "")
+            if channel is None:
+                continue
             self._channels.append(channel)
             channel.write()
             if self._tied:
@@ -282,3 +284,12 @@ class Connection:
         for channel in self._channels:
             channel.close()
         self._channels = []
+
+
+def _channel(connected: socket.socket, kind: str, refusal: str = "") -> Channel | None:
+    """Returns the peer; None where it has gone again."""
+    try:
+        return Channel(connected, kind, refusal)
+    except OSError:
+        connected.close()
+        return None

@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import textwrap
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -72,6 +73,29 @@ WRONG = {
     "many large parts": ([LARGE] * 4, "has several parts; it is a single frame"),
     "too large": ([LARGE + b"12"], "message too large: is 16777217 bytes; at most 16777216 are"),
 }
+
+
+def test_a_simulation_connects_again_to_an_agent_that_goes_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    hasty = socket.create_server(("127.0.0.1", 0))
+    port = hasty.getsockname()[1]
+
+    def connect_before_it_goes(address: tuple[str, int]) -> socket.socket:
+        monkeypatch.undo()
+        end = socket.create_connection(address, PATIENCE_S)
+        hasty.close()  # resets what nobody has accepted
+        with pytest.raises(ConnectionResetError):
+            end.recv(1)
+        return end
+
+    monkeypatch.setattr("quicgym.envs.ns3gym.connection.connect", connect_before_it_goes)
+    serving = Background(lambda: serve(small_env(), port, episodes=1, timeout_s=PATIENCE_S))
+    while hasty.fileno() >= 0:
+        time.sleep(0.01)
+    with agent(port) as env:
+        env.reset()
+    assert serving.join() == 1
 
 
 @pytest.mark.parametrize("what", WRONG)
