@@ -235,8 +235,12 @@ def _frame(flags: int, body: bytes) -> bytes:
     return bytes((flags | _LONG,)) + len(body).to_bytes(8, "big") + body
 
 
+_NOBODY_THERE = (errno.EADDRNOTAVAIL, errno.EHOSTUNREACH, errno.ENETUNREACH, errno.ENOTCONN)
+"""Beside those that are a ConnectionError."""
+
+
 def connect(address: tuple[Any, ...]) -> socket.socket | None:
-    """Returns a TCP connection, or None where nobody listens.
+    """Returns a TCP connection, or None where nobody listens or the listener is gone again.
 
     Raises:
         OSError: The address cannot be reached for another reason.
@@ -251,7 +255,7 @@ def connect(address: tuple[Any, ...]) -> socket.socket | None:
     except (ConnectionError, TimeoutError):
         pass
     except OSError as error:
-        if error.errno not in (errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EADDRNOTAVAIL):
+        if error.errno not in _NOBODY_THERE:
             end.close()
             raise
     end.close()

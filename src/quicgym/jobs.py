@@ -233,10 +233,11 @@ def _run_pool(jobs: Sequence[AnyJob], workers: int, finish: Finish[AnyJob]) -> l
             except Exception as error:
                 result = failure_text(error)
             finish(job, result)
-    except KeyboardInterrupt:
-        executor.shutdown(wait=False, cancel_futures=True)
+    except BaseException:  # Ctrl-C, or a result that cannot be written
         for process in multiprocessing.active_children():
             process.terminate()
+        # Waits for the pool's thread, which would close pipes that Python uses at exit.
+        executor.shutdown(cancel_futures=True)
         raise
     executor.shutdown()
     return lost

@@ -35,6 +35,7 @@ from quicgym.envs.ns3gym import (
     PeerGoneError,
     messages,
     serve,
+    zmtp,
 )
 from quicgym.envs.ns3gym.zmtp import MAXIMUM_MESSAGE_BYTES
 
@@ -75,21 +76,35 @@ WRONG = {
 }
 
 
+@pytest.mark.parametrize("when", ["before", "after"])
 def test_a_simulation_connects_again_to_an_agent_that_goes_at_once(
-    monkeypatch: pytest.MonkeyPatch,
+    when: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hasty = socket.create_server(("127.0.0.1", 0))
     port = hasty.getsockname()[1]
 
-    def connect_before_it_goes(address: tuple[str, int]) -> socket.socket:
+    def go(end: socket.socket) -> None:
         monkeypatch.undo()
-        end = socket.create_connection(address, PATIENCE_S)
         hasty.close()  # resets what nobody has accepted
         with pytest.raises(ConnectionResetError):
             end.recv(1)
+
+    class Connecting(socket.socket):
+        def connect(self, address: Any) -> None:
+            super().connect(address)
+            go(self)
+
+    def connected(address: tuple[Any, ...]) -> socket.socket | None:
+        end = zmtp.connect(address)
+        assert end is not None
+        go(end)
         return end
 
-    monkeypatch.setattr("quicgym.envs.ns3gym.connection.connect", connect_before_it_goes)
+    # The connection's own name is asked for at once, too.
+    if when == "before":
+        monkeypatch.setattr("quicgym.envs.ns3gym.zmtp.socket.socket", Connecting)
+    else:
+        monkeypatch.setattr("quicgym.envs.ns3gym.connection.connect", connected)
     serving = Background(lambda: serve(small_env(), port, episodes=1, timeout_s=PATIENCE_S))
     while hasty.fileno() >= 0:
         time.sleep(0.01)
