@@ -197,8 +197,8 @@ class MirroredPair(Pair):
 
     def _on_send(self, now, datagram):
         self._tell_losses(now)
-        _, size, *_ = datagram
-        read = _core.read_datagram(*datagram[:2])
+        prefix, size, *_ = datagram
+        read = _core.read_datagram(prefix, size)
         if read["type"] == "1-RTT":
             if read["ack_eliciting"]:
                 self.controller.on_sent(now, self._sent, size)
@@ -208,7 +208,8 @@ class MirroredPair(Pair):
         self.compare(self)
 
     def _on_received(self, now, error):
-        read = _core.read_datagram(*self._hosts["data"].arrived()[:2])
+        prefix, size, *_ = self._hosts["data"].arrived()
+        read = _core.read_datagram(prefix, size)
         for frame in read["frames"]:
             if frame[0] != "ACK":
                 continue

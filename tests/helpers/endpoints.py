@@ -145,10 +145,10 @@ class Pair:
         ]
 
 
-def one_rtt(number, frames, padding=0):
-    """A 1-RTT packet with these frames and bytes of padding, as a peer would send it."""
+def one_rtt(number, frames):
+    """A 1-RTT packet with these frames, as a peer would send it."""
     prefix = b"\x43" + bytes(8) + number.to_bytes(4, "big") + frames
-    return (prefix, len(prefix) + padding + 16, 0, number)
+    return (prefix, len(prefix) + 16, 0, number)
 
 
 def transfer(size_bytes, **fields):
