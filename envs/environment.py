@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import sys
-import warnings
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import gymnasium
@@ -30,19 +29,6 @@ from quicgym.envs.states import EnvironmentState, GeneratorState, episodes_of
 
 if TYPE_CHECKING:
     from quicgym.envs.render import EpisodePlot
-
-
-class _FormerName:
-    """The attribute `kind` of earlier versions, of classes and of their objects."""
-
-    def __get__(self, environment: object, owner: type[CongestionControlEnv]) -> str:
-        warnings.warn(
-            "the attribute `kind` is called `environment` now; `kind` works in this version for "
-            "the last time",
-            DeprecationWarning,
-            stacklevel=2,
-        )
-        return owner.environment
 
 
 class CongestionControlEnv(NamesOfBatch, gymnasium.Env[np.ndarray, Any]):
@@ -77,7 +63,6 @@ class CongestionControlEnv(NamesOfBatch, gymnasium.Env[np.ndarray, Any]):
     scales: ClassVar[bool] = False
     safe_envelope: ClassVar[bool] = False
     out_of_range: ClassVar[OutOfRange] = "error"
-    kind = _FormerName()
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         """Registers a subclass that has a name of its own.

@@ -72,17 +72,8 @@ class ParallelCongestionControlEnv(NamesOfBatch, ParallelEnv[str, np.ndarray, An
         safe_envelope: bool | None = None,
         out_of_range: OutOfRange | None = None,
         preference: PreferenceChoice = None,
-        kind: str | None = None,
     ) -> None:
         """Checks the arguments; the first episode begins with `reset`."""
-        if kind is not None:
-            warnings.warn(
-                "ParallelCongestionControlEnv: the argument `kind` is called `environment` now; "
-                "`kind` works in this version for the last time",
-                DeprecationWarning,
-                stacklevel=3,
-            )
-            environment = kind
         chosen = find_environment(environment).for_controller(controller)
         source = EpisodeSource(
             scenario,

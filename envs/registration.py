@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated
@@ -16,8 +14,6 @@ from quicgym.yaml_files import closest
 if TYPE_CHECKING:
     from quicgym.envs.environment import CongestionControlEnv
 
-_RENAMED = {"switching": "switch"}
-"""Names of earlier versions, which work for this one."""
 _registered: dict[str, type[CongestionControlEnv]] = {}
 
 
@@ -44,15 +40,6 @@ def environment_name(name_or_id: str) -> str:
     for name, environment in _registered.items():
         if name_or_id == environment.id:
             return name
-    if name_or_id in _RENAMED and name_or_id not in _registered:
-        now = _RENAMED[name_or_id]
-        warnings.warn(
-            f"the environment {name_or_id!r} is called {now!r} now; "
-            f"{name_or_id!r} works in this version for the last time",
-            DeprecationWarning,
-            stacklevel=_outside(),
-        )
-        return now
     return name_or_id
 
 
@@ -110,11 +97,3 @@ def register(environment: type[CongestionControlEnv]) -> None:
         entry_point=f"{environment.__module__}:{environment.__name__}",
         vector_entry_point=f"quicgym.envs.vector:{name}_vector_env",
     )
-
-
-def _outside() -> int:
-    """Which caller of warnings.warn is the first outside quicgym, for its `stacklevel`."""
-    level = 1
-    while sys._getframe(level).f_globals.get("__name__", "").startswith("quicgym."):
-        level += 1
-    return level

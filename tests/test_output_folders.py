@@ -145,19 +145,6 @@ def test_only_the_same_study_is_resumed(tmp_path: Path) -> None:
         other.check(tmp_path)
 
 
-def test_a_folder_of_quicgym_0_1_is_resumed(tmp_path: Path) -> None:
-    text = '{"sweep": "mine", "fingerprint": "%s"}\n'
-    (tmp_path / "begun.json").write_text(text % SWEEP.fingerprint)
-    with output_folder(tmp_path, [], resume=True, identity=SWEEP):
-        pass
-    (tmp_path / IDENTITY_FILE).unlink()
-    (tmp_path / "begun.json").write_text(text % "0" * 32)
-    with pytest.raises(RunError), output_folder(tmp_path, [], resume=True, identity=SWEEP):
-        pass
-    with output_folder(tmp_path, [], resume=False, identity=SWEEP):
-        assert not (tmp_path / "begun.json").exists()
-
-
 def test_files_are_on_the_disk_before_any_takes_its_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -55,7 +55,6 @@ class Algorithm:
             and cannot learn where some rows have no agent.
         mutable: Hyperparameters that may change while a run goes on.
         limits: Lowest and highest value of hyperparameters that are numbers.
-        renamed: Old names of hyperparameters, and what they are now.
         state: Attributes of the class, all tensors, that a checkpoint needs besides
             `get_parameters()`.
     """
@@ -72,7 +71,6 @@ class Algorithm:
     plays_episodes: bool = False
     mutable: tuple[str, ...] = ()
     limits: Mapping[str, tuple[float, float]] = field(default_factory=lambda: LIMITS)
-    renamed: Mapping[str, str] = field(default_factory=dict)
     state: tuple[str, ...] = ()
 
     @property
@@ -154,7 +152,6 @@ BUILT_IN: Mapping[str, Algorithm] = {
             plays_episodes=True,
             mutable=("learning_rate", "paths", "rollouts", "hold", "exploration", "keep_fraction")
             + ("n_updates", "batch_size"),
-            renamed={"visits": "rollouts", "repeats": "hold", "kept": "keep_fraction"},
             state=("observations", "advantages"),
         ),
         Algorithm(

@@ -29,7 +29,6 @@ import numpy as np
 import pandas as pd
 
 from quicgym.agents.evaluation.statistics import interquartile_mean
-from quicgym.envs.info import INFO_COLUMNS
 from quicgym.errors import MissingExtraError
 
 try:
@@ -145,9 +144,7 @@ class EvaluationWriter:
         from quicgym.envs.render import EpisodePlot
 
         plot = EpisodePlot("rgb_array")
-        unknown = dict.fromkeys(INFO_COLUMNS, math.nan)  # an earlier version's series has less
-        rows = [{**unknown, **row} for row in series.to_dict("records")]
-        plot.go_on(rows, f"{self._name}, {scenario}")
+        plot.go_on(series.to_dict("records"), f"{self._name}, {scenario}")
         pixels = plot.draw()
         assert pixels is not None, "the mode is rgb_array"
         content = io.BytesIO()

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from quicgym import _core
 from quicgym.agents.policies.architecture import Activation, Architecture, Extractor, Output
@@ -56,11 +56,6 @@ class ArchitectureDescription(_Model):
     hidden_sizes: tuple[_Size, ...] = Field(max_length=16)
     activation: Activation
     output: Output
-
-    @field_validator("extractor", mode="before")
-    @classmethod
-    def _current_name(cls, extractor: Any) -> Any:
-        return "multi-scale" if extractor == "pyramid" else extractor  # as quicgym 0.1 called it
 
 
 _Weight = Annotated[float, Field(ge=0)]

@@ -5,7 +5,6 @@ A policy is called with observations, of one row or of many, and returns as many
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -40,7 +39,7 @@ class Decisions:
     preference: Preference | None = None
 
     def __post_init__(self) -> None:
-        """Makes an id, or the name of an earlier version, the name.
+        """Makes an id the name.
 
         Raises:
             ValueError: There is no such environment, it does not take the controller, or a weight
@@ -69,17 +68,6 @@ class Decisions:
             interface.observations,
             self.preference is not None,
         )
-
-    @property
-    def kind(self) -> str:
-        """The name of `environment` in earlier versions."""
-        warnings.warn(
-            "Decisions.kind is called `environment` now; `kind` works in this version for the last "
-            "time",
-            DeprecationWarning,
-            stacklevel=2,
-        )
-        return self.environment
 
     @property
     def arguments(self) -> dict[str, Any]:

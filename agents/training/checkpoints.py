@@ -74,7 +74,7 @@ def state_of(model: BaseAlgorithm, algorithm: Algorithm) -> dict[str, Any]:
 def restore(model: BaseAlgorithm, algorithm: Algorithm, state: Mapping[str, Any]) -> None:
     """Puts a model where `state_of` was called."""
     model.set_parameters(state["parameters"], exact_match=True, device=model.device)
-    tensors = state["tensors"] if "tensors" in state else _former_tensors(state)
+    tensors = state["tensors"]
     for name, tensor in _tensors(model, algorithm).items():
         if tensor.requires_grad:  # an optimizer has it too
             with torch.no_grad():
@@ -91,12 +91,6 @@ def _tensors(model: BaseAlgorithm, algorithm: Algorithm) -> dict[str, torch.Tens
     """What is learned outside of networks; SAC's entropy coefficient may be fixed instead."""
     tensors = {name: getattr(model, name) for name in algorithm.state}
     return {name: tensor for name, tensor in tensors.items() if tensor is not None}
-
-
-def _former_tensors(state: Mapping[str, Any]) -> dict[str, torch.Tensor]:
-    """Returns the tensors of a checkpoint from before algorithms had a registry."""
-    comparisons = zip(("observations", "advantages"), state.get("comparisons", ()), strict=False)
-    return {**state["variables"], **dict(comparisons)}
 
 
 _REPLAY = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")

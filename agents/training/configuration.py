@@ -7,7 +7,6 @@ steps=1e6 hyperparameters.learning_rate=1e-4` changes two fields of one of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
 from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -15,7 +14,6 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from quicgym.agents.algorithms import registry
-from quicgym.console import say
 from quicgym.controllers import refuse_place
 from quicgym.envs.actions import choices
 from quicgym.envs.preferences import EQUAL, Preference, preference_choice
@@ -201,11 +199,6 @@ class TrainingConfig(_Model):
     device: str = Field(default="auto", pattern=r"^(auto|cpu|cuda(:\d+)?)$")
     evaluation: EvaluationConfig = EvaluationConfig()
 
-    @model_validator(mode="before")
-    @classmethod
-    def _current_names(cls, data: Any) -> Any:
-        return with_current_names(data, _say_once) if isinstance(data, Mapping) else data
-
     @field_validator("algorithm")
     @classmethod
     def _known(cls, name: str) -> str:
@@ -306,40 +299,8 @@ def load_training(name_or_path: str, changes: Sequence[str] = ()) -> TrainingCon
     Raises:
         ConfigError: There is none, it is not valid, or a change is not.
     """
-    data = read_fields(name_or_path, TRAINING, "training configuration")
-    # Old names in the file first: changes take precedence, whichever names they have.
-    data = changed(with_current_names(data, _say_once), changes)
+    data = changed(read_fields(name_or_path, TRAINING, "training configuration"), changes)
     return validated(TrainingConfig, data, name_or_path, ConfigError)
-
-
-def with_current_names(
-    fields: Mapping[str, Any], note: Callable[[str], None] = lambda text: None
-) -> dict[str, Any]:
-    """Returns a configuration with what it has under names of older versions under the new ones.
-
-    Args:
-        fields: Of a configuration, which need not be valid.
-        note: Is told of each old name.
-    """
-    result = dict(fields)
-    network, hyperparameters = result.get("network"), result.get("hyperparameters")
-    if isinstance(network, Mapping) and network.get("extractor") == "pyramid":
-        result["network"] = {**network, "extractor": "multi-scale"}
-        note("note: network.extractor = 'pyramid' is called multi-scale now; write that")
-    entry = registry.BUILT_IN.get(str(result.get("algorithm")))
-    if entry is not None and isinstance(hyperparameters, Mapping):
-        current = dict(hyperparameters)
-        for old, new in entry.renamed.items():
-            if old in current:
-                current[new] = current.pop(old)
-                note(f"note: hyperparameters.{old} is called hyperparameters.{new} now; write that")
-        result["hyperparameters"] = current
-    return result
-
-
-@cache
-def _say_once(text: str) -> None:
-    say(text)
 
 
 def read_fields(name_or_path: str, folder: Traversable, what: str) -> dict[str, Any]:

@@ -33,7 +33,6 @@ from quicgym.agents.training.comparison import compare
 from quicgym.agents.training.configuration import (
     ConfigError,
     TrainingConfig,
-    with_current_names,
 )
 from quicgym.agents.training.folder import RunFolder
 from quicgym.agents.training.model import (
@@ -195,7 +194,7 @@ def _check_same(
     description: Mapping[str, Any],
 ) -> None:
     """Raises RunError where the folder's run is not the one to go on with."""
-    stored = with_current_names(description["config"])
+    stored = description["config"]
     before = _that_stay(stored)
     differing = [
         f"{name} = {value!r}, there {before.get(name)!r}"
@@ -227,17 +226,11 @@ def _check_same(
 
 
 def _that_stay(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the fields that a resumed run has to have as before.
-
-    What is None is as if it were not there, since older runs do not have every field.
-    """
-    evaluation = {**fields.get("evaluation", {})}
-    evaluation.pop("comparison_paths", None)
-    environment = {
-        name: value for name, value in fields.get("environment", {}).items() if value is not None
-    }
+    """Returns the fields that a resumed run has to have as before."""
+    evaluation = {**fields["evaluation"]}
+    del evaluation["comparison_paths"]
     kept = {name: value for name, value in fields.items() if name != "steps"}
-    return {**kept, "environment": environment, "evaluation": evaluation}
+    return {**kept, "evaluation": evaluation}
 
 
 @dataclass(frozen=True)
@@ -274,7 +267,7 @@ class _Training:
         finite = FiniteCallback(folder, interval_steps)
         try:
             if not self.trial:
-                self._keep_start(model, resumed=state is not None)
+                self._keep_start(model)
             with (
                 closing(EvaluationWriter(folder.tensorboard, step + 1 if state else None)) as file,
                 ProgressCallback(config.name, config.steps, step) as progress,
@@ -322,17 +315,11 @@ class _Training:
         finally:
             threads.restore()
 
-    def _keep_start(self, model: BaseAlgorithm, *, resumed: bool) -> None:
+    def _keep_start(self, model: BaseAlgorithm) -> None:
         """Writes the policy that training starts with, which the untrained model still has."""
         path = self.folder.start_path
-        if resumed and path.exists():
-            return
-        if resumed:
-            say(
-                f"note: {self.folder.directory} was begun by a version that did not keep the "
-                "policy it started with; it is made anew from the configuration"
-            )
-        write_policy(path, policy_of(model, self.config), self.config, self.command, step=0)
+        if not path.exists():
+            write_policy(path, policy_of(model, self.config), self.config, self.command, step=0)
 
     def _summarize(self, model: BaseAlgorithm, best_step: int) -> Summary:
         """Compares start, best and last policy, unless that has been done."""

@@ -217,7 +217,7 @@ def _check_fields(search: Search) -> None:
             )
         owner, _, last = name.partition(".")
         known = algorithm.mutable
-        is_mutable = owner == SEARCHED[0] and algorithm.renamed.get(last, last) in known
+        is_mutable = owner == SEARCHED[0] and last in known
         if config.scheduler == "pbt" and not is_mutable:
             raise ConfigError(
                 f"{where}: cannot change while a run goes on, as pbt does; give some of "

@@ -150,7 +150,6 @@ Architecture architecture_of(const JsonValue* value) {
     Fields fields(*value, "architecture");
     Architecture architecture;
     architecture.extractor = fields.text("extractor");
-    if (architecture.extractor == "pyramid") architecture.extractor = "multi-scale";  // its former name
     architecture.extractor_sizes = fields.sizes("extractor_sizes", 1);
     architecture.hidden_sizes = fields.sizes("hidden_sizes", 0);
     architecture.activation = fields.text("activation");

@@ -20,7 +20,6 @@ from quicgym.envs import (
     scenario_names,
 )
 from quicgym.errors import PolicyError, UserError
-from quicgym.moved import find_moved_modules as _find_moved_modules
 
 if _TYPE_CHECKING:
     from quicgym.agents.policies.learned import load_policy
@@ -28,7 +27,6 @@ if _TYPE_CHECKING:
     from quicgym.real.runs import run
 
 __version__ = _version("quicgym")
-_find_moved_modules()
 
 
 def __getattr__(name: str) -> object:

@@ -31,7 +31,6 @@ RUN_FILE = "run.json"
 LOCK_FILE = ".lock"
 """Is in a folder while a command writes there, and after a kill, when it locks nothing."""
 IDENTITY_FILE = "identity.json"
-_OLD_IDENTITY_FILE = "begun.json"  # what quicgym 0.1 called it
 
 
 def digest(parts: Any) -> str:
@@ -59,9 +58,8 @@ class Identity:
         Raises:
             RunError: It holds another one.
         """
-        files = [directory / name for name in (IDENTITY_FILE, _OLD_IDENTITY_FILE)]
-        file = next((path for path in files if path.exists()), None)
-        if file is None:
+        file = directory / IDENTITY_FILE
+        if not file.exists():
             return
         try:
             held = read_json(file, ("fingerprint",))
@@ -106,7 +104,7 @@ def output_folder(
             identity.check(directory)
         try:
             if not resume:
-                _move_aside(directory, (*names, IDENTITY_FILE, _OLD_IDENTITY_FILE))
+                _move_aside(directory, (*names, IDENTITY_FILE))
             if identity is not None:
                 identity.write(directory)
         except OSError as error:

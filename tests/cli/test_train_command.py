@@ -275,23 +275,6 @@ def test_a_run_of_another_commit_goes_on_with_a_note(tmp_path):
     assert "begun with the commit 0123abcd, this is" in done.stderr
 
 
-def test_a_run_with_an_older_version_s_names_goes_on(tmp_path):
-    config = write_config(tmp_path, "aggrevate", steps=1, network={"extractor": "multi-scale"})
-    assert train(tmp_path, config, "--out", "run").returncode == 0
-    path = tmp_path / "run/run.json"
-    description = json.loads(path.read_text())
-    hyperparameters = description["config"]["hyperparameters"]
-    hyperparameters["visits"] = hyperparameters.pop("rollouts")
-    description["config"]["network"]["extractor"] = "pyramid"
-    path.write_text(json.dumps(description))
-    done = train(tmp_path, config, "steps=200", "--out", "run", "--resume")
-    assert done.returncode == 0, done.stderr
-    assert "going on from step" in done.stderr and "is called" not in done.stderr
-    fields = json.loads(path.read_text())["config"]
-    assert fields["network"]["extractor"] == "multi-scale" and fields["steps"] == 200
-    assert "rollouts" in fields["hyperparameters"]
-
-
 def test_a_file_in_the_folder_s_place_is_named(tmp_path):
     (tmp_path / "run").write_text("mine")
     done = train(tmp_path, write_config(tmp_path), "--out", "run")

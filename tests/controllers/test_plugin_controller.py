@@ -168,13 +168,3 @@ except ImportError as error:
     assert done.returncode == 0, done.stderr
     assert "entry point old_module:controller of aimd" in done.stdout
     assert "built for quicgym.controller.0, this quicgym takes quicgym.controller.4" in done.stdout
-
-
-def test_the_old_places_of_headers_still_work_and_say_the_new_ones(tmp_path: Path) -> None:
-    (tmp_path / "old.cpp").write_text(
-        '#include "sim/random.hpp"\n#include "sim/time.hpp"\n'
-        "quicgym::Time draw(quicgym::Random& random) { return quicgym::Time(random.below(9)); }\n"
-    )
-    notes = compile_with("-fsyntax-only", str(tmp_path / "old.cpp")).stderr
-    for name in ("random", "time"):
-        assert f"sim/{name}.hpp has moved: include sim/base/{name}.hpp" in notes

@@ -8,7 +8,6 @@ from gymnasium.vector import AutoresetMode
 from helpers import environments as helper
 
 import quicgym
-from quicgym.agents.policies.hand_coded import switch_policy
 from quicgym.agents.policies.policy import Decisions
 from quicgym.agents.training.configuration import EnvironmentConfig
 from quicgym.envs import ENVIRONMENTS, environment_ids, environments, find_environment
@@ -81,23 +80,6 @@ def test_sb3_takes_names_and_suggests_arguments():
     for misspelt, meant in (("privilegd", "privileged"), ("history_lenght", "history_length")):
         with pytest.raises(TypeError, match=f"'{misspelt}'; did you mean {meant}"):
             make_sb3("switch", 1, **{misspelt: True})
-
-
-@pytest.mark.parametrize("constructor", [name for name in BY_NAME if name != "EnvironmentConfig"])
-def test_the_name_of_earlier_versions_works_and_says_what_to_use(constructor):
-    with pytest.warns(DeprecationWarning, match="'switching' is called 'switch' now") as caught:
-        space = BY_NAME[constructor]("switching")
-    assert space == action_space("switch")
-    assert caught[0].filename == __file__
-
-
-def test_the_attributes_of_earlier_versions_work_and_say_what_to_use():
-    with pytest.warns(DeprecationWarning, match="`kind` is called `environment` now"):
-        assert ParallelCongestionControlEnv(kind="rate").action_space("flow-1").shape == (2,)
-    with pytest.warns(DeprecationWarning, match="Decisions.kind is called `environment` now"):
-        assert switch_policy("cubic").decisions.kind == "switch"
-    with pytest.warns(DeprecationWarning, match="`kind` is called `environment` now"):
-        assert gymnasium.make("quicgym/Switch-v0").unwrapped.kind == "switch"
 
 
 def test_published_policies_load_without_a_warning():

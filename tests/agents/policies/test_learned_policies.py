@@ -203,20 +203,6 @@ def test_a_policy_is_loaded_as_it_was_saved(published):
     assert loaded.decisions == policy.decisions and loaded.name == "test"
 
 
-def test_a_description_with_the_extractor_s_former_name_is_loaded_silently(tmp_path, capsys):
-    from quicgym.agents.policies.learned import save_policy
-
-    _, policy, architecture = make("ppo", "quicgym/Tuning-v0", "multi-scale")
-    path = tmp_path / "test.json"
-    save_policy(path, policy, architecture, {})
-    data = json.loads(path.read_text())
-    assert data["architecture"]["extractor"] == "multi-scale"
-    edit(path, architecture={**data["architecture"], "extractor": "pyramid"})
-    observations = np.random.default_rng(0).random((5, 55), dtype=np.float32)
-    assert np.array_equal(quicgym.load_policy(path)(observations), policy(observations))
-    assert capsys.readouterr().err == ""
-
-
 def refused(path, *words):
     with pytest.raises(quicgym.PolicyError) as caught:
         quicgym.load_policy(path)

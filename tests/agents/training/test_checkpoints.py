@@ -44,29 +44,6 @@ def test_a_model_is_put_where_its_checkpoint_was_taken(algorithm, here):
     assert leaves(state_of(other, config.entry)) == leaves(state)
 
 
-def test_checkpoints_from_before_the_registry_are_restored(here):
-    import torch
-
-    from quicgym.agents.training.checkpoints import restore, state_of
-
-    for algorithm, former in (
-        ("sac", lambda tensors: {"variables": tensors}),
-        (
-            "aggrevate",
-            lambda tensors: {"variables": {}, "comparisons": list(tensors.values())},
-        ),
-    ):
-        config, _, model = made(here, algorithm=algorithm)
-        silent(model).learn(160)
-        state = state_of(model, config.entry)
-        tensors = {name: tensor.clone() for name, tensor in state.pop("tensors").items()}
-        _, _, other = made(here, "seed=7", algorithm=algorithm)
-        restore(other, config.entry, {"step": 160, **state, **former(tensors)})
-        for name, tensor in tensors.items():
-            assert torch.equal(getattr(other, name), tensor)
-        assert tensors
-
-
 def test_the_newest_two_checkpoints_are_kept(tmp_path):
     from quicgym.agents.training.checkpoints import load_newest, save_checkpoint
     from quicgym.agents.training.folder import RunFolder
