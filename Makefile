@@ -92,7 +92,7 @@ lint: setup
 	$(BIN)/python .ci/prose.py
 	@if cargo fmt --version > /dev/null 2>&1; then cargo fmt --check --manifest-path stacks/noq/Cargo.toml; fi
 	$(BIN)/mypy -p quicgym $(if $(NS3),-p quicgym_ns3)
-	MYPYPATH=benchmarks/studies $(BIN)/mypy --explicit-package-bases benchmarks/studies
+	MYPYPATH=benchmarks/studies:tests $(BIN)/mypy --explicit-package-bases benchmarks/studies tests/campaign
 	@$(MAKE) --no-print-directory stubs STUBS=build/stubs
 	@for stub in src/quicgym/_core.pyi $(if $(NS3),sim/ns3/quicgym_ns3/_ns3.pyi); do \
 	  diff $$stub build/stubs/$$(basename $$stub) || { echo "$$stub is stale: run make stubs"; exit 1; }; done
@@ -189,7 +189,7 @@ BUDGET_S ?= 600
 # Coverage-guided, by libFuzzer: needs clang. A part of the campaign.
 fuzz: setup $(TRAIN)
 	$(PIP) install atheris
-	$(BIN)/python -m quicgym.benchmarks.campaign --part fuzzing --budget-s $(BUDGET_S) $(ARGS)
+	PYTHONPATH=tests $(BIN)/python -m campaign --part fuzzing --budget-s $(BUDGET_S) $(ARGS)
 
 # The core tests with the oldest packages that pyproject.toml allows, the newest ones, other Pythons, and clang;
 # ARGS=oldest for one of them.
@@ -198,7 +198,7 @@ versions:
 
 # Searches for failures for BUDGET_S seconds; the report grows with every run.
 campaign: setup $(TRAIN)
-	$(BIN)/python -m quicgym.benchmarks.campaign --budget-s $(BUDGET_S) $(ARGS)
+	PYTHONPATH=tests $(BIN)/python -m campaign --budget-s $(BUDGET_S) $(ARGS)
 
 clean:
 	rm -rf build sim/ns3/build $(VENV)

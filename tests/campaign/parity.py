@@ -8,7 +8,7 @@ from itertools import product
 from pathlib import Path
 from tempfile import mkdtemp
 
-from quicgym.benchmarks.campaign.part import Found, Part, numbered, one_line
+from campaign.part import Found, Part, numbered, one_line
 from quicgym.benchmarks.parity import compare
 from quicgym.benchmarks.random_networks import (
     DISCIPLINES,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from quicgym.benchmarks.campaign.part import Found, Part, checked, packages_missing
+from campaign.part import Found, Part, checked, packages_missing
 from quicgym.envs import Scenario, Simulation
 from quicgym.envs.vector import make_vec
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 import typer
+from campaign import __main__ as campaign
+from campaign import cluster, commands, kills, scenarios
+from campaign.part import Found
 
 from quicgym.agents.algorithms import registry
-from quicgym.benchmarks.campaign import __main__ as campaign
-from quicgym.benchmarks.campaign import cluster, commands, kills, scenarios
-from quicgym.benchmarks.campaign.part import Found
 from quicgym.cli import app
 from quicgym.envs import Simulation, load_scenario
 from quicgym.envs.simulation.simulation import SimulatedFlow

@@ -16,9 +16,9 @@ from typing import Any
 
 import yaml
 
+from campaign.part import Found, numbered, one_line
+from campaign.tiny_training import tiny_training
 from quicgym.agents.algorithms import registry
-from quicgym.benchmarks.campaign.part import Found, numbered, one_line
-from quicgym.benchmarks.campaign.tiny_training import tiny_training
 
 MOST_S = 1800.0
 """No command takes longer, or it hangs."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from shutil import which
 
-from quicgym.benchmarks.campaign.part import Found, Part, one_line, packages_missing
+from campaign.part import Found, Part, one_line, packages_missing
 
 SOURCE = Path("tests/fuzz")
 BUILD = Path("build/fuzz")

@@ -8,7 +8,7 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-from quicgym.benchmarks.campaign.part import Found, Part, one_line
+from campaign.part import Found, Part, one_line
 from quicgym.yaml_loader import parse_yaml
 
 TESTS = Path("tests")

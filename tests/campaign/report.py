@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from quicgym.benchmarks.campaign.part import Found, Part
+from campaign.part import Found, Part
 from quicgym.output_folders import write_atomically
 
 FORMAT = "quicgym-campaign-1"

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from campaign.part import Found, Part, numbered
 from quicgym import controllers
-from quicgym.benchmarks.campaign.part import Found, Part, numbered
 from quicgym.benchmarks.random_networks import (
     DISCIPLINES,
     FEATURES,

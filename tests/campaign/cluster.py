@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from quicgym.benchmarks.campaign.commands import (
+from campaign.commands import (
     EVALUATE,
     SEARCH,
     SWEEP,
@@ -25,7 +25,7 @@ from quicgym.benchmarks.campaign.commands import (
     kill,
     start,
 )
-from quicgym.benchmarks.campaign.part import Found, Part, packages_missing
+from campaign.part import Found, Part, packages_missing
 
 COMMANDS = (EVALUATE, SWEEP, SEARCH)
 _NODE: dict[str, Any] = {"num_cpus": 1, "object_store_memory": 80 * 2**20}

@@ -8,10 +8,10 @@ import sys
 import time
 from pathlib import Path
 
+from campaign import cluster, fuzzing, kills, parity, scenarios, soak, suites
+from campaign.part import Part
+from campaign.report import SHOWN_FAILURES, Report, run_of, summary
 from quicgym import __version__, _core
-from quicgym.benchmarks.campaign import cluster, fuzzing, kills, parity, scenarios, soak, suites
-from quicgym.benchmarks.campaign.part import Part
-from quicgym.benchmarks.campaign.report import SHOWN_FAILURES, Report, run_of, summary
 from quicgym.console import say
 
 PARTS: list[Part] = [
@@ -23,9 +23,7 @@ REPORT = Path("docs/reports/reliability.md")
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs the campaign; returns the exit status, 1 for any failure."""
-    parser = argparse.ArgumentParser(
-        prog="python -m quicgym.benchmarks.campaign", description=__doc__
-    )
+    parser = argparse.ArgumentParser(prog="python -m campaign", description=__doc__)
     parser.add_argument(
         "--budget-s", type=float, default=600.0, help="seconds for all parts together (600)"
     )

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from quicgym.benchmarks.campaign.commands import (
+from campaign.commands import (
     Command,
     Uninterrupted,
     commands,
@@ -23,7 +23,7 @@ from quicgym.benchmarks.campaign.commands import (
     kill,
     start,
 )
-from quicgym.benchmarks.campaign.part import Found, Part, packages_missing
+from campaign.part import Found, Part, packages_missing
 
 
 def kill_once(command: Command, number: int, expected: Any, usual_s: float) -> list[str]:
