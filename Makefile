@@ -16,7 +16,7 @@ PACKAGES := agents benchmarks configs controllers envs real src
 SOURCES := CMakeLists.txt pyproject.toml README.md LICENSE $(shell find sim $(PACKAGES) -type f -not -path '*/__pycache__/*' -not -path 'sim/ns3/build/*')
 CPP := $(shell find sim controllers tests/fuzz -not -path 'sim/ns3/build/*' \( -name '*.cpp' -o -name '*.hpp' \))
 
-.PHONY: help setup develop real reality baselines leaderboard checklists test test-core test-train test-long lint format stubs messages constraints \
+.PHONY: help setup develop real reality baselines leaderboard checklists test test-all test-long lint format stubs messages constraints \
 	docs wheels speed parity sanitized-core sanitize sanitize-all sanitize-threads campaign fuzz versions clean
 
 help:
@@ -25,8 +25,9 @@ help:
 	@echo "make baselines  print the papers' tables, ours beside the printed values"
 	@echo "make leaderboard  evaluate all policies on both engines; writes docs/reports/leaderboard.md"
 	@echo "make checklists  RFC 9743 for all controllers and published policies; writes docs/reports/checklists"
-	@echo "make test       run the tests; installs PyTorch, Ray Tune and the like first (7 GB)"
-	@echo "make test-core  those that need none of that     make test-long  those that take minutes"
+	@echo "make test       run the tests that need neither PyTorch nor Ray: minutes"
+	@echo "make test-all   run all tests but the next; installs PyTorch, Ray Tune and the like first (7 GB)"
+	@echo "make test-long  run the tests that take minutes each"
 	@echo "make reality    simulator, virtual and real time compared: writes docs/reports/reality.md"
 	@echo "make real       the QUIC stacks over real packets, with their tests; quicgym-noq is built where cargo is"
 	@echo "make lint       ruff, mypy, clang-format, stubs, prose  make format     rewrite"
@@ -38,7 +39,7 @@ help:
 	@echo "make sanitize   tests of the parser and the engine under ASan and UBSan"
 	@echo "make campaign BUDGET_S=3600  search for failures that long; writes docs/reports/reliability.md"
 	@echo "make fuzz BUDGET_S=3600  only the parsers and endpoints, with libFuzzer; needs clang"
-	@echo "make versions   core tests with the oldest and newest packages, other Pythons, clang"
+	@echo "make versions   make test with the oldest and newest packages, other Pythons, clang"
 	@echo "make sanitize-all  the environments and the ns-3 host too  make sanitize-threads  vector environments under TSan"
 	@echo "Options of a command go into ARGS, e.g. make baselines ARGS='--scenario ebcc-single'"
 
@@ -71,16 +72,13 @@ leaderboard: setup $(TRAIN)
 checklists: setup $(TRAIN)
 	$(BIN)/python -m quicgym.benchmarks.checklist.pages $(ARGS)
 
-# Everything but the tests that take minutes.
-test: setup $(TRAIN)
-	$(BIN)/pytest -n auto -m "not long" $(ARGS)
-
-test-core: setup
+# What needs neither PyTorch nor Ray.
+test: setup
 	$(BIN)/pytest -n auto -m "not long and not train" $(ARGS)
 
-# Of learned agents alone; `make test` has them too.
-test-train: setup $(TRAIN)
-	$(BIN)/pytest -n auto -m "train and not long" $(ARGS)
+# Everything but the tests that take minutes.
+test-all: setup $(TRAIN)
+	$(BIN)/pytest -n auto -m "not long" $(ARGS)
 
 test-long: setup $(TRAIN) $(VENV)/requirements-docs.txt
 	$(BIN)/pytest -n auto -m long $(ARGS)
@@ -191,7 +189,7 @@ fuzz: setup $(TRAIN)
 	$(PIP) install atheris
 	PYTHONPATH=tests $(BIN)/python -m campaign --part fuzzing --budget-s $(BUDGET_S) $(ARGS)
 
-# The core tests with the oldest packages that pyproject.toml allows, the newest ones, other Pythons, and clang;
+# `make test` with the oldest packages that pyproject.toml allows, the newest ones, other Pythons, and clang;
 # ARGS=oldest for one of them.
 versions:
 	$(PYTHON) .ci/versions.py $(ARGS)

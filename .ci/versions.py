@@ -1,4 +1,4 @@
-"""Runs the core tests with other versions: `python .ci/versions.py oldest`; see COMBINATIONS.
+"""Runs `make test` with other versions: `python .ci/versions.py oldest`; see COMBINATIONS.
 
 Each has an environment of its own in build/versions, and quicgym is built there anew. Prints a
 line with the combination, its versions, and pytest's last line; ends with 1 where a test fails.
