@@ -8,8 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-import pytest
-
 from quicgym.benchmarks.papers.measurements import split
 from quicgym.benchmarks.papers.model import Check, Claim, Paper, load_paper, paper_names
 from quicgym.benchmarks.papers.verdicts import judge
@@ -23,11 +21,7 @@ CLEARLY = 0.01
 """By how much a smallest value exceeds what it has to, as a logarithm."""
 
 PAPERS = {name: load_paper(name) for name in paper_names()}
-CLAIMS = [
-    pytest.param(paper, claim, id=f"{name}-{claim.id}")
-    for name, paper in PAPERS.items()
-    for claim in paper.claims
-]
+CLAIMS = [(paper, claim) for paper in PAPERS.values() for claim in paper.claims]
 
 
 class Fed:
@@ -43,8 +37,9 @@ class Fed:
         return dict.fromkeys(range(3), self.values[scenario, algorithm, metric])
 
 
-def verdict(paper: Paper, claim: Claim, values: Values) -> str:
-    return judge(claim, paper, Fed(values), lambda _: "native").verdict  # type: ignore[arg-type]
+def assert_verdict(expected: str, paper: Paper, claim: Claim, values: Values) -> None:
+    judged = judge(claim, paper, Fed(values), lambda _: "native")  # type: ignore[arg-type]
+    assert judged.verdict == expected, f"{paper.name}: {claim.id}"
 
 
 def comparisons(claim: Claim) -> Iterator[tuple[Check, Place, Place]]:
@@ -142,7 +137,10 @@ def fed(paper: Paper, claim: Claim) -> Values:
         numbers = {place: printed(paper, place) for place in group}
         known = {place: number for place, number in numbers.items() if number is not None}
         # A paper prints all that a sentence compares, or nothing of it.
-        assert not known or known.keys() == numbers.keys(), f"printed in part: {numbers}"
+        where = f"{claim.id}: printed in part: {numbers}"
+        assert not known or known.keys() == numbers.keys(), where
+            f"{claim.id}: printed in part: {numbers}"
+        )
         values |= known
     return values
 
@@ -159,21 +157,20 @@ def reversed_values(paper: Paper, claim: Claim) -> Values:
     return values
 
 
-@pytest.mark.parametrize(("paper", "claim"), CLAIMS)
-def test_what_a_paper_prints_bears_out_what_it_claims(paper: Paper, claim: Claim) -> None:
-    assert verdict(paper, claim, fed(paper, claim)) == "holds"
+def test_what_a_paper_prints_bears_out_what_it_claims() -> None:
+    for paper, claim in CLAIMS:
+        assert_verdict("holds", paper, claim, fed(paper, claim))
 
 
-@pytest.mark.parametrize(("paper", "claim"), CLAIMS)
-def test_the_reverse_of_what_a_paper_prints_refutes_it(paper: Paper, claim: Claim) -> None:
-    assert verdict(paper, claim, reversed_values(paper, claim)) == "fails"
+def test_the_reverse_of_what_a_paper_prints_refutes_it() -> None:
+    for paper, claim in CLAIMS:
+        assert_verdict("fails", paper, claim, reversed_values(paper, claim))
 
 
-@pytest.mark.parametrize(("paper", "claim"), CLAIMS)
-def test_equal_values_never_bear_out_an_order(paper: Paper, claim: Claim) -> None:
-    orders = [check for check in claim.checks if 1.0 in (check.above, check.below) and check.to]
-    if orders:
-        values = dict.fromkeys((place for _, place, _ in comparisons(claim)), 0.5)
-        values |= dict.fromkeys((place for _, _, place in comparisons(claim)), 0.5)
-        alone = claim.model_copy(update={"checks": tuple(orders)})
-        assert verdict(paper, alone, values) == "undecided"
+def test_equal_values_never_bear_out_an_order() -> None:
+    for paper, claim in CLAIMS:
+        orders = [check for check in claim.checks if 1.0 in (check.above, check.below) and check.to]
+        if orders:
+            places = {place for _, *both in comparisons(claim) for place in both}
+            alone = claim.model_copy(update={"checks": tuple(orders)})
+            assert_verdict("undecided", paper, alone, dict.fromkeys(places, 0.5))
