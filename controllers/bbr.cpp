@@ -443,10 +443,7 @@ ParameterValues Bbr::parameters() const {
 }
 
 ControllerSnapshot Bbr::snapshot() const {
-    ControllerSnapshot result;
-    result.window_bytes = window_bytes_;
-    result.pacing_rate = pacing_rate_;
-    result.mode = mode_;
+    ControllerSnapshot result = snapshot_in(mode_);
     result.bandwidth_estimate = bandwidth_.best();
     result.round_trip_estimate = static_cast<Time>(model_rtt_seconds_ * 1e9 + 0.5);
     result.queue_estimate_packets = queue_packets();

@@ -288,12 +288,9 @@ ControllerSnapshot Bbr3::snapshot() const {
 namespace {
 
 ControllerSpecification bbr3_specification() {
-    return {
-        kName, "BBR version 3: long- and short-term bounds on rate and data in flight, which loss sets",
-        "draft-ietf-ccwg-bbr-06", specifications(bbr3_parameter_table(), Bbr3Parameters()),
-        [](const ParameterValues& values, std::uint64_t max_datagram_bytes) -> std::unique_ptr<Controller> {
-            return std::make_unique<Bbr3>(values, max_datagram_bytes);
-        }};
+    return {kName, "BBR version 3: long- and short-term bounds on rate and data in flight, which loss sets",
+            "draft-ietf-ccwg-bbr-06", specifications(bbr3_parameter_table(), Bbr3Parameters()),
+            construct<Bbr3>};
 }
 
 const Registration registered(bbr3_specification, {.switching_place = 11});

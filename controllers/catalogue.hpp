@@ -39,6 +39,12 @@ struct ControllerSpecification {
     std::unique_ptr<Controller> (*make)(const ParameterValues& values, std::uint64_t max_datagram_bytes);
 };
 
+// ControllerSpecification::make for a class that is constructed from just these two.
+template <class Made>
+std::unique_ptr<Controller> construct(const ParameterValues& values, std::uint64_t max_datagram_bytes) {
+    return std::make_unique<Made>(values, max_datagram_bytes);
+}
+
 // What lists say of one of quicgym's own controllers; its Registration gives it (registration.hpp).
 struct Listing {
     static constexpr int kLast = 1'000'000;

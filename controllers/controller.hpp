@@ -176,6 +176,11 @@ public:
 protected:
     Controller(const Controller&) = default;  // for clone()
 
+    // A snapshot in which the algorithm's own estimates are still to be filled in.
+    ControllerSnapshot snapshot_in(ControllerMode mode) const {
+        return {.window_bytes = window_bytes_, .pacing_rate = pacing_rate_, .mode = mode};
+    }
+
     std::uint64_t window_bytes_ = 0;
     double pacing_rate_ = 0.0;
     Time timer_ = kNever;  // any call may set it; the sender reads it after every call

@@ -215,10 +215,8 @@ ParameterValues Copa::parameters() const {
 }
 
 ControllerSnapshot Copa::snapshot() const {
-    ControllerSnapshot result;
-    result.window_bytes = window_bytes_;
-    result.pacing_rate = pacing_rate_;
-    result.mode = slow_start_ ? ControllerMode::slow_start : ControllerMode::congestion_avoidance;
+    ControllerSnapshot result =
+        snapshot_in(slow_start_ ? ControllerMode::slow_start : ControllerMode::congestion_avoidance);
     if (has_rtt()) {
         result.round_trip_estimate = min_rtt_.best();
         result.queue_estimate_packets =
@@ -230,12 +228,8 @@ ControllerSnapshot Copa::snapshot() const {
 namespace {
 
 ControllerSpecification copa_specification() {
-    return {
-        kName, "Copa: the window follows the rate 1 / (delta * queueing delay)",
-        "Arun and Balakrishnan, NSDI 2018", specifications(table(), CopaParameters()),
-        [](const ParameterValues& values, std::uint64_t max_datagram_bytes) -> std::unique_ptr<Controller> {
-            return std::make_unique<Copa>(values, max_datagram_bytes);
-        }};
+    return {kName, "Copa: the window follows the rate 1 / (delta * queueing delay)",
+            "Arun and Balakrishnan, NSDI 2018", specifications(table(), CopaParameters()), construct<Copa>};
 }
 
 const Registration registered(copa_specification, {.switching_place = 12});

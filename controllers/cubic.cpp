@@ -200,22 +200,13 @@ ParameterValues Cubic::parameters() const {
 }
 
 ControllerSnapshot Cubic::snapshot() const {
-    ControllerSnapshot result;
-    result.window_bytes = window_bytes_;
-    result.pacing_rate = pacing_rate_;
-    result.mode = recovery_.active() ? ControllerMode::recovery
-                  : in_slow_start()  ? ControllerMode::slow_start
-                                     : ControllerMode::congestion_avoidance;
-    return result;
+    return snapshot_in(recovery_.mode(in_slow_start()));
 }
 
 ControllerSpecification cubic_specification() {
-    return {
-        "cubic", "CUBIC: the window follows a cubic function of the time since the last loss",
-        "RFC 9438; HyStart++, RFC 9406, as an option", specifications(table(), CubicParameters()),
-        [](const ParameterValues& values, std::uint64_t max_datagram_bytes) -> std::unique_ptr<Controller> {
-            return std::make_unique<Cubic>(values, max_datagram_bytes);
-        }};
+    return {"cubic", "CUBIC: the window follows a cubic function of the time since the last loss",
+            "RFC 9438; HyStart++, RFC 9406, as an option", specifications(table(), CubicParameters()),
+            construct<Cubic>};
 }
 
 namespace {

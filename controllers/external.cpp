@@ -58,10 +58,7 @@ ParameterValues External::parameters() const {
 }
 
 ControllerSnapshot External::snapshot() const {
-    ControllerSnapshot result;
-    result.window_bytes = window_bytes_;
-    result.pacing_rate = pacing_rate_;
-    result.mode = ControllerMode::congestion_avoidance;
+    ControllerSnapshot result = snapshot_in(ControllerMode::congestion_avoidance);
     result.round_trip_estimate = min_rtt_;
     return result;
 }
@@ -69,13 +66,9 @@ ControllerSnapshot External::snapshot() const {
 namespace {
 
 ControllerSpecification external_specification() {
-    return {
-        "external", "A window and a pacing rate that are set from outside, as an agent does",
-        "Aurora (ICML 2019) and Orca (SIGCOMM 2020) control a sender so",
-        specifications(table(), ExternalParameters()),
-        [](const ParameterValues& values, std::uint64_t max_datagram_bytes) -> std::unique_ptr<Controller> {
-            return std::make_unique<External>(values, max_datagram_bytes);
-        }};
+    return {"external", "A window and a pacing rate that are set from outside, as an agent does",
+            "Aurora (ICML 2019) and Orca (SIGCOMM 2020) control a sender so",
+            specifications(table(), ExternalParameters()), construct<External>};
 }
 
 const Registration registered(external_specification, {.place = 140, .steered = true});

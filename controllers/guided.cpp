@@ -121,10 +121,8 @@ ParameterValues Guided::parameters() const {
 }
 
 ControllerSnapshot Guided::snapshot() const {
-    ControllerSnapshot result;
-    result.window_bytes = window_bytes_;
-    result.pacing_rate = pacing_rate_;
-    result.mode = slow_start_ ? ControllerMode::slow_start : ControllerMode::congestion_avoidance;
+    ControllerSnapshot result =
+        snapshot_in(slow_start_ ? ControllerMode::slow_start : ControllerMode::congestion_avoidance);
     result.round_trip_estimate = min_rtt_;
     return result;
 }
@@ -132,13 +130,9 @@ ControllerSnapshot Guided::snapshot() const {
 namespace {
 
 ControllerSpecification guided_specification() {
-    return {
-        "guided", "Slow start, then a window that is set from outside, as an agent does",
-        "RFC 9002 7.3.1; mvfst-rl (Sivakumar et al., 2019) controls a sender so",
-        specifications(table(), GuidedParameters()),
-        [](const ParameterValues& values, std::uint64_t max_datagram_bytes) -> std::unique_ptr<Controller> {
-            return std::make_unique<Guided>(values, max_datagram_bytes);
-        }};
+    return {"guided", "Slow start, then a window that is set from outside, as an agent does",
+            "RFC 9002 7.3.1; mvfst-rl (Sivakumar et al., 2019) controls a sender so",
+            specifications(table(), GuidedParameters()), construct<Guided>};
 }
 
 const Registration registered(guided_specification, {.place = 150, .steered = true});

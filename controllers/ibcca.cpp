@@ -201,10 +201,7 @@ ControllerSpecification ibcca_specification() {
     ControllerSpecification specification = {
         kName, "IBCCA: BBR that drains the queue when delay rises and its sender is blocked",
         "Improved BBR congestion control algorithm in wireless LAN, section III.B",
-        specifications(table(), IbccaParameters()),
-        [](const ParameterValues& values, std::uint64_t max_datagram_bytes) -> std::unique_ptr<Controller> {
-            return std::make_unique<Ibcca>(values, max_datagram_bytes);
-        }};
+        specifications(table(), IbccaParameters()), construct<Ibcca>};
     const auto inherited = specifications(bbr_parameter_table(), bbr_defaults());
     specification.parameters.insert(specification.parameters.end(), inherited.begin(), inherited.end());
     return specification;

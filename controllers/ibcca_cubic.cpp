@@ -74,13 +74,9 @@ ParameterValues IbccaCubic::parameters() const {
 namespace {
 
 ControllerSpecification ibcca_cubic_specification() {
-    return {
-        kName, "IBCCA, and CUBIC while the application's bursts are too much for the network",
-        "IBCCA, section V, recommends it and has not tried it; the rule is ours",
-        specifications(table(), IbccaCubicParameters()),
-        [](const ParameterValues& values, std::uint64_t max_datagram_bytes) -> std::unique_ptr<Controller> {
-            return std::make_unique<IbccaCubic>(values, max_datagram_bytes);
-        }};
+    return {kName, "IBCCA, and CUBIC while the application's bursts are too much for the network",
+            "IBCCA, section V, recommends it and has not tried it; the rule is ours",
+            specifications(table(), IbccaCubicParameters()), construct<IbccaCubic>};
 }
 
 const Registration registered(ibcca_cubic_specification, {.place = 120, .baseline_place = 70});

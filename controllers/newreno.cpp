@@ -161,23 +161,13 @@ ParameterValues NewReno::parameters() const {
 }
 
 ControllerSnapshot NewReno::snapshot() const {
-    ControllerSnapshot result;
-    result.window_bytes = window_bytes_;
-    result.pacing_rate = pacing_rate_;
-    result.mode = recovery_.active() ? ControllerMode::recovery
-                  : in_slow_start()  ? ControllerMode::slow_start
-                                     : ControllerMode::congestion_avoidance;
-    return result;
+    return snapshot_in(recovery_.mode(in_slow_start()));
 }
 
 ControllerSpecification newreno_specification() {
-    return {
-        "newreno", "NewReno: additive increase, multiplicative decrease on loss or ECN-CE",
-        "RFC 9002 section 7 and appendix B; HyStart++, RFC 9406, as an option",
-        specifications(table(), NewRenoParameters()),
-        [](const ParameterValues& values, std::uint64_t max_datagram_bytes) -> std::unique_ptr<Controller> {
-            return std::make_unique<NewReno>(values, max_datagram_bytes);
-        }};
+    return {"newreno", "NewReno: additive increase, multiplicative decrease on loss or ECN-CE",
+            "RFC 9002 section 7 and appendix B; HyStart++, RFC 9406, as an option",
+            specifications(table(), NewRenoParameters()), construct<NewReno>};
 }
 
 namespace {

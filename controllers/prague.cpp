@@ -173,24 +173,15 @@ ParameterValues Prague::parameters() const {
 }
 
 ControllerSnapshot Prague::snapshot() const {
-    ControllerSnapshot result;
-    result.window_bytes = window_bytes_;
-    result.pacing_rate = pacing_rate_;
-    result.mode = recovery_.active() ? ControllerMode::recovery
-                  : in_slow_start()  ? ControllerMode::slow_start
-                                     : ControllerMode::congestion_avoidance;
-    return result;
+    return snapshot_in(recovery_.mode(in_slow_start()));
 }
 
 namespace {
 
 ControllerSpecification prague_specification() {
-    return {
-        kName, "Prague: the window is cut in proportion to the share of marked packets (L4S)",
-        "draft-briscoe-iccrg-prague-congestion-control-04", specifications(table(), PragueParameters()),
-        [](const ParameterValues& values, std::uint64_t max_datagram_bytes) -> std::unique_ptr<Controller> {
-            return std::make_unique<Prague>(values, max_datagram_bytes);
-        }};
+    return {kName, "Prague: the window is cut in proportion to the share of marked packets (L4S)",
+            "draft-briscoe-iccrg-prague-congestion-control-04", specifications(table(), PragueParameters()),
+            construct<Prague>};
 }
 
 const Registration registered(prague_specification, {.switching_place = 14});

@@ -141,13 +141,9 @@ private:
 };
 
 ControllerSpecification switching_specification() {
-    return {
-        kName, "Any of the other controllers, chosen while the connection runs",
-        "IBCCA, section V, recommends it and has not tried it",
-        specifications(table(), SwitchingParameters()),
-        [](const ParameterValues& values, std::uint64_t max_datagram_bytes) -> std::unique_ptr<Controller> {
-            return std::make_unique<SwitchingByParameter>(values, max_datagram_bytes);
-        }};
+    return {kName, "Any of the other controllers, chosen while the connection runs",
+            "IBCCA, section V, recommends it and has not tried it",
+            specifications(table(), SwitchingParameters()), construct<SwitchingByParameter>};
 }
 
 const Registration registered(switching_specification, {.place = 130, .steered = true});

@@ -145,12 +145,7 @@ ParameterValues Vegas::parameters() const {
 }
 
 ControllerSnapshot Vegas::snapshot() const {
-    ControllerSnapshot result;
-    result.window_bytes = window_bytes_;
-    result.pacing_rate = pacing_rate_;
-    result.mode = recovery_.active() ? ControllerMode::recovery
-                  : in_slow_start()  ? ControllerMode::slow_start
-                                     : ControllerMode::congestion_avoidance;
+    ControllerSnapshot result = snapshot_in(recovery_.mode(in_slow_start()));
     result.round_trip_estimate = base_rtt_;
     result.queue_estimate_packets = difference_packets_;
     return result;
@@ -159,12 +154,9 @@ ControllerSnapshot Vegas::snapshot() const {
 namespace {
 
 ControllerSpecification vegas_specification() {
-    return {
-        "vegas", "Vegas: the window follows the number of its own packets in the queue, from the RTT",
-        "Brakmo and Peterson, IEEE JSAC 13:8, 1995", specifications(table(), VegasParameters()),
-        [](const ParameterValues& values, std::uint64_t max_datagram_bytes) -> std::unique_ptr<Controller> {
-            return std::make_unique<Vegas>(values, max_datagram_bytes);
-        }};
+    return {"vegas", "Vegas: the window follows the number of its own packets in the queue, from the RTT",
+            "Brakmo and Peterson, IEEE JSAC 13:8, 1995", specifications(table(), VegasParameters()),
+            construct<Vegas>};
 }
 
 const Registration registered(vegas_specification, {.place = 30, .baseline_place = 50, .switching_place = 2});

@@ -327,22 +327,14 @@ ParameterValues Vivace::parameters() const {
 }
 
 ControllerSnapshot Vivace::snapshot() const {
-    ControllerSnapshot result;
-    result.window_bytes = window_bytes_;
-    result.pacing_rate = pacing_rate_;
-    result.mode = starting_ ? ControllerMode::slow_start : ControllerMode::congestion_avoidance;
-    return result;
+    return snapshot_in(starting_ ? ControllerMode::slow_start : ControllerMode::congestion_avoidance);
 }
 
 namespace {
 
 ControllerSpecification vivace_specification() {
-    return {
-        kName, "PCC Vivace: the rate follows the gradient of a utility of throughput, delay and loss",
-        "Dong et al., NSDI 2018", specifications(table(), VivaceParameters()),
-        [](const ParameterValues& values, std::uint64_t max_datagram_bytes) -> std::unique_ptr<Controller> {
-            return std::make_unique<Vivace>(values, max_datagram_bytes);
-        }};
+    return {kName, "PCC Vivace: the rate follows the gradient of a utility of throughput, delay and loss",
+            "Dong et al., NSDI 2018", specifications(table(), VivaceParameters()), construct<Vivace>};
 }
 
 const Registration registered(vivace_specification, {.switching_place = 13});

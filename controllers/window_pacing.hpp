@@ -18,6 +18,11 @@ public:
     }
     void on_ack(Time largest_acked_sent_time) { active_ = active_ && covers(largest_acked_sent_time); }
     void reset() { *this = RecoveryPeriod(); }
+    ControllerMode mode(bool in_slow_start) const {
+        return active_         ? ControllerMode::recovery
+               : in_slow_start ? ControllerMode::slow_start
+                               : ControllerMode::congestion_avoidance;
+    }
 
 private:
     Time start_ = -1;  // before every packet

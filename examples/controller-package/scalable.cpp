@@ -71,11 +71,8 @@ public:
     ParameterValues parameters() const override { return to_values(table(), parameters_); }
 
     ControllerSnapshot snapshot() const override {
-        ControllerSnapshot result;
-        result.window_bytes = window_bytes_;
-        result.pacing_rate = pacing_rate_;
-        result.mode = in_slow_start() ? ControllerMode::slow_start : ControllerMode::congestion_avoidance;
-        return result;
+        return snapshot_in(in_slow_start() ? ControllerMode::slow_start
+                                           : ControllerMode::congestion_avoidance);
     }
 
 private:
@@ -108,12 +105,9 @@ private:
 };
 
 ControllerSpecification specification() {
-    return {
-        "scalable", "Scalable TCP: a window that grows by a share of itself each round trip",
-        "Kelly 2003, doi:10.1145/956981.956989", specifications(table(), ScalableParameters()),
-        [](const ParameterValues& values, std::uint64_t max_datagram_bytes) -> std::unique_ptr<Controller> {
-            return std::make_unique<Scalable>(values, max_datagram_bytes);
-        }};
+    return {"scalable", "Scalable TCP: a window that grows by a share of itself each round trip",
+            "Kelly 2003, doi:10.1145/956981.956989", specifications(table(), ScalableParameters()),
+            construct<Scalable>};
 }
 
 }  // namespace

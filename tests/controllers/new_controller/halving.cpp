@@ -54,11 +54,7 @@ ParameterValues Halving::parameters() const {
 }
 
 ControllerSnapshot Halving::snapshot() const {
-    ControllerSnapshot result;
-    result.window_bytes = window_bytes_;
-    result.pacing_rate = pacing_rate_;
-    result.mode = ControllerMode::congestion_avoidance;
-    return result;
+    return snapshot_in(ControllerMode::congestion_avoidance);
 }
 
 void Halving::set_window(std::uint64_t window_bytes) {
@@ -70,10 +66,7 @@ namespace {
 
 ControllerSpecification specification() {
     return {kName, "One packet more per round, half on loss", "none: an example",
-            specifications(table(), HalvingParameters()),
-            [](const ParameterValues& values, std::uint64_t size) -> std::unique_ptr<Controller> {
-                return std::make_unique<Halving>(values, size);
-            }};
+            specifications(table(), HalvingParameters()), construct<Halving>};
 }
 
 const Registration registered(specification);
