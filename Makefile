@@ -16,7 +16,7 @@ PACKAGES := agents benchmarks configs controllers envs real src
 SOURCES := CMakeLists.txt pyproject.toml README.md LICENSE $(shell find sim $(PACKAGES) -type f -not -path '*/__pycache__/*' -not -path 'sim/ns3/build/*')
 CPP := $(shell find sim controllers tests/fuzz -not -path 'sim/ns3/build/*' \( -name '*.cpp' -o -name '*.hpp' \))
 
-.PHONY: help setup develop real reality baselines leaderboard checklists test test-all test-long lint format stubs messages constraints \
+.PHONY: help setup develop real reality baselines leaderboard checklists test test-all test-long lint format messages constraints \
 	docs wheels speed parity sanitized-core sanitize sanitize-all sanitize-threads campaign fuzz versions clean
 
 help:
@@ -30,8 +30,8 @@ help:
 	@echo "make test-long  run the tests that take minutes each"
 	@echo "make reality    simulator, virtual and real time compared: writes docs/reports/reality.md"
 	@echo "make real       the QUIC stacks over real packets, with their tests; quicgym-noq is built where cargo is"
-	@echo "make lint       ruff, mypy, clang-format, stubs, prose  make format     rewrite"
-	@echo "make stubs      write the type stubs of the C++ modules       make messages  compile ns3-gym's messages"
+	@echo "make lint       ruff, mypy, clang-format, prose  make format     rewrite"
+	@echo "make messages   compile ns3-gym's messages"
 	@echo "make docs       the documentation site, in build/docs/html; its notebooks are executed"
 	@echo "make constraints  test the newest versions of all packages: writes constraints.txt"
 	@echo "make wheels     build source distributions and wheels of both distributions into dist/"
@@ -91,9 +91,6 @@ lint: setup
 	@if cargo fmt --version > /dev/null 2>&1; then cargo fmt --check --manifest-path stacks/noq/Cargo.toml; fi
 	$(BIN)/mypy -p quicgym $(if $(NS3),-p quicgym_ns3)
 	MYPYPATH=benchmarks/studies:tests $(BIN)/mypy --explicit-package-bases benchmarks/studies tests/campaign
-	@$(MAKE) --no-print-directory stubs STUBS=build/stubs
-	@for stub in src/quicgym/_core.pyi $(if $(NS3),sim/ns3/quicgym_ns3/_ns3.pyi); do \
-	  diff $$stub build/stubs/$$(basename $$stub) || { echo "$$stub is stale: run make stubs"; exit 1; }; done
 
 # quicgym-noq is Rust: without cargo its tests are skipped, and say so.
 NOQ := $(VENV)/installed-noq
@@ -108,12 +105,6 @@ reality: setup $(TRAIN) $(VENV)/requirements-real.txt $(NOQ)
 
 real: setup $(VENV)/requirements-real.txt $(NOQ)
 	$(BIN)/pytest tests/real stacks/noq/tests $(ARGS)
-
-# Type information of the C++ modules, for editors and mypy.
-stubs: setup
-	@mkdir -p build/stubs
-	$(BIN)/python -m nanobind.stubgen --quiet --pattern-file sim/bindings/stubs.txt --module quicgym._core --output-file $(or $(STUBS),src/quicgym)/_core.pyi
-	$(if $(NS3),$(BIN)/python -m nanobind.stubgen --quiet --module quicgym_ns3._ns3 --output-file $(or $(STUBS),sim/ns3/quicgym_ns3)/_ns3.pyi)
 
 # Strict: a warning, such as a link that leads nowhere, fails. A page that has not changed is not built again.
 docs: setup $(TRAIN) $(VENV)/requirements-docs.txt

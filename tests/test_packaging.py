@@ -10,6 +10,7 @@ import tarfile
 import textwrap
 import tomllib
 import venv
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,21 @@ def project(folder: Path) -> dict[str, Any]:
     content = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
     table: dict[str, Any] = content["project"]
     return table
+
+
+@pytest.mark.parametrize(
+    ("package", "stub", "name"),
+    [
+        ("quicgym", "_core.pyi", "class NativeSimulation:"),
+        pytest.param("quicgym_ns3", "_ns3.pyi", "class Ns3Simulation:", marks=pytest.mark.ns3),
+    ],
+)
+def test_the_types_of_a_compiled_module_are_installed_beside_it(
+    package: str, stub: str, name: str
+) -> None:
+    folder = resources.files(package)
+    assert (folder / "py.typed").is_file()
+    assert name in (folder / stub).read_text(encoding="utf-8")
 
 
 def run_python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -1,8 +1,6 @@
-// quicgym_ns3._ns3: the ns-3 host. The types of its arguments and results are bound by quicgym._core.
+// quicgym_ns3._ns3: the ns-3 host. quicgym._core binds the types of its arguments and results, so quicgym_ns3
+// imports that first, and compares the two builds.
 #include <nanobind/nanobind.h>
-
-#include <stdexcept>
-#include <string>
 
 #include "sim/bindings/environment.hpp"
 #include "sim/bindings/interface.hpp"
@@ -11,24 +9,9 @@
 
 namespace nb = nanobind;
 
-namespace {
-
-// Objects of another quicgym's classes would be read as ours.
-void check_same_build(const nb::module_& core) {
-    const auto theirs = nb::cast<std::string>(nb::getattr(core, "interface", nb::str("an older quicgym")));
-    if (theirs != quicgym::bindings::kInterface) {
-        throw nb::import_error(("quicgym-ns3 was built for another build of quicgym: it fits [" +
-                                std::string(quicgym::bindings::kInterface) + "], and installed is [" +
-                                theirs + "]; install quicgym and quicgym-ns3 from the same sources")
-                                   .c_str());
-    }
-}
-
-}  // namespace
-
 NB_MODULE(_ns3, module) {
     using namespace quicgym;
-    check_same_build(nb::module_::import_("quicgym._core"));
+    module.attr("interface") = bindings::kInterface;
     module.attr("ns3_version") = QUICGYM_NS3_VERSION;
     bindings::bind_simulation<ns3_host::Ns3Simulation>(module, "Ns3Simulation")
         .def(
