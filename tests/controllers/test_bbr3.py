@@ -1,13 +1,10 @@
 """BBR version 3 against draft-ietf-ccwg-bbr-06; each test names the section of its rule."""
 
 import itertools
-import math
 
 import pytest
 from helpers.ack_rounds import DATAGRAM, MILLISECOND, SECOND, AckRounds, Driver, Path
 from helpers.endpoints import Pair, application, make_flow
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import quicgym
 from quicgym import _core
@@ -34,11 +31,13 @@ class Flow(Driver):
 
     def step(self, rate=RATE, flight=BDP, **arguments):
         """One ACK of two datagrams, a `flight` after its packet left."""
-        arguments.setdefault("after", int(ACKED / rate * 1e9))
-        arguments.setdefault("in_flight", flight)
-        arguments.setdefault("in_flight_at_send", flight)
-        since_sent = min(flight, self.delivered + ACKED)
-        self.ack(ACKED, rate=rate, since_sent=since_sent, **arguments)
+        usual = {
+            "after": int(ACKED / rate * 1e9),
+            "in_flight": flight,
+            "in_flight_at_send": flight,
+            "since_sent": min(flight, self.delivered + ACKED),
+        }
+        self.ack(ACKED, rate=rate, **usual | arguments)
 
     def rounds(self, count=1, **arguments):
         """`count` rounds of a flight of a BDP."""
@@ -69,9 +68,22 @@ class Flow(Driver):
         return self.snapshot.probe_bw_phase
 
     @property
+    def longterm(self):
+        return self.snapshot.inflight_longterm_bytes
+
+    @property
+    def shortterm(self):
+        return self.snapshot.inflight_shortterm_bytes
+
+    @property
     def gain(self):
         """The pacing gain in force, where no short-term bound holds the bandwidth."""
-        return self.snapshot.pacing_rate / self.snapshot.bandwidth_estimate / MARGIN
+        return self.controller.pacing_rate / self.snapshot.bandwidth_estimate / MARGIN
+
+    @property
+    def paced_at(self):
+        """The bandwidth in force where the pacing gain is 1."""
+        return self.controller.pacing_rate / MARGIN
 
 
 def in_drain(**parameters):
@@ -109,9 +121,8 @@ def test_2_the_constants_are_those_of_the_draft():
         **{"min_rtt_window_s": 10, "probe_rtt_interval_s": 5, "probe_rtt_duration_ms": 200},
         "min_window_packets": 4,
     }
-    assert _core.make_controller("bbr3").parameters == {
-        name: [value] for name, value in drafts.items()
-    }
+    expected = {name: [value] for name, value in drafts.items()}
+    assert _core.make_controller("bbr3").parameters == expected
 
 
 # ---- control parameters, 5.6 -------------------------------------------------------------------
@@ -195,12 +206,13 @@ def test_5_6_4_4_the_window_returns_when_loss_recovery_ends():
 # ---- Startup and Drain, 5.3.1 and 5.3.2 --------------------------------------------------------
 
 
-def test_5_3_1_2_startup_goes_on_while_the_rate_grows_by_a_quarter_in_three_rounds():
+def test_5_3_1_2_startup_goes_on_while_the_rate_grows_or_the_application_limits_it():
     flow = Flow()
-    rate = RATE / 100
-    for number in range(45):
-        flow.rounds(rate=rate)
-        rate *= 1.2501 if number % 3 == 2 else 1
+    for number in range(45):  # in three rounds by a quarter
+        flow.rounds(rate=RATE / 100 * 1.2501 ** (number // 3))
+    assert flow.mode == Mode.startup
+    flow = Flow()
+    flow.rounds(30, rate_limited=True)
     assert flow.mode == Mode.startup
 
 
@@ -210,12 +222,6 @@ def test_5_3_1_2_startup_ends_after_three_rounds_without_growth():
     assert flow.mode == Mode.startup
     flow.rounds(1.5, flight=2 * BDP)
     assert flow.mode == Mode.drain
-
-
-def test_5_3_1_2_rounds_that_the_application_limits_do_not_end_startup():
-    flow = Flow()
-    flow.rounds(30, rate_limited=True)
-    assert flow.mode == Mode.startup
 
 
 @pytest.mark.parametrize(
@@ -237,7 +243,7 @@ def test_5_3_1_3_startup_ends_with_six_runs_of_loss_above_2_percent(numbers, fli
     )
     assert (flow.mode == Mode.drain) == ends
     # max(BDP, what a round has delivered)
-    assert flow.snapshot.inflight_longterm_bytes == (BDP if ends else 0)
+    assert flow.longterm == (BDP if ends else 0)
 
 
 def test_5_3_1_3_runs_of_loss_are_counted_within_a_round():
@@ -248,15 +254,12 @@ def test_5_3_1_3_runs_of_loss_are_counted_within_a_round():
     assert flow.mode == Mode.startup
 
 
-def test_5_3_2_drain_ends_with_a_bdp_in_flight():
+def test_5_3_2_drain_ends_with_a_bdp_in_flight_or_after_three_rounds():
     flow = in_drain()
     flow.step(in_flight=BDP + 1)
     assert flow.mode == Mode.drain
     flow.step(in_flight=BDP)
     assert flow.mode == Mode.probe_bw
-
-
-def test_5_3_2_drain_ends_after_three_rounds():
     flow = in_drain()
     flow.rounds(3, in_flight=3 * BDP)
     assert flow.mode == Mode.drain
@@ -276,7 +279,7 @@ def test_5_3_3_1_down_ends_without_a_queue_and_with_headroom():
     assert flow.phase == Phase.cruise
     flow.until(Phase.up)
     flow.lose(1, 3, 5, flight=110 * DATAGRAM)
-    longterm = flow.snapshot.inflight_longterm_bytes
+    longterm = flow.longterm
     assert flow.phase == Phase.down and BDP < longterm < 110 * DATAGRAM
     headroom = int(0.85 * longterm)
     flow.step(in_flight=headroom + 2)
@@ -287,7 +290,7 @@ def test_5_3_3_1_down_ends_without_a_queue_and_with_headroom():
 
 def test_5_3_3_2_cruise_leaves_headroom_and_refill_does_not():
     flow = with_longterm(in_cruise())
-    longterm = flow.snapshot.inflight_longterm_bytes
+    longterm = flow.longterm
     flow.rounds(3)
     assert flow.window == pytest.approx(0.85 * longterm, abs=2)
     flow.until(Phase.refill)
@@ -325,9 +328,9 @@ def test_5_3_3_3_refill_lasts_a_round_and_forgets_the_short_term_model():
     flow = in_cruise()
     flow.lose(1)
     flow.rounds(2, rate=RATE / 2, flight=BDP // 2)
-    assert 0 < flow.snapshot.inflight_shortterm_bytes < 2 * BDP
+    assert 0 < flow.shortterm < 2 * BDP
     flow.until(Phase.refill)
-    assert flow.snapshot.inflight_shortterm_bytes == 0
+    assert flow.shortterm == 0
     flow.rounds(0.9)
     assert flow.phase == Phase.refill
     flow.rounds(0.2)
@@ -335,13 +338,12 @@ def test_5_3_3_3_refill_lasts_a_round_and_forgets_the_short_term_model():
 
 
 def test_5_3_3_5_up_raises_a_bound_that_holds_the_window_by_1_2_4_8_datagrams_in_a_round():
-    flow = with_longterm(in_cruise())
-    flow.until(Phase.up)
+    flow = with_longterm(in_cruise()).until(Phase.up)
     flow.step(in_flight=3 * BDP)  # a cautious probe ends here, and a bold one follows
     flow.until(Phase.refill, rounds=2).until(Phase.up)
     bounds = []
     for _ in range(5):
-        bounds.append(flow.snapshot.inflight_longterm_bytes)
+        bounds.append(flow.longterm)
         begin = flow.delivered
         while flow.delivered < begin + flow.window:
             flow.controller.on_packet_sent(flow.now, DATAGRAM, flow.window)
@@ -352,17 +354,15 @@ def test_5_3_3_5_up_raises_a_bound_that_holds_the_window_by_1_2_4_8_datagrams_in
 
 
 def test_5_3_3_5_a_bound_that_does_not_hold_the_window_stays():
-    flow = with_longterm(in_cruise())
-    flow.until(Phase.up)
-    longterm = flow.snapshot.inflight_longterm_bytes
+    flow = with_longterm(in_cruise()).until(Phase.up)
+    longterm = flow.longterm
     flow.rounds(3)  # never with a full window
-    assert flow.snapshot.inflight_longterm_bytes == longterm
+    assert flow.longterm == longterm
 
 
 def test_5_3_3_6_after_too_much_loss_a_probe_stops_at_the_bound_and_a_bold_one_follows():
-    flow = with_longterm(in_cruise())
-    flow.until(Phase.up)
-    longterm = flow.snapshot.inflight_longterm_bytes
+    flow = with_longterm(in_cruise()).until(Phase.up)
+    longterm = flow.longterm
     flow.step(in_flight=longterm - 1)
     assert flow.phase == Phase.up
     flow.step(in_flight=longterm)
@@ -456,19 +456,17 @@ def test_5_3_4_3_the_rtt_is_the_lowest_of_10_seconds():
     assert flow.snapshot.round_trip_estimate == RTT
 
 
-def test_5_3_4_4_probe_rtt_returns_to_startup_when_the_pipe_was_never_full():
-    flow = Flow(probe_rtt_interval_s=5).until(Mode.probe_rtt, rate_limited=True)
-    flow.until(Mode.startup, flight=BDP // 4, rate_limited=True)
-
-
 def test_5_3_4_4_probe_rtt_ends_with_the_short_term_model_forgotten():
     flow = in_cruise()
     flow.lose(1)
     flow.rounds(2, rate=RATE / 2, flight=BDP // 2)
-    assert flow.snapshot.inflight_shortterm_bytes > 0
+    assert flow.shortterm > 0
     flow.controller.set_parameters({"probe_rtt_interval_s": 0.1})
     flow.until(Mode.probe_rtt).until(Phase.cruise, flight=BDP // 10)
-    assert flow.snapshot.inflight_shortterm_bytes == 0
+    assert flow.shortterm == 0
+    # Where the pipe was never full, it ends in Startup.
+    flow = Flow(probe_rtt_interval_s=5).until(Mode.probe_rtt, rate_limited=True)
+    flow.until(Mode.startup, flight=BDP // 4, rate_limited=True)
 
 
 # ---- restart from idle, 5.4.1 ------------------------------------------------------------------
@@ -554,58 +552,49 @@ def test_5_5_9_the_window_has_room_for_what_acks_aggregate_for_ten_rounds():
     assert flow.window == pytest.approx(plain, abs=ACKED)
 
 
-def test_5_5_10_2_the_bound_is_what_was_in_flight_when_losses_crossed_2_percent():
+def test_5_5_10_2_the_bound_is_what_was_in_flight_when_losses_first_crossed_2_percent():
     flow = in_up()
     flow.lose(*TOO_MANY, flight=2 * BDP)
     before, lost_before = 2 * BDP - DATAGRAM, 4 * DATAGRAM
-    expected = before + (0.02 * before - lost_before) / 0.98
-    assert flow.snapshot.inflight_longterm_bytes == int(expected)
-
-
-def test_5_5_10_2_the_bound_is_beta_of_the_target_at_least():
-    flow = in_up()
-    flow.lose(1, flight=BDP // 4)
-    assert flow.snapshot.inflight_longterm_bytes == int(0.7 * BDP)
-
-
-def test_5_5_10_2_one_probe_sets_the_bound_once():
-    flow = in_up()
-    flow.lose(*TOO_MANY, flight=2 * BDP)
-    longterm = flow.snapshot.inflight_longterm_bytes
+    longterm = int(before + (0.02 * before - lost_before) / 0.98)
+    assert flow.longterm == longterm
     flow.lose(*range(20, 60), flight=BDP)
-    assert flow.snapshot.inflight_longterm_bytes == longterm
+    assert flow.longterm == longterm
 
 
-def test_5_5_10_2_losses_while_the_application_limits_end_the_probe_and_set_no_bound():
+@pytest.mark.parametrize(
+    "numbers, flight, limited, expected",
+    [
+        ([1], BDP // 4, False, int(0.7 * BDP)),  # beta of the target at least
+        (TOO_MANY, 2 * BDP, True, 0),  # the probe ends
+    ],
+)
+def test_5_5_10_2_the_bound_after_losses_of_a_small_flight_and_of_a_limited_one(
+    numbers, flight, limited, expected
+):
     flow = in_up()
-    flow.lose(*TOO_MANY, flight=2 * BDP, app_limited=True)
-    assert flow.phase == Phase.down
-    assert flow.snapshot.inflight_longterm_bytes == 0
+    flow.lose(*numbers, flight=flight, app_limited=limited)
+    assert (flow.phase, flow.longterm) == (Phase.down, expected)
 
 
 def test_5_5_10_2_the_bound_rises_to_what_was_in_flight_without_much_loss():
     flow = with_longterm(in_cruise())
     flow.step(in_flight_at_send=3 * BDP, lost_since_sent=int(0.07 * BDP))
-    assert flow.snapshot.inflight_longterm_bytes < 2 * BDP
+    assert flow.longterm < 2 * BDP
     flow.step(in_flight_at_send=3 * BDP)
-    assert flow.snapshot.inflight_longterm_bytes == 3 * BDP
-
-
-def paced_at(flow):
-    """The bandwidth in force in ProbeBW_CRUISE."""
-    return flow.controller.pacing_rate / MARGIN
+    assert flow.longterm == 3 * BDP
 
 
 def test_5_5_10_3_a_round_with_loss_lowers_the_short_term_bounds_to_what_is_delivered():
     flow = in_cruise()
     flow.rounds(1)
     flow.lose(1)
-    assert paced_at(flow) == pytest.approx(RATE)  # at the end of the round
+    assert flow.paced_at == pytest.approx(RATE)  # at the end of the round
     flow.rounds(1.1, rate=0.9 * RATE, flight=int(0.9 * BDP))
-    assert paced_at(flow) == pytest.approx(RATE)  # the highest sample of the round, its first
+    assert flow.paced_at == pytest.approx(RATE)  # the highest sample of the round, its first
     flow.lose(2)
     flow.rounds(1.1, rate=0.9 * RATE, flight=int(0.9 * BDP))
-    assert paced_at(flow) == pytest.approx(0.9 * RATE)
+    assert flow.paced_at == pytest.approx(0.9 * RATE)
 
 
 def test_5_5_10_3_a_round_leaves_beta_of_the_short_term_bounds_at_least():
@@ -618,17 +607,17 @@ def test_5_5_10_3_a_round_leaves_beta_of_the_short_term_bounds_at_least():
         flow.lose(number)
         for _ in range(8):
             flow.step(**slow)
-        assert paced_at(flow) == pytest.approx(0.7**number * RATE)
+        assert flow.paced_at == pytest.approx(0.7**number * RATE)
         assert flow.window == pytest.approx(0.7**number * window, rel=0.05)
     flow.rounds(1)  # no further loss: nothing falls
-    assert paced_at(flow) == pytest.approx(0.7**3 * RATE)
+    assert flow.paced_at == pytest.approx(0.7**3 * RATE)
 
 
 def test_5_5_10_3_probing_does_not_lower_the_short_term_bounds():
     for flow in (Flow(), in_refill()):
         flow.lose(1, app_limited=True)
         flow.rounds(0.9)
-        assert flow.snapshot.inflight_shortterm_bytes == 0
+        assert flow.shortterm == 0
 
 
 def test_5_5_11_2_a_spurious_loss_gives_window_and_short_term_bounds_back():
@@ -637,30 +626,25 @@ def test_5_5_11_2_a_spurious_loss_gives_window_and_short_term_bounds_back():
     window = flow.window
     flow.lose(1)
     flow.rounds(1, rate=RATE / 2, flight=BDP // 2)
-    assert flow.window < window and flow.snapshot.inflight_shortterm_bytes > 0
+    assert flow.window < window and flow.shortterm > 0
     flow.controller.on_spurious_loss(flow.now)
     assert flow.window == window
-    assert flow.snapshot.inflight_shortterm_bytes == 0
+    assert flow.shortterm == 0
 
 
-def test_5_5_11_2_a_spurious_loss_returns_to_startup():
+def test_5_5_11_2_a_spurious_loss_returns_to_startup_or_refills_for_another_probe():
     flow = Flow()
     flow.rounds(2)
     flow.lose(*range(0, 12, 2))
     flow.until(Mode.drain, lost_since_sent=6 * DATAGRAM, in_flight=3 * BDP)
     flow.controller.on_spurious_loss(flow.now)
-    assert flow.mode == Mode.startup
-    assert flow.snapshot.inflight_longterm_bytes == 0
+    assert (flow.mode, flow.longterm) == (Mode.startup, 0)
     flow.rounds(2, rate=2 * RATE)
     assert flow.mode == Mode.startup
-
-
-def test_5_5_11_2_a_spurious_loss_refills_for_another_probe():
     flow = in_up()
     flow.lose(*TOO_MANY, flight=2 * BDP)
     flow.controller.on_spurious_loss(flow.now)
-    assert flow.phase == Phase.refill
-    assert flow.snapshot.inflight_longterm_bytes == 0
+    assert (flow.phase, flow.longterm) == (Phase.refill, 0)
 
 
 # ---- ECN, 3.7 ----------------------------------------------------------------------------------
@@ -672,9 +656,9 @@ def test_3_7_a_mark_lowers_the_short_term_bounds_as_a_loss_does():
     for _ in range(2):
         flow.ecn(1)
         flow.rounds(1.1, rate=0.9 * RATE, flight=int(0.9 * BDP))
-    assert paced_at(flow) == pytest.approx(0.9 * RATE)
+    assert flow.paced_at == pytest.approx(0.9 * RATE)
     flow.rounds(1.1, rate=0.8 * RATE, flight=int(0.8 * BDP))  # no mark
-    assert paced_at(flow) == pytest.approx(0.9 * RATE)
+    assert flow.paced_at == pytest.approx(0.9 * RATE)
 
 
 @pytest.mark.parametrize("marked, ends", [(4, False), (5, True)])
@@ -683,7 +667,7 @@ def test_3_7_marks_above_2_percent_end_a_probe(marked, ends):
     flow.ecn(marked)
     flow.step(flight=2 * BDP)
     assert (flow.phase == Phase.down) == ends
-    assert (flow.snapshot.inflight_longterm_bytes > 0) == ends
+    assert (flow.longterm > 0) == ends
 
 
 @pytest.mark.parametrize("marked", [6, 2**33])  # the peer reports the count, whatever it says
@@ -727,35 +711,19 @@ def test_a_14_a_bdp_below_a_packet_is_filled():
     assert rounds.throughput(5 * SECOND, 20 * SECOND) > 0.95 * path.rate
 
 
-def test_a_15_ten_times_the_bandwidth_is_found():
+@pytest.mark.parametrize("factor, queue, seconds", [(10, 1000, 40), (0.1, 100, 60)])
+def test_a_15_and_16_ten_times_the_bandwidth_and_a_tenth_of_it_are_found(factor, queue, seconds):
     rounds = over(PATH)
-    rounds.path = Path(10 * PATH.rate, PATH.base_rtt, 1000)
-    rounds.run(40 * SECOND)
-    assert rounds.throughput(35 * SECOND, 40 * SECOND) > 0.9 * 10 * PATH.rate
-
-
-def test_a_16_a_tenth_of_the_bandwidth_is_found():
-    rounds = over(PATH)
-    rounds.path = Path(PATH.rate / 10, PATH.base_rtt, 100)
-    rounds.run(60 * SECOND)
-    assert rounds.rows[-1].snapshot.bandwidth_estimate == pytest.approx(PATH.rate / 10, rel=0.1)
-    late = [row for row in rounds.rows if row.now > 50 * SECOND]
-    assert late[-1].lost - late[0].lost < 0.02 * (late[-1].delivered - late[0].delivered)
-
-
-def test_random_loss_of_1_percent_leaves_most_of_the_bandwidth():
-    lose = lambda number: (number * 2654435761) % 2**32 < 0.01 * 2**32  # noqa: E731
-    rounds = over(PATH, 30 * SECOND, lose=lose)
-    assert rounds.throughput(10 * SECOND, 30 * SECOND) > 0.8 * PATH.rate
-
-
-def test_scripted_losses_give_the_same_rows_every_time():
-    lose = lambda number: number % 97 == 5 or 2000 <= number < 2040  # noqa: E731
-    first, second = (over(PATH, 10 * SECOND, lose=lose) for _ in range(2))
-    assert [(row.now, row.window) for row in first.rows] == [
-        (row.now, row.window) for row in second.rows
-    ]
-    assert first.lost > 0
+    rounds.path = Path(factor * PATH.rate, PATH.base_rtt, queue)
+    rounds.run(seconds * SECOND)
+    late = [row for row in rounds.rows if row.now > (seconds - 10) * SECOND]
+    estimate = late[-1].snapshot.bandwidth_estimate
+    assert estimate == pytest.approx(factor * PATH.rate, rel=0.1)
+    if factor > 1:
+        used = rounds.throughput((seconds - 5) * SECOND, seconds * SECOND)
+        assert used > 0.9 * rounds.path.rate
+    else:
+        assert late[-1].lost - late[0].lost < 0.02 * (late[-1].delivered - late[0].delivered)
 
 
 @pytest.mark.parametrize("arrive, mode", [(True, Mode.startup), (False, Mode.probe_bw)])
@@ -773,59 +741,6 @@ def test_a_18_packets_that_others_overtake_do_not_end_startup_and_lost_ones_do(a
     pair.run_until(2 * SECOND)
     assert pair.sender.statistics()["declared_lost_packets"] == 12
     assert pair.sender.snapshot.mode == mode
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.data())
-def test_whatever_happens_window_and_rate_stay_within_their_bounds(data):
-    flow = Flow(seed=data.draw(st.integers(0, 2**32)))
-    size = st.integers(0, 3 * BDP)
-    number = 0
-    for _ in range(data.draw(st.integers(1, 120))):
-        what = data.draw(st.sampled_from(["ack", "ack", "ack", "lose", "ecn", "send", "rare"]))
-        after = data.draw(st.sampled_from([0, 1, MILLISECOND, RTT, 3 * SECOND, 12 * SECOND]))
-        flight = data.draw(size)
-        if what == "ack":
-            acked = data.draw(st.integers(1, BDP))
-            flow.ack(
-                acked,
-                after=after,
-                rtt=data.draw(st.sampled_from([0, 1000, RTT, 5 * RTT, 30 * SECOND])),
-                rate=data.draw(st.sampled_from([0.0, 1.0, RATE, 50 * RATE, 1e10])),
-                rate_limited=data.draw(st.booleans()),
-                since_sent=data.draw(st.integers(acked, flow.delivered + acked)),
-                lost_since_sent=data.draw(size),
-                in_flight_at_send=flight,
-                in_flight=data.draw(size),
-                app_limited=data.draw(st.booleans()),
-            )
-        elif what == "lose":
-            for _ in range(data.draw(st.integers(1, 8))):
-                number += data.draw(st.integers(1, 3))
-                flow.packet_lost(
-                    number,
-                    after=after,
-                    in_flight_at_send=DATAGRAM + flight,
-                    lost_since_sent=DATAGRAM + data.draw(size),
-                )
-        elif what == "ecn":
-            flow.ecn(data.draw(st.integers(1, 50)))
-        elif what == "send":
-            flow.now += after
-            flow.controller.on_packet_sent(flow.now, DATAGRAM, DATAGRAM + flight)
-        else:
-            call = data.draw(st.sampled_from(["on_persistent_congestion", "on_spurious_loss"]))
-            getattr(flow.controller, call)(flow.now)
-        state = flow.snapshot
-        assert 4 * DATAGRAM <= state.window_bytes < 2**62
-        assert 0 < state.pacing_rate < math.inf
-        assert 0 <= state.bandwidth_estimate < math.inf
-        for bound in (state.inflight_longterm_bytes, state.inflight_shortterm_bytes):
-            assert 0 <= bound < 2**62
-        if what == "ack" and state.mode == Mode.probe_bw and state.inflight_longterm_bytes:
-            assert state.window_bytes <= max(state.inflight_longterm_bytes, 4 * DATAGRAM)
-        if what == "ack" and state.inflight_shortterm_bytes:
-            assert state.window_bytes <= max(state.inflight_shortterm_bytes, 4 * DATAGRAM)
 
 
 # ---- parameters, and in the engine -------------------------------------------------------------

@@ -39,19 +39,14 @@ def lose(driver):
     return driver.now
 
 
+def rounds_until(driver, time):
+    while driver.now < time:
+        one_round(driver)
+
+
 def w_cubic(seconds, w_max, epoch_window):
     k = ((w_max - epoch_window) / C) ** (1 / 3)
     return C * (seconds - k) ** 3 + w_max
-
-
-def test_loss_leaves_seven_tenths_of_the_window():
-    driver = grown_to(100)
-    driver.loss()
-    assert segments(driver) == pytest.approx(70)
-    driver.loss(after=driver.rtt)  # of the same recovery period
-    assert segments(driver) == pytest.approx(70)
-    driver.loss(after=1)
-    assert segments(driver) == pytest.approx(49)
 
 
 def test_window_follows_the_closed_form():
@@ -74,12 +69,9 @@ def test_window_is_back_at_w_max_after_k_seconds():
     driver = grown_to(1000)
     start = lose(driver)
     k = (300 / C) ** (1 / 3)
-    while driver.now < start + int((k - 0.5) * SECOND):
-        one_round(driver)
-    assert segments(driver) == pytest.approx(1000, abs=1)
-    while driver.now < start + int((k + 0.5) * SECOND):
-        one_round(driver)
-    assert segments(driver) == pytest.approx(1000, abs=1)
+    for seconds in (k - 0.5, k + 0.5):
+        rounds_until(driver, start + int(seconds * SECOND))
+        assert segments(driver) == pytest.approx(1000, abs=1)
 
 
 def test_growth_is_at_most_half_a_window_per_round():
@@ -108,16 +100,16 @@ def test_reno_friendly_region_follows_w_est():
 
 
 def test_a_beta_set_within_an_epoch_waits_for_the_next_loss():
-    changed, same = grown_to(20, rtt=10 * MILLISECOND), grown_to(20, rtt=10 * MILLISECOND)
-    for driver in (changed, same):
+    changed, same = drivers = [grown_to(20, rtt=10 * MILLISECOND) for _ in range(2)]
+    for driver in drivers:
         lose(driver)
         driver.ack(2 * DATAGRAM, after=driver.rtt // 7)
     changed.controller.set_parameters({"beta": 0.3})
     for _ in range(100):
-        for driver in (changed, same):
+        for driver in drivers:
             driver.ack(2 * DATAGRAM, after=driver.rtt // 7)
         assert changed.window == same.window
-    for driver in (changed, same):
+    for driver in drivers:
         lose(driver)
     assert changed.window < 0.5 * same.window
 
@@ -126,12 +118,10 @@ def test_a_beta_set_within_an_epoch_waits_for_the_next_loss():
 def test_fast_convergence_lowers_w_max_when_the_window_shrank(fast, w_max):
     driver = grown_to(1000, fast_convergence=fast)
     driver.loss()
-    driver.loss(after=driver.rtt + 1)  # at 700, below the W_max of 1000
-    driver.ack(0, after=driver.rtt + 1)
-    start = driver.now
+    driver.now += driver.rtt + 1
+    start = lose(driver)  # at 700, below the W_max of 1000
     k = ((w_max - 490) / C) ** (1 / 3)
-    while driver.now < start + int(k * SECOND):
-        one_round(driver)
+    rounds_until(driver, start + int(k * SECOND))
     assert segments(driver) == pytest.approx(w_max, abs=1)
 
 
@@ -151,86 +141,45 @@ def test_application_limited_time_does_not_count():
     assert paused.window == pytest.approx(steady.window, abs=1)
 
 
-@pytest.mark.parametrize("avoidance", [False, True])
-def test_no_growth_while_the_application_limits(avoidance):
-    driver = grown_to(100)
-    if avoidance:
-        lose(driver)
-    window = driver.window
-    for _ in range(100):
-        driver.ack(after=driver.rtt, app_limited=True)
-    assert driver.window == window
-
-
-def test_no_growth_from_packets_sent_before_the_recovery_period():
-    driver = grown_to(100)
-    driver.loss()
-    window = driver.window
-    driver.ack(after=driver.rtt)
-    assert (driver.window, driver.mode) == (window, Mode.recovery)
-
-
-def test_after_persistent_congestion_slow_start_then_a_convex_epoch():
-    driver = grown_to(1000)
+def after_persistent_congestion(window_segments, **arguments):
+    """At the end of the slow start that follows a loss and persistent congestion."""
+    driver = grown_to(window_segments, **arguments)
     driver.loss()
     driver.controller.on_persistent_congestion(driver.now)
     assert (segments(driver), driver.mode) == (2, Mode.slow_start)
     driver.now += 2 * driver.rtt
     while driver.mode == Mode.slow_start:
         driver.ack()
-    assert segments(driver) == pytest.approx(700, abs=2)
+    return driver
+
+
+def test_after_persistent_congestion_slow_start_then_a_convex_epoch():
+    driver = after_persistent_congestion(1000)
     base, start = segments(driver), driver.now
+    assert base == pytest.approx(700, abs=2)
     for _ in range(80):
         one_round(driver)
     seconds = (driver.now - start) * 1e-9
     # K is 0 and W_max the window at which the epoch began.
-    assert base + C * (seconds - 0.1) ** 3 - 2 <= segments(driver)
-    assert segments(driver) <= base + C * (seconds + 0.1) ** 3 + 2
-
-
-def test_ecn_marks_are_a_loss_event():
-    driver = grown_to(100)
-    driver.ecn(0)
-    assert segments(driver) == 100
-    driver.ecn(1)
-    assert segments(driver) == pytest.approx(70)
-
-
-def test_window_never_falls_below_two_datagrams():
-    driver = make()
-    for _ in range(20):
-        driver.loss(after=2 * driver.rtt)
-    assert segments(driver) == 2
-
-
-def test_pacing_rate_is_gain_times_window_over_smoothed_rtt():
-    driver = make()
-    driver.ack(rtt=50 * MILLISECOND)
-    assert driver.controller.pacing_rate == pytest.approx(2 * driver.window / 0.05)
-    driver.loss()
-    assert driver.controller.pacing_rate == pytest.approx(1.25 * driver.window / 0.05, rel=1e-3)
-
-
-def test_fills_a_long_fat_path():
-    path = Path(rate=2.5e6, base_rtt=200 * MILLISECOND, queue_packets=200)
-    rounds = AckRounds(_core.make_controller("cubic", {"hystart": 1}), path).run(20 * SECOND)
-    assert rounds.throughput(5 * SECOND, 20 * SECOND) > 0.95 * path.rate
+    least, most = (base + C * (seconds + lag) ** 3 for lag in (-0.1, 0.1))
+    assert least - 2 <= segments(driver) <= most + 2
 
 
 def test_after_persistent_congestion_reno_has_nothing_to_catch_up_with():
     # Alpha is 1 from cwnd_prior on, and the new epoch begins there (RFC 9438 4.3 and 4.8).
-    driver = grown_to(20, rtt=10 * MILLISECOND)
-    driver.loss()
-    driver.controller.on_persistent_congestion(driver.now)
-    driver.now += 2 * driver.rtt
-    while driver.mode == Mode.slow_start:
-        driver.ack()
+    driver = after_persistent_congestion(20, rtt=10 * MILLISECOND)
     expected = segments(driver)
     assert expected == 14
     for _ in range(28):
         expected += 2 / segments(driver)
         driver.ack(after=driver.rtt // 7)
         assert segments(driver) == pytest.approx(expected, rel=1e-3)
+
+
+def test_fills_a_long_fat_path():
+    path = Path(rate=2.5e6, base_rtt=200 * MILLISECOND, queue_packets=200)
+    rounds = AckRounds(_core.make_controller("cubic", {"hystart": 1}), path).run(20 * SECOND)
+    assert rounds.throughput(5 * SECOND, 20 * SECOND) > 0.95 * path.rate
 
 
 def test_one_ack_goes_its_share_of_the_way_to_the_cubic_one_round_trip_from_now():

@@ -4,8 +4,6 @@ from itertools import pairwise
 
 import pytest
 from helpers.ack_rounds import DATAGRAM, MILLISECOND, SECOND, AckRounds, Driver, Path
-from hypothesis import given
-from hypothesis import strategies as st
 
 from quicgym import _core
 
@@ -133,20 +131,23 @@ def test_the_window_grows_while_it_is_reduced():
 
 # With an RTT of 5 ms, a fifth of the virtual one, a 25th of a packet per round trip.
 @pytest.mark.parametrize(
-    "arguments, growth",
+    "rtt_ms, arguments, growth",
     [
-        ({"transition_rounds": 0}, 1 / 25),
-        ({}, 1),
-        ({"transition_rounds": 0, "virtual_rtt_ms": 0}, 1),
-        ({"transition_rounds": 0, "virtual_rtt_ms": 10}, 1 / 4),
+        (5, {"transition_rounds": 0}, 1 / 25),
+        (5, {}, 1),
+        (5, {"transition_rounds": 0, "virtual_rtt_ms": 0}, 1),
+        (5, {"transition_rounds": 0, "virtual_rtt_ms": 10}, 1 / 4),
+        (100, {"transition_rounds": 0}, 1),
     ],
 )
-def test_short_round_trips_grow_as_with_the_virtual_rtt_after_the_transition(arguments, growth):
-    driver = make(5 * MILLISECOND, **arguments)
+def test_short_round_trips_grow_as_with_the_virtual_rtt_after_the_transition(
+    rtt_ms, arguments, growth
+):
+    driver = make(rtt_ms * MILLISECOND, **arguments)
     driver.ack(190 * DATAGRAM)
     driver.ecn()
     driver.ack(101 * DATAGRAM)  # one of them is the marked one
-    assert packets(driver) - 100 == pytest.approx(growth, abs=0.001)
+    assert packets(driver) - 100 == pytest.approx(growth, abs=0.01 * growth)
 
 
 def test_the_transition_comes_after_500_round_trips():
@@ -173,24 +174,6 @@ def test_marks_cut_once_per_virtual_rtt_on_short_round_trips():
     assert [after - before for before, after in pairwise(cuts)] == [25 * MILLISECOND] * 5
 
 
-def test_longer_round_trips_are_not_scaled():
-    driver = in_avoidance(100, transition_rounds=0)
-    one_round(driver, acked=100)
-    assert packets(driver) == pytest.approx(101, abs=0.01)
-
-
-def test_a_loss_halves_the_window_once_per_recovery_period():
-    driver = in_avoidance(100)
-    driver.loss()
-    assert (packets(driver), driver.mode) == (50, Mode.recovery)
-    driver.loss(after=RTT // 2)
-    driver.ecn()  # of packets that were sent before the loss was noticed
-    driver.ack(50 * DATAGRAM)
-    assert packets(driver) == 50
-    driver.loss(after=3 * RTT)
-    assert packets(driver) == 25
-
-
 def test_a_loss_within_the_round_trip_of_a_mark_halves_both_taken_together():
     driver = in_avoidance(100)
     measure(driver, 0.5)
@@ -198,38 +181,8 @@ def test_a_loss_within_the_round_trip_of_a_mark_halves_both_taken_together():
     assert reduction(driver) == pytest.approx(0.75, abs=0.01)
     driver.loss()
     assert packets(driver) == 50
-
-
-def test_persistent_congestion_leaves_two_packets():
-    driver = in_avoidance(100)
-    driver.controller.on_persistent_congestion(driver.now)
-    assert (packets(driver), driver.mode) == (2, Mode.slow_start)
-
-
-def test_an_application_limited_sender_does_not_grow():
-    driver = in_avoidance(100)
-    one_round(driver, acked=100, app_limited=True)
-    assert packets(driver) == 100
-
-
-def test_packets_are_paced_over_the_round_trip_and_twice_as_fast_in_slow_start():
-    driver = make()
-    assert driver.controller.pacing_rate == pytest.approx(2 * driver.window / 0.1)
-    driver = in_avoidance(100)
-    assert driver.controller.pacing_rate == pytest.approx(driver.window / 0.1)
-
-
-@given(st.lists(st.tuples(st.integers(0, 200), st.integers(0, 200)), max_size=60))
-def test_no_share_of_marks_makes_alpha_leave_zero_to_one(rounds):
-    driver = make()
-    driver.ack(500 * DATAGRAM)
-    for acked, marked in rounds:
-        before = driver.window
-        driver.now += 2 * RTT
-        if marked:
-            driver.ecn(marked)
-            assert max(2 * DATAGRAM, before // 2 - 1) <= driver.window <= before
-        driver.ack(acked * DATAGRAM, round_start=True)
+    driver.ecn()  # of packets that were sent before the loss was noticed
+    assert packets(driver) == 50
 
 
 class MarkingQueue(AckRounds):
