@@ -55,21 +55,16 @@ def end_by_persistent_congestion(driver):
 ENDS = (end_by_rtt, end_by_loss, end_by_rate, Driver.ecn, end_by_persistent_congestion)
 
 
-def test_slow_start_grows_by_what_is_acknowledged():
+def test_slow_start_grows_by_what_is_acknowledged_unless_the_application_limits():
     driver = make()
-    assert driver.window == INITIAL_WINDOW
-    driver.ack(5 * DATAGRAM)
-    assert driver.window == INITIAL_WINDOW + 5 * DATAGRAM
-    driver.ack(DATAGRAM, lost=DATAGRAM)
-    assert driver.window == INITIAL_WINDOW + 6 * DATAGRAM
-    assert driver.mode == Mode.slow_start
-
-
-def test_no_growth_while_the_application_limits():
-    driver = make()
-    driver.ack(30 * DATAGRAM, app_limited=True)
-    assert driver.window == INITIAL_WINDOW
-    assert driver.mode == Mode.slow_start
+    for acked, lost, limited, window in (
+        (0, 0, False, INITIAL_WINDOW),
+        (5 * DATAGRAM, 0, False, INITIAL_WINDOW + 5 * DATAGRAM),
+        (DATAGRAM, DATAGRAM, False, INITIAL_WINDOW + 6 * DATAGRAM),
+        (30 * DATAGRAM, 0, True, INITIAL_WINDOW + 6 * DATAGRAM),
+    ):
+        driver.ack(acked, lost=lost, app_limited=limited)
+        assert (driver.window, driver.mode) == (window, Mode.slow_start)
 
 
 def test_a_tenth_of_the_window_lost_in_a_round_does_not_end_slow_start_and_more_does():
@@ -177,31 +172,24 @@ def test_rounds_that_the_application_limits_say_nothing_of_the_path():
     assert judge(driver) == Mode.congestion_avoidance
 
 
-def test_ecn_ce_ends_slow_start_where_the_window_is():
+@pytest.mark.parametrize("end", [Driver.ecn, end_by_persistent_congestion])
+def test_ecn_ce_and_persistent_congestion_end_slow_start_where_the_window_is(end):
     driver = grown()
     window = driver.window
     driver.ecn(0)
     assert driver.mode == Mode.slow_start
-    driver.ecn(1)
-    assert (driver.mode, driver.window) == (Mode.congestion_avoidance, window)
-
-
-def test_persistent_congestion_ends_slow_start_where_the_window_is():
-    driver = grown()
-    window = driver.window
-    driver.controller.on_persistent_congestion(driver.now)
+    end(driver)
     assert (driver.mode, driver.window) == (Mode.congestion_avoidance, window)
 
 
 def test_setting_the_window_ends_slow_start():
     driver = grown()
-    driver.controller.set_parameters({})
-    driver.controller.set_parameters({"window_bytes": 0})
-    assert driver.mode == Mode.slow_start
+    for nothing in ({}, {"window_bytes": 0}):
+        driver.controller.set_parameters(nothing)
+        assert driver.mode == Mode.slow_start
     driver.controller.set_parameters({"window_bytes": 50_000})
-    assert (driver.mode, driver.window) == (Mode.congestion_avoidance, 50_000)
-    given = make(window_bytes=50_000)
-    assert (given.mode, given.window) == (Mode.congestion_avoidance, 50_000)
+    for each in (driver, make(window_bytes=50_000)):
+        assert (each.mode, each.window) == (Mode.congestion_avoidance, 50_000)
 
 
 @pytest.mark.parametrize("end", ENDS)
@@ -232,26 +220,29 @@ def test_after_slow_start_nothing_but_set_parameters_moves_the_window(end):
 @pytest.mark.parametrize("datagram", [1200, 1472])
 def test_window_never_falls_below_two_datagrams(datagram):
     controller = _core.make_controller("guided", {}, datagram)
-    controller.set_parameters({"window_bytes": 1})
-    assert controller.window_bytes == 2 * datagram
-    controller.set_parameters({"window_bytes": 2 * datagram + 1})
-    assert controller.window_bytes == 2 * datagram + 1
+    for given, window in ((1, 2 * datagram), (2 * datagram + 1, 2 * datagram + 1)):
+        controller.set_parameters({"window_bytes": given})
+        assert controller.window_bytes == window
 
 
 @pytest.mark.parametrize("end", ENDS)
 def test_pacing_rate_is_gain_times_window_over_smoothed_rtt(end):
     driver = make()
-    assert driver.controller.pacing_rate == pytest.approx(2 * INITIAL_WINDOW / 0.333)
+
+    def gain(rtt_s):
+        return pytest.approx(driver.controller.pacing_rate * rtt_s / driver.window)
+
+    assert gain(0.333) == 2
     driver.ack(rtt=50 * MILLISECOND)
-    assert driver.controller.pacing_rate == pytest.approx(2 * driver.window / 0.05)
+    assert gain(0.05) == 2
     driver.ack()
-    assert driver.controller.pacing_rate == pytest.approx(2 * driver.window / 0.1)
+    assert gain(0.1) == 2
     end(driver)
-    assert driver.controller.pacing_rate == pytest.approx(1.25 * driver.window / 0.1)
+    assert gain(0.1) == 1.25
     driver.controller.set_parameters({"window_bytes": 30_000})
-    assert driver.controller.pacing_rate == pytest.approx(1.25 * 30_000 / 0.1)
+    assert (driver.window, gain(0.1)) == (30_000, 1.25)
     driver.ack(rtt=50 * MILLISECOND)
-    assert driver.controller.pacing_rate == pytest.approx(1.25 * 30_000 / 0.05)
+    assert gain(0.05) == 1.25
 
 
 def test_an_application_that_writes_little_does_not_end_slow_start():

@@ -1,8 +1,12 @@
 """IBCCA, row by row: Algorithm 1, equations 2 and 3, and the readings of what they leave open."""
 
+from functools import partial
+
 import pytest
-from helpers.ack_rounds import DATAGRAM, MILLISECOND, SECOND, AckRounds, Driver, Path
-from helpers.endpoints import application, make_flow, make_link, make_scenario
+from helpers import bbr_flows
+from helpers.ack_rounds import DATAGRAM, MILLISECOND, Driver
+from helpers.bbr_flows import gain
+from helpers.endpoints import SECOND, application, make_flow, make_link, make_scenario
 
 from quicgym import _core
 
@@ -15,14 +19,14 @@ BBR_CYCLE = [1.25, 0.75, 1, 1, 1, 1, 1, 1]
 MARKS = [1.31, 1.32, 1.33, 1.34, 1.35, 1.36, 1.37, 1.38]  # gains that tell the phases apart
 
 
-def in_probe_bw(seed=1, **parameters):
-    driver = Driver(_core.make_controller("ibcca", parameters), RTT, seed)
-    for _ in range(10):
-        driver.ack(int(BDP), after=RTT, rate=RATE, round_start=True, in_flight=int(2.5 * BDP))
-    driver.ack(rate=RATE, in_flight=int(BDP))
-    assert driver.mode == Mode.probe_bw
+def in_probe_bw(**parameters):
+    driver = bbr_flows.in_probe_bw("ibcca", RATE, RTT, **parameters)
     end_round(driver)
     return driver
+
+
+RISE = (110, 120, 130, 140)
+"""Delays in ms of tests of which each is above the one before."""
 
 
 def end_round(driver, *, blocked=0, in_flight=int(BDP), after=1):
@@ -39,19 +43,14 @@ def measure(driver, *delays_ms, blocked=0, in_flight=int(BDP)):
         end_round(driver, blocked=events, in_flight=in_flight)
 
 
-def gain(driver):
-    snapshot = driver.controller.snapshot
-    return round(snapshot.pacing_rate / snapshot.bandwidth_estimate / 0.99, 9)
-
-
 FOUR = 4 * DATAGRAM
 
 
 def in_probe_rtt(events=1, **parameters):
     """In ProbeRTT because of congestion, with four packets in flight; its 200 ms begin now."""
     driver = in_probe_bw(**parameters)
-    measure(driver, 110, 120, 130, 140, blocked=events)
-    assert driver.mode == Mode.probe_rtt
+    measure(driver, *RISE, blocked=events)
+    assert (driver.mode, driver.window) == (Mode.probe_rtt, FOUR)
     driver.ack(rate=RATE, rtt=0, in_flight=FOUR)
     return driver
 
@@ -68,16 +67,26 @@ def probe_rtt_left(driver):
 # Lines 4 and 5: stay in ProbeBW.
 
 
-def test_stays_when_blocked_without_a_rise():
-    driver = in_probe_bw()
-    measure(driver, 140, 130, 120, 140, blocked=3)
-    assert driver.mode == Mode.probe_bw
-
-
-def test_stays_when_the_delay_rises_but_nothing_is_blocked():
-    driver = in_probe_bw()
-    measure(driver, 110, 120, 130, 140)
-    assert driver.mode == Mode.probe_bw
+@pytest.mark.parametrize(
+    "delays, blocked, parameters, mode",
+    [
+        ((140, 130, 120, 140), 3, {}, Mode.probe_bw),  # no rise
+        (RISE, 0, {}, Mode.probe_bw),  # not blocked
+        (RISE, 1, {}, Mode.probe_rtt),
+        ((150, 110, 120, 149), 1, {}, Mode.probe_bw),  # two of three steps rise, the sum does not
+        ((120, 160, 140, 121), 1, {}, Mode.probe_rtt),  # two of three fall, the sum rises
+        ((110, 150, 120, 110), 1, {}, Mode.probe_bw),  # no change
+        ((150, 140, 170, 160), 1, {"derate_tests": 1}, Mode.probe_bw),
+        ((150, 140, 170, 160), 1, {"derate_tests": 2}, Mode.probe_rtt),
+        (RISE, 1, {"test_rounds": 10}, Mode.probe_bw),
+    ],
+)
+def test_a_sum_of_three_differences_above_0_while_blocked_begins_probe_rtt(
+    delays, blocked, parameters, mode
+):
+    driver = in_probe_bw(**parameters)
+    measure(driver, *delays, blocked=blocked)
+    assert driver.mode == mode
 
 
 @pytest.mark.parametrize("follows", [0, 1])
@@ -98,27 +107,26 @@ def test_bbrs_other_reasons_for_probe_rtt_stay():
 # Lines 6 and 7: the gain cycle.
 
 
+def phases(driver, count, after=RTT + 1, in_flight=10**7):
+    """ACKs without an RTT; the queue makes a gain of 0.75 last. Returns the gains before them."""
+    gains = []
+    for _ in range(count):
+        gains.append(gain(driver))
+        driver.ack(after=after, rate=RATE, rtt=0, in_flight=in_flight)
+    return gains
+
+
 def go_to(driver, phase):
-    """ProbeBW, without a rise, at this phase of BBR's cycle; a queue makes 0.75 last."""
+    """ProbeBW, without a rise, at this phase of BBR's cycle."""
     driver.controller.set_parameters({"gain_cycle_without_rise": MARKS})
     for _ in MARKS:
         if gain(driver) != MARKS[phase]:
-            driver.ack(after=RTT + 1, rate=RATE, rtt=0, in_flight=10**7)
+            phases(driver, 1)
     driver.controller.set_parameters({"gain_cycle_without_rise": BBR_CYCLE})
     assert gain(driver) == BBR_CYCLE[phase]
 
 
-def gains_of_a_cycle(driver):
-    """From this phase on, one for each round trip."""
-    gains = []
-    for _ in CYCLE:
-        gains.append(gain(driver))
-        driver.ack(after=RTT + 1, rate=RATE, rtt=0, in_flight=10**7)
-    return gains
-
-
-def turned(cycle, phase):
-    return cycle[phase:] + cycle[:phase]
+gains_of_a_cycle = partial(phases, count=8)
 
 
 def test_the_cycles_are_the_papers():
@@ -127,44 +135,40 @@ def test_the_cycles_are_the_papers():
     assert parameters["gain_cycle_without_rise"] == BBR_CYCLE
 
 
+def turned(cycle, phase):
+    return cycle[phase:] + cycle[:phase]
+
+
+@pytest.mark.parametrize(
+    "delays, cycle", [([121], CYCLE), ([121, 121], BBR_CYCLE), ([121, 120], BBR_CYCLE)]
+)
 @pytest.mark.parametrize("phase", range(8))
-def test_a_rise_selects_the_cycle_of_line_7_and_keeps_the_phase(phase):
+def test_a_rise_selects_the_cycle_of_line_7_and_the_next_test_bbrs_in_the_same_phase(
+    phase, delays, cycle
+):
     driver = in_probe_bw()
     measure(driver, 120, 120)
     go_to(driver, phase)
-    measure(driver, 121, in_flight=10**7)
-    assert gains_of_a_cycle(driver) == turned(CYCLE, phase)
-
-
-@pytest.mark.parametrize("delay", [121, 120])
-@pytest.mark.parametrize("phase", range(8))
-def test_a_test_without_a_rise_returns_to_bbrs_cycle_and_keeps_the_phase(phase, delay):
-    driver = in_probe_bw()
-    measure(driver, 120, 120)
-    go_to(driver, phase)
-    measure(driver, 121, delay, in_flight=10**7)
-    assert gains_of_a_cycle(driver) == turned(BBR_CYCLE, phase)
+    measure(driver, *delays, in_flight=10**7)
+    assert gains_of_a_cycle(driver) == turned(cycle, phase)
 
 
 def test_a_rise_neither_lengthens_nor_shortens_its_phase():
     driver = in_probe_bw()
     measure(driver, 120, 120)
     go_to(driver, 3)
-    driver.ack(after=RTT // 2, rate=RATE, rtt=0, in_flight=10**7)
-    measure(driver, 121, in_flight=10**7)
-    driver.ack(after=RTT // 2 - 2, rate=RATE, rtt=0, in_flight=10**7)
-    assert gains_of_a_cycle(driver) == turned(CYCLE, 3)
-    measure(driver, 122, in_flight=10**7)
-    driver.ack(after=RTT // 2, rate=RATE, rtt=0, in_flight=10**7)
-    measure(driver, 123, in_flight=10**7)
-    driver.ack(after=RTT // 2 + 2, rate=RATE, rtt=0, in_flight=10**7)
-    assert gains_of_a_cycle(driver) == turned(CYCLE, 4)
+    for delay, rest, phase in ((121, -2, 3), (123, 2, 4)):
+        phases(driver, 1, after=RTT // 2)
+        measure(driver, delay, in_flight=10**7)
+        phases(driver, 1, after=RTT // 2 + rest)
+        assert gains_of_a_cycle(driver) == turned(CYCLE, phase)
+        measure(driver, 122, in_flight=10**7)
 
 
 def test_probe_bw_begins_in_bbrs_cycle_whatever_the_last_test_was():
     driver = in_probe_bw()
     go_to(driver, 7)
-    measure(driver, 110, 120, 130, 140, in_flight=10**7)
+    measure(driver, *RISE, in_flight=10**7)
     assert gain(driver) == 1.25
     driver.ack(rate=RATE, blocked=1, in_flight=FOUR)
     driver.controller.set_parameters({"gain_cycle_without_rise": [1.1]})
@@ -179,7 +183,7 @@ def test_cycles_of_different_lengths_take_the_last_phase_of_the_shorter():
     assert gain(driver) == 1.25
 
 
-def test_a_rise_can_begin_the_cycle_anew():
+def test_a_rise_can_begin_the_cycle_anew_which_then_is_that_of_line_7():
     driver = in_probe_bw(rise_restarts_cycle=1)
     in_flight = int(2 * BDP)
     while gain(driver) != 1.0:
@@ -187,16 +191,12 @@ def test_a_rise_can_begin_the_cycle_anew():
     measure(driver, 120, in_flight=in_flight)
     measure(driver, 120, 110, in_flight=in_flight)
     while gain(driver) != 1.0:
-        driver.ack(after=RTT + 1, rate=RATE, rtt=0, in_flight=in_flight)
+        phases(driver, 1, in_flight=in_flight)
     measure(driver, 110, 105, in_flight=in_flight)
     assert gain(driver) == 1.0
     measure(driver, 106, in_flight=in_flight)
     assert gain(driver) == 0.75
-
-
-def test_when_rises_begin_it_anew_the_cycle_of_line_7_is_the_only_one():
-    driver = in_probe_bw(rise_restarts_cycle=1)
-    gains = gains_of_a_cycle(driver) + gains_of_a_cycle(driver)
+    gains = phases(in_probe_bw(rise_restarts_cycle=1), 16)
     start = gains.index(0.75)
     assert gains[start : start + 8] == CYCLE
 
@@ -204,47 +204,17 @@ def test_when_rises_begin_it_anew_the_cycle_of_line_7_is_the_only_one():
 # Lines 9 and 10: to ProbeRTT at once.
 
 
-def test_a_rise_over_three_tests_while_blocked_begins_probe_rtt():
+@pytest.mark.parametrize("visited", [False, True])
+def test_it_begins_at_once_when_the_block_comes_after_the_rise(visited):
     driver = in_probe_bw()
-    measure(driver, 110, 120, 130, 140, blocked=1)
-    assert driver.mode == Mode.probe_rtt
-    assert driver.window == FOUR
-
-
-def test_it_begins_at_once_when_the_block_comes_after_the_rise():
-    driver = in_probe_bw()
-    measure(driver, 110, 120, 130, 140)
+    if visited:  # blocked counts from the entry into ProbeBW
+        driver = in_probe_rtt()
+        probe_rtt_left(driver)
+    measure(driver, *RISE)
     driver.ack(after=1, rate=RATE)
     assert driver.mode == Mode.probe_bw
     driver.ack(after=1, rate=RATE, blocked=1)
     assert driver.mode == Mode.probe_rtt
-
-
-@pytest.mark.parametrize(
-    "delays, mode",
-    [
-        ((150, 110, 120, 149), Mode.probe_bw),  # two of three steps rise, the sum does not
-        ((120, 160, 140, 121), Mode.probe_rtt),  # two of three fall, the sum rises
-        ((110, 150, 120, 110), Mode.probe_bw),  # no change
-    ],
-)
-def test_derate_is_the_sum_of_three_differences(delays, mode):
-    driver = in_probe_bw()
-    measure(driver, *delays, blocked=1)
-    assert driver.mode == mode
-
-
-@pytest.mark.parametrize("derate_tests, mode", [(1, Mode.probe_bw), (2, Mode.probe_rtt)])
-def test_the_number_of_differences_is_a_parameter(derate_tests, mode):
-    driver = in_probe_bw(derate_tests=derate_tests)
-    measure(driver, 150, 140, 170, 160, blocked=1)
-    assert driver.mode == mode
-
-
-def test_the_length_of_a_test_is_a_parameter():
-    driver = in_probe_bw(test_rounds=10)
-    measure(driver, 110, 120, 130, 140, blocked=1)
-    assert driver.mode == Mode.probe_bw
 
 
 def test_the_delay_of_a_test_is_its_lowest():
@@ -255,16 +225,6 @@ def test_the_delay_of_a_test_is_its_lowest():
         end_round(driver)
     end_round(driver, blocked=1)
     assert driver.mode == Mode.probe_bw
-
-
-def test_blocked_counts_from_the_entry_into_probe_bw():
-    driver = in_probe_rtt()
-    probe_rtt_left(driver)
-    assert driver.mode == Mode.probe_bw
-    measure(driver, 110, 120, 130, 140)
-    assert driver.mode == Mode.probe_bw
-    driver.ack(after=1, rate=RATE, blocked=1)
-    assert driver.mode == Mode.probe_rtt
 
 
 # Blocked by the congestion window.
@@ -278,24 +238,21 @@ def full_round(driver, delay_ms=None, unsent=1, room=0):
     end_round(driver)
 
 
-def rising(driver):
-    measure(driver, 110, 120, 130, 140)
+@pytest.mark.parametrize(
+    "by_window, unsent, room, mode",
+    [
+        (0, 1, 0, Mode.probe_bw),
+        (1, 1, 0, Mode.probe_rtt),
+        (1, 0, 0, Mode.probe_bw),  # no data waits
+        (1, 1, DATAGRAM, Mode.probe_bw),  # there is room for a datagram
+    ],
+)
+def test_a_full_window_may_count_as_blocked(by_window, unsent, room, mode):
+    driver = in_probe_bw(blocked_by_window=by_window)
+    measure(driver, *RISE)
     assert driver.mode == Mode.probe_bw
-    return driver
-
-
-@pytest.mark.parametrize("by_window, mode", [(0, Mode.probe_bw), (1, Mode.probe_rtt)])
-def test_a_full_window_may_count_as_blocked(by_window, mode):
-    driver = rising(in_probe_bw(blocked_by_window=by_window))
-    full_round(driver, 150)
-    assert driver.mode == mode
-
-
-@pytest.mark.parametrize("unsent, room", [(0, 0), (1, DATAGRAM)])
-def test_a_window_without_waiting_data_or_with_room_for_a_datagram_does_not_block(unsent, room):
-    driver = rising(in_probe_bw(blocked_by_window=1))
     full_round(driver, 150, unsent, room)
-    assert driver.mode == Mode.probe_bw
+    assert driver.mode == mode
 
 
 @pytest.mark.parametrize("rounds, events", [("f", 1), ("ff", 1), ("f.f", 2), ("ff.f.ff", 3)])
@@ -344,33 +301,23 @@ def test_a_bulk_flow_in_a_shared_queue_is_blocked_by_its_window_alone():
 # Lines 11 to 13: ProbeRTT is extended.
 
 
-def test_probe_rtt_lasts_200_ms_without_a_further_rise():
-    driver = in_probe_rtt()
-    measure(driver, 110, 100, in_flight=FOUR)  # derate is above 0
-    assert probe_rtt_left(driver) == pytest.approx(200, abs=0.5)
-
-
-@pytest.mark.parametrize("events, first", [(1, 1), (2, 1), (5, 1), (2, 8)])
-def test_equation_2_extends_it_by_tin(events, first):
+@pytest.mark.parametrize(
+    "events, first, delays, more, extension_ms",
+    [
+        (1, 1, [110, 100], 0, 0),  # no further rise; derate is above 0
+        *((events, 1, [210], 0, 1.5**events) for events in (1, 2, 5)),
+        (2, 8, [210], 0, 8 * 1.5**2),
+        (1, 4, [210], 2, 4 * 1.5**3),  # events of ProbeRTT count too
+        # From test to test it is multiplied; the last step falls, derate is 0.
+        (1, 4, [150, 180, 240, 150], 0, 4 * (150 + 180 + 240) / 140),
+    ],
+)
+def test_equation_2_extends_the_200_ms_of_probe_rtt_by_tin(
+    events, first, delays, more, extension_ms
+):
     driver = in_probe_rtt(events, first_extension_ms=first)
-    measure(driver, 210, in_flight=FOUR)
-    tin = first * (210 / 140) ** events
-    assert probe_rtt_left(driver) == pytest.approx(200 + tin, abs=0.5)
-
-
-def test_tin_is_multiplied_from_test_to_test():
-    driver = in_probe_rtt(first_extension_ms=4)
-    measure(driver, 150, 180, 240, 150, in_flight=FOUR)  # the last step falls, derate is 0
-    first = 4 * 150 / 140
-    second = first * 180 / 150
-    third = second * 240 / 180
-    assert probe_rtt_left(driver) == pytest.approx(200 + first + second + third, abs=0.5)
-
-
-def test_events_of_probe_rtt_count_too():
-    driver = in_probe_rtt(first_extension_ms=4)
-    measure(driver, 210, blocked=2, in_flight=FOUR)
-    assert probe_rtt_left(driver) == pytest.approx(200 + 4 * 1.5**3, abs=0.5)
+    measure(driver, *delays, blocked=more, in_flight=FOUR)
+    assert probe_rtt_left(driver) == pytest.approx(200 + extension_ms, abs=0.5)
 
 
 def test_the_extension_ends_with_its_probe_rtt():
@@ -467,10 +414,3 @@ def test_a_full_buffer_and_closed_flow_control_reach_the_controller(limit):
     limits = {"send_buffer_bytes": 10**9, "flow_control_window_bytes": 10**9}
     assert Mode.probe_rtt not in run_bursts(**limits)[1]
     assert Mode.probe_rtt in run_bursts(**limits | {limit: 200_000})[1]
-
-
-def test_a_lone_flow_fills_the_path():
-    path = Path(RATE, RTT, 100)
-    rounds = AckRounds(_core.make_controller("ibcca"), path).run(30 * SECOND)
-    assert rounds.throughput(5 * SECOND, 30 * SECOND) > 0.95 * RATE
-    assert all(row.snapshot.mode != Mode.probe_rtt for row in rounds.rows)

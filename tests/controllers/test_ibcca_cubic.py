@@ -17,6 +17,7 @@ def make(**parameters):
     driver = Driver(_core.make_controller("ibcca-cubic", parameters), RTT)
     while driver.mode == Mode.startup:
         ahead(driver, 0.0)
+    assert not is_cubic(driver)
     return driver
 
 
@@ -29,17 +30,21 @@ def is_cubic(driver):
     return driver.mode in CUBIC_MODES
 
 
-def test_it_begins_with_ibcca():
-    assert not is_cubic(make())
+def cubic_at(driver, ahead_s):
+    """Whether CUBIC is in force after ACKs with so much waiting for the network."""
+    found = []
+    for seconds in ahead_s:
+        ahead(driver, seconds)
+        found.append(is_cubic(driver))
+    return found
 
 
 def test_cubic_takes_over_above_the_threshold_and_gives_back_below_the_other():
     driver = make(cubic_above_s=0.5, ibcca_below_s=0.2)
-    cubic = []
-    for seconds in (0.4, 0.5, 0.51, 0.3, 0.2, 0.19, 0.4, 0.51):
-        ahead(driver, seconds)
-        cubic.append(is_cubic(driver))
-    assert cubic == [False, False, True, True, True, False, False, True]
+    expected = [False, False, True, True, True, False, False, True]
+    assert cubic_at(driver, (0.4, 0.5, 0.51, 0.3, 0.2, 0.19, 0.4, 0.51)) == expected
+    # Thresholds in the wrong order do not flap.
+    assert all(cubic_at(make(cubic_above_s=0.2, ibcca_below_s=0.5), [0.3] * 5))
 
 
 @pytest.mark.parametrize(
@@ -65,7 +70,7 @@ def test_what_was_there_before_the_burst_does_not_count():
     assert is_cubic(driver)
 
 
-def test_startup_is_left_alone():
+def test_startup_is_left_alone_and_without_a_rate_nothing_is_switched():
     driver = Driver(_core.make_controller("ibcca-cubic"), RTT)
     modes = []
     for step in range(8):
@@ -74,31 +79,19 @@ def test_startup_is_left_alone():
     cubic = [mode in CUBIC_MODES for mode in modes]
     assert modes[0] == modes[1] == Mode.startup
     assert cubic.index(True) == modes.count(Mode.startup) + 1
+    driver = Driver(_core.make_controller("ibcca-cubic"), RTT)
+    for unsent in [0] * 10 + [10**9] * 10:
+        driver.ack(after=RTT, unsent=unsent, round_start=True)
+    assert not is_cubic(driver)
 
 
 def test_the_delivery_rate_is_the_highest_of_the_last_rounds():
     driver = make(rate_window_rounds=3)
-    ahead(driver, 0.25)
-    ahead(driver, 0.25, rate=LINK / 2)
-    assert not is_cubic(driver)
-    for _ in range(4):
-        ahead(driver, 0.25, rate=LINK / 2)
-    assert is_cubic(driver)
-
-
-def test_without_a_rate_nothing_is_switched():
-    driver = Driver(_core.make_controller("ibcca-cubic"), RTT)
-    for unsent in (0, 10**9):
-        for _ in range(10):
-            driver.ack(after=RTT, unsent=unsent, round_start=True)
-    assert not is_cubic(driver)
-
-
-def test_thresholds_in_the_wrong_order_do_not_flap():
-    driver = make(cubic_above_s=0.2, ibcca_below_s=0.5)
-    for _ in range(5):
-        ahead(driver, 0.3)
-        assert is_cubic(driver)
+    found = []
+    for rate in (LINK, *[LINK / 2] * 5):
+        ahead(driver, 0.25, rate=rate)
+        found.append(is_cubic(driver))
+    assert found[1] is False and found[-1] is True
 
 
 def test_a_bulk_transfer_is_ibccas():
@@ -145,8 +138,6 @@ def test_unsent_bytes_are_what_the_application_has_written_and_nobody_sent():
     seen = []
 
     class Recorder(quicgym.Controller):
-        name = "recorder"
-
         def on_ack(self, event):
             self.window_bytes = 100_000
             seen.append((event.now, event.unsent_bytes))
