@@ -56,7 +56,7 @@ class Measurement:
 
 @dataclass(frozen=True)
 class StepMeasurement:
-    """One line of the report on environments: Tuning-v0 on ebcc-single, a decision per 100 ms."""
+    """One line of the report on environments: Tuning-v1 on ebcc-single, a decision per 100 ms."""
 
     name: str
     steps_per_cpu_second: float
@@ -199,7 +199,7 @@ def _bare_loop() -> Costs:
 
 def _step_vector(name: str) -> Costs:
     """One thread, the action of `bbr`, which keeps the link saturated."""
-    environments = make_vec("quicgym/Tuning-v0", num_envs=VECTOR_ROWS, num_threads=1)
+    environments = make_vec("tuning", VECTOR_ROWS, scenario="ebcc-single", num_threads=1)
     environments.reset(seed=0)
     actions = np.tile(preset_action("bbr"), (VECTOR_ROWS, 1))
     calls = STEP_BUDGET[name] // VECTOR_ROWS
@@ -214,7 +214,9 @@ def _step_vector(name: str) -> Costs:
 def _step_single(name: str, engine: EngineName) -> Costs:
     """As gymnasium.make gives it, but for the checker that is there for development."""
     steps = STEP_BUDGET[name]
-    environment = gymnasium.make("quicgym/Tuning-v0", engine=engine, disable_env_checker=True)
+    environment = gymnasium.make(
+        "quicgym/Tuning-v1", scenario="ebcc-single", engine=engine, disable_env_checker=True
+    )
     environment.reset(seed=0)
     action = preset_action("bbr")
     begin = time.process_time_ns()

@@ -55,12 +55,11 @@ struct Listing {
     int baseline_place = kLast;  // among the baselines
     // An agent decides in its place, so that it is no baseline.
     bool steered = false;
-    // Among the members of `switching`: 0, 1, 2 and so on, each once. The action spaces of
-    // sim/environment/switch_action.cpp have the first so many of them: a new member takes the next number,
-    // and gets a new action space there, since published policies depend on the others.
+    // Among the members of `switching`: 0, 1, 2 and so on, each once. The action space `switch` has the first
+    // 15 of them, and published policies depend on their numbers: a new member takes the next number.
     int switching_place = kNoMember;
-    // What that member has in place of defaults: where these have changed, published policies of Switch-v0
-    // know the former ones.
+    // What that member has in place of its controller's defaults. Published policies of Switch were trained
+    // with these values.
     ParameterValues switching_parameters = {};
     // The controller that this one is with other defaults; empty: none.
     const char* preset_of = "";

@@ -44,7 +44,7 @@ def switching_members() -> tuple[str, ...]:
 def switching_parameters(member: str) -> dict[str, list[float]]:
     """Returns what a member of `switching` has in place of the defaults.
 
-    Where a default has changed, published policies of Switch-v0 know the former one.
+    Published policies of Switch were trained with these values.
     """
     return _core.switching_parameters(member)
 

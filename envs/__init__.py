@@ -3,7 +3,7 @@
 from quicgym.envs.actions import action_parameters, preset_action
 from quicgym.envs.aurora import AuroraEnv
 from quicgym.envs.orca import OrcaEnv
-from quicgym.envs.rate import RateEnv, RateV1Env
+from quicgym.envs.rate import RateEnv
 from quicgym.envs.registration import environment_ids, environments, find_environment
 from quicgym.envs.rewards import Reward
 from quicgym.envs.scale import ScaleEnv
@@ -15,10 +15,10 @@ from quicgym.envs.scenarios.suites import load_suite
 from quicgym.envs.simulation.metrics import FlowResult
 from quicgym.envs.simulation.result import Result, run
 from quicgym.envs.simulation.simulation import Ns3MissingError, Simulation
-from quicgym.envs.switch import SwitchEnv, SwitchV1Env
-from quicgym.envs.tuning import TuningEnv, TuningV1Env
+from quicgym.envs.switch import SwitchEnv
+from quicgym.envs.tuning import TuningEnv
 from quicgym.envs.vector import make_vec
-from quicgym.envs.window import WindowEnv, WindowV1Env
+from quicgym.envs.window import WindowEnv, WindowV0Env
 
 __all__ = [
     "ENVIRONMENTS",
@@ -29,18 +29,15 @@ __all__ = [
     "OrcaEnv",
     "Result",
     "RateEnv",
-    "RateV1Env",
     "Reward",
     "Scenario",
     "ScaleEnv",
     "ScenarioError",
     "Simulation",
     "SwitchEnv",
-    "SwitchV1Env",
     "TuningEnv",
-    "TuningV1Env",
     "WindowEnv",
-    "WindowV1Env",
+    "WindowV0Env",
     "action_parameters",
     "environment_ids",
     "environments",

@@ -1,20 +1,7 @@
 """What agents do: the coordinates of actions, and the presets among them.
 
-Every coordinate a is in [-1, 1]. In the space "tuning" they stand for parameters of `bbr`:
-
-| coordinate                 | parameter                            | at -1 | at 0   | at 1     |
-|----------------------------|--------------------------------------|-------|--------|----------|
-| `gamma`                    | 30 (1 + a) / (1 - a) packets         | 0     | 30     | infinity |
-| `beta`                     | (1 + a) / 2                          | 0     | 0.5    | 1        |
-| `alpha`                    | 1 - 10^(-1.5 (1 + a)), to 3 decimals | 0     | 0.968  | 0.999    |
-| `smoothing_updates_rtprop` | (1 + a) / 2; on from 0.5             | off   | on     | on       |
-| `cycle_length`             | 1 + 3.5 (1 + a) phases, rounded      | 1     | 5      | 8        |
-| `entry_gain_minimum`       | 1 + a                                | 0     | 1      | 2        |
-| `gain_1` … `gain_8`        | 1 + a / 2                            | 0.5   | 1      | 1.5      |
-
-Gains beyond the cycle's length are not used. All presets of the BBR family are points of the space.
-
-In the space "tuning_v1" 0 is BBR, and a step has about the same effect everywhere:
+Every coordinate a is in [-1, 1]. In the space "tuning" they stand for parameters of `bbr`: 0 is
+BBR, and a step has about the same effect everywhere:
 
 | coordinate           | parameter                              | at -1 | at 0   | at 1     |
 |----------------------|----------------------------------------|-------|--------|----------|
@@ -38,9 +25,9 @@ range and scale that the catalogue gives it: see `controller_action`.
 around 0 must not bring it.
 
 In the space "scale" the window and the pacing rate that the flow's controller has decided are
-multiplied by 4^a, in the space "rate" those of `external` by 2^a. In "switch" and "switch_v1" an
-action is the place of a controller in `quicgym.controllers.switching_members()`,
-in "window" that of an exponent x in WINDOW_EXPONENTS: the window of `guided` is multiplied by 2^x.
+multiplied by 4^a, in the space "rate" those of `external` by 2^a. In "switch" an action is the
+place of a controller in `quicgym.controllers.switching_members()`, in "window" that of an exponent
+x in WINDOW_EXPONENTS: the window of `guided` is multiplied by 2^x.
 """
 
 from __future__ import annotations
@@ -57,11 +44,10 @@ from quicgym.envs.registration import environment_name, environments, unknown_en
 
 ACTION_VERSION = 1
 """Rises when a coordinate of an action changes its meaning, scale or place."""
-TUNING_COORDINATES: tuple[str, ...] = tuple(_core.find_action_space("tuning").coordinates)
 WINDOW_EXPONENTS = tuple(float(choice) for choice in _core.find_action_space("window").choices)
 """The choices of the space "window"."""
 PRESETS = tuple(entry.name for entry in catalogue() if "bbr" in (entry.name, entry.preset_of))
-"""The controllers that are points of the spaces "tuning" and "tuning_v1"."""
+"""The controllers that are points of the space "tuning"."""
 
 
 def find_action_space(name: str) -> _core.ActionSpace:
@@ -97,18 +83,16 @@ def action_space(name: str) -> Space:
     return Box(-1.0, 1.0, (len(space.coordinates),), np.float32)
 
 
-def action_parameters(action: np.ndarray, environment: str = "tuning") -> dict[str, list[float]]:
+def action_parameters(action: np.ndarray) -> dict[str, list[float]]:
     """Returns the parameters of `bbr` that an action of Tuning sets.
 
     Args:
-        action: Shape (coordinates,), from -1 to 1; see this module's tables.
-        environment: "tuning" or "tuning_v1", or the id.
+        action: Shape (coordinates,), from -1 to 1; see this module's table.
 
     Raises:
-        ValueError: Wrong shape, or a coordinate that is not from -1 to 1; or actions of this
-            environment are no parameters.
+        ValueError: Wrong shape, or a coordinate that is not from -1 to 1.
     """
-    space = find_action_space(environment)
+    space = _core.find_action_space("tuning")
     action = np.asarray(action, dtype=np.float32)
     if action.shape != (len(space.coordinates),) or not np.all(np.abs(action) <= 1):
         raise ValueError(
@@ -150,7 +134,7 @@ def tuned_space(controller: str) -> str:
 
 
 def controller_action(controller: str, **parameters: Any) -> np.ndarray:
-    """Returns the action of Tuning-v0 with this `controller` that sets these parameters.
+    """Returns the action of Tuning-v1 with this `controller` that sets these parameters.
 
     Args:
         controller: Such as "ibcca".
@@ -179,7 +163,7 @@ def controller_action(controller: str, **parameters: Any) -> np.ndarray:
 
 
 def controller_parameters(controller: str, action: np.ndarray) -> dict[str, list[float]]:
-    """Returns the parameters that an action of Tuning-v0 with this `controller` sets.
+    """Returns the parameters that an action of Tuning-v1 with this `controller` sets.
 
     Raises:
         ValueError: The controller cannot be tuned, or the action is not of its space.
@@ -200,14 +184,13 @@ def controller_parameters(controller: str, action: np.ndarray) -> dict[str, list
     }
 
 
-def preset_action(controller: str, environment: str = "tuning", /, **parameters: Any) -> np.ndarray:
+def preset_action(controller: str, /, **parameters: Any) -> np.ndarray:
     """Returns the action of Tuning that makes the agent's flow the given controller.
 
     Taken from an episode's first step on, it gives the trace of that controller, packet by packet.
 
     Args:
         controller: One of PRESETS.
-        environment: "tuning" or "tuning_v1", or the id.
         **parameters: Others than the preset's own, such as gamma=60.
 
     Returns:
@@ -221,7 +204,7 @@ def preset_action(controller: str, environment: str = "tuning", /, **parameters:
             f"controller {controller!r} is not a point of the action space; there are: "
             f"{', '.join(PRESETS)}. Run any controller with reset(options={{'controller': ...}})"
         )
-    space = find_action_space(environment)
+    space = _core.find_action_space("tuning")
     values = find(controller).complete(parameters)
     tuned = space.decode([0.0] * len(space.coordinates))
     for name, value in find("bbr").complete().items():

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from quicgym.envs.version1 import Version1
+from quicgym.envs.environment import CongestionControlEnv
 
 
-class AuroraEnv(Version1):
+class AuroraEnv(CongestionControlEnv):
     r"""The agent changes the pacing rate of its flow, and sees what Aurora sees.
 
     ## Description
@@ -34,17 +34,31 @@ class AuroraEnv(Version1):
     | latency_ratio    | mean RTT / lowest mean RTT of an interval so far            | 0   | 100 |
     | send_ratio       | datagrams sent / datagrams acknowledged                     | 0   | 100 |
 
-    ## Rewards, Starting State, Episode End and Arguments
+    ## Rewards
 
-    Those of Rate-v1.
+    The default is quicgym/Tuning-v1's; `reward="aurora"` is the paper's.
+
+    ## Starting State
+
+    The agent's flow is about to open its connection, with the initial window of RFC 9002 7.2: ten
+    datagrams, at most 14,720 bytes.
+
+    ## Episode End
+
+    1. Termination: the agent's flow has ended, by its `stop_s` or because its transfer is complete.
+    2. Truncation: the scenario's `duration_s`, or `episode_s` after the start.
+
+    ## Arguments
+
+    The arguments are those of quicgym/Tuning-v1, without `controller`. `history_length` is 10 and
+    `scenario` the distribution `aurora` by default.
 
     ## Version History
 
     * v1: Initial version.
     """
 
-    environment = "aurora_v1"
-    action_space_name = "aurora"
+    environment = "aurora"
     controller = "external"
     observations = "aurora"
     default_scenario = "aurora"

@@ -36,7 +36,8 @@ class CongestionControlEnv(NamesOfBatch, gymnasium.Env[np.ndarray, Any]):
 
     Attributes:
         environment: The name, such as "tuning". A subclass that sets it is registered.
-        id: For Gymnasium, such as "quicgym/Tuning-v0"; made from the name, with a version after _v.
+        id: For Gymnasium, such as "quicgym/Tuning-v1"; made from the name, which may end with the
+            version: "window_v0". Without one the version is 1.
         action_space_name: Of the action space, which is C++ (sim/environment). The environment's
             name, where a class and its bases do not set another.
         controller: What the agent's flow runs.
@@ -57,12 +58,12 @@ class CongestionControlEnv(NamesOfBatch, gymnasium.Env[np.ndarray, Any]):
     controller: str
     presets: tuple[str, ...] = ()
     acts_in_slow_start: ClassVar[bool] = True
-    observations: ClassVar[Observations] = "frames"
-    default_scenario: ClassVar[str] = "ebcc-single"
-    default_history_length: ClassVar[int] = 4
+    observations: ClassVar[Observations] = "spans"
+    default_scenario: ClassVar[str] = "training-50"
+    default_history_length: ClassVar[int] = 128
     scales: ClassVar[bool] = False
-    safe_envelope: ClassVar[bool] = False
-    out_of_range: ClassVar[OutOfRange] = "error"
+    safe_envelope: ClassVar[bool] = True
+    out_of_range: ClassVar[OutOfRange] = "clip"
 
     def __init_subclass__(cls, **arguments: Any) -> None:
         """Registers a subclass that has a name of its own.
@@ -94,7 +95,7 @@ class CongestionControlEnv(NamesOfBatch, gymnasium.Env[np.ndarray, Any]):
             return cls
         raise ValueError(
             f"controller = {controller!r}: the actions of {cls.id} are for {cls.controller!r}; "
-            "leave it out, or take quicgym/Tuning-v0"
+            "leave it out, or take quicgym/Tuning-v1"
         )
 
     @classmethod

@@ -28,10 +28,10 @@ class Interface:
 
     action_space: str
     controller: str
-    observations: Observations = "frames"
-    scales: bool = False
-    safe_envelope: bool = False
-    out_of_range: OutOfRange = "error"
+    observations: Observations
+    scales: bool
+    safe_envelope: bool
+    out_of_range: OutOfRange
 
     def __post_init__(self) -> None:
         """Checks what users give."""

@@ -1,15 +1,17 @@
 """What agents see: the features of an observation, their bounds and their order.
 
-There are two layouts. After both comes the action that is in force: its coordinates, or a 1 in the
-place of the controller that was chosen. An environment with a preference has its four weights at
-the end (quicgym.envs.preferences).
+There are several layouts. After each comes the action that is in force: its coordinates, or a 1 in
+the place of the controller that was chosen. An environment with a preference has its four weights
+at the end (quicgym.envs.preferences).
 
-"frames", of version 0 of the environments: `history_length` frames, oldest first, one per decision
-interval; then the state (sim/environment/frame_observation.hpp).
+"spans": the last decision interval, the one before, the two before that, the four before those and
+so on, `history_length` in all, each span summed up; then the state. Ratios are in logarithms
+(sim/environment/span_observation.hpp).
 
-"spans", of version 1: the last decision interval, the one before, the two before that, the four
-before those and so on, `history_length` in all, each span summed up; then the state. Ratios are in
-logarithms (sim/environment/span_observation.hpp).
+"frames", of Window-v0: `history_length` frames, oldest first, one per decision interval; then the
+state (sim/environment/frame_observation.hpp).
+
+"aurora" and "orca", of the papers (sim/environment/aurora_observation.hpp, orca_observation.hpp).
 """
 
 from __future__ import annotations
@@ -71,9 +73,9 @@ def observation_space(
 
 
 def layout_of(environment: str) -> Observations:
-    """Returns the layout of an environment's observations; of an action space's name "frames"."""
+    """Returns the layout of an environment's observations; of an action space's name "spans"."""
     known = environments().get(environment_name(environment))
-    return known.observations if known is not None else "frames"
+    return known.observations if known is not None else "spans"
 
 
 def _elements(

@@ -39,16 +39,30 @@ class OrcaEnv(ScaleEnv):
     | delay        | minimum RTT / smoothed RTT                                     | 0   | 1   |
     | delay_metric | 1 up to 1.25 times the minimum RTT, then minimum RTT / RTT     | 0   | 1   |
 
-    ## Rewards, Starting State, Episode End and Arguments
+    ## Rewards
 
-    Those of Scale-v1.
+    The default is quicgym/Tuning-v1's; `reward="orca"` is the paper's.
+
+    ## Starting State
+
+    The agent's flow is about to open its connection; its controller begins as it always does.
+
+    ## Episode End
+
+    1. Termination: the agent's flow has ended, by its `stop_s` or because its transfer is complete.
+    2. Truncation: the scenario's `duration_s`, or `episode_s` after the start.
+
+    ## Arguments
+
+    The arguments are those of quicgym/Scale-v1. `history_length` is 1 and `scenario` the
+    distribution `single` by default.
 
     ## Version History
 
     * v1: Initial version.
     """
 
-    environment = "orca_v1"
+    environment = "orca"
     action_space_name = "orca"
     observations = "orca"
     default_scenario = "single"

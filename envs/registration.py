@@ -23,15 +23,15 @@ def environments() -> Mapping[str, type[CongestionControlEnv]]:
 
 
 def environment_ids() -> tuple[str, ...]:
-    """Returns Gymnasium's ids of the environments, such as "quicgym/Tuning-v0"."""
+    """Returns Gymnasium's ids of the environments, such as "quicgym/Tuning-v1"."""
     return tuple(environment.id for environment in _registered.values())
 
 
 def environment_id(name: str) -> str:
-    """Returns Gymnasium's id: "plain_window" has version 0, "plain_window_v1" version 1."""
+    """Returns Gymnasium's id: "window_v0" has version 0, "window" version 1."""
     base, separator, version = name.rpartition("_v")
     if not (separator and version.isdecimal()):
-        base, version = name, "0"
+        base, version = name, "1"
     return f"quicgym/{''.join(part.capitalize() for part in base.split('_'))}-v{version}"
 
 
@@ -49,7 +49,7 @@ def find_environment(
     """Returns the class of an environment.
 
     Args:
-        name_or_id: Such as "tuning" or "quicgym/Tuning-v0"; or the class itself.
+        name_or_id: Such as "tuning" or "quicgym/Tuning-v1"; or the class itself.
 
     Raises:
         ValueError: There is none of this name.

@@ -50,7 +50,7 @@ class Sb3VecEnv(VecEnv):
             network must not see them.
 
     Example:
-        environments = make_sb3("quicgym/Tuning-v0", num_envs=64)
+        environments = make_sb3("quicgym/Tuning-v1", num_envs=64)
         PPO("MlpPolicy", environments).learn(100_000)
     """
 

@@ -8,10 +8,9 @@ import numpy as np
 
 from quicgym.envs.environment import CongestionControlEnv
 from quicgym.envs.simulation.controller_choice import find_controller
-from quicgym.envs.version1 import Version1
 
 
-class ScaleEnv(Version1):
+class ScaleEnv(CongestionControlEnv):
     r"""The agent scales window and pacing rate of a controller that goes on deciding.
 
     ## Description
@@ -37,13 +36,17 @@ class ScaleEnv(Version1):
 
     ## Observation Space
 
-    `Box` of float32 with the shape `(87,)` for a history of 128 decisions: spans and state of
-    Tuning-v1, then the two coordinates in force. `window` and `pacing_rate` are the scaled ones.
+    `Box` of float32 with the shape `(87,)` for a history of 128 decisions: the spans and the state
+    of quicgym/Tuning-v1, then the two coordinates in force. `window` and `pacing_rate` are the
+    scaled ones.
 
     ## Rewards
 
-    As in Tuning-v0: throughput share - 5 · loss rate - 1 · (1 - Jain) over all flows of the
-    network, since the last decision.
+    Over all flows of the network, since the last decision:
+
+    throughput share - 5 · loss rate - 1 · (1 - Jain)
+
+    `reward` takes other names, weights and functions; quicgym/Tuning-v1 explains the terms.
 
     ## Starting State
 
@@ -56,11 +59,8 @@ class ScaleEnv(Version1):
 
     ## Arguments
 
-    Those of Tuning-v1, the safe envelope included, and:
-
-    | Parameter    | Default   | Description                   |
-    |--------------|-----------|-------------------------------|
-    | `controller` | `"cubic"` | any of `quicgym controllers`  |
+    The arguments are those of quicgym/Tuning-v1, the safe envelope included. `controller` is
+    `"cubic"` by default, and takes any of `quicgym controllers`.
 
     ```python
     >>> import gymnasium, quicgym
@@ -75,8 +75,7 @@ class ScaleEnv(Version1):
     * v1: Initial version.
     """
 
-    environment = "scale_v1"
-    action_space_name = "scale"
+    environment = "scale"
     controller = "cubic"
     presets = ("cubic",)
     scales = True

@@ -1,4 +1,4 @@
-"""quicgym/Tuning-v0 and quicgym/Tuning-v1."""
+"""quicgym/Tuning-v1."""
 
 from __future__ import annotations
 
@@ -8,169 +8,20 @@ import numpy as np
 
 from quicgym.envs.actions import PRESETS, controller_action, preset_action, tuned_space
 from quicgym.envs.environment import CongestionControlEnv
-from quicgym.envs.version1 import Version1
 
 
 class TuningEnv(CongestionControlEnv):
-    r"""The agent tunes BBR: γ, β, α and the gain cycle of its flow, while the connection runs.
-
-    ## Description
-
-    A flow controlled by `bbr` shares a network with any number of others. At every decision the
-    agent sets the parameters in which BBR, eBCC and the variants for high-latency paths differ, so
-    that each of them is one constant action, and a policy moves among them. The network is
-    simulated packet by packet, on the native engine or on ns-3; both give the same episode.
-
-    The decision process is partially observed: an agent sees what a QUIC sender can measure.
-
-    ## Action Space
-
-    `Box(-1, 1, (14,), float32)`. With a the coordinate:
-
-    | Num  | Coordinate               | Parameter of `bbr`                   | at -1 | at 0  | at 1 |
-    |------|--------------------------|--------------------------------------|-------|-------|------|
-    | 0    | gamma                    | 30 (1 + a) / (1 - a) packets         | 0     | 30    | ∞    |
-    | 1    | beta                     | (1 + a) / 2                          | 0     | 0.5   | 1    |
-    | 2    | alpha                    | 1 - 10^(-1.5 (1 + a)), to 3 decimals | 0     | 0.968 | 0.999 |
-    | 3    | smoothing_updates_rtprop | (1 + a) / 2; on from 0.5             | off   | on    | on   |
-    | 4    | cycle_length             | 1 + 3.5 (1 + a) phases, rounded      | 1     | 5     | 8    |
-    | 5    | entry_gain_minimum       | 1 + a                                | 0     | 1     | 2    |
-    | 6–13 | gain_1 … gain_8          | 1 + a / 2                            | 0.5   | 1     | 1.5  |
-
-    γ is the threshold on the flow's own queue above which eBCC's rule acts (infinity: never), β the
-    share of the window that a loss costs, α the weight of history in the RTT average that replaces
-    RTprop (0: RTprop). The mapping can be inverted: `preset_action("bbr")`, `"bbr-smooth"`,
-    `"bbr-extended"`, `"bbr-combined"` and `"ebcc"` are points of the space and give, packet by
-    packet, the trace of the controller of that name. Parameters that do not change are not set
-    again. Gains beyond the cycle's length are not used.
-
-    With `controller="ibcca"`, `"cubic+"` or another of `quicgym controllers` the agent's flow runs
-    that controller, and an action sets all of its parameters: one coordinate for each number, in
-    the catalogue's order and over its ranges. `controller_action` of `quicgym.envs.actions` has the
-    action for given parameters.
-
-    ## Observation Space
-
-    `Box` of float32 with the shape `(8 history_length + 23,)`. First `history_length` frames, the
-    oldest first; a frame sums up one decision interval, and those before the episode are 0:
-
-    | Feature          | Meaning                                                      | Min | Max |
-    |------------------|--------------------------------------------------------------|-----|-----|
-    | delivery_rate    | bytes acknowledged per second / highest rate                 | 0   | 1   |
-    | send_rate        | bytes sent per second / highest rate                         | 0   | 4   |
-    | pacing_rate      | pacing rate / highest rate                                   | 0   | 4   |
-    | rtt              | mean RTT / minimum RTT                                       | 0   | 10  |
-    | loss             | bytes declared lost / (bytes declared lost + acknowledged)   | 0   | 1   |
-    | in_flight        | bytes in flight / BDP                                        | 0   | 10  |
-    | window           | window / BDP                                                 | 0   | 10  |
-    | queue_over_gamma | eBCC's diff / γ; 0 while γ is infinite                       | 0   | 10  |
-
-    The highest rate is that of all delivery rates of an interval so far, BDP is this times the
-    minimum RTT. Then the state:
-
-    | Feature          | Meaning                                                      | Min | Max |
-    |------------------|--------------------------------------------------------------|-----|-----|
-    | bdp              | log10(1 + BDP in datagrams) / 6                              | 0   | 1   |
-    | min_rtt          | log10(1 + minimum RTT in ms) / 5                             | 0   | 1   |
-    | the seven modes  | 1 in this one, else 0: slow_start, congestion_avoidance, recovery, startup, drain, probe_bw, probe_rtt | 0 | 1 |
-    | action_…         | the 14 coordinates in force                                  | -1  | 1   |
-
-    What is not known yet is 0; what is larger than its maximum is the maximum. What only the
-    network knows, its capacity and its queue, is in `info` with the terms of the reward;
-    docs/reference/environments.md lists the keys.
-
-    ## Rewards
-
-    Over all flows of the network, since the last decision:
-
-    throughput share - 5 · loss rate - 1 · (1 - Jain)
-
-    Throughput share is what reached the receivers over what the bottleneck could have sent, the
-    loss rate what the network dropped over what it dropped or delivered, Jain's index that of the
-    throughputs of the flows that were running. `reward` takes other names, other weights and
-    functions; see `quicgym.envs.rewards`.
-
-    ## Starting State
-
-    The agent's flow is about to open its connection: BBR in Startup with its own parameters,
-    nothing measured. The scenario, where it is drawn, and the seed of the simulation come from the
-    environment's generator.
-
-    ## Episode End
-
-    1. Termination: the agent's flow has ended, by its `stop_s` or because its transfer is complete.
-    2. Truncation: the scenario's `duration_s`, or `episode_s` after the start.
-
-    ## Arguments
-
-    | Parameter                | Default             | Description                                  |
-    |--------------------------|---------------------|----------------------------------------------|
-    | `scenario`               | `"default"`         | a Scenario, a name, a path, or a distribution; default: `ebcc-single` |
-    | `engine`                 | `"native"`          | or `"ns3"`                                   |
-    | `flow`                   | None                | the agent's, by name or index; None: the first that names no controller |
-    | `other_controllers`      | `"cubic"`           | of the other flows that name none            |
-    | `decision_interval_ms`   | 100                 | 1 to 60000                                   |
-    | `decision_interval_rtts` | None                | in place of it: so many smoothed RTTs (333 ms before the first), 1 ms at least |
-    | `reward_interval_ms`     | None                | the terms of the reward are means over intervals of this length; None: taken over the whole decision interval |
-    | `history_length`         | 4                   | frames in an observation                     |
-    | `reward`                 | `"fair-throughput"` | a name, a `Reward`, or a function of the columns of `info` |
-    | `episode_s`              | None                | None: to the end of the scenario             |
-    | `record_deliveries`      | False               | keep what `deliveries()` returns             |
-    | `preference`             | None                | `"random"` or weights by name, such as `{"throughput": 1, "delay": 1}`: observations end with them, and the reward `"preference"` weighs by them; see docs/reference/environments.md |
-    | `controller`             | None                | what the agent tunes; None: `bbr`, by the coordinates above |
-    | `render_mode`            | None                | `"rgb_array"` or `"human"`                   |
-
-    `reset(options={"controller": "cubic"})` runs any controller of `quicgym controllers`, or a
-    subclass of `quicgym.Controller`, in the agent's place: actions are checked and ignored, and it
-    earns the same reward. `options={"scenario": …}` runs another scenario for one episode,
-    `options={"preference": {"delay": 1}}` has other weights.
-
-    ```python
-    >>> import gymnasium, quicgym
-    >>> env = gymnasium.make("quicgym/Tuning-v0", scenario="ebcc-single")
-    >>> observation, info = env.reset(seed=1)
-    >>> observation, reward, terminated, truncated, info = env.step(quicgym.preset_action("ebcc"))
-
-    ```
-
-    ## Vectorized environment
-
-    `gymnasium.make_vec("quicgym/Tuning-v0", num_envs=1024)`, or `quicgym.make_vec`, runs all
-    simulations in this process over a pool of threads; see `quicgym.envs.vector`.
-
-    ## Version History
-
-    * v0: Initial version. `TuningV1Env` has the window's gain, and observations without bounds
-      that ordinary paths reach.
-    """  # noqa: E501
-
-    environment = "tuning"
-    controller = "bbr"
-    presets = PRESETS
-
-    @classmethod
-    def for_controller(cls, controller: str | None) -> type[CongestionControlEnv]:
-        """Returns this environment, or one whose actions are the parameters of `controller`.
-
-        Raises:
-            ValueError: The controller cannot be tuned.
-        """
-        return cls if controller is None else _tuned_environment(cls, controller)
-
-    @classmethod
-    def preset_action(cls, controller: str, **parameters: Any) -> np.ndarray:
-        """Returns `quicgym.preset_action`."""
-        return preset_action(controller, cls.environment, **parameters)
-
-
-class TuningV1Env(Version1, TuningEnv):
     r"""The agent tunes BBR: its window, its gain cycle, γ, β and α, while the connection runs.
 
     ## Description
 
-    Tuning-v0 with the knobs that matter most on paths that several flows share: the gain of the
-    window in ProbeBW, and how often and how long BBR looks for the lowest RTT. All coordinates at 0
-    are BBR as it is.
+    A flow controlled by `bbr` shares a network with any number of others. At every decision the
+    agent sets the parameters in which BBR, eBCC and the variants for high-latency paths differ, the
+    gain of the window in ProbeBW, and how often and how long BBR looks for the lowest RTT. All
+    coordinates at 0 are BBR as it is, and each variant is one constant action. The network is
+    simulated packet by packet, on the native engine or on ns-3; both give the same episode.
+
+    The decision process is partially observed: an agent sees what a QUIC sender can measure.
 
     ## Action Space
 
@@ -190,12 +41,18 @@ class TuningV1Env(Version1, TuningEnv):
     | 16   | probe_rtt_duration | 200 · 10^a ms                                  | 20    | 200  | 2000 |
     | 17   | bandwidth_window   | (cycle length + 2) · 4^a rounds                | 1/4   | 1    | 4 times |
 
-    docs/explanation/algorithms.md explains the parameters. `preset_action("bbr")`, `"bbr-smooth"`,
+    γ is the threshold on the flow's own queue above which eBCC's rule acts (infinity: never), β the
+    share of the window that a loss costs, α the weight of history in the RTT average that replaces
+    RTprop (0: RTprop). docs/explanation/algorithms.md explains all parameters. Parameters that do
+    not change are not set again. The mapping can be inverted: `preset_action("bbr")`, `"bbr-smooth"`,
     `"bbr-extended"`, `"bbr-combined"` and `"ebcc"` are points of the space and give, packet by
     packet, the trace of the controller of that name; with the safe envelope as long as that does
     not act. What lies outside [-1, 1] is clipped.
 
-    With `controller="ibcca"` or another the actions are those that Tuning-v0 has with it.
+    With `controller="ibcca"`, `"cubic+"` or another of `quicgym controllers` the agent's flow runs
+    that controller, and an action sets all of its parameters: one coordinate for each number, in
+    the catalogue's order and over its ranges. `controller_action` of `quicgym.envs.actions` has the
+    action for given parameters.
 
     **The safe envelope.** The window is at most the largest of: the initial window (twice that in
     the first two rounds); the headroom times the highest delivery rate of late times the lowest
@@ -238,38 +95,95 @@ class TuningV1Env(Version1, TuningEnv):
     | the seven modes | 1 in this one, else 0                                                       |
     | action_…        | the 18 coordinates in force                                                 |
 
-    Bounds are wide: nothing reaches them on the networks of `stress`.
-    `quicgym.envs.observations.observation_names` names every element.
+    The modes are slow_start, congestion_avoidance, recovery, startup, drain, probe_bw and
+    probe_rtt. Bounds are wide: nothing reaches them on the networks of `stress`.
+    `quicgym.envs.observations.observation_names` names every element. What only the network knows,
+    its capacity and its queue, is in `info` with the terms of the reward;
+    docs/reference/environments.md lists the keys.
 
-    ## Rewards, Starting State and Episode End
+    ## Rewards
 
-    Those of Tuning-v0.
+    Over all flows of the network, since the last decision:
+
+    throughput share - 5 · loss rate - 1 · (1 - Jain)
+
+    Throughput share is what reached the receivers over what the bottleneck could have sent, the
+    loss rate what the network dropped over what it dropped or delivered, Jain's index that of the
+    throughputs of the flows that were running. `reward` takes other names, other weights and
+    functions; see `quicgym.envs.rewards`.
+
+    ## Starting State
+
+    The agent's flow is about to open its connection: BBR in Startup with its own parameters,
+    nothing measured. The scenario, where it is drawn, and the seed of the simulation come from the
+    environment's generator.
+
+    ## Episode End
+
+    1. Termination: the agent's flow has ended, by its `stop_s` or because its transfer is complete.
+    2. Truncation: the scenario's `duration_s`, or `episode_s` after the start.
 
     ## Arguments
 
-    Those of Tuning-v0, with a `history_length` of 128 and the distribution `training-50` as default
-    scenario, and:
+    | Parameter                | Default             | Description                                  |
+    |--------------------------|---------------------|----------------------------------------------|
+    | `scenario`               | `"default"`         | a Scenario, a name, a path, or a distribution; default: `training-50` |
+    | `engine`                 | `"native"`          | or `"ns3"`                                   |
+    | `flow`                   | None                | the agent's, by name or index; None: the first that names no controller |
+    | `other_controllers`      | `"cubic"`           | of the other flows that name none            |
+    | `decision_interval_ms`   | 100                 | 1 to 60000                                   |
+    | `decision_interval_rtts` | None                | in place of it: so many smoothed RTTs (333 ms before the first), 1 ms at least |
+    | `reward_interval_ms`     | None                | the terms of the reward are means over intervals of this length; None: taken over the whole decision interval |
+    | `history_length`         | 128                 | decisions that an observation looks back on  |
+    | `reward`                 | `"fair-throughput"` | a name, a `Reward`, or a function of the columns of `info` |
+    | `episode_s`              | None                | None: to the end of the scenario             |
+    | `record_deliveries`      | False               | keep what `deliveries()` returns             |
+    | `preference`             | None                | `"random"` or weights by name, such as `{"throughput": 1, "delay": 1}`: observations end with them, and the reward `"preference"` weighs by them; see docs/reference/environments.md |
+    | `controller`             | None                | what the agent tunes; None: `bbr`, by the coordinates above |
+    | `safe_envelope`          | True                | bound window and pacing rate by what was delivered of late |
+    | `out_of_range`           | `"clip"`            | coordinates outside [-1, 1]; or `"error"`: a ValueError |
+    | `render_mode`            | None                | `"rgb_array"` or `"human"`                   |
 
-    | Parameter       | Default  | Description                                                         |
-    |-----------------|----------|---------------------------------------------------------------------|
-    | `safe_envelope` | True     | bound window and pacing rate by what was delivered of late          |
-    | `out_of_range`  | `"clip"` | coordinates outside [-1, 1]; or `"error"`: a ValueError             |
+    `reset(options={"controller": "cubic"})` runs any controller of `quicgym controllers`, or a
+    subclass of `quicgym.Controller`, in the agent's place: actions are checked and ignored, and it
+    earns the same reward. `options={"scenario": …}` runs another scenario for one episode,
+    `options={"preference": {"delay": 1}}` has other weights.
 
     ```python
     >>> import gymnasium, quicgym
     >>> env = gymnasium.make("quicgym/Tuning-v1", scenario="ebcc-flows-3", flow="flow-1")
     >>> observation, info = env.reset(seed=1)
-    >>> observation, reward, terminated, truncated, info = env.step(env.action_space.sample())
+    >>> observation, reward, terminated, truncated, info = env.step(quicgym.preset_action("ebcc"))
 
     ```
 
+    ## Vectorized environment
+
+    `gymnasium.make_vec("quicgym/Tuning-v1", num_envs=1024)`, or `quicgym.make_vec`, runs all
+    simulations in this process over a pool of threads; see `quicgym.envs.vector`.
+
     ## Version History
 
-    * v1: Zero is BBR; more coordinates; observations in logarithms over spans; the safe envelope.
+    * v1: Initial version.
     """  # noqa: E501
 
-    environment = "tuning_v1"
-    action_space_name = "tuning_v1"
+    environment = "tuning"
+    controller = "bbr"
+    presets = PRESETS
+
+    @classmethod
+    def for_controller(cls, controller: str | None) -> type[CongestionControlEnv]:
+        """Returns this environment, or one whose actions are the parameters of `controller`.
+
+        Raises:
+            ValueError: The controller cannot be tuned.
+        """
+        return cls if controller is None else _tuned_environment(cls, controller)
+
+    @classmethod
+    def preset_action(cls, controller: str, **parameters: Any) -> np.ndarray:
+        """Returns `quicgym.preset_action`."""
+        return preset_action(controller, **parameters)
 
 
 def _tuned_environment(base: type[TuningEnv], controller_name: str) -> type[TuningEnv]:

@@ -472,7 +472,7 @@ def make_vec(id: str, num_envs: int = 1, **arguments: Any) -> VectorEnv:
     """Makes a vector environment of quicgym, as gymnasium.make_vec does.
 
     Args:
-        id: Such as "tuning" or "quicgym/Tuning-v0".
+        id: Such as "tuning" or "quicgym/Tuning-v1".
         num_envs: The number of simulations.
         **arguments: Of CongestionControlVectorEnv.
     """

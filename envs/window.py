@@ -1,9 +1,8 @@
-"""quicgym/Window-v0 and quicgym/Window-v1."""
+"""quicgym/Window-v1 and quicgym/Window-v0."""
 
 from __future__ import annotations
 
 from quicgym.envs.environment import CongestionControlEnv
-from quicgym.envs.version1 import Version1
 
 
 class WindowEnv(CongestionControlEnv):
@@ -12,14 +11,15 @@ class WindowEnv(CongestionControlEnv):
     ## Description
 
     At every decision the agent chooses a factor for its flow's window, as mvfst-rl does (Sivakumar
-    et al., 2019). Once slow start is over nothing else changes the window: not a loss, not a
-    timeout. The network is simulated packet by packet, on the native engine or on ns-3; both give
-    the same episode.
+    et al., 2019). Once slow start is over nothing else changes the window but the safe envelope:
+    not a loss, not a timeout. The network is simulated packet by packet, on the native engine or on
+    ns-3; both give the same episode.
 
     ## Action Space
 
     `Discrete(13)`: the place of an exponent x in `quicgym.envs.actions.WINDOW_EXPONENTS`. The
-    window is multiplied by 2^x, within two datagrams and 100 MB.
+    window in force is multiplied by 2^x, within two datagrams and 100 MB. The window in force is
+    never larger than the safe envelope.
 
     | Action | x    | Action | x     | Action | x    | Action | x    | Action | x   |
     |--------|------|--------|-------|--------|------|--------|------|--------|-----|
@@ -32,29 +32,17 @@ class WindowEnv(CongestionControlEnv):
 
     ## Observation Space
 
-    `Box` of float32 with the shape `(8 history_length + 22,)`: the frames and the state of
-    Tuning-v0, then a 1 in the place of the last action (0 at first). `queue_over_gamma` is 0, and
-    the mode is slow_start or congestion_avoidance.
-
-    | Feature          | Meaning                                                      | Min | Max |
-    |------------------|--------------------------------------------------------------|-----|-----|
-    | delivery_rate    | bytes acknowledged per second / highest rate                 | 0   | 1   |
-    | send_rate        | bytes sent per second / highest rate                         | 0   | 4   |
-    | pacing_rate      | pacing rate / highest rate                                   | 0   | 4   |
-    | rtt              | mean RTT / minimum RTT                                       | 0   | 10  |
-    | loss             | bytes declared lost / (bytes declared lost + acknowledged)   | 0   | 1   |
-    | in_flight        | bytes in flight / BDP                                        | 0   | 10  |
-    | window           | window / BDP                                                 | 0   | 10  |
-    | queue_over_gamma | 0: there is no γ                                             | 0   | 10  |
-    | bdp              | log10(1 + BDP in datagrams) / 6                              | 0   | 1   |
-    | min_rtt          | log10(1 + minimum RTT in ms) / 5                             | 0   | 1   |
-    | the seven modes  | 1 in this one, else 0                                        | 0   | 1   |
-    | action_…         | the factors: 1 for the last one chosen, else 0               | 0   | 1   |
+    `Box` of float32 with the shape `(98,)` for a history of 128 decisions: the spans and the state
+    of quicgym/Tuning-v1, then a 1 in the place of the last action (0 at first). The mode is
+    slow_start or congestion_avoidance.
 
     ## Rewards
 
-    As in Tuning-v0: throughput share - 5 · loss rate - 1 · (1 - Jain) over all flows of the
-    network, since the last decision.
+    Over all flows of the network, since the last decision:
+
+    throughput share - 5 · loss rate - 1 · (1 - Jain)
+
+    `reward` takes other names, weights and functions; quicgym/Tuning-v1 explains the terms.
 
     ## Starting State
 
@@ -72,11 +60,12 @@ class WindowEnv(CongestionControlEnv):
 
     ## Arguments
 
-    Those of Tuning-v0, reset options included.
+    The arguments are those of quicgym/Tuning-v1, without `controller`.
 
     ## Version History
 
-    * v0: Initial version. `WindowV1Env` has other observations and a safe envelope.
+    * v0: `WindowV0Env`.
+    * v1: Observations in logarithms over spans; the safe envelope.
     """
 
     environment = "window"
@@ -84,35 +73,59 @@ class WindowEnv(CongestionControlEnv):
     acts_in_slow_start = False
 
 
-class WindowV1Env(Version1, WindowEnv):
-    r"""The agent is the controller: after slow start it scales the window of its flow.
+class WindowV0Env(WindowEnv):
+    r"""The agent scales the window of its flow, without the safe envelope, and sees frames.
 
     ## Description
 
-    Window-v0 with the observations and the safe envelope of Tuning-v1. A factor multiplies the
-    window in force, which is never larger than the envelope.
+    The decision process of quicgym/Window-v1, with other observations and without the safe
+    envelope.
 
     ## Action Space
 
-    `Discrete(13)`, as in Window-v0.
+    `Discrete(13)`, as in quicgym/Window-v1.
 
     ## Observation Space
 
-    `Box` of float32 with the shape `(98,)` for a history of 128 decisions: spans and state of
-    Tuning-v1, then a 1 in the place of the last action (0 at first).
+    `Box` of float32 with the shape `(8 history_length + 22,)`. First come `history_length` frames,
+    the oldest first. A frame sums up one decision interval, and frames before the episode are 0.
+    Then comes the state, and a 1 in the place of the last action (0 at first).
+
+    | Feature          | Meaning                                                      | Min | Max |
+    |------------------|--------------------------------------------------------------|-----|-----|
+    | delivery_rate    | bytes acknowledged per second / highest rate                 | 0   | 1   |
+    | send_rate        | bytes sent per second / highest rate                         | 0   | 4   |
+    | pacing_rate      | pacing rate / highest rate                                   | 0   | 4   |
+    | rtt              | mean RTT / minimum RTT                                       | 0   | 10  |
+    | loss             | bytes declared lost / (bytes declared lost + acknowledged)   | 0   | 1   |
+    | in_flight        | bytes in flight / BDP                                        | 0   | 10  |
+    | window           | window / BDP                                                 | 0   | 10  |
+    | queue_over_gamma | eBCC's diff / γ; 0 where the controller has no γ             | 0   | 10  |
+    | bdp              | log10(1 + BDP in datagrams) / 6                              | 0   | 1   |
+    | min_rtt          | log10(1 + minimum RTT in ms) / 5                             | 0   | 1   |
+    | the seven modes  | 1 in this one, else 0                                        | 0   | 1   |
+    | action_…         | the factors: 1 for the last one chosen, else 0               | 0   | 1   |
+
+    The highest rate is that of all delivery rates of an interval so far, BDP is this times the
+    minimum RTT. What is not known yet is 0; what is larger than its maximum is the maximum.
 
     ## Rewards, Starting State and Episode End
 
-    Those of Window-v0.
+    Rewards, starting state and end are those of quicgym/Window-v1.
 
     ## Arguments
 
-    Those of Tuning-v1.
+    The arguments are those of quicgym/Window-v1. `history_length` is 4 and `scenario` is
+    `ebcc-single` by default.
 
     ## Version History
 
-    * v1: Observations in logarithms over spans; the safe envelope.
+    * v0: Initial version.
     """
 
-    environment = "window_v1"
-    action_space_name = "window"
+    environment = "window_v0"
+    observations = "frames"
+    default_scenario = "ebcc-single"
+    default_history_length = 4
+    safe_envelope = False
+    out_of_range = "error"

@@ -3,7 +3,7 @@
     python cleanrl_ppo.py
     quicgym evaluate --policy ibcca cleanrl_ppo.py:trained --suite training-50 --seeds 1024
 
-The agent is the controller of Window-v0: after slow start it scales its flow's window by one of 13
+The agent is the controller of Window-v1: after slow start it scales its flow's window by one of 13
 factors every 100 ms, on paths of the distribution `training-50`. The untrained agent's likeliest
 action is to leave the window as it is.
 
@@ -36,7 +36,7 @@ from quicgym.envs.actions import WINDOW_EXPONENTS
 from quicgym.envs.scenarios.suites import episodes_of
 
 SCENARIOS = "training-50"
-DECISIONS = quicgym.Decisions("quicgym/Window-v0", history_length=16)
+DECISIONS = quicgym.Decisions("quicgym/Window-v1")
 WEIGHTS = Path("cleanrl_ppo.pt")
 
 ROWS, LENGTH = 64, 200  # of a rollout: environments, and decisions of each, a whole episode

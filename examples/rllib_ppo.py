@@ -7,7 +7,7 @@
 
 Each env runner steps a vector environment of quicgym, in a process of its own; the learner is in
 this process. On a cluster quicgym has to be installed on every node. The agent is the controller of
-Window-v0 on paths of `training-50`, as in cleanrl_ppo.py beside this file.
+Window-v1 on paths of `training-50`, as in cleanrl_ppo.py beside this file.
 
 The training takes about 165 s of CPU time in all processes. The mean reward rises from -0.02 to
 between 0.08 and 0.10 (docs/reports/examples.md).
@@ -38,7 +38,7 @@ from quicgym.envs.actions import WINDOW_EXPONENTS
 from quicgym.envs.scenarios.suites import episodes_of
 
 SCENARIOS = "training-50"
-DECISIONS = quicgym.Decisions("quicgym/Window-v0", history_length=16)
+DECISIONS = quicgym.Decisions("quicgym/Window-v1")
 WEIGHTS = Path("rllib_ppo")
 
 ROWS, LENGTH = 64, 200  # of an iteration: environments of all env runners, decisions of each
@@ -64,7 +64,7 @@ def configure(env_runners: int, steps: int, seed: int) -> PPOConfig:
         PPOConfig()
         .environment(
             # The module before the colon is imported in each env runner, and registers the id.
-            "quicgym:quicgym/Window-v0",
+            "quicgym:quicgym/Window-v1",
             env_config={"scenario": SCENARIOS, "num_threads": 1, **DECISIONS.arguments},
         )
         .env_runners(

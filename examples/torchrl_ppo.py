@@ -6,7 +6,7 @@
 
 TorchRL's GymWrapper takes vector environments that begin a new episode in the step that ends the
 last one (SAME_STEP), and finds the last observation in `info`. The agent is the controller of
-Window-v0 on paths of `training-50`, as in cleanrl_ppo.py beside this file.
+Window-v1 on paths of `training-50`, as in cleanrl_ppo.py beside this file.
 
 The training takes about 105 s of CPU time. The mean reward rises from -0.02 to 0.08 to 0.11
 (docs/reports/examples.md).
@@ -40,7 +40,7 @@ from quicgym.envs.observations import observation_names
 from quicgym.envs.scenarios.suites import episodes_of
 
 SCENARIOS = "training-50"
-DECISIONS = quicgym.Decisions("quicgym/Window-v0", history_length=16)
+DECISIONS = quicgym.Decisions("quicgym/Window-v1")
 WEIGHTS = Path("torchrl_ppo.pt")
 
 ROWS, LENGTH = 64, 200  # of a rollout: environments, and decisions of each, a whole episode

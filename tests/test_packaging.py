@@ -99,14 +99,14 @@ def test_the_core_runs_without_any_extra() -> None:
         without_extras("""
         import gymnasium, numpy, quicgym
 
-        environment = gymnasium.make("quicgym/Tuning-v0", scenario="ebcc-single")
+        environment = gymnasium.make("quicgym/Tuning-v1", scenario="ebcc-single")
         environment.reset(seed=1)
         over, steps = False, 0
         while not over:
             action = quicgym.preset_action("ebcc")
             _, reward, terminated, truncated, _ = environment.step(action)
             over, steps = terminated or truncated, steps + 1
-        environments = quicgym.make_vec("quicgym/Rate-v0", num_envs=2, scenario="training")
+        environments = quicgym.make_vec("quicgym/Rate-v1", num_envs=2, scenario="training")
         environments.reset(seed=1)
         environments.step(environments.action_space.sample())
         print(steps, quicgym.run("ebcc-single", controller="bbr").flows[0].goodput_mbps > 1)
@@ -122,7 +122,7 @@ def test_the_core_runs_without_any_extra() -> None:
     ("code", "extra"),
     [
         ("import quicgym; quicgym.run('ebcc-single', controller='bbr').to_pandas()", "reports"),
-        ("import gymnasium, quicgym; gymnasium.make('quicgym/Rate-v0', render_mode='rgb_array')",
+        ("import gymnasium, quicgym; gymnasium.make('quicgym/Rate-v1', render_mode='rgb_array')",
          "reports"),
         ("import quicgym.envs.ns3gym", "ns3gym"),
         ("import quicgym.envs.parallel", "multi"),

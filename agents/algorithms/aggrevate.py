@@ -40,7 +40,7 @@ _WINDOW = INFO_COLUMNS.index("flow_window_bytes")
 
 
 class Aggrevate(AdvantageRegression):
-    """Trains a policy of Window-v0 or Window-v1.
+    """Trains a policy of Window.
 
     Args:
         policy: "MlpPolicy".

@@ -6,10 +6,6 @@ reward that its own episode has from that time on. The network learns to predict
 than the mean each choice is, from the observation, over all decisions so far; the policy takes the
 choice with the highest prediction.
 
-Direct policy iteration, which compares choices from a decision of the policy's own episode on, sees
-what a change costs; here a path's episodes serve all of its decisions, so that a network can learn
-from ten times as many.
-
 Ross and Bagnell, "Reinforcement and Imitation Learning via Interactive No-Regret Learning", 2014.
 There an expert plays on from the decision; here the controllers stand for it, each of which has
 played from the beginning.
@@ -30,7 +26,7 @@ from quicgym.envs.sb3 import Sb3VecEnv
 
 
 class ChoiceAggrevate(AdvantageRegression):
-    """Trains a policy of Switch-v0 or Switch-v1.
+    """Trains a policy of Switch.
 
     Args:
         policy: "MlpPolicy".

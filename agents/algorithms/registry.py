@@ -122,20 +122,9 @@ BUILT_IN: Mapping[str, Algorithm] = {
             + ("policy_delay", "target_policy_noise", "target_noise_clip"),
         ),
         Algorithm(
-            name="dpi",
-            implementation="quicgym.agents.algorithms.dpi:DirectPolicyIteration",
-            environments=("quicgym/Switch-v0", "quicgym/Switch-v1"),
-            action_spaces=("discrete",),
-            critic=None,
-            plays_episodes=True,
-            mutable=("learning_rate", "comparisons", "margin", "exploration", "n_updates")
-            + ("batch_size",),
-            state=("observations", "advantages"),
-        ),
-        Algorithm(
             name="choice-aggrevate",
             implementation="quicgym.agents.algorithms.choice_aggrevate:ChoiceAggrevate",
-            environments=("quicgym/Switch-v0", "quicgym/Switch-v1"),
+            environments=("quicgym/Switch-v1",),
             action_spaces=("discrete",),
             critic=None,
             plays_episodes=True,
@@ -146,7 +135,7 @@ BUILT_IN: Mapping[str, Algorithm] = {
         Algorithm(
             name="aggrevate",
             implementation="quicgym.agents.algorithms.aggrevate:Aggrevate",
-            environments=("quicgym/Window-v0", "quicgym/Window-v1"),
+            environments=("quicgym/Window-v1", "quicgym/Window-v0"),
             action_spaces=("discrete",),
             critic=None,
             plays_episodes=True,

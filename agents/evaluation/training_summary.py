@@ -154,7 +154,7 @@ def verdict(summary: Summary) -> list[str]:
         lines += [
             f"Nothing was learned: {what}. `quicgym publish` refuses this run.",
             "Try more steps, a smaller hyperparameters.learning_rate or start.std, another seed, "
-            "or an algorithm that replays paths (grpo, aggrevate, dpi). More "
+            "or an algorithm that replays paths (grpo, aggrevate). More "
             "evaluation.comparison_paths make the interval smaller.",
         ]
         if last.improved:

@@ -30,12 +30,12 @@ STEERED = tuple(sorted(entry.name for entry in controllers.catalogue() if entry.
 
 
 def preset_policy(controller: str, **parameters: Any) -> ConstantPolicy:
-    """Returns a controller of the BBR family as a policy of Tuning-v0; see `preset_action`."""
+    """Returns a controller of the BBR family as a policy of Tuning; see `preset_action`."""
     return ConstantPolicy(controller, preset_action(controller, **parameters))
 
 
 def switch_policy(controller: str) -> ConstantPolicy:
-    """Returns the policy of Switch-v0 that always chooses one controller.
+    """Returns the policy of Switch that always chooses one controller.
 
     Raises:
         ValueError: It is not one of `SwitchEnv.presets`.

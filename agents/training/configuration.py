@@ -43,7 +43,7 @@ class EnvironmentConfig(_Model):
     """The environments that training steps; arguments of quicgym.make_vec.
 
     Attributes:
-        id: Such as "tuning" or "quicgym/Tuning-v0".
+        id: Such as "tuning" or "quicgym/Tuning-v1".
         scenario: A scenario or a distribution of scenarios, by name or a YAML's path.
         simulations: Their number; each flow that names no controller is a row for the policy.
         threads: That run them; None: as many as there are cores.
@@ -59,7 +59,7 @@ class EnvironmentConfig(_Model):
             with; None: they end without.
     """
 
-    id: EnvironmentId = "quicgym/Tuning-v0"
+    id: EnvironmentId = "quicgym/Tuning-v1"
     scenario: str = "training"
     simulations: int = Field(default=128, ge=1, le=65_536)
     threads: int | None = Field(default=None, ge=1)
@@ -133,9 +133,9 @@ class StartConfig(_Model):
     """Where the policy begins; None: where its random weights put it.
 
     Attributes:
-        preset: What it does at first. In Tuning-v0 a controller of the BBR family, in Switch-v0 one
-            of the controllers to choose from, which it then prefers.
-        parameters: Of the preset in Tuning-v0, others than its own; what a sweep has found, say.
+        preset: What it does at first. In Tuning a controller of the BBR family; in Switch one of
+            the controllers to choose from, which it then prefers.
+        parameters: Of the preset in Tuning, others than its own; what a sweep has found, say.
         policy: With the same network and observations, whose weights training goes on from: a
             published one's name, a description's path or a run's folder.
         temperature: Which that policy's outputs are divided by to be logits, so that the best
@@ -177,7 +177,7 @@ class TrainingConfig(_Model):
     Attributes:
         name: Of the run and of the policy.
         algorithm: Of quicgym.agents.algorithms.registry, by name: "ppo", "sac" or "td3", of
-            Stable-Baselines3; "dpi", "aggrevate" and "grpo", of quicgym; or an installed package's.
+            Stable-Baselines3; "aggrevate", "grpo" and others of quicgym; or an installed package's.
         hyperparameters: Arguments of that algorithm, by its own names.
         environment: What is stepped.
         network: What is trained.

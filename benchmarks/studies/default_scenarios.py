@@ -34,11 +34,11 @@ FIRST_SEED = 1_000_000
 AT_ONCE = 128
 THREADS = os.cpu_count() or 1
 LEARNED = {
-    "tuning_v1": ["tuning-aggrevate-seed0", "tuning-aggrevate-seed1", "tuning-aggrevate-seed2"],
-    "window_v1": ["window-v1-grpo-seed0", "window-v1-grpo-seed1", "window-v1-grpo-seed2"],
-    "rate_v1": [],
-    "scale_v1": [],
-    "switch_v1": ["switch-wide-seed0"],
+    "tuning": ["tuning-aggrevate-seed0", "tuning-aggrevate-seed1", "tuning-aggrevate-seed2"],
+    "window": ["window-v1-grpo-seed0", "window-v1-grpo-seed1", "window-v1-grpo-seed2"],
+    "rate": [],
+    "scale": [],
+    "switch": ["switch-wide-seed0"],
 }
 GAINS = (0.6, 0.8, 1.0, 1.1, 1.2, 1.4, 1.7, 2.0, 2.5)
 STEPS = (-0.5, -0.1, 0.0, 0.1, 0.5)
@@ -46,15 +46,15 @@ STEPS = (-0.5, -0.1, 0.0, 0.1, 0.5)
 
 def constants(name: str) -> dict[str, Any]:
     """Returns constant actions of an environment, by what they do."""
-    if name == "tuning_v1":
+    if name == "tuning":
         cycles = {"": {}, ", short cycle": {"gain_cycle": [1.06, 0.82, 1, 1]}}
         return {
-            f"window gain {gain:g}{cycle}": preset_action("bbr", name, cwnd_gain=gain, **more)
+            f"window gain {gain:g}{cycle}": preset_action("bbr", cwnd_gain=gain, **more)
             for gain, (cycle, more) in itertools.product(GAINS, cycles.items())
         }
-    if name == "window_v1":
+    if name == "window":
         return {f"2^{x:+g}": np.array(place) for place, x in enumerate(WINDOW_EXPONENTS)}
-    if name == "switch_v1":
+    if name == "switch":
         return {}  # whole controllers, which are measured anyway
     return {
         f"window {window:+g}, rate {rate:+g}": np.array([window, rate], np.float32)
@@ -92,7 +92,7 @@ def main(
     paths: Annotated[int, typer.Option(min=2, help="Paths of the measurement.")] = 1024,
     selection: Annotated[int, typer.Option(min=2, help="Paths of the selection.")] = 256,
 ) -> None:
-    """Prints a table for each environment of version 1."""
+    """Prints a table for each environment."""
     for name, learned in LEARNED.items():
         environment = find_environment(name)
         (entry,) = load_suite(environment.default_scenario)

@@ -3,7 +3,7 @@
 A distribution is a YAML file of ranges; `sample` draws a scenario from it and the generator that
 it is given, and from nothing else. quicgym's own are in configs/distributions:
 
-    gymnasium.make("quicgym/Tuning-v0", scenario=load_distribution("training"))
+    gymnasium.make("quicgym/Tuning-v1", scenario=load_distribution("training"))
 
 **Held out.** The plane of rate and RTT, both on a logarithmic scale, is cut into 8 by 8 cells
 between 1 and 200 Mbps and 10 and 600 ms. In each row and in each column one cell is held out: a

@@ -1,7 +1,7 @@
 // What an agent sees: features that a real sender can measure, finite and bounded.
 //
-// There are several layouts: `frames`, of the environments of version 0 (frame_observation.hpp), `spans`
-// (span_observation.hpp), and those of papers: `aurora` and `orca`.
+// There are several layouts: `spans` (span_observation.hpp), `frames` of Window-v0 (frame_observation.hpp),
+// and those of papers: `aurora` and `orca`.
 #pragma once
 
 #include <algorithm>

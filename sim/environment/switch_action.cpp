@@ -1,4 +1,4 @@
-// The action spaces `switch` and `switch_v1`: which member of the controller `switching` is active.
+// The action space `switch`: which member of the controller `switching` is active.
 #include <algorithm>
 
 #include "controllers/catalogue.hpp"
@@ -31,22 +31,20 @@ public:
     }
 };
 
-// A space has the members that there were when it was made. Policies depend on the number of choices.
-template <const char* Name, std::size_t Members>
+// Published policies depend on the number of choices, so a later member is none of them.
+constexpr std::size_t kChoices = 15;
+
 ActionSpace switch_space() {
     const std::vector<std::string>& members = switching_members();
-    return {.name = Name,
+    return {.name = "switch",
             .coordinates = {"controller"},
-            .choices = {members.begin(), members.begin() + std::min(Members, members.size())},
+            .choices = {members.begin(), members.begin() + std::min(kChoices, members.size())},
             .make_actuator = [](const ActionSpace& space, std::size_t flow) -> std::unique_ptr<Actuator> {
                 return std::make_unique<SwitchActuator>(space, flow);
             }};
 }
 
-constexpr char kVersion0[] = "switch";
-constexpr char kVersion1[] = "switch_v1";
-const RegisteredActionSpace kRegistered0(&switch_space<kVersion0, 11>);
-const RegisteredActionSpace kRegistered1(&switch_space<kVersion1, 15>);
+const RegisteredActionSpace kRegistered(&switch_space);
 
 }  // namespace
 

@@ -58,9 +58,8 @@ BLACK = "#000000"
 ORANGE, SKY, GREEN, BLUE, VERMILION, PINK = (
     "#E69F00", "#56B4E9", "#009E73", "#0072B2", "#D55E00", "#CC79A7",
 )  # fmt: skip
-INDIGO, WINE, OLIVE, TEAL, PURPLE, ROSE, GREY, FOREST, SAND = (
+INDIGO, WINE, OLIVE, TEAL, PURPLE, ROSE, GREY, FOREST = (
     "#332288", "#882255", "#999933", "#44AA99", "#AA4499", "#CC6677", "#777777", "#117733",
-    "#DDCC77",
 )  # fmt: skip
 SERIES = (BLUE, ORANGE, GREEN, VERMILION, PINK, SKY, BLACK)
 """Of what is no controller, such as the flows of one run, in order."""
@@ -114,13 +113,10 @@ LOOKS = {
 """Of quicgym's own controllers."""
 
 LEARNED_COLOURS = {
-    "window-aggrevate": SAND,
     "window-grpo": FOREST,
     "window-v1-aggrevate": INDIGO,
     "window-v1-grpo": WINE,
     "tuning-aggrevate": TEAL,
-    "tuning-ppo": OLIVE,
-    "switch-dpi": PURPLE,
     "switch-wide": PURPLE,
     "choice-aggrevate": PURPLE,
     "low-delay": ROSE,

@@ -37,9 +37,9 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("trained")
     config = write_config(
         folder,
-        "dpi",
+        "choice-aggrevate",
         start={"preset": "cubic"},  # which is the worse of the two
-        hyperparameters={"comparisons": 8, "n_updates": 50, "controllers": ["cubic", "vegas"]},
+        hyperparameters={"paths": 4, "n_updates": 50, "controllers": ["cubic", "vegas"]},
         steps=320,
         evaluation={"suite": "./suite.yaml", "interval_steps": 160, "comparison_paths": 1000},
     )

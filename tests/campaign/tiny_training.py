@@ -10,7 +10,6 @@ _HYPERPARAMETERS: dict[str, dict[str, Any]] = {
     "ppo": {"n_steps": 10, "batch_size": 40, "n_epochs": 2},
     "sac": {**_SB3, "train_freq": 2},
     "td3": {**_SB3, "train_freq": 2},
-    "dpi": {"comparisons": 8, "n_updates": 3, "controllers": ["ibcca", "vegas"]},
     "aggrevate": {**_LEARNED, "windows": [-2, 0, 2]},
     "coordinate-aggrevate": {**_LEARNED, "values": {"cwnd_gain": [-0.5, 0, 0.5]}},
     "choice-aggrevate": {**_LEARNED, "controllers": ["cubic", "vegas"]},
@@ -19,16 +18,13 @@ _HYPERPARAMETERS: dict[str, dict[str, Any]] = {
 _START: dict[str, dict[str, Any]] = {
     "ppo": {"std": 0.5},
     "td3": {"std": 0.2},
-    "dpi": {"preset": "ibcca"},
     "coordinate-aggrevate": {"preset": "bbr"},
     "choice-aggrevate": {"preset": "cubic"},
 }
 _IDS = {
-    "dpi": "quicgym/Switch-v0",
-    "aggrevate": "quicgym/Window-v0",
-    "coordinate-aggrevate": "quicgym/Tuning-v1",
+    "aggrevate": "quicgym/Window-v1",
     "choice-aggrevate": "quicgym/Switch-v1",
-    "grpo": "quicgym/Window-v0",
+    "grpo": "quicgym/Window-v1",
 }
 
 

@@ -607,7 +607,7 @@ def test_learned_policies_and_zips_on_the_command_line(
 
     from quicgym.envs.sb3 import make_sb3
 
-    PPO("MlpPolicy", make_sb3("quicgym/Tuning-v0", 1), device="cpu").save(tmp_path / "ppo.zip")
+    PPO("MlpPolicy", make_sb3("quicgym/Tuning-v1", 1), device="cpu").save(tmp_path / "ppo.zip")
     arguments = ("evaluate", "--policy", "mine.json", "ppo.zip", "cubic", "--suite", suite)
     with pytest.warns(UserWarning, match="runs code that is in the file"):
         status, output, errors = here(*arguments, "--trust-zip", "--seeds", "1", "--jobs", "1")
@@ -650,6 +650,6 @@ def test_without_the_extra_the_message_says_how_to_get_it(
     monkeypatch.setitem(sys.modules, "torch", None)
     monkeypatch.setitem(sys.modules, "stable_baselines3", None)
     with pytest.raises(MissingExtraError, match=r"to train a policy needs .*quicgym\[train\]"):
-        load_policy("tuning-ppo-seed0").actor  # noqa: B018
+        load_policy("tuning-aggrevate-seed0").actor  # noqa: B018
     with pytest.raises(MissingExtraError, match=r"Stable-Baselines3 .*quicgym\[train\]"):
         load_policy(tmp_path / "model.zip", trust_zip=True)

@@ -72,7 +72,7 @@ def test_the_best_policy_is_published(finished):
     best = max(by_step, key=lambda step: sum(by_step[step]))
     assert policy.description.training["step"] == best
     assert policy.description.training["seed"] == 0
-    environment = quicgym.make_vec("quicgym/Tuning-v0", num_envs=3)
+    environment = quicgym.make_vec("quicgym/Tuning-v1", num_envs=3)
     observations, _ = environment.reset(seed=0)
     assert environment.action_space.contains(policy(observations))
 
@@ -114,7 +114,7 @@ def test_the_seed_alone_decides_the_weights(finished, tmp_path):
     assert weights(tmp_path / "other") != weights(folder / "run")
 
 
-@pytest.mark.parametrize("algorithm", ["ppo", "sac", "td3", "dpi", "aggrevate", "grpo"])
+@pytest.mark.parametrize("algorithm", ["ppo", "sac", "td3", "aggrevate", "grpo"])
 def test_a_killed_run_goes_on_to_the_same_weights(algorithm, tmp_path):
     config = write_config(tmp_path, algorithm)
     whole = train(tmp_path, config, "--out", "whole")
@@ -172,8 +172,8 @@ def assert_named(folder, config, change, words):
         ("hyperparameters.margins=1", ("did you mean margin?",)),
     ],
 )
-def test_a_mistake_in_direct_policy_iteration_is_named(change, words, tmp_path):
-    assert_named(tmp_path, write_config(tmp_path, "dpi"), change, words)
+def test_a_mistake_in_choices_is_named(change, words, tmp_path):
+    assert_named(tmp_path, write_config(tmp_path, "choice-aggrevate"), change, words)
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,10 @@ def test_a_mistake_in_direct_policy_iteration_is_named(change, words, tmp_path):
     [
         ("hyperparameters.windows=[1,0]", ("in rising order",)),
         ("hyperparameters.keep_fractio=1", ("did you mean keep_fraction?",)),
-        ("environment.id=quicgym/Switch-v0", ("algorithm = 'aggrevate' is for quicgym/Window-v0",)),
+        (
+            "environment.id=quicgym/Switch-v1",
+            ("algorithm = 'aggrevate' is for quicgym/Window-v1 and quicgym/Window-v0",),
+        ),
     ],
 )
 def test_a_mistake_in_aggrevate_is_named(change, words, tmp_path):
@@ -226,7 +229,7 @@ def test_a_loss_that_is_no_number_stops_and_keeps_the_checkpoint(tmp_path):
     assert "Traceback" not in stopped.stderr
 
 
-@pytest.mark.parametrize("algorithm", ["dpi", "aggrevate"])
+@pytest.mark.parametrize("algorithm", ["choice-aggrevate", "aggrevate"])
 def test_a_regression_that_is_no_number_stops_after_the_update(algorithm, tmp_path):
     config = write_config(tmp_path, algorithm, evaluation={"suite": "./suite.yaml"})
     stopped = train(tmp_path, config, "hyperparameters.learning_rate=1e35", "--out", "run")
@@ -306,13 +309,19 @@ def test_there_is_nothing_to_resume(tmp_path):
         ("algorithm=a2c", ("algorithm = 'a2c'",)),
         ("seed", ("field=value",)),
         ("start.preset=cubic", ("start.preset",)),
-        ("algorithm=dpi", ("algorithm = 'dpi' is for quicgym/Switch-v0",)),
-        ("algorithm=aggrevate", ("algorithm = 'aggrevate' is for quicgym/Window-v0",)),
+        (
+            "algorithm=choice-aggrevate",
+            ("algorithm = 'choice-aggrevate' is for quicgym/Switch-v1",),
+        ),
+        (
+            "algorithm=aggrevate",
+            ("algorithm = 'aggrevate' is for quicgym/Window-v1 and quicgym/Window-v0",),
+        ),
         ("device=tpu", ("device = 'tpu'",)),
         pytest.param("device=cuda", ("PyTorch finds no GPU", "auto or cpu"), marks=NEEDS_NO_GPU),
         ("evaluation.suite=heldout", ("'heldout'", "no longer held out", "use validation")),
         ("environment.scenario=self-play", ("different numbers of agents", "grpo")),
-        ("environment.id=quicgym/Switch-v0", ("start.std is for a Box",)),
+        ("environment.id=quicgym/Switch-v1", ("start.std is for a Box",)),
         ("hyperparameters.use_sde=true", ("use_sde", "no such parameter")),
         ("network={extractor: gru, extractor_sizes: [8, 8]}", ("gru has one size",)),
         ("start={final_std: 0.1}", ("start.final_std is for ppo and grpo with start.std",)),

@@ -45,7 +45,7 @@ def mean_rtt(totals, step):
 
 
 def test_orca_sees_what_cubic_did():
-    seen, _, totals, trace = played("orca_v1", np.zeros(1), "cubic")
+    seen, _, totals, trace = played("orca", np.zeros(1), "cubic")
     highest = 0.0
     for step in range(1, len(seen)):
         now, before = trace[step], trace[step - 1]
@@ -72,7 +72,7 @@ def test_orca_sees_what_cubic_did():
 
 
 def test_aurora_sees_gradient_ratio_and_sent_over_acknowledged():
-    seen, infos, _, _ = played("aurora_v1", np.zeros(1), None)
+    seen, infos, _, _ = played("aurora", np.zeros(1), None)
     rtts = [info["flow_rtt_ms"] for info in infos]
     lowest, last = np.inf, np.nan
     for step in range(1, len(seen)):
@@ -88,7 +88,7 @@ def test_aurora_sees_gradient_ratio_and_sent_over_acknowledged():
 
 
 def test_auroras_rate_follows_its_action_and_goes_back():
-    environment = find_environment("aurora_v1")(helper.scenario(loss=0), safe_envelope=False)
+    environment = find_environment("aurora")(helper.scenario(loss=0), safe_envelope=False)
     environment.reset(seed=1)
     for _ in range(3):
         *_, info = environment.step(np.zeros(1))
@@ -101,7 +101,7 @@ def test_auroras_rate_follows_its_action_and_goes_back():
 
 
 def test_orca_scales_window_and_rate_alike_and_leaves_another_controller_alone_at_0():
-    environment = find_environment("orca_v1")(
+    environment = find_environment("orca")(
         helper.scenario(loss=0), controller="external", safe_envelope=False
     )
     environment.reset(seed=1)

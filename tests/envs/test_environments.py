@@ -73,7 +73,7 @@ def test_human_is_a_render_mode_where_there_is_a_display(display, modes, make, m
     for variable, value in display.items():
         monkeypatch.setenv(variable, value)
     monkeypatch.setattr("sys.platform", "linux")
-    assert make("quicgym/Tuning-v0").metadata["render_modes"] == modes
+    assert make("quicgym/Tuning-v1").metadata["render_modes"] == modes
 
 
 @every_environment
@@ -129,7 +129,7 @@ def test_observations_stay_in_the_space_whatever_the_actions(name, make):
             assert np.isfinite(reward)
 
 
-@pytest.mark.parametrize("name", ["quicgym/Tuning-v0", "quicgym/Rate-v0"])
+@pytest.mark.parametrize("name", ["quicgym/Tuning-v1", "quicgym/Rate-v1"])
 @every_engine
 @pytest.mark.parametrize(
     "bad, message",
@@ -142,7 +142,13 @@ def test_observations_stay_in_the_space_whatever_the_actions(name, make):
     ],
 )
 def test_a_bad_action_is_an_error_and_harms_nothing(name, engine, bad, message, make):
-    environment = make(name, scenario=helper.scenario(), engine=engine, disable_env_checker=True)
+    environment = make(
+        name,
+        scenario=helper.scenario(),
+        engine=engine,
+        out_of_range="error",
+        disable_env_checker=True,
+    )
     chosen = helper.actions(environment.action_space, 10)
     untouched = helper.play(environment, chosen, seed=3)
     rows = helper.play(environment, chosen[:4], seed=3)
@@ -155,9 +161,8 @@ def test_a_bad_action_is_an_error_and_harms_nothing(name, engine, bad, message, 
 @pytest.mark.parametrize(
     "name, choice, last",
     [
-        ("quicgym/Switch-v0", "controller", 10),
         ("quicgym/Switch-v1", "controller", 14),
-        ("quicgym/Window-v0", "factor", 12),
+        ("quicgym/Window-v1", "factor", 12),
     ],
 )
 @every_engine
@@ -230,7 +235,7 @@ def test_200_resets_leave_nothing_behind(name, make):
 def test_any_controller_runs_in_the_agents_place(controller, engine, make):
     scenario = helper.scenario(flows=2)
     environment = make(
-        "quicgym/Tuning-v0", scenario=scenario, engine=engine, record_deliveries=True
+        "quicgym/Tuning-v1", scenario=scenario, engine=engine, record_deliveries=True
     )
     chosen = helper.actions(environment.action_space, 50)
     rows = helper.play(environment, chosen, seed=3, options={"controller": controller})
@@ -246,7 +251,7 @@ def test_any_controller_runs_in_the_agents_place(controller, engine, make):
 
 
 def test_reset_options_hold_for_one_episode(make):
-    environment = make("quicgym/Tuning-v0", scenario=helper.scenario())
+    environment = make("quicgym/Tuning-v1", scenario=helper.scenario())
     chosen = helper.actions(environment.action_space, 12)
     other = helper.scenario(rate_mbps=4.0)
     helper.play(environment, chosen, seed=3, options={"controller": "cubic", "scenario": other})
@@ -267,20 +272,20 @@ def test_the_agent_has_the_first_open_flow_or_the_one_named(make):
         Flow(name="second", controller="ebcc", parameters={"gamma": 7}, start_s=0.2),
     )
     scenario = helper.scenario(flow_list=flows)
-    environment = make("quicgym/Tuning-v0", scenario=scenario)
+    environment = make("quicgym/Tuning-v1", scenario=scenario)
     assert environment.reset()[1]["time_s"] == pytest.approx(0.3)
-    environment = make("quicgym/Tuning-v0", scenario=scenario, flow="second")
+    environment = make("quicgym/Tuning-v1", scenario=scenario, flow="second")
     observation, info = environment.reset()
     assert info["time_s"] == pytest.approx(0.2)
     # It starts as BBR, not with what the scenario gives eBCC.
-    assert observation[-14] == 1.0
+    assert observation[-18:].tolist() == [0.0] * 18
     with pytest.raises(ScenarioError, match="no flow 'third'; .*theirs, first, second"):
-        make("quicgym/Tuning-v0", scenario=scenario, flow="third")
+        make("quicgym/Tuning-v1", scenario=scenario, flow="third")
 
 
 def test_decisions_follow_the_round_trip_time_where_asked(make):
     environment = make(
-        "quicgym/Tuning-v0", scenario=helper.scenario(loss=0), decision_interval_rtts=2
+        "quicgym/Tuning-v1", scenario=helper.scenario(loss=0), decision_interval_rtts=2
     )
     rows = helper.play(environment, helper.actions(environment.action_space, 8), seed=1)
     times = np.array([row[4]["time_s"] for row in rows])
@@ -296,10 +301,10 @@ TERMS = ("throughput_mbps", "capacity_mbps", "throughput_share", "loss_rate", "j
 def test_a_long_decision_earns_the_mean_of_short_ones(reward, make):
     arguments = {"scenario": helper.scenario(duration_s=1.95), "reward": reward}
     action = preset_action("ebcc")
-    short = make("quicgym/Tuning-v0", **arguments)
+    short = make("quicgym/Tuning-v1", **arguments)
     begin, *rows = helper.play(short, [action] * 20, seed=3)
     longer = make(
-        "quicgym/Tuning-v0", decision_interval_ms=500, reward_interval_ms=100, **arguments
+        "quicgym/Tuning-v1", decision_interval_ms=500, reward_interval_ms=100, **arguments
     )
     decisions = helper.play(longer, [action] * 4, seed=3)[1:]
     durations = np.diff([row[4]["time_s"] for row in [begin, *rows]])
@@ -326,7 +331,7 @@ def test_a_long_decision_earns_the_mean_of_short_ones(reward, make):
         ({"reward": "speed"}, "unknown reward 'speed'.*fair-throughput"),
         ({"engine": "ns4"}, "unknown engine 'ns4'"),
         ({"episode_s": 0}, "episode_s = 0"),
-        ({"episode_s": 30}, "episode_s = 30: ebcc-single lasts 20 s"),
+        ({"scenario": "ebcc-single", "episode_s": 30}, "episode_s = 30: ebcc-single lasts 20 s"),
         ({"scenario": None}, "scenario = None: give a Scenario, a distribution, or the name"),
         ({"scenario": 5}, "scenario = 5: give a Scenario"),
         ({"scenario": "ebcc-singel"}, "unknown scenario 'ebcc-singel'; did you mean ebcc-single"),
@@ -334,11 +339,11 @@ def test_a_long_decision_earns_the_mean_of_short_ones(reward, make):
 )
 def test_wrong_arguments_are_answered_with_the_remedy(arguments, message, make):
     with pytest.raises(ValueError, match=message):
-        make("quicgym/Tuning-v0", **arguments)
+        make("quicgym/Tuning-v1", **arguments)
 
 
 def test_a_scenario_by_option_that_is_none_is_an_error(make):
-    environment = make("quicgym/Tuning-v0")
+    environment = make("quicgym/Tuning-v1")
     with pytest.raises(ScenarioError, match=r"scenario = 7: give a Scenario, a distribution"):
         environment.reset(options={"scenario": 7})
 
@@ -347,7 +352,7 @@ def test_what_was_not_measured_is_nan(make):
     # 40 ms, and the handshake before: the agent's flow has its first sample after 80 ms.
     flows = (Flow(name="agent", start_s=0.1), Flow(name="early", controller="cubic"))
     environment = make(
-        "quicgym/Tuning-v0",
+        "quicgym/Tuning-v1",
         scenario=helper.scenario(flow_list=flows, loss=0),
         decision_interval_ms=20,
     )
@@ -368,7 +373,7 @@ def test_what_was_not_measured_is_nan(make):
     assert all(info["rtt_ms"] > 39 for *_, info in rows[1:])  # of the other flow's samples
     for reward in ("aurora", "delay", "power", "orca"):
         alone = make(
-            "quicgym/Tuning-v0",
+            "quicgym/Tuning-v1",
             scenario=helper.scenario(loss=0),
             reward=reward,
             decision_interval_ms=20,
@@ -379,7 +384,7 @@ def test_what_was_not_measured_is_nan(make):
         assert np.isfinite(earned)
     # Of a longer interval, the part after the first sample counts.
     coarse = make(
-        "quicgym/Tuning-v0",
+        "quicgym/Tuning-v1",
         scenario=helper.scenario(flow_list=flows[:1], loss=0),
         decision_interval_ms=200,
         reward_interval_ms=20,
@@ -390,22 +395,22 @@ def test_what_was_not_measured_is_nan(make):
 def test_a_scenario_without_an_open_flow_needs_a_name(make):
     flows = (Flow(name="theirs", controller="newreno"),)
     with pytest.raises(ScenarioError, match="every flow names its controller.*flow="):
-        make("quicgym/Tuning-v0", scenario=helper.scenario(flow_list=flows))
+        make("quicgym/Tuning-v1", scenario=helper.scenario(flow_list=flows))
 
 
 def test_environments_are_found_without_importing_quicgym(tmp_path):
     code = (
-        "import gymnasium; environment = gymnasium.make('quicgym:quicgym/Tuning-v0'); "
+        "import gymnasium; environment = gymnasium.make('quicgym:quicgym/Tuning-v1'); "
         "print(environment.reset(seed=1)[0].shape)"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True
     )
-    assert done.stdout.strip() == "(55,)", done.stderr
+    assert done.stdout.strip() == "(103,)", done.stderr
 
 
 def test_pictures_show_the_episode_and_can_be_recorded(make, tmp_path):
-    environment = make("quicgym/Tuning-v0", scenario=helper.scenario(), render_mode="rgb_array")
+    environment = make("quicgym/Tuning-v1", scenario=helper.scenario(), render_mode="rgb_array")
     environment.reset(seed=1)
     first = environment.render()
     environment.step(helper.rest(environment.action_space))
@@ -423,14 +428,14 @@ def test_pictures_show_the_episode_and_can_be_recorded(make, tmp_path):
 @pytest.mark.filterwarnings("ignore:.*render_mode='ansi'")
 def test_render_modes_that_cannot_be_are_errors(make, monkeypatch):
     with pytest.raises(ValueError, match="render_mode = 'ansi': give rgb_array, human, or None"):
-        make("quicgym/Tuning-v0", render_mode="ansi", disable_env_checker=True)
+        make("quicgym/Tuning-v1", render_mode="ansi", disable_env_checker=True)
     monkeypatch.setattr("matplotlib.get_backend", lambda: "agg")
     with pytest.raises(RuntimeError, match="finds no display"):
-        make("quicgym/Tuning-v0", render_mode="human")
+        make("quicgym/Tuning-v1", render_mode="human")
 
 
 def test_windows_are_drawn_in_kilobytes_and_rates_as_they_are(make):
-    environment = make("quicgym/Tuning-v0", scenario=helper.scenario())
+    environment = make("quicgym/Tuning-v1", scenario=helper.scenario())
     _, info = environment.reset(seed=1)
     plot = EpisodePlot("rgb_array")
     plot.begin(info)
@@ -448,7 +453,7 @@ def test_a_window_is_drawn_anew_by_every_reset_and_step(make, monkeypatch):
     monkeypatch.setattr("matplotlib.get_backend", lambda: "a window's")
     drawn = []
     monkeypatch.setattr("matplotlib.pyplot.pause", drawn.append)
-    environment = make("quicgym/Tuning-v0", scenario=helper.scenario(), render_mode="human")
+    environment = make("quicgym/Tuning-v1", scenario=helper.scenario(), render_mode="human")
     environment.reset(seed=1)
     assert len(drawn) == 1
     environment.step(helper.rest(environment.action_space))
@@ -461,7 +466,7 @@ def test_totals_and_parameters_are_those_of_the_flow_that_is_asked_for(make):
         Flow(name="agent", start_s=0.1),
         Flow(name="other", controller="ebcc", parameters={"gamma": 7}, start_s=0.2),
     )
-    environment = make("quicgym/Tuning-v0", scenario=helper.scenario(flow_list=flows)).unwrapped
+    environment = make("quicgym/Tuning-v1", scenario=helper.scenario(flow_list=flows)).unwrapped
     environment.reset(seed=1)
     for _ in range(3):
         environment.step(preset_action("bbr"))
@@ -472,7 +477,7 @@ def test_totals_and_parameters_are_those_of_the_flow_that_is_asked_for(make):
 
 
 def test_parameters_in_the_options_hold_for_one_episode(make):
-    environment = make("quicgym/Tuning-v0", scenario=helper.scenario()).unwrapped
+    environment = make("quicgym/Tuning-v1", scenario=helper.scenario()).unwrapped
     ebcc = {"controller": "ebcc"}
     environment.reset(seed=1, options={**ebcc, "parameters": {"gamma": 60}})
     assert environment.parameters()["gamma"] == [60]
@@ -482,7 +487,7 @@ def test_parameters_in_the_options_hold_for_one_episode(make):
 
 def test_parameters_in_the_options_leave_the_scenario_s_others_in_force(make):
     scenario = helper.scenario(controller_parameters={"ebcc": {"beta": 0.7, "gamma": 20.0}})
-    environment = make("quicgym/Tuning-v0", scenario=scenario).unwrapped
+    environment = make("quicgym/Tuning-v1", scenario=scenario).unwrapped
     environment.reset(seed=1, options={"controller": "ebcc", "parameters": {"gamma": 60}})
     assert environment.parameters()["beta"] == [0.7] and environment.parameters()["gamma"] == [60]
 
@@ -492,4 +497,4 @@ def test_no_agent_controls_ns3s_tcp():
     flows = (Flow(name="theirs", transport="tcp", controller="cubic"), Flow(name="ours"))
     scenario = helper.scenario(flow_list=flows)
     with pytest.raises(ScenarioError, match="flow theirs is ns-3's TCP, which no agent can"):
-        gymnasium.make("quicgym/Tuning-v0", scenario=scenario, engine="ns3", flow="theirs")
+        gymnasium.make("quicgym/Tuning-v1", scenario=scenario, engine="ns3", flow="theirs")

@@ -27,7 +27,7 @@ def make(monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
     made = []
 
-    def make(name="quicgym/Tuning-v0", num_envs=3, **arguments):
+    def make(name="quicgym/Tuning-v1", num_envs=3, **arguments):
         arguments = {"scenario": SHORT, "engine": "ns3", **arguments}
         made.append(quicgym.make_vec(name, num_envs, **arguments))
         return made[-1]
@@ -130,13 +130,13 @@ def test_a_workers_output_is_shown(make):
     vector.reset(seed=1, options={"controller": Exits})
     with pytest.raises(WorkerDiedError, match="(?s)exit status 3; its output:.*lights go out"):
         for _ in range(15):
-            vector.step(np.zeros((4, 14), np.float32))
+            vector.step(np.zeros((4, 18), np.float32))
 
 
 def test_with_restart_the_row_is_truncated_and_goes_on(make):
     vector = make(num_envs=4, scenario=helper.scenario(loss=0.05), on_worker_death="restart")
     vector.reset(seed=1, options={"controller": Exits})
-    rest = np.zeros((4, 14), np.float32)
+    rest = np.zeros((4, 18), np.float32)
     died = np.zeros(4, bool)
     with pytest.warns(RuntimeWarning, match="(?s)scenario short.*lights go out.*A new worker"):
         for _ in range(10):
@@ -157,7 +157,7 @@ def test_with_restart_the_row_is_truncated_and_goes_on(make):
 def test_a_failing_controller_is_named_and_its_worker_lives(make):
     vector = make(num_envs=4, scenario=helper.scenario(loss=0.05))
     vector.reset(seed=1, options={"controller": Fails})
-    rest = np.zeros((4, 14), np.float32)
+    rest = np.zeros((4, 18), np.float32)
     with pytest.raises(Exception, match="nothing is left") as error:
         for _ in range(15):
             vector.step(rest)
@@ -176,7 +176,7 @@ def test_a_bad_action_moves_nothing(make):
     for batch, observations in zip(chosen, expected, strict=True):
         bad = batch.copy()
         bad[2, 3] = np.nan
-        with pytest.raises(ValueError, match=r"row 2: \[3\], smoothing_updates_rtprop = nan"):
+        with pytest.raises(ValueError, match=r"row 2: \[3\], cycle_length = nan"):
             vector.step(bad)
         assert np.array_equal(vector.step(batch)[0], observations)
 
@@ -279,7 +279,7 @@ class Mine(quicgym.Controller):
     def on_ack(self, event): pass
     def on_loss(self, event): pass
 
-vector = quicgym.make_vec("quicgym/Tuning-v0", 2, scenario=Drawn(), engine="ns3")
+vector = quicgym.make_vec("quicgym/Tuning-v1", 2, scenario=Drawn(), engine="ns3")
 vector.reset(seed=1)
 vector.step(vector.action_space.sample())
 try:

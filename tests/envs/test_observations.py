@@ -1,19 +1,26 @@
-"""The numbers of an observation, against the trace and the totals of the same simulation."""
+"""The numbers of a frame, against the trace and the totals of the same simulation."""
 
 import math
 
-import gymnasium
 import pytest
 from helpers import environments as helper
 
 from quicgym import Simulation, preset_action
 from quicgym.envs.observations import FRAME_FEATURES, observation_names
 from quicgym.envs.scenarios.flows import Flow
+from quicgym.envs.tuning import TuningEnv
 
 MODES = ("slow_start", "congestion_avoidance", "recovery", "startup", "drain", "probe_bw",
          "probe_rtt")  # fmt: skip
 GAMMA = 30
 DATAGRAM = 1200
+
+
+class FramesEnv(TuningEnv):
+    """Unlike the controller of Window-v0, BBR has a γ and all modes."""
+
+    observations = "frames"
+    safe_envelope = False
 
 
 def ratio(numerator, denominator):
@@ -23,9 +30,7 @@ def ratio(numerator, denominator):
 def test_an_observation_is_what_the_flow_did_in_the_interval_and_where_it_stands():
     # Shorter intervals than a round trip: some of them have no RTT sample.
     scenario = helper.scenario(duration_s=2, loss=0.01, flow_list=(Flow(start_s=0.1),))
-    environment = gymnasium.make(
-        "quicgym/Tuning-v0", scenario=scenario, history_length=1, decision_interval_ms=10
-    ).unwrapped
+    environment = FramesEnv(scenario, history_length=1, decision_interval_ms=10)
     rows = helper.play(environment, [preset_action("ebcc")] * 200, seed=7)
     with Simulation(
         scenario, "native", environment.episode_seed, "ebcc", trace_interval_ms=10
@@ -39,7 +44,7 @@ def test_an_observation_is_what_the_flow_did_in_the_interval_and_where_it_stands
             for sample in simulation.trace(0)
         ]
     assert len(trace) == len(rows) == 191
-    names = observation_names(1, "tuning")
+    names = observation_names(1, "tuning", "frames")
     maximum = {name: bound for name, bound, _ in FRAME_FEATURES}
     highest, silent, lossy = 0.0, 0, 0
     for step in range(1, len(rows)):

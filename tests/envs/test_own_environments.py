@@ -21,7 +21,7 @@ from quicgym.envs.environment import CongestionControlEnv
 from quicgym.envs.parallel import ParallelCongestionControlEnv
 
 ROOT = Path(__file__).parents[2]
-ID = "quicgym/PlainWindow-v0"
+ID = "quicgym/PlainWindow-v1"
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_every_way_to_make_an_environment_knows_one_of_your_own(own):
 def test_its_action_space_acts_on_its_controller(own):
     environment = own(helper.scenario(loss=0))
     before = environment.reset(seed=1)[1]["flow_window_bytes"]
-    # Unlike Window-v0, from the first decision on: `external` has no slow start.
+    # Unlike Window, from the first decision on: `external` has no slow start.
     environment.step(WINDOW_EXPONENTS.index(0.0))
     after = environment.step(WINDOW_EXPONENTS.index(1.0))[4]["flow_window_bytes"]
     assert after == 2 * before
@@ -157,11 +157,8 @@ def test_the_action_space_of_the_recipe_registers_itself(tmp_path):
 def test_cmake_takes_every_file_of_the_folder():
     names = {space.name for space in _core.action_spaces()}
     files = {path.name for path in (ROOT / "sim" / "environment").glob("*_action.cpp")}
-    # Three files have several spaces: a version's, a paper's, and one for each controller.
-    several = {
-        "switch_action.cpp": {"switch", "switch_v1"},
-        "scale_action.cpp": {"scale", "orca"},
-    }
+    # Two files have several spaces: a paper's, and one for each controller.
+    several = {"scale_action.cpp": {"scale", "orca"}}
     several["parameters_action.cpp"] = {name for name in names if name.startswith("tuning:")}
     alone = names - set().union(*several.values())
     assert files == {f"{name}_action.cpp" for name in alone} | several.keys()

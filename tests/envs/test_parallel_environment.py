@@ -124,7 +124,7 @@ def test_an_agent_that_its_jitter_delays_still_joins():
 def test_an_agent_alone_has_the_episode_of_the_single_environment(arguments):
     flows = (Flow(name="agent"), Flow(name="other", controller="cubic", start_s=0.2))
     scenario = helper.scenario(flow_list=flows)
-    single = gymnasium.make("quicgym/Rate-v0", scenario=scenario, **arguments).unwrapped
+    single = gymnasium.make("quicgym/Rate-v1", scenario=scenario, **arguments).unwrapped
     environment = ParallelCongestionControlEnv("rate", scenario, **arguments)
     chosen = helper.actions(single.action_space, 30)
     begin, *rows = helper.play(single, chosen, seed=3)
@@ -165,7 +165,9 @@ def test_all_as_ebcc_is_the_simulation_of_ebcc():
 
 def test_windows_of_flows_without_an_agent_stay_as_they_are():
     scenario = helper.scenario(flow_list=JOIN_AND_LEAVE, loss=0)
-    environment = ParallelCongestionControlEnv("window", scenario, record_deliveries=True)
+    environment = ParallelCongestionControlEnv(
+        "window", scenario, record_deliveries=True, safe_envelope=False
+    )
     same = WINDOW_EXPONENTS.index(0.0)
     observations, _ = environment.reset(seed=4)
     seed = environment.episode_seed
@@ -204,15 +206,17 @@ def test_one_reward_for_all_or_one_each():
     [
         (lambda actions: actions.pop("flow-2"), r"actions for \['flow-1'\]; give one for each"),
         (lambda actions: actions.update(other=0), "actions for .*other"),
-        (lambda actions: actions.update({"flow-2": np.zeros(3)}), r"action of flow-2.*\(14,\)"),
+        (lambda actions: actions.update({"flow-2": np.zeros(3)}), r"action of flow-2.*\(18,\)"),
         (
-            lambda actions: actions.update({"flow-2": np.full(14, 2.0)}),
+            lambda actions: actions.update({"flow-2": np.full(18, 2.0)}),
             "row 1.* = 2; give a number",
         ),
     ],
 )
 def test_bad_actions_are_errors_and_harm_nothing(change, message):
-    environment = ParallelCongestionControlEnv("tuning", helper.scenario(flows=2))
+    environment = ParallelCongestionControlEnv(
+        "tuning", helper.scenario(flows=2), out_of_range="error"
+    )
     environment.reset(seed=1)
     while len(environment.agents) < 2:
         environment.step(rest(environment))

@@ -25,7 +25,7 @@ SCENARIO = helper.scenario(flows=2, duration_s=1.0)
 RANDOM = {"scenario": SCENARIO, "preference": "random", "reward": "preference"}
 
 
-def make(name="tuning_v1", **arguments):
+def make(name="tuning", **arguments):
     return find_environment(name)(**{**RANDOM, **arguments})
 
 
@@ -122,7 +122,7 @@ def test_all_agents_of_a_network_have_the_same_weights(name):
     assert seen > 10
 
 
-@pytest.mark.parametrize("name", ["tuning_v1", "switch_v1"])
+@pytest.mark.parametrize("name", ["tuning", "switch"])
 def test_a_flow_that_no_agent_controls_yet_keeps_its_action_beside_the_weights(name):
     flows = [flow.model_copy(update={"start_s": 0.1 + 0.3 * i, "name": f"flow-{i}"})
              for i, flow in enumerate((helper.scenario().flows[0],) * 2)]  # fmt: skip
@@ -155,8 +155,8 @@ def test_a_flow_that_no_agent_controls_yet_keeps_its_action_beside_the_weights(n
 def test_a_critic_s_knowledge_comes_after_the_weights():
     from quicgym.envs.sb3 import PRIVILEGED, make_sb3
 
-    seen = make_sb3("tuning_v1", 3, privileged=True, **RANDOM)
-    plain = make_sb3("tuning_v1", 3, **RANDOM)
+    seen = make_sb3("tuning", 3, privileged=True, **RANDOM)
+    plain = make_sb3("tuning", 3, **RANDOM)
     for environments_ in (seen, plain):
         environments_.seed(5)
     observations, expected = seen.reset(), plain.reset()
@@ -174,7 +174,7 @@ def test_a_critic_s_knowledge_comes_after_the_weights():
 )
 def test_equal_parts_are_the_rewards_of_these_names(weights, name):
     weighted = make(preference=weights)
-    plain = find_environment("tuning_v1")(SCENARIO, reward=name)
+    plain = find_environment("tuning")(SCENARIO, reward=name)
     actions = helper.actions(plain.action_space, 8)
     rows = helper.play(weighted, actions, seed=2)
     for row, expected in zip(rows, helper.play(plain, actions, seed=2), strict=True):
@@ -210,7 +210,7 @@ def test_an_option_fixes_one_episode_and_leaves_the_next_as_they_are():
 
 
 def test_a_fixed_preference_draws_nothing():
-    fixed, plain = make(preference={"delay": 1}), find_environment("tuning_v1")(SCENARIO)
+    fixed, plain = make(preference={"delay": 1}), find_environment("tuning")(SCENARIO)
     for seed in (1, None, None):
         assert np.array_equal(fixed.reset(seed=seed)[0][:-4], plain.reset(seed=seed)[0])
 
@@ -244,8 +244,8 @@ def test_a_state_of_an_environment_with_another_preference_is_refused():
 
 @pytest.mark.ns3
 def test_rows_over_ns3_are_those_of_the_native_engine():
-    native = quicgym.make_vec("tuning_v1", 2, **RANDOM)
-    ns3 = quicgym.make_vec("tuning_v1", 2, engine="ns3", **RANDOM)
+    native = quicgym.make_vec("tuning", 2, **RANDOM)
+    ns3 = quicgym.make_vec("tuning", 2, engine="ns3", **RANDOM)
     try:
         assert np.array_equal(ns3.reset(seed=1)[0], native.reset(seed=1)[0])
         native.action_space.seed(0)
@@ -276,13 +276,13 @@ def test_what_is_no_preference_is_an_error_at_once(arguments, error, text):
     with pytest.raises(error, match=re.escape(text)):
         make(**arguments)
     with pytest.raises(error, match=re.escape(text)):
-        quicgym.make_vec("tuning_v1", 2, **{**RANDOM, **arguments})
+        quicgym.make_vec("tuning", 2, **{**RANDOM, **arguments})
 
 
 def test_options_are_checked():
     with pytest.raises(ValueError, match="no weight is above 0"):
         make().reset(options={"preference": {"loss": 0}})
-    plain = find_environment("tuning_v1")(SCENARIO)
+    plain = find_environment("tuning")(SCENARIO)
     with pytest.raises(ScenarioError, match="this environment shows none; make it with"):
         plain.reset(options={"preference": {"loss": 1}})
 

@@ -13,7 +13,7 @@ from quicgym.envs.simulation.metrics import jain
 
 def play(scenario, reward="fair-throughput", **arguments):
     environment = gymnasium.make(
-        "quicgym/Tuning-v0", scenario=scenario, reward=reward, **arguments
+        "quicgym/Tuning-v1", scenario=scenario, reward=reward, **arguments
     ).unwrapped
     return helper.play(environment, [preset_action("bbr")] * 100, 7), environment.episode_seed
 
@@ -115,7 +115,7 @@ def test_a_function_of_the_terms_is_a_reward():
 
 def test_hand_coded_and_learned_controllers_earn_the_same_for_the_same():
     scenario = helper.scenario(flows=2)
-    environment = gymnasium.make("quicgym/Tuning-v0", scenario=scenario).unwrapped
+    environment = gymnasium.make("quicgym/Tuning-v1", scenario=scenario).unwrapped
     by_action = helper.play(environment, [preset_action("ebcc")] * 50, 3)
     by_name = helper.play(environment, [preset_action("bbr")] * 50, 3, {"controller": "ebcc"})
     other = helper.play(environment, [preset_action("bbr")] * 50, 3, {"controller": "cubic"})
@@ -180,7 +180,7 @@ def test_capacity_counts_the_opportunities_of_a_trace(tmp_path):
 @pytest.mark.ns3
 def test_capacity_of_a_wireless_lan_is_the_rate_of_its_symbols():
     environment = gymnasium.make(
-        "quicgym/Tuning-v0", scenario="ibcca-burst-28", engine="ns3", episode_s=0.5
+        "quicgym/Tuning-v1", scenario="ibcca-burst-28", engine="ns3", episode_s=0.5
     ).unwrapped
     rows = helper.play(environment, [preset_action("bbr")] * 5, 7)
     environment.close()
@@ -263,7 +263,7 @@ def test_the_loss_rate_of_a_flow_is_of_its_own_packets():
 
 def test_orcas_reward_remembers_the_highest_rate_of_all_flows():
     environment = gymnasium.make(
-        "quicgym/Rate-v0", scenario=helper.scenario(loss=0), reward="orca"
+        "quicgym/Rate-v1", scenario=helper.scenario(loss=0), reward="orca"
     ).unwrapped
     environment.reset(seed=1)
     earned = [

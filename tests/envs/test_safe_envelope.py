@@ -9,7 +9,7 @@ from quicgym.envs import find_environment
 from quicgym.envs.actions import preset_action
 from quicgym.envs.scenarios.flows import Flow
 from quicgym.envs.scenarios.links import Link, Queue, RateStep
-from quicgym.envs.window import WindowV1Env
+from quicgym.envs.window import WindowEnv
 
 DATAGRAM = 1200
 RTT_S, QUEUE = 0.038, 300
@@ -28,16 +28,16 @@ def falling_rate(queue: int = QUEUE) -> Scenario:
 
 def as_bold_as_possible(name: str, **arguments: object):
     environment = find_environment(name)(falling_rate(), **arguments)
-    boldest = {"window_v1": np.array(12), "rate_v1": np.ones(2), "scale_v1": np.ones(2)}
+    boldest = {"window": np.array(12), "rate": np.ones(2), "scale": np.ones(2)}
     action = boldest.get(name)
     if action is None:
-        action = preset_action("bbr", name, cwnd_gain=8.0)
+        action = preset_action("bbr", cwnd_gain=8.0)
     rows = helper.play(environment, [action] * 200, seed=1)
     total = environment.statistics(0)
     return rows, total["dropped_packets"] / total["sent_packets"]
 
 
-@pytest.mark.parametrize("name", ["tuning_v1", "rate_v1", "window_v1", "scale_v1"])
+@pytest.mark.parametrize("name", ["tuning", "rate", "window", "scale"])
 def test_no_action_loses_more_than_a_quarter_too_much_can(name):
     rows, loss = as_bold_as_possible(name)
     # All that fits is a queue of 300 packets and what is on the wire, and a quarter more is asked
@@ -61,7 +61,7 @@ def three_packets() -> Scenario:
 
 @pytest.mark.parametrize("path", [standing_queue(), three_packets()], ids=["deep", "tiny"])
 def test_what_a_path_drops_is_not_sent_again_and_again(path):
-    environment = WindowV1Env(path)
+    environment = WindowEnv(path)
     rows = helper.play(environment, [np.array(12)] * 1000, seed=1)
     late = [row[4]["flow_loss_rate"] for row in rows[len(rows) // 2 :]]
     assert np.nanmean(late) < 0.15
@@ -71,7 +71,7 @@ def test_without_it_a_window_has_no_bound():
     rises, holds = [np.array(12)] * 10, [np.array(6)] * 190
     losses = []
     for safe_envelope in (True, False):
-        environment = WindowV1Env(falling_rate(), safe_envelope=safe_envelope)
+        environment = WindowEnv(falling_rate(), safe_envelope=safe_envelope)
         rows = helper.play(environment, rises + holds, seed=1)
         total = environment.statistics(0)
         losses.append(total["dropped_packets"] / total["sent_packets"])
@@ -83,17 +83,17 @@ def test_bbr_and_ebcc_do_not_feel_it_where_the_rate_is_constant():
     for name in ("bbr", "bbr-extended", "ebcc"):
         played = []
         for safe_envelope in (True, False):
-            environment = find_environment("tuning_v1")(
+            environment = find_environment("tuning")(
                 "ebcc-flows-3", flow=0, record_deliveries=True, safe_envelope=safe_envelope
             )
-            helper.play(environment, [preset_action(name, "tuning_v1")] * 200, seed=2)
+            helper.play(environment, [preset_action(name)] * 200, seed=2)
             played.append(environment.deliveries())
         assert np.array_equal(*played)
 
 
 def test_controllers_in_the_agents_place_have_no_envelope():
-    environment = WindowV1Env(falling_rate(), record_deliveries=True)
-    free = WindowV1Env(falling_rate(), record_deliveries=True, safe_envelope=False)
+    environment = WindowEnv(falling_rate(), record_deliveries=True)
+    free = WindowEnv(falling_rate(), record_deliveries=True, safe_envelope=False)
     options = {"controller": "cubic"}
     for one in (environment, free):
         helper.play(one, [np.array(6)] * 200, seed=3, options=options)

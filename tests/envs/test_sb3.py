@@ -20,7 +20,7 @@ pytestmark = [
 SHORT = {"scenario": helper.scenario(flows=2, duration_s=0.8)}
 
 
-def make(name="quicgym/Tuning-v0", num_envs=3, **arguments):
+def make(name="quicgym/Tuning-v1", num_envs=3, **arguments):
     from quicgym.envs.sb3 import make_sb3
 
     return make_sb3(name, num_envs, **{**SHORT, **arguments})

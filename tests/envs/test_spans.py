@@ -1,4 +1,4 @@
-"""The observations of version 1: spans that double with their age, in logarithms."""
+"""Observations: spans that double with their age, in logarithms."""
 
 import math
 
@@ -19,7 +19,7 @@ SPANS = [(0, 1), (1, 2), (2, 4), (4, 8), (8, 10)]
 
 
 def named(observation: np.ndarray, history_length: int = 10) -> dict[str, float]:
-    names = observation_names(history_length, "tuning_v1")
+    names = observation_names(history_length, "tuning")
     return dict(zip(names, map(float, observation), strict=True))
 
 
@@ -29,10 +29,10 @@ def label(first: int, last: int) -> str:
 
 def test_a_span_sums_up_what_the_flow_did_in_it():
     scenario = helper.scenario(duration_s=3, loss=0.01, flow_list=(Flow(start_s=0.1),))
-    environment = find_environment("tuning_v1")(
+    environment = find_environment("tuning")(
         scenario, history_length=10, decision_interval_ms=50, safe_envelope=False
     )
-    action = preset_action("ebcc", "tuning_v1")
+    action = preset_action("ebcc")
     rows = helper.play(environment, [action] * 200, seed=7)
     with Simulation(
         scenario, "native", environment.episode_seed, "ebcc", trace_interval_ms=50
@@ -100,7 +100,7 @@ def test_a_span_sums_up_what_the_flow_did_in_it():
 
 @settings(deadline=None, max_examples=10)
 @given(
-    name=st.sampled_from(["tuning_v1", "rate_v1", "window_v1", "scale_v1", "switch_v1"]),
+    name=st.sampled_from(["tuning", "rate", "window", "scale", "switch"]),
     index=st.integers(0, 255),
     seed=st.integers(0, 2**32),
 )
@@ -127,8 +127,8 @@ def test_ecn_marks_are_seen():
         access=Access(rate_mbps=50, delay_ms=5),
         flows=(Flow(ecn=True),),
     )
-    environment = find_environment("scale_v1")(scenario, controller="cubic")
+    environment = find_environment("scale")(scenario, controller="cubic")
     rows = helper.play(environment, [np.zeros(2)] * 100, seed=1)
-    place = observation_names(128, "scale_v1").index("marks[0]")
+    place = observation_names(128, "scale").index("marks[0]")
     assert max(row[0][place] for row in rows) > 0
     assert environment.statistics(0)["ecn_marks"] > 0

@@ -189,8 +189,8 @@ def test_every_controller_goes_on_as_before(controller):
 
 @pytest.mark.parametrize("network", load_suite("stress")[::37], ids=lambda it: it.name)
 def test_networks_of_the_suite_stress_go_on_as_before(network):
-    actions = helper.actions(make("switch_v1").action_space, 12)
-    check_states(lambda: make("switch_v1", scenario=network), 5, actions[:8], actions[8:])
+    actions = helper.actions(make("switch").action_space, 12)
+    check_states(lambda: make("switch", scenario=network), 5, actions[:8], actions[8:])
 
 
 class Stateful(quicgym.Controller):
@@ -435,7 +435,7 @@ def test_reward_functions_and_their_last_rewards_stay():
 @pytest.mark.parametrize(
     "argument, text",
     [
-        ({"history_length": 5}, "history_length = 4, this one has 5"),
+        ({"history_length": 5}, "history_length = 128, this one has 5"),
         ({"decision_interval_ms": 50.0}, "decision_interval_ms = 100.0, this one has 50.0"),
         ({"reward": "delay"}, "reward = 'fair-throughput', this one has 'delay'"),
         ({"scenario": helper.scenario(flows=3)}, "scenario = 'short', this one has 'short'"),

@@ -1,4 +1,4 @@
-"""Tuning-v0 with `controller`: the agent tunes IBCCA, Cubic+ or any other of the catalogue."""
+"""Tuning with `controller`: the agent tunes IBCCA, Cubic+ or any other of the catalogue."""
 
 import gymnasium
 import numpy as np
@@ -23,7 +23,7 @@ the_papers = pytest.mark.parametrize("controller", ["ibcca", "cubic+"])
 
 def make(controller, **arguments):
     arguments = {"scenario": SCENARIO, "episode_s": 5, **arguments}
-    return gymnasium.make("quicgym/Tuning-v0", controller=controller, **arguments)
+    return gymnasium.make("quicgym/Tuning-v1", controller=controller, **arguments)
 
 
 def play(environment, action, options=None):
@@ -96,7 +96,7 @@ def test_a_list_has_a_coordinate_for_each_of_its_numbers():
 
 @the_papers
 def test_actions_have_an_effect(controller):
-    environment = make(controller, record_deliveries=True)
+    environment = make(controller, record_deliveries=True, safe_envelope=False)
     play(environment, np.zeros(environment.action_space.shape, np.float32))
     one = environment.unwrapped.deliveries()
     play(environment, controller_action(controller))
@@ -159,7 +159,7 @@ def test_several_agents_tune_it(controller):
 
 def test_without_controller_the_space_is_the_one_that_policies_were_published_for():
     environment = make(None)
-    assert environment.action_space.shape == (14,)
+    assert environment.action_space.shape == (18,)
     assert environment.unwrapped.controller == "bbr"
     assert environment.unwrapped.presets == PRESETS
     tuning = quicgym.envs.find_environment("tuning")
@@ -174,10 +174,10 @@ def test_without_controller_the_space_is_the_one_that_policies_were_published_fo
 @pytest.mark.parametrize(
     "environment, controller, text",
     [
-        ("Tuning-v0", "guided", "'guided': cannot be tuned, an agent decides in its place"),
-        ("Tuning-v0", "switching", "give one of bbr, bbr-combined"),
-        ("Tuning-v0", "ibca", "'ibca': .*ibcca"),
-        ("Rate-v0", "ibcca", "the actions of quicgym/Rate-v0 are for 'external'"),
+        ("Tuning-v1", "guided", "'guided': cannot be tuned, an agent decides in its place"),
+        ("Tuning-v1", "switching", "give one of bbr, bbr-combined"),
+        ("Tuning-v1", "ibca", "'ibca': .*ibcca"),
+        ("Rate-v1", "ibcca", "the actions of quicgym/Rate-v1 are for 'external'"),
     ],
 )
 def test_a_controller_that_cannot_be_tuned_is_refused(environment, controller, text):

@@ -71,8 +71,8 @@ def test_the_seed_decides_everything_and_rows_differ(name):
 
 
 def test_seeds_by_list_are_the_single_environments():
-    vector = quicgym.make_vec("quicgym/Tuning-v0", num_envs=3, **SHORT)
-    single = gymnasium.make("quicgym/Tuning-v0", **SHORT).unwrapped
+    vector = quicgym.make_vec("quicgym/Tuning-v1", num_envs=3, **SHORT)
+    single = gymnasium.make("quicgym/Tuning-v1", **SHORT).unwrapped
     vector.reset(seed=[5, None, 7])
     assert vector.np_random_seed[0] == 5 and vector.np_random_seed[2] == 7
     single.reset(seed=7)
@@ -90,13 +90,15 @@ def test_seeds_by_list_are_the_single_environments():
 @pytest.mark.parametrize(
     "value, message",
     [
-        (np.nan, r"row 2: \[3\], smoothing_updates_rtprop = nan; give a number from -1 to 1"),
+        (np.nan, r"row 2: \[3\], cycle_length = nan; give a number from -1 to 1"),
         (-np.inf, "row 2.*-inf"),
         (1.01, r"row 2.*1.01"),
     ],
 )
 def test_a_bad_action_names_its_row_and_moves_nothing(mode, value, message):
-    vector = quicgym.make_vec("quicgym/Tuning-v0", num_envs=3, autoreset_mode=mode, **SHORT)
+    vector = quicgym.make_vec(
+        "tuning", num_envs=3, autoreset_mode=mode, out_of_range="error", **SHORT
+    )
     chosen = batches(vector, 6)
     vector.reset(seed=1)
     expected = [vector.step(batch)[0] for batch in chosen]
@@ -106,7 +108,7 @@ def test_a_bad_action_names_its_row_and_moves_nothing(mode, value, message):
         bad[2, 3] = value
         with pytest.raises(ValueError, match=message):
             vector.step(bad)
-        with pytest.raises(ValueError, match=r"shape \(2, 14\); give \(3, 14\)"):
+        with pytest.raises(ValueError, match=r"shape \(2, 18\); give \(3, 18\)"):
             vector.step(batch[:2])
         assert np.array_equal(vector.step(batch)[0], observations)
 
@@ -114,7 +116,7 @@ def test_a_bad_action_names_its_row_and_moves_nothing(mode, value, message):
 @every_mode
 @pytest.mark.parametrize("value", [13, -1, 1.5, np.nan])
 def test_a_choice_that_there_is_not_names_its_row_and_moves_nothing(mode, value):
-    vector = quicgym.make_vec("quicgym/Window-v0", num_envs=3, autoreset_mode=mode, **SHORT)
+    vector = quicgym.make_vec("quicgym/Window-v1", num_envs=3, autoreset_mode=mode, **SHORT)
     chosen = batches(vector, 6)
     vector.reset(seed=1)
     expected = [vector.step(batch)[0] for batch in chosen]
@@ -128,8 +130,8 @@ def test_a_choice_that_there_is_not_names_its_row_and_moves_nothing(mode, value)
 
 
 def test_options_hold_through_autoresets_until_the_next_reset():
-    vector = quicgym.make_vec("quicgym/Tuning-v0", num_envs=2, **SHORT)
-    single = gymnasium.make("quicgym/Tuning-v0", **SHORT).unwrapped
+    vector = quicgym.make_vec("quicgym/Tuning-v1", num_envs=2, **SHORT)
+    single = gymnasium.make("quicgym/Tuning-v1", **SHORT).unwrapped
     options = {"controller": "newreno"}
     vector.reset(seed=[3, 4], options=options)
     for episode in range(3):
@@ -137,36 +139,36 @@ def test_options_hold_through_autoresets_until_the_next_reset():
             single, batches_of_row(10), seed=4 if episode == 0 else None, options=options
         )
         for row in alone[1:]:
-            observations, rewards, *_ = vector.step(np.zeros((2, 14), np.float32))
+            observations, rewards, *_ = vector.step(np.zeros((2, 18), np.float32))
             assert np.array_equal(observations[1], row[0]) and rewards[1] == row[1]
-        vector.step(np.zeros((2, 14), np.float32))  # begins the next episode
+        vector.step(np.zeros((2, 18), np.float32))  # begins the next episode
     vector.reset(seed=[3, 4])
     single.reset(seed=4)
-    after = vector.step(np.zeros((2, 14), np.float32))[0][1]
-    assert np.array_equal(after, single.step(np.zeros(14, np.float32))[0])
+    after = vector.step(np.zeros((2, 18), np.float32))[0][1]
+    assert np.array_equal(after, single.step(np.zeros(18, np.float32))[0])
 
 
 def test_options_are_those_of_the_reset_whatever_the_caller_does_with_them_later():
-    vector = quicgym.make_vec("quicgym/Tuning-v0", num_envs=1, **SHORT)
+    vector = quicgym.make_vec("quicgym/Tuning-v1", num_envs=1, **SHORT)
     options = {"controller": "newreno"}
     vector.reset(seed=1, options=options)
     options["controller"] = "cubik"
     episodes = set()
     for _ in range(12):
-        vector.step(np.zeros((1, 14), np.float32))
+        vector.step(np.zeros((1, 18), np.float32))
         episodes |= {episode.controller for episode in vector.batch.episodes}
     assert len(vector.episode_seeds()) == 1 and episodes == {"newreno"}
 
 
 def batches_of_row(count):
-    return [np.zeros(14, np.float32)] * count
+    return [np.zeros(18, np.float32)] * count
 
 
 def test_each_flow_can_be_a_row():
     scenario = helper.scenario(flows=3)
     arguments = {"scenario": scenario, "per_flow": True}
-    common = quicgym.make_vec("quicgym/Tuning-v0", num_envs=2, **arguments)
-    own = quicgym.make_vec("quicgym/Tuning-v0", num_envs=2, reward_per_flow=True, **arguments)
+    common = quicgym.make_vec("quicgym/Tuning-v1", num_envs=2, **arguments)
+    own = quicgym.make_vec("quicgym/Tuning-v1", num_envs=2, reward_per_flow=True, **arguments)
     assert common.num_envs == own.num_envs == 6
     common.reset(seed=1)
     own.reset(seed=1)
@@ -184,7 +186,7 @@ def test_each_flow_can_be_a_row():
                 assert shares.mean() == pytest.approx(info["throughput_share"][first])
         assert not np.array_equal(observations[0], observations[1])
     with pytest.raises(ValueError, match="how many agents an episode may have"):
-        quicgym.make_vec("quicgym/Tuning-v0", scenario=Draws(), per_flow=True)
+        quicgym.make_vec("quicgym/Tuning-v1", scenario=Draws(), per_flow=True)
 
 
 class Draws:
@@ -256,7 +258,7 @@ def test_reward_functions_see_rows_with_an_agent_alone():
         return info["throughput_mbps"] / info["capacity_mbps"]
 
     vector = quicgym.make_vec(
-        "quicgym/Tuning-v0", num_envs=12, scenario=DrawsAgents(), per_flow=True, reward=reward
+        "quicgym/Tuning-v1", num_envs=12, scenario=DrawsAgents(), per_flow=True, reward=reward
     )
     vector.reset(seed=1)
     _, rewards, *_, info = vector.step(batches(vector, 1)[0])
@@ -285,14 +287,14 @@ def until_some_have_ended(vector):
 
 
 def test_the_end_of_a_simulation_is_that_of_all_its_rows():
-    vector = quicgym.make_vec("quicgym/Rate-v0", num_envs=6, scenario=DrawsLengths(), per_flow=True)
+    vector = quicgym.make_vec("quicgym/Rate-v1", num_envs=6, scenario=DrawsLengths(), per_flow=True)
     ended, truncations = until_some_have_ended(vector)
     assert truncations.tolist() == np.repeat(ended, 2).tolist()
 
 
 def test_a_reward_function_is_asked_of_the_simulations_that_moved():
     vector = quicgym.make_vec(
-        "quicgym/Rate-v0",
+        "quicgym/Rate-v1",
         num_envs=6,
         scenario=DrawsLengths(),
         per_flow=True,
@@ -304,8 +306,8 @@ def test_a_reward_function_is_asked_of_the_simulations_that_moved():
 
 
 def test_scenarios_are_drawn_from_each_rows_own_generator():
-    vector = quicgym.make_vec("quicgym/Rate-v0", num_envs=4, scenario=Draws())
-    singles = [gymnasium.make("quicgym/Rate-v0", scenario=Draws()).unwrapped for _ in range(4)]
+    vector = quicgym.make_vec("quicgym/Rate-v1", num_envs=4, scenario=Draws())
+    singles = [gymnasium.make("quicgym/Rate-v1", scenario=Draws()).unwrapped for _ in range(4)]
     vector.reset(seed=2)
     observations = np.array(
         [single.reset(seed=row_seed(2, row))[0] for row, single in enumerate(singles)]
@@ -327,20 +329,20 @@ def test_reward_functions_see_columns():
     def reward(info):
         return info["throughput_mbps"] / 8 - 0.01 * info["queue_packets"]
 
-    vector = quicgym.make_vec("quicgym/Tuning-v0", num_envs=3, reward=reward, **SHORT)
+    vector = quicgym.make_vec("quicgym/Tuning-v1", num_envs=3, reward=reward, **SHORT)
     vector.reset(seed=1)
     for batch in batches(vector, 12):
         _, rewards, terminations, truncations, info = vector.step(batch)
         begun = info["time_s"] < 0.2
         assert np.array_equal(rewards[~begun], reward(info)[~begun])
-    named = quicgym.make_vec("quicgym/Tuning-v0", num_envs=3, reward=Reward("power"), **SHORT)
+    named = quicgym.make_vec("quicgym/Tuning-v1", num_envs=3, reward=Reward("power"), **SHORT)
     assert np.all(named.reset(seed=1)[1]["_jain"])
 
 
 def test_a_transfer_that_ends_is_a_termination():
     flow = Flow(start_s=0.1, application=Transfer(size_bytes=60_000))
     vector = quicgym.make_vec(
-        "quicgym/Rate-v0", num_envs=2, scenario=helper.scenario(flow_list=(flow,), loss=0)
+        "quicgym/Rate-v1", num_envs=2, scenario=helper.scenario(flow_list=(flow,), loss=0)
     )
     vector.reset(seed=1)
     rest = np.zeros((2, 2), np.float32)
@@ -371,10 +373,10 @@ class Failing(quicgym.Controller):
 def test_a_failing_controller_is_named_and_the_other_rows_go_on(mode):
     scenario = helper.scenario(loss=0.05)
     vector = quicgym.make_vec(
-        "quicgym/Tuning-v0", num_envs=16, num_threads=2, autoreset_mode=mode, scenario=scenario
+        "quicgym/Tuning-v1", num_envs=16, num_threads=2, autoreset_mode=mode, scenario=scenario
     )
     vector.reset(seed=1, options={"controller": Failing})
-    rest = np.zeros((16, 14), np.float32)
+    rest = np.zeros((16, 18), np.float32)
     with pytest.raises(quicgym.ControllerError, match="nothing is left") as error:
         for _ in range(15):
             vector.step(rest)
@@ -397,11 +399,11 @@ def test_a_failing_controller_is_named_and_the_other_rows_go_on(mode):
 )
 def test_wrong_arguments_are_answered_with_the_remedy(arguments, message):
     with pytest.raises(ValueError, match=message):
-        quicgym.make_vec("quicgym/Tuning-v0", **arguments)
+        quicgym.make_vec("quicgym/Tuning-v1", **arguments)
 
 
 def test_what_began_after_a_close_can_be_closed_too():
-    vector = quicgym.make_vec("quicgym/Tuning-v0", num_envs=2, **SHORT)
+    vector = quicgym.make_vec("quicgym/Tuning-v1", num_envs=2, **SHORT)
     assert vector.np_random_seed == (-1, -1)  # before the first reset
     for _ in range(2):
         vector.reset(seed=1)
@@ -412,7 +414,7 @@ def test_what_began_after_a_close_can_be_closed_too():
 
 def test_the_autoreset_mode_is_each_instances_own():
     modes = [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP]
-    made = [quicgym.make_vec("quicgym/Tuning-v0", autoreset_mode=mode) for mode in modes]
+    made = [quicgym.make_vec("quicgym/Tuning-v1", autoreset_mode=mode) for mode in modes]
     assert [vector.metadata["autoreset_mode"] for vector in made] == modes
 
 
@@ -420,7 +422,7 @@ def test_the_autoreset_mode_is_each_instances_own():
 def test_4096_simulations_fit_into_two_gigabytes(tmp_path):
     code = """
 import resource, numpy as np, quicgym
-vector = quicgym.make_vec("quicgym/Tuning-v0", num_envs=4096)
+vector = quicgym.make_vec("quicgym/Tuning-v1", num_envs=4096)
 vector.reset(seed=1)
 actions = np.tile(quicgym.preset_action("bbr"), (4096, 1))
 for _ in range(60):
@@ -444,7 +446,7 @@ def test_threads_that_cannot_be_started_are_an_error():
 import resource, quicgym
 resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
 try:
-    quicgym.make_vec("quicgym/Tuning-v0", num_envs=2000, num_threads=2000)
+    quicgym.make_vec("quicgym/Tuning-v1", num_envs=2000, num_threads=2000)
 except (RuntimeError, MemoryError) as error:
     print("refused")
 """
@@ -455,7 +457,7 @@ except (RuntimeError, MemoryError) as error:
 def test_a_forked_process_is_told_that_threads_do_not_come_along():
     code = """
 import os, quicgym
-vector = quicgym.make_vec("quicgym/Tuning-v0", num_envs=4, num_threads=2)
+vector = quicgym.make_vec("quicgym/Tuning-v1", num_envs=4, num_threads=2)
 vector.reset(seed=1)
 child = os.fork()
 try:
@@ -474,7 +476,7 @@ else:
 def test_a_call_from_another_thread_is_refused_while_one_is_running(call):
     stopped = StoppedInTheMiddle()
     vector = quicgym.make_vec(
-        "quicgym/Tuning-v0",
+        "quicgym/Tuning-v1",
         1,
         scenario=helper.scenario(flows=2),
         other_controllers=stopped.controller,
@@ -499,7 +501,7 @@ def test_a_picture_of_each_simulation_is_that_of_the_single_environment(mode):
     arguments = {"scenario": helper.scenario(flows=1, duration_s=1.0), "render_mode": "rgb_array"}
     rows = quicgym.make_vec("quicgym/Rate-v1", 3, autoreset_mode=mode, **arguments)
     rows.reset(seed=[4, 5, 6])
-    singles = [quicgym.envs.find_environment("rate_v1")(**arguments) for _ in range(3)]
+    singles = [quicgym.envs.find_environment("rate")(**arguments) for _ in range(3)]
     for single, seed in zip(singles, (4, 5, 6), strict=True):
         single.reset(seed=seed)
     action = np.array([0.5, 0.1], np.float32)

@@ -6,7 +6,7 @@ from quicgym.envs.environment import CongestionControlEnv
 
 
 class PlainWindowEnv(CongestionControlEnv):
-    """The factors of Window-v0, on a controller without slow start."""
+    """The factors of Window, on a controller without slow start."""
 
     environment = "plain_window"
     action_space_name = "window"

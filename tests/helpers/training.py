@@ -26,7 +26,6 @@ START: dict[str, dict[str, Any]] = {
     "ppo": {"std": 0.5},
     "sac": {},
     "td3": {"std": 0.2},
-    "dpi": {"preset": "ibcca"},
     "aggrevate": {},
     "coordinate-aggrevate": {"preset": "bbr"},
     "choice-aggrevate": {"preset": "cubic"},
@@ -36,7 +35,6 @@ HYPERPARAMETERS: dict[str, dict[str, Any]] = {
     "ppo": {"n_steps": 10, "batch_size": 40, "n_epochs": 2},
     "sac": {"learning_starts": 80, "batch_size": 32, "buffer_size": 1000, "train_freq": 2},
     "td3": {"learning_starts": 80, "batch_size": 32, "buffer_size": 1000, "train_freq": 2},
-    "dpi": {"comparisons": 8, "n_updates": 3, "controllers": ["ibcca", "vegas"]},
     "aggrevate": {
         "paths": 2,
         "rollouts": 2,
@@ -54,28 +52,27 @@ HYPERPARAMETERS: dict[str, dict[str, Any]] = {
     "choice-aggrevate": {
         "paths": 2,
         "rollouts": 2,
-        "controllers": ["cubic", "vegas"],
+        "controllers": ["cubic", "vegas", "ibcca"],
         "n_updates": 3,
         "batch_size": 16,
     },
     "grpo": {"paths": 2, "replays": 2, "batch_size": 16},
 }
-# One agent, that has an action for each of eleven controllers, and a competitor.
+# One agent, that has an action for each of fifteen controllers, and a competitor.
 SWITCH: dict[str, Any] = {
-    "id": "quicgym/Switch-v0",
+    "id": "quicgym/Switch-v1",
     "scenario": "./rival.yaml",
     "simulations": 4,
     "threads": 1,
     "decision_interval_ms": 200,
     "reward_interval_ms": 100,
 }
-WINDOW = {**SWITCH, "id": "quicgym/Window-v0", "decision_interval_ms": 100}
+WINDOW = {**SWITCH, "id": "quicgym/Window-v1", "decision_interval_ms": 100}
 TUNING = {**WINDOW, "id": "quicgym/Tuning-v1", "history_length": 4}
 ENVIRONMENT: dict[str, dict[str, Any]] = {
-    "dpi": SWITCH,
     "aggrevate": WINDOW,
     "coordinate-aggrevate": TUNING,
-    "choice-aggrevate": {**SWITCH, "id": "quicgym/Switch-v1"},
+    "choice-aggrevate": SWITCH,
     "grpo": WINDOW,
 }
 
@@ -135,7 +132,7 @@ def make_model(
     environment: Mapping[str, Any] = MappingProxyType({}),
     **arguments: Any,
 ) -> Any:
-    """Makes an algorithm that plays episodes itself, with a small network over four frames."""
+    """Makes an algorithm that plays episodes itself, with a small network over four decisions."""
     from quicgym.agents.algorithms.registry import find
     from quicgym.agents.policies.networks import Architecture
     from quicgym.agents.policies.stable_baselines3 import policy_arguments
@@ -145,8 +142,7 @@ def make_model(
         id, simulations, scenario=scenario, per_flow=True, history_length=4, **environment
     )
     is_box = not environments.environments.batch.choices
-    extractor = "mlp" if id.endswith("v1") else "multi-scale"
-    architecture = Architecture(extractor, (16,), (16,), "tanh", "clip" if is_box else "argmax")
+    architecture = Architecture("mlp", (16,), (16,), "tanh", "clip" if is_box else "argmax")
     return find(algorithm).model_class(
         "MlpPolicy",
         environments,

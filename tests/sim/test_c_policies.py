@@ -54,7 +54,7 @@ def test_the_environments_are_those_of_python():
     assert (OBSERVATION_VERSION, ACTION_VERSION) == (1, 1)  # kVersion of sim/policy/policy.cpp
 
 
-@pytest.mark.parametrize("name", ["window-grpo-seed1", "window-aggrevate-seed0"])
+@pytest.mark.parametrize("name", ["window-grpo-seed1", "window-v1-grpo-seed0"])
 def test_a_published_policy_fills_a_link_that_only_it_sees(name):
     steered = Steered(path_of(name))
     flow = make_flow(controller="guided")
@@ -110,9 +110,8 @@ def test_every_published_policy_decides_the_same_each_time(name):
 
 CASES = [
     *(("tuning", name) for name in (None, "ibcca")),
-    *((name, None) for name in ("rate", "window", "switch", "tuning_v1", "rate_v1", "window_v1")),
-    *(("scale_v1", name) for name in (None, "bbr")),
-    *((name, None) for name in ("switch_v1", "aurora_v1", "orca_v1")),
+    *(("scale", name) for name in (None, "bbr")),
+    *((name, None) for name in ("rate", "window", "window_v0", "switch", "aurora", "orca")),
 ]
 
 
@@ -182,7 +181,7 @@ def test_an_action_of_tuning_sets_the_parameters_that_python_says(tmp_path):
 
 
 def test_a_preference_is_at_the_end_of_observations(tmp_path):
-    steered = Steered(write(tmp_path, "scale_v1", preference={"delay": 2})[0])
+    steered = Steered(write(tmp_path, "scale", preference={"delay": 2})[0])
     assert len(feed(steered, steered.decide)) > 15
 
 
@@ -207,7 +206,7 @@ def test_a_decision_out_of_order_or_without_a_policy_is_refused():
 
 
 def edited(folder, **changes):
-    name = "tuning-ppo-seed0"
+    name = "tuning-aggrevate-seed0"
     for suffix in ("json", "safetensors"):
         shutil.copy(PRETRAINED / f"{name}.{suffix}", folder / f"mine.{suffix}")
     path = folder / "mine.json"
@@ -223,9 +222,9 @@ def edited(folder, **changes):
         ({"colour": "red"}, ("mine.json", "unknown field colour")),
         ({"format": "quicgym-policy-9"}, ("format",)),
         ({"name": 3}, ("name: give a string",)),
-        ({"environment": "CartPole-v1"}, ("environment = 'CartPole-v1'", "Tuning-v0")),
-        ({"environment": "quicgym/Switch-v0"}, ("does not fit the actions",)),
-        ({"environment": "quicgym/Tuning-v1"}, ("mine",)),
+        ({"environment": "CartPole-v1"}, ("environment = 'CartPole-v1'", "Tuning-v1")),
+        ({"environment": "quicgym/Switch-v1"}, ("does not fit the actions",)),
+        ({"environment": "quicgym/Rate-v1"}, ("mine.safetensors", "has the shape")),
         ({"observation_version": 2}, ("observation_version = 2", "train the policy again")),
         ({"action_version": 0}, ("action_version = 0",)),
         ({"history_length": 0}, ("history_length: give a whole number from 1 to 1000",)),

@@ -319,7 +319,7 @@ def test_the_engine_refuses_a_bad_chain() -> None:
 def info_of(description: dict[str, Any], flow: str, steps_count: int) -> list[dict[str, Any]]:
     """The info of every decision of an agent that has this flow and acts as BBR does."""
     environment = gymnasium.make(
-        "quicgym/Tuning-v0", scenario=Scenario.model_validate(description), flow=flow
+        "quicgym/Tuning-v1", scenario=Scenario.model_validate(description), flow=flow
     )
     environment.reset(seed=1)
     action = preset_action("bbr")

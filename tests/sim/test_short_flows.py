@@ -205,7 +205,7 @@ def environment_info(short_flows):
         rate_mbps=20.0,
         flows=[{"controller": None}, {"controller": "cubic"}],
     )
-    environment = gymnasium.make("quicgym/Rate-v0", scenario=scenario)
+    environment = gymnasium.make("quicgym/Rate-v1", scenario=scenario)
     environment.reset(seed=1)
     seen = [environment.step(environment.action_space.sample() * 0)[4] for _ in range(150)]
     environment.close()

@@ -325,7 +325,7 @@ def test_episodes_leave_no_memory_behind() -> None:
 def test_the_share_is_of_the_rate_on_the_air(short: bool, width_mhz: int, rate_mbps: float) -> None:
     scenario = lan([{"start_s": START_S}], short_guard_interval=short, channel_width_mhz=width_mhz)
     environment = gymnasium.make(
-        "quicgym/Tuning-v0", scenario=scenario, engine="ns3", decision_interval_ms=50
+        "quicgym/Tuning-v1", scenario=scenario, engine="ns3", decision_interval_ms=50
     ).unwrapped
     environment.reset(seed=1)
     *_, info = environment.step(preset_action("bbr"))

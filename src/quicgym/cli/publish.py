@@ -11,8 +11,8 @@ import typer
 from quicgym.cli.options import JobsOption, command_line
 
 EXAMPLES = (
-    "quicgym publish results/train/window-grpo-seed0",
-    "quicgym publish results/train/tuning-ppo-seed3 --name tuning-ppo-best",
+    "quicgym publish results/train/window-v1-grpo-seed0",
+    "quicgym publish results/train/ppo-seed3 --name ppo-best",
     "quicgym publish runs/ppo --evaluation results/evaluation --out my-policies",
 )
 

@@ -9,7 +9,7 @@ import typer
 
 EXAMPLES = (
     "quicgym serve",
-    "quicgym serve quicgym/Tuning-v0 --env-arg scenario=ebcc-flows-3 --episodes 10",
+    "quicgym serve quicgym/Tuning-v1 --env-arg scenario=ebcc-flows-3 --episodes 10",
     "quicgym serve CartPole-v1 --dtype uint --port 5556 --seed 1",
 )
 
@@ -24,7 +24,7 @@ class ServeDtype(StrEnum):
 def serve(
     env_id: Annotated[
         str, typer.Argument(metavar="ENV_ID", help="Any registered Gymnasium environment.")
-    ] = "quicgym/Tuning-v0",
+    ] = "quicgym/Tuning-v1",
     port: Annotated[
         int, typer.Option(min=1, max=65535, metavar="N", help="The agent's TCP port.")
     ] = 5555,

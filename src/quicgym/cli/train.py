@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from quicgym.agents.training.configuration import TrainingConfig
 
 EXAMPLES = (
-    "quicgym train switch-dpi",
+    "quicgym train window-v1-grpo",
     "quicgym train ppo seed=1 steps=2e6 hyperparameters.learning_rate=3e-4",
     "quicgym train my-config.yaml --out results/mine",
-    "quicgym train switch-dpi --resume",
+    "quicgym train window-v1-grpo --resume",
 )
 
 

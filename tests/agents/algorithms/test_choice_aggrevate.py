@@ -15,7 +15,7 @@ from quicgym.envs.scenarios.flows import Flow
 pytestmark = NEEDS_TRAIN
 
 CONTROLLERS = ["newreno", "bbr", "prague"]
-PLACES = [choices("switch_v1").index(name) for name in CONTROLLERS]
+PLACES = [choices("switch").index(name) for name in CONTROLLERS]
 ALONE = helper.scenario(duration_s=3.0, flow_list=(Flow(name="agent"),))
 BOTH = helper.scenario(duration_s=3.0, flow_list=(Flow(name="a"), Flow(name="b")))
 

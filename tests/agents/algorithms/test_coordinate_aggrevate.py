@@ -34,7 +34,7 @@ def begun(model):
 def names():
     from quicgym.envs.actions import find_action_space
 
-    return list(find_action_space("tuning_v1").coordinates)
+    return list(find_action_space("tuning").coordinates)
 
 
 def test_each_setting_differs_from_the_first_action_in_its_coordinate_alone(monkeypatch):
@@ -104,7 +104,7 @@ def test_where_settings_are_worth_something_else_it_learns_to_tell():
     model = begun(make(values={"cwnd_gain": [-1, 0, 1]}, n_updates=400, learning_rate=3e-3,
                        keep_fraction=1.0))  # fmt: skip
     list(model.collect_rollouts(np.random.default_rng(1)))
-    age = model.observations[:, observation_names(4, "tuning_v1").index("age")]
+    age = model.observations[:, observation_names(4, "tuning").index("age")]
     late = age > age.median()
     better = torch.tensor([0.5, 0.0, -0.5])
     model.advantages[:, 0] = torch.where(late[:, None], better, better.flip(0))

@@ -18,7 +18,7 @@ pytestmark = NEEDS_TRAIN
 ALONE = helper.scenario(duration_s=3.0, flow_list=(Flow(name="agent"),))
 
 
-def make(simulations=8, scenario=ALONE, id="quicgym/Window-v0", **arguments):
+def make(simulations=8, scenario=ALONE, id="quicgym/Window-v1", **arguments):
     arguments = {"paths": 4, "replays": 2, "batch_size": 64, **arguments}
     return make_model("grpo", id, simulations, scenario, **arguments)
 
@@ -206,7 +206,7 @@ def test_it_learns_to_fill_the_path_and_no_more():
 
 
 def test_actions_of_a_box_stay_in_it():
-    model = learned(make(id="quicgym/Tuning-v0", n_epochs=1), 1)
+    model = learned(make(id="quicgym/Tuning-v1", n_epochs=1), 1)
     assert model.decisions.actions.abs().max() > 1  # drawn, and clipped where they are taken
     assert np.abs(model.get_env().environments.batch.actions).max() == 1
 
@@ -258,21 +258,24 @@ def _last_evaluation(run):
     ("changes", "words"),
     [
         (
-            ("start.policy=window-aggrevate-seed0",),
+            ("start.policy=window-v1-aggrevate-seed0",),
             ("environment.history_length = 128, here 4", "begin with another policy"),
         ),
         (
             (
-                "start.policy=window-aggrevate-seed0",
+                "start.policy=window-v1-aggrevate-seed0",
                 "environment.history_length=128",
                 "environment.decision_interval_ms=50",
             ),
             ("environment.decision_interval_ms = 100.0, here 50.0",),
         ),
-        (("start.policy=window-aggrevate-seed00",), ("did you mean window-aggrevate-seed0?",)),
+        (
+            ("start.policy=window-v1-aggrevate-seed00",),
+            ("did you mean window-v1-aggrevate-seed0?",),
+        ),
         (("start.temperature=0.1",), ("start.temperature is for a start.policy",)),
         (
-            ("start.policy=window-aggrevate-seed0", "algorithm=aggrevate"),
+            ("start.policy=window-v1-aggrevate-seed0", "algorithm=aggrevate"),
             ("start.policy is for ppo and grpo",),
         ),
     ],

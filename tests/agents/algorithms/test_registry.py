@@ -29,7 +29,7 @@ def site(tmp_path, monkeypatch):
 
 ENTRY = """
 from quicgym.agents.algorithms.registry import Algorithm
-ALGORITHM = Algorithm(name="mine", implementation="nowhere:Mine", environments=("quicgym/Rate-v0",))
+ALGORITHM = Algorithm(name="mine", implementation="nowhere:Mine", environments=("quicgym/Rate-v1",))
 """
 
 
@@ -45,10 +45,10 @@ def test_what_an_entry_says_of_hyperparameters_is_true(name):
 def test_a_package_s_algorithm_is_found_by_name(site, tmp_path):
     install(site, "my_package", ENTRY, "mine")
     assert registry.names()[-1] == "mine"
-    assert registry.find("mine").environments == ("quicgym/Rate-v0",)
+    assert registry.find("mine").environments == ("quicgym/Rate-v1",)
     config = load_training("rate-ppo", ["algorithm=mine", "start.std=null", "hyperparameters={}"])
     assert config.entry.name == "mine"
-    with pytest.raises(ConfigError, match="algorithm = 'mine' is for quicgym/Rate-v0"):
+    with pytest.raises(ConfigError, match="algorithm = 'mine' is for quicgym/Rate-v1"):
         load_training("window-grpo", ["algorithm=mine", "start={}"])
 
 

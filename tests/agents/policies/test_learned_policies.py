@@ -21,25 +21,20 @@ from quicgym.yaml_files import CONFIGS
 pytestmark = NEEDS_TRAIN
 
 CASES = [
-    ("ppo", "quicgym/Tuning-v0", "mlp"),
-    ("ppo", "quicgym/Tuning-v0", "gru"),
-    ("ppo", "quicgym/Switch-v0", "mlp"),
-    ("ppo", "quicgym/Window-v0", "mlp"),
-    ("ppo", "quicgym/Rate-v0", "gru"),
-    ("sac", "quicgym/Rate-v0", "mlp"),
-    ("sac", "quicgym/Tuning-v0", "gru"),
-    ("td3", "quicgym/Tuning-v0", "mlp"),
-    ("td3", "quicgym/Rate-v0", "gru"),
-    ("dpi", "quicgym/Switch-v0", "mlp"),
-    ("dpi", "quicgym/Switch-v0", "gru"),
-    ("aggrevate", "quicgym/Window-v0", "multi-scale"),
+    ("ppo", "quicgym/Tuning-v1", "mlp"),
+    ("ppo", "quicgym/Switch-v1", "mlp"),
+    ("ppo", "quicgym/Window-v0", "gru"),
+    ("ppo", "quicgym/Window-v0", "multi-scale"),
+    ("sac", "quicgym/Rate-v1", "mlp"),
+    ("td3", "quicgym/Tuning-v1", "mlp"),
+    ("choice-aggrevate", "quicgym/Switch-v1", "mlp"),
+    ("aggrevate", "quicgym/Window-v1", "mlp"),
     ("grpo", "quicgym/Window-v0", "multi-scale"),
-    ("grpo", "quicgym/Rate-v0", "gru"),
-    ("ppo", "quicgym/Tuning-v0", "multi-scale"),
+    ("grpo", "quicgym/Rate-v1", "mlp"),
 ]
 
 
-def make(algorithm="ppo", environment="quicgym/Tuning-v0", extractor="mlp", hidden=(12,)):
+def make(algorithm="ppo", environment="quicgym/Tuning-v1", extractor="mlp", hidden=(12,)):
     """Returns an untrained model of Stable-Baselines3, and it as a policy of ours."""
     from quicgym.agents.algorithms.registry import find
     from quicgym.agents.policies.networks import Architecture
@@ -47,16 +42,26 @@ def make(algorithm="ppo", environment="quicgym/Tuning-v0", extractor="mlp", hidd
     from quicgym.agents.policies.stable_baselines3 import export_policy, output_of, policy_arguments
     from quicgym.envs.sb3 import make_sb3
 
+    decisions = Decisions(environment)
     output = output_of(find(algorithm), environment)
     architecture = Architecture(extractor, (16,), hidden, "tanh", output)
     model = find(algorithm).model_class(
         "MlpPolicy",
         make_sb3(environment, 11),
-        policy_kwargs=policy_arguments(find(algorithm), architecture, 4, None),
+        policy_kwargs=policy_arguments(
+            find(algorithm), architecture, decisions.history_length, None
+        ),
         seed=3,
         device="cpu",
     )
-    return model, export_policy(model, "test", architecture, Decisions(environment)), architecture
+    return model, export_policy(model, "test", architecture, decisions), architecture
+
+
+def drawn(policy, rows):
+    """Returns observations of a policy's space."""
+    space = policy.decisions.observation_space
+    space.seed(0)
+    return np.array([space.sample() for _ in range(rows)])
 
 
 @pytest.fixture
@@ -77,8 +82,8 @@ def edit(path, **changes):
 
 @pytest.mark.parametrize(("algorithm", "environment", "extractor"), CASES)
 def test_the_exported_network_acts_as_the_trained_one(algorithm, environment, extractor):
-    model, policy, _ = make(algorithm, environment, extractor)
-    if environment in ("quicgym/Switch-v0", "quicgym/Window-v0"):
+    model, policy, architecture = make(algorithm, environment, extractor)
+    if architecture.output == "argmax":
         # Untrained, it prefers by so little that rounding could decide.
         for last in (model.policy.action_net, policy.actor.action):
             last.weight.data.mul_(100)
@@ -107,8 +112,8 @@ def test_a_policy_needs_nothing_of_what_its_critic_saw():
     architecture = Architecture("mlp", (16,), (12,), "tanh", "argmax")
     model = PPO(
         PrivilegedCriticPolicy,
-        make_sb3("quicgym/Switch-v0", 2, privileged=True),
-        policy_kwargs=policy_arguments(find("ppo"), architecture, 4, None),
+        make_sb3("quicgym/Switch-v1", 2, privileged=True),
+        policy_kwargs=policy_arguments(find("ppo"), architecture, 128, None),
         seed=3,
         device="cpu",
     )
@@ -145,7 +150,7 @@ def test_exploration_keeps_a_preset_s_ends_of_the_ranges():
     from quicgym.agents.policies.stable_baselines3 import begin_at
 
     model, _, _ = make("ppo")
-    preset = quicgym.preset_action("ebcc")
+    preset = quicgym.preset_action("ebcc", cwnd_gain=8)
     begin_at(model, preset, "clip")
     bias = model.policy.action_net.bias.detach().numpy()
     at_the_end = np.abs(preset) == 1
@@ -165,7 +170,7 @@ def test_what_a_target_network_does_first_is_the_preset_too():
     assert all(torch.equal(target[name], tensor) for name, tensor in ours.items())
 
 
-@pytest.mark.parametrize("environment", ["quicgym/Switch-v0", "quicgym/Window-v0"])
+@pytest.mark.parametrize("environment", ["quicgym/Switch-v1", "quicgym/Window-v1"])
 def test_a_preferred_choice_is_drawn_nine_times_out_of_ten(environment):
     import torch
 
@@ -183,7 +188,7 @@ def test_a_policy_begun_with_is_as_hesitant_as_its_temperature_says():
 
     from quicgym.agents.policies.stable_baselines3 import begin_with
 
-    model, policy, _ = make("ppo", "quicgym/Switch-v0")
+    model, policy, _ = make("ppo", "quicgym/Switch-v1")
     with torch.no_grad():
         policy.actor.action.bias.normal_()
     begin_with(model, policy.actor, 0.25)
@@ -198,7 +203,7 @@ def test_a_policy_begun_with_is_as_hesitant_as_its_temperature_says():
 def test_a_policy_is_loaded_as_it_was_saved(published):
     _, policy, _ = make()
     loaded = quicgym.load_policy(published)
-    observations = np.random.default_rng(0).random((5, 55), dtype=np.float32)
+    observations = drawn(policy, 5)
     assert np.array_equal(loaded(observations), policy(observations))
     assert loaded.decisions == policy.decisions and loaded.name == "test"
 
@@ -272,11 +277,11 @@ def test_a_missing_layer_is_refused(published):
     ("changes", "words"),
     [
         ({"format": "quicgym-policy-9"}, ("format", "quicgym-policy-1")),
-        ({"environment": "CartPole-v1"}, ("environment", "Tuning-v0")),
+        ({"environment": "CartPole-v1"}, ("environment", "Tuning-v1")),
         ({"colour": "red"}, ("colour", "red")),
         ({"history_length": 0}, ("history_length = 0",)),
         ({"decision_interval_ms": 0.001}, ("decision_interval_ms = 0.001", "equal to 1")),
-        ({"environment": "quicgym/Switch-v0"}, ("'clip' does not fit", "Switch-v0")),
+        ({"environment": "quicgym/Switch-v1"}, ("'clip' does not fit", "Switch-v1")),
     ],
 )
 def test_a_wrong_description_is_refused(published, changes, words):
@@ -309,7 +314,7 @@ def test_a_zip_of_stable_baselines3_needs_a_flag_and_warns(tmp_path):
     refused(tmp_path / "model.zip", "runs code", "trust_zip")
     with pytest.warns(UserWarning, match="runs code"):
         loaded = quicgym.load_policy(tmp_path / "model.zip", trust_zip=True)
-    observations = np.random.default_rng(0).random((5, 55), dtype=np.float32)
+    observations = drawn(policy, 5)
     assert np.allclose(loaded(observations), policy(observations), atol=1e-6)
 
 
@@ -335,12 +340,11 @@ def test_a_published_policy_is_of_the_shipped_configuration(name):
 
     description = quicgym.load_policy(name).description
     training = description.training
-    config = {"tuning-ppo": "ppo-v0"}.get(description.name, description.name)
     changes = [f"seed={training['seed']}"]
     if description.name in {"window-grpo", "window-v1-grpo"}:
         start = description.name.replace("grpo", "aggrevate")
         changes.append(f"start.policy={start}-seed{training['seed']}")
-    expected = load_training(config, changes)
+    expected = load_training(description.name, changes)
     assert TrainingConfig.model_validate(training["config"]) == expected
     assert name == f"{description.name}-seed{training['seed']}"
 
@@ -399,10 +403,8 @@ def test_a_published_policy_acts_as_its_network_in_pytorch(name):
     import torch
 
     policy = quicgym.load_policy(name)
-    space = policy.decisions.observation_space
-    space.seed(0)
-    drawn = np.array([space.sample() for _ in range(100)])
-    observations = np.concatenate([drawn, recorded_observations(policy, "ebcc-single", 100)])
+    recorded = recorded_observations(policy, "ebcc-single", 100)
+    observations = np.concatenate([drawn(policy, 100), recorded])
     with torch.inference_mode():
         expected = policy.actor(torch.from_numpy(observations)).numpy()
     assert len(np.unique(expected.round(3), axis=0)) > 1
@@ -414,10 +416,9 @@ def test_a_published_policy_acts_as_its_network_in_pytorch(name):
 @pytest.mark.parametrize(
     ("environment", "history", "extractor"),
     [
-        ("tuning", 1, "mlp"), ("tuning", 5, "gru"), ("rate", 2, "multi-scale"),
-        ("switch", 3, "gru"), ("window", 128, "multi-scale"), ("window", 4, "mlp"),
-        ("tuning_v1", 128, "mlp"), ("window_v1", 3, "mlp"), ("rate_v1", 1, "mlp"),
-        ("switch_v1", 16, "mlp"), ("scale_v1", 128, "mlp"),
+        ("window_v0", 5, "gru"), ("window_v0", 128, "multi-scale"), ("window_v0", 4, "mlp"),
+        ("tuning", 128, "mlp"), ("window", 3, "mlp"), ("rate", 1, "mlp"),
+        ("switch", 16, "mlp"), ("scale", 128, "mlp"),
     ],
 )  # fmt: skip
 def test_a_random_network_acts_as_in_pytorch(environment, history, extractor, activation, hidden):
@@ -450,8 +451,8 @@ def test_a_random_network_acts_as_in_pytorch(environment, history, extractor, ac
 
 @pytest.mark.parametrize("extractor", ["mlp", "gru", "multi-scale"])
 def test_an_action_does_not_depend_on_the_rows_beside_it(extractor):
-    _, policy, _ = make(extractor=extractor)
-    observations = np.random.default_rng(0).random((50, 55), dtype=np.float32)
+    _, policy, _ = make("ppo", "quicgym/Window-v0", extractor)
+    observations = drawn(policy, 50)
     together = policy(observations)
     assert np.array_equal(together, [policy(row) for row in observations])
     assert np.array_equal(policy(observations[::2]), together[::2])  # also where rows are not dense

@@ -29,7 +29,7 @@ def earned(environment, policy, seed=3):
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_a_preset_earns_what_its_controller_earns(preset):
-    environment = gymnasium.make("quicgym/Tuning-v0", scenario=helper.scenario(flows=2))
+    environment = gymnasium.make("quicgym/Tuning-v1", scenario=helper.scenario(flows=2))
     by_options = controller_policy(preset, environment.action_space)
     assert earned(environment, preset_policy(preset)) == earned(environment, by_options)
     assert preset_policy(preset).name == by_options.name == preset
@@ -52,7 +52,7 @@ def test_every_policy_gives_actions_of_the_space(name):
 
 
 def test_random_policies_follow_their_seed():
-    environment = gymnasium.make("quicgym/Rate-v0", scenario=helper.scenario())
+    environment = gymnasium.make("quicgym/Rate-v1", scenario=helper.scenario())
     space = environment.action_space
     first = earned(environment, RandomPolicy(space, seed=1))
     assert first == earned(environment, RandomPolicy(space, seed=1))
@@ -60,7 +60,7 @@ def test_random_policies_follow_their_seed():
 
 
 def test_a_choice_in_switch_earns_what_its_controller_earns():
-    environment = gymnasium.make("quicgym/Switch-v0", scenario=helper.scenario(flows=2))
+    environment = gymnasium.make("quicgym/Switch-v1", scenario=helper.scenario(flows=2))
     by_options = controller_policy("vegas", environment.action_space)
     assert earned(environment, switch_policy("vegas")) == earned(environment, by_options)
     with pytest.raises(ValueError, match="'vega'; did you mean vegas"):
@@ -114,6 +114,6 @@ def test_a_policy_s_wrong_parameters_are_named(choice, words):
 
 
 def test_parameters_without_a_controller_are_refused():
-    environment = gymnasium.make("quicgym/Tuning-v0")
+    environment = gymnasium.make("quicgym/Tuning-v1")
     with pytest.raises(ScenarioError, match="name their controller"):
         environment.reset(seed=0, options={"parameters": {"gamma": 60}})

@@ -50,7 +50,7 @@ def write(tmp_path: Path) -> Write:
 WINDOW = """
 import numpy as np
 import quicgym
-decisions = quicgym.Decisions("quicgym/Window-v0", history_length=2)
+decisions = quicgym.Decisions("quicgym/Window-v1", history_length=2)
 """
 
 
@@ -79,9 +79,9 @@ def policy(observations):
     constant = ConstantPolicy("keep", np.array(KEEP), decisions=policy.decisions)
     assert own.metrics == play(constant, SCENARIO, seed=3).metrics
     seen = policy.act.__globals__["seen"][2:]  # without those of zeros
-    features = 8 * 2 + 22
+    features = policy.decisions.observation_space.shape[0]
     assert {(shape, str(dtype)) for shape, dtype, _ in seen} == {((3, features), "float32")}
-    assert max(values.max() for _, _, values in seen) <= 10
+    assert max(values.max() for _, _, values in seen) < 9
 
 
 def test_the_page_s_agent_runs(write: Write) -> None:
@@ -93,10 +93,10 @@ def test_the_page_s_agent_runs(write: Write) -> None:
 
 def test_one_observation_gives_one_action(write: Write) -> None:
     policy = find_policy(
-        write("import numpy as np\npolicy = lambda rows: np.zeros((len(rows), 14))")
+        write("import numpy as np\npolicy = lambda rows: np.zeros((len(rows), 18))")
     )
     assert policy.decisions == Decisions()
-    assert policy(np.zeros(8 * 4 + 9 + 14, np.float32)).shape == (14,)
+    assert policy(np.zeros(103, np.float32)).shape == (18,)
 
 
 def test_an_object_with_the_protocol_keeps_its_options(write: Write) -> None:
@@ -120,7 +120,8 @@ def test_an_object_with_the_protocol_keeps_its_options(write: Write) -> None:
 )
 def test_what_needs_no_arguments_makes_the_policy(write: Write, made: str) -> None:
     policy = find_policy(write(f"{WINDOW}\n{made}\n"))
-    assert policy(np.zeros((5, 38), np.float32)).tolist() == [0] * 5
+    features = policy.decisions.observation_space.shape[0]
+    assert policy(np.zeros((5, features), np.float32)).tolist() == [0] * 5
 
 
 def test_an_object_s_own_decisions_go_before_its_file_s(write: Write) -> None:
@@ -148,7 +149,7 @@ def test_files_of_two_folders_have_their_own_modules(write: Write, tmp_path: Pat
         policy = lambda rows: part.VALUE + helper.act(rows)
     """
     for folder, value in (("first", 0.25), ("second", -0.5)):
-        write("from numpy import zeros\nact = lambda rows: zeros((len(rows), 14))",
+        write("from numpy import zeros\nact = lambda rows: zeros((len(rows), 18))",
               file=f"{folder}/helper.py")  # fmt: skip
         (tmp_path / folder / "package").mkdir()
         (tmp_path / folder / "package/__init__.py").touch()
@@ -157,19 +158,21 @@ def test_files_of_two_folders_have_their_own_modules(write: Write, tmp_path: Pat
     first, second = (
         find_policy(f"{tmp_path / name}/agent.py:policy") for name in ("first", "second")
     )
-    assert first(np.zeros(55, np.float32)).max() == 0.25
-    assert second(np.zeros(55, np.float32)).max() == -0.5
+    assert first(np.zeros(103, np.float32)).max() == 0.25
+    assert second(np.zeros(103, np.float32)).max() == -0.5
     (tmp_path / "first/package/part.py").write_text("VALUE = 0.125  # edited")
     again = find_policy(f"{tmp_path}/first/agent.py:policy")
-    assert again(np.zeros(55, np.float32)).max() == 0.125
+    assert again(np.zeros(103, np.float32)).max() == 0.125
     assert len({policy.fingerprint for policy in (first, second, again)}) == 3
 
 
 @pytest.mark.parametrize(
     ("arguments", "action"),
-    [("'window_v1'", 6), ("'scale_v1', controller='ibcca'", [2.0, -0.5])],
+    [("'window'", 6), ("'scale', controller='ibcca'", [2.0, -0.5])],
 )
-def test_environments_of_version_1(write: Write, arguments: str, action: int | list[float]) -> None:
+def test_decisions_name_environment_and_controller(
+    write: Write, arguments: str, action: int | list[float]
+) -> None:
     choice = write(
         f"""
         import numpy as np
@@ -222,19 +225,19 @@ def test_an_environment_of_the_file_s_own(write: Write) -> None:
         ("decisions = 'rate'\npolicy = lambda rows: 0", r"`decisions` is 'rate'; set `decisions ="),
         ("class policy:\n    def __init__(self, size): pass", r"is a class that needs arguments"),
         ("policy = lambda: 3", r"returned int 3 when it was called without arguments"),
-        ("policy = lambda rows: None", r"returned NoneType None for .*\(1, 55\); give n"),
-        ("policy = lambda rows: [[0] * 14, [0]]", r"returned list .* give numbers from -1 to 1"),
-        ("policy = lambda rows: [0.0] * 14",
-         r"shape \(14,\) for observations of the shape \(1, 55\), which is one action; it gets a "
-         r"row for each flow.*give numbers from -1 to 1 of the shape \(1, 14\)"),
-        ("policy = lambda rows: [[0.0] * 14]", r"shape \(1, 14\) for .*\(2, 55\); .*\(2, 14\)"),
-        ("policy = lambda rows: [[0.0] * 13 + [float('nan')]] * len(rows)",
-         r"agent.py:policy: returned nan in row 0, coordinate 13 for"),
-        ("policy = lambda rows: [[1.5] * 14] * len(rows)", r"returned 1.5 in row 0, coordinate 0"),
+        ("policy = lambda rows: None", r"returned NoneType None for .*\(1, 103\); give n"),
+        ("policy = lambda rows: [[0] * 18, [0]]", r"returned list .* give numbers from -1 to 1"),
+        ("policy = lambda rows: [0.0] * 18",
+         r"shape \(18,\) for observations of the shape \(1, 103\), which is one action; it gets a "
+         r"row for each flow.*give numbers from -1 to 1 of the shape \(1, 18\)"),
+        ("policy = lambda rows: [[0.0] * 18]", r"shape \(1, 18\) for .*\(2, 103\); .*\(2, 18\)"),
+        ("policy = lambda rows: [[0.0] * 17 + [float('nan')]] * len(rows)",
+         r"agent.py:policy: returned nan in row 0, coordinate 17 for"),
+        ("policy = lambda rows: [[1.5] * 18] * len(rows)", r"returned 1.5 in row 0, coordinate 0"),
         ("def policy(rows):\n    return rows @ rows.reshape(3, 3)",
-         r"agent.py:policy: \S*agent.py:2: ValueError.*\(1, 55\); they were zeros, to try it in "
-         r"quicgym/Tuning-v0 with history_length = 4, the default; where it was made for another, "
-         r"set `decisions = quicgym.Decisions\("),
+         r"agent.py:policy: \S*agent.py:2: ValueError.*\(1, 103\); they were zeros, to try it in "
+         r"quicgym/Tuning-v1 with history_length = 128, the default; where it was made for "
+         r"another, set `decisions = quicgym.Decisions\("),
     ],
 )  # fmt: skip
 def test_what_cannot_be_used_is_refused_with_its_place(write: Write, text: str, said: str) -> None:
@@ -261,7 +264,7 @@ def test_a_failure_in_an_episode_names_policy_and_line(write: Write) -> None:
         WINDOW
         + """
 def policy(rows):
-    if rows[0, :8].any():
+    if rows[0, 0] > 0:
         raise LookupError("lost")
     return np.zeros(len(rows))
 """
@@ -345,7 +348,7 @@ network = Network()
 def test_a_network_s_largest_output_is_its_choice(write: Write) -> None:
     import torch
 
-    features = 8 * 4 + 22
+    features = 98
     choice = write(NETWORK.format(environment="window", features=features, outputs=13), "network")
     rows = np.random.default_rng(1).random((6, features)).astype(np.float32)
     torch.manual_seed(0)
@@ -361,7 +364,7 @@ def test_a_network_s_largest_output_is_its_choice(write: Write) -> None:
 def test_a_network_s_outputs_are_clipped(write: Write) -> None:
     import torch
 
-    features = 8 * 4 + 11
+    features = 87
     choice = write(NETWORK.format(environment="rate", features=features, outputs=2), "network")
     rows = np.random.default_rng(1).random((6, features)).astype(np.float32)
     torch.manual_seed(0)
@@ -377,17 +380,17 @@ def test_a_network_s_outputs_are_clipped(write: Write) -> None:
     ("rest", "said"),
     [
         ("network = Network(9, 13)",
-         r"agent.py:14: RuntimeError: .*mat1 and mat2 .*given observations of the shape \(1, 54\); "
-         r"they were zeros, to try it in quicgym/Window-v0 with history_length = 4, as its"),
+         r"agent.py:14: RuntimeError: .*mat1 and mat2 .*given observations of the shape \(1, 98\); "
+         r"they were zeros, to try it in quicgym/Window-v1 with history_length = 128, as its"),
         ("network.layer.weight.data[:] = float('nan')",
-         r"forward returned nan at \[0, 0\], given observations of the shape \(1, 54\)"),
+         r"forward returned nan at \[0, 0\], given observations of the shape \(1, 98\)"),
         ("network.to('meta')", r"layer.weight is on the device 'meta'; evaluation runs on the CPU"),
         ("network.forward = lambda rows: (rows, None)", r"forward returned tuple, not a tensor"),
-        ("network = Network(54, 99)\nnetwork.layer.bias.data[50] = 1e3\n", r"returned 50 in row 0"),
+        ("network = Network(98, 99)\nnetwork.layer.bias.data[50] = 1e3\n", r"returned 50 in row 0"),
     ],
 )  # fmt: skip
 def test_a_network_that_does_not_fit_is_refused(write: Write, rest: str, said: str) -> None:
-    text = NETWORK.format(environment="window", features=54, outputs=13)
+    text = NETWORK.format(environment="window", features=98, outputs=13)
     with pytest.raises(PolicyError, match=said):
         find_policy(write(f"{text}\n{rest}", "network"))
 
@@ -397,7 +400,7 @@ def test_a_network_that_does_not_fit_is_refused(write: Write, rest: str, said: s
 def test_weights_that_nobody_seeded_are_refused(write: Write) -> None:
     from quicgym.agents.evaluation.jobs import _load
 
-    text = NETWORK.format(environment="window", features=54, outputs=13)
+    text = NETWORK.format(environment="window", features=98, outputs=13)
     choice = write(text.replace("torch.manual_seed(0)", "torch.seed()"), "network")
     (job,) = make_jobs([choice], [SCENARIO], 1)
     _load.cache_clear()  # as in a worker
@@ -412,19 +415,19 @@ def test_a_model_of_stable_baselines3(write: Write, tmp_path: Path) -> None:
 
     from quicgym.envs.sb3 import make_sb3
 
-    trained = PPO("MlpPolicy", make_sb3("quicgym/Rate-v0", 1), device="cpu", seed=1)
+    trained = PPO("MlpPolicy", make_sb3("quicgym/Rate-v1", 1), device="cpu", seed=1)
     trained.save(tmp_path / "model.zip")
     choice = write(
         """
         from pathlib import Path
         import quicgym
         from stable_baselines3 import PPO
-        decisions = quicgym.Decisions("quicgym/Rate-v0")
+        decisions = quicgym.Decisions("quicgym/Rate-v1")
         def policy():
             return PPO.load(Path(__file__).with_name("model.zip"), device="cpu")
         """
     )
-    rows = np.random.default_rng(1).random((4, 43)).astype(np.float32)
+    rows = np.random.default_rng(1).random((4, 87)).astype(np.float32)
     policy = find_policy(choice)
     assert np.array_equal(policy(rows), trained.predict(rows, deterministic=True)[0])
     before = policy.fingerprint
@@ -441,11 +444,11 @@ def test_a_model_with_a_state_is_refused(write: Write) -> None:
         import quicgym
         from stable_baselines3 import PPO
         from quicgym.envs.sb3 import make_sb3
-        decisions = quicgym.Decisions("quicgym/Rate-v0")
+        decisions = quicgym.Decisions("quicgym/Rate-v1")
         class Recurrent(PPO):
             def predict(self, observation, state=None, episode_start=None, deterministic=False):
                 return super().predict(observation)[0], (observation,)
-        policy = Recurrent("MlpPolicy", make_sb3("quicgym/Rate-v0", 1), device="cpu", n_steps=64)
+        policy = Recurrent("MlpPolicy", make_sb3("quicgym/Rate-v1", 1), device="cpu", n_steps=64)
         """)
     )
     assert "predict returned a state, which nothing carries to the next decision" in said

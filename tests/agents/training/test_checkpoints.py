@@ -27,7 +27,7 @@ def leaves(state):
     }
 
 
-@pytest.mark.parametrize("algorithm", ["ppo", "sac", "td3", "dpi", "aggrevate", "grpo"])
+@pytest.mark.parametrize("algorithm", ["ppo", "sac", "td3", "aggrevate", "grpo"])
 def test_a_model_is_put_where_its_checkpoint_was_taken(algorithm, here):
     import torch
 

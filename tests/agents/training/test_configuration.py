@@ -10,7 +10,7 @@ import pytest
 from quicgym.agents.training.configuration import ConfigError, load_training
 
 
-@pytest.mark.parametrize("name", ["ppo", "switch-dpi", "window-grpo"])
+@pytest.mark.parametrize("name", ["ppo", "switch-wide", "window-grpo"])
 def test_configurations_are_read_without_pytorch(name):
     code = (
         "import sys; from quicgym.agents.training.configuration import load_training; "
@@ -20,7 +20,7 @@ def test_configurations_are_read_without_pytorch(name):
 
 
 def test_an_environment_goes_by_its_name_or_its_id():
-    by_name = load_training("switch-dpi", ["environment.id=switch"])
-    assert by_name == load_training("switch-dpi")
+    by_name = load_training("switch-wide", ["environment.id=switch"])
+    assert by_name == load_training("switch-wide")
     with pytest.raises(ConfigError, match="'swich'; did you mean switch"):
-        load_training("switch-dpi", ["environment.id=swich"])
+        load_training("switch-wide", ["environment.id=swich"])

@@ -50,18 +50,17 @@ def test_the_shipped_configurations_are_what_the_algorithms_take(name):
 def test_td3_explores_with_the_std_of_the_configuration(here):
     _, _, model = made(here, "start.std=0.25", algorithm="td3")
     noise = np.array([model.action_noise() for _ in range(400)])
-    assert noise.shape == (400, 14) and noise.std() == pytest.approx(0.25, rel=0.1)
+    assert noise.shape == (400, 18) and noise.std() == pytest.approx(0.25, rel=0.1)
     assert made(here, "start.std=null", algorithm="td3")[2].action_noise is None
 
 
 PRESET_STARTS = [
-    ("ppo", "quicgym/Tuning-v0", "ebcc", {}),
-    ("ppo", "quicgym/Tuning-v0", "bbr-combined", {}),
-    ("ppo", "quicgym/Tuning-v0", "ebcc", {"gamma": 60, "beta": 0.341, "alpha": 0}),
-    ("grpo", "quicgym/Tuning-v0", "bbr-smooth", {}),
     ("ppo", "quicgym/Tuning-v1", "ebcc", {}),
-    ("ppo", "quicgym/Switch-v0", "vegas", {}),
-    ("dpi", "quicgym/Switch-v0", "ibcca", {}),
+    ("ppo", "quicgym/Tuning-v1", "bbr-combined", {}),
+    ("ppo", "quicgym/Tuning-v1", "ebcc", {"gamma": 60, "beta": 0.341, "alpha": 0}),
+    ("grpo", "quicgym/Tuning-v1", "bbr-smooth", {}),
+    ("ppo", "quicgym/Switch-v1", "vegas", {}),
+    ("choice-aggrevate", "quicgym/Switch-v1", "ibcca", {}),
 ]
 
 
@@ -112,7 +111,7 @@ def test_its_episode_is_the_preset_s_packet_by_packet(
             name: value if name == "gain_cycle" else value[0]
             for name, value in action_parameters(action).items()
         }
-    elif environment == "quicgym/Switch-v0":
+    elif environment == "quicgym/Switch-v1":
         parameters = {
             name: value[0] for name, value in controllers.switching_parameters(preset).items()
         }
@@ -135,7 +134,7 @@ def test_its_episode_is_the_preset_s_packet_by_packet(
 
 @pytest.mark.parametrize("algorithm", ["sac", "td3"])
 def test_tanh_comes_as_near_to_a_preset_as_it_can(algorithm, here):
-    policy, action, model = start_of(algorithm, "quicgym/Tuning-v0", "ebcc", {})
+    policy, action, model = start_of(algorithm, "quicgym/Tuning-v1", "ebcc", {"cwnd_gain": 8})
     size = model.observation_space.shape[0]
     observations = np.random.default_rng(0).normal(0, 1e3, (20, size)).astype(np.float32)
     inside = np.abs(action) < 1
@@ -159,7 +158,7 @@ def test_training_steps_the_environments_of_its_configuration(change, here):
     changes = [f"environment.{name}={value}" for name, value in change.items()]
     _, ours, _ = made(here, *changes)
     theirs = quicgym.make_vec(
-        "quicgym/Tuning-v0",
+        "quicgym/Tuning-v1",
         4,
         scenario="./pair.yaml",
         per_flow=True,

@@ -239,13 +239,13 @@ def test_one_s_own_distribution_is_found_by_its_path(tmp_path):
     file = tmp_path / "mine.yaml"
     file.write_text(DISTRIBUTION, encoding="utf-8")
     assert load_suite(file) == (load_distribution(file),)
-    vector = quicgym.make_vec("quicgym/Tuning-v0", num_envs=4, scenario=str(file), episode_s=0.3)
+    vector = quicgym.make_vec("quicgym/Tuning-v1", num_envs=4, scenario=str(file), episode_s=0.3)
     vector.reset(seed=1)
     rates = set(vector.step(vector.action_space.sample())[4]["capacity_mbps"])
     assert len(rates) == 4 and min(rates) >= 2 and max(rates) <= 4
     file.write_text(DISTRIBUTION + "rates: 3\n", encoding="utf-8")
     with pytest.raises(ScenarioError, match="rates = 3: unknown field"):
-        quicgym.make_vec("quicgym/Tuning-v0", num_envs=1, scenario=str(file))
+        quicgym.make_vec("quicgym/Tuning-v1", num_envs=1, scenario=str(file))
 
 
 def drawn(folder, *lines):
@@ -292,7 +292,7 @@ def test_traces_take_the_place_of_rates(tmp_path):
     scenario = load_distribution(file).sample(np.random.default_rng(1))
     assert scenario.bottleneck.trace == tmp_path / "link.trace"
     assert scenario.reverse.rate_mbps == pytest.approx(2.4)
-    gymnasium.make("quicgym/Tuning-v0", scenario=scenario).reset(seed=1)
+    gymnasium.make("quicgym/Tuning-v1", scenario=scenario).reset(seed=1)
 
 
 @pytest.mark.parametrize(
