@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import shlex
-import subprocess
-import sys
-import sysconfig
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import yaml
+from helpers.packages import compile_example, run_python
 
 import quicgym
 from quicgym import ScenarioError, controllers
+from quicgym.benchmarks.baselines import run_baselines
 from quicgym.benchmarks.simulations import make_jobs
 
-DOCUMENT = Path(__file__).parents[2] / "docs/how-to/controllers.md"
 AIMD = '''
 import quicgym
 from quicgym.controllers import Parameter
@@ -45,28 +40,13 @@ class Other(Aimd):
 
 number = 3
 '''
-Command = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "mine.py").write_text(AIMD)
+    monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-@pytest.fixture
-def command(folder: Path) -> Command:
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "quicgym.cli", *arguments],
-            cwd=folder,
-            env={**os.environ, "PYTHONPATH": str(folder)},
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
-
-    return run
 
 
 def short(folder: Path, **flow: object) -> Path:
@@ -78,20 +58,23 @@ def short(folder: Path, **flow: object) -> Path:
     return path
 
 
-def rates(done: subprocess.CompletedProcess[str]) -> dict[str, float]:
-    assert done.returncode == 0, done.stderr
-    return {run["controller"]: run["goodput_mbps"] for run in json.loads(done.stdout)["runs"]}
-
-
 def test_baselines_runs_classes_of_files_and_parameters_beside_names(
-    command: Command, folder: Path
+    folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     places = ["mine.py:Aimd", "mine.py:Aimd:decrease=0.9", "cubic", "cubic:beta=0.3"]
-    arguments = ["baselines", "--scenario", str(short(folder)), "--seeds", "1", "--format", "json"]
-    found = rates(command(*arguments, "--controller", *places))
-    assert list(found) == ["aimd", "aimd:decrease=0.9", "cubic", "cubic:beta=0.3"]
-    assert len(set(found.values())) == 4
-    traces = {path.name for path in (folder / "results/baselines/traces").iterdir()}
+    status = run_baselines(
+        directory=folder / "out",
+        scenarios=[str(short(folder))],
+        controllers=places,
+        seeds=1,
+        format="json",
+    )
+    assert status == 0
+    runs = json.loads(capsys.readouterr().out)["runs"]
+    shown = ["aimd", "aimd:decrease=0.9", "cubic", "cubic:beta=0.3"]
+    assert [run["controller"] for run in runs] == shown
+    assert len({run["goodput_mbps"] for run in runs}) == 4
+    traces = {path.name for path in (folder / "out/traces").iterdir()}
     assert "short--aimd:decrease=0.9--native--0--flow-1.parquet" in traces
 
 
@@ -137,28 +120,20 @@ def test_an_episode_takes_a_controller_by_its_place(folder: Path) -> None:
     assert rewards == rewards  # not NaN
 
 
-def test_evaluate_takes_a_controller_beside_policies(command: Command, folder: Path) -> None:
+def test_evaluate_takes_a_controller_beside_policies(folder: Path) -> None:
     pytest.importorskip("pyarrow")
-    done = command(
-        *(
-            "evaluate",
-            "--policy",
-            "mine.py:Aimd",
-            "mine.py:Aimd:decrease=0.9",
-            "mine:Aimd",
-            "cubic",
-        ),
-        *("--suite", str(short(folder)), "--seeds", "1", "--format", "json"),
-    )
-    assert done.returncode == 0, done.stderr
-    entries = {entry["policy"]: entry for entry in json.loads(done.stdout)["policies"]}
-    kinds = {name: entry["kind"] for name, entry in entries.items()}
-    assert kinds == {
+    kinds = {
         "mine.py:Aimd": "baseline",
         "mine.py:Aimd:decrease=0.9": "static",
         "mine:Aimd": "baseline",
         "cubic": "baseline",
     }
+    chosen = ["--policy", *kinds, "--suite", str(short(folder)), "--seeds", "1"]
+    command = ["-m", "quicgym.cli", "evaluate", *chosen, "--format", "json"]
+    done = run_python(folder, folder, *command)
+    assert done.returncode == 0, done.stderr
+    entries = {entry["policy"]: entry for entry in json.loads(done.stdout)["policies"]}
+    assert {name: entry["kind"] for name, entry in entries.items()} == kinds
     rewards = {name: entry["iqm_reward"] for name, entry in entries.items()}
     assert rewards["mine.py:Aimd"] == rewards["mine:Aimd"] != rewards["mine.py:Aimd:decrease=0.9"]
 
@@ -181,15 +156,11 @@ def test_evaluate_takes_a_controller_beside_policies(command: Command, folder: P
         ("mine.py:Aimd:decrease=3", ["outside the range [0.1, 0.9]"]),
     ],
 )
-def test_what_cannot_be_loaded_says_why(
-    folder: Path, controller: str, texts: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_be_loaded_says_why(folder: Path, controller: str, texts: list[str]) -> None:
     (folder / "mine.so").write_text("no library")
-    monkeypatch.chdir(folder)
     with pytest.raises(ScenarioError) as caught:
         quicgym.run("ebcc-single", controller)
-    for text in texts:
-        assert text in str(caught.value)
+    assert all(text in str(caught.value) for text in texts), caught.value
     with pytest.raises(ScenarioError) as caught:
         quicgym.run(short(folder, controller=controller))
     assert texts[-1] in str(caught.value)
@@ -198,12 +169,10 @@ def test_what_cannot_be_loaded_says_why(
 def test_reading_files_runs_no_code(folder: Path) -> None:
     (folder / "mine.py").write_text(f"open({str(folder / 'ran')!r}, 'w')\n" + AIMD)
     place = f"{folder}/mine.py:Aimd"
-    path = short(folder, controller=place, parameters={"decrease": 3.0})
-    scenario = quicgym.load_scenario(path)
+    scenario = quicgym.load_scenario(short(folder, controller=place, parameters={"decrease": 3.0}))
     assert not (folder / "ran").exists()
-    with pytest.raises(
-        ScenarioError, match="short: flow flow-1: parameter 'decrease'.* is 3, outside"
-    ):
+    text = "short: flow flow-1: parameter 'decrease'.* is 3, outside"
+    with pytest.raises(ScenarioError, match=text):
         quicgym.Simulation(scenario)
     assert (folder / "ran").exists()
 
@@ -227,27 +196,14 @@ def test_policies_trainings_and_sweeps_name_no_programs(folder: Path) -> None:
         quicgym.load_policy(folder / "orca.json")
 
 
-def test_two_classes_that_results_show_by_one_name_are_refused(command: Command) -> None:
-    done = command("baselines", "--controller", "mine.py:Aimd", "mine.py:Other")
-    assert done.returncode == 2
-    assert "results show both as 'aimd'; give one of the classes another `name`" in done.stderr
+def test_two_classes_that_results_show_by_one_name_are_refused(folder: Path) -> None:
+    text = "results show both as 'aimd'; give one of the classes another `name`"
+    with pytest.raises(ScenarioError, match=re.escape(text)):
+        run_baselines(directory=folder, controllers=["mine.py:Aimd", "mine.py:Other"])
 
 
-def test_a_compiled_library_is_loaded_without_a_package(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source = re.search(r"```cpp\n(// aimd\.cpp\n.*?)```", DOCUMENT.read_text(), re.DOTALL)
-    assert source is not None
-    (folder / "aimd.cpp").write_text(source.group(1))
-    compiler = os.environ.get("CXX") or sysconfig.get_config_var("CXX") or "c++"
-    subprocess.run(
-        [*shlex.split(compiler), "-std=c++20", "-O1", "-shared", "-fPIC"]
-        + [f"-I{sysconfig.get_path('include')}", f"-I{quicgym.get_include()}"]
-        + ["aimd.cpp", "-o", "libmine.so"],
-        cwd=folder,
-        check=True,
-    )
-    monkeypatch.chdir(folder)
+def test_a_compiled_library_is_loaded_without_a_package(folder: Path) -> None:
+    compile_example(folder / "libmine.so")
     half, most = (
         quicgym.run(short(folder), f"libmine.so:aimd{parameters}")
         for parameters in ("", ":decrease=0.9")

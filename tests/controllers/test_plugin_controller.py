@@ -2,75 +2,27 @@
 
 from __future__ import annotations
 
-import os
-import re
-import shlex
-import subprocess
-import sys
 import sysconfig
 from pathlib import Path
 
 import pytest
-
-import quicgym
-
-DOCUMENT = Path(__file__).parents[2] / "docs/how-to/controllers.md"
-
-
-def compile_with(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Runs the compiler with the headers that quicgym installs."""
-    compiler = os.environ.get("CXX") or sysconfig.get_config_var("CXX") or "c++"
-    return subprocess.run(
-        [
-            *shlex.split(compiler),
-            *("-std=c++20", "-O1", "-Wall", "-Wextra", "-Werror"),
-            f"-I{sysconfig.get_path('include')}",
-            f"-I{quicgym.get_include()}",
-            *arguments,
-        ],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-
-
-def build(source: str, folder: Path) -> None:
-    """Compiles a module `aimd` and registers it as a package would."""
-    (folder / "aimd.cpp").write_text(source)
-    module = folder / f"aimd{sysconfig.get_config_var('EXT_SUFFIX')}"
-    compile_with("-shared", "-fPIC", str(folder / "aimd.cpp"), "-o", str(module))
-    metadata = folder / "aimd-1.0.dist-info"
-    metadata.mkdir()
-    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: aimd\nVersion: 1.0\n")
-    (metadata / "entry_points.txt").write_text(
-        "[quicgym.controllers]\naimd = aimd:controller\nold = old_module:controller\n"
-    )
+from helpers.packages import compile_example, run_python, write_metadata
 
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("site")
-    source = re.search(r"```cpp\n(// aimd\.cpp\n.*?)```", DOCUMENT.read_text(), re.DOTALL)
-    assert source is not None
-    build(source.group(1), folder)
-    return folder
-
-
-def run(package: Path, folder: Path, script: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", script],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(package)},
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+    """A folder with a module `aimd`, registered as a package would."""
+    site = tmp_path_factory.mktemp("site")
+    compile_example(site / f"aimd{sysconfig.get_config_var('EXT_SUFFIX')}")
+    write_metadata(site, "aimd", "aimd = aimd:controller\nold = old_module:controller")
+    return site
 
 
 def test_it_runs_by_name_with_its_parameters(package: Path, tmp_path: Path) -> None:
-    done = run(
-        package,
+    done = run_python(
         tmp_path,
+        package,
+        "-c",
         """
 import quicgym
 from quicgym import controllers
@@ -104,9 +56,10 @@ for wrong in ({"decrease": 2}, {"increase": 1}):
 
 @pytest.mark.ns3
 def test_both_engines_deliver_the_same(package: Path, tmp_path: Path) -> None:
-    done = run(
-        package,
+    done = run_python(
         tmp_path,
+        package,
+        "-c",
         """
 import numpy, quicgym
 traces = []
@@ -123,24 +76,11 @@ assert numpy.array_equal(*traces)
 
 
 def test_it_is_listed_and_runs_in_worker_processes(package: Path, tmp_path: Path) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(package)}
-
-    def command(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "quicgym.cli", *arguments],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
-
-    listed = command("controllers")
+    listed = run_python(tmp_path, package, "-m", "quicgym.cli", "controllers")
     assert "One packet more per round, half on loss (none: an example)" in listed.stdout
-    ran = command(
-        *("baselines", "--scenario", "ebcc-single", "--controller", "aimd", "--seeds", "1"),
-        *("--format", "csv"),
-    )
+    options = "--scenario ebcc-single --controller aimd --seeds 1 --format csv"
+    command = ["-m", "quicgym.cli", "baselines", *options.split()]
+    ran = run_python(tmp_path, package, *command)
     assert ran.returncode == 0, ran.stderr
     assert "ebcc-single,aimd,native,0," in ran.stdout
 
@@ -154,9 +94,10 @@ def test_a_module_for_another_version_is_refused(package: Path, tmp_path: Path) 
         'NAME = b"quicgym.controller.0"\n'
         "controller = new(1, NAME, None)\n"
     )
-    done = run(
-        package,
+    done = run_python(
         tmp_path,
+        package,
+        "-c",
         """
 from quicgym import controllers
 try:

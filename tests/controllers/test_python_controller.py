@@ -511,8 +511,7 @@ class Failing(Aimd):
         if event.now > 3e9:
             1 / 0
 '''
-ENTRY_POINTS = """[quicgym.controllers]
-aimd = aimd_package:Aimd
+ENTRY_POINTS = """aimd = aimd_package:Aimd
 failing = aimd_package:Failing
 missing = aimd_package:Missing
 gone = no_such_package:Controller
@@ -527,7 +526,7 @@ def installed(tmp_path: Path) -> Callable[..., Any]:
     """Runs Python where a package registers controllers."""
     site = tmp_path / "site"
     write_metadata(site, "aimd-package", ENTRY_POINTS)
-    write_metadata(site, "other-package", "[quicgym.controllers]\ntwice = aimd_package:Aimd\n")
+    write_metadata(site, "other-package", "twice = aimd_package:Aimd")
     (site / "aimd_package.py").write_text(PACKAGE)
     return partial(run_python, tmp_path, site)
 
