@@ -37,6 +37,12 @@ class Clock(quicgym.Controller):
         pass
 
 
+def run_for_2_s(controller: type[quicgym.Controller], engine: str = "native") -> Simulation:
+    with Simulation("ebcc-single", engine, controllers=controller) as simulation:  # type: ignore[arg-type]
+        simulation.run_until(2.0)
+        return simulation
+
+
 @every_engine
 def test_a_timer_that_is_set_again_comes_with_its_period(engine: str) -> None:
     with Simulation("ebcc-single", engine, controllers=Clock) as simulation:
@@ -57,8 +63,7 @@ def test_a_timer_comes_once_unless_it_is_set_again(engine: str) -> None:
         def on_timer(self, now: int) -> None:
             self.calls.append(now)
 
-    with Simulation("ebcc-single", engine, controllers=Once) as simulation:
-        simulation.run_until(2.0)
+    run_for_2_s(Once, engine)
     assert len(Once.calls) == 1
 
 
@@ -75,9 +80,7 @@ def test_a_timer_runs_while_nothing_is_sent() -> None:
             else:
                 self.timer = now + PERIOD
 
-    with Simulation("ebcc-single", controllers=Silent) as simulation:
-        simulation.run_until(2.0)
-        assert simulation.flows[0].statistics["received_bytes"] > 10_000
+    assert run_for_2_s(Silent).flows[0].statistics["received_bytes"] > 10_000
     assert len(Silent.calls) == 4
 
 
@@ -90,8 +93,7 @@ def test_a_later_call_may_move_the_timer_or_take_it_away() -> None:
         def on_ack(self, event: AckEvent) -> None:
             self.timer = event.now + 4 * PERIOD if event.now < 1_500_000_000 else None
 
-    with Simulation("ebcc-single", controllers=Watchdog) as simulation:
-        simulation.run_until(2.0)
+    run_for_2_s(Watchdog)
     assert Watchdog.calls == []  # an ACK came in every 200 ms
 
 
@@ -126,19 +128,22 @@ def test_a_class_without_on_timer_has_no_timer() -> None:
         quicgym.run("ebcc-single", Misled)
 
 
-def test_an_agent_that_scales_a_controller_leaves_its_timer() -> None:
+def environment_of(name: str) -> Any:
     gymnasium = pytest.importorskip("gymnasium")
-    environment = gymnasium.make("quicgym/Scale-v1", scenario="ebcc-single")
+    environment = gymnasium.make(f"quicgym/{name}", scenario="ebcc-single").unwrapped
     environment.reset(seed=1, options={"controller": Clock})
+    return environment
+
+
+def test_an_agent_that_scales_a_controller_leaves_its_timer() -> None:
+    environment = environment_of("Scale-v1")
     for _ in range(5):
         environment.step(environment.action_space.sample())
     assert len(Clock.calls) > 4
 
 
 def test_a_copied_episode_has_the_timer_too() -> None:
-    gymnasium = pytest.importorskip("gymnasium")
-    environment = gymnasium.make("quicgym/Tuning-v1", scenario="ebcc-single").unwrapped
-    environment.reset(seed=1, options={"controller": Clock})
+    environment = environment_of("Tuning-v1")
     environment.step(environment.action_space.sample())
     state = environment.clone_state()
     traces = []

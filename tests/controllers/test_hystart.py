@@ -94,9 +94,8 @@ def test_4_2_the_lowest_rtt_of_a_round_counts(name):
     flow = SlowStart(name)
     flow.round(40)
     flow.round(80, acks=6)
-    flow.ack(rtt=41 * MILLISECOND)
-    for _ in range(5):
-        flow.ack(rtt=80 * MILLISECOND)
+    for rtt in (41, 80, 80, 80, 80, 80):
+        flow.ack(rtt=rtt * MILLISECOND)
     assert flow.datagrams == 10 + 20 + 24
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
-from helpers.ack_rounds import DATAGRAM, MILLISECOND, SECOND, AckRounds, Path
+from helpers.ack_rounds import DATAGRAM, MILLISECOND, SECOND
 
 from quicgym import _core
 
@@ -117,6 +117,13 @@ def marginal_throughput(mbps: float) -> float:
     return 0.9 * mbps**-0.1
 
 
+def first_steps(**arguments) -> list[float]:
+    """The first five changes of the rate, in units of the marginal throughput."""
+    response = probing(**arguments).run(10 * SECOND)
+    changes = zip(slope(response), response.centres(), strict=False)
+    return [change / marginal_throughput(centre) for change, centre in changes][:5]
+
+
 def test_the_starting_phase_doubles_the_rate_from_the_initial_window_per_rtt():
     response = Response().run(3 * SECOND)
     assert response.rates[0] == pytest.approx(12000 / 0.1 / MBPS)
@@ -169,21 +176,12 @@ def test_a_small_rtt_gradient_counts_as_none():
 
 
 def test_the_confidence_amplifier_is_tau_up_to_3_and_then_2_tau_minus_3():
-    response = probing(swing_buffer=0, first_boundary=1).run(10 * SECOND)
-    steps = [
-        change / marginal_throughput(centre)
-        for change, centre in zip(slope(response), response.centres(), strict=False)
-    ]
-    assert steps[:5] == pytest.approx([1, 2, 3, 5, 7], rel=0.02)
+    steps = first_steps(swing_buffer=0, first_boundary=1)
+    assert steps == pytest.approx([1, 2, 3, 5, 7], rel=0.02)
 
 
 def test_the_swing_buffer_delays_the_amplifier_after_a_turn():
-    response = probing(swing_buffer=2).run(10 * SECOND)
-    steps = [
-        change / marginal_throughput(centre)
-        for change, centre in zip(slope(response), response.centres(), strict=False)
-    ]
-    assert steps[:5] == pytest.approx([1, 1, 2, 3, 5], rel=0.02)
+    assert first_steps(swing_buffer=2) == pytest.approx([1, 1, 2, 3, 5], rel=0.02)
 
 
 def test_the_change_boundary_widens_by_each_change_beyond_it_and_narrows_on_a_turn():
@@ -260,19 +258,3 @@ def test_marks_count_as_losses():
             event.newly_marked_packets = 2
             response.controller.on_ecn(event)
     assert slope(response)[0] < 0
-
-
-def test_a_lone_flow_uses_the_path_and_keeps_the_queue_short():
-    path = Path(rate=12.5e6, base_rtt=30 * MILLISECOND, queue_packets=1000)
-    rounds = AckRounds(_core.make_controller("vivace"), path).run(15 * SECOND)
-    assert rounds.throughput(5 * SECOND, 15 * SECOND) > 0.85 * path.rate
-    steady = [row.rtt for row in rounds.rows if row.now > 5 * SECOND]
-    assert sum(steady) / len(steady) < 1.1 * path.base_rtt
-
-
-def test_random_losses_below_five_percent_hardly_reduce_the_rate():
-    path = Path(rate=2.5e6, base_rtt=30 * MILLISECOND, queue_packets=100)
-    rounds = AckRounds(
-        _core.make_controller("vivace"), path, lose=lambda number: number % 50 == 0
-    ).run(30 * SECOND)
-    assert rounds.throughput(10 * SECOND, 30 * SECOND) > 0.7 * path.rate
