@@ -37,6 +37,16 @@ def make_link(rate_bits_per_second=15_000_000, delay=10 * MILLISECOND, queue_lim
     return link
 
 
+def rate_steps(*steps):
+    """A link's rate schedule of steps (seconds, bits per second)."""
+    schedule = []
+    for at_s, rate in steps:
+        step = _core.RateStep()
+        step.at, step.rate_bits_per_second = int(at_s * SECOND), rate
+        schedule.append(step)
+    return schedule
+
+
 def make_scenario(flows, bottleneck=None, reverse=None, **fields):
     scenario = _core.Scenario()
     scenario.flows = flows

@@ -42,6 +42,14 @@ queues = st.one_of(
 )
 
 
+outages = st.just(0.0) | rates
+jitters = st.one_of(
+    st.fixed_dictionaries({"kind": st.just("uniform"), "max_ms": delays}),
+    st.fixed_dictionaries({"kind": st.just("normal"), "mean_ms": delays, "deviation_ms": delays}),
+)
+policers = st.fixed_dictionaries({"rate_mbps": rates, "burst_bytes": st.integers(1502, 200_000)})
+
+
 def links(**features: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
     """Links with a rate, and in place of or beside their fields those of `features`."""
     fields: Mapping[str, st.SearchStrategy[Any]] = {
@@ -87,3 +95,40 @@ def wired(
             "max_datagram_bytes": st.integers(1200, 1472),
         }
     )
+
+
+hop_links = links(
+    queue=st.fixed_dictionaries(
+        {
+            "limit": st.integers(1, 200),
+            "discipline": st.sampled_from(["drop-tail", "fifo", "codel", "fq-codel", "pie", "red"]),
+        }
+    ),
+    rate_schedule=steps("rate_mbps", outages),
+    opens_every_ms=st.none() | st.floats(0.1, 100),
+    delay_schedule=steps("delay_ms", delays),
+    jitter=st.none() | st.fixed_dictionaries({"kind": st.just("uniform"), "max_ms": delays}),
+    policer=st.none() | policers,
+)
+
+
+@st.composite
+def chains(draw: st.DrawFn) -> dict[str, Any]:
+    """Chains of 2 to 4 hops with every feature that a hop can have, and flows over any part."""
+    hops = draw(st.integers(2, 4))
+    ways = [(draw(hop_links), draw(hop_links)) for _ in range(hops)]
+    chosen = []
+    for flow in draw(st.lists(flows, min_size=1, max_size=6)):
+        first = draw(st.integers(1, hops))
+        last = draw(st.integers(first, hops))
+        direction = draw(st.sampled_from(["forward", "backward"]))
+        chosen.append(flow | {"first_hop": first, "last_hop": last, "direction": direction})
+    return {
+        "name": "chain",
+        "duration_s": 2.0,
+        "bottleneck": ways[0][0],
+        "reverse": ways[0][1],
+        "chain": [there | {"reverse": back} for there, back in ways[1:]],
+        "access": {"rate_mbps": draw(rates), "delay_ms": draw(delays)},
+        "flows": chosen,
+    }

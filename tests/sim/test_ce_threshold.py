@@ -6,10 +6,11 @@ from collections.abc import Iterable
 
 import pytest
 from helpers.endpoints import make_link
+from helpers.scenarios import dumbbell
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quicgym import Scenario, Simulation, _core
+from quicgym import Simulation, _core
 
 NOT_ECT, ECT_1, ECT_0, CE = range(4)
 MILLISECOND = 1_000_000
@@ -83,15 +84,8 @@ def test_other_packets_meet_the_discipline_as_it_is_without(
 
 def test_prague_has_the_threshold_as_its_delay_beside_cubic() -> None:
     queue = {"limit": 1000, "discipline": "fq-codel", "ecn_marking": True, "ce_threshold_ms": 1.0}
-    scenario = Scenario.model_validate(
-        {
-            **{"name": "l4s", "duration_s": 20.0},
-            "bottleneck": {"rate_mbps": 20.0, "delay_ms": 10.0, "queue": queue},
-            "access": {"rate_mbps": 100.0, "delay_ms": 1.0},
-            "flows": [{"controller": "prague"}, {"controller": "cubic", "ecn": True}],
-        }
-    )
-    with Simulation(scenario) as simulation:
+    flows = [{"controller": "prague"}, {"controller": "cubic", "ecn": True}]
+    with Simulation(dumbbell(flows, bottleneck={"queue": queue})) as simulation:
         simulation.run()
         prague, cubic = (flow.statistics for flow in simulation.flows)
     delays = [t["queue_delay_sum_seconds"] / t["queue_samples"] for t in (prague, cubic)]

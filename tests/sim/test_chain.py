@@ -10,18 +10,18 @@ import numpy as np
 import pytest
 import yaml
 from helpers.endpoints import MILLISECOND, SECOND, make_flow, make_link, make_scenario
-from helpers.random_scenarios import delays, flows, links, rates, steps
+from helpers.random_scenarios import chains
+from helpers.scenarios import dumbbell
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import quicgym
-from quicgym import Scenario, ScenarioError, Simulation, _core, load_scenario, preset_action
-from quicgym.benchmarks.parity import compare
+from quicgym import Scenario, ScenarioError, Simulation, _core, load_scenario
 from quicgym.benchmarks.random_networks import random_chain
-from quicgym.envs.scenarios.engines import EngineName
 
 WIRE_BYTES = 1230
 """Of a full packet."""
+HOP = {"rate_mbps": 1.0, "delay_ms": 1.0}
 
 
 def lot(rate_mbps: float = 10.0, hops: int = 3, **fields: Any) -> dict[str, Any]:
@@ -39,46 +39,6 @@ def lot(rate_mbps: float = 10.0, hops: int = 3, **fields: Any) -> dict[str, Any]
         "access": {"rate_mbps": 100.0, "delay_ms": 2.0},
         "flows": [{"name": "long", "controller": "newreno"}, *cross],
         **fields,
-    }
-
-
-queues = st.fixed_dictionaries(
-    {
-        "limit": st.integers(1, 200),
-        "discipline": st.sampled_from(["drop-tail", "fifo", "codel", "fq-codel", "pie", "red"]),
-    }
-)
-jitters = st.fixed_dictionaries({"kind": st.just("uniform"), "max_ms": delays})
-policers = st.fixed_dictionaries({"rate_mbps": rates, "burst_bytes": st.integers(1502, 200_000)})
-hop_links = links(
-    queue=queues,
-    rate_schedule=steps("rate_mbps", st.just(0.0) | rates),
-    opens_every_ms=st.none() | st.floats(0.1, 100),
-    delay_schedule=steps("delay_ms", delays),
-    jitter=st.none() | jitters,
-    policer=st.none() | policers,
-)
-
-
-@st.composite
-def chains(draw: st.DrawFn) -> dict[str, Any]:
-    """Chains of 2 to 4 hops with every feature that a hop can have, and flows over any part."""
-    hops = draw(st.integers(2, 4))
-    ways = [(draw(hop_links), draw(hop_links)) for _ in range(hops)]
-    chosen = []
-    for flow in draw(st.lists(flows, min_size=1, max_size=6)):
-        first = draw(st.integers(1, hops))
-        last = draw(st.integers(first, hops))
-        direction = draw(st.sampled_from(["forward", "backward"]))
-        chosen.append(flow | {"first_hop": first, "last_hop": last, "direction": direction})
-    return {
-        "name": "chain",
-        "duration_s": 2.0,
-        "bottleneck": ways[0][0],
-        "reverse": ways[0][1],
-        "chain": [there | {"reverse": back} for there, back in ways[1:]],
-        "access": {"rate_mbps": draw(rates), "delay_ms": draw(delays)},
-        "flows": chosen,
     }
 
 
@@ -177,31 +137,25 @@ def test_a_flow_over_every_hop_gets_less_than_cross_traffic(hops: int, direction
 def test_a_hop_that_no_packet_waits_at_is_a_delay() -> None:
     """Two hops of which one is far faster: the same throughput as through the other alone."""
     slow, fast = {"rate_mbps": 10.0, "delay_ms": 5.0}, {"rate_mbps": 10_000.0, "delay_ms": 5.0}
-    rest = {
-        "name": "fast",
-        "duration_s": 10.0,
-        "access": {"rate_mbps": 100.0, "delay_ms": 2.0},
-        "flows": [{"controller": "cubic"}],
-    }
-    alone = Scenario.model_validate({**rest, "bottleneck": {**slow, "delay_ms": 10.0}})
-    for order in ([slow, fast], [fast, slow]):
-        chain = Scenario.model_validate({**rest, "bottleneck": order[0], "chain": order[1:]})
-        result, expected = quicgym.run(chain).flows[0], quicgym.run(alone).flows[0]
-        assert result.goodput_mbps == pytest.approx(expected.goodput_mbps, rel=0.01)
-        assert result.mean_queue_delay_ms == pytest.approx(expected.mean_queue_delay_ms, rel=0.02)
-        assert result.mean_one_way_delay_ms == pytest.approx(
-            expected.mean_one_way_delay_ms, rel=0.02
-        )
+    rest = {"flows": [{"controller": "cubic"}], "access": (100, 2), "duration_s": 10.0}
+    expected = quicgym.run(dumbbell(**rest, rate_mbps=10, delay_ms=10)).flows[0]
+    for first, second in ((slow, fast), (fast, slow)):
+        result = quicgym.run(dumbbell(**rest, **first, chain=[second])).flows[0]
+        for name, most in (
+            ("goodput_mbps", 0.01),
+            ("mean_queue_delay_ms", 0.02),
+            ("mean_one_way_delay_ms", 0.02),
+        ):
+            assert getattr(result, name) == pytest.approx(getattr(expected, name), rel=most)
 
 
 def test_every_hop_has_a_record_of_its_queue() -> None:
-    description = lot(rate_mbps=20.0)
-    description["chain"] = [
-        {"rate_mbps": 5.0, "delay_ms": 5.0, "queue": {"limit": 30}},
-        {"rate_mbps": 20.0, "delay_ms": 5.0},
-    ]
-    description["flows"] = description["flows"][:1]
-    result = quicgym.run(Scenario.model_validate(description))
+    slow = {"rate_mbps": 5.0, "delay_ms": 5.0, "queue": {"limit": 30}}
+    fast = {"rate_mbps": 20.0, "delay_ms": 5.0}
+    flow = {"controller": "newreno"}
+    result = quicgym.run(
+        Scenario.model_validate(lot(bottleneck=fast, chain=[slow, fast], flows=[flow]))
+    )
     peaks = [result.queue_trace(hop)["packets"].max() for hop in (1, 2, 3)]
     assert peaks[1] == 30 and peaks[0] < 30 and peaks[2] == 0
     with pytest.raises(ValueError, match="give 1 to 3"):
@@ -212,19 +166,19 @@ def test_every_hop_has_a_record_of_its_queue() -> None:
                 simulation.queue_trace(hop)
 
 
-def test_marks_of_every_hop_reach_the_sender() -> None:
-    queue = {"limit": 500, "discipline": "codel", "ecn_marking": True}
-    for marking in (1, 2):
-        description = lot(hops=2)
-        description["bottleneck"] = {"rate_mbps": 10.0 / marking, "delay_ms": 5.0}
-        description["chain"] = [{"rate_mbps": 5.0 * marking, "delay_ms": 5.0}]
-        ends = [description["bottleneck"], description["chain"][0]]
-        slow = min(ends, key=lambda link: link["rate_mbps"])
-        slow["queue"] = queue
-        description["flows"] = [{"controller": "newreno", "ecn": True}]
-        with Simulation(Scenario.model_validate(description)) as simulation:
-            simulation.run()
-            assert simulation.flows[0].statistics["ecn_marks"] > 0
+@pytest.mark.parametrize("slow", [0, 1])
+def test_marks_of_every_hop_reach_the_sender(slow: int) -> None:
+    hops = [{"rate_mbps": 10.0, "delay_ms": 5.0} for _ in range(2)]
+    marking = {"limit": 500, "discipline": "codel", "ecn_marking": True}
+    hops[slow] |= {"rate_mbps": 5.0, "queue": marking}
+    flows = [{"controller": "newreno", "ecn": True}]
+    description = lot(bottleneck=hops[0], chain=hops[1:], flows=flows)
+    with Simulation(Scenario.model_validate(description)) as simulation:
+        simulation.run()
+        assert simulation.flows[0].statistics["ecn_marks"] > 0
+
+
+JITTER = {"jitter": {"kind": "uniform", "max_ms": 1.0}, "reordering": True}
 
 
 @pytest.mark.parametrize(
@@ -236,42 +190,23 @@ def test_marks_of_every_hop_reach_the_sender() -> None:
         ({"flows": [{"first_hop": 0}]}, "flows.0.first_hop = 0", "1 (bottleneck) to 16"),
         ({"chain": [{"rate_mbps": 1.0}]}, "chain.0.delay_ms", "missing"),
         (
-            {"flows": [{"access": {"rate_mbps": 9.0, "delay_ms": 1.0, "mtu_bytes": 1500}}]},
+            {"flows": [{"access": {**HOP, "mtu_bytes": 1500}}]},
             "access.mtu_bytes = 1500",
             "not in a chain",
         ),
-        ({"chain": [{"rate_mbps": 1.0, "delay_ms": 1.0}] * 16}, "chain", "at most 15"),
+        ({"chain": [HOP] * 16}, "chain", "at most 15"),
         (
-            {"chain": [{"rate_mbps": 1.0, "delay_ms": 1.0, "queue": {"discipline": "dualpi2"}}]},
+            {"chain": [{**HOP, "queue": {"discipline": "dualpi2"}}]},
             "chain.0.queue.discipline = 'dualpi2'",
             "not in a chain",
         ),
         (
-            {
-                "reverse": {
-                    "rate_mbps": 1.0,
-                    "delay_ms": 1.0,
-                    "jitter": {"kind": "uniform", "max_ms": 1.0},
-                    "reordering": True,
-                }
-            },
+            {"reverse": {**HOP, **JITTER}},
             "reverse.reordering = True",
             "packets keep their order from hop to hop",
         ),
         (
-            {
-                "chain": [
-                    {
-                        "rate_mbps": 1.0,
-                        "delay_ms": 1.0,
-                        "reverse": {
-                            "rate_mbps": 1.0,
-                            "delay_ms": 1.0,
-                            "queue": {"limit": 100, "unit": "bytes"},
-                        },
-                    }
-                ]
-            },
+            {"chain": [{**HOP, "reverse": {**HOP, "queue": {"limit": 100, "unit": "bytes"}}}]},
             "chain.0.reverse.queue.limit = 100",
             "no packet fits",
         ),
@@ -290,42 +225,28 @@ def test_a_bad_hop_is_refused_by_field_value_and_remedy(
 def test_a_hop_has_no_trace_and_a_dumbbell_no_second_hop(tmp_path: Path) -> None:
     trace = tmp_path / "cell.trace"
     trace.write_text("1\n2\n")
-    back = {"rate_mbps": 1.0, "delay_ms": 1.0}
-    hop = {"trace": str(trace), "delay_ms": 1.0, "reverse": back}
-    with pytest.raises(ValueError, match=r"chain\.0\.trace"):
-        Scenario.model_validate(lot() | {"chain": [hop], "flows": [{}]})
-    with pytest.raises(ValueError, match=r"flows\.0\.last_hop = 2: hops with the bottleneck: 1"):
-        Scenario.model_validate(lot() | {"chain": [], "flows": [{"last_hop": 2}]})
+    hop = {"trace": str(trace), "delay_ms": 1.0, "reverse": HOP}
+    for changed, text in (
+        ({"chain": [hop], "flows": [{}]}, r"chain\.0\.trace"),
+        ({"chain": [], "flows": [{"last_hop": 2}]}, r"\.0\.last_hop = 2: .* the bottleneck: 1"),
+    ):
+        with pytest.raises(ValueError, match=text):
+            Scenario.model_validate(lot() | changed)
 
 
 def test_the_engine_refuses_a_bad_chain() -> None:
-    late = make_flow(first_hop=3)
-    for scenario, text in (
-        (make_scenario([make_flow()], chain=[make_link()]), "reverse_chain"),
-        (make_scenario([late], chain=[make_link()], reverse_chain=[make_link()]), "hops 3 to 2"),
-        (make_scenario([make_flow(last_hop=2)]), "1 to 1"),
-        (make_scenario([make_flow(first_hop=0)]), "1 to 1"),
+    jumping = make_link()
+    jumping.reordering = True
+    two_hops = {"chain": [make_link()], "reverse_chain": [make_link()]}
+    for flow, fields, text in (
+        (make_flow(), {"chain": [make_link()]}, "reverse_chain"),
+        (make_flow(first_hop=3), two_hops, "hops 3 to 2"),
+        (make_flow(last_hop=2), {}, "1 to 1"),
+        (make_flow(first_hop=0), {}, "1 to 1"),
+        (make_flow(), {**two_hops, "chain": [jumping]}, r"chain\.0\.reordering"),
     ):
         with pytest.raises(ValueError, match=text):
-            _core.NativeSimulation(scenario, 1)
-    link = make_link()
-    link.reordering = True
-    with pytest.raises(ValueError, match=r"chain\.0\.reordering"):
-        _core.NativeSimulation(
-            make_scenario([make_flow()], chain=[link], reverse_chain=[make_link()]), 1
-        )
-
-
-def info_of(description: dict[str, Any], flow: str, steps_count: int) -> list[dict[str, Any]]:
-    """The info of every decision of an agent that has this flow and acts as BBR does."""
-    environment = gymnasium.make(
-        "quicgym/Tuning-v1", scenario=Scenario.model_validate(description), flow=flow
-    )
-    environment.reset(seed=1)
-    action = preset_action("bbr")
-    infos = [environment.step(action)[4] for _ in range(steps_count)]
-    environment.close()
-    return infos
+            _core.NativeSimulation(make_scenario([flow], **fields), 1)
 
 
 def test_share_and_jain_of_an_environment_are_of_max_min_fair_rates() -> None:
@@ -338,50 +259,16 @@ def test_share_and_jain_of_an_environment_are_of_max_min_fair_rates() -> None:
         rate_mbps = 0.95 * fair[flow["name"]] * 1190 / WIRE_BYTES
         flow["application"] = {"kind": "constant-rate", "rate_mbps": rate_mbps}
         flow["controller"] = "cubic"
-    last = info_of(description, "long", 80)[-20:]
-    assert np.mean([info["capacity_mbps"] for info in last]) == pytest.approx(40.0)
-    assert np.mean([info["throughput_mbps"] for info in last]) == pytest.approx(0.95 * 35, rel=0.03)
-    assert np.mean([info["throughput_share"] for info in last]) == pytest.approx(0.95, rel=0.03)
-    assert np.mean([info["jain"] for info in last]) == pytest.approx(1.0, abs=0.01)
-
-
-def check_parity(pairs: int) -> None:
-    @settings(deadline=None, max_examples=pairs, suppress_health_check=list(HealthCheck))
-    @given(description=chains(), seed=st.integers(0, 2**32))
-    def check(description: dict[str, Any], seed: int) -> None:
-        assert compare(Scenario.model_validate(description), None, seed).difference is None
-
-    check()
-
-
-@pytest.mark.ns3
-def test_every_packet_of_a_chain_arrives_in_the_same_nanosecond() -> None:
-    check_parity(20)
-
-
-@pytest.mark.ns3
-@pytest.mark.long
-def test_every_packet_of_a_chain_arrives_in_the_same_nanosecond_a_thousand_times() -> None:
-    check_parity(1000)
-
-
-@pytest.mark.ns3
-@pytest.mark.parametrize("discipline", ["drop-tail", "codel", "fq-codel"])
-def test_statistics_and_queues_of_every_hop_agree_at_every_moment(discipline: str) -> None:
-    scenario = random_chain(discipline, 3)
-
-    def history(engine: EngineName) -> list[Any]:
-        with Simulation(scenario, engine, 7) as simulation:
-            rows: list[Any] = []
-            for step in range(1, 160):
-                simulation.run_until(0.0123456789 * step)
-                rows.append(simulation.queue_occupancy_seconds)
-                rows += [flow.statistics for flow in simulation.flows]
-            hops = range(1, 2 + len(scenario.chain))
-            return [*rows, *(simulation.queue_trace(hop).tolist() for hop in hops)]
-
-    for ours, theirs in zip(history("native"), history("ns3"), strict=True):
-        assert ours == theirs
+    scenario = Scenario.model_validate(description)
+    environment = gymnasium.make("quicgym/Tuning-v1", scenario=scenario, flow="long")
+    environment.reset(seed=1)
+    infos = [environment.step(environment.action_space.low * 0)[4] for _ in range(80)][-20:]
+    environment.close()
+    means = {name: np.mean([info[name] for info in infos]) for name in infos[0]}
+    assert means["capacity_mbps"] == pytest.approx(40.0)
+    assert means["throughput_mbps"] == pytest.approx(0.95 * 35, rel=0.03)
+    assert means["throughput_share"] == pytest.approx(0.95, rel=0.03)
+    assert means["jain"] == pytest.approx(1.0, abs=0.01)
 
 
 @pytest.mark.ns3

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
+from helpers import scenarios
 from helpers.endpoints import make_link
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -175,41 +176,17 @@ def test_an_overload_is_answered_with_drops_whatever_the_codepoint() -> None:
 
 @pytest.mark.parametrize("ecn", [False, True])
 def test_classic_flows_are_held_at_the_target_delay(ecn: bool) -> None:
-    scenario = Scenario.model_validate(
-        {
-            "name": "dualpi2",
-            "duration_s": 20,
-            "bottleneck": {
-                **{"rate_mbps": 20, "delay_ms": 10},
-                "queue": {"limit": 1000, "discipline": "dualpi2"},
-            },
-            "access": {"rate_mbps": 100, "delay_ms": 1},
-            "flows": [{"controller": "cubic", "ecn": ecn, "count": 2}],
-        }
-    )
-    with Simulation(scenario) as simulation:
+    with Simulation(dumbbell([{"controller": "cubic", "ecn": ecn, "count": 2}])) as simulation:
         simulation.run()
         statistics = [flow.statistics for flow in simulation.flows]
-    samples = sum(flow["queue_samples"] for flow in statistics)
-    delay = sum(flow["queue_delay_sum_seconds"] for flow in statistics) / samples
-    assert 0.008 < delay < 0.022
-    marks = sum(flow["ecn_marks"] for flow in statistics)
-    assert (marks > 0) == ecn
+    assert 8 < queue_delay_ms(*statistics) < 22
+    assert (sum(flow["ecn_marks"] for flow in statistics) > 0) == ecn
 
 
 def dumbbell(flows: list[dict[str, object]], **fields: object) -> Scenario:
     """20 Mbps and 24 ms with a DualPI2 queue of 1000 packets, for 20 s."""
-    return Scenario.model_validate(
-        {
-            **{"name": "dualpi2", "duration_s": 20.0, "flows": flows},
-            "bottleneck": {
-                **{"rate_mbps": 20.0, "delay_ms": 10.0},
-                "queue": {"limit": 1000, "discipline": "dualpi2"},
-            },
-            "access": {"rate_mbps": 100.0, "delay_ms": 1.0},
-            **fields,
-        }
-    )
+    queue = {"limit": 1000, "discipline": "dualpi2"}
+    return scenarios.dumbbell(flows, bottleneck={"queue": queue}, **fields)
 
 
 def probe(controller: str, **fields: object) -> dict[str, object]:
@@ -218,8 +195,9 @@ def probe(controller: str, **fields: object) -> dict[str, object]:
     return {"controller": controller, "application": application, **fields}
 
 
-def queue_delay_ms(total: dict[str, float]) -> float:
-    return 1e3 * total["queue_delay_sum_seconds"] / total["queue_samples"]
+def queue_delay_ms(*totals: dict[str, float]) -> float:
+    delay = sum(total["queue_delay_sum_seconds"] for total in totals)
+    return 1e3 * delay / sum(total["queue_samples"] for total in totals)
 
 
 @settings(deadline=None, max_examples=10)
@@ -254,8 +232,7 @@ def test_short_l4s_flows_beside_classic_bulk_flows(
     assert np.mean(early["completion"] != 2**63 - 1) > 0.9
     assert (completed["completion"] - completed["start"]).min() > 35 * MILLISECOND
     # The classic queue has the target's delay, the other one a small part of it.
-    delay = sum(total["queue_delay_sum_seconds"] for total in classic)
-    delay_ms = 1e3 * delay / sum(total["queue_samples"] for total in classic)
+    delay_ms = queue_delay_ms(*classic)
     assert 5 < delay_ms < 25
     assert queue_delay_ms(l4s) < 0.2 * delay_ms
 

@@ -2,10 +2,18 @@
 
 import struct
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from helpers.endpoints import MILLISECOND, SECOND, application, make_flow, make_link, make_scenario
+from helpers.endpoints import (
+    MILLISECOND,
+    SECOND,
+    application,
+    make_flow,
+    make_link,
+    make_scenario,
+    rate_steps,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -28,11 +36,25 @@ def deliveries(simulation):
     return list(struct.iter_unpack("<QQq", simulation.deliveries()))
 
 
-def queue_of(link):
-    """(packets, bytes) waiting before the link, every millisecond, under one CUBIC flow."""
+def waiting(simulation):
+    """(packets, bytes) before the link at each moment of the trace."""
+    return [sample[1:] for sample in struct.iter_unpack("<qQQ", simulation.queue_trace())]
+
+
+def most_waiting(link):
+    """The highest numbers of packets and bytes before the link under one CUBIC flow."""
     flow = make_flow(controller="cubic")
     simulation = run(make_scenario([flow], link, trace_interval=MILLISECOND), 10)
-    return [sample[1:] for sample in struct.iter_unpack("<qQQ", simulation.queue_trace())]
+    return [max(numbers) for numbers in zip(*waiting(simulation), strict=True)]
+
+
+def lossy(kind, queue_limit=1000, **fields):
+    """A link with random loss of a kind."""
+    link = make_link(queue_limit=queue_limit)
+    link.loss.kind = getattr(_core.LossKind, kind)
+    for name, value in fields.items():
+        setattr(link.loss, name, value)
+    return link
 
 
 @given(st.integers(31, 1502), st.integers(1_000, 100_000_000_000))
@@ -63,28 +85,12 @@ def test_the_shortest_rtt_is_propagation_plus_transmission():
     assert simulation.statistics(0)["rtt_sum_seconds"] == pytest.approx(first * samples, rel=0.05)
 
 
-def test_a_packet_queue_holds_exactly_its_limit():
+def test_a_queue_holds_its_limit_and_no_more():
     for limit in (1, 5, 40):
-        scenario = make_scenario(
-            [make_flow(controller="cubic")],
-            make_link(queue_limit=limit),
-            trace_interval=MILLISECOND,
-        )
-        simulation = run(scenario, 10)
-        waiting = [
-            packets for _, packets, _ in struct.iter_unpack("<qQQ", simulation.queue_trace())
-        ]
-        assert max(waiting) == limit
-
-
-def test_a_byte_queue_never_holds_more_than_its_limit():
+        assert most_waiting(make_link(queue_limit=limit))[0] == limit
     link = make_link(queue_limit=20_000)
     link.queue_unit = _core.QueueUnit.bytes
-    simulation = run(
-        make_scenario([make_flow(controller="cubic")], link, trace_interval=MILLISECOND), 10
-    )
-    waiting = [size for _, _, size in struct.iter_unpack("<qQQ", simulation.queue_trace())]
-    assert 20_000 - 1230 < max(waiting) <= 20_000
+    assert 20_000 - 1230 < most_waiting(link)[1] <= 20_000
 
 
 @settings(max_examples=25, deadline=None)
@@ -95,21 +101,13 @@ def test_a_byte_queue_never_holds_more_than_its_limit():
     loss=st.sampled_from([0.0, 0.02]),
     jitter=st.integers(0, 50),
 )
-def test_every_packet_sent_is_received_dropped_or_still_under_way(
+def test_every_packet_sent_is_received_or_dropped_at_the_end(
     flows, controller, limit, loss, jitter
 ):
-    link = make_link(queue_limit=limit)
-    link.loss.kind = _core.LossKind.bernoulli
-    link.loss.probability = loss
     # The flows stop and the network drains, so that nothing is under way at the end.
-    scenario = make_scenario(
-        [
-            make_flow(controller=controller, start_jitter=jitter * MILLISECOND, stop=2 * SECOND)
-            for _ in range(flows)
-        ],
-        link,
-    )
-    simulation = run(scenario, 30)
+    fields = {"start_jitter": jitter * MILLISECOND, "stop": 2 * SECOND}
+    all_flows = [make_flow(controller=controller, **fields) for _ in range(flows)]
+    simulation = run(make_scenario(all_flows, lossy("bernoulli", limit, probability=loss)), 30)
     for flow in range(flows):
         totals = simulation.statistics(flow)
         assert totals["sent_packets"] == totals["received_packets"] + totals["dropped_packets"]
@@ -117,18 +115,14 @@ def test_every_packet_sent_is_received_dropped_or_still_under_way(
 
 
 def test_bernoulli_loss_drops_its_share():
-    link = make_link(queue_limit=1000)
-    link.loss.kind = _core.LossKind.bernoulli
-    link.loss.probability = 0.02
+    link = lossy("bernoulli", probability=0.02)
     totals = run(make_scenario([make_flow(controller="bbr")], link), 60).statistics(0)
     assert totals["dropped_packets"] / totals["sent_packets"] == pytest.approx(0.02, rel=0.1)
 
 
 def test_gilbert_elliott_loss_comes_in_bursts_at_the_stationary_rate():
-    link = make_link(queue_limit=1000)
-    loss = link.loss
-    loss.kind = _core.LossKind.gilbert_elliott
-    loss.good_to_bad, loss.bad_to_good, loss.loss_in_good, loss.loss_in_bad = 0.005, 0.2, 0.0, 0.8
+    fields = {"good_to_bad": 0.005, "bad_to_good": 0.2, "loss_in_good": 0.0, "loss_in_bad": 0.8}
+    link = lossy("gilbert_elliott", **fields)
     scenario = make_scenario([make_flow(controller="bbr")], link, record_deliveries=True)
     simulation = run(scenario, 60)
     totals = simulation.statistics(0)
@@ -140,21 +134,25 @@ def test_gilbert_elliott_loss_comes_in_bursts_at_the_stationary_rate():
     assert sum(gaps) / len(gaps) > 1.5
 
 
+def test_gilbert_elliott_loss_moves_before_it_decides():
+    fields = {"good_to_bad": 1.0, "bad_to_good": 1.0, "loss_in_good": 0.0, "loss_in_bad": 1.0}
+    link = lossy("gilbert_elliott", 100, **fields)
+    simulation = run(make_scenario([make_flow()], link, record_deliveries=True), 3)
+    # Every second packet is lost, beginning with the first Initial, sent again after 999 ms.
+    totals = simulation.statistics(0)
+    assert totals["dropped_packets"] >= totals["received_packets"] > 5
+    assert deliveries(simulation)[0][2] > 999 * MILLISECOND
+
+
 def test_a_rate_schedule_takes_effect_at_its_times():
     link = make_link(queue_limit=50)
-    steps = []
-    for at, rate in ((5, 5_000_000), (10, 10_000_000)):
-        step = _core.RateStep()
-        step.at, step.rate_bits_per_second = at * SECOND, rate
-        steps.append(step)
-    link.rate_schedule = steps
+    link.rate_schedule = rate_steps((5, 5_000_000), (10, 10_000_000))
     simulation = _core.NativeSimulation(make_scenario([make_flow(controller="cubic")], link), 1)
-    received = []
-    for second in (2, 5, 7, 10, 12, 15):
-        simulation.run_until(second * SECOND)
-        received.append(simulation.statistics(0)["received_bytes"] * 8 / 1e6)
-    rates = [(received[i + 1] - received[i]) / 3 for i in (0, 2, 4)]
-    for rate, link_rate in zip(rates, (15, 5, 10), strict=True):
+    for start, end, link_rate in ((2, 5, 15), (7, 10, 5), (12, 15, 10)):
+        simulation.run_until(start * SECOND)
+        before = simulation.statistics(0)["received_bytes"]
+        simulation.run_until(end * SECOND)
+        rate = (simulation.statistics(0)["received_bytes"] - before) * 8e-6 / 3
         assert 0.9 * link_rate * 1200 / 1230 < rate <= link_rate * 1200 / 1230 * 1.01
 
 
@@ -162,9 +160,8 @@ def test_a_mahimahi_trace_sets_the_rate_and_repeats():
     link = make_link(queue_limit=100)
     # Twelve packets of 1500 bytes every 12 ms: 12 Mbit/s.
     link.delivery_opportunities_ms = list(range(1, 13))
-    simulation = run(
-        make_scenario([make_flow(controller="cubic", max_datagram_bytes=1470)], link), 20
-    )
+    flow = make_flow(controller="cubic", max_datagram_bytes=1470)
+    simulation = run(make_scenario([flow], link), 20)
     assert goodput_mbps(simulation, 20) == pytest.approx(12 * 1431 / 1500, rel=0.05)
 
 
@@ -217,11 +214,6 @@ def everything(simulation):
     )
 
 
-def test_the_same_seed_gives_the_same_bytes_and_another_seed_does_not():
-    assert everything(run(many_flows(), 5, seed=7)) == everything(run(many_flows(), 5, seed=7))
-    assert run(many_flows(), 5, seed=7).deliveries() != run(many_flows(), 5, seed=8).deliveries()
-
-
 @settings(max_examples=20, deadline=None)
 @given(st.lists(st.integers(0, 3 * SECOND), max_size=30))
 def test_where_run_until_pauses_changes_nothing(pauses):
@@ -255,19 +247,19 @@ def test_as_far_ahead_as_delays_allow_packets_come_in_the_same_order(access, the
     assert everything(step_by_step) == everything(far)
 
 
-def test_tracing_changes_nothing():
-    traced, plain = many_flows(), many_flows()
+def test_the_same_seed_gives_the_same_bytes_traced_or_not_and_another_seed_does_not():
+    first = run(many_flows(), 5, seed=7)
+    assert everything(first) == everything(run(many_flows(), 5, seed=7))
+    assert first.deliveries() != run(many_flows(), 5, seed=8).deliveries()
+    plain = many_flows()
     plain.trace_interval = 0
-    assert run(traced, 3).deliveries() == run(plain, 3).deliveries()
+    assert first.deliveries() == run(plain, 5, seed=7).deliveries()
 
 
 def test_many_simulations_live_and_run_in_threads_at_once():
-    simulations = [_core.NativeSimulation(many_flows(), seed) for seed in range(16)]
-    threads = [threading.Thread(target=s.run_until, args=(2 * SECOND,)) for s in simulations]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    simulations = [_core.NativeSimulation(many_flows(), seed) for seed in range(8)]
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda simulation: simulation.run_until(2 * SECOND), simulations))
     for seed, simulation in enumerate(simulations):
         assert simulation.deliveries() == run(many_flows(), 2, seed).deliveries()
 
@@ -294,12 +286,15 @@ def test_a_wrong_parameter_is_refused_and_nothing_changes():
 
 
 def test_errors_name_what_is_wrong():
-    with pytest.raises(ValueError, match="unobtainium"):
-        _core.NativeSimulation(make_scenario([make_flow(controller="unobtainium")]), 1)
-    link = make_link()
-    link.queue_discipline = "choke"
-    with pytest.raises(ValueError, match='bottleneck: unknown queue discipline "choke"; .* codel'):
-        _core.NativeSimulation(make_scenario([make_flow()], link), 1)
+    choke = make_link()
+    choke.queue_discipline = "choke"
+    for flow, link, text in (
+        (make_flow(controller="unobtainium"), make_link(), "unobtainium"),
+        (make_flow(), choke, 'bottleneck: unknown queue discipline "choke"; .* codel'),
+        (make_flow(), make_link(rate_bits_per_second=0), "rate must be above 0"),
+    ):
+        with pytest.raises(ValueError, match=text):
+            run(make_scenario([flow], link), 1)
     simulation = run(make_scenario([make_flow()]), 1)
     with pytest.raises(ValueError, match="before the current time"):
         simulation.run_until(1)
@@ -339,29 +334,12 @@ def test_a_flow_does_the_same_whenever_it_starts(controller):
         assert statistics(start) == pytest.approx(first, rel=1e-9)
 
 
-def test_a_rate_of_0_is_refused():
-    with pytest.raises(ValueError, match="rate must be above 0"):
-        run(make_scenario([make_flow()], make_link(rate_bits_per_second=0)), 1)
-
-
 def test_an_application_that_is_off_for_weeks_writes_no_more():
     weeks = application(
         "on_off", rate_bits_per_second=1000, on_duration=1000, off_duration=1_000_000 * SECOND
     )
     simulation = run(make_scenario([make_flow(application=weeks)]), 1)
     assert simulation.statistics(0)["goodput_bytes"] <= 1200
-
-
-def test_gilbert_elliott_loss_moves_before_it_decides():
-    link = make_link()
-    loss = link.loss
-    loss.kind = _core.LossKind.gilbert_elliott
-    loss.good_to_bad, loss.bad_to_good, loss.loss_in_good, loss.loss_in_bad = 1.0, 1.0, 0.0, 1.0
-    simulation = run(make_scenario([make_flow()], link, record_deliveries=True), 3)
-    # Every second packet is lost, beginning with the first Initial, sent again after 999 ms.
-    totals = simulation.statistics(0)
-    assert totals["dropped_packets"] >= totals["received_packets"] > 5
-    assert deliveries(simulation)[0][2] > 999 * MILLISECOND
 
 
 def test_a_changed_window_counts_and_is_used_from_the_moment_of_the_change():
@@ -387,54 +365,41 @@ def first_packet_arrives_at_5_ms(link):
     return make_scenario([flow], link)
 
 
-@pytest.mark.parametrize("opportunities, served", [([4, 5, 40], 5), ([4, 6, 40], 6)])
-def test_a_packet_takes_the_opportunity_of_the_instant_of_its_arrival(opportunities, served):
+def assert_counted_at(time, link, counted="received_packets", before=0):
+    """The number of packets rises by one at this time."""
+    simulation = _core.NativeSimulation(first_packet_arrives_at_5_ms(link), 1)
+    for until, expected in ((time - 1, before), (time, before + 1)):
+        simulation.run_until(until)
+        assert simulation.statistics(0)[counted] == expected
+    return simulation
+
+
+@pytest.mark.parametrize(
+    "opportunities, served, before",
+    [([4, 5, 40], 5, 0), ([4, 6, 40], 6, 0), ([5, 50, 80], 50, 1)],
+    ids=["at its arrival", "after its arrival", "whole though the one before was used in part"],
+)
+def test_a_packet_takes_the_first_opportunity_from_its_arrival_on(opportunities, served, before):
     link = make_link(delay=0)
     link.delivery_opportunities_ms = opportunities
-    simulation = _core.NativeSimulation(first_packet_arrives_at_5_ms(link), 1)
-    received = served * MILLISECOND + ARRIVAL
-    simulation.run_until(received - 1)
-    assert simulation.statistics(0)["received_packets"] == 0
-    simulation.run_until(received)
-    assert simulation.statistics(0)["received_packets"] == 1
+    assert_counted_at(served * MILLISECOND + ARRIVAL, link, before=before)
 
 
 def test_a_lost_packet_counts_as_dropped_from_the_end_of_its_way_over_the_link():
-    link = make_link()
-    link.loss.kind, link.loss.probability = _core.LossKind.bernoulli, 1.0
-    simulation = _core.NativeSimulation(first_packet_arrives_at_5_ms(link), 1)
+    link = lossy("bernoulli", 100, probability=1.0)
     sent = _core.transmission_time_ns(1200 + WIRE_OVERHEAD, link.rate_bits_per_second)
-    lost = ARRIVAL + sent + link.delay
-    simulation.run_until(lost - 1)
-    assert simulation.statistics(0)["dropped_packets"] == 0
-    simulation.run_until(lost)
-    assert simulation.statistics(0)["dropped_packets"] == 1
+    simulation = assert_counted_at(ARRIVAL + sent + link.delay, link, "dropped_packets")
     assert simulation.statistics(0)["queue_samples"] == 1
-
-
-def test_an_opportunity_after_one_that_was_used_in_part_is_whole():
-    link = make_link(delay=0)
-    link.delivery_opportunities_ms = [5, 50, 80]
-    simulation = _core.NativeSimulation(first_packet_arrives_at_5_ms(link), 1)
-    received = 50 * MILLISECOND + ARRIVAL
-    simulation.run_until(received - 1)
-    assert simulation.statistics(0)["received_packets"] == 1
-    simulation.run_until(received)
-    assert simulation.statistics(0)["received_packets"] == 2
 
 
 @pytest.mark.parametrize("step, rate", [(ARRIVAL, 1_000_000), (ARRIVAL + 1, 15_000_000)])
 def test_a_rate_holds_for_what_starts_in_the_instant_of_its_step(step, rate):
     link = make_link(delay=0)
-    change = _core.RateStep()
-    change.at, change.rate_bits_per_second = step, 1_000_000
+    (change,) = rate_steps((0, 1_000_000))
+    change.at = step
     link.rate_schedule = [change]
-    simulation = _core.NativeSimulation(first_packet_arrives_at_5_ms(link), 1)
-    received = ARRIVAL + _core.transmission_time_ns(1200 + WIRE_OVERHEAD, rate) + ARRIVAL
-    simulation.run_until(received - 1)
-    assert simulation.statistics(0)["received_packets"] == 0
-    simulation.run_until(received)
-    assert simulation.statistics(0)["received_packets"] == 1
+    sent = _core.transmission_time_ns(1200 + WIRE_OVERHEAD, rate)
+    assert_counted_at(ARRIVAL + sent + ARRIVAL, link)
 
 
 def test_what_still_waits_is_not_among_what_has_left_the_queue():
@@ -451,7 +416,7 @@ def test_what_still_waits_is_not_among_what_has_left_the_queue():
         delays = [total["queue_delay_sum_seconds"] for total in totals]
         assert all(now >= earlier for now, earlier in zip(delays, before, strict=True))
         before = delays
-        waiting = [row[1] for row in struct.iter_unpack("<qQQ", simulation.queue_trace())]
+        packets = [sample[0] for sample in waiting(simulation)]
         integral = simulation.queue_occupancy_seconds
-        assert integral == pytest.approx(sum(waiting) * 1e-4, rel=0.02, abs=0.01)
-    assert max(waiting) > 80
+        assert integral == pytest.approx(sum(packets) * 1e-4, rel=0.02, abs=0.01)
+    assert max(packets) > 80

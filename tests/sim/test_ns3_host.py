@@ -82,35 +82,6 @@ def test_deliveries_equal_those_of_the_native_engine() -> None:
     assert deliveries[0] == deliveries[1]
 
 
-@pytest.mark.parametrize(
-    "queue", [{"limit": 8}, {"limit": 15_000, "unit": "bytes"}], ids=["packets", "bytes"]
-)
-def test_all_statistics_equal_those_of_the_native_engine_at_every_moment(
-    queue: dict[str, Any],
-) -> None:
-    flows = [
-        quic("cubic", start_jitter_ms=300),
-        quic("bbr", start_s=1, stop_s=3.7),
-        quic("newreno", application={"kind": "transfer", "size_bytes": 900_000}),
-        quic("ibcca", application={"kind": "on-off", "rate_mbps": 3, "on_s": 0.4, "off_s": 0.9}),
-    ]
-    histories = []
-    for engine in ("native", "ns3"):
-        with Simulation(dumbbell(flows, **queue), engine, 7) as simulation:
-            history: list[Any] = []
-            for step in range(400):
-                simulation.run_until(0.0123456789 * step)
-                history.append(simulation.queue_occupancy_seconds)
-                history += [flow.statistics for flow in simulation.flows]
-            histories.append(history)
-    for native, ns3 in zip(*histories, strict=True):
-        assert native == ns3
-    last = histories[0][-len(flows) :]
-    assert all(total["dropped_packets"] > 0 for total in last[:2])
-    assert all(total["receive_rate_variance"] > 0 for total in last)
-    assert [total["completion"] is not None for total in last] == [False, False, True, False]
-
-
 def test_links_transmit_as_the_native_engine_computes() -> None:
     generator = random.Random(1)
     for _ in range(20_000):

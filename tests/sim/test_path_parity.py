@@ -1,50 +1,52 @@
-"""Paths that change or misbehave: native engine and ns-3, packet by packet."""
+"""Native engine and ns-3 do the same: packet by packet, and at every moment of a run."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
-from helpers.random_scenarios import delays, links, rates, steps, wired
+from helpers.random_scenarios import (
+    chains,
+    delays,
+    jitters,
+    links,
+    outages,
+    policers,
+    steps,
+    wired,
+)
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from quicgym import Scenario, Simulation
 from quicgym.benchmarks.parity import compare
+from quicgym.benchmarks.random_networks import random_chain
 from quicgym.envs.scenarios.engines import EngineName
 
-pytestmark = pytest.mark.ns3
+pytestmark = [
+    pytest.mark.ns3,
+    pytest.mark.filterwarnings("ignore:.*no queue on its path marks"),
+]
+DISCIPLINES = ("fifo", "codel", "fq-codel", "pie", "red")
+Strategy = st.SearchStrategy[dict[str, Any]]
 
-outages = steps("rate_mbps", st.just(0.0) | rates, min_size=1)
-jitters = st.one_of(
-    st.fixed_dictionaries({"kind": st.just("uniform"), "max_ms": delays}),
-    st.fixed_dictionaries({"kind": st.just("normal"), "mean_ms": delays, "deviation_ms": delays}),
-)
-policers = st.fixed_dictionaries({"rate_mbps": rates, "burst_bytes": st.integers(1502, 200_000)})
 disciplines = st.fixed_dictionaries(
-    {
-        "limit": st.integers(1, 200),
-        "discipline": st.sampled_from(["fifo", "codel", "fq-codel", "pie", "red"]),
-    }
+    {"limit": st.integers(1, 200), "discipline": st.sampled_from(DISCIPLINES)}
 )
-SHORT, LONG = 20, 1000
-"""Pairs of runs for each feature."""
-
 traces = st.lists(st.integers(0, 12), min_size=1, max_size=200).map(
     # From steps to times; a step of 0 lets another 1500 bytes go in the same millisecond.
     lambda gaps: [1 + sum(gaps[: end + 1]) for end in range(len(gaps))]
 )
 
 
-def traced_links(
-    folder: Path, name: str, **features: st.SearchStrategy[Any]
-) -> st.SearchStrategy[dict[str, Any]]:
-    """Links with a random trace, written to a file of this name."""
+def traced_links(folder: Path, **features: st.SearchStrategy[Any]) -> Strategy:
+    """Links with a random trace, written to a file of the folder."""
 
     def write(times: list[int]) -> str:
-        path = folder / f"{name}-{hash(tuple(times)) % 2**64:x}.trace"
+        path = folder / f"{hash(tuple(times)) % 2**64:x}.trace"
         path.write_text("\n".join(map(str, times)))
         return str(path)
 
@@ -52,104 +54,123 @@ def traced_links(
     return plain.map(lambda link: {k: v for k, v in link.items() if k != "rate_mbps"})
 
 
-def with_directions(description: dict[str, Any], ways: list[str]) -> dict[str, Any]:
-    """The scenario with these directions of its flows' data."""
-    turned = zip(description["flows"], ways, strict=False)
-    return {**description, "flows": [{**flow, "direction": way} for flow, way in turned]}
+def queues(discipline: str) -> Strategy:
+    packets = {"limit": st.integers(1, 200)}
+    in_bytes = {"limit": st.integers(1502, 300_000), "unit": st.just("bytes")}
+    marking = st.just(False) if discipline == "fifo" else st.booleans()
+    common = {"discipline": st.just(discipline), "ecn_marking": marking}
+    units = [packets] if discipline == "fq-codel" else [packets, in_bytes]
+    return st.one_of(st.fixed_dictionaries({**unit, **common}) for unit in units)
 
 
-LinkMaker = Callable[[Path, str], st.SearchStrategy[dict[str, Any]]]
-FEATURES: dict[str, LinkMaker] = {
-    "outages": lambda folder, name: links(rate_schedule=outages),
+FEATURES: dict[str, Callable[[Path], Strategy]] = {
+    "outages": lambda folder: links(rate_schedule=steps("rate_mbps", outages, 1)),
     "trace": traced_links,
-    "openings": lambda folder, name: links(
+    "openings": lambda folder: links(
         opens_every_ms=st.sampled_from([1.0, 5.0, 10.0]) | st.floats(0.1, 100),
-        rate_schedule=st.just([]) | outages,
+        rate_schedule=st.just([]) | steps("rate_mbps", outages, 1),
     ),
-    "delay-schedule": lambda folder, name: links(delay_schedule=steps("delay_ms", delays, 1)),
-    "jitter": lambda folder, name: links(jitter=jitters),
-    "reordering": lambda folder, name: links(
+    "delay-schedule": lambda folder: links(delay_schedule=steps("delay_ms", delays, 1)),
+    "jitter": lambda folder: links(jitter=jitters),
+    "reordering": lambda folder: links(
         jitter=jitters, delay_schedule=steps("delay_ms", delays), reordering=st.just(True)
     ),
-    "policer": lambda folder, name: links(policer=policers),
-    "discipline-on-outages": lambda folder, name: links(rate_schedule=outages, queue=disciplines),
-    "discipline-on-trace": lambda folder, name: traced_links(folder, name, queue=disciplines),
-    "discipline-on-jitter": lambda folder, name: links(
+    "policer": lambda folder: links(policer=policers),
+    "discipline-on-outages": lambda folder: links(
+        rate_schedule=steps("rate_mbps", outages, 1), queue=disciplines
+    ),
+    "discipline-on-trace": lambda folder: traced_links(folder, queue=disciplines),
+    "discipline-on-jitter": lambda folder: links(
         queue=disciplines, jitter=jitters, reordering=st.booleans(), policer=st.none() | policers
     ),
-    "both-directions": lambda folder, name: links(),
-    "everything": lambda folder, name: links(
-        rate_schedule=outages,
+    "both-directions": lambda folder: links(),
+    "everything": lambda folder: links(
+        rate_schedule=steps("rate_mbps", outages, 1),
         opens_every_ms=st.none() | st.floats(0.1, 100),
         delay_schedule=steps("delay_ms", delays, 1),
         jitter=st.none() | jitters,
         reordering=st.booleans(),
         policer=st.none() | policers,
     ),
+    "fifo": lambda folder: links(queue=queues("fifo")),
+    "codel": lambda folder: links(queue=queues("codel")),
+    "fq-codel": lambda folder: links(queue=queues("fq-codel")),
+    "pie": lambda folder: links(queue=queues("pie")),
+    "red": lambda folder: links(queue=queues("red")),
+    "chain": lambda folder: chains(),
 }
-"""By name: links that have the feature, given a folder for their files and a name."""
+"""By name: links that have the feature, given a folder for their files; chains are complete."""
+FLOW_FIELDS: dict[str, tuple[str, st.SearchStrategy[Any]]] = {
+    **dict.fromkeys(DISCIPLINES, ("ecn", st.booleans())),
+    **dict.fromkeys(
+        ("both-directions", "everything"), ("direction", st.sampled_from(["forward", "backward"]))
+    ),
+}
+"""What each flow has besides, by feature."""
 
 
-directions = st.sampled_from(["forward", "backward"])
+def with_each(description: dict[str, Any], field: str, values: list[Any]) -> dict[str, Any]:
+    """The scenario with these values of a field of its flows."""
+    flows = zip(description["flows"], values, strict=False)
+    return {**description, "flows": [{**flow, field: value} for flow, value in flows]}
 
 
-def check_parity(feature: str, folder: Path, pairs: int) -> None:
-    link, reverse = (FEATURES[feature](folder, name) for name in ("there", "back"))
-    scenarios = wired(link, links() | reverse)
-    if feature in ("both-directions", "everything"):
-        scenarios = st.tuples(scenarios, st.lists(directions, min_size=5, max_size=5)).map(
-            lambda drawn: with_directions(*drawn)
-        )
+def scenarios_with(feature: str, folder: Path) -> Strategy:
+    link = FEATURES[feature](folder)
+    if feature == "chain":
+        return link
+    scenarios = wired(link, st.none() | links() | link)
+    if feature not in FLOW_FIELDS:
+        return scenarios
+    field, values = FLOW_FIELDS[feature]
+    return st.tuples(scenarios, st.lists(values, min_size=5, max_size=5)).map(
+        lambda drawn: with_each(drawn[0], field, drawn[1])
+    )
 
+
+@pytest.mark.parametrize("pairs", [20, pytest.param(1000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("feature", FEATURES)
+def test_every_packet_arrives_in_the_same_nanosecond(
+    feature: str, pairs: int, tmp_path: Path
+) -> None:
     @settings(deadline=None, max_examples=pairs, suppress_health_check=list(HealthCheck))
-    @given(description=scenarios, seed=st.integers(0, 2**32))
+    @given(description=scenarios_with(feature, tmp_path), seed=st.integers(0, 2**64 - 1))
     def check(description: dict[str, Any], seed: int) -> None:
         assert compare(Scenario.model_validate(description), None, seed).difference is None
 
     check()
 
 
-@pytest.mark.parametrize("feature", FEATURES)
-def test_every_packet_arrives_in_the_same_nanosecond(feature: str, tmp_path: Path) -> None:
-    check_parity(feature, tmp_path, SHORT)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("feature", FEATURES)
-def test_every_packet_arrives_in_the_same_nanosecond_a_thousand_times(
-    feature: str, tmp_path: Path
-) -> None:
-    check_parity(feature, tmp_path, LONG)
-
-
 def path(tmp_path: Path, **link: Any) -> Scenario:
     trace = tmp_path / "cell.trace"
     trace.write_text("\n".join(str(ms) for ms in [*range(1, 200), *range(600, 900, 2)]))
+    usual = {"delay_ms": 15, "queue": {"limit": 40}}
+    if "trace" in link:
+        link["trace"] = str(trace)
+    else:
+        usual["rate_mbps"] = 10
+    transfer = {"kind": "transfer", "size_bytes": 900_000}
+    on_off = {"kind": "on-off", "rate_mbps": 3, "on_s": 0.4, "off_s": 0.9}
+    is_marking = link.get("queue", {}).get("ecn_marking", False)
     return Scenario.model_validate(
         {
             "name": "path",
             "duration_s": 5,
-            "bottleneck": {
-                "delay_ms": 15,
-                "queue": {"limit": 40},
-                **({} if "trace" in link else {"rate_mbps": 10}),
-                **{field: trace if value == "cell" else value for field, value in link.items()},
-            },
+            "bottleneck": {**usual, **link},
             "reverse": {"rate_mbps": 10, "delay_ms": 15},
             "access": {"rate_mbps": 100, "delay_ms": 2.5},
             "flows": [
-                {"controller": "cubic", "start_jitter_ms": 300},
+                {"controller": "cubic", "start_jitter_ms": 300, "ecn": is_marking},
                 {"controller": "bbr", "start_s": 1, "stop_s": 3.7},
                 {"controller": "cubic", "direction": "backward", "extra_delay_ms": 3},
-                {
-                    "controller": "newreno",
-                    "application": {"kind": "transfer", "size_bytes": 900_000},
-                },
+                {"controller": "newreno", "application": transfer},
+                {"controller": "ibcca", "application": on_off, "start_s": 0.5},
             ],
         }
     )
 
 
+LIMITS = {"packets": 80, "bytes": 100_000}
 SAMPLES: dict[str, dict[str, Any]] = {
     "outages": {"rate_schedule": [{"at_s": 0.5, "rate_mbps": 0}, {"at_s": 0.9, "rate_mbps": 30}]},
     "silent-for-good": {"rate_schedule": [{"at_s": 2, "rate_mbps": 0}]},
@@ -163,37 +184,61 @@ SAMPLES: dict[str, dict[str, Any]] = {
         "loss": {"kind": "bernoulli", "probability": 0.01},
     },
     "policer": {"policer": {"rate_mbps": 4, "burst_bytes": 60_000}},
+    "few-packets": {"queue": {"limit": 8}},
+    "few-bytes": {"queue": {"limit": 15_000, "unit": "bytes"}},
+    **{
+        f"{discipline}-{unit}-{marking}": {
+            "queue": {
+                **{"discipline": discipline, "unit": unit},
+                **{"limit": LIMITS[unit], "ecn_marking": marking},
+            }
+        }
+        for discipline, unit, marking in product(DISCIPLINES, LIMITS, (False, True))
+        if not (marking and discipline == "fifo") and (discipline, unit) != ("fq-codel", "bytes")
+    },
 }
+
+
+def history(scenario: Scenario, engine: EngineName) -> tuple[list[Any], list[dict[str, Any]]]:
+    """Statistics and queues at moments of no particular time, and the last statistics."""
+    with Simulation(scenario, engine, 7) as simulation:
+        rows: list[Any] = []
+        for step in range(int(scenario.duration_s / 0.0123456789)):
+            simulation.run_until(0.0123456789 * step)
+            totals = [flow.statistics for flow in simulation.flows]
+            rows += [simulation.queue_occupancy_seconds, *totals]
+        hops = range(1, 2 + len(scenario.chain))
+        return [*rows, *(simulation.queue_trace(hop).tolist() for hop in hops)], totals
+
+
+def assert_same_history(scenario: Scenario) -> list[dict[str, Any]]:
+    (native, totals), (ns3, _) = (history(scenario, engine) for engine in ("native", "ns3"))
+    for ours, theirs in zip(native, ns3, strict=True):
+        assert ours == theirs
+    return totals
 
 
 @pytest.mark.parametrize("sample", SAMPLES)
 def test_statistics_and_queues_agree_at_every_moment(sample: str, tmp_path: Path) -> None:
-    def history(engine: EngineName) -> list[Any]:
-        with Simulation(path(tmp_path, **SAMPLES[sample]), engine, 7) as simulation:
-            rows: list[Any] = []
-            for step in range(1, 400):
-                simulation.run_until(0.0123456789 * step)
-                rows.append(simulation.queue_occupancy_seconds)
-                rows += [flow.statistics for flow in simulation.flows]
-            return [*rows, simulation.queue_trace().tolist()]
+    totals = assert_same_history(path(tmp_path, **SAMPLES[sample]))
+    assert all(total["receive_rate_variance"] > 0 for total in totals)
+    if sample.startswith("few"):
+        assert all(total["dropped_packets"] > 0 for total in totals[:2])
+        is_complete = [total["completion"] is not None for total in totals]
+        assert is_complete == [False, False, False, True, False]
 
-    native, ns3 = history("native"), history("ns3")
-    for ours, theirs in zip(native, ns3, strict=True):
-        assert ours == theirs
+
+@pytest.mark.parametrize("discipline", ["drop-tail", "codel", "fq-codel"])
+def test_statistics_and_queues_of_every_hop_agree_at_every_moment(discipline: str) -> None:
+    assert_same_history(random_chain(discipline, 3))
 
 
 def test_packets_so_late_that_their_number_is_misread_are_dropped_by_both_engines() -> None:
+    jitter = {"kind": "normal", "mean_ms": 20, "deviation_ms": 60}
+    link = {"rate_mbps": 20, "delay_ms": 1, "queue": {"limit": 100}, "jitter": jitter}
     scenario = Scenario.model_validate(
         {
-            "name": "late",
-            "duration_s": 2,
-            "bottleneck": {
-                "rate_mbps": 20,
-                "delay_ms": 1,
-                "queue": {"limit": 100},
-                "jitter": {"kind": "normal", "mean_ms": 20, "deviation_ms": 60},
-                "reordering": True,
-            },
+            **{"name": "late", "duration_s": 2, "bottleneck": {**link, "reordering": True}},
             "access": {"rate_mbps": 100, "delay_ms": 1},
             "flows": [{"controller": "external", "parameters": {"window_bytes": 1_000_000}}],
         }

@@ -7,8 +7,16 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from helpers.endpoints import MILLISECOND, SECOND, application, make_flow, make_link, make_scenario
-from helpers.random_scenarios import delays, links, rates, steps, wired
+from helpers.endpoints import (
+    MILLISECOND,
+    SECOND,
+    application,
+    make_flow,
+    make_link,
+    make_scenario,
+    rate_steps,
+)
+from helpers.random_scenarios import delays, jitters, links, outages, policers, steps, wired
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,15 +24,6 @@ from quicgym import Scenario, Simulation, _core
 
 WIRE_BYTES = 1230
 """Of a full packet."""
-
-
-def rate_steps(*steps_of_rate: tuple[float, int]) -> list[Any]:
-    result = []
-    for at_s, rate in steps_of_rate:
-        step = _core.RateStep()
-        step.at, step.rate_bits_per_second = int(at_s * SECOND), rate
-        result.append(step)
-    return result
 
 
 def arrivals(link: Any, seconds: float = 10, **flow: Any) -> tuple[list[int], dict[str, Any]]:
@@ -105,20 +104,15 @@ def test_a_saturated_link_that_opens_every_so_often_loses_no_capacity() -> None:
     assert carried == pytest.approx(15e6 * 8, rel=0.02)
 
 
-jitters = st.one_of(
-    st.fixed_dictionaries({"kind": st.just("uniform"), "max_ms": delays}),
-    st.fixed_dictionaries({"kind": st.just("normal"), "mean_ms": delays, "deviation_ms": delays}),
-)
 disciplines = st.sampled_from(["drop-tail", "codel", "fq-codel"])
 changing_links = links(
-    rate_schedule=steps("rate_mbps", st.just(0.0) | rates),
+    rate_schedule=steps("rate_mbps", outages),
     opens_every_ms=st.none() | st.floats(0.1, 100),
     queue=st.fixed_dictionaries({"limit": st.integers(1, 200), "discipline": disciplines}),
     delay_schedule=steps("delay_ms", delays, 1),
     jitter=st.none() | jitters,
     reordering=st.booleans(),
-    policer=st.none()
-    | st.fixed_dictionaries({"rate_mbps": rates, "burst_bytes": st.integers(1502, 200_000)}),
+    policer=st.none() | policers,
 )
 
 
@@ -151,7 +145,7 @@ def test_on_a_changing_path_packets_are_conserved_and_none_is_too_early(
 
 @settings(max_examples=60, deadline=None)
 @given(
-    changes=steps("rate_mbps", st.just(0.0) | rates),
+    changes=steps("rate_mbps", outages),
     opens_every=st.sampled_from([0, 7 * MILLISECOND]),
     limit=st.integers(1, 300),
 )
