@@ -17,7 +17,7 @@
 #include "sim/ns3/flow.hpp"
 #include "sim/ns3/timer.hpp"
 #include "sim/quic/application.hpp"
-#include "sim/quic/rtt_histogram.hpp"
+#include "sim/base/rtt_histogram.hpp"
 
 namespace quicgym::ns3_host {
 

@@ -6,7 +6,7 @@
 #include "sim/base/rate_bins.hpp"
 #include "sim/base/time.hpp"
 #include "sim/base/time_integral.hpp"
-#include "sim/quic/rtt_histogram.hpp"
+#include "sim/base/rtt_histogram.hpp"
 #include "sim/simulation.hpp"
 
 namespace quicgym::quic {
