@@ -174,14 +174,15 @@ class _Workers:
     def _warn(error: Exception) -> None:
         warnings.warn(f"{error}\nA new worker goes on.", RuntimeWarning, stacklevel=5)
 
-    def statistics(self, simulation: int, flow: int) -> Any:
-        return self._ask(simulation, ("statistics", flow))
+    def simulation(self, simulation: int) -> _SimulationOfWorker:
+        return _SimulationOfWorker(self, simulation)
 
-    def parameters(self, simulation: int, flow: int) -> Any:
-        return self._ask(simulation, ("parameters", flow))
-
-    def deliveries(self, simulation: int) -> Any:
-        return self._ask(simulation, ("deliveries", None))
+    def ask(self, simulation: int, order: Any) -> Any:
+        if not self._running[simulation]:
+            raise RuntimeError(f"environment {simulation} has no running episode; reset it")
+        with self._none_owing():
+            self._worker(simulation).send(order)
+            return self._answer(simulation)
 
     def close(self, simulation: int) -> None:
         worker = self._workers[simulation]
@@ -242,13 +243,6 @@ class _Workers:
             raise answer
         return answer
 
-    def _ask(self, simulation: int, order: Any) -> Any:
-        if not self._running[simulation]:
-            raise RuntimeError(f"environment {simulation} has no running episode; reset it")
-        with self._none_owing():
-            self._worker(simulation).send(order)
-            return self._answer(simulation)
-
     def _worker(self, simulation: int) -> _Worker:
         worker = self._workers[simulation]
         assert worker is not None
@@ -258,6 +252,23 @@ class _Workers:
         self.failed = min(errors, default=None)
         if self.failed is not None:
             raise errors[self.failed]
+
+
+class _SimulationOfWorker:
+    """What a batch reads of a simulation in a worker."""
+
+    def __init__(self, workers: _Workers, simulation: int) -> None:
+        self._workers = workers
+        self._number = simulation
+
+    def statistics(self, flow: int) -> Any:
+        return self._workers.ask(self._number, ("statistics", flow))
+
+    def parameters(self, flow: int) -> Any:
+        return self._workers.ask(self._number, ("parameters", flow))
+
+    def deliveries(self) -> Any:
+        return self._workers.ask(self._number, ("deliveries", None))
 
 
 class _Worker:

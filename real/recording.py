@@ -109,6 +109,11 @@ class RecordedFlow:
         return self._states
 
     @property
+    def end(self) -> int:
+        """When the flow stops or its transfer is complete, in ns."""
+        return min(self._plan.stop, self._record.completion)
+
+    @property
     def trace(self) -> NDArray[Any]:
         """Shape (rows,), of TRACE_DTYPE, from the first row on after the start."""
         samples: NDArray[Any] = self._states["sample"]
@@ -256,16 +261,30 @@ class RecordedRun:
             for index, (_, flow) in enumerate(self.scenario.single_flows())
             if flow.controller is None
         ] or [0]
-        settings = _core.EnvironmentSettings(_core.find_action_space("tuning"))
-        settings.decision_interval = nanoseconds(REWARD_INTERVAL_MS / 1e3)
-        settings.reward = reward.to_core()
-        plan = _core.EpisodePlan()
-        plan.agents, plan.ignores_actions = agents, True
-        plan.end = nanoseconds(self.time)
-        queues = [self._queue_samples(queue) for queue in self.queues]
-        states = [flow.states.tobytes() for flow in self.flows]
-        core = with_every_flow(self.scenario)
-        begin, rewards, columns = _core.earn(core, self.interval, states, queues, settings, plan)
+        recorded = _core.RecordedRun(
+            self.interval,
+            [flow.states.tobytes() for flow in self.flows],
+            [self._queue_samples(queue) for queue in self.queues],
+        )
+        begin = min(int(self.flows[index].states["start"][0]) for index in agents)
+        end = nanoseconds(self.time)
+        meter = _core.Meter(
+            recorded,
+            with_every_flow(self.scenario),
+            reward.to_core(),
+            nanoseconds(REWARD_INTERVAL_MS / 1e3),
+            end,
+            begin=begin,
+        )
+        meter.run_until(end)
+        # An episode is over at the first decision after all agents' flows.
+        over = max(self.flows[index].end for index in agents)
+        rows = meter.rows[: int(np.searchsorted(meter.times, over)) + 1]
+        series = dict(zip(_core.METER_COLUMNS, rows.T, strict=True))
+        rewards = series.pop("reward")
+        places = meter.times[: len(rows)] // self.interval
+        windows = self.flows[agents[0]].states["sample"]["window_bytes"]
+        series["flow_window_bytes"] = windows[places].astype(float)
         return measure_episode(
             self.flows[agents[0]].controller,
             self.scenario,
@@ -273,7 +292,7 @@ class RecordedRun:
             self.requests,
             [],
             rewards,
-            columns,
+            series,
             begin * 1e-9,
             keep_series,
         )

@@ -1,4 +1,5 @@
-// What every host of the endpoints offers: the native engine and the ns-3 host implement it.
+// A run, in three parts by what a caller may do with it: watch it, steer its flows, read what was recorded.
+// The native engine and the ns-3 host are all three.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +11,8 @@
 #include "controllers/controller.hpp"
 #include "sim/base/fields.hpp"
 #include "sim/base/one_thread.hpp"
+#include "sim/base/rate_bins.hpp"
+#include "sim/base/rtt_histogram.hpp"
 #include "sim/base/time.hpp"
 #include "sim/scenario.hpp"
 
@@ -61,6 +64,20 @@ struct FlowStatistics {
                    queue_samples, queue_delay_sum_seconds, one_way_delay_sum_seconds, window_seconds,
                    window_packet_seconds, max_window_packets, send_rate_bins, send_rate_variance,
                    receive_rate_bins, receive_rate_variance, playing_seconds, stalled_seconds)
+};
+
+// The totals of a flow at a mark, and what it takes to tell them from those at an earlier one.
+struct FlowTotals {
+    FlowStatistics statistics;
+    RttBuckets rtts;
+    RateSums send_rates;
+    RateSums receive_rates;
+    std::vector<double> max_windows_packets;  // from each mark to the next, the last one to this mark
+
+    // What happened since a mark of the same flow. `start`, `completion`, `queues`, `min_rtt` and
+    // `lowest_rtt` are those at this mark. Rates vary over the whole seconds that ended in between. Throws
+    // std::invalid_argument where `earlier` is not the earlier one.
+    FlowStatistics since(const FlowTotals& earlier) const;
 };
 
 // One row of a flow's time series.
@@ -120,6 +137,38 @@ struct Delivery {
     Time time;                    // arrival at the receiver
 };
 
+// What can be watched of a run: of a simulation, or of one that has happened elsewhere.
+class Watched {
+public:
+    Watched() = default;
+    virtual ~Watched() = default;
+    Watched& operator=(const Watched&) = delete;
+
+    virtual Time now() const = 0;
+    // Processes every event up to and at `until`. Earlier than now() throws std::invalid_argument. What a
+    // controller throws ends the run: a later call throws std::runtime_error.
+    virtual void run_until(Time until) = 0;
+    virtual std::size_t flow_count() const = 0;
+    virtual FlowState state(std::size_t flow) const = 0;
+    // The number of bottlenecks in a row. Queues are those of the forward direction.
+    virtual std::size_t hop_count() const = 0;
+    virtual QueueSample queue(std::size_t hop) const = 0;  // before a hop, now
+    // What waits now before the access link of the flow's sending host, none of it being transmitted.
+    virtual QueueSample access_queue(std::size_t flow) const = 0;
+    // The entries of the scenario's short flows, in its order. An engine that cannot have them has none.
+    virtual std::size_t short_flow_count() const { return 0; }
+    virtual ShortFlowTotals short_flow_totals(std::size_t /*entry*/) const { return {}; }
+
+    // To be taken by callers that let other threads in while it runs, as the Python bindings do.
+    OneThread& one_thread() const { return one_thread_; }
+
+protected:
+    Watched(const Watched&) {}  // for clones; nobody uses the copy yet
+
+private:
+    mutable OneThread one_thread_;
+};
+
 // Flows whose controllers somebody outside steers, such as an agent.
 class SteeredFlows {
 public:
@@ -129,54 +178,32 @@ public:
     virtual void set_parameters(std::size_t flow, const ParameterValues& values) = 0;
 };
 
-class Simulation : public SteeredFlows {
+// What a simulation keeps of its flows and queues.
+class Records {
 public:
-    Simulation() = default;
-    Simulation& operator=(const Simulation&) = delete;
-
-    // A simulation in the same state, independent of this one. Throws std::logic_error where the engine
-    // cannot copy one, and what a controller throws that cannot be copied.
-    virtual std::unique_ptr<Simulation> clone() const {
-        throw std::logic_error("a simulation on ns-3 cannot be copied; take the native engine");
-    }
-
-    virtual Time now() const = 0;
-    // Processes every event up to and at `until`. Earlier than now() throws std::invalid_argument. What a
-    // controller throws ends the simulation: a later call throws std::runtime_error.
-    virtual void run_until(Time until) = 0;
-    virtual std::size_t flow_count() const = 0;
+    virtual ~Records() = default;
     virtual FlowStatistics statistics(std::size_t flow) const = 0;
-    virtual FlowState state(std::size_t flow) const = 0;
-    // Of the chain; the bottleneck alone is one. Queues are those of the forward direction.
-    virtual std::size_t hop_count() const = 0;
-    virtual QueueSample queue(std::size_t hop) const = 0;  // before a hop, now
-    // What waits now before the access link of the flow's sending host, none of it being transmitted.
-    virtual QueueSample access_queue(std::size_t flow) const = 0;
+    // Marks the time: the highest window is counted afresh from here on, for FlowTotals::since.
+    virtual FlowTotals totals(std::size_t flow) = 0;
     virtual const std::vector<TraceSample>& trace(std::size_t flow) const = 0;
     virtual const std::vector<QueueSample>& queue_trace(std::size_t hop) const = 0;
     // The integral over time of what waits before the bottleneck, in the unit of the queue's limit.
     virtual double queue_occupancy_seconds() const = 0;
     // In order of time, then flow; those of short flows are not recorded.
     virtual std::vector<Delivery> deliveries() const = 0;
-
-    // The entries of the scenario's short flows, in its order. An engine that cannot have them has none.
-    virtual std::size_t short_flow_count() const { return 0; }
-    virtual ShortFlowTotals short_flow_totals(std::size_t /*entry*/) const { return {}; }
-    virtual std::vector<Transfer> transfers(std::size_t /*entry*/) const {
-        return {};
-    }  // in order of arrival
-
+    // Of an entry of short flows, in order of arrival.
+    virtual std::vector<Transfer> transfers(std::size_t /*entry*/) const { return {}; }
     // What a flow's receiving application has asked for, in order; empty where it does not ask.
     virtual std::vector<Transfer> requests(std::size_t flow) const = 0;
+};
 
-    // To be taken by callers that let other threads in while it runs, as the Python bindings do.
-    OneThread& one_thread() const { return one_thread_; }
-
-protected:
-    Simulation(const Simulation&) : SteeredFlows() {}  // for clone(); nobody uses the copy yet
-
-private:
-    mutable OneThread one_thread_;
+class Simulation : public Watched, public SteeredFlows, public Records {
+public:
+    // A simulation in the same state, independent of this one. Throws std::logic_error where the engine
+    // cannot copy one, and what a controller throws that cannot be copied.
+    virtual std::unique_ptr<Simulation> clone() const {
+        throw std::logic_error("a simulation on ns-3 cannot be copied; take the native engine");
+    }
 };
 
 }  // namespace quicgym

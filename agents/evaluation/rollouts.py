@@ -191,7 +191,7 @@ def _play(
                 partial(batch.requests, index),
                 [batch.transfers(index, entry) for entry in range(len(scenario.short_flows))],
                 np.array(rewards[index]),
-                np.array(columns[index]),
+                dict(zip(INFO_COLUMNS, np.array(columns[index]).T, strict=True)),
                 begins[index],
                 keep_series,
             )
@@ -208,7 +208,7 @@ def measure_episode(
     requests: Callable[[int], np.ndarray],
     transfers: Sequence[np.ndarray],
     rewards: np.ndarray,
-    columns: np.ndarray,
+    series: Mapping[str, np.ndarray],
     begin_s: float,
     keep_series: bool,
 ) -> Episode:
@@ -221,11 +221,10 @@ def measure_episode(
         requests: Of a flow by its index, as Simulation.requests has them.
         transfers: Of each entry of short flows, as Simulation.transfers has them.
         rewards: Shape (decisions,).
-        columns: Shape (decisions, columns of `info`), of the first agent.
+        series: Columns of `info` by name, each of shape (decisions,); those of the run at least.
         begin_s: When the episode began.
         keep_series: Keep the time series.
     """
-    series = dict(zip(INFO_COLUMNS, columns.T, strict=True))
     durations_s = np.diff(series["time_s"], prepend=begin_s)
     end = nanoseconds(float(series["time_s"][-1]))
     flows, agents, totals = [], [], []

@@ -19,7 +19,7 @@ from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.envs.scenarios.files import load_scenario
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.simulation.controller_choice import ControllerChoice, resolve_controllers
-from quicgym.envs.simulation.engine import Engine, Ns3Module
+from quicgym.envs.simulation.engine import Ns3Module
 from quicgym.yaml_files import closest
 
 MODES = (
@@ -140,7 +140,9 @@ class SimulatedFlow:
         controller: Its controller's name.
     """
 
-    def __init__(self, host: Engine, index: int, name: str, controller: ControllerInfo) -> None:
+    def __init__(
+        self, host: _core.Simulation, index: int, name: str, controller: ControllerInfo
+    ) -> None:
         """Made by Simulation."""
         self._host = host
         self.index = index
@@ -265,7 +267,7 @@ class Simulation:
         core.pcap_prefix = pcap_prefix or ""
         core.flow_monitor_path = str(flow_monitor_path or "")
         check_capabilities(scenario.name, core, self.engine)
-        self._host: Engine
+        self._host: _core.Simulation
         self._close: Callable[[], None] | None = None
         if self.engine == "native":
             native = _core.NativeSimulation(core, seed)

@@ -7,6 +7,30 @@
 
 namespace quicgym {
 
+// Bins that are over.
+struct RateSums {
+    using Wide = unsigned __int128;  // squares of bytes per second
+
+    std::uint64_t count = 0;
+    Wide sum = 0;
+    Wide squares = 0;
+
+    void add(Wide bytes) {
+        ++count;
+        sum += bytes;
+        squares += bytes * bytes;
+    }
+    RateSums since(const RateSums& earlier) const {
+        return {count - earlier.count, sum - earlier.sum, squares - earlier.squares};
+    }
+    // Population variance over the bins, in (bytes per second)^2; 0 without a bin.
+    double variance() const {
+        if (count == 0) return 0.0;
+        const auto bins = static_cast<double>(count);
+        return static_cast<double>(count * squares - sum * sum) / (bins * bins);
+    }
+};
+
 class RateBins {
 public:
     // Bins that are not over at `end` do not count.
@@ -24,40 +48,25 @@ public:
         bin_end_ = kNever;
     }
 
-    // As `advance` would leave it.
-    RateBins at(Time now, std::uint64_t total_bytes) const {
+    // As `advance` would leave them.
+    RateSums at(Time now, std::uint64_t total_bytes) const {
         RateBins bins = *this;
         bins.advance(now, total_bytes);
-        return bins;
-    }
-
-    std::uint64_t count() const { return count_; }
-    // Population variance over the bins, in (bytes per second)^2; 0 without a bin.
-    double variance() const {
-        if (count_ == 0) return 0.0;
-        const auto count = static_cast<double>(count_);
-        return static_cast<double>(count_ * squares_ - sum_ * sum_) / (count * count);
+        return bins.sums_;
     }
 
 private:
-    using Wide = unsigned __int128;  // squares of bytes per second
-
     void next_bin() { bin_end_ = end_ - bin_end_ < kSecond ? kNever : bin_end_ + kSecond; }
     void close_bin(std::uint64_t total_bytes) {
-        const Wide bytes = total_bytes - bytes_before_;
+        sums_.add(total_bytes - bytes_before_);
         bytes_before_ = total_bytes;
-        sum_ += bytes;
-        squares_ += bytes * bytes;
-        ++count_;
         next_bin();
     }
 
     Time end_;
     Time bin_end_;  // of the bin that is open; kNever: there is none
     std::uint64_t bytes_before_ = 0;
-    std::uint64_t count_ = 0;
-    Wide sum_ = 0;
-    Wide squares_ = 0;
+    RateSums sums_;
 };
 
 }  // namespace quicgym

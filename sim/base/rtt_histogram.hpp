@@ -6,10 +6,18 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <vector>
 
 #include "sim/base/time.hpp"
 
 namespace quicgym {
+
+// A bucket that has samples.
+struct RttBucket {
+    std::uint32_t number;
+    std::uint32_t count;
+};
+using RttBuckets = std::vector<RttBucket>;  // in order of their numbers
 
 class RttHistogram {
 public:
@@ -28,15 +36,37 @@ public:
     Time lowest() const { return count_ ? lowest_ : 0; }
     double mean_seconds() const { return count_ ? sum_seconds() / static_cast<double>(count_) : 0.0; }
 
+    RttBuckets buckets() const {
+        RttBuckets filled;
+        for (std::uint32_t number = 0; number < counts_.size(); ++number) {
+            if (counts_[number] > 0) filled.push_back({number, counts_[number]});
+        }
+        return filled;
+    }
+
     // The middle of the bucket that holds the sample of rank ceil(quantile · count); 0 without samples.
-    double quantile_seconds(double quantile) const {
-        const auto rank = static_cast<std::uint64_t>(std::ceil(quantile * static_cast<double>(count_)));
+    static double quantile_seconds(const RttBuckets& buckets, double quantile) {
+        std::uint64_t count = 0;
+        for (const RttBucket& bucket : buckets) count += bucket.count;
+        const auto rank = static_cast<std::uint64_t>(std::ceil(quantile * static_cast<double>(count)));
         std::uint64_t seen = 0;
-        for (std::size_t bucket = 0; bucket < counts_.size() && count_ > 0; ++bucket) {
-            seen += counts_[bucket];
-            if (seen >= rank && counts_[bucket] > 0) return middle_seconds(bucket);
+        for (const RttBucket& bucket : buckets) {
+            seen += bucket.count;
+            if (seen >= rank) return middle_seconds(bucket.number);
         }
         return 0.0;
+    }
+
+    // The samples that came between two times of one histogram.
+    static RttBuckets between(const RttBuckets& earlier, const RttBuckets& later) {
+        RttBuckets added;
+        auto before = earlier.begin();
+        for (const RttBucket& bucket : later) {
+            const bool had_samples = before != earlier.end() && before->number == bucket.number;
+            const std::uint32_t count = bucket.count - (had_samples ? (before++)->count : 0);
+            if (count > 0) added.push_back({bucket.number, count});
+        }
+        return added;
     }
 
 private:
@@ -47,7 +77,7 @@ private:
     static constexpr std::uint64_t kSmallest = 1ULL << kSmallestExponent;
     static constexpr std::uint64_t kLargest = (1ULL << (kSmallestExponent + kOctaves)) - 1;
 
-    static double middle_seconds(std::size_t bucket) {
+    static double middle_seconds(std::uint32_t bucket) {
         const double octave =
             std::ldexp(1.0, kSmallestExponent + static_cast<int>(bucket / kBucketsPerOctave));
         const double position = static_cast<double>(bucket % kBucketsPerOctave) + 0.5;

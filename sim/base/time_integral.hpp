@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
 #include "sim/base/time.hpp"
 
@@ -15,13 +16,18 @@ public:
     // The quantity has this level from `now` on. Before the start there is nothing to integrate.
     void set(Time now, std::uint64_t level) {
         if (level == level_) return;
-        if (now > since_) {
-            sum_ += static_cast<Wide>(level_) * static_cast<Wide>(now - since_);
-            maximum_ = std::max(maximum_, level_);
-            since_ = now;
-        }
+        advance(now);
         level_ = level;
     }
+
+    // From here on a new maximum is counted, too.
+    void mark(Time now) {
+        advance(now);
+        maxima_.push_back(std::max(maximum_, level_));
+        maximum_ = 0;
+    }
+    // Those that ended at a mark.
+    const std::vector<std::uint64_t>& maxima() const { return maxima_; }
 
     std::uint64_t level() const { return level_; }
 
@@ -31,14 +37,26 @@ public:
         return static_cast<double>(sum_ + open) * 1e-9;
     }
     // Of the levels that lasted, and the present one.
-    std::uint64_t maximum() const { return std::max(maximum_, level_); }
+    std::uint64_t maximum() const {
+        std::uint64_t highest = std::max(maximum_, level_);
+        for (const std::uint64_t maximum : maxima_) highest = std::max(highest, maximum);
+        return highest;
+    }
 
 private:
     using Wide = unsigned __int128;  // bytes times nanoseconds
 
+    void advance(Time now) {
+        if (now <= since_) return;
+        sum_ += static_cast<Wide>(level_) * static_cast<Wide>(now - since_);
+        maximum_ = std::max(maximum_, level_);
+        since_ = now;
+    }
+
     Time since_;
     std::uint64_t level_;
-    std::uint64_t maximum_ = 0;
+    std::uint64_t maximum_ = 0;  // since the last mark
+    std::vector<std::uint64_t> maxima_;
     Wide sum_ = 0;
 };
 

@@ -6,15 +6,15 @@
 
 namespace quicgym {
 
-// A unique_ptr whose copy owns a copy of the object: by its clone(), where it has one, or by its copy
+// A smart pointer whose copy owns a copy of the object: by its clone(), where it has one, or by its copy
 // constructor. C++26 has such types as std::polymorphic and std::indirect.
-template <class T>
-class ValuePointer : public std::unique_ptr<T> {
+template <class T, class Pointer = std::unique_ptr<T>>
+class ValuePointer : public Pointer {
 public:
     ValuePointer() = default;
     template <class U>
-    ValuePointer(std::unique_ptr<U> pointer) : std::unique_ptr<T>(std::move(pointer)) {}
-    ValuePointer(const ValuePointer& other) : std::unique_ptr<T>(copy_of(other.get())) {}
+    ValuePointer(std::unique_ptr<U> owned) : Pointer(std::move(owned)) {}
+    ValuePointer(const ValuePointer& other) : Pointer(copy_of(other.get())) {}
     ValuePointer& operator=(const ValuePointer&) = delete;
     ValuePointer(ValuePointer&&) noexcept = default;
     ValuePointer& operator=(ValuePointer&&) noexcept = default;
@@ -31,5 +31,8 @@ private:
         }
     }
 };
+
+template <class T>
+using SharedValuePointer = ValuePointer<T, std::shared_ptr<T>>;
 
 }  // namespace quicgym

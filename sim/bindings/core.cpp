@@ -29,7 +29,8 @@ NB_MODULE(_core, module) {
     bindings::bind_wire(module);
     bindings::bind_queues(module);
     bindings::bind_relay(module);
-    bindings::bind_simulation<net::NativeSimulation>(module, "NativeSimulation")
+    bindings::bind_simulation(module);
+    bindings::bind_host<net::NativeSimulation>(module, "NativeSimulation")
         .def("record_events",
              [](net::NativeSimulation& self) {
                  const OneThread::Use use(self.one_thread());
@@ -41,7 +42,7 @@ NB_MODULE(_core, module) {
         });
     bindings::bind_environment(module);
     bindings::bind_policy(module);
-    bindings::bind_recorded_run(module);
+    bindings::bind_meter(module);
 #ifdef __linux__
     bindings::bind_udp_flows(module);
 #endif

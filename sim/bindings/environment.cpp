@@ -1,10 +1,10 @@
 // sim/environment for Python: settings, tables of names, and the batch with its arrays.
 #include "sim/bindings/environment.hpp"
 
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/vector.h>
@@ -14,6 +14,7 @@
 
 #include "controllers/parameter_scale.hpp"
 #include "controllers/parameters.hpp"
+#include "sim/bindings/arrays.hpp"
 #include "sim/bindings/modules.hpp"
 #include "sim/bindings/simulation.hpp"
 #include "sim/environment/frame_observation.hpp"
@@ -181,7 +182,8 @@ void bind_settings(nb::module_& module) {
         .def_rw("reward_interval", &Settings::reward_interval)
         .def_rw("reward", &Settings::reward)
         .def_rw("observes_preference", &Settings::observes_preference)
-        .def_rw("reward_per_flow", &Settings::reward_per_flow);
+        .def_rw("reward_per_flow", &Settings::reward_per_flow)
+        .def_rw("records", &Settings::records);
     nb::class_<Plan>(module, "EpisodePlan")
         .def(nb::init<>())
         .def_rw("seed", &Plan::seed)
@@ -189,7 +191,8 @@ void bind_settings(nb::module_& module) {
         .def_rw("ignores_actions", &Plan::ignores_actions)
         .def_rw("end", &Plan::end)
         .def_rw("length", &Plan::length)
-        .def_rw("preference", &Plan::preference);
+        .def_rw("preference", &Plan::preference)
+        .def_rw("marks", &Plan::marks);
 }
 
 }  // namespace
@@ -198,9 +201,6 @@ void bind_environment(nb::module_& module) {
     bind_action_spaces(module);
     bind_settings(module);
     bind_tables(module);
-    const auto simulation = [](const Batch& batch, std::size_t index) -> const Simulation& {
-        return batch.episode(index).simulation();
-    };
     nb::class_<Episode>(module, "Episode", "An episode at one moment, as Batch.clone returns it.");
     nb::class_<Batch>(module, "Batch",
                       "Episodes side by side; arrays have a row per agent, flags one per simulation.")
@@ -265,30 +265,39 @@ void bind_environment(nb::module_& module) {
             nb::arg("indices"), nb::arg("episodes"), nb::call_guard<nb::gil_scoped_release>(),
             "Puts copies of these episodes in the simulations' places; the arrays stay as they are.")
         .def_prop_ro("failed", &Batch::failed, "The first simulation that failed in the last call, or None.")
-        .def("statistics",
-             [=](const Batch& batch, std::size_t index, std::size_t flow) {
-                 const OneThread::Use use(batch.one_thread());
-                 return as_dict(simulation(batch, index).statistics(flow));
-             })
-        .def("parameters",
-             [=](const Batch& batch, std::size_t index, std::size_t flow) {
-                 const OneThread::Use use(batch.one_thread());
-                 return simulation(batch, index).parameters(flow);
-             })
-        .def("deliveries",
-             [=](const Batch& batch, std::size_t index) {
-                 const OneThread::Use use(batch.one_thread());
-                 return as_bytes(simulation(batch, index).deliveries());
-             })
-        .def("requests",
-             [=](const Batch& batch, std::size_t index, std::size_t flow) {
-                 const OneThread::Use use(batch.one_thread());
-                 return as_bytes(simulation(batch, index).requests(flow));
-             })
-        .def("transfers", [=](const Batch& batch, std::size_t index, std::size_t entry) {
-            const OneThread::Use use(batch.one_thread());
-            return as_bytes(simulation(batch, index).transfers(entry));
-        });
+        .def(
+            "simulation",
+            [](const Batch& batch, std::size_t index) {
+                const OneThread::Use use(batch.one_thread());
+                return batch.episode(index).simulation();
+            },
+            nb::arg("simulation"),
+            "The simulation of the present episode. Whoever holds it keeps it when the episode ends.")
+        .def(
+            "times",
+            [](const Batch& batch, std::size_t index) {
+                const OneThread::Use use(batch.one_thread());
+                const Meter& meter = batch.episode(index).meter();
+                return to_array(meter.times(), {meter.times().size()});
+            },
+            nb::arg("simulation"), "With `records`: the end of each reward interval of the episode, in ns.")
+        .def(
+            "received",
+            [](const Batch& batch, std::size_t index) {
+                const OneThread::Use use(batch.one_thread());
+                return received_of(batch.episode(index).meter(),
+                                   batch.episode(index).simulation()->flow_count());
+            },
+            nb::arg("simulation"),
+            "With `records`: UDP payload in bytes that each flow had received, shape (intervals, flows).")
+        .def(
+            "totals",
+            [](const Batch& batch, std::size_t index, std::size_t mark, std::size_t flow) {
+                const OneThread::Use use(batch.one_thread());
+                return batch.episode(index).meter().totals(mark, flow);
+            },
+            nb::arg("simulation"), nb::arg("mark"), nb::arg("flow"),
+            "A flow's totals at one of the plan's marks, counted from 0.");
 }
 
 }  // namespace quicgym::bindings

@@ -13,7 +13,7 @@ NB_MODULE(_ns3, module) {
     using namespace quicgym;
     module.attr("interface") = bindings::kInterface;
     module.attr("ns3_version") = QUICGYM_NS3_VERSION;
-    bindings::bind_simulation<ns3_host::Ns3Simulation>(module, "Ns3Simulation")
+    bindings::bind_host<ns3_host::Ns3Simulation>(module, "Ns3Simulation")
         .def(
             "close",
             [](ns3_host::Ns3Simulation& host) {

@@ -1,4 +1,5 @@
-// Binds a host of the endpoints to Python; the native engine and the ns-3 host look the same there.
+// Simulations for Python: quicgym._core binds what all hosts of the endpoints have, each host derives from
+// it.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -50,72 +51,11 @@ inline nb::dict as_dict(const ControllerSnapshot& snapshot) {
     return result;
 }
 
+// A host of the endpoints, derived from what bind_simulation has bound.
 template <class Host>
-nb::class_<Host> bind_simulation(nb::module_& module, const char* name) {
-    // Calls `method` with the host and, checked, the index of a flow.
-    const auto of_flow = [](auto method) {
-        return [=](Host& host, std::size_t flow) {
-            const OneThread::Use use(host.one_thread());
-            if (flow >= host.flow_count()) {
-                throw std::invalid_argument("flow " + std::to_string(flow) + " does not exist; there are " +
-                                            std::to_string(host.flow_count()));
-            }
-            return method(host, flow);
-        };
-    };
-    const auto of_host = [](auto method) {
-        return [=](Host& host) {
-            const OneThread::Use use(host.one_thread());
-            return method(host);
-        };
-    };
-    return nb::class_<Host>(module, name)
-        .def(nb::init<const Scenario&, std::uint64_t>(), nb::arg("scenario"), nb::arg("seed"))
-        .def_prop_ro("now", of_host([](const Host& host) { return host.now(); }))
-        .def(
-            "run_until",
-            [](Host& host, Time until) {
-                const OneThread::Alone use(host.one_thread());
-                host.run_until(until);
-            },
-            nb::arg("until"), nb::call_guard<nb::gil_scoped_release>())
-        .def_prop_ro("flow_count", &Host::flow_count)
-        .def("statistics",
-             of_flow([](const Host& host, std::size_t flow) { return as_dict(host.statistics(flow)); }))
-        .def("snapshot",
-             of_flow([](const Host& host, std::size_t flow) { return as_dict(host.snapshot(flow)); }))
-        .def("parameters", of_flow([](const Host& host, std::size_t flow) { return host.parameters(flow); }))
-        .def("set_parameters",
-             [=](Host& host, std::size_t flow, const ParameterValues& values) {
-                 of_flow([&](Host& checked, std::size_t index) { checked.set_parameters(index, values); })(
-                     host, flow);
-             })
-        .def("trace", of_flow([](const Host& host, std::size_t flow) { return as_bytes(host.trace(flow)); }))
-        .def_prop_ro("queue_occupancy_seconds",
-                     of_host([](const Host& host) { return host.queue_occupancy_seconds(); }))
-        .def(
-            "queue_trace",
-            [](const Host& host, std::size_t hop) {
-                const OneThread::Use use(host.one_thread());
-                if (hop >= host.hop_count()) {
-                    throw std::invalid_argument("hop " + std::to_string(hop) + " does not exist; there are " +
-                                                std::to_string(host.hop_count()));
-                }
-                return as_bytes(host.queue_trace(hop));
-            },
-            nb::arg("hop") = 0)
-        .def("deliveries", of_host([](const Host& host) { return as_bytes(host.deliveries()); }))
-        .def("requests",
-             of_flow([](const Host& host, std::size_t flow) { return as_bytes(host.requests(flow)); }))
-        .def("transfers", [](const Host& host, std::size_t entry) {
-            const OneThread::Use use(host.one_thread());
-            if (entry >= host.short_flow_count()) {
-                throw std::invalid_argument("entry " + std::to_string(entry) +
-                                            " of short flows does not exist; there are " +
-                                            std::to_string(host.short_flow_count()));
-            }
-            return as_bytes(host.transfers(entry));
-        });
+nb::class_<Host, Simulation> bind_host(nb::module_& module, const char* name) {
+    return nb::class_<Host, Simulation>(module, name)
+        .def(nb::init<const Scenario&, std::uint64_t>(), nb::arg("scenario"), nb::arg("seed"));
 }
 
 }  // namespace quicgym::bindings

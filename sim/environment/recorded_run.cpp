@@ -9,10 +9,6 @@ namespace quicgym::environment {
 
 namespace {
 
-[[noreturn]] void refuse() {
-    throw std::logic_error("a recorded run has happened: only what was recorded can be read");
-}
-
 void between(std::uint64_t& total, std::uint64_t later, double share) {
     total += static_cast<std::uint64_t>(std::llround(static_cast<double>(later - total) * share));
 }
@@ -71,36 +67,6 @@ QueueSample RecordedRun::queue(std::size_t hop) const {
 
 QueueSample RecordedRun::access_queue(std::size_t) const {
     return {now_, 0, 0};
-}
-
-ControllerSnapshot RecordedRun::snapshot(std::size_t flow) const {
-    const TraceSample& sample = flows_.at(flow)[row()].sample;
-    ControllerSnapshot snapshot;
-    snapshot.window_bytes = sample.window_bytes;
-    snapshot.pacing_rate = sample.pacing_rate;
-    return snapshot;
-}
-
-void RecordedRun::set_parameters(std::size_t, const ParameterValues&) {
-    refuse();
-}
-FlowStatistics RecordedRun::statistics(std::size_t) const {
-    refuse();
-}
-const std::vector<TraceSample>& RecordedRun::trace(std::size_t) const {
-    refuse();
-}
-const std::vector<QueueSample>& RecordedRun::queue_trace(std::size_t) const {
-    refuse();
-}
-double RecordedRun::queue_occupancy_seconds() const {
-    refuse();
-}
-std::vector<Delivery> RecordedRun::deliveries() const {
-    refuse();
-}
-std::vector<Transfer> RecordedRun::requests(std::size_t) const {
-    refuse();
 }
 
 }  // namespace quicgym::environment

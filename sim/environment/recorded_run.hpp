@@ -1,5 +1,5 @@
-// A run that has happened elsewhere, such as over real sockets, as a simulation that only looks back: an
-// episode over it earns what it would have earned in a simulation.
+// A run that has happened elsewhere, such as over real sockets: a meter over it measures what it would have
+// measured in a simulation.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace quicgym::environment {
 
-class RecordedRun : public Simulation {
+class RecordedRun final : public Watched {
 public:
     // Rows of each flow at 0, interval, 2 · interval, …; of each hop the same of its queue. Throws
     // std::invalid_argument where flows or hops differ in their number of rows, or there is none.
@@ -25,18 +25,6 @@ public:
     QueueSample queue(std::size_t hop) const override;
     // Empty: what a host holds back is not recorded.
     QueueSample access_queue(std::size_t flow) const override;
-    // What controllers were like is not recorded.
-    ControllerSnapshot snapshot(std::size_t flow) const override;
-    ParameterValues parameters(std::size_t) const override { return {}; }
-
-    // Throw std::logic_error.
-    void set_parameters(std::size_t flow, const ParameterValues& values) override;
-    FlowStatistics statistics(std::size_t flow) const override;
-    const std::vector<TraceSample>& trace(std::size_t flow) const override;
-    const std::vector<QueueSample>& queue_trace(std::size_t hop) const override;
-    double queue_occupancy_seconds() const override;
-    std::vector<Delivery> deliveries() const override;
-    std::vector<Transfer> requests(std::size_t flow) const override;
 
 private:
     std::size_t row() const { return static_cast<std::size_t>(now_ / interval_); }

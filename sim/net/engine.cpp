@@ -459,6 +459,14 @@ FlowStatistics NativeSimulation::statistics(std::size_t flow) const {
     return statistics;
 }
 
+FlowTotals NativeSimulation::totals(std::size_t flow) {
+    FlowTotals totals;
+    totals.statistics = statistics(flow);
+    hosts_[flow]->sender.mark(now_, totals);
+    totals.receive_rates = hosts_[flow]->receiver.rates(now_);
+    return totals;
+}
+
 FlowState NativeSimulation::state(std::size_t flow) const {
     FlowState state;
     hosts_.at(flow)->sender.add_state(now_, state);

@@ -13,6 +13,8 @@ public:
 
     virtual Time start() const = 0;
     virtual void add_statistics(Time now, FlowStatistics& statistics) const = 0;
+    // What Simulation::totals has beside the statistics.
+    virtual void mark(Time now, FlowTotals& totals) = 0;
     virtual std::vector<Transfer> requests() const { return {}; }  // as Simulation::requests
     virtual TraceSample sample(Time now) const = 0;
     virtual ControllerSnapshot snapshot() const = 0;

@@ -212,6 +212,13 @@ FlowStatistics Ns3Simulation::statistics(std::size_t flow) const {
     return statistics;
 }
 
+FlowTotals Ns3Simulation::totals(std::size_t flow) {
+    FlowTotals totals;
+    totals.statistics = statistics(flow);
+    state_->flows_[flow]->mark(state_->now_, totals);
+    return totals;
+}
+
 FlowState Ns3Simulation::state(std::size_t flow) const {
     const FlowStatistics totals = statistics(flow);
     FlowState state;

@@ -21,6 +21,7 @@ public:
     void run_until(Time until) override;
     std::size_t flow_count() const override;
     FlowStatistics statistics(std::size_t flow) const override;
+    FlowTotals totals(std::size_t flow) override;
     FlowState state(std::size_t flow) const override;
     std::size_t hop_count() const override;
     QueueSample queue(std::size_t hop) const override;

@@ -211,6 +211,11 @@ void QuicFlow::add_statistics(Time time, FlowStatistics& statistics) const {
     statistics.one_way_delay_sum_seconds = to_seconds(receiver_host_->one_way_delay_sum());
 }
 
+void QuicFlow::mark(Time time, FlowTotals& totals) {
+    sender_.mark(time, totals);
+    totals.receive_rates = receiver_.rates(time);
+}
+
 std::vector<Transfer> QuicFlow::requests() const {
     const quic::Client* client = receiver_.client();
     return client != nullptr ? client->requests() : std::vector<Transfer>();

@@ -23,6 +23,7 @@ public:
 
     Time start() const override { return start_; }
     void add_statistics(Time now, FlowStatistics& statistics) const override;
+    void mark(Time now, FlowTotals& totals) override;
     std::vector<Transfer> requests() const override;
     TraceSample sample(Time now) const override;
     ControllerSnapshot snapshot() const override;

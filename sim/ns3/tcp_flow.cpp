@@ -325,7 +325,7 @@ void TcpFlow::add_statistics(Time time, FlowStatistics& statistics) const {
     statistics.ecn_marks += ecn_marks_;
     statistics.rtt_samples += rtt_.count();
     statistics.rtt_sum_seconds += rtt_.sum_seconds();
-    statistics.rtt_p95_seconds = rtt_.quantile_seconds(0.95);
+    statistics.rtt_p95_seconds = RttHistogram::quantile_seconds(rtt_.buckets(), 0.95);
     statistics.min_rtt = min_rtt_;
     statistics.lowest_rtt = rtt_.lowest();
     statistics.one_way_delay_sum_seconds = to_seconds(one_way_delay_sum_);
@@ -335,12 +335,23 @@ void TcpFlow::add_statistics(Time time, FlowStatistics& statistics) const {
     statistics.window_seconds = to_seconds(until - start_);
     statistics.window_packet_seconds = window_integral_.until(until) / packet_bytes;
     statistics.max_window_packets = static_cast<double>(window_integral_.maximum()) / packet_bytes;
-    const RateBins sent = sent_bins_.at(time, sent_bytes_);
-    statistics.send_rate_bins = sent.count();
+    const RateSums sent = sent_bins_.at(time, sent_bytes_);
+    statistics.send_rate_bins = sent.count;
     statistics.send_rate_variance = sent.variance();
-    const RateBins received = received_bins_.at(time, received_bytes_);
-    statistics.receive_rate_bins = received.count();
+    const RateSums received = received_bins_.at(time, received_bytes_);
+    statistics.receive_rate_bins = received.count;
     statistics.receive_rate_variance = received.variance();
+}
+
+void TcpFlow::mark(Time time, FlowTotals& totals) {
+    totals.rtts = rtt_.buckets();
+    totals.send_rates = sent_bins_.at(time, sent_bytes_);
+    totals.receive_rates = received_bins_.at(time, received_bytes_);
+    window_integral_.mark(std::max(start_, std::min(time, end())));
+    for (const std::uint64_t bytes : window_integral_.maxima()) {
+        totals.max_windows_packets.push_back(static_cast<double>(bytes) /
+                                             static_cast<double>(segment_bytes_));
+    }
 }
 
 TraceSample TcpFlow::sample(Time time) const {

@@ -13,11 +13,11 @@
 #include <deque>
 
 #include "sim/base/rate_bins.hpp"
+#include "sim/base/rtt_histogram.hpp"
 #include "sim/base/time_integral.hpp"
 #include "sim/ns3/flow.hpp"
 #include "sim/ns3/timer.hpp"
 #include "sim/quic/application.hpp"
-#include "sim/base/rtt_histogram.hpp"
 
 namespace quicgym::ns3_host {
 
@@ -37,6 +37,7 @@ public:
 
     Time start() const override { return start_; }
     void add_statistics(Time now, FlowStatistics& statistics) const override;
+    void mark(Time now, FlowTotals& totals) override;
     TraceSample sample(Time now) const override;
     ControllerSnapshot snapshot() const override;
     ParameterValues parameters() const override { return {}; }

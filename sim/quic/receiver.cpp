@@ -211,9 +211,8 @@ void Receiver::add_statistics(Time now, FlowStatistics& statistics) const {
     statistics.received_packets = received_packets_;
     statistics.received_bytes = received_bytes_;
     statistics.goodput_bytes = goodput_bytes_;
-    const RateBins bins = received_bins_.at(now, received_bytes_);
-    statistics.receive_rate_bins = bins.count();
-    statistics.receive_rate_variance = bins.variance();
+    statistics.receive_rate_bins = rates(now).count;
+    statistics.receive_rate_variance = rates(now).variance();
 }
 
 void Receiver::add_state(FlowState& state) const {

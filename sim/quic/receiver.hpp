@@ -37,6 +37,7 @@ public:
     Time completion() const { return completion_; }  // of a sized transfer; kNever: bytes are missing
     const Client* client() const { return client_.get(); }
     void add_statistics(Time now, FlowStatistics& statistics) const;
+    RateSums rates(Time now) const { return received_bins_.at(now, received_bytes_); }
     void add_state(FlowState& state) const;
 
 private:

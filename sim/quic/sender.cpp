@@ -489,6 +489,10 @@ void Sender::add_statistics(Time now, FlowStatistics& statistics) const {
     statistics.send_buffer_events = send_buffer_.events();
 }
 
+void Sender::mark(Time now, FlowTotals& totals) {
+    statistics_.mark(now, max_datagram_bytes_, totals);
+}
+
 const std::vector<SenderEvent>& Sender::events() const {
     static const std::vector<SenderEvent> none;
     return events_ ? events_->events() : none;

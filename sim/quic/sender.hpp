@@ -56,6 +56,7 @@ public:
 
     TraceSample sample(Time now) const;  // received_bytes is the host's to fill in
     void add_statistics(Time now, FlowStatistics& statistics) const;
+    void mark(Time now, FlowTotals& totals);  // as SenderStatistics::mark
     void add_state(Time now, FlowState& state) const;
 
 private:

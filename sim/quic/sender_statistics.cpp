@@ -11,17 +11,30 @@ void SenderStatistics::add_statistics(Time now, std::uint64_t packet_bytes,
     statistics.sent_bytes = sent_bytes_;
     statistics.rtt_samples = rtt_histogram_.count();
     statistics.rtt_sum_seconds = rtt_histogram_.sum_seconds();
-    statistics.rtt_p95_seconds = rtt_histogram_.quantile_seconds(0.95);
+    statistics.rtt_p95_seconds = RttHistogram::quantile_seconds(rtt_histogram_.buckets(), 0.95);
     statistics.lowest_rtt = rtt_histogram_.lowest();
 
-    const Time end = std::max(start_, std::min(now, closed_time_));
+    const Time end = end_at(now);
     const auto bytes = static_cast<double>(packet_bytes);
     statistics.window_seconds = to_seconds(end - start_);
     statistics.window_packet_seconds = window_.until(end) / bytes;
     statistics.max_window_packets = static_cast<double>(window_.maximum()) / bytes;
-    const RateBins bins = sent_bins_.at(now, sent_bytes_);
-    statistics.send_rate_bins = bins.count();
-    statistics.send_rate_variance = bins.variance();
+    const RateSums rates = sent_bins_.at(now, sent_bytes_);
+    statistics.send_rate_bins = rates.count;
+    statistics.send_rate_variance = rates.variance();
+}
+
+void SenderStatistics::mark(Time now, std::uint64_t packet_bytes, FlowTotals& totals) {
+    totals.rtts = rtt_histogram_.buckets();
+    totals.send_rates = sent_bins_.at(now, sent_bytes_);
+    window_.mark(end_at(now));
+    for (const std::uint64_t bytes : window_.maxima()) {
+        totals.max_windows_packets.push_back(static_cast<double>(bytes) / static_cast<double>(packet_bytes));
+    }
+}
+
+Time SenderStatistics::end_at(Time now) const {
+    return std::max(start_, std::min(now, closed_time_));
 }
 
 void SenderStatistics::add_state(FlowState& state) const {

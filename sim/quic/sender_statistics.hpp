@@ -4,9 +4,9 @@
 #include <cstdint>
 
 #include "sim/base/rate_bins.hpp"
+#include "sim/base/rtt_histogram.hpp"
 #include "sim/base/time.hpp"
 #include "sim/base/time_integral.hpp"
-#include "sim/base/rtt_histogram.hpp"
 #include "sim/simulation.hpp"
 
 namespace quicgym::quic {
@@ -32,8 +32,12 @@ public:
     std::uint64_t sent_bytes() const { return sent_bytes_; }
     void add_statistics(Time now, std::uint64_t packet_bytes, FlowStatistics& statistics) const;
     void add_state(FlowState& state) const;
+    // What Simulation::totals has of the sender beside its statistics.
+    void mark(Time now, std::uint64_t packet_bytes, FlowTotals& totals);
 
 private:
+    Time end_at(Time now) const;  // of the time over which the window is integrated
+
     Time start_;
     Time closed_time_ = kNever;
     std::uint64_t sent_packets_ = 0;
