@@ -13,6 +13,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers import scenarios
+from helpers.endpoints import MILLISECOND, make_flow, make_link, make_scenario, rate_steps
+from helpers.memory import resident_bytes
 
 from quicgym import Scenario, Simulation, _core
 
@@ -27,20 +30,21 @@ LINK_BYTES = 30
 
 def dumbbell(flows: list[dict[str, Any]], **queue: Any) -> Scenario:
     """10 Mbps, 40 ms of round trip."""
-    return Scenario.model_validate(
-        {
-            "name": "ns3-host",
-            "duration_s": 20,
-            "max_datagram_bytes": DATAGRAM_BYTES,
-            "bottleneck": {
-                "rate_mbps": 10,
-                "delay_ms": 15,
-                "queue": {"limit": QUEUE_PACKETS, **queue},
-            },
-            "access": {"rate_mbps": 100, "delay_ms": 2.5},
-            "flows": flows,
-        }
+    return scenarios.dumbbell(
+        flows,
+        rate_mbps=10,
+        delay_ms=15,
+        access=(100, 2.5),
+        bottleneck={"queue": {"limit": QUEUE_PACKETS, **queue}},
+        max_datagram_bytes=DATAGRAM_BYTES,
     )
+
+
+def totals_of(scenario: Scenario, until_s: float | None = None) -> list[dict[str, Any]]:
+    """Every flow's totals after a run on ns-3."""
+    with Simulation(scenario, "ns3", trace_interval_ms=None) as simulation:
+        simulation.run_until(until_s or scenario.duration_s)
+        return [flow.statistics for flow in simulation.flows]
 
 
 def quic(controller: str = "newreno", **fields: Any) -> dict[str, Any]:
@@ -71,15 +75,15 @@ def test_drop_tail_has_no_queue_disc_before_the_device() -> None:
 def test_deliveries_equal_those_of_the_native_engine() -> None:
     """Equal delays and rates, so that much happens at one instant, and changed parameters."""
     scenario = dumbbell([quic("cubic"), quic("newreno"), quic("bbr")], limit=4)
-    deliveries = []
+    results = []
     for engine in ("native", "ns3"):
         with Simulation(scenario, engine, record_deliveries=True) as simulation:
             simulation.run_until(2)
             simulation.flows[2].set_parameters(gain_cycle=[1.5, 0.5])
             simulation.run_until(4)
-            deliveries.append((simulation.deliveries().tolist(), rows(simulation)))
-    assert len(deliveries[0][0]) > 2000
-    assert deliveries[0] == deliveries[1]
+            results.append((simulation.deliveries().tolist(), rows(simulation)))
+    assert len(results[0][0]) > 2000
+    assert results[0] == results[1]
 
 
 def test_links_transmit_as_the_native_engine_computes() -> None:
@@ -111,20 +115,18 @@ def test_a_second_simulation_is_refused_until_the_first_is_closed() -> None:
 
 
 def test_a_refused_scenario_leaves_ns3_free() -> None:
-    core = _core.Scenario()
-    with pytest.raises(ValueError, match="flows"):
-        _ns3.Ns3Simulation(core, 1)
-    core = valid_core()
-    core.flows = [with_fields(core.flows[0], controller="no-such-controller")]
-    with pytest.raises(ValueError, match="no-such-controller"):
-        _ns3.Ns3Simulation(core, 1)
+    unknown = valid_core(controller="no-such-controller")
+    for core, text in ((_core.Scenario(), "flows"), (unknown, "no-such-controller")):
+        with pytest.raises(ValueError, match=text):
+            _ns3.Ns3Simulation(core, 1)
     _ns3.Ns3Simulation(valid_core(), 1).close()
 
 
-def test_time_does_not_go_back() -> None:
+def test_time_does_not_go_back_but_the_present_may_be_run_to_again() -> None:
     simulation = _ns3.Ns3Simulation(valid_core(), 1)
-    simulation.run_until(1_500_000_001)
-    assert simulation.now == 1_500_000_001
+    for _ in range(2):
+        simulation.run_until(1_500_000_001)
+        assert simulation.now == 1_500_000_001
     with pytest.raises(ValueError, match="before the current time"):
         simulation.run_until(1_500_000_000)
     simulation.close()
@@ -132,48 +134,35 @@ def test_time_does_not_go_back() -> None:
 
 def test_any_thread_may_drive() -> None:
     """ns-3 ends the process when another thread than its own schedules an event."""
-    simulation = _ns3.Ns3Simulation(valid_core(), 1)
 
-    def drive() -> None:
+    def drive(simulation: Any) -> None:
         simulation.run_until(10**9)
         simulation.set_parameters(0, {})
         simulation.run_until(2 * 10**9)
 
-    thread = threading.Thread(target=drive)
-    thread.start()
-    thread.join()
-    simulation.run_until(3 * 10**9)
-    elsewhere = simulation.statistics(0)
-    simulation.close()
-    simulation = _ns3.Ns3Simulation(valid_core(), 1)
-    simulation.run_until(3 * 10**9)
-    assert simulation.statistics(0) == elsewhere
-    simulation.close()
+    results = []
+    for elsewhere in (True, False):
+        simulation = _ns3.Ns3Simulation(valid_core(), 1)
+        if elsewhere:
+            thread = threading.Thread(target=drive, args=(simulation,))
+            thread.start()
+            thread.join()
+        simulation.run_until(3 * 10**9)
+        results.append(simulation.statistics(0))
+        simulation.close()
+    assert results[0] == results[1]
 
 
-def valid_core() -> Any:
-    link = _core.Link()
-    link.rate_bits_per_second = 10_000_000
-    link.delay = 15_000_000
-    link.queue_limit = QUEUE_PACKETS
-    flow = _core.Flow()
-    flow.name = "flow"
-    flow.controller = "newreno"
-    flow.access_rate_bits_per_second = 100_000_000
-    flow.access_delay = 2_500_000
-    flow.max_datagram_bytes = DATAGRAM_BYTES
-    flow.flow_control_window_bytes = 1 << 24
-    core = _core.Scenario()
-    core.bottleneck = link
-    core.reverse = link
-    core.flows = [flow]
-    return core
-
-
-def with_fields(target: Any, **fields: Any) -> Any:
-    for name, value in fields.items():
-        setattr(target, name, value)
-    return target
+def valid_core(link_fields: dict[str, dict[str, Any]] | None = None, **flow_fields: Any) -> Any:
+    """A scenario that ns-3 can do, unless these fields of a link or of its flow prevent it."""
+    links = {
+        name: make_link(10_000_000, 15 * MILLISECOND, 40) for name in ("bottleneck", "reverse")
+    }
+    for name, fields in (link_fields or {}).items():
+        for field, value in fields.items():
+            setattr(links[name], field, value)
+    usual = {"access_rate_bits_per_second": 100_000_000, "access_delay": 2_500_000}
+    return make_scenario([make_flow(**usual | flow_fields)], *links.values())
 
 
 TCP = _core.Transport.tcp
@@ -194,10 +183,8 @@ TCP = _core.Transport.tcp
 )
 @pytest.mark.parametrize("direction", ["bottleneck", "reverse"])
 def test_a_link_that_ns3_cannot_do(direction: str, fields: dict[str, Any], expected: str) -> None:
-    core = valid_core()
-    setattr(core, direction, with_fields(getattr(core, direction), **fields))
     with pytest.raises(ValueError, match=rf"{direction}: .*{expected}"):
-        _ns3.Ns3Simulation(core, 1)
+        _ns3.Ns3Simulation(valid_core({direction: fields}), 1)
 
 
 @pytest.mark.parametrize(
@@ -206,26 +193,23 @@ def test_a_link_that_ns3_cannot_do(direction: str, fields: dict[str, Any], expec
         ({"max_datagram_bytes": 1473}, "MTU"),
         ({"access_rate_bits_per_second": 0}, "access rate"),
         ({"transport": TCP, "controller": "ebcc"}, "there are newreno"),
-        ({"transport": TCP, "parameters": {"beta": [0.5]}}, "has an attribute 'beta'"),
-        ({"transport": TCP, "parameters": {"DelAckCount": [1, 2]}}, "DelAckCount takes one value"),
-        ({"transport": TCP, "parameters": {"DelAckCount": [0.5]}}, "DelAckCount takes one value"),
-        ({"transport": TCP, "parameters": {"Sack": [2]}}, "Sack takes 0 or 1"),
-        (
-            {"transport": TCP, "parameters": {"DelAckCount": [math.nan]}},
-            "DelAckCount takes one value",
-        ),
-        ({"transport": TCP, "parameters": {"SegmentSize": [0]}}, "set that"),
-        (
-            {"transport": TCP, "controller": "bbr", "parameters": {"HighGain": [0]}},
-            "'HighGain' of ns-3's TCP must be above 0",
+        *(
+            ({"transport": TCP, "controller": controller, "parameters": {name: values}}, expected)
+            for controller, name, values, expected in (
+                ("newreno", "beta", [0.5], "has an attribute 'beta'"),
+                ("newreno", "DelAckCount", [1, 2], "DelAckCount takes one value"),
+                ("newreno", "DelAckCount", [0.5], "DelAckCount takes one value"),
+                ("newreno", "DelAckCount", [math.nan], "DelAckCount takes one value"),
+                ("newreno", "Sack", [2], "Sack takes 0 or 1"),
+                ("newreno", "SegmentSize", [0], "set that"),
+                ("bbr", "HighGain", [0], "'HighGain' of ns-3's TCP must be above 0"),
+            )
         ),
     ],
 )
 def test_a_flow_that_ns3_cannot_do(fields: dict[str, Any], expected: str) -> None:
-    core = valid_core()
-    core.flows = [with_fields(core.flows[0], **fields)]
     with pytest.raises(ValueError, match=expected):
-        _ns3.Ns3Simulation(core, 1)
+        _ns3.Ns3Simulation(valid_core(**fields), 1)
 
 
 @pytest.mark.parametrize(
@@ -260,13 +244,9 @@ def test_queue_disc(discipline: str, unit: str) -> None:
 
 @pytest.mark.parametrize("discipline", ["codel", "fq-codel", "pie", "red"])
 def test_queue_disc_marks(discipline: str) -> None:
-    scenario = dumbbell([quic("cubic", ecn=True)], discipline=discipline, ecn_marking=True)
-    with Simulation(scenario, "ns3") as simulation:
-        simulation.run()
-        marked = simulation.flows[0].statistics
-    with Simulation(dumbbell([quic("cubic")], discipline=discipline), "ns3") as simulation:
-        simulation.run()
-        dropped = simulation.flows[0].statistics
+    marking = dumbbell([quic("cubic", ecn=True)], discipline=discipline, ecn_marking=True)
+    (marked,) = totals_of(marking)
+    (dropped,) = totals_of(dumbbell([quic("cubic")], discipline=discipline))
     assert marked["ecn_marks"] > 0
     assert marked["dropped_packets"] < dropped["dropped_packets"]
 
@@ -328,10 +308,8 @@ def test_tcp_with_and_without_sack(tmp_path: Path) -> None:
 
 
 def test_tcp_beside_quic() -> None:
-    scenario = dumbbell([quic("cubic"), tcp("cubic")])
-    with Simulation(scenario, "ns3") as simulation:
-        simulation.run()
-        rates = [flow.statistics["goodput_bytes"] * 8 / 20 for flow in simulation.flows]
+    totals = totals_of(dumbbell([quic("cubic"), tcp("cubic")]))
+    rates = [total["goodput_bytes"] * 8 / 20 for total in totals]
     assert min(rates) > 1e6
     assert sum(rates) > 8.5e6
 
@@ -344,21 +322,15 @@ def test_tcp_beside_quic() -> None:
         ({"kind": "on-off", "rate_mbps": 4, "on_s": 1, "off_s": 1}, 10 * 500_000),
         (
             {
-                "kind": "bursts",
-                "rate_mbps": 1,
-                "burst_rate_mbps": 4,
-                "burst_duration_s": 1,
-                "burst_period_s": 4,
-                "burst_count": 5,
+                **{"kind": "bursts", "rate_mbps": 1, "burst_rate_mbps": 4},
+                **{"burst_duration_s": 1, "burst_period_s": 4, "burst_count": 5},
             },
             20 * 125_000 + 5 * 500_000,
         ),
     ],
 )
 def test_tcp_application(application: dict[str, Any], expected_bytes: int) -> None:
-    with Simulation(dumbbell([tcp("cubic", application=application)]), "ns3") as simulation:
-        simulation.run()
-        total = simulation.flows[0].statistics
+    (total,) = totals_of(dumbbell([tcp("cubic", application=application)]))
     assert total["goodput_bytes"] == pytest.approx(expected_bytes, rel=0.02)
     if application["kind"] == "transfer":
         assert total["goodput_bytes"] == expected_bytes
@@ -420,11 +392,6 @@ def test_equal_seeds_equal_traces(flows: list[dict[str, Any]], queue: dict[str, 
     assert results[0] != results[2]
 
 
-def resident_bytes() -> int:
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
-    return pages * 4096
-
-
 def test_episodes_leave_no_memory_behind() -> None:
     scenario = dumbbell([quic("bbr"), quic("cubic"), tcp("cubic")], discipline="fq-codel")
 
@@ -465,15 +432,24 @@ def test_tcps_window_counts_until_the_flow_ends() -> None:
         assert later[key] == at_the_end[key]
 
 
+def lossy_tcp(probability: float, **fields: Any) -> Scenario:
+    description = dumbbell([tcp("cubic", **fields)]).model_dump()
+    description["bottleneck"]["loss"] = {"kind": "bernoulli", "probability": probability}
+    return Scenario.model_validate(description)
+
+
 def test_tcps_lost_bytes_are_those_sent_again() -> None:
-    application = {"kind": "constant-rate", "rate_mbps": 2}
-    fields = dumbbell([tcp("cubic", application=application)]).model_dump()
-    fields["bottleneck"]["loss"] = {"kind": "bernoulli", "probability": 0.02}
-    with Simulation(Scenario.model_validate(fields), "ns3", 1, trace_interval_ms=100) as simulation:
+    scenario = lossy_tcp(0.02, application={"kind": "constant-rate", "rate_mbps": 2})
+    with Simulation(scenario, "ns3", 1, trace_interval_ms=100) as simulation:
         simulation.run_until(6)
         lost_packets = simulation.flows[0].statistics["declared_lost_packets"]
         assert lost_packets > 10
         assert simulation.trace(0)["lost_bytes"][-1] == lost_packets * DATAGRAM_BYTES
+
+
+def test_tcps_timeouts_are_counted() -> None:
+    (total,) = totals_of(lossy_tcp(0.3), 10)
+    assert 0 < total["probe_timeouts"] <= 10 / 0.2
 
 
 def test_the_end_of_a_tcp_connection_is_no_delivered_byte() -> None:
@@ -484,69 +460,39 @@ def test_the_end_of_a_tcp_connection_is_no_delivered_byte() -> None:
         assert simulation.trace(0)["delivered_bytes"][-1] == 100_000
 
 
-def test_the_present_may_be_run_to_again() -> None:
-    simulation = _ns3.Ns3Simulation(valid_core(), 1)
-    for _ in range(2):
-        simulation.run_until(10**9)
-        assert simulation.now == 10**9
-    simulation.close()
+def short_transfers(count: int, until_s: float) -> list[dict[str, Any]]:
+    """Totals of TCP transfers that begin every 50 ms, from 1 s on, into a full queue of a packet.
 
-
-def test_tcps_timeouts_are_counted() -> None:
-    fields = dumbbell([tcp("cubic")]).model_dump()
-    fields["bottleneck"]["loss"] = {"kind": "bernoulli", "probability": 0.3}
-    with Simulation(Scenario.model_validate(fields), "ns3", 1) as simulation:
-        simulation.run_until(10)
-        total = simulation.flows[0].statistics
-    assert 0 < total["probe_timeouts"] <= 10 / 0.2
+    SYNs and the handshake's third packets are dropped; ns-3 repeats a SYN after 3 s.
+    """
+    application = {"kind": "transfer", "size_bytes": 1000}
+    transfers = [
+        tcp("cubic", name=f"{index}", start_s=1 + index / 20, application=application)
+        for index in range(count)
+    ]
+    flows = [quic("cubic", count=4), *transfers]
+    return totals_of(dumbbell(flows, limit=1), until_s)[4:]
 
 
 def test_dropped_packets_without_data_do_not_count() -> None:
-    # SYNs of flows that begin into a full queue: ns-3 repeats them after 3 s.
-    application = {"kind": "transfer", "size_bytes": 1000}
-    starts = [1 + index / 20 for index in range(20)]
-    later = [
-        tcp("cubic", name=f"{start_s}", start_s=start_s, application=application)
-        for start_s in starts
-    ]
-    flows = [quic("cubic", count=4), *later]
-    with Simulation(dumbbell(flows, limit=1), "ns3") as simulation:
-        simulation.run_until(6)
-        totals = [flow.statistics for flow in simulation.flows[4:]]
-    waited = [
-        total["completion"] * 1e-9 - start_s for total, start_s in zip(totals, starts, strict=True)
-    ]
+    totals = short_transfers(20, 6)
+    waited = [total["completion"] * 1e-9 - 1 - i / 20 for i, total in enumerate(totals)]
     assert max(waited) > 3
     for total in totals:
         assert total["sent_packets"] - total["received_packets"] == total["dropped_packets"]
 
 
 def test_data_that_completes_tcps_handshake_is_counted_as_received() -> None:
-    # Into a queue of one packet. Of some transfers the handshake's third packet is dropped, and the
-    # first packet of data, which carries the same acknowledgement, completes the connection.
-    application = {"kind": "transfer", "size_bytes": 1000}
-    transfers = [
-        tcp("cubic", name=f"{index}", start_s=1 + index / 20, application=application)
-        for index in range(50)
-    ]
-    flows = [quic("cubic", count=4), *transfers]
-    with Simulation(dumbbell(flows, limit=1), "ns3") as simulation:
-        simulation.run_until(20)
-        totals = [flow.statistics for flow in simulation.flows[4:]]
-    for total in totals:
+    # The first packet of data carries the same acknowledgement as the handshake's third packet.
+    for total in short_transfers(50, 20):
         assert total["completion"] is not None
         assert total["received_packets"] >= 1
         assert total["sent_packets"] - total["received_packets"] == total["dropped_packets"]
 
 
 def test_the_largest_datagram_and_steps_at_the_same_time_can_be_done() -> None:
-    core = valid_core()
-    core.flows = [with_fields(core.flows[0], max_datagram_bytes=1472)]
-    steps = [
-        with_fields(_core.RateStep(), at=5, rate_bits_per_second=rate) for rate in (10**6, 10**7)
-    ]
-    core.bottleneck = with_fields(core.bottleneck, rate_schedule=steps)
-    simulation = _ns3.Ns3Simulation(core, 1)
+    changes = {"rate_schedule": rate_steps((5e-9, 10**6), (5e-9, 10**7))}
+    simulation = _ns3.Ns3Simulation(valid_core({"bottleneck": changes}, max_datagram_bytes=1472), 1)
     simulation.run_until(10**9)
     assert simulation.statistics(0)["goodput_bytes"] > 100_000
     simulation.close()

@@ -119,7 +119,8 @@ def scenarios_with(feature: str, folder: Path) -> Strategy:
     link = FEATURES[feature](folder)
     if feature == "chain":
         return link
-    scenarios = wired(link, st.none() | links() | link)
+    reverse = links() | link
+    scenarios = wired(link, st.none() | reverse if feature in DISCIPLINES else reverse)
     if feature not in FLOW_FIELDS:
         return scenarios
     field, values = FLOW_FIELDS[feature]
