@@ -395,15 +395,14 @@ def test_equal_seeds_equal_traces(flows: list[dict[str, Any]], queue: dict[str, 
 def test_episodes_leave_no_memory_behind() -> None:
     scenario = dumbbell([quic("bbr"), quic("cubic"), tcp("cubic")], discipline="fq-codel")
 
-    def episode(seed: int) -> None:
-        with Simulation(scenario, "ns3", seed) as simulation:
-            simulation.run_until(0.5)
+    def episodes(count: int) -> None:
+        for seed in range(count):
+            with Simulation(scenario, "ns3", seed) as simulation:
+                simulation.run_until(0.5)
 
-    for seed in range(10):
-        episode(seed)
+    episodes(10)
     before = resident_bytes()
-    for seed in range(50):
-        episode(seed)
+    episodes(50)
     # A leaked node with its stack would be about 20 kB, of which an episode has eight.
     assert resident_bytes() - before < 1_000_000
 

@@ -222,8 +222,8 @@ def assert_same_history(scenario: Scenario) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("sample", SAMPLES)
 def test_statistics_and_queues_agree_at_every_moment(sample: str, tmp_path: Path) -> None:
     totals = assert_same_history(path(tmp_path, **SAMPLES[sample]))
-    assert all(total["receive_rate_variance"] > 0 for total in totals)
     if sample.startswith("few"):
+        assert all(total["receive_rate_variance"] > 0 for total in totals)
         assert all(total["dropped_packets"] > 0 for total in totals[:2])
         is_complete = [total["completion"] is not None for total in totals]
         assert is_complete == [False, False, False, True, False]

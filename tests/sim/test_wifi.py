@@ -11,8 +11,9 @@ import gymnasium
 import numpy as np
 import pytest
 import yaml
+from helpers.memory import resident_bytes
 
-from quicgym import ScenarioError, Simulation, _core, load_scenario, preset_action
+from quicgym import ScenarioError, Simulation, _core, load_scenario
 from quicgym.envs import Scenario
 from quicgym.envs.scenarios.conversion import to_core
 from quicgym.envs.simulation.controller_choice import resolve_controllers
@@ -33,16 +34,12 @@ WIFI: dict[str, Any] = {
     "queue": {"limit_packets": 500, "max_delay_ms": 500},
     "wired": {"rate_mbps": 1000, "delay_ms": 0, "queue_packets": 100},
 }
-OFFERED_150 = {"kind": "constant-rate", "rate_mbps": 150}
 
 
 def lan_fields(flows: list[dict[str, Any]], **wifi: Any) -> dict[str, Any]:
     return {
-        "name": "lan",
-        "duration_s": 3,
-        "wifi": {**WIFI, **wifi},
+        **{"name": "lan", "duration_s": 3, "flows": flows, "wifi": {**WIFI, **wifi}},
         "access": {"rate_mbps": 1000, "delay_ms": 0},
-        "flows": flows,
     }
 
 
@@ -54,9 +51,16 @@ def flow(controller: str = "newreno", **fields: Any) -> dict[str, Any]:
     return {"controller": controller, "start_s": START_S, **fields}
 
 
-def received_mbps(simulation: Simulation, flow: int = 0) -> float:
-    active_s = simulation.time - START_S
-    return float(simulation.flows[flow].statistics["received_bytes"] * 8e-6 / active_s)
+OFFERED_150 = flow(application={"kind": "constant-rate", "rate_mbps": 150})
+
+
+def run(flows: list[dict[str, Any]], **wifi: Any) -> tuple[list[dict[str, Any]], list[float], int]:
+    """Every flow's totals, the rates in Mbps at which they received, and the longest queue."""
+    with Simulation(lan(flows, **wifi), "ns3") as simulation:
+        simulation.run()
+        totals = [flow.statistics for flow in simulation.flows]
+        rates = [total["received_bytes"] * 8e-6 / (3 - START_S) for total in totals]
+        return totals, rates, int(simulation.queue_trace()["packets"].max())
 
 
 @ns3
@@ -71,15 +75,14 @@ def received_mbps(simulation: Simulation, flow: int = 0) -> float:
     ],
 )
 def test_capacity(wifi: dict[str, Any], low: float, high: float) -> None:
-    with Simulation(lan([flow(application=OFFERED_150)], **wifi), "ns3") as simulation:
-        simulation.run()
-        assert low < received_mbps(simulation) < high
+    _, (rate_mbps,), _ = run([OFFERED_150], **wifi)
+    assert low < rate_mbps < high
 
 
 @ns3
 def test_every_packet_is_accounted_for() -> None:
     with Simulation(
-        lan([flow(application=OFFERED_150)]), "ns3", record_deliveries=True, trace_interval_ms=1
+        lan([OFFERED_150]), "ns3", record_deliveries=True, trace_interval_ms=1
     ) as simulation:
         simulation.run()
         total = simulation.flows[0].statistics
@@ -102,75 +105,55 @@ def test_every_packet_is_accounted_for() -> None:
 
 
 @ns3
-def test_a_short_queue_and_a_short_delay_bound_the_wait() -> None:
-    short = {"limit_packets": 50, "max_delay_ms": 500}
-    impatient = {"limit_packets": 500, "max_delay_ms": 8}
-    for queue in (short, impatient):
-        with Simulation(lan([flow(application=OFFERED_150)], queue=queue), "ns3") as simulation:
-            simulation.run()
-            total = simulation.flows[0].statistics
-            assert simulation.queue_trace()["packets"].max() <= queue["limit_packets"]
-        assert total["dropped_packets"] > 0
-        assert total["queue_delay_sum_seconds"] / total["queue_samples"] < 0.01
+@pytest.mark.parametrize(("packets", "delay_ms"), [(50, 500), (500, 8)])
+def test_a_short_queue_and_a_short_delay_bound_the_wait(packets: int, delay_ms: int) -> None:
+    queue = {"limit_packets": packets, "max_delay_ms": delay_ms}
+    (total,), _, longest = run([OFFERED_150], queue=queue)
+    assert longest <= packets
+    assert total["dropped_packets"] > 0
+    assert total["queue_delay_sum_seconds"] / total["queue_samples"] < 0.01
 
 
 @ns3
 def test_the_wired_link_may_be_the_bottleneck() -> None:
     wired = {"rate_mbps": 20, "delay_ms": 5, "queue_packets": 20}
-    with Simulation(lan([flow(application=OFFERED_150)], wired=wired), "ns3") as simulation:
-        simulation.run()
-        total = simulation.flows[0].statistics
-        assert 15 < received_mbps(simulation) < 20
+    (total,), (rate_mbps,), _ = run([OFFERED_150], wired=wired)
+    assert 15 < rate_mbps < 20
     assert total["dropped_packets"] == total["declared_lost_packets"] > 0
     assert total["min_rtt"] > 10e6
 
 
 @ns3
 def test_access_link_and_extra_delay_are_the_senders() -> None:
-    flows = [
-        flow(access={"rate_mbps": 10, "delay_ms": 3}),
-        flow(access={"rate_mbps": 10, "delay_ms": 3}, extra_delay_ms=4),
-    ]
-    with Simulation(lan(flows), "ns3") as simulation:
-        simulation.run()
-        near, far = (entry.statistics["min_rtt"] for entry in simulation.flows)
-        assert received_mbps(simulation) < 10
-    assert 6e6 < near < 9e6
-    assert 14e6 < far < 17e6
+    access = {"rate_mbps": 10, "delay_ms": 3}
+    (near, far), rates_mbps, _ = run([flow(access=access), flow(access=access, extra_delay_ms=4)])
+    assert rates_mbps[0] < 10
+    assert 6e6 < near["min_rtt"] < 9e6
+    assert 14e6 < far["min_rtt"] < 17e6
 
 
 @ns3
 def test_several_stations_share_the_air() -> None:
-    with Simulation(lan([flow(count=3)]), "ns3") as simulation:
-        simulation.run()
-        rates = [received_mbps(simulation, index) for index in range(3)]
-    assert min(rates) > 15
-    assert 90 < sum(rates) < 108
+    _, rates_mbps, _ = run([flow(count=3)])
+    assert len(rates_mbps) == 3 and min(rates_mbps) > 15
+    assert 90 < sum(rates_mbps) < 108
 
 
 @ns3
 def test_bursts_fill_the_send_buffer() -> None:
     application = {
-        "kind": "bursts",
-        "rate_mbps": 20,
-        "burst_rate_mbps": 120,
-        "burst_duration_s": 0.5,
-        "burst_period_s": 1,
-        "burst_count": 2,
+        **{"kind": "bursts", "rate_mbps": 20, "burst_rate_mbps": 120},
+        **{"burst_duration_s": 0.5, "burst_period_s": 1, "burst_count": 2},
     }
-    with Simulation(lan([flow(application=application)]), "ns3") as simulation:
-        simulation.run()
-        total = simulation.flows[0].statistics
+    (total,), _, _ = run([flow(application=application)])
     assert total["goodput_bytes"] == pytest.approx(2.5 * 2.5e6 + 2 * 0.5 * 15e6, rel=0.02)
     assert total["send_buffer_events"] >= 1
 
 
 @ns3
 def test_tcp_over_the_air() -> None:
-    with Simulation(lan([flow("cubic", transport="tcp")]), "ns3") as simulation:
-        simulation.run()
-        total = simulation.flows[0].statistics
-        assert 85 < received_mbps(simulation) < 108
+    (total,), (rate_mbps,), _ = run([flow("cubic", transport="tcp")])
+    assert 85 < rate_mbps < 108
     assert total["sent_packets"] - total["received_packets"] - total["dropped_packets"] < 600
 
 
@@ -261,12 +244,11 @@ def test_refused_by_field(tmp_path: Path, changes: dict[str, Any], expected: lis
         assert text in message
 
 
-@pytest.mark.parametrize("field", WIFI)
-def test_nothing_has_a_default(tmp_path: Path, field: str) -> None:
-    rest = {name: value for name, value in WIFI.items() if name != field}
-    message = error_of(tmp_path, wifi=rest)
-    assert f"wifi.{field}" in message
-    assert "missing" in message
+def test_nothing_has_a_default(tmp_path: Path) -> None:
+    for field in WIFI:
+        rest = {name: value for name, value in WIFI.items() if name != field}
+        message = error_of(tmp_path, wifi=rest)
+        assert f"wifi.{field}" in message and "missing" in message, field
 
 
 def test_the_native_engine_refuses_it() -> None:
@@ -280,41 +262,36 @@ def test_the_native_engine_refuses_it() -> None:
 
 @ns3
 @pytest.mark.parametrize(
-    ("fields", "expected"),
+    ("field", "value", "expected"),
     [
-        ({"channel_width_mhz": 80}, "20 and 40 MHz, not of 80"),
-        ({"mcs": 8}, "MCS 0 to 7, not 8"),
-        ({"max_ampdu_bytes": 65536}, "65535 bytes, not 65536"),
-        ({"distance_metres": 0.0}, "distance must be above 0"),
-        ({"path_loss_exponent": float("nan")}, "exponent must be above 0"),
-        ({"queue_packets": 0}, "queue limit of 1"),
-        ({"queue_max_delay": 0}, "longest delay"),
+        ("channel_width_mhz", 80, "20 and 40 MHz, not of 80"),
+        ("mcs", 8, "MCS 0 to 7, not 8"),
+        ("max_ampdu_bytes", 65536, "65535 bytes, not 65536"),
+        ("distance_metres", 0.0, "distance must be above 0"),
+        ("path_loss_exponent", float("nan"), "exponent must be above 0"),
+        ("queue_packets", 0, "queue limit of 1"),
+        ("queue_max_delay", 0, "longest delay"),
     ],
 )
-def test_a_lan_that_ns3_cannot_do(fields: dict[str, Any], expected: str) -> None:
+def test_a_lan_that_ns3_cannot_do(field: str, value: float, expected: str) -> None:
     import quicgym_ns3 as _ns3
 
     core = to_core(lan([flow()]), resolve_controllers(lan([flow()]), None))
-    for name, value in fields.items():
-        setattr(core.wifi, name, value)
+    setattr(core.wifi, field, value)
     with pytest.raises(ValueError, match=f"wifi: .*{expected}"):
         _ns3.Ns3Simulation(core, 0)
 
 
 @ns3
 def test_episodes_leave_no_memory_behind() -> None:
-    def episode(seed: int) -> None:
-        with Simulation(lan([flow("bbr", start_s=0.2)]), "ns3", seed) as simulation:
-            simulation.run_until(0.3)
+    def episodes(count: int) -> None:
+        for seed in range(count):
+            with Simulation(lan([flow("bbr", start_s=0.2)]), "ns3", seed) as simulation:
+                simulation.run_until(0.3)
 
-    def resident_bytes() -> int:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
-
-    for seed in range(10):
-        episode(seed)
+    episodes(10)
     before = resident_bytes()
-    for seed in range(30):
-        episode(seed)
+    episodes(30)
     assert resident_bytes() - before < 1_000_000
 
 
@@ -328,6 +305,6 @@ def test_the_share_is_of_the_rate_on_the_air(short: bool, width_mhz: int, rate_m
         "quicgym/Tuning-v1", scenario=scenario, engine="ns3", decision_interval_ms=50
     ).unwrapped
     environment.reset(seed=1)
-    *_, info = environment.step(preset_action("bbr"))
+    *_, info = environment.step(environment.action_space.low * 0)
     environment.close()
     assert info["throughput_mbps"] / info["throughput_share"] == pytest.approx(rate_mbps, rel=1e-5)
