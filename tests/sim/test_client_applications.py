@@ -7,12 +7,13 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from conftest import Command
+from helpers.scenarios import dumbbell
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quicgym import Scenario, Simulation, run
+from quicgym import Simulation, run
 from quicgym.agents.evaluation.rollouts import REWARD_TERMS
+from quicgym.benchmarks.baselines import run_baselines
 from quicgym.envs.simulation.metrics import METRICS, TRAFFIC_METRICS
 from quicgym.envs.simulation.simulation import NEVER, ns3_version
 
@@ -22,23 +23,12 @@ HEADERS = 1230 / 1160
 """Of a full packet: 1200 bytes of UDP payload, and the link's headers, for at most 1167 of data."""
 
 
-def scenario_of(
-    *applications, duration_s=30.0, rate_mbps=RATE_MBPS, controller="newreno", **fields
-):
-    flows = [{"application": application, "controller": controller} for application in applications]
-    return Scenario.model_validate(
-        {
-            "name": "client",
-            "duration_s": duration_s,
-            "bottleneck": {
-                "rate_mbps": rate_mbps, "delay_ms": 30, "queue": {"limit": 1000},
-                **fields.pop("bottleneck", {}),
-            },
-            "access": {"rate_mbps": 10_000, "delay_ms": 10},
-            "flows": [*flows, *fields.pop("flows", [])],
-            **fields,
-        }
-    )  # fmt: skip
+def scenario_of(*applications, controller="newreno", flows=(), bottleneck=None, **fields):
+    """12 Mbps and 100 ms with a deep queue, for 30 s."""
+    asking = [{"application": each, "controller": controller} for each in applications]
+    link = {"queue": {"limit": 1000}, **(bottleneck or {})}
+    usual = {"rate_mbps": RATE_MBPS, "delay_ms": 30, "access": (10_000, 10), "duration_s": 30.0}
+    return dumbbell([*asking, *flows], bottleneck=link, **{**usual, "name": "client", **fields})
 
 
 def requests_of(scenario, seed=0, engine="native", pieces=1):
@@ -108,9 +98,12 @@ def test_every_request_is_answered_whatever_is_lost_on_the_way(loss, responses, 
 def test_same_seed_same_requests_however_the_run_is_cut():
     asking = {"kind": "request-response", "responses": "web-search"}
     scenario = scenario_of(asking, flows=[{"controller": "bbr"}])
-    whole, _ = requests_of(scenario, seed=2)
-    assert whole.tobytes() == requests_of(scenario, seed=2, pieces=53)[0].tobytes()
-    assert whole.tobytes() != requests_of(scenario, seed=3)[0].tobytes()
+    whole, cut, other = (
+        requests_of(scenario, seed, pieces=pieces)[0].tobytes()
+        for seed, pieces in ((2, 1), (2, 53), (3, 1))
+    )
+    assert whole == cut
+    assert whole != other
 
 
 # ---- web page ------------------------------------------------------------------------------
@@ -226,15 +219,12 @@ def test_a_player_follows_the_algorithm_of_its_paper(steps, stalls):
     assert {1.0, 8.0} <= set(rates)
 
 
-def test_a_fast_link_fills_the_buffer_and_plays_at_the_highest_rate():
+def test_a_fast_link_plays_at_the_highest_rate_and_a_slow_one_stalls_for_what_it_lacks():
     metrics = run(scenario_of(PLAYER, duration_s=400.0)).metrics
     assert metrics["rebuffering_percent"] == 0
     assert metrics["video_rate_mbps"] > 7.5
     # The longest that one step of the map after the other takes.
     assert 1 <= metrics["video_switches"] <= 3
-
-
-def test_a_link_below_the_lowest_rate_stalls_for_the_part_that_it_lacks():
     metrics = run(scenario_of(PLAYER, duration_s=400.0, rate_mbps=0.5)).metrics
     assert metrics["video_rate_mbps"] == 1.0
     assert metrics["video_switches"] == 0
@@ -244,7 +234,7 @@ def test_a_link_below_the_lowest_rate_stalls_for_the_part_that_it_lacks():
 # ---- metrics and fields --------------------------------------------------------------------
 
 
-def test_only_runs_with_traffic_have_its_metrics(quicgym: Command, tmp_path):
+def test_only_runs_with_traffic_have_its_metrics(capsys, tmp_path):
     plain = scenario_of({"kind": "bulk"}, duration_s=2.0)
     assert tuple(run(plain).metrics) == METRICS
     mixed = scenario_of(
@@ -254,16 +244,17 @@ def test_only_runs_with_traffic_have_its_metrics(quicgym: Command, tmp_path):
         name="mixed",
         short_flows=[{"arrivals_per_s": 20.0, "sizes": 3000, "controller": "cubic"}],
     )
-    paths = []
-    for scenario in (plain, mixed):
-        paths += ["--scenario", str(tmp_path / f"{scenario.name}.yaml")]
-        (tmp_path / f"{scenario.name}.yaml").write_text(
-            json.dumps(scenario.model_dump(mode="json", exclude_none=True))
-        )
-    out = tmp_path / "out"
-    done = quicgym("baselines", *paths, "--seeds", "1", "--out", str(out), "--format", "json")
-    assert done.returncode == 0, done.stderr
-    first, second = json.loads(done.stdout)["runs"]
+    paths = [tmp_path / "plain.yaml", tmp_path / "mixed.yaml"]
+    for path, scenario in zip(paths, (plain, mixed), strict=True):
+        path.write_text(json.dumps(scenario.model_dump(mode="json", exclude_none=True)))
+
+    def printed(format):
+        out = tmp_path / "out"
+        options = {"directory": out, "scenarios": [str(path) for path in paths], "seeds": 1}
+        assert run_baselines(**options, format=format, resume=out.exists()) == 0
+        return capsys.readouterr().out
+
+    first, second = json.loads(printed("json"))["runs"]
     keys = {"scenario", "controller", "engine", "seed", "flows"}
     assert set(first) == {*keys, *METRICS, "reward", *REWARD_TERMS}
     pages = {"page_load_time_s"}
@@ -272,14 +263,10 @@ def test_only_runs_with_traffic_have_its_metrics(quicgym: Command, tmp_path):
     assert "video_rate_mbps" not in second["flows"][1]
     assert second["flows"][1]["request_latency_mean_ms"] == second["request_latency_mean_ms"]
     assert second["short_flows"][0]["fct_mean_ms"] == second["fct_mean_ms"]
-    frame = pd.read_parquet(out / "results.parquet")
+    frame = pd.read_parquet(tmp_path / "out/results.parquet")
     assert frame["fct_p99_ms"].notna().tolist() == [False, True]
-    table = quicgym("baselines", *paths, "--seeds", "1", "--out", str(tmp_path / "again")).stdout
-    assert table.count("rebuffering (%)") == 1
-    csv = quicgym(
-        "baselines", *paths[2:], "--seeds", "1", "--out", str(tmp_path / "csv"), "--format", "csv"
-    ).stdout
-    assert "short_flows" not in csv.splitlines()[0].split(",")
+    assert printed("table").count("rebuffering (%)") == 1
+    assert "short_flows" not in printed("csv").splitlines()[0].split(",")
 
 
 def test_completion_times_are_sorted_into_classes_of_size():

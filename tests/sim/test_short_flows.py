@@ -2,40 +2,30 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from math import ceil, log2
 
 import gymnasium
 import numpy as np
 import pytest
+from helpers.memory import resident_bytes
+from helpers.scenarios import dumbbell
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quicgym import Scenario, ScenarioError, Simulation
+from quicgym import ScenarioError, Simulation
 from quicgym.envs.scenarios.sizes import SIZE_DISTRIBUTIONS, mean_size_bytes, size_points
 from quicgym.envs.simulation.simulation import NEVER
 
 RTT_S = 0.04
 
 
-def scenario_of(short_flows, duration_s=20.0, rate_mbps=1000.0, flows=None, **fields):
-    """A dumbbell with an empty RTT of 40 ms; without `flows`, a flow that is idle until its end."""
+def scenario_of(short_flows, duration_s=20.0, flows=None, bottleneck=None, **fields):
+    """1 Gbps with an empty RTT of 40 ms; without `flows`, a flow that is idle until its end."""
     idle = {"controller": "cubic", "start_s": duration_s - 1e-5}
-    return Scenario.model_validate(
-        {
-            "name": "short",
-            "duration_s": duration_s,
-            "bottleneck": {
-                "rate_mbps": rate_mbps, "delay_ms": 10, "queue": {"limit": 1000},
-                **fields.pop("bottleneck", {}),
-            },
-            "access": {"rate_mbps": 10_000, "delay_ms": 5},
-            "flows": flows or [idle],
-            "short_flows": [{"controller": "newreno", **short_flows}],
-            **fields,
-        }
-    )  # fmt: skip
+    usual = {"rate_mbps": 1000.0, "access": (10_000, 5), "duration_s": duration_s}
+    short = [{"controller": "newreno", **short_flows}]
+    link = {"queue": {"limit": 1000}, **(bottleneck or {})}
+    return dumbbell(flows or [idle], bottleneck=link, short_flows=short, **{**usual, **fields})
 
 
 def transfers_of(scenario, seed=0, pieces=1):
@@ -130,13 +120,9 @@ def test_same_seed_same_transfers_however_the_run_is_cut():
     seed=st.integers(0, 2**32),
 )
 def test_every_transfer_that_has_time_completes(sizes, load, loss, controller, queue, seed):
+    arrivals = min(200.0, load * 1e6 / 8 / sizes)
     scenario = scenario_of(
-        {
-            "arrivals_per_s": min(200.0, load * 1e6 / 8 / sizes),
-            "sizes": sizes,
-            "controller": controller,
-            "stop_s": 5.0,
-        },
+        {"arrivals_per_s": arrivals, "sizes": sizes, "controller": controller, "stop_s": 5.0},
         rate_mbps=10.0,
         duration_s=120.0,
         bottleneck={
@@ -168,52 +154,29 @@ def test_what_short_flows_take_is_what_a_bulk_flow_lacks():
     assert 17.0 < goodput + taken < 20.0
 
 
-PEAK = """
-import resource, sys
-from quicgym import Simulation, load_scenario
-scenario = load_scenario(sys.argv[1])
-with Simulation(scenario, trace_interval_ms=None) as simulation:
-    simulation.run()
-    arrived = len(simulation.transfers())
-print(arrived, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
-"""
-
-
-def test_thousands_of_flows_leave_no_more_behind_than_tens(tmp_path):
-    def peak(duration_s):
-        path = tmp_path / f"{duration_s}.yaml"
-        scenario = scenario_of({"arrivals_per_s": 500.0, "sizes": 900}, duration_s)
-        path.write_text(scenario.model_dump_json(exclude_none=True))
-        done = subprocess.run(
-            [sys.executable, "-c", PEAK, str(path)], capture_output=True, text=True, check=True
-        )
-        arrived, memory = done.stdout.split()
-        unit = 1 if sys.platform == "darwin" else 1024
-        return int(arrived), int(memory) * unit
-
-    few, before = peak(0.1)
-    many, after = peak(100.0)
-    assert few < 100
+def test_thousands_of_flows_leave_no_more_behind_than_tens():
+    scenario = scenario_of({"arrivals_per_s": 500.0, "sizes": 900}, 100.0)
+    with Simulation(scenario, trace_interval_ms=None) as simulation:
+        simulation.run_until(20)
+        few, before = len(simulation.transfers()), resident_bytes()
+        simulation.run()
+        many, after = len(simulation.transfers()), resident_bytes()
+    assert few < 11_000
     assert many > 40_000
     # A record takes 36 bytes, 72 in a vector that grew; a sender alone has more than 10,000.
     assert after - before < 200 * (many - few)
 
 
-def environment_info(short_flows):
+def test_environments_count_short_flows_in_what_the_link_carries_and_not_in_fairness():
     scenario = scenario_of(
-        short_flows or {"arrivals_per_s": 1e-3, "sizes": 1},
+        {"load_mbps": 10.0, "sizes": 20_000},
         rate_mbps=20.0,
         flows=[{"controller": None}, {"controller": "cubic"}],
     )
     environment = gymnasium.make("quicgym/Rate-v1", scenario=scenario)
     environment.reset(seed=1)
-    seen = [environment.step(environment.action_space.sample() * 0)[4] for _ in range(150)]
+    infos = [environment.step(environment.action_space.low * 0)[4] for _ in range(150)][100:]
     environment.close()
-    return seen[100:]
-
-
-def test_environments_count_short_flows_in_what_the_link_carries_and_not_in_fairness():
-    infos = environment_info({"load_mbps": 10.0, "sizes": 20_000})
     assert np.mean([info["throughput_share"] for info in infos]) > 0.85
     assert {info["active_flows"] for info in infos} == {2.0}
     own = np.mean([info["flow_throughput_mbps"] for info in infos])
@@ -261,26 +224,22 @@ def test_the_means_of_the_literatures_distributions_are_those_of_their_points():
     assert mean_size_bytes(SIZE_DISTRIBUTIONS["data-mining"]) == pytest.approx(12_658_198.6)
 
 
-@pytest.mark.parametrize("discipline", ["codel", "fq-codel", "pie", "red"])
-def test_short_flows_pass_every_queue_discipline(discipline):
-    transfers = transfers_of(
-        scenario_of(
-            {"load_mbps": 4.0, "sizes": 50_000, "controller": "cubic", "stop_s": 15.0},
-            rate_mbps=10.0,
-            flows=[{"controller": "cubic"}],
-            bottleneck={"queue": {"limit": 300, "discipline": discipline}},
-        )
-    )
-    assert np.mean(transfers["completion"] != NEVER) == 1
+JITTER = {"jitter": {"kind": "normal", "mean_ms": 5, "deviation_ms": 3}, "reordering": True}
 
 
-def test_short_flows_complete_where_packets_overtake_one_another():
+@pytest.mark.parametrize(
+    "bottleneck",
+    [
+        *({"queue": {"limit": 300, "discipline": d}} for d in ("codel", "fq-codel", "pie", "red")),
+        {"queue": {"limit": 300}, **JITTER},
+    ],
+)
+def test_short_flows_complete_in_every_queue_and_where_packets_overtake(bottleneck):
     scenario = scenario_of(
-        {"arrivals_per_s": 20.0, "sizes": 30_000, "controller": "cubic", "stop_s": 15.0},
-        bottleneck={
-            "jitter": {"kind": "normal", "mean_ms": 5, "deviation_ms": 3},
-            "reordering": True,
-        },
+        {"load_mbps": 4.0, "sizes": 50_000, "controller": "cubic", "stop_s": 15.0},
+        rate_mbps=10.0,
+        flows=[{"controller": "cubic"}],
+        bottleneck=bottleneck,
     )
     transfers = transfers_of(scenario)
     assert np.all(transfers["completion"] != NEVER)
