@@ -737,8 +737,7 @@ def test_a_18_packets_that_others_overtake_do_not_end_startup_and_lost_ones_do(a
         make_flow(controller="bbr3", application=kind),
         lambda direction, index: 25 * MILLISECOND + 8 * MILLISECOND * held(direction, index),
         drop=lambda direction, index, frames: not arrive and held(direction, index),
-    )
-    pair.run_until(2 * SECOND)
+    ).run_until(2 * SECOND)
     assert pair.sender.statistics()["declared_lost_packets"] == 12
     assert pair.sender.snapshot.mode == mode
 

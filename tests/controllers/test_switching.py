@@ -402,8 +402,7 @@ class Codepoints(Pair):
 @pytest.mark.parametrize("ecn, classic", [(False, 0), (True, 2)])
 def test_the_codepoint_follows_the_controller_in_force(ecn, classic):
     flow = make_flow(controller="switching", ecn=ecn, flow_control_window_bytes=60_000)
-    pair = Codepoints(flow)
-    pair.run_until(SECOND)
+    pair = Codepoints(flow).run_until(SECOND)
     assert set(pair.codepoints[1:]) == {classic}  # the first is the handshake's
     for name, expected in (("prague", 1), ("copa", classic)):
         pair.codepoints.clear()

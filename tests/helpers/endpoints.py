@@ -135,15 +135,20 @@ class Pair:
         heapq.heappush(arrivals, (time, len(self.log), (prefix, size, ecn, sealed_number)))
 
     def run_until(self, until):
+        """Runs up to a time in ns, and returns the pair."""
         endpoints = ((self.sender, self._hosts["data"]), (self.receiver, self._hosts["ack"]))
         while True:
             now = min(min(end.next_timeout, host.next_arrival()) for end, host in endpoints)
             if now > until:
                 self.now = until
-                return
+                return self
             self.now = now
             for endpoint, host in endpoints:
                 endpoint.drive(host, now + 1)
+
+    def sent_times(self, direction):
+        """When the datagrams of a direction left."""
+        return [time for time, sent, *_ in self.log if sent == direction]
 
     def frames(self, direction, name):
         """(time, frame) of every frame of that name sent in that direction."""

@@ -1,7 +1,16 @@
 """When a receiver acknowledges: the flow's ack_frequency (draft-ietf-quic-ack-frequency)."""
 
 import pytest
-from helpers.endpoints import MILLISECOND, RTT, SECOND, Pair, constant_rate, transfer, with_window
+from helpers.endpoints import (
+    MILLISECOND,
+    RTT,
+    SECOND,
+    Pair,
+    constant_rate,
+    losing,
+    transfer,
+    with_window,
+)
 
 FULL = 1165
 """Stream bytes of a full packet, about."""
@@ -15,8 +24,9 @@ def packets_by_ack(pair):
 
 @pytest.mark.parametrize("threshold", [0, 1, 2, 9])
 def test_so_many_packets_go_without_an_ack_and_the_next_one_brings_it(threshold):
-    pair = Pair(transfer(400 * FULL, ack_eliciting_threshold=threshold, max_ack_delay=SECOND))
-    pair.run_until(4 * SECOND)
+    pair = Pair(
+        transfer(400 * FULL, ack_eliciting_threshold=threshold, max_ack_delay=SECOND)
+    ).run_until(4 * SECOND)
     acknowledged = packets_by_ack(pair)[3:-2]  # HANDSHAKE_DONE and flow control bring some early
     assert len(acknowledged) > 20
     assert sum(acknowledged) / len(acknowledged) == pytest.approx(threshold + 1, rel=0.05)
@@ -42,10 +52,10 @@ def test_a_gap_brings_an_ack_at_once_unless_the_reordering_threshold_is_0(thresh
             ack_eliciting_threshold=500,
             max_ack_delay=SECOND,
         ),
-        drop=lambda direction, index, frames: direction == "data" and index == lost,
+        drop=losing("data", lost),
     )
     pair.run_until(SECOND)
-    after_gap = [entry[0] for entry in pair.log if entry[1] == "data"][lost + 1]
+    after_gap = pair.sent_times("data")[lost + 1]
     times = [time for time, _ in pair.frames("ack", "ACK")]
     assert (after_gap + RTT // 2 in times) is at_once
 
@@ -55,8 +65,7 @@ def test_the_probe_timeout_allows_for_the_receivers_max_ack_delay():
         pair = Pair(
             transfer(3 * FULL, max_ack_delay=delay_ms * MILLISECOND),
             drop=lambda direction, index, frames: direction == "ack" and index > 0,
-        )
-        pair.run_until(3 * SECOND)
+        ).run_until(3 * SECOND)
         sent = sorted({time for time, _ in pair.frames("data", "STREAM")})
         return sent[-1] if len(sent) == 1 else next(t for t in sent if t > sent[0] + RTT)
 

@@ -17,8 +17,7 @@ from helpers.endpoints import (
 
 
 def test_every_second_packet_is_acknowledged_at_once_and_a_single_one_after_25_ms():
-    pair = Pair(transfer(4000))
-    pair.run_until(SECOND)
+    pair = Pair(transfer(4000)).run_until(SECOND)
     sent = [time for time, _ in pair.frames("data", "STREAM")]
     acknowledged = [time for time, frame in pair.frames("ack", "ACK") if time > RTT]
     assert len(sent) == 4
@@ -31,20 +30,14 @@ def test_every_second_packet_is_acknowledged_at_once_and_a_single_one_after_25_m
 
 
 def test_a_gap_is_acknowledged_at_once():
-    lost = {7}
-    pair = Pair(
-        transfer(60_000),
-        drop=lambda direction, index, frames: direction == "data" and index in lost,
-    )
-    pair.run_until(SECOND)
+    pair = Pair(transfer(60_000), drop=losing("data", 7)).run_until(SECOND)
     gap_acks = [time for time, frame in pair.frames("ack", "ACK") if len(frame[2]) > 1]
-    after_gap = [entry[0] for entry in pair.log if entry[1] == "data"][8]
+    after_gap = pair.sent_times("data")[8]
     assert gap_acks[0] == after_gap + RTT // 2
 
 
 def test_old_ack_ranges_are_not_repeated_for_ever():
-    pair = Pair(make_flow(), drop=losing("data", 20))
-    pair.run_until(5 * SECOND)
+    pair = Pair(make_flow(), drop=losing("data", 20)).run_until(5 * SECOND)
     ranges = [len(frame[2]) for _, frame in pair.frames("ack", "ACK")]
     assert max(ranges) == 2
     assert ranges[-1] == 1
@@ -56,9 +49,8 @@ def test_a_packet_that_arrives_late_is_acknowledged_at_once_with_the_delay_of_th
     pair = Late(
         constant_rate(280_000),
         lambda direction, index: late if (direction, index) == ("data", 10) else 0,
-    )
-    pair.run_until(2 * SECOND)
-    sent = [time for time, direction, *_ in pair.log if direction == "data"]
+    ).run_until(2 * SECOND)
+    sent = pair.sent_times("data")
     arrival = sent[10] + late + RTT // 2
     frames = [frame for time, frame in pair.frames("ack", "ACK") if time == arrival]
     assert len(frames) == 1
@@ -73,8 +65,7 @@ def test_a_packet_that_fills_a_gap_long_reported_is_acknowledged():
         constant_rate(928_800),
         lambda direction, index: SECOND if (direction, index) == ("data", 20) else 0,
         drop=losing("data", 30),
-    )
-    pair.run_until(3 * SECOND)
+    ).run_until(3 * SECOND)
     ranges = [gap for _, frame in pair.frames("ack", "ACK") for gap in frame[2]]
     assert any(smallest <= 19 <= largest for smallest, largest in ranges)
     assert not any(smallest <= 29 <= largest for smallest, largest in ranges)
@@ -82,9 +73,8 @@ def test_a_packet_that_fills_a_gap_long_reported_is_acknowledged():
 
 def test_a_marked_packet_is_acknowledged_at_once():
     flow = constant_rate(100_000, ecn=True)
-    pair = Pair(flow, mark=lambda index: index == 10)
-    pair.run_until(2 * SECOND)
-    sent = [time for time, direction, *_ in pair.log if direction == "data"]
+    pair = Pair(flow, mark=lambda index: index == 10).run_until(2 * SECOND)
+    sent = pair.sent_times("data")
     acknowledged = times(pair, "ack", "ACK")
     assert sent[10] + RTT // 2 in acknowledged
     assert sent[11] + RTT // 2 + 25 * MILLISECOND in acknowledged
@@ -95,8 +85,7 @@ def test_a_packet_so_late_that_its_number_reads_as_a_later_one_is_not_acknowledg
     pair = Late(
         constant_rate(9_288_000),
         lambda direction, index: 200 * MILLISECOND if (direction, index) == ("data", 50) else 0,
-    )
-    pair.run_until(SECOND)
+    ).run_until(SECOND)
     sent = [(time, read) for time, direction, _, read, _ in pair.log if direction == "data"]
     assert {read["packet_number_bytes"] for _, read in sent} == {1}
     number = sent[50][1]["truncated_packet_number"]
@@ -106,8 +95,7 @@ def test_a_packet_so_late_that_its_number_reads_as_a_later_one_is_not_acknowledg
 
 @pytest.mark.parametrize("sealed_number", [99, 101, 100 + 2**16])
 def test_a_packet_is_not_opened_under_another_number(sealed_number):
-    pair = Pair(constant_rate(9288))
-    pair.run_until(SECOND // 2)
+    pair = Pair(constant_rate(9288)).run_until(SECOND // 2)
     *packet, number = one_rtt(100, b"\x0e\x02\x80\x00\xff\xff\x01x" + b"\x1c\x00\x00\x00")
     before = pair.receiver.statistics()["goodput_bytes"]
     assert pair.receiver.on_datagram(pair.now, (*packet, sealed_number)) is None
@@ -119,8 +107,7 @@ def test_a_packet_is_not_opened_under_another_number(sealed_number):
 
 
 def test_a_packet_below_all_ranges_that_are_remembered_is_a_duplicate():
-    pair = Pair(constant_rate(9288))
-    pair.run_until(SECOND // 2)
+    pair = Pair(constant_rate(9288)).run_until(SECOND // 2)
 
     def goodput_after(number):
         stream = b"\x0e\x02" + (1 << 31 | 100 * number).to_bytes(4, "big") + b"\x01"

@@ -17,8 +17,7 @@ from helpers.endpoints import (
 
 def test_constant_rate_writes_at_its_rate_and_is_application_limited():
     flow = make_flow(application=application("constant_rate", rate_bits_per_second=1_000_000))
-    pair = Pair(flow)
-    pair.run_until(10 * SECOND)
+    pair = Pair(flow).run_until(10 * SECOND)
     received = pair.receiver.statistics()["goodput_bytes"] * 8 / (10 * SECOND - 2 * RTT) * SECOND
     assert abs(received - 1_000_000) < 10_000
     # RFC 9002 7.8: an unused window does not grow.
@@ -66,21 +65,20 @@ def test_what_a_message_lacks_when_a_pause_begins_is_written_after_it():
         on_duration=15 * MILLISECOND,
         off_duration=5 * MILLISECOND,
     )
-    pair = Pair(make_flow(application=kind))
-    pair.run_until(2 * SECOND)
+    pair = Pair(make_flow(application=kind)).run_until(2 * SECOND)
     written = pair.receiver.statistics()["goodput_bytes"] * 8
     assert written == pytest.approx(0.75e6 * (2 - 0.025), abs=20_000)
 
 
 def test_a_message_is_written_when_its_last_bit_is():
-    pair = Pair(constant_rate(7_000_001))
-    pair.run_until(SECOND // 4)
+    pair = Pair(constant_rate(7_000_001)).run_until(SECOND // 4)
     sent = pair.frames("data", "STREAM")
     needed = -(-sent[-1][1][3] * 8 * SECOND // 7_000_001)
     assert {later[0] - earlier[0] for earlier, later in itertools.pairwise(sent[-50:])} == {needed}
 
 
 def test_an_application_without_a_rate_writes_nothing():
-    pair = Pair(with_window(12_000, application=application("bursts", burst_period=SECOND)))
-    pair.run_until(SECOND)
+    pair = Pair(
+        with_window(12_000, application=application("bursts", burst_period=SECOND))
+    ).run_until(SECOND)
     assert pair.receiver.statistics()["goodput_bytes"] == 0

@@ -18,8 +18,9 @@ WINDOW = 60 * 1200
 
 def lossy(**fields):
     """Of 30 packets of a window every third is lost."""
-    pair = Pair(with_window(WINDOW, **fields), drop=losing("data", *range(20, 50, 3)))
-    pair.run_until(SECOND)
+    pair = Pair(with_window(WINDOW, **fields), drop=losing("data", *range(20, 50, 3))).run_until(
+        SECOND
+    )
     return pair
 
 

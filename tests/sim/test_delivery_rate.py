@@ -8,6 +8,7 @@ from helpers.endpoints import (
     Pair,
     application,
     listening,
+    losing,
     make_flow,
     transfer,
 )
@@ -20,8 +21,7 @@ def test_delivery_rate_of_packets_alone_is_their_size_over_the_time_until_the_ac
     # 93 ms between packets, 50 for the way there and back, 25 until the acknowledgement leaves.
     kind = application("constant_rate", rate_bits_per_second=100_000)
     flow, events = listening(make_flow(application=kind))
-    pair = Pair(flow)
-    pair.run_until(3 * SECOND)
+    Pair(flow).run_until(3 * SECOND)
     samples = [event[2:4] for event in events if event[0] == "ack"][5:]
     assert len(samples) > 20
     for interval, rate in samples:
@@ -33,11 +33,10 @@ def test_acknowledgements_that_catch_up_do_not_raise_the_delivery_rate():
     # 119 kB/s of packets. Their acknowledgements take 40 ms longer until, from one on, they do not.
     kind = application("constant_rate", rate_bits_per_second=928_800)
     flow, events = listening(make_flow(application=kind))
-    pair = Late(
+    Late(
         flow,
         lambda direction, index: 40 * MILLISECOND if direction == "ack" and index < 40 else 0,
-    )
-    pair.run_until(2 * SECOND)
+    ).run_until(2 * SECOND)
     rates = [event[3] for event in events if event[0] == "ack"]
     assert 119_000 < max(rates) < 1.2 * 119_000
 
@@ -51,8 +50,7 @@ def test_the_application_limits_the_sender_no_longer_when_it_has_filled_the_wind
         off_duration=SECOND,
     )
     flow, events = listening(make_flow(application=kind))
-    pair = Pair(flow)
-    pair.run_until(2 * SECOND)
+    Pair(flow).run_until(2 * SECOND)
     limited = [(event[1], event[4]) for event in events if event[0] == "ack"]
     assert any(flags[0] for now, flags in limited if now < 1.2 * SECOND)
     busy = {flags for now, flags in limited if 1.4 * SECOND < now < 1.6 * SECOND}
@@ -61,8 +59,7 @@ def test_the_application_limits_the_sender_no_longer_when_it_has_filled_the_wind
 
 def test_a_full_window_is_not_application_limited_though_nothing_more_waits():
     # Ten packets, the initial window: their first acknowledgement, of one, still lets it grow.
-    pair = Pair(transfer(11_000))
-    pair.run_until(4 * RTT)
+    pair = Pair(transfer(11_000)).run_until(4 * RTT)
     assert pair.sender.closed
     assert pair.sender.window_bytes == 12_000 + 1200
 
@@ -91,8 +88,7 @@ def test_a_sample_tells_what_was_in_flight_when_its_packet_left_and_lost_and_del
     rows, losses = [], []
     flow = make_flow()
     flow.set_python_controller(describe(Watching))
-    pair = Pair(flow, drop=lambda direction, index, frames: direction == "data" and index == 500)
-    pair.run_until(2 * SECOND)
+    Pair(flow, drop=losing("data", 500)).run_until(2 * SECOND)
     assert rows[0][1:] == (0, 0, 0)  # the handshake's
     ((lost_at, lost_bytes),) = losses
     full = [row for row in rows if row[0] > 5 * RTT]

@@ -30,8 +30,7 @@ class Codepoints(Pair):
 def test_a_controller_for_l4s_gets_ect_1_whether_or_not_the_flow_has_ecn(
     controller, ecn, codepoint
 ):
-    pair = Codepoints(make_flow(controller=controller, ecn=ecn))
-    pair.run_until(SECOND)
+    pair = Codepoints(make_flow(controller=controller, ecn=ecn)).run_until(SECOND)
     handshake, *others = pair.sent["data"]
     assert handshake == NOT_ECT
     assert set(others) == {codepoint}
@@ -41,8 +40,9 @@ def test_a_controller_for_l4s_gets_ect_1_whether_or_not_the_flow_has_ecn(
 @pytest.mark.parametrize("controller, counted", [("newreno", 0), ("prague", 1)])
 def test_ack_frames_count_each_codepoint(controller, counted):
     marked = {20, 21, 40, 77}
-    pair = Codepoints(make_flow(controller=controller, ecn=True), mark=marked.__contains__)
-    pair.run_until(SECOND)
+    pair = Codepoints(
+        make_flow(controller=controller, ecn=True), mark=marked.__contains__
+    ).run_until(SECOND)
     _, (_, _, ranges, counts) = pair.frames("ack", "ACK")[-1]
     received = sum(last - first + 1 for first, last in ranges)
     assert received > 100
@@ -52,8 +52,9 @@ def test_ack_frames_count_each_codepoint(controller, counted):
 
 
 def test_a_mark_is_acknowledged_at_once():
-    pair = Codepoints(make_flow(controller="prague"), mark=lambda index: index == 9)
-    pair.run_until(SECOND)
-    arrival = [time for time, direction, *_ in pair.log if direction == "data"][9] + RTT // 2
+    pair = Codepoints(make_flow(controller="prague"), mark=lambda index: index == 9).run_until(
+        SECOND
+    )
+    arrival = pair.sent_times("data")[9] + RTT // 2
     reports = [time for time, frame in pair.frames("ack", "ACK") if len(frame) > 3 and frame[3][2]]
     assert reports[0] == arrival

@@ -18,8 +18,7 @@ def test_flow_control_stops_the_sender_which_says_data_blocked():
     def lose_credit(direction, index, frames):
         return direction == "ack" and any(frame[0] == "MAX_DATA" for frame in frames)
 
-    pair = Pair(make_flow(flow_control_window_bytes=20_000), drop=lose_credit)
-    pair.run_until(3 * SECOND)
+    pair = Pair(make_flow(flow_control_window_bytes=20_000), drop=lose_credit).run_until(3 * SECOND)
     assert pair.receiver.statistics()["goodput_bytes"] == 20_000
     assert pair.sender.statistics()["blocked_events"] == 1
     assert pair.frames("data", "DATA_BLOCKED")[0][1] == ("DATA_BLOCKED", 20_000)
@@ -34,8 +33,9 @@ def test_lost_credit_is_granted_again_after_a_timeout():
             return True
         return False
 
-    pair = Pair(make_flow(flow_control_window_bytes=20_000), drop=lose_first_credit)
-    pair.run_until(5 * SECOND)
+    pair = Pair(make_flow(flow_control_window_bytes=20_000), drop=lose_first_credit).run_until(
+        5 * SECOND
+    )
     assert dropped
     assert pair.receiver.statistics()["goodput_bytes"] > 100_000
 
@@ -51,22 +51,19 @@ def test_a_lost_data_blocked_is_sent_again_and_is_the_same_event():
             return True
         return False
 
-    pair = Pair(make_flow(flow_control_window_bytes=20_000), drop=lose)
-    pair.run_until(10 * SECOND)
+    pair = Pair(make_flow(flow_control_window_bytes=20_000), drop=lose).run_until(10 * SECOND)
     assert dropped and len(pair.frames("data", "DATA_BLOCKED")) > 1
     assert pair.sender.statistics()["blocked_events"] == 1
 
 
 def test_data_blocked_waits_for_room_in_the_window():
-    pair = Pair(with_window(12_000, flow_control_window_bytes=11_660))
-    pair.run_until(SECOND)
+    pair = Pair(with_window(12_000, flow_control_window_bytes=11_660)).run_until(SECOND)
     blocked = times(pair, "data", "DATA_BLOCKED")
     assert blocked and blocked[0] >= 2 * RTT  # when the first packets are acknowledged
 
 
 def test_more_credit_is_granted_when_half_of_it_is_used():
-    pair = Pair(constant_rate(1_000_000, flow_control_window_bytes=20_000))
-    pair.run_until(SECOND)
+    pair = Pair(constant_rate(1_000_000, flow_control_window_bytes=20_000)).run_until(SECOND)
     message = pair.frames("data", "STREAM")[0][1][3]
     limits = [frame[1] for _, frame in pair.frames("ack", "MAX_DATA")]
     read = [limit - 20_000 for limit in limits]
@@ -82,8 +79,7 @@ def test_limits_where_an_integer_of_the_wire_grows_are_written_right(limit):
     def lose_credit(direction, index, frames):
         return direction == "ack" and any(frame[0] == "MAX_DATA" for frame in frames)
 
-    pair = Pair(make_flow(flow_control_window_bytes=limit), drop=lose_credit)
-    pair.run_until(SECOND)
+    pair = Pair(make_flow(flow_control_window_bytes=limit), drop=lose_credit).run_until(SECOND)
     assert pair.frames("data", "DATA_BLOCKED")[0][1] == ("DATA_BLOCKED", limit)
     assert pair.receiver.statistics()["goodput_bytes"] == limit
 
@@ -97,6 +93,7 @@ def test_a_send_buffer_is_full_until_a_third_of_it_is_free(pause, events):
         on_duration=100 * MILLISECOND,
         off_duration=pause * MILLISECOND,
     )
-    pair = Pair(with_window(12_000, application=kind, send_buffer_bytes=30_000))
-    pair.run_until((200 + pause) * MILLISECOND)
+    pair = Pair(with_window(12_000, application=kind, send_buffer_bytes=30_000)).run_until(
+        (200 + pause) * MILLISECOND
+    )
     assert pair.sender.statistics()["send_buffer_events"] == events

@@ -150,7 +150,7 @@ def path(tmp_path: Path, **link: Any) -> Scenario:
         link["trace"] = str(trace)
     else:
         usual["rate_mbps"] = 10
-    transfer = {"kind": "transfer", "size_bytes": 900_000}
+    transfer = {"kind": "transfer", "size_bytes": 300_000}
     on_off = {"kind": "on-off", "rate_mbps": 3, "on_s": 0.4, "off_s": 0.9}
     is_marking = link.get("queue", {}).get("ecn_marking", False)
     return Scenario.model_validate(

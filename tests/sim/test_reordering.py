@@ -31,8 +31,7 @@ def losses_when_one_is_late(rate: int, late_ms: float, rtt_ms: int) -> int:
             int(late_ms * MILLISECOND) if (direction, index) == ("data", 400) else 0
         ),
         rtt_ms * MILLISECOND // 2,
-    )
-    pair.run_until(12 * SECOND)
+    ).run_until(12 * SECOND)
     return int(pair.sender.statistics()["declared_lost_packets"])
 
 

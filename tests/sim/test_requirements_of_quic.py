@@ -65,8 +65,7 @@ def test_an_ack_frame_gives_a_sample_only_where_its_largest_packet_is_newly_ackn
     def late(direction, index):
         return slow if direction == "ack" and index > 10 and index % 5 == 0 else 0
 
-    pair = Late(constant_rate(2_000_000), late)
-    pair.run_until(2 * SECOND)
+    pair = Late(constant_rate(2_000_000), late).run_until(2 * SECOND)
     sent = [
         time
         for time, direction, _, read, _ in pair.log
@@ -117,8 +116,7 @@ def test_without_a_timeout_no_packet_makes_in_flight_exceed_the_window(controlle
                 self.most = max(self.most, share)
             super().carry(direction, now, datagram)
 
-    pair = Watched(make_flow(controller=controller))
-    pair.run_until(350 * MILLISECOND)
+    pair = Watched(make_flow(controller=controller)).run_until(350 * MILLISECOND)
     assert pair.sender.statistics()["probe_timeouts"] == 0
     assert 0.5 < pair.most <= 1
 
@@ -134,8 +132,7 @@ def test_an_acknowledgement_of_a_packet_that_was_never_sent_is_ignored():
 
 def test_a_limit_that_is_lower_than_the_last_one_is_ignored():
     def goodput(frames):
-        pair = Pair(transfer(60_000, flow_control_window_bytes=100_000))
-        pair.run_until(60 * MILLISECOND)
+        pair = Pair(transfer(60_000, flow_control_window_bytes=100_000)).run_until(60 * MILLISECOND)
         for number, frame in enumerate(frames):
             assert pair.sender.on_datagram(pair.now, one_rtt(1 + number, frame)) is None
         pair.run_until(5 * SECOND)
@@ -146,8 +143,7 @@ def test_a_limit_that_is_lower_than_the_last_one_is_ignored():
 
 
 def test_data_beyond_the_limit_is_not_taken():
-    pair = Pair(constant_rate(9288, flow_control_window_bytes=20_000))
-    pair.run_until(SECOND // 2)
+    pair = Pair(constant_rate(9288, flow_control_window_bytes=20_000)).run_until(SECOND // 2)
     before = pair.receiver.statistics()["goodput_bytes"]
     stream = b"\x0e\x02" + varint(30_000) + b"\x01" + b"x"
     assert pair.receiver.on_datagram(pair.now, one_rtt(100, stream)) is None
@@ -156,8 +152,7 @@ def test_data_beyond_the_limit_is_not_taken():
 
 @pytest.mark.parametrize("window", [40_000, 1 << 24])
 def test_packets_of_acks_alone_answer_packets_that_elicit_one_and_no_others(window):
-    pair = Pair(make_flow(flow_control_window_bytes=window))
-    pair.run_until(350 * MILLISECOND)
+    pair = Pair(make_flow(flow_control_window_bytes=window)).run_until(350 * MILLISECOND)
     eliciting, alone = {"data": 0, "ack": 0}, {"data": 0, "ack": 0}
     for _, direction, _, read, _ in pair.log:
         names = {frame[0] for frame in read["frames"]}
@@ -169,8 +164,9 @@ def test_packets_of_acks_alone_answer_packets_that_elicit_one_and_no_others(wind
 
 
 def test_packet_numbers_of_a_direction_rise_by_one():
-    pair = Pair(make_flow(), drop=lambda direction, index, frames: index % 50 == 49)
-    pair.run_until(2 * SECOND)
+    pair = Pair(make_flow(), drop=lambda direction, index, frames: index % 50 == 49).run_until(
+        2 * SECOND
+    )
     expected = {"data": 0, "ack": 0}
     for _, direction, _, read, _ in pair.log:
         if any(frame[0] == "CRYPTO" for frame in read["frames"]):

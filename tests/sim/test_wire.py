@@ -152,8 +152,7 @@ def test_any_frame_bytes_give_frames_or_an_error_value(data, padding):
     st.lists(st.tuples(st.booleans(), st.binary(max_size=120), st.integers(0, 1500)), max_size=20)
 )
 def test_endpoints_survive_any_datagrams(datagrams):
-    pair = Pair(make_flow())
-    pair.run_until(200_000_000)
+    pair = Pair(make_flow()).run_until(200_000_000)
     numbers = itertools.count(1000)
     for to_sender, data, size in datagrams:
         endpoint = pair.sender if to_sender else pair.receiver
