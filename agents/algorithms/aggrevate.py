@@ -1,182 +1,239 @@
-"""AggreVaTe over fixed windows: learn the values of windows at the decisions that a policy meets.
+"""AggreVaTe: learn the values of settings at the decisions that a policy meets.
 
-For a path whose rate and flows are known, the best window is easily found: play the episode once
-with each of a row of windows. A policy does not know the path. So paths are drawn; each is played
-with fixed windows, from a small part of the path's fair share to a multiple of it, and then by the
-current policy. At the decisions that the policy met, the value of a factor that it could have
-chosen is the mean reward that a fixed window has from that time on: the window to which the factor
-leads when it is held for a few decisions. So factors have windows far away in view, where the
-difference is large, and the policy goes there in steps, deciding anew at each. The network learns
-to predict the values of factors from the observation, over all decisions so far; the policy chooses
-the factor with the highest prediction.
+For a path that is known, the best setting is easily found: play the episode once with each. A
+policy does not know the path. So paths are drawn; each is played with constant settings, and then
+by the current policy. At the decisions that the policy met, the value of a setting is the mean
+reward that its own episode has from that time on. A network learns to predict from the observation
+how much better than the mean each setting is, over all decisions so far. So a setting is not judged
+by a single episode, in which chance decides, but by those of all paths that look alike.
+
+This file has what the three forms share: their hyperparameters, the decisions of the policy, and
+the regression of choices. The settings are windows in `window_aggrevate.py`, controllers in
+`choice_aggrevate.py`, and coordinates of a Box in `coordinate_aggrevate.py`.
 
 Of what cannot be observed, such as the number of the other flows, a prediction is the mean over
-what it may be. That trying a window would show something adds nothing to its value here: finding
-out about a path is left to slow start.
+what it may be. Finding out about a path has no value here: that is left to slow start.
 
 Ross and Bagnell, "Reinforcement and Imitation Learning via Interactive No-Regret Learning", 2014.
-There an expert plays on from the decision; here fixed windows stand for it, which were played from
-the beginning and have a value at every decision on the path.
+There an expert plays on from the decision; here constant settings stand for it, which were played
+from the beginning and have a value at every decision on the path.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import numpy as np
+import torch
+from pydantic import Field
 
-from quicgym.agents.algorithms.advantage_regression import AdvantageRegression
-from quicgym.agents.algorithms.own_decisions import Sampling, play_policy
-from quicgym.agents.algorithms.replay import Trajectories, check_counts
-from quicgym.envs.actions import WINDOW_EXPONENTS
+from quicgym.agents.algorithms.episodes import check_decisions
+from quicgym.agents.algorithms.trainer import (
+    Count,
+    EpisodeTrainer,
+    NotNegative,
+    Settings,
+    Share,
+)
 from quicgym.envs.episodes import EpisodeChoice
-from quicgym.envs.info import INFO_COLUMNS
-from quicgym.envs.sb3 import Sb3VecEnv
-from quicgym.envs.scenarios.fair_share import fair_window_bytes
+from quicgym.envs.preferences import Preference
 
-_EXPONENTS = np.array(WINDOW_EXPONENTS)
-_WINDOW = INFO_COLUMNS.index("flow_window_bytes")
+HUBER_DELTA = 0.2  # of rewards: episodes in which everything goes wrong weigh no more
+_MASKED = -10.0  # a prediction that no choice which is compared comes near
+_PREFERRED = 0.05  # a prediction that is above all others at first
 
 
-class Aggrevate(AdvantageRegression):
-    """Trains a policy of Window.
+class AggrevateSettings(Settings):
+    """The hyperparameters that all three forms have.
 
-    Args:
-        policy: "MlpPolicy".
-        env: The environments. Where an episode has several agents, all hold the same window.
-        learning_rate: A number, or a schedule.
-        paths: That are drawn in an iteration.
-        rollouts: Episodes of the policy on each of them, with seeds of their own.
-        windows: The fixed ones, as powers of 2 of `fair_window_bytes`, in rising order.
-        hold: For how many decisions a factor is held to come to the window whose value it has.
-        exploration: Highest probability of a random factor at a decision; episodes have one each,
+    Attributes:
+        paths: How many are drawn in an iteration.
+        rollouts: Episodes of the policy on each path, with seeds of their own.
+        exploration: Highest probability of a random action at a decision; episodes have one each,
             from 0 on.
-        keep_fraction: Share of the decisions in the policy's episodes that is learned from; in one
-            with several agents each has its part of that.
-        n_updates: Of the weights in an iteration.
+        keep_fraction: Share of the decisions that is learned from; in an episode with several
+            agents each has its part of that.
+        n_updates: Updates of the weights in an iteration.
         batch_size: Decisions in an update.
         weight_decay: Of AdamW.
-        policy_kwargs: Of the policy.
-        seed: Of the weights.
-        device: Of the network.
-
-    Raises:
-        ValueError: An argument is not valid.
     """
 
-    def __init__(
-        self,
-        policy: str,
-        env: Sb3VecEnv,
-        learning_rate: Any = 1e-3,
-        paths: int = 128,
-        rollouts: int = 3,
-        windows: Sequence[float] = (-4, -2.5, -1.5, -0.75, 0, 0.75, 1.5, 2.25, 3),
-        hold: int = 3,
-        exploration: float = 0.1,
-        keep_fraction: float = 0.15,
-        n_updates: int = 400,
-        batch_size: int = 1024,
-        weight_decay: float = 1.0,
-        policy_kwargs: dict[str, Any] | None = None,
-        seed: int | None = None,
-        device: str = "auto",
-    ) -> None:
-        """Makes the network; nothing has been played."""
-        self._sampling = Sampling(paths, rollouts, exploration, keep_fraction)
-        check_counts(hold=hold)
-        grid = np.array(windows, dtype=np.float64)
-        if grid.ndim != 1 or len(grid) < 2 or not (np.diff(grid) > 0).all():
-            raise ValueError(f"windows = {windows}: give two exponents or more, in rising order")
-        super().__init__(
-            policy,
-            env,
-            learning_rate,
-            np.arange(len(_EXPONENTS)),
-            n_updates=n_updates,
-            batch_size=batch_size,
-            weight_decay=weight_decay,
-            policy_kwargs=policy_kwargs,
-            seed=seed,
-            device=device,
-        )
-        self._windows = grid
-        self._in_view = hold * _EXPONENTS
-        # Begins small: a window that only grows takes for ever to simulate.
-        self.bias_towards(WINDOW_EXPONENTS.index(-0.125))
+    paths: Count = 64
+    rollouts: Count = 3
+    exploration: Share = 0.1
+    keep_fraction: Annotated[float, Field(gt=0, le=1)] = 0.15
+    n_updates: Count = 400
+    batch_size: Count = 1024
+    weight_decay: NotNegative = 1.0
 
-    def collect_rollouts(self, rng: np.random.Generator) -> Iterator[np.ndarray]:
-        """Plays newly drawn paths; yields the mean rewards of the policy's episodes.
+
+AnySettings = TypeVar("AnySettings", bound=AggrevateSettings)
+
+
+class OwnDecisions(NamedTuple):
+    """Decisions of the policy's episodes; arrays have a row for each.
+
+    Attributes:
+        features: Observations, preprocessed.
+        notes: What `note` returned for their rows.
+        paths: The path that each was made on, by its place.
+        times_s: Simulated times in s.
+        mean_rewards: Of the episodes; shape (paths · rollouts,).
+    """
+
+    features: torch.Tensor
+    notes: np.ndarray
+    paths: np.ndarray
+    times_s: np.ndarray
+    mean_rewards: np.ndarray
+
+
+class Aggrevate(EpisodeTrainer[AnySettings]):
+    """What all three forms have: decisions of the policy, with a value for each setting.
+
+    Attributes:
+        observations: Of all iterations, preprocessed as the network's features take them; float32,
+            shape (n, features).
+        advantages: Of the settings there, less their mean; float32, a row for each observation.
+    """
+
+    kept = (*EpisodeTrainer.kept, "observations", "advantages")
+    advantages: torch.Tensor
+
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        """Begins without decisions; see `EpisodeTrainer` for the arguments."""
+        super().__init__(*arguments, **keywords)
+        self.observations = self.preprocess(np.zeros_like(self.batch.observations[:0]))
+
+    def play_policy(
+        self,
+        paths: Sequence[EpisodeChoice],
+        rng: np.random.Generator,
+        *,
+        act: Callable[[torch.Tensor], np.ndarray],
+        explore: Callable[[np.ndarray, np.ndarray], np.ndarray],
+        note: Callable[[np.ndarray], np.ndarray] = lambda rows: rows,
+    ) -> OwnDecisions:
+        """Plays the policy on paths, with a few random actions.
+
+        Args:
+            paths: The paths on which the settings were compared.
+            rng: Of all draws.
+            act: Returns the policy's actions for preprocessed observations.
+            explore: Returns actions with random ones where a mask says so.
+            note: Returns what else is to be known of rows of the batch.
 
         Raises:
             ScenarioError: There is no decision to learn from.
         """
-        paths = [self.batch.source.draw(rng, None) for _ in range(self._sampling.paths)]
-        fair_bytes = np.array([fair_window_bytes(path.scenario) for path in paths])
-        fixed = self.play_fixed_windows(paths, fair_bytes)
-        own = play_policy(
-            self,
-            paths,
-            self._sampling,
-            rng,
-            act=self._best,
-            explore=lambda actions, where: np.where(
-                where, rng.integers(len(_EXPONENTS), size=len(actions)), actions
-            ),
-            note=lambda rows: self.batch.info[rows, _WINDOW],
-        )
-        yield own.mean_rewards
-        values = self.window_values(fixed, own.paths, own.times_s)
-        self._add(own.features, self.factor_advantages(values, own.notes / fair_bytes[own.paths]))
-
-    def play_fixed_windows(
-        self, paths: Sequence[EpisodeChoice], fair_bytes: np.ndarray
-    ) -> Trajectories:
-        """Plays each path with each window; the windows of a path are side by side.
-
-        Args:
-            paths: To be played.
-            fair_bytes: `fair_window_bytes` of each.
-        """
-        episodes = [path for path in paths for _ in self._windows]
-        targets = (fair_bytes[:, None] * 2.0**self._windows).ravel()
+        batch, settings = self.batch, self.settings
+        random_preference = batch.source.preference == "random"
+        episodes = [
+            replace(
+                path,
+                seed=int(rng.integers(2**63)),
+                preference=Preference.draw(rng) if random_preference else path.preference,
+            )
+            for path in paths
+            for _ in range(settings.rollouts)
+        ]
+        exploration = rng.random(len(episodes)) * settings.exploration
+        features, notes, places = [], [], []
 
         def decide(step: int, rows: np.ndarray, of_episodes: np.ndarray) -> np.ndarray:
-            window_bytes = self.batch.info[rows, _WINDOW]
-            missing = np.log2(targets[of_episodes] / window_bytes)
-            nearest: np.ndarray = np.abs(missing[:, None] - _EXPONENTS).argmin(axis=1)
-            return nearest
+            seen = self.preprocess(batch.observations[rows])
+            chance = rng.random(len(rows)) * self.episodes.agents_beside(rows)
+            takes_effect = self.episodes.takes_effect(rows)
+            kept = np.flatnonzero((chance < settings.keep_fraction) & takes_effect)
+            features.append(seen[kept])
+            notes.append(note(rows[kept]))
+            places.append((np.full(len(kept), step), of_episodes[kept]))
+            return explore(act(seen), rng.random(len(rows)) < exploration[of_episodes])
 
-        return self.play(episodes, decide)
-
-    def window_values(
-        self, fixed: Trajectories, path: np.ndarray, times_s: np.ndarray
-    ) -> np.ndarray:
-        """Returns the mean rewards of windows from these times on, of shape (times, windows).
-
-        Args:
-            fixed: What `play_fixed_windows` has returned.
-            path: The path of each time, by its place there.
-            times_s: In the simulation.
-        """
-        return fixed.values_of_groups(path, len(self._windows), times_s)
-
-    def factor_advantages(self, values: np.ndarray, shares: np.ndarray) -> np.ndarray:
-        """Returns how much better than on average each factor is at windows of these shares.
-
-        Between the windows that were played values are interpolated, beyond them they are the last
-        one's.
-
-        Args:
-            values: Of the windows, of shape (decisions, windows).
-            shares: The window in force at each decision, as a multiple of the fair one.
-        """
-        place = np.interp(
-            np.log2(shares)[:, None] + self._in_view, self._windows, np.arange(len(self._windows))
+        trajectories = self.play(episodes, decide)
+        steps, of_episodes = (np.concatenate(column) for column in zip(*places, strict=True))
+        check_decisions(len(steps), episodes)
+        return OwnDecisions(
+            torch.cat(features),
+            np.concatenate(notes),
+            of_episodes // settings.rollouts,
+            trajectories.times_s[steps, of_episodes],
+            trajectories.mean_rewards(),
         )
-        below = np.minimum(place.astype(np.int64), len(self._windows) - 2)
-        above = place - below
-        rows = np.arange(len(shares))[:, None]
-        result: np.ndarray = values[rows, below] * (1 - above) + values[rows, below + 1] * above
-        return result - result.mean(axis=1, keepdims=True)
+
+    def add(self, preprocessed: torch.Tensor, advantages: np.ndarray) -> None:
+        """Adds decisions to those that are learned from."""
+        self.observations = torch.cat([self.observations, preprocessed])
+        self.advantages = torch.cat([self.advantages, torch.from_numpy(advantages).float()])
+
+
+class ChoiceRegression(Aggrevate[AnySettings]):
+    """Learns to predict the advantages of choices; the policy takes the highest prediction.
+
+    Attributes:
+        choices: The actions that are compared and taken; all others never are.
+    """
+
+    choices: np.ndarray
+
+    def compare(self, choices: np.ndarray) -> None:
+        """Makes the last layer small, and rules out all but some choices."""
+        self.choices = choices
+        self.advantages = torch.zeros(0, len(choices))
+        last = self.actor.action
+        with torch.no_grad():
+            last.weight.mul_(0.01)
+            last.bias.fill_(0.0)
+        self._mask_others()
+        self.optimizer = torch.optim.AdamW(
+            self.actor.parameters(),
+            lr=self.settings.learning_rate.first,
+            weight_decay=self.settings.weight_decay,
+        )
+
+    def _mask_others(self) -> None:
+        """Gives all but `choices` a bias with which they are never the best."""
+        bias = self.actor.action.bias
+        with torch.no_grad():
+            bias[np.setdiff1d(np.arange(len(bias)), self.choices)] = _MASKED
+
+    def begin_at(self, action: np.ndarray) -> None:
+        """Makes the untrained policy take an action, whatever it observes.
+
+        Raises:
+            ValueError: The action is not among those that are compared.
+        """
+        choice, last = int(action), self.actor.action
+        if choice not in self.choices:
+            names = self.batch.choices
+            known = ", ".join(names[entry] for entry in self.choices)
+            raise ValueError(f"start.preset = {names[choice]!r} is none of those compared: {known}")
+        with torch.no_grad():
+            last.weight.zero_()
+            last.bias[choice] += _PREFERRED
+
+    def best(self, preprocessed: torch.Tensor) -> np.ndarray:
+        """Returns the choice with the highest prediction for each observation."""
+        with torch.inference_mode():
+            predictions = self.outputs(preprocessed)
+        best: np.ndarray = predictions.argmax(dim=1).cpu().numpy()
+        return best
+
+    def update(self) -> dict[str, float]:
+        """Learns from all decisions so far."""
+        losses = []
+        for _ in range(self.settings.n_updates):
+            drawn = torch.randint(len(self.observations), (self.settings.batch_size,))
+            loss = torch.nn.functional.huber_loss(
+                self.outputs(self.observations[drawn])[:, torch.from_numpy(self.choices)],
+                self.advantages[drawn].to(self.device),
+                delta=HUBER_DELTA,
+            )
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+            losses.append(loss.item())
+        self._mask_others()  # again, because the weight decay makes the bias weaker
+        return {"loss": float(np.mean(losses)), "comparisons": len(self.observations)}

@@ -1,180 +1,150 @@
 """AggreVaTe for coordinates of a Box: learn where to set them from what constant settings earn.
 
-Paths are drawn; each is played with constant actions, which differ from the action that the policy
-began with in one coordinate, and then by the current policy. At the decisions that the policy met,
-the value of a setting is the mean reward that its own episode has from that time on. A network
-learns to predict how much better than the coordinate's mean each setting is, from the observation,
-over all decisions so far. So a setting is not judged by a single episode, in which chance decides,
-but by those of all paths that look alike. The policy learns to act as the predictions say: at the
-mean of the settings, weighted by the exponential of their predicted advantages.
+Each path is played with constant actions, which differ from the action that the policy began with
+in one coordinate. A second network learns to predict the advantages of the settings. The policy
+learns to act as the predictions say: at the mean of the settings, weighted by the exponential of
+their predicted advantages.
 
 Where an environment has a preference, each term of the reward has a value of its own. So what was
 played once serves every preference: another one is drawn whenever it is learned from.
 
 Several coordinates are learned side by side, each as if the others stayed where they began. Those
 that are not named never move.
-
-Ross and Bagnell, "Reinforcement and Imitation Learning via Interactive No-Regret Learning", 2014.
-There an expert plays on from the decision; here constant settings stand for it, which were played
-from the beginning and have a value at every decision on the path.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
 import torch
-from gymnasium.spaces import Box
+from pydantic import field_validator
 
-from quicgym.agents.algorithms.own_decisions import Sampling, play_policy
-from quicgym.agents.algorithms.replay import ReplayAlgorithm, Trajectories, check_counts
+from quicgym.agents.algorithms.aggrevate import HUBER_DELTA, Aggrevate, AggrevateSettings
+from quicgym.agents.algorithms.episodes import Trajectories
+from quicgym.agents.algorithms.trainer import Positive
+from quicgym.agents.policies.networks import Actor
 from quicgym.envs.actions import find_action_space
 from quicgym.envs.episodes import EpisodeChoice
 from quicgym.envs.preferences import PREFERENCE_TERMS, Preference
-from quicgym.envs.sb3 import Sb3VecEnv
 from quicgym.yaml_files import closest
 
-_HUBER_DELTA = 0.2  # of rewards: episodes in which everything goes wrong weigh no more
 
-
-class CoordinateAggrevate(ReplayAlgorithm):
-    """Trains a policy of an environment whose actions are settings, such as Tuning or Scale.
-
-    Args:
-        policy: "MlpPolicy".
-        env: The environments. Where an episode has several agents, all hold the same setting.
-        learning_rate: A number, or a schedule.
-        values: The settings that are compared, from -1 to 1 and rising, by coordinate.
-        paths: That are drawn in an iteration.
-        rollouts: Episodes of the policy on each of them, with seeds of their own.
-        temperature: In rewards: settings whose advantages differ by it have weights that differ by
-            a factor of e.
-        exploration: Highest probability of random settings at a decision; episodes have one each,
-            from 0 on.
-        keep_fraction: Share of the decisions in the policy's episodes that is learned from; in one
-            with several agents each has its part of that.
-        n_updates: Of the weights in an iteration.
-        batch_size: Decisions in an update.
-        weight_decay: Of AdamW, for the network that predicts.
-        policy_kwargs: Of the policy.
-        seed: Of the weights.
-        device: Of the network.
+class CoordinateAggrevateSettings(AggrevateSettings):
+    """The hyperparameters of `CoordinateAggrevate`.
 
     Attributes:
-        observations: Of all iterations, preprocessed as the network's features take them; float32,
-            shape (n, features).
-        advantages: Of the settings there, less the mean of the coordinate's; float32, shape
-            (n, terms, settings), of each term of the reward that a preference weighs; without one
-            the reward is the only term.
-        base: The action that the policy began with; float32, shape (coordinates,); NaN before that.
-
-    Raises:
-        ValueError: An argument is not valid.
+        values: The settings that are compared, from -1 to 1 and rising, by coordinate.
+        temperature: In rewards: settings whose advantages differ by it have weights that differ by
+            a factor of e.
     """
 
-    def __init__(
-        self,
-        policy: str,
-        env: Sb3VecEnv,
-        learning_rate: Any = 1e-3,
-        values: Mapping[str, Sequence[float]] | None = None,
-        paths: int = 64,
-        rollouts: int = 3,
-        temperature: float = 0.01,
-        exploration: float = 0.1,
-        keep_fraction: float = 0.15,
-        n_updates: int = 400,
-        batch_size: int = 1024,
-        weight_decay: float = 1.0,
-        policy_kwargs: dict[str, Any] | None = None,
-        seed: int | None = None,
-        device: str = "auto",
-    ) -> None:
-        """Makes the network; nothing has been played."""
-        self._sampling = Sampling(paths, rollouts, exploration, keep_fraction)
-        check_counts(n_updates=n_updates, batch_size=batch_size)
-        if not temperature > 0:
-            raise ValueError(f"temperature = {temperature}: give a reward above 0")
-        self._settings = _settings(env, values)
-        self._temperature = temperature
-        self._weight_decay = weight_decay
-        super().__init__(
-            policy,
-            env,
-            learning_rate,
-            policy_kwargs=policy_kwargs,
-            seed=seed,
-            device=device,
-            action_spaces=(Box,),
-        )
-        self._updates, self.batch_size = n_updates, batch_size
-        self.observations = self.preprocess(np.zeros_like(self.batch.observations[:0]))
+    values: Mapping[str, tuple[float, ...]] = {}
+    temperature: Positive = 0.01
+
+    @field_validator("values")
+    @classmethod
+    def _rise(cls, values: Mapping[str, tuple[float, ...]]) -> Mapping[str, tuple[float, ...]]:
+        for name, numbers in values.items():
+            rises = len(numbers) > 1 and bool((np.diff(numbers) > 0).all())
+            if not rises or not (np.abs(numbers) <= 1).all():
+                raise ValueError(f"{name}: give two numbers or more from -1 to 1, in rising order")
+        return values
+
+
+class CoordinateAggrevate(Aggrevate[CoordinateAggrevateSettings]):
+    """Trains a policy of an environment whose actions are settings, such as Tuning or Scale.
+
+    Where an episode has several agents, all hold the same setting. `advantages` has the shape
+    (n, terms, settings), with each term of the reward that a preference weighs; without one the
+    reward is the only term.
+
+    Attributes:
+        base: The action that the policy began with; float32, shape (coordinates,); NaN before that.
+        predictor: Predicts the advantages of settings.
+    """
+
+    Settings = CoordinateAggrevateSettings
+    kept = (*Aggrevate.kept, "base", "predictor", "predictor_optimizer")
+
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        """Makes the second network; see `EpisodeTrainer` for the arguments."""
+        super().__init__(*arguments, **keywords)
+        self._grids = self._find_grids()
+        settings = sum(len(grid) for _, grid in self._grids)
         terms = 1 if self._preference is None else len(PREFERENCE_TERMS)
-        settings = sum(len(numbers) for _, numbers in self._settings)
         self.advantages = torch.zeros(0, terms, settings)
-        self.base = torch.full((self.action_space.shape or (0,)), torch.nan)
-
-    def _setup_model(self) -> None:
-        super()._setup_model()
-        policy: Any = self.policy
-        self.predictor = _Predictor(policy, sum(len(numbers) for _, numbers in self._settings))
-        self.predictor.to(self.device)
+        self.base = torch.full((self.actor.action.out_features,), torch.nan)
+        self.predictor = _Predictor(self.actor, settings).to(self.device)
+        rate = self.settings.learning_rate.first
+        self.optimizer = torch.optim.Adam(self.actor.parameters(), lr=rate, eps=1e-5)
         self.predictor_optimizer = torch.optim.AdamW(
-            self.predictor.parameters(), lr=self.lr_schedule(1.0), weight_decay=self._weight_decay
+            self.predictor.parameters(), lr=rate, weight_decay=self.settings.weight_decay
         )
 
-    def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
-        names, tensors = super()._get_torch_save_params()
-        return [*names, "predictor", "predictor_optimizer"], tensors
+    def _find_grids(self) -> list[tuple[int, np.ndarray]]:
+        """Returns the place and the settings of each coordinate that is learned."""
+        values = self.settings.values
+        space = find_action_space(self.batch.source.interface.action_space)
+        if space.is_relative or space.choices:
+            raise ValueError(
+                f"the actions of {space.name} are no settings that can be held; take Tuning or "
+                "Scale"
+            )
+        if not values:
+            raise ValueError(
+                "values: is missing; give a list of settings for one or more of "
+                f"{', '.join(space.coordinates)}"
+            )
+        for name in values:
+            if name not in space.coordinates:
+                raise ValueError(
+                    f"values: no coordinate {name!r}; {closest(name, tuple(space.coordinates))}"
+                )
+        return [
+            (space.coordinates.index(name), np.array(numbers, dtype=np.float32))
+            for name, numbers in values.items()
+        ]
 
-    def _act(self, preprocessed: torch.Tensor) -> torch.Tensor:
-        outputs: torch.Tensor = self.policy.action_net(self._latent(preprocessed))
-        return outputs
-
-    def collect_rollouts(self, rng: np.random.Generator) -> Iterator[np.ndarray]:
-        """Plays newly drawn paths; yields the mean rewards of the policy's episodes.
+    def collect(self, rng: np.random.Generator) -> np.ndarray:
+        """Plays new paths with each setting, then by the policy.
 
         Raises:
             ScenarioError: There is no decision to learn from.
         """
         if self.base.isnan().any():
-            with torch.inference_mode():
-                nothing = self.preprocess(np.zeros_like(self.batch.observations[:1]))
-                self.base = self._act(nothing)[0].clamp(-1.0, 1.0).cpu().clone()
-        paths = [self.batch.source.draw(rng, None) for _ in range(self._sampling.paths)]
+            nothing = self.preprocess(np.zeros_like(self.batch.observations[:1]))
+            self.base = torch.from_numpy(self._act(nothing)[0].copy())
+        paths = self.episodes.draw(self.settings.paths, rng)
         constant = self.play_settings(paths)
 
-        def act(seen: torch.Tensor) -> np.ndarray:
-            with torch.inference_mode():
-                actions: np.ndarray = self._act(seen).clamp(-1.0, 1.0).cpu().numpy()
-            return actions
-
         def explore(actions: np.ndarray, where: np.ndarray) -> np.ndarray:
-            for coordinate, numbers in self._settings:
+            for coordinate, numbers in self._grids:
                 drawn = rng.choice(numbers, size=len(actions))
                 actions[:, coordinate] = np.where(where, drawn, actions[:, coordinate])
             return actions
 
-        own = play_policy(self, paths, self._sampling, rng, act=act, explore=explore)
-        yield own.mean_rewards
+        own = self.play_policy(paths, rng, act=self._act, explore=explore)
         settings = self.advantages.shape[2]
         advantages = [
             self.advantages_of(term.values_of_groups(own.paths, settings, own.times_s))
             for term in constant.by_term()
         ]
-        self.observations = torch.cat([self.observations, own.features])
-        self.advantages = torch.cat(
-            [self.advantages, torch.from_numpy(np.stack(advantages, axis=1)).float()]
-        )
+        self.add(own.features, np.stack(advantages, axis=1))
+        return own.mean_rewards
+
+    def _act(self, preprocessed: torch.Tensor) -> np.ndarray:
+        with torch.inference_mode():
+            actions: np.ndarray = self.outputs(preprocessed).clamp(-1.0, 1.0).cpu().numpy()
+        return actions
 
     def play_settings(self, paths: Sequence[EpisodeChoice]) -> Trajectories:
         """Plays each path with each setting; the settings of a path are side by side."""
         base = self.base.numpy()
         actions = []
-        for coordinate, numbers in self._settings:
+        for coordinate, numbers in self._grids:
             for number in numbers:
                 actions.append(base.copy())
                 actions[-1][coordinate] = number
@@ -189,12 +159,9 @@ class CoordinateAggrevate(ReplayAlgorithm):
 
     def advantages_of(self, values: np.ndarray) -> np.ndarray:
         """Returns values less the mean over the settings of the same coordinate."""
-        parts, first = [], 0
-        for _, numbers in self._settings:
-            part = values[:, first : first + len(numbers)]
-            parts.append(part - part.mean(axis=1, keepdims=True))
-            first += len(numbers)
-        return np.concatenate(parts, axis=1)
+        ends = np.cumsum([len(numbers) for _, numbers in self._grids])[:-1]
+        parts = np.split(values, ends, axis=1)
+        return np.concatenate([part - part.mean(axis=1, keepdims=True) for part in parts], axis=1)
 
     @property
     def _preference(self) -> Preference | Literal["random"] | None:
@@ -224,53 +191,55 @@ class CoordinateAggrevate(ReplayAlgorithm):
         Returns:
             Shape (rows, coordinates that are learned).
         """
-        columns, first = [], 0
-        for _, numbers in self._settings:
-            grid = torch.tensor(numbers, dtype=torch.float32, device=advantages.device)
-            part = advantages[:, first : first + len(grid)]
-            columns.append((part / self._temperature).softmax(dim=1) @ grid)
-            first += len(grid)
+        parts = advantages.split([len(numbers) for _, numbers in self._grids], dim=1)
+        columns = [
+            (part / self.settings.temperature).softmax(dim=1)
+            @ torch.from_numpy(numbers).to(part.device)
+            for part, (_, numbers) in zip(parts, self._grids, strict=True)
+        ]
         return torch.stack(columns, dim=1)
 
-    def train(self) -> None:
-        """Learns from all comparisons so far."""
-        self._update_learning_rate(self.predictor_optimizer)
-        coordinates = [coordinate for coordinate, _ in self._settings]
+    def update(self) -> dict[str, float]:
+        """Learns from all decisions so far."""
+        for group in self.predictor_optimizer.param_groups:
+            group["lr"] = self.optimizer.param_groups[0]["lr"]
+        coordinates = [coordinate for coordinate, _ in self._grids]
         losses, distances = [], []
-        for _ in range(self._updates):
-            chosen = torch.randint(len(self.observations), (self.batch_size,))
-            observed, advantages = self._weighed(self.observations[chosen], self.advantages[chosen])
+        for _ in range(self.settings.n_updates):
+            drawn = torch.randint(len(self.observations), (self.settings.batch_size,))
+            observed, advantages = self._weighed(self.observations[drawn], self.advantages[drawn])
             predicted = self.predictor(observed)
-            loss = torch.nn.functional.huber_loss(predicted, advantages, delta=_HUBER_DELTA)
+            loss = torch.nn.functional.huber_loss(predicted, advantages, delta=HUBER_DELTA)
             self.predictor_optimizer.zero_grad()
             loss.backward()
             self.predictor_optimizer.step()
             best = self.best_settings(predicted.detach())
-            distance = torch.nn.functional.mse_loss(self._act(observed)[:, coordinates], best)
-            self.policy.optimizer.zero_grad()
+            distance = torch.nn.functional.mse_loss(self.outputs(observed)[:, coordinates], best)
+            self.optimizer.zero_grad()
             distance.backward()
-            self.policy.optimizer.step()
+            self.optimizer.step()
             losses.append(loss.item())
             distances.append(distance.item())
-        self._n_updates += self._updates
-        self.logger.record("train/loss", float(np.mean(losses)))
-        self.logger.record("train/policy_loss", float(np.mean(distances)))
-        self.logger.record("train/comparisons", len(self.observations))
+        return {
+            "loss": float(np.mean(losses)),
+            "policy_loss": float(np.mean(distances)),
+            "comparisons": len(self.observations),
+        }
 
 
 class _Predictor(torch.nn.Module):
     """Advantages of settings, from preprocessed observations; as large as the policy.
 
     Args:
-        policy: Whose layers it has, with weights of its own.
+        actor: The policy whose layers it has, with weights of its own.
         settings: Their number.
     """
 
-    def __init__(self, policy: Any, settings: int) -> None:
+    def __init__(self, actor: Actor, settings: int) -> None:
         super().__init__()
-        self.features = copy.deepcopy(policy.pi_features_extractor.features)
-        self.hidden = copy.deepcopy(policy.mlp_extractor.policy_net)
-        self.last = torch.nn.Linear(policy.mlp_extractor.latent_dim_pi, settings)
+        self.features = copy.deepcopy(actor.features)
+        self.hidden = copy.deepcopy(actor.hidden)
+        self.last = torch.nn.Linear(actor.action.in_features, settings)
         torch.nn.init.zeros_(self.last.weight)
         torch.nn.init.zeros_(self.last.bias)
 
@@ -278,35 +247,3 @@ class _Predictor(torch.nn.Module):
         """Maps (rows, what `preprocess` returns) to (rows, settings)."""
         advantages: torch.Tensor = self.last(self.hidden(self.features.encode(preprocessed)))
         return advantages
-
-
-def _settings(
-    env: Sb3VecEnv, values: Mapping[str, Sequence[float]] | None
-) -> list[tuple[int, np.ndarray]]:
-    """Returns the place and the settings of each coordinate that is learned."""
-    environment = env.environments.environment
-    space = find_action_space(environment.action_space_name)
-    if space.is_relative or space.choices:
-        raise ValueError(
-            f"the actions of {environment.id} are no settings that can be held; "
-            "take Tuning or Scale"
-        )
-    if not values:
-        raise ValueError(
-            f"values = {values!r}: give a list of settings for one or more of "
-            f"{', '.join(space.coordinates)}"
-        )
-    settings = []
-    for name, numbers in values.items():
-        if name not in space.coordinates:
-            raise ValueError(
-                f"values: no coordinate {name!r}; {closest(name, tuple(space.coordinates))}"
-            )
-        grid = np.array(numbers, dtype=np.float32)
-        rises = grid.ndim == 1 and len(grid) > 1 and bool((np.diff(grid) > 0).all())
-        if not rises or not (np.abs(grid) <= 1).all():
-            raise ValueError(
-                f"values.{name} = {numbers}: give two numbers or more from -1 to 1, in rising order"
-            )
-        settings.append((space.coordinates.index(name), grid))
-    return settings

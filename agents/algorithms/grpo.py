@@ -17,24 +17,56 @@ and the name; Schulman et al., "Proximal Policy Optimization Algorithms", 2017, 
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import torch
 from gymnasium.spaces import Box
-from stable_baselines3.common.distributions import Distribution
+from pydantic import Field
+from torch.distributions import Categorical, Distribution, Independent, Normal
 
-from quicgym.agents.algorithms.replay import ReplayAlgorithm, check_counts, check_decisions
-from quicgym.envs.sb3 import Sb3VecEnv
+from quicgym.agents.algorithms.episodes import check_decisions
+from quicgym.agents.algorithms.trainer import (
+    Count,
+    EpisodeTrainer,
+    Positive,
+    Rate,
+    Schedule,
+    Settings,
+    Share,
+)
 
 _MOST = 4.0  # standard deviations of an advantage
 _MAX_GRADIENT_NORM = 0.5
 
 
+class GrpoSettings(Settings):
+    """The hyperparameters of `Grpo`.
+
+    Attributes:
+        paths: How many are drawn in an iteration.
+        replays: Episodes of the policy on each path.
+        gamma: Discount of rewards from one decision to the next.
+        n_epochs: How often an iteration's decisions are learned from.
+        batch_size: Decisions in an update.
+        clip_range: How far the ratio of probabilities, new to old, may be from 1.
+        ent_coef: Weight of the entropy.
+    """
+
+    learning_rate: Rate = Schedule(1e-4)
+    paths: Count = 64
+    replays: Annotated[int, Field(strict=True, ge=2)] = 4
+    gamma: Share = 0.98
+    n_epochs: Count = 2
+    batch_size: Count = 4096
+    clip_range: Positive = 0.2
+    ent_coef: float = 0.0
+
+
 class Decisions(NamedTuple):
-    """What is learned from; a row for each decision."""
+    """What an iteration learns from; a row for each decision."""
 
     features: torch.Tensor
     actions: torch.Tensor
@@ -42,82 +74,48 @@ class Decisions(NamedTuple):
     advantages: torch.Tensor
 
 
-class Grpo(ReplayAlgorithm):
-    """Trains a policy with exploration, with the interface of Stable-Baselines3's algorithms.
-
-    Args:
-        policy: "MlpPolicy".
-        env: The environments. Agents of an episode earn the same, and learn from it alike.
-        learning_rate: A number, or a schedule.
-        paths: That are drawn in an iteration.
-        replays: Episodes of the policy on each of them.
-        gamma: Discount of rewards from one decision to the next.
-        n_epochs: How often an iteration's decisions are learned from.
-        batch_size: Decisions in an update.
-        clip_range: Of the probability's ratio, new to old.
-        ent_coef: Weight of the entropy.
-        policy_kwargs: Of the policy.
-        seed: Of the weights.
-        device: Of the network.
+class Grpo(EpisodeTrainer[GrpoSettings]):
+    """Trains a policy that draws its actions. Agents of an episode earn the same.
 
     Attributes:
-        decisions: Of the last iteration.
-
-    Raises:
-        ValueError: An argument is not valid.
+        decisions: Those of the last iteration.
+        log_std: Of a Box's actions, by coordinate.
     """
 
+    Settings = GrpoSettings
+    kept = (*EpisodeTrainer.kept, "log_std")
     decisions: Decisions
 
-    def __init__(
-        self,
-        policy: str,
-        env: Sb3VecEnv,
-        learning_rate: Any = 1e-4,
-        paths: int = 64,
-        replays: int = 4,
-        gamma: float = 0.98,
-        n_epochs: int = 2,
-        batch_size: int = 4096,
-        clip_range: float = 0.2,
-        ent_coef: float = 0.0,
-        policy_kwargs: dict[str, Any] | None = None,
-        seed: int | None = None,
-        device: str = "auto",
-    ) -> None:
-        """Makes the network; nothing has been played."""
-        check_counts(paths=paths, replays=replays, n_epochs=n_epochs, batch_size=batch_size)
-        if replays < 2:
-            raise ValueError(f"replays = {replays}: give two or more, to be compared")
-        if not 0 <= gamma <= 1:
-            raise ValueError(f"gamma = {gamma}: give a discount from 0 to 1")
-        if not clip_range > 0:
-            raise ValueError(f"clip_range = {clip_range}: give a number above 0")
-        super().__init__(
-            policy, env, learning_rate, policy_kwargs=policy_kwargs, seed=seed, device=device
-        )
-        self._paths, self._replays, self._gamma = paths, replays, gamma
-        self._epochs, self.batch_size = n_epochs, batch_size
-        self._clip_range, self._entropy_weight = clip_range, ent_coef
+    def __init__(self, *arguments: Any, **keywords: Any) -> None:
+        """Makes the optimizer; see `EpisodeTrainer` for the arguments."""
+        super().__init__(*arguments, **keywords)
+        self._is_box = isinstance(self.batch.action_space, Box)
+        coordinates = self.actor.action.out_features if self._is_box else 0
+        first = torch.full((coordinates,), math.log(self.std), device=self.device)
+        self.log_std = torch.nn.Parameter(first)
+        self._weights = [self.log_std, *self.actor.parameters()]
+        rate = self.settings.learning_rate.first
+        self.optimizer = torch.optim.Adam(self._weights, lr=rate, eps=1e-5)
 
-    def collect_rollouts(self, rng: np.random.Generator) -> Iterator[np.ndarray]:
-        """Plays newly drawn paths; yields the episodes' mean rewards.
+    def collect(self, rng: np.random.Generator) -> np.ndarray:
+        """Plays each of some new paths several times; the policy draws its actions.
 
         Raises:
             ScenarioError: There is no decision to learn from.
         """
-        paths = [self.batch.source.draw(rng, None) for _ in range(self._paths)]
-        episodes = [path for path in paths for _ in range(self._replays)]
+        settings = self.settings
+        paths = self.episodes.draw(settings.paths, rng)
+        episodes = [path for path in paths for _ in range(settings.replays)]
         features, actions, log_probabilities, places = [], [], [], []
 
         def decide(step: int, rows: np.ndarray, of_episodes: np.ndarray) -> np.ndarray:
             seen = self.preprocess(self.batch.observations[rows])
             with torch.inference_mode():
                 distribution = self.distribution(seen)
-                drawn = distribution.get_actions()
+                drawn = distribution.rsample() if self._is_box else distribution.sample()
                 probable = distribution.log_prob(drawn).cpu()
             drawn = drawn.cpu()
-            kept = np.flatnonzero(self.takes_effect(rows))
+            kept = np.flatnonzero(self.episodes.takes_effect(rows))
             features.append(seen[kept])
             actions.append(drawn[kept])
             log_probabilities.append(probable[kept])
@@ -125,11 +123,10 @@ class Grpo(ReplayAlgorithm):
             return drawn.numpy().clip(-1.0, 1.0) if self._is_box else drawn.numpy()
 
         trajectories = self.play(episodes, decide)
-        yield trajectories.mean_rewards()
         steps, of_episodes = (np.concatenate(column) for column in zip(*places, strict=True))
         check_decisions(len(steps), episodes)
         advantages, self._explained_variance = group_advantages(
-            np.diff(trajectories.returns, axis=0), self._replays, self._gamma
+            np.diff(trajectories.returns, axis=0), settings.replays, settings.gamma
         )
         advantages = advantages[steps, of_episodes]
         advantages = (advantages / (advantages.std() + 1e-12)).clip(-_MOST, _MOST)
@@ -139,47 +136,46 @@ class Grpo(ReplayAlgorithm):
             torch.cat(log_probabilities),
             torch.from_numpy(advantages).float(),
         )
-
-    @property
-    def _is_box(self) -> bool:
-        return isinstance(self.action_space, Box)
+        return trajectories.mean_rewards()
 
     def distribution(self, features: torch.Tensor) -> Distribution:
         """Returns the policy's distribution of actions for preprocessed observations."""
-        outputs = self.policy.action_net(self._latent(features))
-        deviations = (self.policy.log_std,) if self._is_box else ()
-        return self.policy.action_dist.proba_distribution(outputs, *deviations)
+        outputs = self.outputs(features)
+        if not self._is_box:
+            return Categorical(logits=outputs)
+        return Independent(Normal(outputs, torch.ones_like(outputs) * self.log_std.exp()), 1)
 
-    def train(self) -> None:
-        """Updates the weights by the decisions of the last iteration."""
-        decisions = self.decisions
+    def update(self) -> dict[str, float]:
+        """Follows PPO's clipped objective over the decisions of the last iteration."""
+        settings, decisions = self.settings, self.decisions
         log: dict[str, list[float]] = defaultdict(list)
-        for _ in range(self._epochs):
-            for part in torch.randperm(len(decisions.features)).split(self.batch_size):
+        for _ in range(settings.n_epochs):
+            for part in torch.randperm(len(decisions.features)).split(settings.batch_size):
                 features, actions, old, advantages = (
                     column[part].to(self.device) for column in decisions
                 )
                 distribution = self.distribution(features)
                 log_ratio = distribution.log_prob(actions) - old
                 ratio = log_ratio.exp()
-                clipped = ratio.clamp(1 - self._clip_range, 1 + self._clip_range)
+                clipped = ratio.clamp(1 - settings.clip_range, 1 + settings.clip_range)
                 loss = -torch.minimum(ratio * advantages, clipped * advantages).mean()
-                entropy = distribution.entropy()
-                assert entropy is not None  # which only squashed distributions lack
-                entropy_loss = -entropy.mean()
-                self.policy.optimizer.zero_grad()
-                (loss + self._entropy_weight * entropy_loss).backward()
-                torch.nn.utils.clip_grad_norm_(self.policy.parameters(), _MAX_GRADIENT_NORM)
-                self.policy.optimizer.step()
+                entropy_loss = -distribution.entropy().mean()
+                self.optimizer.zero_grad()
+                (loss + settings.ent_coef * entropy_loss).backward()
+                torch.nn.utils.clip_grad_norm_(self._weights, _MAX_GRADIENT_NORM)
+                self.optimizer.step()
                 with torch.no_grad():
                     log["policy_gradient_loss"].append(loss.item())
                     log["entropy_loss"].append(entropy_loss.item())
                     log["approx_kl"].append((ratio - 1 - log_ratio).mean().item())
                     log["clip_fraction"].append((clipped != ratio).float().mean().item())
-            self._n_updates += 1
-        self.logger.record("train/explained_variance", self._explained_variance)
-        for name, values in log.items():
-            self.logger.record(f"train/{name}", float(np.mean(values)))
+        means = {name: float(np.mean(values)) for name, values in log.items()}
+        return {"explained_variance": self._explained_variance, **means}
+
+    def set_exploration(self, log_std: float) -> None:
+        """Sets the logarithm of exploration's standard deviation, which is learned no more."""
+        self.log_std.requires_grad_(False)
+        self.log_std.fill_(log_std)
 
 
 def group_advantages(

@@ -29,34 +29,34 @@ LIMITS: Mapping[str, tuple[float, float]] = {
     **dict.fromkeys(("learning_rate", "clip_range", "ent_coef", "vf_coef"), _NOT_NEGATIVE),
     **dict.fromkeys(("max_grad_norm", "learning_starts", "weight_decay"), _NOT_NEGATIVE),
 }
-"""Of the numbers that Stable-Baselines3 does not check, or not before they do harm."""
+"""Ranges of the numbers that Stable-Baselines3 does not check, or not before they do harm."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Algorithm:
     """What quicgym has to know of a training algorithm; the rest is its class.
 
-    The class has the interface of Stable-Baselines3's `BaseAlgorithm`. Its policy is one of theirs:
-    ActorCriticPolicy, SACPolicy or TD3Policy.
+    The class is a subclass of `EpisodeTrainer` (agents/algorithms/trainer.py), or has the interface
+    of Stable-Baselines3's `BaseAlgorithm` and a policy that is one of theirs: ActorCriticPolicy,
+    SACPolicy or TD3Policy.
 
     Attributes:
-        name: As the field `algorithm` of a configuration has it.
+        name: The value of the field `algorithm` of a configuration.
         implementation: The class, or "module:class", which is imported when training begins.
         environments: The ids that it can train on; None: all.
         action_spaces: The kinds of actions that it can learn.
-        output: What actions in a Box are made of by the published network: its outputs clipped to
-            [-1, 1], or their tanh. Of discrete actions it takes the one with the largest output.
+        output: What the published network makes of its outputs to be actions in a Box: it clips
+            them to [-1, 1], or takes their tanh. Of choices it takes the largest output.
         stochastic: In training the policy draws actions from a distribution around the network's
             outputs, whose first standard deviation is `start.std`; it can begin at `start.policy`.
-        action_noise: The class takes `action_noise`, of the standard deviation `start.std`.
-        critic: The key of the critic's layers in `net_arch`; None: there is no critic.
-        privileged_critic: Its critic can see what only the network knows.
-        plays_episodes: It draws and plays whole episodes itself. Others step all rows side by side,
-            and cannot learn where some rows have no agent.
         mutable: Hyperparameters that may change while a run goes on.
-        limits: Lowest and highest value of hyperparameters that are numbers.
-        state: Attributes of the class, all tensors, that a checkpoint needs besides
-            `get_parameters()`.
+        action_noise: The class of Stable-Baselines3 takes `action_noise`, with the standard
+            deviation `start.std`.
+        critic: The key of the critic's layers in `net_arch` of Stable-Baselines3.
+        privileged_critic: The critic can see what only the network knows.
+        limits: Lowest and highest value of arguments of a class of Stable-Baselines3.
+        state: Attributes of a class of Stable-Baselines3, all tensors, that a checkpoint needs
+            besides `get_parameters()`.
     """
 
     name: str
@@ -65,16 +65,15 @@ class Algorithm:
     action_spaces: tuple[Literal["box", "discrete"], ...] = ("box", "discrete")
     output: Literal["clip", "tanh"] = "clip"
     stochastic: bool = False
-    action_noise: bool = False
-    critic: Literal["vf", "qf"] | None = "vf"
-    privileged_critic: bool = False
-    plays_episodes: bool = False
     mutable: tuple[str, ...] = ()
+    action_noise: bool = False
+    critic: Literal["vf", "qf"] = "vf"
+    privileged_critic: bool = False
     limits: Mapping[str, tuple[float, float]] = field(default_factory=lambda: LIMITS)
     state: tuple[str, ...] = ()
 
     @property
-    def model_class(self) -> Any:
+    def implementation_class(self) -> Any:
         """The class; imports it where `implementation` is its path.
 
         Raises:
@@ -126,39 +125,28 @@ BUILT_IN: Mapping[str, Algorithm] = {
             implementation="quicgym.agents.algorithms.choice_aggrevate:ChoiceAggrevate",
             environments=("quicgym/Switch-v1",),
             action_spaces=("discrete",),
-            critic=None,
-            plays_episodes=True,
             mutable=("learning_rate", "paths", "rollouts", "margin", "exploration", "keep_fraction")
             + ("n_updates", "batch_size"),
-            state=("observations", "advantages"),
         ),
         Algorithm(
             name="aggrevate",
-            implementation="quicgym.agents.algorithms.aggrevate:Aggrevate",
+            implementation="quicgym.agents.algorithms.window_aggrevate:WindowAggrevate",
             environments=("quicgym/Window-v1", "quicgym/Window-v0"),
             action_spaces=("discrete",),
-            critic=None,
-            plays_episodes=True,
             mutable=("learning_rate", "paths", "rollouts", "hold", "exploration", "keep_fraction")
             + ("n_updates", "batch_size"),
-            state=("observations", "advantages"),
         ),
         Algorithm(
             name="coordinate-aggrevate",
             implementation="quicgym.agents.algorithms.coordinate_aggrevate:CoordinateAggrevate",
             action_spaces=("box",),
-            critic=None,
-            plays_episodes=True,
             mutable=("learning_rate", "paths", "rollouts", "exploration", "keep_fraction")
             + ("n_updates", "batch_size"),
-            state=("observations", "advantages", "base"),
         ),
         Algorithm(
             name="grpo",
             implementation="quicgym.agents.algorithms.grpo:Grpo",
             stochastic=True,
-            critic=None,
-            plays_episodes=True,
             mutable=("learning_rate", "paths", "replays", "gamma", "n_epochs", "batch_size")
             + ("clip_range", "ent_coef"),
         ),

@@ -1,105 +1,116 @@
-"""What is trained: a configuration's environments, its algorithm and where its policy begins."""
+"""What is trained: a configuration's trainer, and where its policy begins."""
 
 from __future__ import annotations
 
-import inspect
-import math
-from collections.abc import Mapping
+import os
 from typing import Any
 
-import numpy as np
 import torch
-from stable_baselines3.common.base_class import BaseAlgorithm
-from stable_baselines3.common.noise import NormalActionNoise
-from stable_baselines3.common.utils import LinearSchedule
+from pydantic import BaseModel, create_model
 from stable_baselines3.common.vec_env import VecEnv
 
-from quicgym.agents.algorithms.advantage_regression import AdvantageRegression
+from quicgym.agents.algorithms.stable_baselines3 import Sb3Trainer, settings_of
+from quicgym.agents.algorithms.trainer import EpisodeTrainer, Trainer
 from quicgym.agents.policies.architecture import Architecture
 from quicgym.agents.policies.learned import LearnedPolicy, load_policy
+from quicgym.agents.policies.networks import Actor, draw_weights
 from quicgym.agents.policies.policy import Decisions
-from quicgym.agents.policies.stable_baselines3 import (
-    PrivilegedCriticPolicy,
-    begin_at,
-    begin_with,
-    bias_towards,
-    output_of,
-    policy_arguments,
-)
 from quicgym.agents.training.configuration import ConfigError, TrainingConfig
+from quicgym.envs.actions import choices
+from quicgym.envs.batch import EpisodeBatch
+from quicgym.envs.episodes import EpisodeSource
 from quicgym.envs.sb3 import Sb3VecEnv, make_sb3
 from quicgym.envs.scenarios.model import Scenario
-from quicgym.envs.scenarios.suites import SuiteEntry
-from quicgym.yaml_files import closest
-
-# What the configuration says in fields of its own, or what has no meaning here.
-_TAKEN = frozenset(
-    ("policy", "env", "policy_kwargs", "tensorboard_log", "verbose", "seed", "device")
-    + ("stats_window_size", "_init_setup_model", "self", "action_noise", "replay_buffer_class")
-    + ("replay_buffer_kwargs", "rollout_buffer_class", "rollout_buffer_kwargs", "use_sde")
-)
+from quicgym.envs.scenarios.suites import load_entry
+from quicgym.validation import validated
 
 
-def check_hyperparameters(config: TrainingConfig) -> None:
-    """Raises ConfigError for a hyperparameter that the algorithm does not have or cannot take."""
-    known = _hyperparameters(config.entry.model_class)
-    for name, value in config.hyperparameters.items():
-        if name not in known:
-            raise ConfigError(
-                f"hyperparameters.{name}: {config.algorithm} has no such parameter; "
-                f"{closest(name, list(known))}"
-            )
-        remedy = _remedy(value, known[name], config.entry.limits.get(name))
-        if remedy:
-            raise ConfigError(f"hyperparameters.{name} = {value!r}: give {remedy}")
+def check_hyperparameters(config: TrainingConfig) -> BaseModel:
+    """Returns the algorithm's settings.
+
+    Raises:
+        ConfigError: The algorithm does not have a hyperparameter, or does not take its value.
+    """
+    found = config.entry.implementation_class
+    if issubclass(found, EpisodeTrainer):
+        settings = found.Settings
+    else:
+        settings = settings_of(found, config.entry.limits)
+    expected = create_model("Training", hyperparameters=(settings, ...))
+    given = {"hyperparameters": config.hyperparameters}
+    checked: Any = validated(expected, given, config.name, ConfigError)
+    return checked.hyperparameters  # type: ignore[no-any-return]
 
 
-def _hyperparameters(model_class: type) -> dict[str, Any]:
-    """Returns the defaults of a class's arguments, those that it hands on by ** included."""
-    defaults: dict[str, Any] = {}
-    for base in model_class.__mro__:
-        if "__init__" not in vars(base):
-            continue
-        parameters = inspect.signature(base).parameters.values()
-        variable = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
-        defaults = {
-            parameter.name: parameter.default
-            for parameter in parameters
-            if parameter.name not in _TAKEN and parameter.kind not in variable
-        } | defaults
-        if all(parameter.kind != inspect.Parameter.VAR_KEYWORD for parameter in parameters):
-            break
-    return defaults
+def make_trainer(config: TrainingConfig) -> Trainer:
+    """Makes the algorithm with an untrained policy, which begins as `start` says.
+
+    Raises:
+        ConfigError: The algorithm refuses a setting, the scenario, or the policy to begin with.
+        ScenarioError: The scenario is not valid.
+    """
+    settings = check_hyperparameters(config)
+    if config.device.startswith("cuda") and not torch.cuda.is_available():
+        raise ConfigError(f"device = {config.device!r}: PyTorch finds no GPU here; use auto or cpu")
+    plays_episodes = issubclass(config.entry.implementation_class, EpisodeTrainer)
+    simulations = make_batch(config) if plays_episodes else make_environments(config)
+    try:
+        if isinstance(simulations, EpisodeBatch):
+            trainer: Trainer = _episode_trainer(config, simulations, settings)
+        else:
+            trainer = sb3_trainer(config, simulations, settings)
+        _begin(trainer, config)
+    except (TypeError, ValueError, AssertionError, RuntimeError) as error:
+        simulations.close()
+        raise ConfigError(f"{config.algorithm} refuses the configuration: {error}") from error
+    return trainer
 
 
-def _remedy(value: Any, default: Any, limits: tuple[float, float] | None) -> str:
-    """Returns what to give instead of a value; nothing where it is like the default, or it may."""
-    if isinstance(value, str) and value.startswith("linear_"):
-        return ""  # _with_schedules says what is wrong with it
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if isinstance(default, bool):
-        return "" if isinstance(value, bool) else "true or false"
-    if isinstance(default, int) and not (is_number and isinstance(value, int)):
-        return "a whole number"
-    if isinstance(default, float) and not is_number:
-        return "a number"
-    if isinstance(default, tuple) and not isinstance(value, list):
-        return "a list, such as [1, 2]"
-    least, most = limits or (-math.inf, math.inf)
-    if not is_number or least <= value <= most:
-        return ""
-    return f"{least:g} or more" if most == math.inf else f"a number from {least:g} to {most:g}"
+def make_batch(config: TrainingConfig) -> EpisodeBatch:
+    """Makes the simulations for an algorithm that plays whole episodes.
+
+    Raises:
+        ScenarioError: The scenario is not valid.
+    """
+    environment, simulations = config.environment, config.environment.simulations
+    source = EpisodeSource(
+        environment.scenario,
+        "native",
+        environment.environment.interface(),
+        every_flow=True,
+        preference=environment.preference,
+    )
+    threads = min(environment.threads or len(os.sched_getaffinity(0)), simulations)
+    return EpisodeBatch(
+        source,
+        simulations,
+        threads,
+        decision_interval_ms=environment.decision_interval_ms,
+        decision_interval_rtts=environment.decision_interval_rtts,
+        reward_interval_ms=environment.reward_interval_ms,
+        history_length=environment.history_length,
+        reward=environment.reward,
+        reward_per_flow=environment.reward_per_flow,
+    )
 
 
 def make_environments(config: TrainingConfig) -> Sb3VecEnv:
-    """Makes what a configuration trains on.
+    """Makes the environments for an algorithm of Stable-Baselines3.
 
     Raises:
         ConfigError: The algorithm cannot learn from that scenario.
         ScenarioError: The scenario is not valid.
     """
     environment = config.environment
-    environments = make_sb3(
+    scenario = load_entry(environment.scenario)
+    if not isinstance(scenario, Scenario) and scenario.draws_agents:
+        raise ConfigError(
+            f"environment.scenario = {environment.scenario!r}: its paths have different numbers of "
+            f"agents, and {config.algorithm} would learn from the rows that have none; use an "
+            "algorithm that plays whole episodes (grpo, aggrevate, coordinate-aggrevate, "
+            "choice-aggrevate), a scenario, or a distribution without all_agents"
+        )
+    return make_sb3(
         environment.id,
         environment.simulations,
         infos="ends",
@@ -113,76 +124,47 @@ def make_environments(config: TrainingConfig) -> Sb3VecEnv:
         reward_per_flow=environment.reward_per_flow,
         controller=environment.controller,
     )
-    if not config.entry.plays_episodes and _draws_agents(environments):
-        environments.close()
-        raise ConfigError(
-            f"environment.scenario = {environment.scenario!r}: its paths have different numbers of "
-            f"agents, and {config.algorithm} would learn from the rows that have none; use an "
-            "algorithm that plays whole episodes (grpo, aggrevate, coordinate-aggrevate, "
-            "choice-aggrevate), a scenario, or a distribution without all_agents"
-        )
-    return environments
 
 
-def _draws_agents(environments: Sb3VecEnv) -> bool:
-    scenario = trained_on(environments)
-    return not isinstance(scenario, Scenario) and scenario.draws_agents
+def _episode_trainer(
+    config: TrainingConfig, batch: EpisodeBatch, settings: BaseModel
+) -> EpisodeTrainer[Any]:
+    torch.manual_seed(config.seed)
+    actor = draw_weights(Actor(architecture_of(config), decisions_of(config)))
+    trainer: EpisodeTrainer[Any] = config.entry.implementation_class(
+        batch,
+        actor,
+        settings,
+        acts_in_slow_start=config.environment.environment.acts_in_slow_start,
+        std=config.start.std or 1.0,
+        device=config.device,
+    )
+    return trainer
 
 
-def trained_on(environments: Sb3VecEnv) -> SuiteEntry:
-    """Returns the scenario or the distribution of a configuration's environments."""
-    scenario = environments.environments.batch.source.scenario
-    assert isinstance(scenario, SuiteEntry)  # a configuration has them by name or path
-    return scenario
+def sb3_trainer(config: TrainingConfig, environments: VecEnv, settings: BaseModel) -> Sb3Trainer:
+    """Makes an algorithm of Stable-Baselines3 on some environments, with an untrained policy."""
+    return Sb3Trainer(
+        config.entry,
+        environments,
+        architecture_of(config),
+        decisions_of(config),
+        {name: getattr(settings, name) for name in settings.model_fields_set},
+        std=config.start.std,
+        privileged_critic=config.network.privileged_critic,
+        seed=config.seed,
+        device=config.device,
+    )
 
 
-def make_model(config: TrainingConfig, environments: VecEnv) -> BaseAlgorithm:
-    """Makes the algorithm with an untrained policy, which begins as `start` says.
-
-    Raises:
-        ConfigError: The algorithm refuses a hyperparameter's value, or the policy to begin with.
-    """
-    arguments = _with_schedules(config.hyperparameters)
-    if config.device.startswith("cuda") and not torch.cuda.is_available():
-        raise ConfigError(f"device = {config.device!r}: PyTorch finds no GPU here; use auto or cpu")
-    if config.entry.action_noise and config.start.std is not None:
-        mean = np.zeros(environments.action_space.shape or ())
-        arguments["action_noise"] = NormalActionNoise(mean, mean + config.start.std)
-    try:
-        model: BaseAlgorithm = config.entry.model_class(
-            PrivilegedCriticPolicy if config.network.privileged_critic else "MlpPolicy",
-            environments,
-            policy_kwargs=policy_arguments(
-                config.entry,
-                architecture_of(config),
-                config.environment.history_length,
-                config.start.std if config.entry.stochastic else None,
-            ),
-            seed=config.seed,
-            device=config.device,
-            **arguments,
-        )
-        _begin(model, config)
-    except (TypeError, ValueError, AssertionError, RuntimeError) as error:
-        raise ConfigError(f"{config.algorithm} refuses the configuration: {error}") from error
-    return model
-
-
-def _begin(model: BaseAlgorithm, config: TrainingConfig) -> None:
+def _begin(trainer: Trainer, config: TrainingConfig) -> None:
     """Makes an untrained policy what `start` says."""
     start = config.start
     if start.policy is not None:
-        begin_with(model, _first_policy(config, start.policy).actor, start.temperature)
-    if start.preset is None:
-        return
-    environment = config.environment.environment
-    action = environment.preset_action(start.preset, **start.parameters)
-    if action.ndim:
-        begin_at(model, action, config.entry.output)
-    elif isinstance(model, AdvantageRegression):
-        model.bias_towards(int(action))
-    else:
-        bias_towards(model, int(action))
+        trainer.begin_with(_first_policy(config, start.policy).actor, start.temperature)
+    if start.preset is not None:
+        environment = config.environment.environment
+        trainer.begin_at(environment.preset_action(start.preset, **start.parameters))
 
 
 def _first_policy(config: TrainingConfig, chosen: str) -> LearnedPolicy:
@@ -215,22 +197,6 @@ def _first_policy(config: TrainingConfig, chosen: str) -> LearnedPolicy:
     return policy
 
 
-def _with_schedules(hyperparameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Makes `linear_X` a value that falls from X to 0 over the training's steps."""
-    values = dict(hyperparameters)
-    for name, value in values.items():
-        if isinstance(value, str) and value.startswith("linear_"):
-            try:
-                first = float(value.removeprefix("linear_"))
-            except ValueError:
-                raise ConfigError(
-                    f"hyperparameters.{name} = {value!r}: write linear_ and a number, such as "
-                    "linear_3e-4"
-                ) from None
-            values[name] = LinearSchedule(first, 0.0, 1.0)
-    return values
-
-
 def decisions_of(config: TrainingConfig) -> Decisions:
     """Returns what the trained policy decides, how often, and on what."""
     environment = config.environment
@@ -252,5 +218,5 @@ def architecture_of(config: TrainingConfig) -> Architecture:
         network.extractor_sizes,
         network.hidden_sizes,
         network.activation,
-        output_of(config.entry, config.environment.id),
+        "argmax" if choices(config.environment.id) else config.entry.output,
     )

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from stable_baselines3.common.base_class import BaseAlgorithm
-
 from quicgym import __version__, _core
+from quicgym.agents.algorithms.trainer import Trainer
 from quicgym.agents.policies.learned import LearnedPolicy, PolicyDescription, save_policy
-from quicgym.agents.policies.stable_baselines3 import export_policy
 from quicgym.agents.training.configuration import TrainingConfig
 from quicgym.agents.training.model import architecture_of, decisions_of
 
 
-def policy_of(model: BaseAlgorithm, config: TrainingConfig) -> LearnedPolicy:
+def policy_of(trainer: Trainer, config: TrainingConfig) -> LearnedPolicy:
     """Returns a copy of the policy as it is now, without exploration."""
-    return export_policy(model, config.name, architecture_of(config), decisions_of(config))
+    return LearnedPolicy(config.name, decisions_of(config), trainer.export())
 
 
 def write_policy(

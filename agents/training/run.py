@@ -1,4 +1,4 @@
-"""Training: Stable-Baselines3 over the native vector environment, one policy for every flow."""
+"""A training run: its folder, its beginning, its end; one policy for every flow."""
 
 from __future__ import annotations
 
@@ -12,44 +12,33 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from stable_baselines3.common.base_class import BaseAlgorithm
 
 from quicgym import __version__, _core
+from quicgym.agents.algorithms.trainer import Trainer
 from quicgym.agents.evaluation.summary import evaluate_here
 from quicgym.agents.evaluation.tensorboard import EvaluationWriter
 from quicgym.agents.evaluation.training_summary import Summary
 from quicgym.agents.policies.learned import LearnedPolicy, load_policy
-from quicgym.agents.training.callbacks.base import RunCallback, RunCallbacks
-from quicgym.agents.training.callbacks.checkpoints import CheckpointCallback
-from quicgym.agents.training.callbacks.evaluation import EvaluationCallback
-from quicgym.agents.training.callbacks.finite import FiniteCallback, TrainingError
-from quicgym.agents.training.callbacks.logging import LoggingCallback
-from quicgym.agents.training.callbacks.progress import ProgressCallback
-from quicgym.agents.training.callbacks.reseeding import ReseedingCallback
-from quicgym.agents.training.callbacks.schedules import ExplorationSchedule
-from quicgym.agents.training.callbacks.threads import ThreadsCallback
 from quicgym.agents.training.checkpoints import load_newest, read_checkpoint
 from quicgym.agents.training.comparison import compare
 from quicgym.agents.training.configuration import (
     ConfigError,
     TrainingConfig,
 )
+from quicgym.agents.training.evaluation import Evaluations
 from quicgym.agents.training.folder import RunFolder
-from quicgym.agents.training.model import (
-    check_hyperparameters,
-    make_environments,
-    make_model,
-    trained_on,
-)
+from quicgym.agents.training.loop import Loop, TrainingError
+from quicgym.agents.training.model import check_hyperparameters, make_trainer
 from quicgym.agents.training.policies import policy_of, write_policy
+from quicgym.agents.training.progress import TrainingProgress
 from quicgym.console import say
 from quicgym.envs.rewards import Reward
-from quicgym.envs.sb3 import Sb3VecEnv
 from quicgym.envs.scenarios.suites import (
     HELD_OUT_SUITES,
     SuiteEntry,
     content_of,
     episodes_of,
+    load_entry,
     load_suite,
 )
 from quicgym.errors import RunError
@@ -92,11 +81,11 @@ def train(
         folder.description()  # before anything is made there
     entries = load_suite(config.evaluation.suite)
     _check_not_reported(config.evaluation.suite, entries)
-    environments = make_environments(config)
+    scenario = load_entry(config.environment.scenario)
+    trainer = make_trainer(config)
     try:
-        model = make_model(config, environments)
         inputs = {
-            "environment.scenario": digest(content_of([trained_on(environments)])),
+            "environment.scenario": digest(content_of([scenario])),
             "evaluation.suite": digest(content_of(entries)),
         }
         with locked(directory):
@@ -104,11 +93,11 @@ def train(
             if checkpoint is not None:
                 state = read_checkpoint(checkpoint)
             training = _Training(
-                config, folder, environments, entries, command, on_evaluation, trial
+                config, folder, trainer, scenario, entries, command, on_evaluation, trial
             )
-            return training.run(model, state)
+            return training.run(state)
     finally:
-        environments.close()
+        trainer.close()
 
 
 def _check_not_reported(chosen: str, entries: Sequence[SuiteEntry]) -> None:
@@ -248,83 +237,74 @@ class Outcome:
 
 @dataclass(frozen=True)
 class _Training:
-    """The arguments of `train`, with the environments and the suite that they mean."""
+    """The arguments of `train`, with what they mean."""
 
     config: TrainingConfig
     folder: RunFolder
-    environments: Sb3VecEnv
+    trainer: Trainer
+    scenario: SuiteEntry
     suite: Sequence[SuiteEntry]
     command: str
     on_evaluation: Callable[[int, float, Path], None] | None
     trial: bool
 
-    def run(self, model: BaseAlgorithm, state: Mapping[str, Any] | None) -> Outcome:
-        """Trains, from a checkpoint's state if there is one."""
-        config, folder = self.config, self.folder
-        interval_steps = config.evaluation.interval_steps
-        step = 0 if state is None else state["step"]
-        threads = ThreadsCallback()
-        finite = FiniteCallback(folder, interval_steps)
+    def run(self, state: Mapping[str, Any] | None) -> Outcome:
+        """Trains, from a checkpoint's state if there is one.
+
+        Raises:
+            TrainingError: The loss is no number, or the folder cannot be written to.
+        """
         try:
-            if not self.trial:
-                self._keep_start(model)
-            with (
-                closing(EvaluationWriter(folder.tensorboard, step + 1 if state else None)) as file,
-                ProgressCallback(config.name, config.steps, step) as progress,
-            ):
-                evaluation = EvaluationCallback(
-                    config,
-                    folder,
-                    episodes_of(self.suite, config.evaluation.seeds),
-                    self.command,
-                    file,
-                    progress,
-                    start_counts=not self.trial,
-                )
-                checkpoints = CheckpointCallback(
-                    config.entry, folder, evaluation, interval_steps, self.on_evaluation
-                )
-                reseeding = ReseedingCallback(config.seed, self.environments, interval_steps)
-                callbacks = RunCallbacks(
-                    [threads, finite, *_schedules(config), progress, evaluation, checkpoints]
-                    + [reseeding, LoggingCallback(file, step)]
-                )
-                callbacks.init_callback(model)
-                if state is not None:
-                    callbacks.resume(state)
-                    say(f"{folder.directory}: going on from step {step:,}")
-                if config.steps > step:
-                    model.learn(config.steps - step, callbacks, reset_num_timesteps=False)
-                callbacks.finish()
-                progress.evaluating(config.evaluation.suite)
-                self._evaluate(evaluation.publish())
-            summary = None if self.trial else self._summarize(model, evaluation.best_step)
-            return Outcome(evaluation.best_reward, summary)
-        except ValueError as error:
-            # PyTorch's distributions refuse what a network gives that is no longer finite.
-            if "Expected parameter" not in str(error):
-                raise
-            finite.act(model.num_timesteps)
-            raise finite.error("the network's output is not finite") from error
+            evaluations = self._train(state)
+            summary = None if self.trial else self._summarize(evaluations.best_step)
         except OSError as error:
             raise TrainingError(
-                f"step {model.num_timesteps:,}: {folder.directory} cannot be written to "
-                f"({error.strerror or error}). Training stops; {folder.last_checkpoint()}. "
+                f"step {self.trainer.step:,}: {self.folder.directory} cannot be written to "
+                f"({error.strerror or error}). Training stops; {self.folder.last_checkpoint()}. "
                 "Make room and go on with --resume"
             ) from error
-        finally:
-            threads.restore()
+        return Outcome(evaluations.best_reward, summary)
 
-    def _keep_start(self, model: BaseAlgorithm) -> None:
+    def _train(self, state: Mapping[str, Any] | None) -> Evaluations:
+        config, folder, trainer = self.config, self.folder, self.trainer
+        step = 0 if state is None else state["step"]
+        if not self.trial:
+            self._keep_start()
+        with (
+            closing(EvaluationWriter(folder.tensorboard, step + 1 if state else None)) as file,
+            TrainingProgress(config.name, config.steps, step) as progress,
+        ):
+            cells = episodes_of(self.suite, config.evaluation.seeds)
+            evaluations = Evaluations(
+                config,
+                trainer,
+                folder,
+                cells,
+                self.command,
+                file,
+                progress,
+                start_counts=not self.trial,
+            )
+            if state is not None:
+                say(f"{folder.directory}: going on from step {step:,}")
+            Loop(config, trainer, folder, evaluations, file, progress, self.on_evaluation).run(
+                state
+            )
+            progress.evaluating(config.evaluation.suite)
+            self._evaluate(evaluations.publish())
+        return evaluations
+
+    def _keep_start(self) -> None:
         """Writes the policy that training starts with, which the untrained model still has."""
         path = self.folder.start_path
         if not path.exists():
-            write_policy(path, policy_of(model, self.config), self.config, self.command, step=0)
+            policy = policy_of(self.trainer, self.config)
+            write_policy(path, policy, self.config, self.command, step=0)
 
-    def _summarize(self, model: BaseAlgorithm, best_step: int) -> Summary:
+    def _summarize(self, best_step: int) -> Summary:
         """Compares start, best and last policy, unless that has been done."""
-        config, folder, step = self.config, self.folder, model.num_timesteps
-        write_policy(folder.last_path, policy_of(model, config), config, self.command, step)
+        config, folder, step = self.config, self.folder, self.trainer.step
+        write_policy(folder.last_path, policy_of(self.trainer, config), config, self.command, step)
         policies = {
             "start": (0, load_policy(folder.start_path)),
             "best": (best_step, load_policy(folder.policy_path)),
@@ -334,7 +314,7 @@ class _Training:
             config,
             policies,
             self.suite,
-            trained_on(self.environments),
+            self.scenario,
             self._threads,
             Summary.read(folder.summary_path),
         )
@@ -356,10 +336,3 @@ class _Training:
             threads=self._threads,
             command=self.command,
         )
-
-
-def _schedules(config: TrainingConfig) -> list[RunCallback]:
-    start = config.start
-    if start.std is None or start.final_std is None:
-        return []
-    return [ExplorationSchedule(start.std, start.final_std, config.steps)]

@@ -123,7 +123,7 @@ def train(folder: Path, *arguments: str | Path, **options: Any) -> subprocess.Co
     )
 
 
-def make_model(
+def make_trainer(
     algorithm: str,
     id: str,
     simulations: int,
@@ -133,35 +133,73 @@ def make_model(
     **arguments: Any,
 ) -> Any:
     """Makes an algorithm that plays episodes itself, with a small network over four decisions."""
-    from quicgym.agents.algorithms.registry import find
-    from quicgym.agents.policies.networks import Architecture
-    from quicgym.agents.policies.stable_baselines3 import policy_arguments
-    from quicgym.envs.sb3 import make_sb3
+    import torch
 
-    environments = make_sb3(
-        id, simulations, scenario=scenario, per_flow=True, history_length=4, **environment
+    from quicgym.agents.algorithms.registry import find
+    from quicgym.agents.policies.networks import Actor, Architecture, draw_weights
+    from quicgym.agents.policies.policy import Decisions
+    from quicgym.agents.training.configuration import ConfigError
+    from quicgym.envs.batch import EpisodeBatch
+    from quicgym.envs.episodes import EpisodeSource
+    from quicgym.envs.preferences import Preference
+    from quicgym.envs.registration import find_environment
+    from quicgym.validation import validated
+
+    played, settings = find_environment(id), dict(environment)
+    preference = settings.pop("preference", None)
+    source = EpisodeSource(
+        scenario, "native", played.interface(), every_flow=True, preference=preference
     )
-    is_box = not environments.environments.batch.choices
-    architecture = Architecture("mlp", (16,), (16,), "tanh", "clip" if is_box else "argmax")
-    return find(algorithm).model_class(
-        "MlpPolicy",
-        environments,
-        **arguments,
-        policy_kwargs=policy_arguments(find(algorithm), architecture, 4, None),
-        seed=1,
+    timing = {"decision_interval_ms": 100.0, "decision_interval_rtts": None, **settings}
+    batch = EpisodeBatch(
+        source, simulations, 1, history_length=4, **{"reward": "fair-throughput", **timing}
+    )
+    output = "argmax" if batch.choices else "clip"
+    architecture = Architecture("mlp", (16,), (16,), "tanh", output)
+    torch.manual_seed(1)
+    shown = Preference.of({"loss": 1}) if preference else None  # its weights do not matter here
+    actor = Actor(architecture, Decisions(id, history_length=4, preference=shown))
+    found = find(algorithm).implementation_class
+    return found(
+        batch,
+        draw_weights(actor),
+        validated(found.Settings, arguments, "test", ConfigError),
+        acts_in_slow_start=played.acts_in_slow_start,
         device="cpu",
     )
 
 
-def made(folder: Path, *changes: str, algorithm: str = "ppo") -> tuple[Any, Any, Any]:
-    """Makes a configuration with changes, its environments and its model."""
+def made(folder: Path, *changes: str, algorithm: str = "ppo") -> tuple[Any, Any]:
+    """Makes a configuration with changes, and its trainer."""
     from quicgym.agents.training.configuration import load_training
-    from quicgym.agents.training.model import make_environments
-    from quicgym.agents.training.model import make_model as make_configured
+    from quicgym.agents.training.model import make_trainer as make_configured
 
     config = load_training(str(write_config(folder, algorithm)), changes)
-    environments = make_environments(config)
-    return config, environments, make_configured(config, environments)
+    return config, make_configured(config)
+
+
+class Unwatched:
+    """A watch that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.values: dict[tuple[int, str], float] = {}
+        self.events: list[str] = []
+
+    def rollout_begins(self) -> None:
+        self.events.append("begins")
+
+    def rollout_ended(self) -> None:
+        self.events.append("ended")
+
+    def scalars(self, step: int, values: Mapping[str, float]) -> None:
+        self.values |= {(step, name): value for name, value in values.items()}
+
+
+def learned(trainer: Any, steps: int) -> Any:
+    """Trains in this process, with the same random numbers for every caller."""
+    trainer.reseed(np.random.SeedSequence(5))
+    trainer.learn(steps, steps, Unwatched())
+    return trainer
 
 
 def install_algorithm(site: Path, package: str, code: str, *names: str) -> None:
@@ -172,17 +210,3 @@ def install_algorithm(site: Path, package: str, code: str, *names: str) -> None:
     (information / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
     entries = "".join(f"{name} = {package}:ALGORITHM\n" for name in names)
     (information / "entry_points.txt").write_text(f"[quicgym.algorithms]\n{entries}")
-
-
-def silent(model: Any) -> Any:
-    """Gives a model a logger that writes nothing."""
-    from stable_baselines3.common.logger import Logger
-
-    model.set_logger(Logger(folder=None, output_formats=[]))
-    return model
-
-
-def learned(model: Any, steps: int) -> Any:
-    """Trains a model in this process, with the same random numbers for every caller."""
-    np.random.seed(5)
-    return silent(model).learn(steps)

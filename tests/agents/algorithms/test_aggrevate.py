@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from helpers import environments as helper
-from helpers.training import NEEDS_TRAIN, learned, make_model
+from helpers.training import NEEDS_TRAIN, learned, make_trainer
 
 from quicgym.envs.actions import WINDOW_EXPONENTS
 from quicgym.envs.info import INFO_COLUMNS
@@ -23,28 +23,23 @@ ALONE = helper.scenario(duration_s=3.0, flow_list=(Flow(name="agent"),))
 def make(simulations=8, scenario=ALONE, **arguments):
     windows = [-3, -1, 0, 1, 3]
     arguments = {"paths": 4, "rollouts": 2, "n_updates": 1, "windows": windows, **arguments}
-    return make_model("aggrevate", "quicgym/Window-v1", simulations, scenario, **arguments)
-
-
-def batch_of(model):
-    return model.get_env().environments.batch
+    return make_trainer("aggrevate", "quicgym/Window-v1", simulations, scenario, **arguments)
 
 
 def paths(model, count):
-    rng = np.random.default_rng(3)
-    return [batch_of(model).source.draw(rng, None) for _ in range(count)]
+    return model.episodes.draw(count, np.random.default_rng(3))
 
 
 def rollouts(model):
     """The mean rewards of the policy's episodes in one iteration."""
-    return next(model.collect_rollouts(np.random.default_rng(1)))
+    return model.collect(np.random.default_rng(1))
 
 
 def test_a_fixed_window_is_what_its_name_says_to_the_end():
     model = make(simulations=5)
     fair_bytes = fair_window_bytes(ALONE)
     model.play_fixed_windows(paths(model, 1), np.array([fair_bytes]))
-    windows = batch_of(model).info[:, INFO_COLUMNS.index("flow_window_bytes")]
+    windows = model.batch.info[:, INFO_COLUMNS.index("flow_window_bytes")]
     expected = np.maximum(fair_bytes * 2.0 ** np.array([-3, -1, 0, 1, 3]), 2400)
     assert np.abs(np.log2(windows / expected)).max() < 0.02  # half of the smallest step, rounded
 
@@ -58,11 +53,11 @@ def test_alone_on_a_path_a_small_window_wastes_it_and_a_large_one_overflows_the_
 
 
 def test_what_a_window_earns_from_a_time_on_leaves_out_what_came_before():
-    from quicgym.agents.algorithms.replay import Trajectories
+    from quicgym.agents.algorithms.episodes import Trajectories
 
     times_s = np.array([[2.0, 2.0], [3.0, 4.0], [4.0, 4.0], [6.0, 4.0]])  # the second ends at 4 s
     returns = np.array([[0.0, 0.0], [1.0, 1.0], [1.0, 1.0], [5.0, 1.0]])
-    trajectories = Trajectories(times_s, returns)
+    trajectories = Trajectories(times_s, returns, 5)
     assert trajectories.mean_rewards() == pytest.approx([1.25, 0.5])
     assert trajectories.values(0, np.array([2.0, 3.0, 3.5, 5.0])) == pytest.approx(
         [1.25, 4 / 3, 4 / 2.5, 2.0]
@@ -125,13 +120,13 @@ def test_decisions_in_slow_start_are_not_learned_from():
 
 def test_a_part_of_the_decisions_is_kept_and_all_are_counted():
     whole, part = learned(make(keep_fraction=1.0), 1), learned(make(keep_fraction=0.25), 1)
-    assert whole.num_timesteps == part.num_timesteps == 4 * (5 + 2) * 30
+    assert whole.step == part.step == 4 * (5 + 2) * 30
     assert 0.15 < len(part.observations) / len(whole.observations) < 0.35
 
 
 def test_an_untrained_policy_takes_a_window_that_becomes_smaller():
     model = make()
-    greedy, _ = model.predict(np.zeros_like(batch_of(model).observations), deterministic=True)
+    greedy, _ = model.predict(np.zeros_like(model.batch.observations), deterministic=True)
     assert {WINDOW_EXPONENTS[choice] for choice in greedy} == {-0.125}
 
 
@@ -145,7 +140,7 @@ def test_some_episodes_explore(exploration, fewest, most):
 
 def test_rollouts_are_on_the_paths_that_were_played_with_seeds_of_their_own(monkeypatch):
     model = make(simulations=20, keep_fraction=1.0)
-    batch = batch_of(model)
+    batch = model.batch
     played, compared = [], []
     begin, values_of = batch.begin_chosen, model.window_values
 
@@ -159,7 +154,7 @@ def test_rollouts_are_on_the_paths_that_were_played_with_seeds_of_their_own(monk
 
     monkeypatch.setattr(batch, "begin_chosen", remember)
     monkeypatch.setattr(model, "window_values", remember_paths)
-    list(model.collect_rollouts(np.random.default_rng(1)))
+    model.collect(np.random.default_rng(1))
     fixed, own = played
     on_each_path = [path.scenario for path in fixed[::5] for _ in range(2)]
     assert [episode.scenario for episode in own] == on_each_path
@@ -172,7 +167,7 @@ def test_agents_of_an_episode_hold_the_same_window():
     model = make(scenario=helper.scenario(flows=2, duration_s=3.0), keep_fraction=1.0)
     fixed = model.play_fixed_windows(paths(model, 2), np.full(2, 10_000.0))
     assert fixed.returns.shape[1] == 2 * 5
-    batch = batch_of(model)
+    batch = model.batch
     held = batch.info[:, INFO_COLUMNS.index("flow_window_bytes")].reshape(-1, 2)[:10]
     assert np.allclose(np.log2(held[:, 0] / held[:, 1]), 0, atol=0.1)
     learned(model, 1)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import yaml
 from helpers import environments as helper
-from helpers.training import NEEDS_TRAIN, learned, make_model, silent, train, write_config
+from helpers.training import NEEDS_TRAIN, learned, make_trainer, train, write_config
 
 import quicgym
 from quicgym.envs.observations import observation_names
@@ -20,7 +20,7 @@ ALONE = helper.scenario(duration_s=3.0, flow_list=(Flow(name="agent"),))
 
 def make(simulations=8, scenario=ALONE, id="quicgym/Window-v1", **arguments):
     arguments = {"paths": 4, "replays": 2, "batch_size": 64, **arguments}
-    return make_model("grpo", id, simulations, scenario, **arguments)
+    return make_trainer("grpo", id, simulations, scenario, **arguments)
 
 
 def collected(model, seed=1):
@@ -28,7 +28,7 @@ def collected(model, seed=1):
     import torch
 
     torch.manual_seed(seed)
-    (rewards,) = model.collect_rollouts(np.random.default_rng(seed))
+    rewards = model.collect(np.random.default_rng(seed))
     return rewards, model.decisions
 
 
@@ -70,7 +70,7 @@ def test_replays_differ_by_the_policy_s_choices_alone():
 
     model = make(scenario=ALONE.model_copy(update={"duration_s": 1.0}))
     with torch.no_grad():  # a policy that never hesitates
-        model.policy.action_net.weight.mul_(1e6)
+        model.actor.action.weight.mul_(1e6)
     rewards, decisions = collected(model)
     assert (rewards[::2] == rewards[1::2]).all()
     assert not decisions.advantages.any()
@@ -81,7 +81,7 @@ def test_all_decisions_are_counted_and_those_after_slow_start_learned_from():
     _, decisions = collected(model)
     names = observation_names(1, "window")
     slow_start = names.index("slow_start") - len(names)
-    assert model.num_timesteps == 8 * 30
+    assert model.step == 8 * 30
     assert 100 < len(decisions.features) < 8 * 30
     assert not decisions.features[:, slow_start].any()
     assert len({len(column) for column in decisions}) == 1
@@ -91,7 +91,7 @@ def test_agents_of_an_episode_learn_from_what_they_earned_together():
     model = make(scenario=helper.scenario(flows=2))
     rewards, decisions = collected(model)
     assert len(rewards) == 8
-    assert 8 * 20 < len(decisions.features) < model.num_timesteps <= 2 * 8 * 20
+    assert 8 * 20 < len(decisions.features) < model.step <= 2 * 8 * 20
 
 
 def test_more_episodes_than_simulations_are_played_in_parts():
@@ -100,7 +100,7 @@ def test_more_episodes_than_simulations_are_played_in_parts():
     whole, parts = make(simulations=8), make(simulations=3)
     for model in (whole, parts):
         with torch.no_grad():
-            model.policy.action_net.weight.mul_(1e6)
+            model.actor.action.weight.mul_(1e6)
     assert (collected(whole)[0] == collected(parts)[0]).all()
     ours, theirs = whole.decisions, parts.decisions
     assert len(ours.features) == len(theirs.features)
@@ -110,7 +110,7 @@ def test_more_episodes_than_simulations_are_played_in_parts():
 def test_the_update_raises_the_probability_of_what_went_better():
     model = make(paths=8, replays=4, n_epochs=1, learning_rate=1e-3)
     _, decisions = collected(model)
-    silent(model).train()
+    model.update()
     after = model.distribution(decisions.features).log_prob(decisions.actions)
     change = (after - decisions.log_probabilities).detach()
     better = decisions.advantages > 1
@@ -120,57 +120,42 @@ def test_the_update_raises_the_probability_of_what_went_better():
 
 
 def test_the_learning_rate_follows_its_schedule():
-    model = learned(make(learning_rate=lambda remaining: 1e-3 * remaining), 480)
-    assert model.num_timesteps == 480  # in two iterations
-    assert model.policy.optimizer.param_groups[0]["lr"] == pytest.approx(0.5e-3)
-
-
-def test_a_callback_can_end_the_training(monkeypatch):
-    from stable_baselines3.common.callbacks import BaseCallback
-
-    class SecondStep(BaseCallback):
-        def _on_step(self):
-            return self.n_calls < 2
-
-    model = make()
-    updates = []
-    monkeypatch.setattr(model, "train", lambda: updates.append(model.num_timesteps))
-    model.learn(10**9, callback=SecondStep())
-    assert model.num_timesteps == 480  # in two iterations, and an update after the first alone
-    assert updates == [240]
+    model = learned(make(learning_rate="linear_1e-3"), 480)
+    assert model.step == 480  # in two iterations
+    assert model.optimizer.param_groups[0]["lr"] == pytest.approx(0.5e-3)
 
 
 def flattened(model):
     import torch
 
-    return torch.cat([weights.detach().flatten() for weights in model.policy.parameters()])
+    return torch.cat([weights.detach().flatten() for weights in model.network.parameters()])
 
 
 def test_what_has_become_likely_enough_is_not_made_likelier():
     import torch
 
-    model = silent(make(n_epochs=1))
+    model = make(n_epochs=1)
     _, decisions = collected(model)
     moved = decisions.log_probabilities - 1  # so that all are e times as probable now
     better, worse = torch.ones_like(moved), -torch.ones_like(moved)
     before = flattened(model)
     model.decisions = decisions._replace(log_probabilities=moved, advantages=better)
-    model.train()
+    model.update()
     assert torch.equal(flattened(model), before)
     model.decisions = decisions._replace(log_probabilities=moved, advantages=worse)
-    model.train()
+    model.update()
     assert not torch.equal(flattened(model), before)
 
 
 def test_entropy_is_rewarded():
     import torch
 
-    model = silent(make(n_epochs=1, ent_coef=10.0, learning_rate=1e-2))
+    model = make(n_epochs=1, ent_coef=10.0, learning_rate=1e-2)
     with torch.no_grad():
-        model.policy.action_net.bias[0] = 2.0
+        model.actor.action.bias[0] = 2.0
     _, decisions = collected(model)
     before = model.distribution(decisions.features).entropy().mean()
-    model.train()
+    model.update()
     assert model.distribution(decisions.features).entropy().mean() > before + 0.01
 
 
@@ -186,7 +171,7 @@ def test_an_iteration_is_learned_from_as_often_as_asked(monkeypatch):
     monkeypatch.setattr(model, "distribution", remember)
     _, decisions = collected(model)
     batches.clear()
-    silent(model).train()
+    model.update()
     assert sum(batches) == 3 * len(decisions.features)
     assert max(batches) == 64
 
@@ -208,7 +193,7 @@ def test_it_learns_to_fill_the_path_and_no_more():
 def test_actions_of_a_box_stay_in_it():
     model = learned(make(id="quicgym/Tuning-v1", n_epochs=1), 1)
     assert model.decisions.actions.abs().max() > 1  # drawn, and clipped where they are taken
-    assert np.abs(model.get_env().environments.batch.actions).max() == 1
+    assert np.abs(model.batch.actions).max() == 1
 
 
 def test_scenarios_in_which_slow_start_never_ends_are_named():

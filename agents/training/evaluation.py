@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 import torch
 
+from quicgym.agents.algorithms.trainer import Trainer
 from quicgym.agents.evaluation.rollouts import play_all
 from quicgym.agents.evaluation.statistics import interquartile_mean
 from quicgym.agents.evaluation.tensorboard import EvaluationWriter
 from quicgym.agents.policies.learned import LearnedPolicy
-from quicgym.agents.training.callbacks.base import PeriodicCallback
-from quicgym.agents.training.callbacks.progress import ProgressCallback
 from quicgym.agents.training.configuration import TrainingConfig
 from quicgym.agents.training.folder import RunFolder
 from quicgym.agents.training.policies import policy_of, write_policy
+from quicgym.agents.training.progress import TrainingProgress
 from quicgym.envs.rewards import Reward
 
 
@@ -32,11 +32,12 @@ class _Best:
     weights: dict[str, torch.Tensor] = field(default_factory=dict)
 
 
-class EvaluationCallback(PeriodicCallback):
-    """Measures the policy on the evaluation's suite, and publishes the best one so far.
+class Evaluations:
+    """Measures a policy on the evaluation's suite, and publishes the best one so far.
 
     Args:
         config: What is trained.
+        trainer: Whose policy is measured.
         folder: Of the run.
         suite: Scenarios and seeds.
         command: The command line, to be kept with the policy.
@@ -52,17 +53,18 @@ class EvaluationCallback(PeriodicCallback):
     def __init__(
         self,
         config: TrainingConfig,
+        trainer: Trainer,
         folder: RunFolder,
         suite: list[tuple[Any, int]],
         command: str,
         writer: EvaluationWriter,
-        progress: ProgressCallback,
+        progress: TrainingProgress,
         *,
         start_counts: bool = True,
     ) -> None:
         """Takes what is measured, and where results go."""
-        super().__init__(config.evaluation.interval_steps)
         self._config = config
+        self._trainer = trainer
         self._folder = folder
         self._suite = suite
         self._command = command
@@ -87,18 +89,18 @@ class EvaluationCallback(PeriodicCallback):
         """Returns what a checkpoint keeps of the best policy."""
         return {"best": dict(self._best.__dict__)}
 
-    def resume(self, state: Mapping[str, Any]) -> None:
+    def restore(self, state: Mapping[str, Any]) -> None:
         """Takes the best policy from a checkpoint, and the results up to it from the folder."""
-        super().resume(state)
         self._best = _Best(**state["best"])
         self._records = [
             record for record in self._folder.evaluations() if record["step"] <= state["step"]
         ]
 
-    def act(self, step: int) -> None:
+    def measure(self) -> None:
         """Measures the policy."""
+        step = self._trainer.step
         self._progress.evaluating(self._config.evaluation.suite)
-        policy = policy_of(self.model, self._config)
+        policy = policy_of(self._trainer, self._config)
         reward = Reward(self._config.environment.reward)
         threads = self._config.environment.threads or len(os.sched_getaffinity(0))
         episodes = play_all(policy, self._suite, threads=threads, reward=reward)
@@ -128,7 +130,7 @@ class EvaluationCallback(PeriodicCallback):
 
     def publish(self) -> LearnedPolicy:
         """Writes the best policy, and returns it."""
-        policy = policy_of(self.model, self._config)
+        policy = policy_of(self._trainer, self._config)
         policy.actor.load_state_dict(self._best.weights)
         write_policy(
             self._folder.policy_path,

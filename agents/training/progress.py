@@ -9,23 +9,8 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from quicgym.agents.training.callbacks.base import RunCallback
 
-
-class StepRate:
-    """Steps per second since a time."""
-
-    def __init__(self, step: int) -> None:
-        """Begins now, at a step."""
-        self._begin_s, self._begin_step = time.monotonic(), step
-
-    def at(self, step: int) -> float:
-        """Returns the mean rate from the beginning until now, in steps per second."""
-        elapsed_s = time.monotonic() - self._begin_s
-        return (step - self._begin_step) / max(elapsed_s, 1e-9)
-
-
-class ProgressCallback(RunCallback):
+class TrainingProgress:
     """Shows how far a training is; a context manager, which shows the bar.
 
     Args:
@@ -36,9 +21,8 @@ class ProgressCallback(RunCallback):
 
     def __init__(self, name: str, steps: int, begin_step: int) -> None:
         """Makes the bar."""
-        super().__init__()
         self._steps = steps
-        self._rate = StepRate(begin_step)
+        self._begin_s, self._begin_step = time.monotonic(), begin_step
         self._console = Console(stderr=True)
         self._bar = Progress(
             TextColumn("{task.description}"),
@@ -51,7 +35,7 @@ class ProgressCallback(RunCallback):
         )
         self._task = self._bar.add_task(name, total=steps, rate="")
 
-    def __enter__(self) -> ProgressCallback:
+    def __enter__(self) -> TrainingProgress:
         """Shows the bar."""
         self._bar.start()
         return self
@@ -76,10 +60,15 @@ class ProgressCallback(RunCallback):
         self._console.print(f"step {step:>12,}  {text}  {self._speed(step)}", highlight=False)
         self._bar.update(self._task, rate=self._speed(step))
 
-    def _on_rollout_start(self) -> None:
-        step = self.num_timesteps
+    def at(self, step: int) -> None:
+        """Moves the bar to a step."""
         self._bar.update(self._task, completed=step, rate=self._speed(step))
 
+    def steps_per_second(self, step: int) -> float:
+        """Returns the mean rate from the beginning until now, at a step."""
+        elapsed_s = time.monotonic() - self._begin_s
+        return (step - self._begin_step) / max(elapsed_s, 1e-9)
+
     def _speed(self, step: int) -> str:
-        rate = self._rate.at(step)
+        rate = self.steps_per_second(step)
         return f"{rate:,.0f} steps/s" if rate > 0 else ""

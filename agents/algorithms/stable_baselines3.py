@@ -1,0 +1,405 @@
+"""Algorithms of Stable-Baselines3 as `Trainer`s: PPO, SAC, TD3, and classes of its users.
+
+They see a stream of steps from episodes that the environments draw. The policy's network is
+quicgym's, inside a policy of theirs.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any
+
+import gymnasium
+import numpy as np
+import torch
+from pydantic import BaseModel, ConfigDict, Field, create_model
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.logger import KVWriter, Logger
+from stable_baselines3.common.noise import NormalActionNoise
+from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+from stable_baselines3.common.policies import ActorCriticPolicy
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
+from stable_baselines3.sac.policies import SACPolicy
+from torch import nn
+
+from quicgym.agents.algorithms.registry import Algorithm
+from quicgym.agents.algorithms.trainer import (
+    Schedule,
+    Watch,
+    schedule_between,
+    seed_everything,
+)
+from quicgym.agents.policies.architecture import Architecture
+from quicgym.agents.policies.networks import (
+    ACTIVATIONS,
+    Actor,
+    begin_at,
+    begin_with,
+    make_features,
+)
+from quicgym.agents.policies.policy import Decisions
+from quicgym.envs.sb3 import PRIVILEGED, Sb3VecEnv
+
+# What the configuration says in fields of its own, or what has no meaning here.
+_TAKEN = frozenset(
+    ("policy", "env", "policy_kwargs", "tensorboard_log", "verbose", "seed", "device")
+    + ("stats_window_size", "_init_setup_model", "self", "action_noise", "replay_buffer_class")
+    + ("replay_buffer_kwargs", "rollout_buffer_class", "rollout_buffer_kwargs", "use_sde")
+)
+
+
+def settings_of(model_class: type, limits: Mapping[str, tuple[float, float]]) -> type[BaseModel]:
+    """Returns the hyperparameters of a class: its arguments, those that it hands on by ** included.
+
+    Args:
+        model_class: An algorithm with the interface of Stable-Baselines3.
+        limits: The lowest and highest value of some of the numbers.
+    """
+    defaults: dict[str, Any] = {}
+    for base in model_class.__mro__:
+        if "__init__" not in vars(base):
+            continue
+        parameters = inspect.signature(base).parameters.values()
+        variable = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
+        defaults = {
+            parameter.name: parameter.default
+            for parameter in parameters
+            if parameter.name not in _TAKEN and parameter.kind not in variable
+        } | defaults
+        if all(parameter.kind != inspect.Parameter.VAR_KEYWORD for parameter in parameters):
+            break
+    fields: dict[str, Any] = {
+        name: (_type_of(default, limits.get(name)), default) for name, default in defaults.items()
+    }
+    forbid = ConfigDict(extra="forbid")
+    return create_model(model_class.__name__, __config__=forbid, **fields)
+
+
+def _type_of(default: Any, limits: tuple[float, float] | None) -> Any:
+    """Returns what an argument takes, as far as its default says it."""
+    least, most = limits or (-math.inf, math.inf)
+    if isinstance(default, bool):
+        return Annotated[bool, Field(strict=True)]
+    if isinstance(default, int):
+        return Annotated[int, Field(strict=True, ge=least if limits else None)]
+    if isinstance(default, float):
+        return Annotated[Schedule, schedule_between(least, most)]
+    if isinstance(default, tuple):
+        return tuple[float, ...]
+    if isinstance(default, str) and limits:
+        return Annotated[float, Field(strict=True, ge=least, allow_inf_nan=False)] | str
+    return Any
+
+
+class Features(BaseFeaturesExtractor):
+    """quicgym.agents.policies.networks.make_features, as Stable-Baselines3 takes it.
+
+    Args:
+        observation_space: Of the environments.
+        architecture: Of the policy.
+        history_length: Frames in an observation.
+        unseen: Elements at an observation's end that are left out.
+    """
+
+    def __init__(
+        self,
+        observation_space: gymnasium.spaces.Box,
+        architecture: Architecture,
+        history_length: int,
+        unseen: int = 0,
+    ) -> None:
+        """Makes the extractor."""
+        self._size = observation_space.shape[0] - unseen
+        features = make_features(architecture, self._size, history_length)
+        super().__init__(observation_space, features_dim=features.size)
+        self.features = features
+
+    def forward(self, observations: torch.Tensor) -> torch.Tensor:
+        """Maps (rows, observation size) to (rows, features)."""
+        result: torch.Tensor = self.features(observations[:, : self._size])
+        return result
+
+
+class PrivilegedCriticPolicy(ActorCriticPolicy):
+    """An actor that sees observations, and a critic that sees all of them and PRIVILEGED.
+
+    What a rollout earns depends more on the path and the other flows that were drawn than on the
+    actions; a critic that knows them takes their part out of the gradient.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """Makes features for the actor, then others for the critic."""
+        self._unseen = [len(PRIVILEGED), 0]
+        kwargs["share_features_extractor"] = False
+        super().__init__(*args, **kwargs)
+
+    def make_features_extractor(self) -> BaseFeaturesExtractor:
+        """Returns the actor's at the first call, the critic's at the second."""
+        space = self.observation_space
+        assert isinstance(space, gymnasium.spaces.Box)
+        return Features(space, **self.features_extractor_kwargs, unseen=self._unseen.pop(0))
+
+
+def policy_arguments(
+    algorithm: Algorithm, architecture: Architecture, history_length: int, initial_std: float | None
+) -> dict[str, Any]:
+    """Returns `policy_kwargs` that make Stable-Baselines3 train our network.
+
+    The critics have networks of the same shape; PPO's shares the features with the policy.
+    """
+    sizes = list(architecture.hidden_sizes)
+    arguments: dict[str, Any] = {
+        "features_extractor_class": Features,
+        "features_extractor_kwargs": {
+            "architecture": architecture,
+            "history_length": history_length,
+        },
+        "activation_fn": ACTIVATIONS[architecture.activation],
+        "net_arch": dict.fromkeys(filter(None, ("pi", algorithm.critic)), sizes),
+    }
+    if initial_std is not None:
+        arguments["log_std_init"] = float(np.log(initial_std))
+    return arguments
+
+
+class Sb3Trainer:
+    """An algorithm of Stable-Baselines3 with quicgym's network.
+
+    Args:
+        algorithm: The entry in the registry.
+        environments: What is stepped; `close` closes them.
+        architecture: Of the policy's network.
+        decisions: What the policy decides, and on what.
+        settings: The hyperparameters, by the names of the class's arguments.
+        std: The standard deviation of exploration at first; None: the class's own.
+        privileged_critic: Whether the critic sees PRIVILEGED.
+        seed: Of the weights.
+        device: "auto", "cpu" or "cuda".
+
+    Attributes:
+        model: The algorithm.
+        losses: The losses of the last update, by TensorBoard's tag.
+    """
+
+    def __init__(
+        self,
+        algorithm: Algorithm,
+        environments: Sb3VecEnv,
+        architecture: Architecture,
+        decisions: Decisions,
+        settings: Mapping[str, Any],
+        *,
+        std: float | None = None,
+        privileged_critic: bool = False,
+        seed: int = 0,
+        device: str = "auto",
+    ) -> None:
+        """Makes the model with an untrained policy."""
+        self._algorithm, self._environments = algorithm, environments
+        self._architecture, self._decisions = architecture, decisions
+        self._total = 0
+        arguments = dict(settings)
+        for name, value in arguments.items():
+            if isinstance(value, Schedule):
+                arguments[name] = self._over_the_run(value) if value.falls else value.first
+        if algorithm.action_noise and std is not None:
+            mean = np.zeros(environments.action_space.shape or ())
+            arguments["action_noise"] = NormalActionNoise(mean, mean + std)
+        self.model: BaseAlgorithm = algorithm.implementation_class(
+            PrivilegedCriticPolicy if privileged_critic else "MlpPolicy",
+            environments,
+            policy_kwargs=policy_arguments(
+                algorithm,
+                architecture,
+                decisions.history_length,
+                std if algorithm.stochastic else None,
+            ),
+            seed=seed,
+            device=device,
+            **arguments,
+        )
+        self.losses: Mapping[str, float] = {}
+
+    def _over_the_run(self, schedule: Schedule) -> Any:
+        """Returns a schedule of Stable-Baselines3 that falls over the run, not over a `learn`."""
+        return lambda _: schedule.at(1.0 - self.step / self._total if self._total else 1.0)
+
+    @property
+    def step(self) -> int:
+        """The number of decisions so far, of all rows."""
+        return int(self.model.num_timesteps)
+
+    @property
+    def network(self) -> nn.Module:
+        """The policy, critics included."""
+        return self.model.policy
+
+    def _parts(self) -> tuple[nn.Module, nn.Module, nn.Linear]:
+        """The features, the hidden layers and the last one of the policy."""
+        policy: Any = self.model.policy
+        if isinstance(policy, ActorCriticPolicy):
+            features: Any = policy.features_extractor
+            hidden: Any = policy.mlp_extractor.policy_net
+            return features.features, hidden, policy.action_net  # type: ignore[return-value]
+        actor = policy.actor
+        if isinstance(policy, SACPolicy):
+            return actor.features_extractor.features, actor.latent_pi, actor.mu
+        layers = list(actor.mu)  # TD3: all layers in one, a Tanh at the end
+        return actor.features_extractor.features, nn.Sequential(*layers[:-2]), layers[-2]
+
+    def export(self) -> Actor:
+        """Returns a copy of the policy on the CPU, without exploration."""
+        actor = Actor(self._architecture, self._decisions)
+        _copy(self._parts(), (actor.features, actor.hidden, actor.action))
+        return actor.eval()
+
+    def _import(self, actor: Actor) -> None:
+        _copy((actor.features, actor.hidden, actor.action), self._parts())
+        policy: Any = self.model.policy
+        if not isinstance(policy, ActorCriticPolicy | SACPolicy):  # TD3 follows a target of it
+            policy.actor_target.load_state_dict(policy.actor.state_dict())
+
+    def begin_at(self, action: np.ndarray) -> None:
+        """Makes the untrained policy take an action, whatever it observes."""
+        actor = self.export()
+        begin_at(actor, action)
+        self._import(actor)
+
+    def begin_with(self, actor: Actor, temperature: float) -> None:
+        """Gives the untrained policy the weights of another, outputs divided by `temperature`."""
+        own = self.export()
+        begin_with(own, actor, temperature)
+        self._import(own)
+
+    def set_exploration(self, log_std: float) -> None:
+        """Sets the logarithm of exploration's standard deviation, which is learned no more."""
+        policy: Any = self.model.policy
+        policy.log_std.requires_grad_(False)
+        policy.log_std.fill_(log_std)
+
+    def reseed(self, seeds: np.random.SeedSequence) -> None:
+        """Begins everything random, and all episodes, anew."""
+        words = seed_everything(seeds)
+        self.model.action_space.seed(words[2])
+        self._environments.seed(words[3])
+        self.model.set_env(self._environments, force_reset=True)
+
+    def learn(self, until: int, total: int, watch: Watch) -> None:
+        """Trains until so many steps; see `Trainer.learn`."""
+        self._total = total
+        model = self.model
+        model.set_logger(Logger(folder=None, output_formats=[_Scalars(watch)]))
+        model.learn(until - self.step, _Rollouts(self, watch), reset_num_timesteps=False)
+        self.note_losses()
+        model.logger.dump(self.step)  # what the last update has recorded
+
+    def note_losses(self) -> None:
+        """Takes the losses of the last update from the logger."""
+        self.losses = {
+            name: float(value)
+            for name, value in self.model.logger.name_to_value.items()
+            if name.startswith("train/") and "loss" in name
+        }
+
+    def state(self) -> dict[str, Any]:
+        """Returns what a checkpoint needs."""
+        model: Any = self.model
+        state = {
+            "step": self.step,
+            "updates": int(model._n_updates),
+            "parameters": model.get_parameters(),
+            "tensors": {name: tensor.detach() for name, tensor in self._tensors().items()},
+        }
+        if isinstance(model, OffPolicyAlgorithm):
+            state["replay"] = _replay(model.replay_buffer)
+        return state
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Goes on from what `state` has returned."""
+        model: Any = self.model
+        model.set_parameters(state["parameters"], exact_match=True, device=model.device)
+        for name, tensor in self._tensors().items():
+            if tensor.requires_grad:  # an optimizer has it too
+                with torch.no_grad():
+                    tensor.copy_(state["tensors"][name])
+            else:
+                setattr(model, name, state["tensors"][name])
+        model.num_timesteps = state["step"]
+        # TD3 delays its policy's updates by this count, which has no public name.
+        model._n_updates = state["updates"]
+        if isinstance(model, OffPolicyAlgorithm):
+            _restore_replay(model.replay_buffer, state["replay"])
+
+    def _tensors(self) -> dict[str, torch.Tensor]:
+        """What is learned outside of networks; SAC's entropy coefficient may be fixed instead."""
+        tensors = {name: getattr(self.model, name) for name in self._algorithm.state}
+        return {name: tensor for name, tensor in tensors.items() if tensor is not None}
+
+    def close(self) -> None:
+        """Closes the environments."""
+        self._environments.close()
+
+
+class _Rollouts(BaseCallback):
+    """Tells a `Watch` of rollouts, and records their rewards."""
+
+    def __init__(self, trainer: Sb3Trainer, watch: Watch) -> None:
+        super().__init__()
+        self._trainer, self._watch = trainer, watch
+        self._rewards: list[float] = []
+
+    def _on_rollout_start(self) -> None:
+        self._trainer.note_losses()
+        self._watch.rollout_begins()
+
+    def _on_step(self) -> bool:
+        # The rollout's buffer has more: PPO adds to an episode's end the value of what follows.
+        self._rewards.append(float(self.locals["rewards"].mean()))
+        return True
+
+    def _on_rollout_end(self) -> None:
+        self._watch.rollout_ended()
+        if self._rewards:
+            self.logger.record("rollout/reward", float(np.mean(self._rewards)))
+            self._rewards.clear()
+
+
+class _Scalars(KVWriter):
+    """Stable-Baselines3's records for a `Watch`."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+
+    def write(
+        self, key_values: Mapping[str, Any], key_excluded: Mapping[str, Any], step: int = 0
+    ) -> None:
+        kept = {name: value for name, value in key_values.items() if not name.startswith("time/")}
+        self._watch.scalars(step, {name: float(value) for name, value in kept.items()})
+
+    def close(self) -> None:
+        pass
+
+
+def _copy(sources: Iterable[nn.Module], targets: Iterable[nn.Module]) -> None:
+    """Copies weights, whatever devices they are on."""
+    for source, target in zip(sources, targets, strict=True):
+        target.load_state_dict(source.state_dict())
+
+
+_REPLAY = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")
+
+
+def _replay(buffer: Any) -> dict[str, Any]:
+    filled = buffer.buffer_size if buffer.full else buffer.pos
+    arrays = {name: torch.from_numpy(getattr(buffer, name)[:filled]) for name in _REPLAY}
+    return {**arrays, "position": buffer.pos, "full": buffer.full}
+
+
+def _restore_replay(buffer: Any, state: Mapping[str, Any]) -> None:
+    for name in _REPLAY:
+        array = state[name].numpy()
+        getattr(buffer, name)[: len(array)] = array
+    buffer.pos, buffer.full = state["position"], state["full"]
