@@ -72,16 +72,19 @@ leaderboard: setup $(TRAIN)
 checklists: setup $(TRAIN)
 	$(BIN)/python -m quicgym.benchmarks.checklist.pages $(ARGS)
 
+# Tests that share what takes long to start run in one process.
+PYTEST := $(BIN)/pytest -n auto --dist loadgroup
+
 # What needs neither PyTorch nor Ray.
 test: setup
-	$(BIN)/pytest -n auto -m "not long and not train" $(ARGS)
+	$(PYTEST) -m "not long and not train" $(ARGS)
 
 # Everything but the tests that take minutes.
 test-all: setup $(TRAIN)
-	$(BIN)/pytest -n auto -m "not long" $(ARGS)
+	$(PYTEST) -m "not long" $(ARGS)
 
 test-long: setup $(TRAIN) $(VENV)/requirements-docs.txt
-	$(BIN)/pytest -n auto -m long $(ARGS)
+	$(PYTEST) -m long $(ARGS)
 
 lint: setup
 	$(BIN)/ruff check .

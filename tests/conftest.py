@@ -6,13 +6,18 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
+from helpers.commands import check_end
 from hypothesis import settings
 
+from quicgym import cli
 from quicgym.envs.simulation.simulation import ns3_version
+from quicgym.jobs import LocalProcesses, failure_text
 
 # The tests share the cores; PyTorch's threads would get into each other's way.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -22,13 +27,22 @@ settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
+NEEDS = {
+    "ns3": [] if ns3_version() else ["quicgym-ns3"],
+    "train": [
+        package
+        for package in ("torch", "stable_baselines3", "safetensors", "ray", "optuna", "tensorboard")
+        if find_spec(package) is None
+    ],
+}
+"""What is missing here of what the tests with a marker need."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    if ns3_version() is None:
+    for marker, missing in NEEDS.items():
         for item in items:
-            if item.get_closest_marker("ns3"):
-                item.add_marker(pytest.mark.skip(reason="needs quicgym-ns3"))
+            if missing and item.get_closest_marker(marker):
+                item.add_marker(pytest.mark.skip(reason=f"needs {', '.join(missing)}"))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -46,17 +60,61 @@ def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
     reporter.write_line(f"skipped: {reasons.total()}" + (f" ({why})" if why else ""))
 
 
-@pytest.fixture
-def quicgym(tmp_path: Path) -> Command:
-    """Runs the command as a user does, in a folder of its own."""
+def _run_jobs_here(_: LocalProcesses, jobs: Sequence[Any], __: Path, finish: Any) -> None:
+    for job in jobs:
+        try:
+            result = job.run()
+        except Exception as error:
+            result = failure_text(error)
+        finish(job, result)
 
-    def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "quicgym.cli", *map(str, arguments)],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
+
+@pytest.fixture
+def jobs_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lets jobs run in this process: a new one needs seconds for its imports."""
+    monkeypatch.setattr(LocalProcesses, "run", _run_jobs_here)
+
+
+@pytest.fixture
+def quicgym(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    jobs_here: None,
+) -> Command:
+    """Runs a command in this process, and its jobs too.
+
+    The command runs in tmp_path, and the test fails where it ends with another `status` than 0;
+    None stands for any.
+    """
+    monkeypatch.chdir(tmp_path)
+
+    def run(
+        *arguments: str | Path | float, status: int | None = 0, main: Callable[[], None] = cli.main
+    ) -> subprocess.CompletedProcess[str]:
+        monkeypatch.setattr(sys, "argv", ["quicgym", *map(str, arguments)])
+        capfd.readouterr()  # what was written before is not the command's
+        with pytest.raises(SystemExit) as end:
+            main()
+        done = subprocess.CompletedProcess(sys.argv, int(end.value.code or 0), *capfd.readouterr())
+        return check_end(done, status)
 
     return run
+
+
+IN_CLUSTER = pytest.mark.xdist_group("in the Ray cluster")
+"""Marks what joins the cluster: with `--dist loadgroup` one process runs it, and starts one."""
+
+
+@pytest.fixture(scope="session")
+def ray_cluster() -> Iterator[str]:
+    """The address of a Ray cluster of one node on this machine."""
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # read by Ray when it is imported
+    import ray
+    from ray.cluster_utils import Cluster
+
+    node = {"num_cpus": 2, "include_dashboard": False, "object_store_memory": 80 * 2**20}
+    cluster = Cluster(initialize_head=True, head_node_args=node)
+    yield cluster.address
+    ray.shutdown()
+    cluster.shutdown()

@@ -158,3 +158,14 @@ def test_files_are_on_the_disk_before_any_takes_its_place(
     write_atomically({paths[0]: "new", paths[1]: lambda new: new.write_text("new")})
     assert done == ["sync", "sync", "rename", "rename"]
     assert sorted(paths[0].parent.iterdir()) == paths
+
+
+def test_an_error_without_a_name_gets_that_of_the_file(tmp_path: Path) -> None:
+    def fails(path: Path) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    (tmp_path / "first").write_text("of before")
+    with pytest.raises(OSError, match="No space left on device: '.*second'"):
+        write_atomically({tmp_path / "first": "new", tmp_path / "second": fails})
+    assert (tmp_path / "first").read_text() == "of before"
+    assert [path.name for path in tmp_path.iterdir()] == ["first"]

@@ -1,33 +1,23 @@
-"""`--address` of evaluate, papers and the leaderboard: one Ray cluster for the whole file."""
+"""`--address` of evaluate, papers and the leaderboard: the results are those of this machine."""
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import os
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import pytest
 import yaml
+from conftest import IN_CLUSTER, Command
+from helpers.commands import says
 from helpers.papers import SMALL
 
 from quicgym import load_scenario
 from quicgym.agents.evaluation.jobs import make_jobs
 from quicgym.benchmarks import leaderboard
-from quicgym.cli import main
 from quicgym.jobs import RUNS_FILE, LocalProcesses, run_jobs, workers_of
-
-
-def needs_ray(test: Any) -> Any:
-    """Marks a test that joins a cluster."""
-    missing = importlib.util.find_spec("ray") is None
-    reason = "Ray is missing; `make setup EXTRAS=dev,ns3,train` has it"
-    return pytest.mark.train(pytest.mark.skipif(missing, reason=reason)(test))
-
 
 CONTROLLERS = '''
 import os
@@ -54,36 +44,6 @@ class Fixed(quicgym.Controller):
     def on_loss(self, event):
         pass
 '''
-Main = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture(scope="module")
-def address() -> Iterator[str]:
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # read by Ray when it is imported
-    import ray
-    from ray.cluster_utils import Cluster
-
-    node = {"num_cpus": 2, "include_dashboard": False, "object_store_memory": 80 * 2**20}
-    cluster = Cluster(initialize_head=True, head_node_args=node)
-    yield cluster.address
-    ray.shutdown()
-    cluster.shutdown()
-
-
-@pytest.fixture
-def here(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> Main:
-    """A command in this process, which joins the cluster once."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str, main: Callable[[], None] = main) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["quicgym", *arguments])
-        with pytest.raises(SystemExit) as end:
-            main()
-        return int(end.value.code or 0), *capfd.readouterr()
-
-    return run
 
 
 @pytest.fixture
@@ -116,24 +76,24 @@ def failed(errors: str) -> list[str]:
     return sorted(line for line in errors.splitlines() if line.startswith("failed: "))
 
 
-@needs_ray
+@pytest.mark.train
+@IN_CLUSTER
 def test_an_evaluation_in_a_cluster_is_that_of_this_machine(
-    address: str, here: Main, files: Path
+    ray_cluster: str, quicgym: Command, files: Path
 ) -> None:
     arguments = "evaluate --policy cubic random mine.py:Fixed --suite suite.yaml --seeds 4".split()
-    status, _output, errors = here(*arguments, "--out", "local", "--jobs", "2")
-    assert status == 1 and failed(errors), errors  # some runs of `fixed` do not hold
-    in_cluster = (*arguments, "--out", "cluster", "--address", address)
-    again, _output, other_errors = here(*in_cluster)
-    assert (again, failed(other_errors)) == (status, failed(errors)), other_errors
+    done = quicgym(*arguments, "--out", "local", status=1)
+    assert failed(done.stderr)  # some runs of `fixed` do not hold
+    in_cluster = (*arguments, "--out", "cluster", "--address", ray_cluster)
+    assert failed(quicgym(*in_cluster, status=1).stderr) == failed(done.stderr)
     local, cluster = files / "local", files / "cluster"
     check_equal(local, cluster)
 
     kept = (cluster / RUNS_FILE).read_bytes()
-    assert here(*in_cluster, "--resume")[0] == status
+    quicgym(*in_cluster, "--resume", status=1)
     assert (cluster / RUNS_FILE).read_bytes() == kept  # none was run again
     (cluster / RUNS_FILE).write_bytes(b"".join(kept.splitlines(keepends=True)[::2])[:-9])
-    assert here(*in_cluster, "--resume")[0] == status
+    quicgym(*in_cluster, "--resume", status=1)
     check_equal(local, cluster)
 
 
@@ -151,24 +111,21 @@ def check_equal(local: Path, cluster: Path) -> None:
     assert not list(cluster.glob(".cluster-*"))
 
 
-@needs_ray
+@pytest.mark.train
+@IN_CLUSTER
 def test_papers_and_the_leaderboard_in_a_cluster_are_those_of_this_machine(
-    address: str, here: Main, files: Path
+    ray_cluster: str, quicgym: Command, files: Path
 ) -> None:
     (files / "small.yaml").write_text(yaml.safe_dump(SMALL))
     (files / "list.yaml").write_text("- {name: C, policy: cubic, kind: baseline}\n")
-    for folder, more in (("local", ()), ("cluster", ("--address", address))):
-        status, _output, errors = here(
-            *("papers", "--paper", "small.yaml", "--seeds", "2", "--out", folder), *more
-        )
-        assert status == 0, errors
-        assert "8 simulations with" in errors
-        status, _output, errors = here(
+    for folder, more in (("local", ()), ("cluster", ("--address", ray_cluster))):
+        done = quicgym(*("papers", "--paper", "small.yaml", "--seeds", "2", "--out", folder), *more)
+        assert "8 simulations with" in done.stderr
+        quicgym(
             *("--suite", "suite.yaml", "--policies", "list.yaml", "--engine", "native"),
             *("--seeds", "2", "--out", f"{folder}.md", "--results", f"{folder}-pages", *more),
             main=leaderboard.main,
         )
-        assert status == 0, errors
     assert without_command(files / "cluster/papers.json") == without_command(
         files / "local/papers.json"
     )
@@ -181,24 +138,26 @@ def test_papers_and_the_leaderboard_in_a_cluster_are_those_of_this_machine(
     assert (files / "cluster.md").read_text() == (files / "local.md").read_text()
 
 
-@needs_ray
+@pytest.mark.train
+@IN_CLUSTER
 def test_a_job_whose_process_dies_takes_no_other_with_it(
-    address: str, files: Path, monkeypatch: pytest.MonkeyPatch
+    ray_cluster: str, files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(files)
     scenario = load_scenario("ebcc-single").model_copy(update={"duration_s": 3.0})
     jobs = make_jobs(["cubic", "mine.py:Fixed:ends=1"], [scenario], 6)
     local = run_jobs(jobs, files / "local", LocalProcesses(1))
-    cluster = run_jobs(jobs, files / "cluster", workers_of(None, address))
+    cluster = run_jobs(jobs, files / "cluster", workers_of(None, ray_cluster))
     assert len(local.finished) >= 6 and "its process died" in local.failures[0]
     assert cluster.finished == local.finished
     assert sorted(cluster.failures) == sorted(local.failures)
 
 
-@needs_ray
+@pytest.mark.train
+@IN_CLUSTER
 @pytest.mark.parametrize("content", [None, "7\n"])
 def test_a_file_that_a_node_lacks_is_named(
-    address: str,
+    ray_cluster: str,
     files: Path,
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
@@ -214,7 +173,7 @@ def test_a_file_that_a_node_lacks_is_named(
         trace.unlink()
     else:
         trace.write_text(content)
-    outcome = run_jobs(jobs, files / "out", workers_of(1, address))
+    outcome = run_jobs(jobs, files / "out", workers_of(1, ray_cluster))
     assert outcome.interrupted and outcome.failures == []
     errors = " ".join(capfd.readouterr().err.split())
     assert f"has no {trace}" in errors or f"has other content in {trace}" in errors
@@ -223,14 +182,15 @@ def test_a_file_that_a_node_lacks_is_named(
     )
 
 
-@needs_ray
+@pytest.mark.train
+@IN_CLUSTER
 @pytest.mark.parametrize(
     ("wrong", "expected"),
     [("127.0.0.1:1", "no Ray cluster is there"), ("nowhere", "write HOST:PORT")],
 )
 @pytest.mark.parametrize("command", ["evaluate", "papers"])
 def test_a_cluster_that_is_not_there_is_said_before_anything_is_written(
-    here: Main,
+    quicgym: Command,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     command: str,
@@ -240,19 +200,16 @@ def test_a_cluster_that_is_not_there_is_said_before_anything_is_written(
     import ray
 
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
-    status, output, errors = here(command, "--address", wrong)
-    assert (status, output) == (2, "")
-    assert f"--address {wrong}: {expected}" in errors
+    says(quicgym(command, "--address", wrong, status=2), f"--address {wrong}: {expected}")
     assert not (tmp_path / "results").exists()
 
 
 @pytest.mark.parametrize("command", ["evaluate", "papers"])
 def test_without_ray_the_error_names_the_extra(
-    here: Main, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+    quicgym: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     monkeypatch.delitem(sys.modules, "quicgym.ray_cluster", raising=False)
     monkeypatch.setitem(sys.modules, "ray", None)
-    status, _output, errors = here(command, "--address", "127.0.0.1:6379")
-    assert status == 2
-    assert "--address needs Ray" in errors and "quicgym[train]" in errors
+    done = quicgym(command, "--address", "127.0.0.1:6379", status=2)
+    says(done, "--address needs Ray", "quicgym[train]")
     assert not (tmp_path / "results").exists()

@@ -14,7 +14,7 @@ from quicgym.yaml_loader import parse_yaml
 TESTS = Path("tests")
 REQUIREMENTS = TESTS / "rfc_requirements.yaml"
 FILES = (
-    "cli/test_full_disk.py", "cli/test_damaged_files.py", "cli/test_output_folder_in_use.py",
+    "cli/test_damaged_files.py", "cli/test_output_folder_in_use.py",
     "test_output_folders.py", "test_untrusted_files.py",
 )  # fmt: skip
 """Of full disks, read-only folders, torn and damaged files."""

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import os
-import resource
-import subprocess
-import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -16,17 +11,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from conftest import Command
+from helpers.commands import check_end, run_forked, says, small_files
 
 from quicgym.agents.evaluation.rollouts import METRICS
 from quicgym.envs.info import INFO_COLUMNS
 
-pytestmark = [
-    pytest.mark.train,
-    pytest.mark.skipif(
-        importlib.util.find_spec("tensorboard") is None,
-        reason="TensorBoard is missing; `make setup EXTRAS=dev,ns3,train` installs it",
-    ),
-]
+pytestmark = pytest.mark.train
 SCENARIOS = ("heldout-01", "heldout-02.5")
 STEPS = (0, 5_000, 10_000)
 
@@ -103,24 +93,6 @@ def read(folder: Path) -> Any:
     return EventAccumulator(str(folder), size_guidance={"scalars": 0}).Reload()
 
 
-@pytest.fixture
-def compare(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., Any]:
-    """Runs the command in this process: a new one needs two seconds for its imports."""
-    from quicgym import cli
-
-    def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-        monkeypatch.chdir(tmp_path)
-        monkeypatch.setattr(sys, "argv", ["quicgym", "compare", *map(str, arguments)])
-        with pytest.raises(SystemExit) as caught:
-            cli.main()
-        output = capsys.readouterr()
-        return subprocess.CompletedProcess(sys.argv, caught.value.code, output.out, output.err)
-
-    return run
-
-
 def points(run: Any, tag: str) -> dict[int, float]:
     return {event.step: event.value for event in run.Scalars(tag)}
 
@@ -131,7 +103,6 @@ def test_agents_and_baselines_have_the_same_tags_and_steps(
     training = write_training(tmp_path / "training")
     evaluation = write_evaluation(tmp_path / "evaluation", ["bbr", "cubic"])
     done = quicgym("compare", training, evaluation, "--logdir", "logs/here")
-    assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     assert "tensorboard --logdir logs/here" in done.stdout
     assert "?smoothing=0&tagFilter=%5Eevaluation%2F#timeseries" in done.stdout
@@ -183,15 +154,13 @@ def test_agents_and_baselines_have_the_same_tags_and_steps(
         assert rtt == {100: 0.5, 200: 1.5, 300: 2.5, 400: 3.5, 500: 4.5}
 
 
-def test_custom_scalars_have_a_chart_for_all_runs(
-    compare: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_custom_scalars_have_a_chart_for_all_runs(quicgym: Command, tmp_path: Path) -> None:
     import re
 
     from tensorboard.plugins.custom_scalar import layout_pb2
 
     write_evaluation(tmp_path / "evaluation", ["bbr", "cubic"])
-    assert compare("evaluation").returncode == 0
+    quicgym("compare", "evaluation")
     run = read(tmp_path / "results/compare/cubic")
     (event,) = run.Tensors("custom_scalars__config__")
     layout = layout_pb2.Layout.FromString(event.tensor_proto.string_val[0])
@@ -213,13 +182,13 @@ def test_custom_scalars_have_a_chart_for_all_runs(
     assert {"evaluation/jain", "scenario/heldout-02.5/mean_queue_delay_ms"} <= set(shown)
 
 
-def test_hparams_have_what_differs(compare: Callable[..., Any], tmp_path: Path) -> None:
+def test_hparams_have_what_differs(quicgym: Command, tmp_path: Path) -> None:
     from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
 
     write_training(tmp_path / "a", seed=1, stop=None, steps=9, layers=[64, 64])
     write_training(tmp_path / "b", seed=2, stop=0.5, steps=9, layers=[256], quick=True)
     write_evaluation(tmp_path / "baselines", ["bbr"])
-    assert compare("b", "baselines", "a").returncode == 0
+    quicgym("compare", "b", "baselines", "a")
     rows = {}
     first = "tuning-ppo,stop=null,layers=64x64,seed=1"
     second = "tuning-ppo,stop=0.5,layers=256,seed=2"
@@ -246,16 +215,14 @@ def test_hparams_have_what_differs(compare: Callable[..., Any], tmp_path: Path) 
     }
 
 
-def test_the_best_evaluation_is_beside_the_last(
-    compare: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_the_best_evaluation_is_beside_the_last(quicgym: Command, tmp_path: Path) -> None:
     folder = write_training(tmp_path / "training")
     write_evaluation(tmp_path / "baselines", ["bbr"])
     lines = [json.loads(line) for line in (folder / "evaluations.jsonl").read_text().splitlines()]
     fallen = {0: 0.25, 5_000: 0.5, 10_000: -0.125}
     text = "".join(json.dumps(line | {"reward": fallen[line["step"]]}) + "\n" for line in lines)
     (folder / "evaluations.jsonl").write_text(text)
-    done = compare("training", "baselines")
+    done = quicgym("compare", "training", "baselines")
     rows = {line.split()[0]: line.split()[1:] for line in done.stdout.splitlines() if line}
     assert rows["tuning-ppo"] == ["training", "0.5000", "5,000", "-0.1250", "training"]
     assert rows["bbr"][0] == "hand-coded" and len(rows["bbr"]) == 3  # it was not trained
@@ -269,14 +236,12 @@ def test_the_best_evaluation_is_beside_the_last(
     summary = {"format": "quicgym-training-summary-1", "paths": 1024, "drawn_from": "training"}
     summary |= {"first_seed": 10**6, "identity": "", "policies": compared, "version": ""}
     (folder / "summary.json").write_text(json.dumps(summary | {"commit": ""}))
-    done = compare("training", "baselines")
+    done = quicgym("compare", "training", "baselines")
     assert "+0.0100 [-0.0010, +0.0200]" in done.stdout
     assert "tuning-ppo: nothing was learned" in done.stdout
 
 
-def test_runs_of_one_name_are_told_apart_by_what_differs(
-    compare: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_runs_of_one_name_are_told_apart_by_what_differs(quicgym: Command, tmp_path: Path) -> None:
     hyperparameters = {"clip_range": "linear_0.2", "n_epochs": 5}
     environment = {"scenario": "training-50", "threads": 1}
     same = {"environment": environment, "hyperparameters": hyperparameters}
@@ -289,7 +254,7 @@ def test_runs_of_one_name_are_told_apart_by_what_differs(
     for run, gamma in (("run5", 0.9), ("run6", 0.99)):
         of_start = {"hyperparameters": {"gamma": gamma}, "start": {"parameters": {"gamma": 60}}}
         write_training(tmp_path / run, name="other", **of_start)
-    assert compare(*(f"run{i}" for i in range(1, 7)), "--logdir", "logs").returncode == 0
+    quicgym("compare", *(f"run{i}" for i in range(1, 7)), "--logdir", "logs")
     runs = json.loads((tmp_path / "logs/comparison.json").read_text())["runs"]
     assert [run["name"] for run in runs] == [
         "tuning-ppo,clip_range=linear_0.2",
@@ -301,10 +266,9 @@ def test_runs_of_one_name_are_told_apart_by_what_differs(
     ]
 
 
-def test_names_with_slashes_and_kinds(compare: Callable[..., Any], tmp_path: Path) -> None:
+def test_names_with_slashes_and_kinds(quicgym: Command, tmp_path: Path) -> None:
     write_evaluation(tmp_path / "a", ["ebcc:gain_cycle=1.25/0.75", "../mine"])
-    done = compare("a", "a", "--logdir", "logs")
-    assert done.returncode == 0, done.stderr
+    quicgym("compare", "a", "a", "--logdir", "logs")
     runs = json.loads((tmp_path / "logs/comparison.json").read_text())["runs"]
     assert [(run["name"], run["kind"]) for run in runs] == [
         ("ebcc:gain_cycle=1.25-0.75", "hand-coded"),
@@ -316,12 +280,11 @@ def test_names_with_slashes_and_kinds(compare: Callable[..., Any], tmp_path: Pat
 
 
 def test_of_a_training_that_is_not_finished_there_is_the_curve(
-    compare: Callable[..., Any], tmp_path: Path
+    quicgym: Command, tmp_path: Path
 ) -> None:
     folder = write_training(tmp_path / "training")
     (folder / "evaluation").rename(tmp_path / "elsewhere")
-    done = compare("training", "--logdir", "logs")
-    assert done.returncode == 0, done.stderr
+    done = quicgym("compare", "training", "--logdir", "logs")
     assert "training is not finished" in done.stderr
     run = read(tmp_path / "logs/tuning-ppo")
     assert [event.step for event in run.Scalars("evaluation/reward")] == list(STEPS)
@@ -378,77 +341,70 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def test_the_log_directory_of_others_is_refused_or_moved_aside(
-    compare: Callable[..., Any], tmp_path: Path
+    quicgym: Command, tmp_path: Path
 ) -> None:
     write_evaluation(tmp_path / "a", ["bbr"])
     write_evaluation(tmp_path / "b", ["cubic"])
     (tmp_path / "logs").mkdir()  # an empty one is nobody's
-    assert compare("a", "--logdir", "logs").returncode == 0
+    quicgym("compare", "a", "--logdir", "logs")
     first = contents(tmp_path / "logs")
 
-    again = compare("a", "--logdir", "logs")
-    assert again.returncode == 0, again.stderr
+    quicgym("compare", "a", "--logdir", "logs")
     assert set(contents(tmp_path / "logs")) != set(first)
     assert len(list((tmp_path / "logs/bbr").iterdir())) == 1
     assert {path.name for path in tmp_path.iterdir()} == {"a", "b", "logs"}
 
     before = contents(tmp_path)
-    done = compare("b", "--logdir", "logs")
-    assert done.returncode == 2 and done.stdout == ""
+    done = quicgym("compare", "b", "--logdir", "logs", status=2)
+    assert done.stdout == ""
     assert "holds another comparison, of bbr" in done.stderr and "--force" in done.stderr
     (tmp_path / "logs/bbr/notes.txt").write_text("mine")
-    done = compare("a", "--logdir", "logs")
-    assert done.returncode == 2
+    done = quicgym("compare", "a", "--logdir", "logs", status=2)
     assert "bbr/notes.txt" in done.stderr and "did not write" in done.stderr
     assert contents(tmp_path).items() >= before.items()
 
     before = contents(tmp_path / "logs")
-    done = compare("b", "--logdir", "logs", "--force")
-    assert done.returncode == 0, done.stderr
+    done = quicgym("compare", "b", "--logdir", "logs", "--force")
     (previous,) = tmp_path.glob("logs-previous-*")
     assert previous.name in done.stderr
     assert contents(previous) == before
     assert {path.name for path in (tmp_path / "logs").iterdir()} == {"cubic", "comparison.json"}
 
     for folder, logs in (("a", "a"), (tmp_path / "a", ".")):
-        done = compare(folder, "--logdir", logs, "--force")
-        assert done.returncode == 2
+        done = quicgym("compare", folder, "--logdir", logs, "--force", status=2)
         assert f"holds the run {tmp_path / 'a'}" in done.stderr
 
 
 def test_the_current_folder_is_never_moved_aside(
-    compare: Callable[..., Any], tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+    quicgym: Command, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     runs = write_evaluation(tmp_path_factory.mktemp("elsewhere") / "a", ["bbr"])
     (tmp_path / "notes.txt").write_text("mine")
-    done = compare(runs, "--logdir", ".", "--force")
-    assert done.returncode == 2 and "holds the current folder" in done.stderr
+    done = quicgym("compare", runs, "--logdir", ".", "--force", status=2)
+    assert "holds the current folder" in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 
-def test_paths_that_seeds_draw_have_to_be_the_same_ones(
-    compare: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_paths_that_seeds_draw_have_to_be_the_same_ones(quicgym: Command, tmp_path: Path) -> None:
     drawn = {"distributions": [SCENARIOS[0]]}
     write_evaluation(tmp_path / "a", ["bbr"], seeds=2, **drawn)
     write_evaluation(tmp_path / "b", ["cubic"], seeds=3, **drawn)
     write_evaluation(tmp_path / "c", ["vegas"], seeds=2, **drawn)
-    done = compare("a", "b", "--logdir", "logs")
-    assert done.returncode == 2
+    done = quicgym("compare", "a", "b", "--logdir", "logs", status=2)
     assert f"a has 2 paths of the distribution {SCENARIOS[0]}, b 3" in done.stderr
     assert "with as many seeds" in done.stderr and not (tmp_path / "logs").exists()
-    assert compare("a", "c", "--logdir", "logs").returncode == 0
+    quicgym("compare", "a", "c", "--logdir", "logs")
     write_evaluation(tmp_path / "d", ["bbr"], seeds=2)  # of scenarios, more seeds are more of them
     write_evaluation(tmp_path / "e", ["cubic"], seeds=3)
-    assert compare("d", "e", "--logdir", "other").returncode == 0
+    quicgym("compare", "d", "e", "--logdir", "other")
 
 
 @pytest.mark.parametrize("force", [False, True])
 def test_where_the_new_comparison_cannot_be_put_the_earlier_one_stays(
-    force: bool, compare: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    force: bool, quicgym: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_evaluation(tmp_path / "a", ["bbr"])
-    assert compare("a", "--logdir", "logs").returncode == 0
+    quicgym("compare", "a", "--logdir", "logs")
     if force:
         (tmp_path / "logs/notes.txt").write_text("mine")
     before = contents(tmp_path / "logs")
@@ -460,29 +416,17 @@ def test_where_the_new_comparison_cannot_be_put_the_earlier_one_stays(
         return rename(self, target)
 
     monkeypatch.setattr(Path, "rename", fails)
-    done = compare("a", "--logdir", "logs", *(["--force"] if force else []))
-    assert done.returncode == 2 and "nothing has changed there" in done.stderr
+    done = quicgym("compare", "a", "--logdir", "logs", *(["--force"] if force else []), status=2)
+    assert "nothing has changed there" in done.stderr
     assert contents(tmp_path / "logs") == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "logs"]
 
 
 def test_a_full_disk_leaves_nothing_half(tmp_path: Path) -> None:
     write_evaluation(tmp_path / "a", ["bbr"])
-
-    def small_files() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (2_000, 2_000))
-
-    done = subprocess.run(
-        [sys.executable, "-m", "quicgym.cli", "compare", "a", "--logdir", "logs"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        preexec_fn=small_files,
-        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
-    )
-    assert done.returncode == 2
+    done = run_forked(tmp_path, "compare", "a", "--logdir", "logs", before=small_files(2_000))
+    check_end(done, 2)
     assert "logs: cannot be written (File too large)" in done.stderr
-    assert "Traceback" not in done.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
@@ -572,11 +516,7 @@ CASES: list[tuple[Any, tuple[str, ...], list[str]]] = [
 
 @pytest.mark.parametrize(("damage", "arguments", "expected"), CASES)
 def test_bad_input(
-    tmp_path: Path,
-    compare: Callable[..., Any],
-    damage: Any,
-    arguments: tuple[str, ...],
-    expected: list[str],
+    tmp_path: Path, quicgym: Command, damage: Any, arguments: tuple[str, ...], expected: list[str]
 ) -> None:
     write_training(tmp_path / "training")
     write_evaluation(tmp_path / "baselines", ["bbr"])
@@ -584,9 +524,5 @@ def test_bad_input(
     if damage:
         damage(tmp_path)
     before = contents(tmp_path)
-    done = compare(*arguments)
-    assert done.returncode == 2
-    assert done.stdout == ""
-    for text in expected:
-        assert text in done.stderr
+    says(quicgym("compare", *arguments, status=2), *expected)
     assert contents(tmp_path) == before

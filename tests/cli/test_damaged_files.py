@@ -6,116 +6,110 @@ A limit on the size of files stands for the full disk: writing fails in the midd
 from __future__ import annotations
 
 import ctypes
-import importlib.util
 import json
-import os
 import re
-import resource
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from subprocess import CompletedProcess
 
+import matplotlib.font_manager  # noqa: F401 (writes its list of fonts now, not on the full disk)
 import pandas as pd
 import pytest
 import yaml
+from conftest import Command
+from helpers.commands import run_forked, run_process, small_files
 from helpers.papers import SMALL
-from helpers.training import write_config
+from helpers.training import scenario, write_config
+
+from quicgym.jobs import read_finished
 
 PR_CAPBSET_DROP = 24
+CAPABILITY_VERSION = 0x20080522
 CAPABILITIES = (1, 2)
 """CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH, by which root writes where it may not."""
 
 
-def scenario(**changes: object) -> dict[str, object]:
-    return {
-        "name": "path",
-        "duration_s": 2,
-        "bottleneck": {"rate_mbps": 3, "delay_ms": 5, "queue": {"limit": 20}},
-        "access": {"rate_mbps": 50, "delay_ms": 1},
-        "flows": [{"name": "flow"}],
-        **changes,
-    }
+def path_of_one_flow(name: str) -> dict[str, object]:
+    return {**scenario(name, 1, 2), "flows": [{"name": "flow"}]}
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """Has what the commands name."""
-    write_config(tmp_path)
-    (tmp_path / "path.yaml").write_text(yaml.safe_dump(scenario()))
-    (tmp_path / "suite.yaml").write_text(yaml.safe_dump([scenario(), scenario(name="again")]))
-    (tmp_path / "paper.yaml").write_text(yaml.safe_dump(SMALL))
-    alone = {key: value for key, value in scenario().items() if key != "name"}
+def write_inputs(folder: Path) -> Path:
+    """Writes what the commands name."""
+    write_config(folder)
+    alone = path_of_one_flow("alone")
+    del alone["name"]
     check = {
         "question": "Is the link used?", "scenarios": ["alone"], "number": "utilisation",
         "at_least": 0.1, "source": "ours",
     }  # fmt: skip
-    checklist = {
-        "name": "small", "title": "Small", "scenarios": {"alone": alone},
-        "items": [{"section": "1", "title": "Use", "checks": [check]}],
+    files = {
+        "path": path_of_one_flow("path"),
+        "suite": [path_of_one_flow("path"), path_of_one_flow("again")],
+        "paper": SMALL,
+        "checks": {
+            "name": "small", "title": "Small", "scenarios": {"alone": alone},
+            "items": [{"section": "1", "title": "Use", "checks": [check]}],
+        },
+        "sweep": {
+            "name": "s", "controller": "ebcc", "parameters": {"gamma": {"values": [5, 40]}},
+            "scenarios": ["./path.yaml"], "seeds": 1,
+        },
     }  # fmt: skip
-    (tmp_path / "checks.yaml").write_text(yaml.safe_dump(checklist))
-    sweep = {
-        "name": "s", "controller": "ebcc", "parameters": {"gamma": {"values": [5, 40]}},
-        "scenarios": ["./path.yaml"], "seeds": 1,
-    }  # fmt: skip
-    (tmp_path / "sweep.yaml").write_text(yaml.safe_dump(sweep))
-    return tmp_path
-
-
-def run(
-    folder: Path, *arguments: str, before: Callable[[], object] | None = None
-) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "quicgym.cli", *arguments],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        preexec_fn=before,
-        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
-        timeout=600,
-    )
+    for name, content in files.items():
+        (folder / f"{name}.yaml").write_text(yaml.safe_dump(content))
+    return folder
 
 
 @dataclass(frozen=True)
 class Writer:
-    """A command, and the sizes of files at which it fails."""
+    """A command, the sizes of files at which it fails, and with how many of how many runs."""
 
     arguments: str
     limits: tuple[int, ...] = (60, 1_000, 6_000)
-    needs: tuple[str, ...] = field(default=())
+    partial: int | None = None
+    runs: int = 0
+
+    @property
+    def goes_on(self) -> list[str]:
+        """The arguments with which the command goes on where it has failed."""
+        resumes = self.partial or self.arguments.startswith("train")
+        return [*self.arguments.split(), *(["--resume"] if resumes else [])]
 
 
-TRAIN = ("torch", "stable_baselines3")
+JOBS = "--jobs 1 --out out"
 WRITERS = {
     "baselines": Writer(
-        "baselines --scenario ./path.yaml --controller newreno --engine native --seeds 2 --out out"
+        "baselines --scenario ./path.yaml --controller newreno bbr --engine native --seeds 3 "
+        + JOBS,
+        (60, 6_000), 2_500, 6,
     ),
-    "papers": Writer("papers --paper paper.yaml --seeds 1 --jobs 1 --out out"),
-    "evaluate": Writer("evaluate --policy cubic --suite suite.yaml --seeds 1 --jobs 1 --out out"),
-    "checklist": Writer("checklist newreno --checklist checks.yaml --seeds 1 --jobs 1 --out out"),
+    "papers": Writer(f"papers --paper paper.yaml --seeds 1 {JOBS}"),
+    "evaluate": Writer(
+        f"evaluate --policy cubic --suite suite.yaml --seeds 4 {JOBS}", (60, 6_000), 1_500, 8
+    ),
+    "checklist": Writer(f"checklist newreno --checklist checks.yaml --seeds 1 {JOBS}"),
     "real": Writer("real --scenario ./path.yaml --controller cubic --out out --qlog out/qlog"),
     "trace": Writer("trace out/link.trace"),
-    "train": Writer("train tiny.yaml --out out", (60, 6_000), TRAIN),
-    "sweep": Writer("sweep sweep.yaml --jobs 1 --out out", (60,), ("ray", "optuna")),
-}
+    "train": Writer("train tiny.yaml --out out", (60, 6_000)),
+    "sweep": Writer(f"sweep sweep.yaml {JOBS}", (60,)),
+}  # fmt: skip
+EVERY_WRITER = pytest.mark.parametrize(
+    "writer",
+    [
+        pytest.param(writer, id=name, marks=[pytest.mark.train] * (name in ("train", "sweep")))
+        for name, writer in WRITERS.items()
+    ],
+)
 
 
-def writers() -> list[object]:
-    found = []
-    for name, writer in WRITERS.items():
-        marks = [pytest.mark.train] if writer.needs else []
-        if not all(map(importlib.util.find_spec, writer.needs)):
-            marks.append(pytest.mark.skip(reason=f"{', '.join(writer.needs)} is missing"))
-        found.append(pytest.param(writer, id=name, marks=marks))
-    return found
-
-
-def as_arguments(name: str) -> list[str]:
-    """The command with a folder of its own name."""
-    return WRITERS[name].arguments.replace("--out out", f"--out {name}").split()
+def run(folder: Path, writer: Writer, before: Callable[[], object]) -> CompletedProcess[str]:
+    """Runs a command that fails; Ray does not start in a copy of a process."""
+    if writer.arguments.startswith("sweep"):
+        arguments = writer.arguments.split()
+        return run_process(folder, *arguments, status=None, preexec_fn=before)
+    return run_forked(folder, *writer.arguments.split(), before=before)
 
 
 def check_whole(folder: Path) -> None:
@@ -128,7 +122,7 @@ def check_whole(folder: Path) -> None:
             pd.read_parquet(path)
 
 
-def check_refusal(done: subprocess.CompletedProcess[str], reason: str) -> None:
+def check_refusal(done: CompletedProcess[str], reason: str) -> None:
     assert done.returncode in (1, 2), done.stderr
     assert "Traceback" not in done.stderr, done.stderr
     text = " ".join(re.sub("[│╭╰─╮╯]", "", done.stderr).split())
@@ -137,45 +131,53 @@ def check_refusal(done: subprocess.CompletedProcess[str], reason: str) -> None:
     assert re.search(remedies, text), done.stderr
 
 
-@pytest.mark.parametrize("writer", writers())
+@EVERY_WRITER
 def test_a_full_disk_leaves_whole_files_and_the_command_goes_on(
-    writer: Writer, folder: Path
+    writer: Writer, quicgym: Command, tmp_path: Path
 ) -> None:
-    # Matplotlib writes its list of fonts at the first import, which a limit would disturb.
-    pytest.importorskip("matplotlib.font_manager")
-    arguments = writer.arguments.split()
-    (folder / "out").mkdir()
+    out = write_inputs(tmp_path) / "out"
+    out.mkdir()
     for limit in writer.limits:
-        fails = [resource.RLIMIT_FSIZE, (limit, limit)]
-        done = run(folder, *arguments, before=lambda fails=fails: resource.setrlimit(*fails))
+        done = run(tmp_path, writer, small_files(limit))
         if done.returncode:
             check_refusal(done, "[Tt]oo large")
-        check_whole(folder / "out")
+        check_whole(out)
         assert done.returncode or limit > 60  # nothing can be done with so little
-    done = run(folder, *arguments, *(["--resume"] if arguments[0] == "train" else []))
-    assert done.returncode == 0, done.stderr
+    finished = {}
+    if writer.partial:
+        shutil.rmtree(out)
+        done = run(tmp_path, writer, small_files(writer.partial))
+        assert done.returncode == 1 and "--resume" in done.stderr
+        assert re.search(r"quicgym: \S*out/runs.jsonl: .*too large.*; make room", done.stderr, re.I)
+        assert {path.name for path in out.iterdir()} <= {"runs.jsonl", "series", "traces"}
+        finished = read_finished(out)
+        assert 0 < len(finished) < writer.runs
+    quicgym(*writer.goes_on)
+    if writer.partial:
+        assert len(read_finished(out)) == writer.runs
+        assert finished.items() <= read_finished(out).items()
 
 
-@pytest.mark.parametrize("writer", writers())
-def test_a_folder_that_is_read_only_is_named(writer: Writer, folder: Path) -> None:
+@EVERY_WRITER
+def test_a_folder_that_is_read_only_is_named(writer: Writer, tmp_path: Path) -> None:
     def powerless() -> None:
-        libc = ctypes.CDLL(None, use_errno=True)
+        libc, sets = ctypes.CDLL(None), (ctypes.c_uint32 * 6)()
+        header = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION, 0)
+        libc.capget(header, sets)
         for capability in CAPABILITIES:  # fails where there is none to give up, which is as good
-            libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)
+            libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)  # for a program that is started
+            sets[0] &= ~(1 << capability)  # for this process
+        libc.capset(header, sets)
 
-    (folder / "out").mkdir(mode=0o555)
-    done = run(folder, *writer.arguments.split(), before=powerless)
-    check_refusal(done, "Permission denied")
-    assert not list((folder / "out").iterdir())
-
-
-def half(data: bytes) -> bytes:
-    return data[: len(data) // 2]
+    write_inputs(tmp_path)
+    (tmp_path / "out").mkdir(mode=0o555)
+    check_refusal(run(tmp_path, writer, powerless), "Permission denied")
+    assert not list((tmp_path / "out").iterdir())
 
 
 DAMAGES: dict[str, Callable[[bytes], bytes]] = {
     "empty": lambda data: b"",
-    "torn": half,
+    "torn": lambda data: data[: len(data) // 2],
     "not text": lambda data: b"\xff\xfe" + data[2:],
     "other JSON": lambda data: b'[{"key": 1, "run": 2}]\n' + data,
 }
@@ -184,14 +186,15 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of finished commands; tests copy it."""
-    folder = tmp_path_factory.mktemp("finished")
-    (folder / "path.yaml").write_text(yaml.safe_dump(scenario()))
-    (folder / "suite.yaml").write_text(yaml.safe_dump([scenario(), scenario(name="again")]))
-    (folder / "paper.yaml").write_text(yaml.safe_dump(SMALL))
+    folder = write_inputs(tmp_path_factory.mktemp("finished"))
     for name in ("baselines", "papers", "evaluate"):
-        done = run(folder, *as_arguments(name))
-        assert done.returncode == 0, done.stderr
+        run_process(folder, *as_arguments(name))
     return folder
+
+
+def as_arguments(name: str) -> list[str]:
+    """The command with a folder of its own name."""
+    return WRITERS[name].arguments.replace("--out out", f"--out {name}").split()
 
 
 # The command that reads, a file that it reads, and whether it can do without.
@@ -206,41 +209,30 @@ READERS = {
     "compare, evaluation": ("compare evaluate", "evaluate/evaluation.json", False),
     "compare, results": ("compare evaluate", "evaluate/results.parquet", False),
 }
+DAMAGED = [
+    pytest.param(
+        reader, damage, marks=[pytest.mark.train] * reader.startswith("compare")
+    )
+    for reader, (_, pattern, _) in READERS.items()
+    for damage in DAMAGES
+    if damage in ("empty", "torn") or pattern.endswith((".json", ".jsonl"))
+]  # fmt: skip
 
 
-def damaged() -> list[tuple[str, str]]:
-    """Each reader with each damage that its kind of file can have."""
-    text = ("not text", "other JSON")
-    return [
-        (reader, damage)
-        for reader, (_, pattern, _) in READERS.items()
-        for damage in DAMAGES
-        if damage not in text or pattern.endswith((".json", ".jsonl"))
-    ]
-
-
-@pytest.mark.parametrize(("reader", "damage"), damaged())
+@pytest.mark.parametrize(("reader", "damage"), DAMAGED)
 def test_a_damaged_file_is_named_or_made_again(
-    reader: str, damage: str, finished: Path, tmp_path: Path
+    reader: str, damage: str, finished: Path, quicgym: Command, tmp_path: Path
 ) -> None:
-    if reader.startswith("compare") and not importlib.util.find_spec("tensorboard"):
-        pytest.skip("TensorBoard is missing")
     command, pattern, is_made_again = READERS[reader]
-    folder = tmp_path / "copy"
-    shutil.copytree(finished, folder)
-    files = sorted(folder.glob(pattern))
+    shutil.copytree(finished, tmp_path, dirs_exist_ok=True)
+    files = sorted(tmp_path.glob(pattern))
     assert files, pattern
     for path in files:
         path.write_bytes(DAMAGES[damage](path.read_bytes()))
     name, _, option = command.partition(" ")
-    arguments = command.split()
-    if option == "--resume":
-        arguments = [*as_arguments(name), option]
-    done = run(folder, *arguments)
-    assert "Traceback" not in done.stderr, done.stderr
-    if is_made_again:
-        assert done.returncode == 0, done.stderr
-    elif done.returncode:
+    arguments = [*as_arguments(name), option] if option == "--resume" else command.split()
+    done = quicgym(*arguments, status=0 if is_made_again else None)
+    if done.returncode:
         names = "|".join(re.escape(path.name) for path in files)
-        text = "".join(done.stderr.split())
-        assert done.returncode == 2 and re.search(names, text), done.stderr
+        assert done.returncode == 2, done.stderr
+        assert re.search(names, "".join(done.stderr.split())), done.stderr

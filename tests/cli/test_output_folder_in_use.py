@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from conftest import Command
 
 from quicgym.benchmarks import leaderboard
 from quicgym.cli import main
@@ -37,48 +38,27 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         process.kill()
 
 
-@pytest.mark.parametrize(
-    ("command", "package"),
-    [
-        ("baselines --scenario ebcc-single --seeds 1", None),
-        ("papers --paper ebcc --seeds 1 --without-ns3", None),
-        ("evaluate --policy cubic --suite ebcc-single --seeds 1", None),
-        ("train ppo", "stable_baselines3"),
-        ("sweep ebcc-gamma-beta", "ray"),
-        ("search ppo-asha", "ray"),
-    ],
-)
+BASELINE = "- {name: CUBIC, policy: cubic, kind: baseline}\n"
+LEADERBOARD = "--policies policies.yaml --engine native --results"
+COMMANDS = [
+    ("baselines --scenario ebcc-single --seeds 1 --out", main),
+    ("papers --paper ebcc --seeds 1 --without-ns3 --out", main),
+    ("evaluate --policy cubic --suite ebcc-single --seeds 1 --out", main),
+    pytest.param("train ppo --out", main, marks=pytest.mark.train),
+    pytest.param("sweep ebcc-gamma-beta --out", main, marks=pytest.mark.train),
+    pytest.param("search ppo-asha --out", main, marks=pytest.mark.train),
+    (LEADERBOARD, leaderboard.main),
+]
+
+
+@pytest.mark.parametrize(("arguments", "program"), COMMANDS)
 def test_a_command_refuses_a_folder_in_use(
-    command: str,
-    package: str | None,
-    folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    arguments: str, program: Callable[[], None], folder: Path, quicgym: Command, tmp_path: Path
 ) -> None:
-    if package is not None:
-        pytest.importorskip(package)
-    monkeypatch.setattr(sys, "argv", ["quicgym", *command.split(), "--out", str(folder)])
-    check_refusal(main, folder, "--out", capsys)
-
-
-def test_the_leaderboard_refuses_a_folder_in_use(
-    folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    tmp_path: Path,
-) -> None:
-    policies = tmp_path / "policies.yaml"
-    policies.write_text("- {name: CUBIC, policy: cubic, kind: baseline}\n")
-    arguments = ["--results", str(folder), "--policies", str(policies), "--engine", "native"]
-    monkeypatch.setattr(sys, "argv", ["leaderboard", *arguments])
-    check_refusal(leaderboard.main, folder, "--results", capsys)
-
-
-def check_refusal(main, folder: Path, option: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main()
-    error = capsys.readouterr().err.splitlines()[-1]
-    assert ended.value.code == 2
+    (tmp_path / "policies.yaml").write_text(BASELINE)
+    option = arguments.split()[-1]
+    done = quicgym(*arguments.split(), folder, status=2, main=program)
+    error = done.stderr.splitlines()[-1]
     assert error.startswith(f"quicgym: {folder}: another quicgym command is writing there (process")
     assert error.endswith(f"wait until it has ended, or give another folder with {option}")
     assert (folder / "runs.jsonl").read_text() == "of the first\n"

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import json
 import math
 import shlex
-import subprocess
-import sys
 from pathlib import Path
+from subprocess import CompletedProcess
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,8 +15,9 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from conftest import Command
-from helpers.training import NEEDS_TRAIN, write_config
+from conftest import IN_CLUSTER, Command
+from helpers.commands import run_process, says
+from helpers.training import write_config
 
 from quicgym.agents.algorithms.registry import BUILT_IN
 from quicgym.agents.training.configuration import ConfigError, load_training
@@ -26,13 +25,6 @@ from quicgym.agents.tuning.search_config import load_search, search_names
 from quicgym.envs import ScenarioError, load_suite
 from quicgym.errors import ClusterError, RunError
 
-NEEDS_RAY = [
-    *NEEDS_TRAIN,
-    pytest.mark.skipif(
-        not all(map(importlib.util.find_spec, ("ray", "optuna", "tensorboard"))),
-        reason="Ray, Optuna or TensorBoard is missing; `make setup EXTRAS=dev,ns3,train` has them",
-    ),
-]
 ASHA: dict[str, Any] = {
     "name": "mine",
     "training": "./tiny.yaml",
@@ -70,16 +62,6 @@ def write_search(folder: Path, search: dict[str, Any]) -> Path:
     return path
 
 
-def run(folder: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "quicgym.cli", "search", *map(str, arguments)],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
-
-
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
@@ -89,11 +71,10 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 # One start of Ray
 
 
-@pytest.mark.parametrize("_", [pytest.param(None, marks=NEEDS_RAY)])
-def test_asha_ends_bad_trials_early_and_keeps_the_best(file: Path, tmp_path: Path, _: None) -> None:
-    done = run(tmp_path, file, "--jobs", "1", "--out", "out")
-    assert done.returncode == 1, done.stderr  # a trial failed
-    assert "Traceback" not in done.stderr
+@pytest.mark.train
+def test_asha_ends_bad_trials_early_and_keeps_the_best(file: Path, tmp_path: Path) -> None:
+    arguments = ("search", file, "--jobs", "1", "--out", "out")
+    done = run_process(tmp_path, *arguments, status=1)  # a trial failed
     check_table(tmp_path, done)
     check_runs(tmp_path)
     check_failure(tmp_path, done)
@@ -102,7 +83,7 @@ def test_asha_ends_bad_trials_early_and_keeps_the_best(file: Path, tmp_path: Pat
     check_other_configuration(tmp_path)
 
 
-def check_table(folder: Path, process: subprocess.CompletedProcess[str]) -> None:
+def check_table(folder: Path, process: CompletedProcess[str]) -> None:
     """Every trial is there, with what became of it."""
     frame = pd.read_parquet(folder / "out/trials.parquet").set_index("trial")
     assert sorted(frame.index) == [f"{number:05}" for number in range(5)]
@@ -130,7 +111,7 @@ def check_runs(folder: Path) -> None:
         assert config["environment"]["threads"] == 1
 
 
-def check_failure(folder: Path, process: subprocess.CompletedProcess[str]) -> None:
+def check_failure(folder: Path, process: CompletedProcess[str]) -> None:
     """Losses that are no numbers end their trial alone."""
     frame = pd.read_parquet(folder / "out/trials.parquet")
     failed = frame[frame["state"] == "failed"]
@@ -141,7 +122,7 @@ def check_failure(folder: Path, process: subprocess.CompletedProcess[str]) -> No
     assert "learning_rate=1e+20" in lines[0] and "Training stops" in lines[0]
 
 
-def check_best(folder: Path, process: subprocess.CompletedProcess[str]) -> None:
+def check_best(folder: Path, process: CompletedProcess[str]) -> None:
     """The best policy is kept, and the printed command trains it again."""
     from quicgym.agents.policies.learned import load_policy
     from quicgym.agents.training.run import train
@@ -194,14 +175,16 @@ def check_other_configuration(folder: Path) -> None:
     assert (folder / "out/trials.parquet").exists()
 
 
-# The other start of Ray
+# In the cluster of all tests
 
 
-@pytest.mark.parametrize("_", [pytest.param(None, marks=NEEDS_RAY)])
-def test_a_population_exploits_and_keeps_its_schedule(tmp_path: Path, _: None) -> None:
-    done = run(tmp_path, write_search(tmp_path, PBT), "--jobs", "1", "--out", "out")
-    assert done.returncode == 0, done.stderr
-    assert "Traceback" not in done.stderr
+@pytest.mark.train
+@IN_CLUSTER
+def test_a_population_exploits_and_keeps_its_schedule(
+    quicgym: Command, ray_cluster: str, tmp_path: Path
+) -> None:
+    file = write_search(tmp_path, PBT)
+    done = quicgym("search", file, "--out", "out", "--address", ray_cluster)
     check_population(tmp_path)
     check_schedule(tmp_path, done)
 
@@ -239,7 +222,7 @@ def check_population(folder: Path) -> None:
         assert new["step"] + 160 in [record["step"] for record in begins]
 
 
-def check_schedule(folder: Path, process: subprocess.CompletedProcess[str]) -> None:
+def check_schedule(folder: Path, process: CompletedProcess[str]) -> None:
     """search.json says which hyperparameters the best policy was trained with."""
     document = json.loads((folder / "out/search.json").read_text())
     best = document["best"]
@@ -256,9 +239,9 @@ class Stopped(Exception):
     """What a kill is in a test."""
 
 
-@pytest.mark.parametrize("_", [pytest.param(None, marks=NEEDS_RAY)])
+@pytest.mark.train
 def test_a_trial_that_begins_again_goes_on_from_its_checkpoint(
-    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, _: None
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import ray.tune
 
@@ -323,9 +306,9 @@ def test_a_trial_that_begins_again_goes_on_from_its_checkpoint(
     assert description["training"]["step"] == 160 and not (kept / "policy/start.json").exists()
 
 
-@pytest.mark.parametrize("_", [pytest.param(None, marks=NEEDS_RAY)])
+@pytest.mark.train
 def test_explored_settings_are_near_and_in_the_ranges(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, _: None
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from quicgym.agents.tuning.search import Explore
     from quicgym.agents.tuning.space import decode
@@ -351,8 +334,8 @@ def test_explored_settings_are_near_and_in_the_ranges(
     assert explore({"setting": before}) != Explore(config)({"setting": before})
 
 
-@pytest.mark.parametrize("_", [pytest.param(None, marks=NEEDS_RAY)])
-def test_after_a_kill_trials_are_compared_with_those_before(tmp_path: Path, _: None) -> None:
+@pytest.mark.train
+def test_after_a_kill_trials_are_compared_with_those_before(tmp_path: Path) -> None:
     from quicgym.agents.tuning.trials import Asha
 
     def scheduler() -> Asha:
@@ -381,8 +364,8 @@ def test_after_a_kill_trials_are_compared_with_those_before(tmp_path: Path, _: N
     assert report(scheduler(), 3, 0.2) == "CONTINUE"
 
 
-@pytest.mark.parametrize("_", [pytest.param(None, marks=NEEDS_RAY)])
-def test_ray_draws_whole_numbers_from_end_to_end(_: None) -> None:
+@pytest.mark.train
+def test_ray_draws_whole_numbers_from_end_to_end() -> None:
     from quicgym.agents.tuning.search_config import SearchedField
     from quicgym.agents.tuning.trials import domains
 
@@ -391,8 +374,8 @@ def test_ray_draws_whole_numbers_from_end_to_end(_: None) -> None:
     assert {domain.sample() for _ in range(60)} == {1, 2, 3}
 
 
-@pytest.mark.parametrize("_", [pytest.param(None, marks=NEEDS_RAY)])
-def test_equal_values_of_a_list_are_told_apart(_: None) -> None:
+@pytest.mark.train
+def test_equal_values_of_a_list_are_told_apart() -> None:
     from quicgym.agents.tuning.search_config import SearchedField
     from quicgym.agents.tuning.space import decode, encode
 
@@ -403,9 +386,9 @@ def test_equal_values_of_a_list_are_told_apart(_: None) -> None:
         assert found == value and type(found) is type(value)
 
 
-@pytest.mark.parametrize("_", [pytest.param(None, marks=NEEDS_RAY)])
+@pytest.mark.train
 def test_a_population_keeps_the_checkpoints_since_its_last_perturbation(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, _: None
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from quicgym.agents.tuning.search import SearchStudy
 
@@ -417,9 +400,9 @@ def test_a_population_keeps_the_checkpoints_since_its_last_perturbation(
     assert [study.kept_checkpoints for study in studies] == [1 + 3, 3 + 3]
 
 
-@pytest.mark.parametrize("_", [pytest.param(None, marks=NEEDS_RAY)])
+@pytest.mark.train
 def test_of_trials_that_share_their_best_policy_the_one_that_found_it_is_first(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, _: None
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from quicgym.agents.tuning.search import SearchStudy, SearchTrial
     from quicgym.agents.tuning.search_trial import Progress
@@ -436,9 +419,9 @@ def test_of_trials_that_share_their_best_policy_the_one_that_found_it_is_first(
     assert [trial.name for trial in study.ranked] == ["00001", "00000"]
 
 
-@pytest.mark.parametrize("_", [pytest.param(None, marks=NEEDS_RAY)])
+@pytest.mark.train
 def test_trials_with_the_same_reward_are_in_the_order_of_their_names(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, _: None
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from quicgym.agents.tuning.search import SearchStudy, SearchTrial
     from quicgym.agents.tuning.search_trial import Progress
@@ -455,8 +438,8 @@ def test_trials_with_the_same_reward_are_in_the_order_of_their_names(
     assert [trial.name for trial in study.ranked] == ["00000", "00001", "00002"]
 
 
-@pytest.mark.parametrize("_", [pytest.param(None, marks=NEEDS_RAY)])
-def test_a_trial_s_curve_is_that_of_its_latest_starts(tmp_path: Path, _: None) -> None:
+@pytest.mark.train
+def test_a_trial_s_curve_is_that_of_its_latest_starts(tmp_path: Path) -> None:
     from quicgym.agents.tuning.search import evaluations
 
     for start, steps in ((1, (0, 160, 320)), (2, (160, 320)), (10, (320, 480))):
@@ -481,7 +464,7 @@ def test_shipped_searches_are_complete_and_never_see_the_held_out_suite(name: st
 
 
 @pytest.mark.parametrize(
-    "algorithm", [pytest.param(name, marks=NEEDS_TRAIN) for name in sorted(BUILT_IN)]
+    "algorithm", [pytest.param(name, marks=pytest.mark.train) for name in sorted(BUILT_IN)]
 )
 def test_what_may_change_while_a_run_goes_on_exists(algorithm: str, tmp_path: Path) -> None:
     from quicgym.agents.training.model import check_hyperparameters
@@ -589,10 +572,8 @@ def test_mistakes_with_a_population(
 def test_a_name_that_is_not_there_is_said_without_a_traceback(
     quicgym: Command, tmp_path: Path
 ) -> None:
-    done = quicgym("search", "ppo-ahsa")
-    assert done.returncode == 2
-    assert done.stdout == "" and "Traceback" not in done.stderr
-    assert "'ppo-ahsa'" in done.stderr and "did you mean ppo-asha?" in done.stderr
+    done = quicgym("search", "ppo-ahsa", status=2)
+    says(done, "'ppo-ahsa'", "did you mean ppo-asha?")
     assert not (tmp_path / "results").exists()
 
 
@@ -611,15 +592,9 @@ def test_a_name_that_is_not_there_is_said_without_a_traceback(
         ("ppo-pbt", "seed=1", 2, "127.0.0.1:1", "--jobs 2: .*leave --jobs away"),
     ],
 )
-@pytest.mark.parametrize("_", [pytest.param(None, marks=NEEDS_RAY)])
+@pytest.mark.train
 def test_what_every_trial_would_fail_of_is_said_before_ray_starts(
-    tmp_path: Path,
-    name: str,
-    change: str,
-    jobs: int | None,
-    address: str | None,
-    expected: str,
-    _: None,
+    tmp_path: Path, name: str, change: str, jobs: int | None, address: str | None, expected: str
 ) -> None:
     from quicgym.agents.tuning.search import SearchStudy
     from quicgym.agents.tuning.study import run_study

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import resource
-import signal
-import subprocess
+import shutil
 import time
 from pathlib import Path
 
 import pytest
 import yaml
-from helpers.terminal import in_terminal
-from helpers.training import NEEDS_TRAIN, command, install_algorithm, train, write_config
-
-import quicgym
-
-pytestmark = NEEDS_TRAIN
-
-
-NEEDS_NO_GPU = pytest.mark.skipif(
-    Path("/proc/driver/nvidia").exists(), reason="there may be a GPU here"
+from helpers.commands import (
+    check_end,
+    in_terminal,
+    run_forked,
+    run_process,
+    says,
+    small_files,
+    start_process,
 )
+from helpers.training import install_algorithm, write_config
+
+from quicgym import __version__, load_policy, make_vec
+
+pytestmark = pytest.mark.train
 
 
 def weights(run: Path) -> bytes:
@@ -39,9 +39,7 @@ def finished(tmp_path_factory):
     """A run of PPO to its end."""
     folder = tmp_path_factory.mktemp("finished")
     config = write_config(folder)
-    done = train(folder, config, "--out", "run")
-    assert done.returncode == 0, done.stderr
-    return folder, done
+    return folder, run_process(folder, "train", config, "--out", "run")
 
 
 def test_a_run_keeps_what_it_was(finished):
@@ -50,7 +48,7 @@ def test_a_run_keeps_what_it_was(finished):
     assert description["command"].startswith("quicgym train")
     assert description["config"]["hyperparameters"]["n_steps"] == 10
     assert description["config"]["environment"]["history_length"] == 4  # the defaults too
-    assert (description["seed"], description["version"]) == (0, quicgym.__version__)
+    assert (description["seed"], description["version"]) == (0, __version__)
     assert "reward" in done.stdout and "run: " in done.stdout
 
 
@@ -65,14 +63,14 @@ def test_the_policy_is_evaluated_on_the_way(finished):
 
 def test_the_best_policy_is_published(finished):
     folder, _ = finished
-    policy = quicgym.load_policy(folder / "run")
+    policy = load_policy(folder / "run")
     by_step = {}
     for record in evaluations(folder / "run"):
         by_step.setdefault(record["step"], []).append(record["reward"])
     best = max(by_step, key=lambda step: sum(by_step[step]))
     assert policy.description.training["step"] == best
     assert policy.description.training["seed"] == 0
-    environment = quicgym.make_vec("quicgym/Tuning-v1", num_envs=3)
+    environment = make_vec("quicgym/Tuning-v1", num_envs=3)
     observations, _ = environment.reset(seed=0)
     assert environment.action_space.contains(policy(observations))
 
@@ -87,10 +85,10 @@ def test_curves_are_in_tensorboard_s_files(finished):
     assert {"train/loss", "rollout/reward"} <= set(events.Tags()["scalars"])
 
 
-@pytest.mark.parametrize("algorithm", ["ppo", "sac", "aggrevate"])
+@pytest.mark.parametrize("algorithm", ["ppo", "aggrevate"])
 def test_the_bar_is_full_when_the_last_evaluation_is_done(algorithm, tmp_path):
     config = write_config(tmp_path, algorithm)
-    status, lines = in_terminal(command(config, "--out", "run"), tmp_path)
+    status, lines = in_terminal(["train", config, "--out", "run"], tmp_path)
     assert status == 0, lines
     steps = max(record["step"] for record in evaluations(tmp_path / "run"))
     bars = [number for number, line in enumerate(lines) if line.startswith("tiny ")]
@@ -104,241 +102,184 @@ def test_the_bar_is_full_when_the_last_evaluation_is_done(algorithm, tmp_path):
     assert done == all_of_them
 
 
-def test_the_seed_alone_decides_the_weights(finished, tmp_path):
+def test_the_seed_alone_decides_the_weights(finished, quicgym, tmp_path):
     folder, _ = finished
     config = write_config(tmp_path)
     for out, changes in (("same", ()), ("other", ("seed=1",))):
-        done = train(tmp_path, config, *changes, "--out", out)
-        assert done.returncode == 0, done.stderr
+        quicgym("train", config, *changes, "--out", out)
     assert weights(tmp_path / "same") == weights(folder / "run")
     assert weights(tmp_path / "other") != weights(folder / "run")
 
 
 @pytest.mark.parametrize("algorithm", ["ppo", "sac", "td3", "aggrevate", "grpo"])
-def test_a_killed_run_goes_on_to_the_same_weights(algorithm, tmp_path):
+def test_a_killed_run_goes_on_to_the_same_weights(algorithm, quicgym, tmp_path):
     config = write_config(tmp_path, algorithm)
-    whole = train(tmp_path, config, "--out", "whole")
-    assert whole.returncode == 0, whole.stderr
-    killed = subprocess.Popen(
-        command(config, "--out", "killed"),
-        cwd=tmp_path,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    quicgym("train", config, "--out", "whole")
+    killed = start_process(tmp_path, "train", config, "--out", "killed")
     checkpoint = tmp_path / "killed/checkpoints/step-000000000160.pt"
     while not checkpoint.exists() and killed.poll() is None:
         time.sleep(0.01)
-    killed.send_signal(signal.SIGKILL)
-    killed.wait()
-    resumed = train(tmp_path, config, "--out", "killed", "--resume")
-    assert resumed.returncode == 0, resumed.stderr
+    killed.kill()
+    killed.communicate()
+    resumed = quicgym("train", config, "--out", "killed", "--resume")
     assert "going on from step" in resumed.stderr
     assert weights(tmp_path / "killed") == weights(tmp_path / "whole")
     assert evaluations(tmp_path / "killed") == evaluations(tmp_path / "whole")
 
 
-def test_long_decisions_and_a_critic_that_sees_the_network(tmp_path):
+def test_long_decisions_and_a_critic_that_sees_the_network(quicgym, tmp_path):
     config = write_config(tmp_path)
     changes = (
         "network.privileged_critic=true",
         "environment.decision_interval_ms=200",
         "environment.reward_interval_ms=100",
     )
-    done = train(tmp_path, config, *changes, "steps=160", "--out", "run")
-    assert done.returncode == 0, done.stderr
-    policy = quicgym.load_policy(tmp_path / "run")
-    assert policy.decisions.decision_interval_ms == 200
-    resumed = train(tmp_path, config, *changes, "--out", "run", "--resume")
+    quicgym("train", config, *changes, "steps=160", "--out", "run")
+    assert load_policy(tmp_path / "run").decisions.decision_interval_ms == 200
+    resumed = quicgym("train", config, *changes, "--out", "run", "--resume")
     assert "going on from step 160" in resumed.stderr
-    refused = train(tmp_path, write_config(tmp_path, "sac"), changes[0], "--out", "sac")
-    assert refused.returncode == 2 and "network.privileged_critic is for ppo" in refused.stderr
-
-
-def assert_named(folder, config, change, words):
-    """A change of the configuration is refused with these words, and leaves nothing."""
-    done = train(folder, config, change, "--out", "run")
-    assert done.returncode == 2, done.stderr
-    for word in words:
-        assert word in done.stderr
-    assert "Traceback" not in done.stderr
-    assert not (folder / "run").exists()
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ("start.preset=bbr", ("start.preset = 'bbr' is none of those compared",)),
-        ("hyperparameters.controllers=[ibcca]", ("give two or more",)),
-        ("hyperparameters.margins=1", ("did you mean margin?",)),
-    ],
-)
-def test_a_mistake_in_choices_is_named(change, words, tmp_path):
-    assert_named(tmp_path, write_config(tmp_path, "choice-aggrevate"), change, words)
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ("hyperparameters.windows=[1,0]", ("in rising order",)),
-        ("hyperparameters.keep_fractio=1", ("did you mean keep_fraction?",)),
-        (
-            "environment.id=quicgym/Switch-v1",
-            ("algorithm = 'aggrevate' is for quicgym/Window-v1 and quicgym/Window-v0",),
-        ),
-    ],
-)
-def test_a_mistake_in_aggrevate_is_named(change, words, tmp_path):
-    assert_named(tmp_path, write_config(tmp_path, "aggrevate"), change, words)
+    refused = ("train", write_config(tmp_path, "sac"), changes[0], "--out", "sac")
+    assert "network.privileged_critic is for ppo" in quicgym(*refused, status=2).stderr
 
 
 @pytest.mark.parametrize("damage", [lambda data: data[:1000], lambda data: bytes(500)])
-def test_a_torn_checkpoint_gives_way_to_the_one_before(damage, tmp_path):
-    config = write_config(tmp_path)
-    assert train(tmp_path, config, "--out", "run").returncode == 0
+def test_a_torn_checkpoint_gives_way_to_the_one_before(damage, finished, quicgym, tmp_path):
+    shutil.copytree(finished[0], tmp_path, dirs_exist_ok=True)
     before = weights(tmp_path / "run")
     newest = sorted((tmp_path / "run/checkpoints").glob("*.pt"))[-1]
     newest.write_bytes(damage(newest.read_bytes()))
-    resumed = train(tmp_path, config, "--out", "run", "--resume")
+    resumed = quicgym("train", "tiny.yaml", "--out", "run", "--resume")
     assert "going on from step 320" in resumed.stderr
     assert weights(tmp_path / "run") == before
 
 
-def test_a_full_disk_leaves_the_last_checkpoint(tmp_path):
-    config = write_config(tmp_path)
+def test_a_full_disk_leaves_the_last_checkpoint(quicgym, tmp_path):
+    arguments = ("train", write_config(tmp_path), "--out", "run")
     # The second checkpoint has the optimizer's moments as well, and is about three times as large.
-    limit = 36_000
-
-    def small_files():
-        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-
-    stopped = train(tmp_path, config, "--out", "run", preexec_fn=small_files)
-    assert stopped.returncode == 2, stopped.stderr
+    stopped = check_end(run_forked(tmp_path, *arguments, before=small_files(36_000)), 2)
     assert "cannot be written" in stopped.stderr and "--resume" in stopped.stderr
-    assert "Traceback" not in stopped.stderr
     kept = [path.name for path in (tmp_path / "run/checkpoints").iterdir()]
     assert kept == ["step-000000000000.pt"]
-    assert train(tmp_path, config, "--out", "run", "--resume").returncode == 0
+    quicgym(*arguments, "--resume")
 
 
-def test_a_loss_that_is_no_number_stops_and_keeps_the_checkpoint(tmp_path):
-    config = write_config(tmp_path)
-    stopped = train(tmp_path, config, "hyperparameters.learning_rate=1e20", "--out", "run")
-    assert stopped.returncode == 2, stopped.stderr
-    assert "step 80" in stopped.stderr and "learning_rate" in stopped.stderr
-    assert "step-000000000000.pt" in stopped.stderr
-    assert "Traceback" not in stopped.stderr
-
-
-@pytest.mark.parametrize("algorithm", ["choice-aggrevate", "aggrevate"])
-def test_a_regression_that_is_no_number_stops_after_the_update(algorithm, tmp_path):
+@pytest.mark.parametrize(
+    ("algorithm", "rate", "text"),
+    [
+        ("ppo", "1e20", "step 80"),
+        ("choice-aggrevate", "1e35", "train/loss is"),
+        ("aggrevate", "1e35", "train/loss is"),
+    ],
+)
+def test_a_loss_that_is_no_number_stops_and_keeps_the_checkpoint(
+    algorithm, rate, text, quicgym, tmp_path
+):
     config = write_config(tmp_path, algorithm, evaluation={"suite": "./suite.yaml"})
-    stopped = train(tmp_path, config, "hyperparameters.learning_rate=1e35", "--out", "run")
-    assert stopped.returncode == 2, stopped.stderr
-    assert "train/loss is" in stopped.stderr and "step-000000000000.pt" in stopped.stderr
+    change = f"hyperparameters.learning_rate={rate}"
+    stopped = quicgym("train", config, change, "--out", "run", status=2)
+    assert text in stopped.stderr and "step-000000000000.pt" in stopped.stderr
+    assert "learning_rate" in stopped.stderr
 
 
-def test_a_folder_with_another_run_is_refused(finished):
+def test_a_folder_with_another_run_is_refused(finished, quicgym, monkeypatch):
     folder, _ = finished
+    monkeypatch.chdir(folder)
     before = weights(folder / "run")
-    again = train(folder, "tiny.yaml", "--out", "run")
-    assert again.returncode == 2 and "--resume" in again.stderr
-    other = train(folder, "tiny.yaml", "seed=5", "--out", "run", "--resume")
-    assert other.returncode == 2 and "seed = 5, there 0" in other.stderr
+    arguments = ("train", "tiny.yaml", "--out", "run")
+    assert "--resume" in quicgym(*arguments, status=2).stderr
+    assert "seed = 5, there 0" in quicgym(*arguments, "seed=5", "--resume", status=2).stderr
     assert weights(folder / "run") == before
 
 
-def test_a_resumed_run_has_the_scenarios_and_suites_it_began_with(tmp_path):
+def test_a_resumed_run_has_the_scenarios_and_suites_it_began_with(quicgym, tmp_path):
     config = write_config(tmp_path, steps=160)
-    assert train(tmp_path, config, "--out", "run").returncode == 0
+    quicgym("train", config, "--out", "run")
     before = (tmp_path / "run/run.json").read_bytes()
+
+    def resume(steps, status=0):
+        arguments = (f"steps={steps}", "--out", "run", "--resume")
+        return quicgym("train", config, *arguments, status=status).stderr
+
     for file in ("pair.yaml", "suite.yaml"):
         text = (tmp_path / file).read_text()
         (tmp_path / file).write_text(text.replace("rate_mbps: 3", "rate_mbps: 2"))
-        again = train(tmp_path, config, "steps=320", "--out", "run", "--resume")
-        assert again.returncode == 2 and f"./{file}' is not what it was" in again.stderr
+        assert f"./{file}' is not what it was" in resume(320, status=2)
         (tmp_path / file).write_text(text)
-    shorter = train(tmp_path, config, "steps=80", "--out", "run", "--resume")
-    assert shorter.returncode == 2 and "steps = 80, there 160" in shorter.stderr
+    assert "steps = 80, there 160" in resume(80, status=2)
     assert (tmp_path / "run/run.json").read_bytes() == before
-    longer = train(tmp_path, config, "steps=320", "--out", "run", "--resume")
-    assert longer.returncode == 0, longer.stderr
+    resume(320)
     description = json.loads((tmp_path / "run/run.json").read_text())
     assert description["config"]["steps"] == 320 and "steps=160" not in description["command"]
     (resumed,) = description["resumed"]
     assert "steps=320" in resumed and "--resume" in resumed
-
-
-def test_a_run_of_another_commit_goes_on_with_a_note(tmp_path):
-    config = write_config(tmp_path, steps=160)
-    assert train(tmp_path, config, "--out", "run").returncode == 0
+    # Of another commit, with a note.
     path = tmp_path / "run/run.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "commit": "0123abcd"}))
-    done = train(tmp_path, config, "--out", "run", "--resume")
-    assert done.returncode == 0, done.stderr
-    assert "begun with the commit 0123abcd, this is" in done.stderr
+    path.write_text(json.dumps({**description, "commit": "0123abcd"}))
+    assert "begun with the commit 0123abcd, this is" in resume(320)
 
 
-def test_a_file_in_the_folder_s_place_is_named(tmp_path):
-    (tmp_path / "run").write_text("mine")
-    done = train(tmp_path, write_config(tmp_path), "--out", "run")
-    assert done.returncode == 2 and "run: is a file" in done.stderr
-    assert "Traceback" not in done.stderr
-
-
-def test_there_is_nothing_to_resume(tmp_path):
-    done = train(tmp_path, write_config(tmp_path), "--out", "nowhere", "--resume")
-    assert done.returncode == 2 and "nowhere/run.json" in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ("stepz=3", ("stepz = 3: unknown field", "did you mean steps?")),
-        ("evaluation.sweet=heldout", ("evaluation.sweet = 'heldout': unknown field", "suite")),
-        ("steps=none", ("steps", "'none'")),
-        ("hyperparameters.learning_rat=1", ("learning_rat", "did you mean learning_rate?")),
-        ("hyperparameters.batch_size=many", ("batch_size = 'many'", "a whole number")),
-        ("hyperparameters.n_epochs=0", ("n_epochs = 0", "1 or more")),
-        ("hyperparameters.n_epochs=1.5", ("n_epochs = 1.5", "a whole number")),
-        ("hyperparameters.gamma=abc", ("gamma = 'abc'", "a number")),
-        ("hyperparameters.gamma=2", ("gamma = 2", "from 0 to 1")),
-        ("hyperparameters.normalize_advantage=3", ("true or false",)),
-        ("hyperparameters.batch_size=1", ("ppo refuses",)),
-        ("environment.scenario=ebc-single", ("did you mean ebcc-single?",)),
-        ("evaluation.suite=held", ("did you mean heldout?",)),
-        ("algorithm=a2c", ("algorithm = 'a2c'",)),
-        ("seed", ("field=value",)),
-        ("start.preset=cubic", ("start.preset",)),
-        (
-            "algorithm=choice-aggrevate",
-            ("algorithm = 'choice-aggrevate' is for quicgym/Switch-v1",),
-        ),
-        (
-            "algorithm=aggrevate",
-            ("algorithm = 'aggrevate' is for quicgym/Window-v1 and quicgym/Window-v0",),
-        ),
-        ("device=tpu", ("device = 'tpu'",)),
-        pytest.param("device=cuda", ("PyTorch finds no GPU", "auto or cpu"), marks=NEEDS_NO_GPU),
-        ("evaluation.suite=heldout", ("'heldout'", "no longer held out", "use validation")),
-        ("environment.scenario=self-play", ("different numbers of agents", "grpo")),
-        ("environment.id=quicgym/Switch-v1", ("start.std is for a Box",)),
-        ("hyperparameters.use_sde=true", ("use_sde", "no such parameter")),
-        ("network={extractor: gru, extractor_sizes: [8, 8]}", ("gru has one size",)),
-        ("start={final_std: 0.1}", ("start.final_std is for ppo and grpo with start.std",)),
-    ],
+NEEDS_NO_GPU = pytest.mark.skipif(
+    Path("/proc/driver/nvidia").exists(), reason="there may be a GPU here"
 )
-def test_a_mistake_is_named_with_its_remedy(change, words, tmp_path):
-    assert_named(tmp_path, write_config(tmp_path), change, words)
+FOR_WINDOW = "is for quicgym/Window-v1 and quicgym/Window-v0"
+MISTAKES = [
+    ("choice-aggrevate", "start.preset=bbr", "start.preset = 'bbr' is none of those compared"),
+    ("choice-aggrevate", "hyperparameters.controllers=[ibcca]", "give two or more"),
+    ("choice-aggrevate", "hyperparameters.margins=1", "did you mean margin?"),
+    ("aggrevate", "hyperparameters.windows=[1,0]", "in rising order"),
+    ("aggrevate", "hyperparameters.keep_fractio=1", "did you mean keep_fraction?"),
+    ("aggrevate", "environment.id=quicgym/Switch-v1", f"'aggrevate' {FOR_WINDOW}"),
+    ("ppo", "stepz=3", "stepz = 3: unknown field", "did you mean steps?"),
+    ("ppo", "evaluation.sweet=heldout", "evaluation.sweet = 'heldout': unknown field", "suite"),
+    ("ppo", "steps=none", "steps", "'none'"),
+    ("ppo", "hyperparameters.learning_rat=1", "learning_rat", "did you mean learning_rate?"),
+    ("ppo", "hyperparameters.batch_size=many", "batch_size = 'many'", "a whole number"),
+    ("ppo", "hyperparameters.n_epochs=0", "n_epochs = 0", "1 or more"),
+    ("ppo", "hyperparameters.n_epochs=1.5", "n_epochs = 1.5", "a whole number"),
+    ("ppo", "hyperparameters.gamma=abc", "gamma = 'abc'", "a number"),
+    ("ppo", "hyperparameters.gamma=2", "gamma = 2", "from 0 to 1"),
+    ("ppo", "hyperparameters.normalize_advantage=3", "true or false"),
+    ("ppo", "hyperparameters.batch_size=1", "ppo refuses"),
+    ("ppo", "environment.scenario=ebc-single", "did you mean ebcc-single?"),
+    ("ppo", "evaluation.suite=held", "did you mean heldout?"),
+    ("ppo", "algorithm=a2c", "algorithm = 'a2c'"),
+    ("ppo", "seed", "field=value"),
+    ("ppo", "start.preset=cubic", "start.preset"),
+    ("ppo", "algorithm=choice-aggrevate", "'choice-aggrevate' is for quicgym/Switch-v1"),
+    ("ppo", "algorithm=aggrevate", f"algorithm = 'aggrevate' {FOR_WINDOW}"),
+    ("ppo", "device=tpu", "device = 'tpu'"),
+    pytest.param(("ppo", "device=cuda", "PyTorch finds no GPU", "auto or cpu"), marks=NEEDS_NO_GPU),
+    ("ppo", "evaluation.suite=heldout", "'heldout'", "no longer held out", "use validation"),
+    ("ppo", "environment.scenario=self-play", "different numbers of agents", "grpo"),
+    ("ppo", "environment.id=quicgym/Switch-v1", "start.std is for a Box"),
+    ("ppo", "hyperparameters.use_sde=true", "use_sde", "no such parameter"),
+    ("ppo", "network={extractor: gru, extractor_sizes: [8, 8]}", "gru has one size"),
+    ("ppo", "start={final_std: 0.1}", "start.final_std is for ppo and grpo with start.std"),
+]
 
 
-def test_an_unknown_configuration_is_named(tmp_path):
-    done = train(tmp_path, "pppo")
-    assert done.returncode == 2 and "did you mean ppo?" in done.stderr
+@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: " ".join(mistake[:2]))
+def test_a_mistake_is_named_with_its_remedy(mistake, quicgym, tmp_path):
+    algorithm, change, *words = mistake
+    config = write_config(tmp_path, algorithm)
+    says(quicgym("train", config, change, "--out", "run", status=2), *words)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_wrong_file_or_folder_is_named(quicgym, tmp_path):
+    config = write_config(tmp_path)
+    (tmp_path / "file").write_text("mine")
     (tmp_path / "list.yaml").write_text(yaml.safe_dump([1, 2]))
-    assert "no mapping" in train(tmp_path, tmp_path / "list.yaml").stderr
+    for arguments, text in (
+        ([config, "--out", "file"], "file: is a file"),
+        ([config, "--out", "nowhere", "--resume"], "nowhere/run.json"),
+        (["pppo"], "did you mean ppo?"),
+        (["list.yaml"], "no mapping"),
+    ):
+        says(quicgym("train", *arguments, status=2), text)
 
 
-def test_an_algorithm_is_added_trained_and_resumed_as_documented(tmp_path):
+def test_an_algorithm_is_added_trained_and_resumed_as_documented(quicgym, monkeypatch, tmp_path):
     pages = Path(__file__).parents[2] / "docs/how-to/training.md"
     section = pages.read_text().split("\n## An algorithm of your own\n")[1].split("\n## ")[0]
     (code,) = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
@@ -351,12 +292,11 @@ def test_an_algorithm_is_added_trained_and_resumed_as_documented(tmp_path):
     config.write_text(
         yaml.safe_dump({**fields, "algorithm": name, "hyperparameters": {"n_steps": 10}})
     )
-    environment = {**os.environ, "PYTHONPATH": f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}"}
+    monkeypatch.syspath_prepend(tmp_path)
     for out, arguments in (
         ("whole", ("steps=320",)),
         ("parts", ()),
         ("parts", ("steps=320", "--resume")),
     ):
-        done = train(tmp_path, config, *arguments, "--out", out, env=environment)
-        assert done.returncode == 0, done.stderr
+        quicgym("train", config, *arguments, "--out", out)
     assert weights(tmp_path / "parts") == weights(tmp_path / "whole")

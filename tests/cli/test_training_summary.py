@@ -4,46 +4,25 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import sys
 import time
 
 import pytest
-from helpers.training import NEEDS_TRAIN, command, train, write_config
+from helpers.commands import run_process, start_process
+from helpers.training import write_config
 
-import quicgym
+from quicgym import load_policy
 from quicgym.yaml_files import CONFIGS
 
-pytestmark = NEEDS_TRAIN
-
-
-@pytest.fixture
-def run_here(tmp_path, monkeypatch, capsys):
-    """Runs `quicgym train` in this process: a new one needs seconds for its imports."""
-    from quicgym import cli
-
-    def run(folder, *arguments):
-        monkeypatch.chdir(folder)
-        monkeypatch.setattr(sys, "argv", ["quicgym", "train", *map(str, arguments)])
-        try:
-            cli.main()
-            status = 0
-        except SystemExit as exit:
-            status = exit.code or 0
-        output = capsys.readouterr()
-        return subprocess.CompletedProcess(sys.argv, status, output.out, output.err)
-
-    return run
+pytestmark = pytest.mark.train
+UNCHANGED = ("train", "tiny.yaml", "hyperparameters.learning_rate=1e-20", "--out", "run")
 
 
 @pytest.fixture(scope="module")
 def nothing_learned(tmp_path_factory):
     """A run whose weights hardly change."""
     folder = tmp_path_factory.mktemp("nothing")
-    config = write_config(folder, steps=160)
-    done = train(folder, config, "hyperparameters.learning_rate=1e-20", "--out", "run")
-    assert done.returncode == 0, done.stderr
-    return folder, done
+    write_config(folder, steps=160)
+    return folder, run_process(folder, *UNCHANGED)
 
 
 def summary_of(run):
@@ -67,27 +46,28 @@ def test_the_compared_policies_are_in_the_run_s_folder(nothing_learned):
     folder, _ = nothing_learned
     files = {"start": "start", "best": "policy", "last": "last"}
     for entry in summary_of(folder / "run")["policies"]:
-        policy = quicgym.load_policy(folder / f"run/policy/{files[entry['policy']]}.json")
+        policy = load_policy(folder / f"run/policy/{files[entry['policy']]}.json")
         assert policy.description.sha256 == entry["sha256"]
         assert policy.description.training["step"] == entry["step"]
 
 
-def test_a_finished_run_repeats_the_comparison_only_with_other_paths(nothing_learned, run_here):
+def test_a_finished_run_repeats_the_comparison_only_with_other_paths(
+    nothing_learned, quicgym, monkeypatch
+):
     folder, done = nothing_learned
-    changes = ("tiny.yaml", "hyperparameters.learning_rate=1e-20", "--out", "run", "--resume")
+    monkeypatch.chdir(folder)
     before = summary_of(folder / "run")
-    again = run_here(folder, *changes)
-    assert again.returncode == 0 and "comparing" not in again.stderr
+    again = quicgym(*UNCHANGED, "--resume")
+    assert "comparing" not in again.stderr
     assert again.stdout == done.stdout and summary_of(folder / "run") == before
-    more = run_here(folder, *changes, "evaluation.comparison_paths=24")
-    assert more.returncode == 0, more.stderr
+    more = quicgym(*UNCHANGED, "--resume", "evaluation.comparison_paths=24")
     assert "comparing start, best and last policy on 24 paths" in more.stderr
     assert summary_of(folder / "run")["paths"] == 24
 
 
-def test_a_run_of_an_earlier_version_is_compared_too(run_here, tmp_path):
-    config = write_config(tmp_path, steps=160)
-    assert run_here(tmp_path, config, "--out", "run").returncode == 0
+def test_a_run_of_an_earlier_version_is_compared_too(quicgym, tmp_path):
+    arguments = ("train", write_config(tmp_path, steps=160), "--out", "run")
+    quicgym(*arguments)
     before = summary_of(tmp_path / "run")
     for file in ("summary.json", "policy/start.json", "policy/start.safetensors"):
         (tmp_path / "run" / file).unlink()
@@ -95,23 +75,14 @@ def test_a_run_of_an_earlier_version_is_compared_too(run_here, tmp_path):
     description = json.loads(path.read_text())
     del description["config"]["evaluation"]["comparison_paths"]
     path.write_text(json.dumps(description))
-    done = run_here(tmp_path, config, "--out", "run", "--resume")
-    assert done.returncode == 0, done.stderr
+    done = quicgym(*arguments, "--resume")
     assert "did not keep the policy it started with" in done.stderr
     assert summary_of(tmp_path / "run") == before
 
 
 def test_an_interrupted_run_says_what_it_has_reached(tmp_path):
     config = write_config(tmp_path, steps=10_000_000)
-    running = subprocess.Popen(
-        command(config, "--out", "run"),
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        # A shell's background job starts with SIGINT ignored.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    )
+    running = start_process(tmp_path, "train", config, "--out", "run")
     checkpoint = tmp_path / "run/checkpoints/step-000000000160.pt"
     while not checkpoint.exists() and running.poll() is None:
         time.sleep(0.01)
@@ -124,9 +95,9 @@ def test_an_interrupted_run_says_what_it_has_reached(tmp_path):
 
 
 @pytest.mark.parametrize("suite", ["heldout", "papers", "stress"])
-def test_suites_that_results_are_reported_on_may_not_choose(suite, run_here, tmp_path):
+def test_suites_that_results_are_reported_on_may_not_choose(suite, quicgym, tmp_path):
     config = write_config(tmp_path)
     for chosen in (suite, CONFIGS / f"suites/{suite}.yaml"):
-        done = run_here(tmp_path, config, f"evaluation.suite={chosen}", "--out", "run")
-        assert done.returncode == 2 and "no longer held out" in done.stderr
+        arguments = (config, f"evaluation.suite={chosen}", "--out", "run")
+        assert "no longer held out" in quicgym("train", *arguments, status=2).stderr
         assert not (tmp_path / "run").exists()

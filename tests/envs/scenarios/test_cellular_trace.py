@@ -116,7 +116,6 @@ def test_a_summary() -> None:
 
 def test_the_command_writes_what_a_scenario_reads(quicgym: Command, tmp_path: Path) -> None:
     done = quicgym("trace", "my.trace", "--model", "3g", "--mean-mbps", "4", "--seed", "7")
-    assert done.returncode == 0, done.stderr
     times = read_mahimahi(tmp_path / "my.trace")
     summary = summarize(times)
     assert summary.duration_s == 60
@@ -128,8 +127,7 @@ def test_the_command_writes_what_a_scenario_reads(quicgym: Command, tmp_path: Pa
 def test_a_file_is_never_replaced_unasked(quicgym: Command, tmp_path: Path) -> None:
     path = tmp_path / "my.trace"
     path.write_text("1\n")
-    done = quicgym("trace", path)
-    assert done.returncode == 2
+    done = quicgym("trace", path, status=2)
     assert f"{path} exists; give another name, or --force" in done.stderr
     assert path.read_text() == "1\n"
     assert quicgym("trace", path, "--force", "--duration-s", "1").returncode == 0
@@ -148,8 +146,6 @@ def test_a_file_is_never_replaced_unasked(quicgym: Command, tmp_path: Path) -> N
     ],
 )
 def test_bad_input(quicgym: Command, arguments: list[str], expected: list[str]) -> None:
-    done = quicgym("trace", *arguments)
-    assert done.returncode == 2, done.stdout
-    assert "Traceback" not in done.stderr
+    done = quicgym("trace", *arguments, status=2)
     for texts in expected:
         assert any(text in done.stderr for text in texts.split("|"))

@@ -1,0 +1,156 @@
+"""Commands of quicgym in processes of their own; the fixture `quicgym` runs them in the test's."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import resource
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import traceback
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from quicgym.cli import main
+
+_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+def command(*arguments: str | Path | float) -> list[str]:
+    """Returns `quicgym` with arguments, as a program of this Python."""
+    return [sys.executable, "-m", "quicgym.cli", *map(str, arguments)]
+
+
+def check_end(
+    done: subprocess.CompletedProcess[str], status: int | None
+) -> subprocess.CompletedProcess[str]:
+    """Returns a command that has ended, after checks: no traceback, and the exit status if any."""
+    assert status in (None, done.returncode), done.stdout[-2000:] + done.stderr[-4000:]
+    assert "Traceback" not in done.stderr, done.stderr
+    return done
+
+
+def run_process(
+    folder: Path, *arguments: str | Path | float, status: int | None = 0, **options: Any
+) -> subprocess.CompletedProcess[str]:
+    """Runs a command in a folder as a user does, until it ends with an exit status."""
+    done = subprocess.run(
+        command(*arguments), cwd=folder, capture_output=True, text=True, timeout=300, **options
+    )
+    return check_end(done, status)
+
+
+def start_process(
+    folder: Path, *arguments: str | Path | float, **options: Any
+) -> subprocess.Popen[str]:
+    """Starts a command in a folder, in a session of its own, where Ctrl-C interrupts it."""
+    return subprocess.Popen(
+        command(*arguments),
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        # What a shell starts in the background ignores Ctrl-C, and so would the command.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        **options,
+    )
+
+
+def small_files(limit: int) -> Callable[[], None]:
+    """Returns a function by which a process limits its files to so many bytes: a full disk."""
+    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+
+def run_forked(
+    folder: Path, *arguments: str | Path | float, before: Callable[[], object]
+) -> subprocess.CompletedProcess[str]:
+    """Runs a command in a copy of this process, which has imported everything already.
+
+    Args:
+        folder: The folder in which the command runs.
+        arguments: The command's name and arguments.
+        before: What the copy does first, such as limiting itself.
+    """
+    pipes = [os.pipe(), os.pipe()]
+    process = os.fork()
+    if process == 0:
+        status = 70
+        try:
+            for stream, (_, end) in enumerate(pipes, 1):
+                os.dup2(end, stream)
+            sys.stdout, sys.stderr = open(1, "w"), open(2, "w")
+            os.chdir(folder)
+            before()
+            sys.argv = ["quicgym", *map(str, arguments)]
+            main()
+        except SystemExit as end:
+            status = int(end.code or 0)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(status)
+    for _, end in pipes:
+        os.close(end)
+    with ThreadPoolExecutor() as threads:  # a pipe that nobody reads becomes full
+        output, errors = threads.map(lambda pipe: open(pipe[0], encoding="utf-8").read(), pipes)
+    _, state = os.waitpid(process, 0)
+    status = os.waitstatus_to_exitcode(state)
+    return subprocess.CompletedProcess(arguments, status, output, errors)
+
+
+def says(done: subprocess.CompletedProcess[str], *texts: str) -> None:
+    """Checks that a command has written each text to stderr, and nothing to stdout.
+
+    Args:
+        done: The command that has ended.
+        texts: Each may be several with `|` between them, of which one is enough.
+    """
+    assert done.stdout == ""
+    for text in texts:
+        assert any(one in done.stderr for one in text.split("|")), (text, done.stderr)
+
+
+def in_terminal(
+    arguments: Sequence[str | Path], folder: Path, width: int = 120
+) -> tuple[int, list[str]]:
+    """Runs a command of quicgym in a terminal.
+
+    Args:
+        arguments: The command's name and arguments.
+        folder: The folder in which the command runs.
+        width: The terminal's width in characters.
+
+    Returns:
+        The exit status, and all lines, without escape sequences; a bar that was drawn again is
+        there as often as it was drawn.
+    """
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, width, 0, 0))
+    left_out = ("COLUMNS", "LINES", "NO_COLOR")
+    environment = {name: value for name, value in os.environ.items() if name not in left_out}
+    streams: Any = dict.fromkeys(("stdin", "stdout", "stderr"), theirs)
+    environment["TERM"] = "xterm"
+    process = subprocess.Popen(command(*arguments), cwd=folder, env=environment, **streams)
+    os.close(theirs)
+    output = b""
+    while True:
+        try:
+            read = os.read(ours, 1 << 16)
+        except OSError:  # nobody has the other end any more
+            break
+        if not read:
+            break
+        output += read
+    os.close(ours)
+    lines = re.split(r"[\r\n]+", _ESCAPES.sub("", output.decode()))
+    return process.wait(), [line.rstrip() for line in lines if line.strip()]
