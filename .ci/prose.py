@@ -1,17 +1,23 @@
-"""Checks the English of the Markdown pages: what a program can see of it.
+"""Checks the English of the Markdown pages and of docstrings: what a program can see of it.
 
-Usage: prose.py [--settings FILE] [PAGE.md ...]        without pages: all of the checkout
+Usage: prose.py [--settings FILE] [--docstrings] [FILE ...]
+
+Without files: all pages of the checkout; with --docstrings all Python files of the package, too.
 
 A sentence has at most 28 words and names its subject. An abbreviation is a common one, is in the
 glossary, or is spelled out where the page first uses it. Some words have a better one. Pages
 outside docs/reports and the list of changes are a manual and name no days and commits. Tables,
 code, headings and quotations are not read.
 
+Of a public docstring the summary and the texts of arguments, attributes and errors are read. A text
+says what the thing is: "Seed of the run.", where "Of the run." names nothing.
+
 prose.toml beside this file lists the common abbreviations and the sentences that may stay, each
 with its reason.
 """
 
 import argparse
+import ast
 import re
 import sys
 import tomllib
@@ -43,6 +49,14 @@ AVOID_IN_MANUAL = {
     r"last session|last time|earlier version|on a day": "a manual says what holds for its version",
     r"commit (?:[0-9a-f]{7,}|CODE)": "move what was measured at a commit to docs/reports",
 }
+# Where the text of an argument begins with one of these, it does not say what the argument is.
+FRAGMENT = re.compile(r"(?:Of|As|That|What|The same|Its|It)\b")
+NOUNS = ("begins with 'One'", "begins with 'What'")
+"""In a docstring these begin nouns: "One row per flow.", "What came out of a run."."""
+SECTION = re.compile(r"(Args|Attributes|Raises):$")
+ENTRY = re.compile(r" {4}(\S[^:]*): (.*)")
+PAGES = ("*.md", "docs/**/*.md", "benchmarks/**/*.md")
+PYTHON = ("agents", "benchmarks", "controllers", "envs", "real", "src", "tests/helpers")
 # Names that begin a sentence with a small letter.
 NAMES = r"(?:aioquic|iperf3|mahimahi|netem|noq|ns-?3|quicgym)\b"
 # After these a full stop ends no sentence.
@@ -129,16 +143,7 @@ def findings(page: Path, known: set[str]) -> Iterator[tuple[int, str, str]]:
         so_far = plain(" ".join(lines[: line - 1]))
         for sentence in sentences(paragraph):
             so_far += f" {sentence}"
-            words = len(sentence.split())
-            if words > MOST_WORDS:
-                yield line, f"{words} words, {MOST_WORDS} at most", sentence
-            opening = OPENING.match(sentence)
-            if opening:
-                yield line, f"begins with '{opening[0]}' instead of a noun", sentence
-            for phrase, better in avoid.items():
-                match = re.search(rf"\b(?:{phrase})\b", sentence, re.IGNORECASE)
-                if match:
-                    yield line, f"'{match[0]}': {better}", sentence
+            yield from ((line, *found) for found in complaints(sentence, avoid))
             for abbreviation in ABBREVIATION.findall(sentence):
                 if abbreviation in seen | known:
                     continue
@@ -152,24 +157,95 @@ def findings(page: Path, known: set[str]) -> Iterator[tuple[int, str, str]]:
                     )
 
 
+def docstrings(node: ast.AST) -> Iterator[tuple[int, str]]:
+    """Yields line and text of the docstrings of what is public in a module or a class."""
+    if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+        return
+    text = ast.get_docstring(node)
+    if text:
+        yield node.body[0].lineno, text
+    if not isinstance(node, ast.FunctionDef):
+        for inner in node.body:
+            if (
+                not getattr(inner, "name", "").startswith("_")
+                or getattr(inner, "name", "") == "__init__"
+            ):
+                yield from docstrings(inner)
+
+
+def parts(line: int, text: str) -> Iterator[tuple[int, str, str]]:
+    """Yields line, name and text of the summary, which has no name, and of each entry."""
+    lines = text.splitlines()
+    end = lines.index("") if "" in lines else len(lines)
+    yield line, "", " ".join(lines[:end])
+    in_section = False
+    found: tuple[int, str, list[str]] | None = None
+    for number, part in enumerate([*lines[end:], "."], line + end):
+        entry = ENTRY.match(part) if in_section else None
+        if found and (entry or not part.startswith("     ")):
+            yield found[0], found[1], " ".join(found[2])
+            found = None
+        if entry:
+            found = number, entry[1], [entry[2]]
+        elif found:
+            found[2].append(part.strip())
+        if SECTION.match(part):
+            in_section = True
+        elif part and not part.startswith(" "):
+            in_section = False
+
+
+def findings_in_python(file: Path) -> Iterator[tuple[int, str, str]]:
+    """Yields line, complaint and text of docstrings."""
+    for start, docstring in docstrings(ast.parse(file.read_text(encoding="utf-8"))):
+        for line, name, text in parts(start, docstring):
+            fragment = FRAGMENT.match(text) if name else None
+            if fragment:
+                yield line, f"{name} begins with '{fragment[0]}': say what it is", text
+            for sentence in [] if fragment else sentences(plain(text)):
+                for complaint, part in complaints(sentence, AVOID):
+                    if not complaint.startswith(NOUNS):
+                        yield line, complaint, part
+
+
+def complaints(sentence: str, avoid: dict[str, str]) -> Iterator[tuple[str, str]]:
+    """Yields complaint and sentence, whatever stands around it."""
+    words = len(sentence.split())
+    if words > MOST_WORDS:
+        yield f"{words} words, {MOST_WORDS} at most", sentence
+    opening = OPENING.match(sentence)
+    if opening:
+        yield f"begins with '{opening[0]}' instead of a noun", sentence
+    for phrase, better in avoid.items():
+        match = re.search(rf"\b(?:{phrase})\b", sentence, re.IGNORECASE)
+        if match:
+            yield f"'{match[0]}': {better}", sentence
+
+
 def main() -> int:
     """Prints the findings; returns 1 if there are any."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--settings", type=Path, default=Path(__file__).with_name("prose.toml"))
-    parser.add_argument("pages", type=Path, nargs="*")
+    parser.add_argument("--docstrings", action="store_true")
+    parser.add_argument("files", type=Path, nargs="*")
     arguments = parser.parse_args()
     settings = tomllib.loads(arguments.settings.read_text(encoding="utf-8"))
     exceptions = settings["exceptions"]
     known = set(settings["abbreviations"]) | abbreviations_of_glossary()
-    pages = arguments.pages or sorted(
-        [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/**/*.md")]
+    python = [file for top in PYTHON for file in (ROOT / top).rglob("*.py")]
+    pages = arguments.files or sorted(
+        [
+            *(page for pattern in PAGES for page in ROOT.glob(pattern)),
+            *(python if arguments.docstrings else ()),
+        ]
     )
 
     problems = []
     allowed = 0
     used = set()
     for page in pages:
-        for line, complaint, sentence in findings(page, known):
+        found = findings_in_python(page) if page.suffix == ".py" else findings(page, known)
+        for line, complaint, sentence in found:
             for number, entry in enumerate(exceptions):
                 if page.as_posix().endswith(entry["page"]) and entry["contains"] in sentence:
                     allowed += 1
@@ -180,7 +256,7 @@ def main() -> int:
     for number, entry in enumerate(exceptions):
         if not entry.get("reason", "").strip():
             problems.append(f"{arguments.settings}: no reason for '{entry['contains']}'")
-        if number not in used and not arguments.pages:
+        if number not in used and not arguments.files:
             problems.append(
                 f"{arguments.settings}: '{entry['contains']}' is no exception any more: delete it"
             )

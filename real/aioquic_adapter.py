@@ -53,12 +53,12 @@ class Counts:
     """What a sender has seen, so far.
 
     Attributes:
-        delivered_bytes: Acknowledged, of the application data space.
-        lost_bytes: Declared lost, the same.
-        lost_packets: The same.
-        rtt: (time, RTT), both in ns, of every sample.
-        probe_timeouts: That sent data again.
-        persistent_congestion: How often it was declared.
+        delivered_bytes: Bytes of the application data space that were acknowledged.
+        lost_bytes: Bytes of the application data space that were declared lost.
+        lost_packets: Packets of the application data space that were declared lost.
+        rtt: Time and RTT of every sample, both in ns.
+        probe_timeouts: Number of probe timeouts that sent data again.
+        persistent_congestion: How often persistent congestion was declared.
     """
 
     def __init__(self) -> None:
@@ -299,9 +299,9 @@ class SteeredSender:
         """Makes the connection.
 
         Args:
-            configuration: Of the client.
+            configuration: The client's configuration.
             steering_name: One of OWN where there is no controller.
-            controller: Of quicgym.
+            controller: The controller of quicgym; None: one of aioquic's own.
         """
         self.counts = Counts()
         self._controller = controller
@@ -360,7 +360,7 @@ class SteeredSender:
 
     @property
     def in_flight_bytes(self) -> int:
-        """That count against the window."""
+        """Bytes in flight that count against the window."""
         return int(self._algorithm.bytes_in_flight)
 
     @property

@@ -23,8 +23,8 @@ class CpuTicks:
     """The kernel's count of CPU time, over all cores.
 
     Attributes:
-        total: Of all kinds.
-        stolen: What other virtual machines had while this one wanted to run.
+        total: Ticks of all kinds.
+        stolen: Ticks that other virtual machines had while this one wanted to run.
     """
 
     total: int
@@ -47,8 +47,8 @@ class Audit:
     """What shows whether a relay did what the link's model says.
 
     Attributes:
-        packets: That left.
-        lateness_p50_ms: By how much they left after the model's time, median, at most 3% above.
+        packets: Number of packets that left.
+        lateness_p50_ms: How long packets left after the model's time, median, at most 3% above.
         lateness_p99_ms: 99th percentile.
         lateness_max_ms: Largest.
         cpu_steal_percent: CPU time that the machine lost to others, of all its cores.
@@ -56,18 +56,18 @@ class Audit:
         realtime_priority: Whether the relay's thread had SCHED_FIFO, for which it needs
             CAP_SYS_NICE or a limit `ulimit -r` above 0.
         kernel_drops: Packets that the kernel had no room for before the relay read them.
-        unsent_packets: That were due, and a socket did not take.
-        refused_packets: Of them, for hosts that had closed their sockets, as at a run's end.
+        unsent_packets: Packets that were due, and a socket did not take.
+        refused_packets: Unsent packets for hosts that had closed their sockets, as at a run's end.
         socket_errors: Other errors of the sockets.
         last_socket_error: The last one of these; empty: there was none.
-        moved_packets: That the relay saw too late to let them reach a queue at their time.
-        moved_max_ms: By how much at most.
-        foreign_packets: That came from someone else than the host, and were ignored.
-        oversized_packets: Above 2048 bytes, and were thrown away.
+        moved_packets: Packets that the relay saw too late to let them reach a queue at their time.
+        moved_max_ms: The largest delay of such a packet.
+        foreign_packets: Packets from another sender than the host, which were ignored.
+        oversized_packets: Packets above 2048 bytes, which were thrown away.
         clock_steps: How often the time of day was set.
-        decisions: Of learned policies, in a run of flows.
-        decision_late_p99_ms: By how much they were made after they were due, 99th percentile.
-        decision_late_max_ms: Largest.
+        decisions: Number of decisions of learned policies, in a run of flows.
+        decision_late_p99_ms: How long decisions were made after they were due, 99th percentile.
+        decision_late_max_ms: The latest decision.
     """
 
     packets: int

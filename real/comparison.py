@@ -94,10 +94,10 @@ def run_real(
 
     Args:
         scenarios: Names or paths.
-        controllers: Of the flows that name none; see `quicgym.real.runs`.
-        stack: Its name.
+        controllers: Controllers for the flows that name none; see `quicgym.real.runs`.
+        stack: Name of the stack.
         clock: "virtual" or "real"; None: the stack's first.
-        seeds: How many; from 0.
+        seeds: Number of seeds, which begin with 0.
         compare: Also run the simulator, and for the real clock the stack in virtual time.
         directory: Where rows and an evaluation's folder for each clock go; None: nowhere.
         qlog: Where a folder of qlog files of each run goes; None: nowhere. Of learned policies the

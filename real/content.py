@@ -23,7 +23,7 @@ class Comparison:
     """Compares what arrives, in order, with what was sent.
 
     Attributes:
-        compared_bytes: That were equal.
+        compared_bytes: Number of bytes that were equal.
     """
 
     def __init__(self) -> None:

@@ -41,8 +41,8 @@ class LinkResult:
         exit_status: The command's; 128 and the signal's number where one ended it, as shells have
             it; 124 where the time limit did, as timeout(1) has it.
         timed_out: Whether the time limit ended it.
-        peer_exit_status: Of the peer, where it ended before the command.
-        report: What the relay did.
+        peer_exit_status: The peer's exit status, where the peer ended before the command.
+        report: Report of what the relay did.
     """
 
     exit_status: int
@@ -69,16 +69,16 @@ def run_link(
     Args:
         scenario: A name, a path or a scenario.
         command: The program and its arguments; it has this process's standard streams.
-        peer: A program on the senders' side, in a namespace of its own. It is there before the
-            command begins. None: this machine is on the senders' side, which needs root.
+        peer: A program on the senders' side, in a namespace of its own, which is there before
+            the command begins. None: this machine is on the senders' side, which needs root.
         limit_s: This long after the command's start everything that still runs is ended.
-        seed: Of the network's random numbers.
+        seed: Seed of the network's random numbers.
         on_report: Called every second.
 
     Raises:
         ScenarioError: The scenario has something that only a simulation can do.
-        UserError: This is not Linux, or the system refuses a namespace; the text says why and what
-            to do.
+        UserError: The system is not Linux or refuses a namespace; the text says why and what to
+            do.
     """
     scenario = as_scenario(scenario)
     network = to_network(scenario)

@@ -25,7 +25,7 @@ def to_network(scenario: Scenario) -> _core.Scenario:
     """Returns what an emulated network reads: links, and a path for each single flow.
 
     Raises:
-        ScenarioError: It has something that only a simulation can do.
+        ScenarioError: The scenario has something that only a simulation can do.
     """
     core = with_every_flow(scenario)
     try:
@@ -73,7 +73,7 @@ def replay(
         paths: The flow of the scenario, from 0, whose hosts they go between.
         backward: Whether they go from the receivers' side to the senders'.
         ecn: Their codepoints (RFC 3168): 0, 1 for ECT(1), 2 for ECT(0), 3 for CE.
-        seed: Of the network's random numbers.
+        seed: Seed of the network's random numbers.
 
     Raises:
         ScenarioError: The scenario has something that only a simulation can do.

@@ -70,9 +70,9 @@ class RecordedFlow:
     """One flow: what a stack measured of it, and what passed its path.
 
     Attributes:
-        index: Its place.
-        name: In the scenario.
-        controller: What steered it.
+        index: Place of the flow in the scenario, from 0.
+        name: Name of the flow in the scenario.
+        controller: Name of the controller or policy that steered the flow.
     """
 
     def __init__(
@@ -88,13 +88,13 @@ class RecordedFlow:
         """Joins the two.
 
         Args:
-            index: Its place.
-            name: In the scenario.
-            plan: What the stack was asked for.
-            record: What it measured.
+            index: Place of the flow in the scenario, from 0.
+            name: Name of the flow in the scenario.
+            plan: The plan that the stack carried out.
+            record: The stack's measurements.
             passed: Shape (rows,), of PASSED_DTYPE: what passed the path before each row.
-            interval: Between two rows, in ns.
-            hops: That its data passes.
+            interval: Time between two rows, in ns.
+            hops: Number of hops that the flow's data passes.
         """
         self.index, self.name = index, name
         self.controller = plan.steering.title or plan.steering.name
@@ -201,12 +201,12 @@ class RecordedRun:
     """A run, as quicgym.envs.simulation.result.Result reads it.
 
     Attributes:
-        scenario: That was run.
+        scenario: The scenario that was run.
         engine: The stack and the clock.
-        seed: Of the network, of jitter and of controllers.
+        seed: Seed of the network, of jitter and of controllers.
         flows: One for each of the scenario's.
         queues: Shape (rows,), of QUEUE_RECORD_DTYPE, of each hop.
-        interval: Between two rows, in ns.
+        interval: Time between two rows, in ns.
         has_traces: Whether traces are kept.
     """
 
@@ -253,7 +253,7 @@ class RecordedRun:
         """Returns what an agent would have earned: as `quicgym evaluate` counts it in simulations.
 
         Args:
-            reward: What is earned.
+            reward: The reward that agents earn.
             keep_series: Keep the time series.
         """
         agents = [

@@ -24,15 +24,16 @@ class WayReport:
     """What has happened on one way over the network; bytes are those on the wire.
 
     Attributes:
-        sent_packets: That hosts have sent.
-        sent_bytes: Of these.
-        delivered_packets: Whose arrival at the other host is settled.
-        delivered_bytes: Of these.
-        dropped_packets: By a queue or a policer.
-        lost_packets: At random, on a link.
-        mean_queue_delay_ms: Of the delivered packets, over all hops; None without any.
-        queue_packets: That wait before the bottleneck, or the way back over it, now.
-        queue_bytes: Of these.
+        sent_packets: Packets that hosts have sent.
+        sent_bytes: Bytes of the sent packets.
+        delivered_packets: Packets whose arrival at the other host is settled.
+        delivered_bytes: Bytes of the delivered packets.
+        dropped_packets: Packets that a queue or a policer dropped.
+        lost_packets: Packets that were lost at random, on a link.
+        mean_queue_delay_ms: Mean queueing delay of the delivered packets over all hops; None
+            without any.
+        queue_packets: Packets that wait before the bottleneck, or the way back over it, now.
+        queue_bytes: Bytes of the waiting packets.
     """
 
     sent_packets: int
@@ -89,13 +90,13 @@ class Relay:
 
         Args:
             scenario: A name, a path or a scenario.
-            seed: Of the network's random numbers.
+            seed: Seed of the network's random numbers.
             beyond_loopback: Whether sockets may have other addresses than those of this machine
                 alone.
 
         Raises:
             ScenarioError: The scenario has something that only a simulation can do.
-            UserError: This is not Linux.
+            UserError: The system is not Linux.
         """
         self.scenario = as_scenario(scenario)
         self._core = make_core_relay(to_network(self.scenario), seed)
@@ -117,7 +118,7 @@ class Relay:
             path: A single flow of the scenario, from 0.
             sender: Where the host on the senders' side is. None: whoever sends a datagram to its
                 socket first.
-            receiver: The same of the host on the receivers' side.
+            receiver: Where the host on the receivers' side is; None as for the sender.
             host: The address of both sockets; the system chooses their ports.
 
         Returns:

@@ -80,7 +80,7 @@ class InvalidRunError(UserError):
     """Every attempt of a run in real time was invalid; the text has the audit's reasons.
 
     Attributes:
-        audit: Of the last one.
+        audit: Audit of the last attempt.
     """
 
     def __init__(self, text: str, audit: Audit) -> None:
@@ -94,10 +94,10 @@ class Moment:
     """What a run is doing, about every second.
 
     Attributes:
-        time_s: Of the run's clock.
-        goodput_mbps: Of each flow, since the last one.
-        smoothed_rtt_ms: Of each flow; 0 before the first sample.
-        lateness_p99_ms: Of the relay, so far; None on the virtual clock.
+        time_s: Time on the run's clock.
+        goodput_mbps: Goodput of each flow since the last moment.
+        smoothed_rtt_ms: Smoothed RTT of each flow; 0 before the first sample.
+        lateness_p99_ms: 99th percentile of the relay's lateness so far; None on the virtual clock.
     """
 
     time_s: float
@@ -110,7 +110,7 @@ class RealResult(Result):
     """Metrics, traces and reward of a run over a real stack.
 
     Attributes:
-        stack: Its name.
+        stack: Name of the stack.
         clock: "virtual" or "real".
         audit: Whether a run in real time may be believed; None on the virtual clock.
         attempts: How many runs there were until this one, invalid ones included.
@@ -135,7 +135,7 @@ class RealResult(Result):
         """Returns the metrics of an episode of `quicgym evaluate`, the reward included.
 
         Args:
-            reward: What is earned; None: the default.
+            reward: The reward that agents earn; None: the default.
             keep_series: Keep the time series.
         """
         return self._run.episode(reward or Reward(), keep_series)
@@ -173,9 +173,10 @@ def run(
             parameters as in "ebcc:gamma=60", of learned policies, of the stack's own controllers.
         engine: "native" or "ns3". Not with a stack.
         seed: Every random draw comes from it.
-        trace_interval_ms: Between two rows of the traces; None: no traces. With a stack 10 or None.
+        trace_interval_ms: Time between two rows of the traces; None: no traces. With a stack 10 or
+            None.
         stack: "quicgym", "aioquic", "noq", or one of another package; None: a simulation.
-        clock: Of the stack: "virtual", the default where it has one, or "real".
+        clock: The stack's clock: "virtual", the default where the stack has one, or "real".
         qlog: The folder that gets qlog files, `flow-0-sender.sqlog` and so on; None: none. A stack
             may write receivers', too. Not with the engine ns3.
 
@@ -235,13 +236,14 @@ def run_stack(
     """Runs a scenario with a real QUIC stack.
 
     Args:
-        scenario: As `run` has it.
-        controller: The same.
-        stack: The same.
-        clock: The same.
-        seed: The same.
+        scenario: A Scenario, a name from `scenario_names()` or the path of a YAML.
+        controller: Names of controllers and policies for the flows that name none, see `run`.
+        stack: "quicgym", "aioquic", "noq", or one of another package.
+        clock: The stack's clock: "virtual" or "real"; None: the first that the stack has.
+        seed: Seed of every random draw.
         keep_traces: Keep the time series.
-        qlog: As `run` has it; without it the folder of the environment variable QLOGDIR, if set.
+        qlog: The folder that gets qlog files; None: the folder of the environment variable
+            QLOGDIR, if set.
         on_moment: Called about every second of the run's clock.
         on_invalid: Called with the attempt's number, from 1, and the audit of an invalid run
             before it is repeated.
@@ -323,10 +325,10 @@ def make_plans(
     """Returns what a stack is to do for each single flow.
 
     Args:
-        scenario: To be run.
-        controller: As `run` has it.
-        stack: That runs it.
-        seed: The run's.
+        scenario: The scenario to be run.
+        controller: Names of controllers and policies for the flows that name none, see `run`.
+        stack: The stack that runs the scenario.
+        seed: Seed of the run.
 
     Raises:
         ScenarioError: The scenario has something that only a simulation can do, or there is no such

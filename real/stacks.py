@@ -68,11 +68,12 @@ class Steering:
     """What steers a flow.
 
     Attributes:
-        name: Of a controller in quicgym's catalogue, of a policy, or of one of the stack's own.
+        name: Name of a controller in quicgym's catalogue, of a policy, or of a controller that the
+            stack brings.
         kind: controller: of quicgym's catalogue; policy: a learned one; own: the stack's.
-        parameters: Of a controller, those that are not the catalogue's: numbers or lists.
-        policy: Of a policy, the path of its description (.json).
-        title: As results name it, such as "ebcc:gamma=60"; empty: as the name.
+        parameters: Parameters of a controller that differ from the catalogue's: numbers or lists.
+        policy: Path of a policy's description (.json); None for a controller.
+        title: Name in results, such as "ebcc:gamma=60"; empty: the name above.
     """
 
     name: str
@@ -87,16 +88,17 @@ class FlowPlan:
     """One flow: its place in the list is the number of its path over the network.
 
     Attributes:
-        steering: What steers its sender.
-        seed: Of the controller's random numbers.
+        steering: The controller or policy that steers the sender.
+        seed: Seed of the controller's random numbers.
         start: When the sender opens the connection, in ns.
         stop: When the sender stops sending new data, in ns; NEVER: with the run.
-        size_bytes: Of a transfer, stream bytes; None: there is always something to send.
+        size_bytes: Stream bytes of a transfer; None: there is always something to send.
         max_datagram_bytes: UDP payload of a full packet; nothing larger may be sent.
-        flow_control_window_bytes: Of the receiver, for the connection and for streams.
-        ack_eliciting_threshold: Of the receiver: so many ack-eliciting packets may go without an
-            ACK. Stacks that cannot be told keep their own.
-        max_ack_delay: Of the receiver, in ns; the same.
+        flow_control_window_bytes: The receiver's window, for the connection and for streams.
+        ack_eliciting_threshold: Number of ack-eliciting packets that the receiver may leave without
+            an ACK. Stacks that cannot be told keep their own.
+        max_ack_delay: The receiver's largest ACK delay, in ns. Stacks that cannot be told keep
+            their own.
         ecn: Whether the sender marks its packets ECT(0), where the stack can.
     """
 
@@ -119,15 +121,15 @@ class FlowRecord:
     Attributes:
         rows: Shape (rows,), of ROW_DTYPE: at 0, interval, 2 · interval, … up to the run's duration,
             both ends included. On the real clock each is as of its time, however late it was taken.
-        rtt: Shape (samples, 2), int64: time in ns and RTT in ns, the peer's ACK delay included, in
-            order of time, of the application data space and of the handshake alike.
-        completion: Of a sized transfer, when the receiver had every byte, in ns; else NEVER.
-        compared_bytes: Of goodput_bytes at the end, how many the receiver compared with what was
+        rtt: Shape (samples, 2), int64: time and RTT of each sample in ns, in order of time. The
+            peer's ACK delay is included. Samples of the handshake are there, too.
+        completion: When the receiver had every byte of a sized transfer, in ns; else NEVER.
+        compared_bytes: How many of the goodput_bytes at the end the receiver compared with what was
             sent. A difference is a StackError.
         decision_lateness: Shape (decisions,), int64: of a policy, by how many ns each decision was
             later than it was due. Empty for others.
-        probe_timeouts: How often one expired (RFC 9002 6.2).
-        persistent_congestion: How often it was declared (RFC 9002 7.6).
+        probe_timeouts: How often a probe timeout expired (RFC 9002 6.2).
+        persistent_congestion: How often persistent congestion was declared (RFC 9002 7.6).
     """
 
     rows: NDArray[Any]
@@ -143,8 +145,8 @@ class Stack(Protocol):
     """A QUIC implementation that can carry out flows.
 
     Attributes:
-        name: As users give it.
-        clocks: Those that it has.
+        name: Name that users give.
+        clocks: The clocks that the stack has.
         own_controllers: Names of controllers that the stack brings itself, each beginning with the
             stack's name, as in "noq-cubic".
     """
@@ -173,12 +175,13 @@ class Stack(Protocol):
             flows: In the order of the network's paths.
             network: On the virtual clock an emulated network: the stack tells it of each datagram
                 (`wire_bytes` is the UDP payload and 30), and keeps the datagrams itself. On the
-                real clock a relay that is not started: the stack binds its receivers' sockets to
-                loopback, calls `connect(path, receiver=address)` for each, then `start()`, which is
-                time 0: `started_at_ns` is when that was on CLOCK_MONOTONIC. The caller stops it.
+                real clock a relay that is not started. The stack binds its receivers' sockets to
+                loopback and calls `connect(path, receiver=address)` for each. Then the stack calls
+                `start()`, which is time 0: `started_at_ns` has this time on CLOCK_MONOTONIC. The
+                caller stops the relay.
             clock: One of `clocks`.
-            duration: In ns.
-            interval: Between two rows, in ns.
+            duration: Length of the run, in ns.
+            interval: Time between two rows, in ns.
             progress: See Progress.
             deadline_s: After this much wall-clock time the run ends with a StackError, whatever it
                 waits for.

@@ -32,8 +32,8 @@ def print_by_columns(
     """Prints a table; columns for which a terminal has no room follow below, with the first again.
 
     Args:
-        headings: Of the columns, of one line or more; the first column names the rows.
-        rows: Of cells, as many as headings.
+        headings: Headings of the columns, of one line or more; the first column names the rows.
+        rows: Rows of cells, each with as many cells as headings.
         width: Characters of a line; None: the terminal's.
     """
     room = terminal_width() if width is None else width

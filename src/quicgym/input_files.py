@@ -21,11 +21,11 @@ def open_input(path: Path, most_bytes: int) -> BufferedReader:
     """Opens a file for reading, without waiting for a writer and without reading a device.
 
     Args:
-        path: Of the file.
+        path: Path of the file.
         most_bytes: How large it may be.
 
     Raises:
-        OSError: It cannot be read, is no regular file (but a device, a pipe, a folder), or is
+        OSError: The file cannot be read, is no regular file (but a device, a pipe, a folder), or is
             larger. `strerror` says which.
     """
     file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -55,9 +55,9 @@ def read_input_json(path: Path, most_bytes: int = MOST_JSON_BYTES) -> Any:
     """Reads a JSON file of anybody's making.
 
     Raises:
-        OSError: As `open_input`.
-        ValueError: It is not JSON: text that is not UTF-8, nesting that is too deep, and numbers
-            of thousands of digits are included.
+        OSError: The file cannot be read, see `open_input`.
+        ValueError: The file is not JSON: text that is not UTF-8, nesting that is too deep, and
+            numbers of thousands of digits are included.
     """
     data = read_input(path, most_bytes)
     try:

@@ -81,10 +81,10 @@ def workers_of(count: int | None, address: str | None = None) -> Workers:
 
     Args:
         count: Jobs at the same time; None: one per core, here or in the cluster.
-        address: Of a Ray cluster, HOST:PORT; None: processes of this machine.
+        address: HOST:PORT of a Ray cluster; None: processes of this machine.
 
     Raises:
-        ClusterError: It is no address.
+        ClusterError: The address is not HOST:PORT.
         MissingExtraError: The extra `train`, which brings Ray, is not installed.
     """
     if address is None:
@@ -167,11 +167,11 @@ def run_jobs(
     kept. So it is where a cluster goes away.
 
     Args:
-        jobs: To be run.
-        directory: Gets runs.jsonl.
-        workers: That run them; a number is one of processes of this machine.
+        jobs: The jobs to be run.
+        directory: The folder that gets runs.jsonl.
+        workers: The workers that run the jobs; a number is one of processes of this machine.
         resume: Skip what runs.jsonl has.
-        title: Of the progress bar.
+        title: Title of the progress bar.
     """
     outcome = Outcome()
     kept = read_finished(directory) if resume else {}
@@ -272,11 +272,11 @@ def report_interruption(
     """Says on standard error what is kept, and the command that goes on with it.
 
     Args:
-        outcome: What became of the jobs.
-        jobs: All of them.
+        outcome: The outcome of the jobs.
+        jobs: All jobs, finished or not.
         directory: Where the finished runs are.
         command: The command line that was interrupted.
-        resumed: It has --resume already.
+        resumed: Whether the command line has --resume already.
     """
     again = command if resumed else f"{command} --resume"
     say(

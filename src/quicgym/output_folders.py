@@ -43,9 +43,9 @@ class Identity:
     """Which study a folder holds. Only the same one is resumed.
 
     Attributes:
-        study: What it is: "sweep" or "search".
-        name: Of the study.
-        fingerprint: The digest of all that its results depend on.
+        study: Kind of the study: "sweep" or "search".
+        name: Name of the study.
+        fingerprint: The digest of all that the study's results depend on.
     """
 
     study: str
@@ -56,7 +56,7 @@ class Identity:
         """Makes sure that the folder holds this study, or none.
 
         Raises:
-            RunError: It holds another one.
+            RunError: The folder holds another study.
         """
         file = directory / IDENTITY_FILE
         if not file.exists():
@@ -88,9 +88,9 @@ def output_folder(
 
     Args:
         directory: The folder.
-        names: What results are called in it; other files stay where they are.
+        names: Names of results in the folder; other files stay where they are.
         resume: Leave everything, because this run goes on with it.
-        identity: Of the study, where only the same one may be resumed.
+        identity: Identity of the study, where only the same study may be resumed.
 
     Raises:
         RunError: The folder cannot be used; the text says why, and what to do.
@@ -239,7 +239,7 @@ def read_json(path: Path, keys: Sequence[str] = ()) -> dict[str, Any]:
     """Reads a JSON object that has the keys.
 
     Raises:
-        RunError: It is not there, or is something else.
+        RunError: The file is not there, or is no JSON object with the keys.
     """
     try:
         data = read_input_json(path)
@@ -259,7 +259,7 @@ def read_json_lines(path: Path) -> list[dict[str, Any]]:
     """Reads a file that has a JSON object in each line.
 
     Raises:
-        RunError: It cannot be read, or a line is damaged.
+        RunError: The file cannot be read, or a line is damaged.
     """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()

@@ -133,9 +133,9 @@ def look_of(name: str) -> Look:
     """Returns how a controller or a policy is drawn, in every figure of every command.
 
     Args:
-        name: As results show it: `cubic`, `ebcc:gamma=3`, `window-grpo-seed1`, or a user's own.
-            Parameters change the line style, not the colour. What is not in the table gets a look
-            that follows from its name.
+        name: Name in results: `cubic`, `ebcc:gamma=3`, `window-grpo-seed1`, or a user's own.
+            Parameters change the line style, not the colour. A name that is not in the table gets a
+            look that follows from the name.
     """
     if name in LOOKS:
         return LOOKS[name]

@@ -28,8 +28,8 @@ class PythonFile:
     file that imports a module of the same name gets the one in its own folder.
 
     Args:
-        path: Of the file.
-        error: Is raised with file, line and remedy where the file cannot be used.
+        path: Path of the file.
+        error: The error that is raised, with file, line and remedy, where the file cannot be used.
     """
 
     def __init__(self, path: Path, error: type[UserError]) -> None:

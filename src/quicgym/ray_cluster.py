@@ -70,7 +70,7 @@ def check_address(address: str) -> None:
     """Asks a Ray cluster whether it is there: Ray itself would wait for minutes.
 
     Raises:
-        ClusterError: It is not.
+        ClusterError: No Ray cluster is there.
     """
     host, port = _check_form(address)
     remedy = "start one with `ray start --head`, or leave --address away to use this machine alone"
@@ -101,7 +101,7 @@ def join(address: str) -> None:
     """Makes this process a part of a cluster that `check_address` has found.
 
     Raises:
-        ClusterError: It cannot be joined from here.
+        ClusterError: The cluster cannot be joined from here.
     """
     logging.getLogger("ray").setLevel(logging.CRITICAL)
     try:
@@ -133,10 +133,10 @@ class RayCluster:
 
     Args:
         address: HOST:PORT.
-        most: Jobs at the same time; None: one per core of the cluster.
+        most: Number of jobs at the same time; None: one per core of the cluster.
 
     Raises:
-        ClusterError: It is no address.
+        ClusterError: The address is not HOST:PORT.
     """
 
     def __init__(self, address: str, most: int | None = None) -> None:
@@ -149,7 +149,7 @@ class RayCluster:
         """Joins the cluster; this process leaves it when it ends.
 
         Raises:
-            ClusterError: It is not there, cannot be joined, or has no core.
+            ClusterError: The cluster is not there, cannot be joined, or has no core.
         """
         if not ray.is_initialized():
             check_address(self._address)

@@ -37,10 +37,10 @@ def validated(
 
     Args:
         expected: A pydantic model, or any other type that pydantic can check.
-        data: As read from the file.
-        file: Its name.
-        error: Is raised, with a line for each wrong field, where `data` does not fit.
-        context: For the validators of `expected`.
+        data: The data as read from the file.
+        file: Name of the file.
+        error: The error that is raised where `data` does not fit, with a line for each wrong field.
+        context: Context for the validators of `expected`.
     """
     try:
         return TypeAdapter(expected).validate_python(data, context=dict(context or {}))

@@ -65,10 +65,11 @@ def read_yaml(
 
     Args:
         name_or_path: One of `yaml_names(folder)`, or a path; see `is_path`.
-        folder: Of quicgym's own files.
-        what: The file is, such as "scenario".
-        error: Is raised, with file, line and remedy, where there is no such file or no YAML in it.
-        otherwise: What could be given in place of a name or a path.
+        folder: The folder of quicgym's own files.
+        what: Kind of the file, such as "scenario".
+        error: The error that is raised, with file, line and remedy, where there is no such file or
+            no YAML in it.
+        otherwise: End of the message that names what else could be given.
     """
     text = str(name_or_path)
     if is_path(name_or_path):

@@ -18,8 +18,8 @@ def parse_yaml(text: str) -> Any:
     """Returns what a YAML text holds.
 
     Raises:
-        yaml.YAMLError: It is not valid, has a key twice in a mapping, more than 50 levels, more
-            than 500,000 nodes with aliases written out, or a number that cannot be.
+        yaml.YAMLError: The text is not valid, has a key twice, or has a number that cannot be. Or
+            the text has more than 50 levels, or 500,000 nodes with aliases written out.
     """
     return yaml.load(text, Loader=_Loader)  # noqa: S506 is a SafeLoader
 

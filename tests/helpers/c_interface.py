@@ -134,10 +134,10 @@ class Bottleneck:
     """A link with a drop-tail queue, for a Pair: its arguments `delay`, `drop` and `mark`.
 
     Args:
-        rate_bits_per_second: Of the link.
-        queue_packets: That may wait; of `ecn_packets` on they are marked.
+        rate_bits_per_second: Rate of the link.
+        queue_packets: Number of packets that may wait; from `ecn_packets` on they are marked.
         lost: Places of data datagrams that are lost, counted from 0.
-        late: Those that take 30 ms longer.
+        late: Places of data datagrams that take 30 ms longer.
         outage: In this time, from and to in ns, nothing arrives.
     """
 

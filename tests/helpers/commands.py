@@ -77,7 +77,7 @@ def run_forked(
     Args:
         folder: The folder in which the command runs.
         arguments: The command's name and arguments.
-        before: What the copy does first, such as limiting itself.
+        before: A function that the copy calls first, such as one that limits its files.
     """
     pipes = [os.pipe(), os.pipe()]
     process = os.fork()

@@ -91,7 +91,7 @@ class Pair:
     """Carries datagrams both ways; the hooks say what happens to them.
 
     Args:
-        flow: What the two endpoints are made from.
+        flow: The flow from which the two endpoints are made.
         delay: One way, in ns, or a function of direction and index that returns it.
         drop: Which are lost: a function of the direction, "data" or "ack", the datagram's index in
             that direction, and the frames that _core.read_datagram lists.

@@ -57,7 +57,7 @@ class Background:
 
 @contextmanager
 def raw_socket(kind: int, port: int) -> Iterator[zmq.Socket[bytes]]:
-    """A socket that listens (REP) or connects (REQ) on loopback and never waits for ever."""
+    """A socket that listens (REP) or connects (REQ) on loopback and whose waits end."""
     context = zmq.Context()
     end = context.socket(kind)
     end.rcvtimeo = end.sndtimeo = PATIENCE_S * 1000
