@@ -7,8 +7,6 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
-from tempfile import mkdtemp
 from typing import Any
 
 import numpy as np
@@ -58,8 +56,7 @@ def kill_a_node(nodes: Any, command: Command, number: int, expected: Any, usual_
         usual_s: How long the command takes then.
     """
     rng = np.random.default_rng([number, *b"cluster"])
-    folder = Path(mkdtemp(prefix="quicgym-campaign-"))
-    command.prepare(folder)
+    folder = command.prepare()
     process = start(command, folder, "--address", nodes.address)
     try:
         # Before that the command has not joined the cluster yet.

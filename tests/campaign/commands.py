@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -14,10 +13,10 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
-import yaml
+from helpers.commands import command as command_line
+from helpers.inputs import write_inputs
 
 from campaign.part import Found, numbered, one_line
-from campaign.tiny_training import tiny_training
 from quicgym.agents.algorithms import registry
 
 MOST_S = 1800.0
@@ -29,124 +28,23 @@ class Command:
     """A command that goes on after a kill.
 
     Attributes:
-        name: Of its count.
-        arguments: Without `--out` and `--resume`.
-        result: Of a folder that it has finished, without what tells of time.
-        prepare: Writes what the arguments name into a folder.
-        resumes: Has `--resume`; otherwise it begins anew, beside what the killed one has left.
+        name: Name of the command's count.
+        arguments: Arguments of quicgym without `--out` and `--resume`.
+        result: Reads the results of a finished folder, without what tells of time.
+        algorithm: The training algorithm of tiny.yaml.
+        resumes: Whether the command has `--resume`. Otherwise it begins anew.
     """
 
     name: str
     arguments: tuple[str, ...]
     result: Callable[[Path], Any]
-    prepare: Callable[[Path], None]
+    algorithm: str = "ppo"
     resumes: bool = True
 
-
-def _scenario(name: str, controller: str | None, duration_s: float) -> dict[str, Any]:
-    flow = {"name": "flow"} if controller is None else {"controller": controller}
-    return {
-        "name": name,
-        "duration_s": duration_s,
-        "bottleneck": {"rate_mbps": 3, "delay_ms": 5, "queue": {"limit": 20}},
-        "access": {"rate_mbps": 50, "delay_ms": 1},
-        "flows": [flow],
-    }
-
-
-def _write(folder: Path, name: str, content: Any) -> None:
-    (folder / name).write_text(yaml.safe_dump(content))
-
-
-def _write_suite(folder: Path) -> None:
-    _write(folder, "suite.yaml", [_scenario(f"path-{n}", None, 5.0 + n) for n in range(4)])
-    _write(folder, "path.yaml", _scenario("path", None, 20.0))
-
-
-def _write_training(folder: Path) -> None:
-    _write_suite(folder)
-    _write(folder, "short.yaml", [_scenario("short", None, 0.5)])
-
-
-def _write_sweep(folder: Path) -> None:
-    _write_suite(folder)
-    sweep = {
-        "name": "gamma",
-        "controller": "ebcc",
-        "parameters": {"gamma": {"values": [5, 10, 20, 40]}, "beta": {"values": [0.2, 0.6]}},
-        "search": "grid",
-        "scenarios": ["./path.yaml"],
-        "seeds": 1,
-        "objective": "reward",
-    }
-    _write(folder, "sweep.yaml", sweep)
-
-
-def _write_paper(folder: Path) -> None:
-    _write_suite(folder)
-    check = {"metric": "mean_rtt_ms", "of": "bbr", "to": "newreno", "in": "ebcc-single", "below": 1}
-    claim = {
-        "id": "rtt",
-        "statement": "Lower RTT.",
-        "source": "1",
-        "tables": "1",
-        "checks": [check],
-    }
-    row = {"label": "path", "scenario": "ebcc-single", "values": {"newreno": "3.0/-"}}
-    paper = {
-        "name": "small",
-        "title": "A small paper",
-        "reference": "Nowhere, 2026",
-        "doi": "10.1000/1",
-        "algorithms": {"newreno": "Reno", "bbr": "BBR"},
-        "tables": [
-            {
-                "number": "1",
-                "caption": "Rates",
-                "row_header": "Path",
-                "metrics": {"rate": "receive_rate_mbps", "first": "goodput_mbps@1"},
-                "rows": [row],
-            }
-        ],
-        "claims": [claim],
-    }
-    _write(folder, "paper.yaml", paper)
-
-
-def _write_checklist(folder: Path) -> None:
-    path = {**_scenario("path", None, 20.0), "flows": [{"name": "agent"}]}
-    del path["name"]
-    check = {
-        "question": "Is the link used?",
-        "scenarios": ["path"],
-        "number": "utilisation",
-        "at_least": 0.5,
-        "source": "ours",
-    }
-    checklist = {
-        "name": "small",
-        "title": "A small checklist",
-        "scenarios": {"path": path},
-        "items": [{"section": "1", "title": "Use", "checks": [check]}],
-    }
-    _write(folder, "checklist.yaml", checklist)
-
-
-def _write_search(folder: Path) -> None:
-    _write_training(folder)
-    _write(folder, "tiny.yaml", tiny_training("ppo"))
-    search = {
-        "name": "gamma",
-        "training": "./tiny.yaml",
-        "scheduler": "asha",
-        "search": "random",
-        "hyperparameters": {"hyperparameters.gamma": {"minimum": 0.9, "maximum": 0.99}},
-        "samples": 3,
-        "seed": 9,
-        "grace_steps": 479,  # so that no trial ends early, whichever of them is the first
-        "reduction_factor": 2,
-    }
-    _write(folder, "search.yaml", search)
+    def prepare(self) -> Path:
+        """Returns a new folder with what the arguments name."""
+        folder = Path(mkdtemp(prefix="quicgym-campaign-"))
+        return write_inputs(folder, self.algorithm, duration_s=20.0)
 
 
 # What commands write of themselves and of the clock.
@@ -181,21 +79,16 @@ def _searched(folder: Path) -> Any:
 
 
 def _training(algorithm: str) -> Command:
-    def prepare(folder: Path) -> None:
-        _write_training(folder)
-        _write(folder, "tiny.yaml", tiny_training(algorithm))
-
-    return Command(f"train {algorithm}", ("train", "./tiny.yaml"), _weights, prepare)
+    return Command(f"train {algorithm}", ("train", "./tiny.yaml"), _weights, algorithm)
 
 
 EVALUATE = Command(
     "evaluate",
     ("evaluate", "--policy", "cubic", "--suite", "./suite.yaml", "--seeds", "4"),
     _document("evaluation.json"),
-    _write_suite,
 )
-SWEEP = Command("sweep", ("sweep", "./sweep.yaml"), _table, _write_sweep)
-SEARCH = Command("search", ("search", "./search.yaml"), _searched, _write_search)
+SWEEP = Command("sweep", ("sweep", "./sweep.yaml"), _table)
+SEARCH = Command("search", ("search", "./search.yaml"), _searched)
 
 
 def commands() -> list[Command]:
@@ -206,20 +99,17 @@ def commands() -> list[Command]:
             "baselines",
             ("baselines", "--scenario", "./path.yaml", "--engine", "native", "--seeds", "4"),
             _document("results.json"),
-            _write_suite,
         ),
         Command(
             "papers",
             ("papers", "--paper", "./paper.yaml", "--seeds", "2"),
             _document("papers.json"),
-            _write_paper,
         ),
         EVALUATE,
         Command(
             "checklist",
-            ("checklist", "cubic", "--checklist", "./checklist.yaml", "--seeds", "8"),
+            ("checklist", "cubic", "--checklist", "./checks.yaml", "--seeds", "8"),
             _document("checklist.json"),
-            _write_checklist,
         ),
         replace(SWEEP, arguments=(*SWEEP.arguments, *one_job)),
         replace(SEARCH, arguments=(*SEARCH.arguments, *one_job)),
@@ -227,7 +117,6 @@ def commands() -> list[Command]:
             "real",
             ("real", "--scenario", "./path.yaml", "--controller", "cubic", "--stack", "aioquic"),
             _document("aioquic-virtual/evaluation.json"),
-            _write_suite,
             resumes=False,
         ),
         *map(_training, registry.names()),
@@ -249,7 +138,7 @@ def difference(expected: Any, found: Any, where: str = "result") -> str:
 def start(command: Command, folder: Path, *more: str) -> subprocess.Popen[str]:
     """Starts a command in a folder, in a process group of its own; results go to out/ there."""
     return subprocess.Popen(
-        [sys.executable, "-m", "quicgym.cli", *command.arguments, "--out", "out", *more],
+        command_line(*command.arguments, "--out", "out", *more),
         cwd=folder,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
@@ -291,8 +180,7 @@ class Uninterrupted:
     def of(self, command: Command) -> tuple[Any, float]:
         """Returns the result of a command, and how long it took, in s."""
         if command.name not in self._known:
-            folder = Path(mkdtemp(prefix="quicgym-campaign-"))
-            command.prepare(folder)
+            folder = command.prepare()
             began = time.monotonic()
             process = start(command, folder, *self._more)
             if problem := finish(process):

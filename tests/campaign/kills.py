@@ -7,8 +7,6 @@ import shutil
 import signal
 import subprocess
 from contextlib import suppress
-from pathlib import Path
-from tempfile import mkdtemp
 from typing import Any
 
 import numpy as np
@@ -29,8 +27,7 @@ from campaign.part import Found, Part, packages_missing
 def kill_once(command: Command, number: int, expected: Any, usual_s: float) -> list[str]:
     """Kills a command, resumes it until it is finished, and compares; returns what is wrong."""
     rng = np.random.default_rng([number, *b"kill"])
-    folder = Path(mkdtemp(prefix="quicgym-campaign-"))
-    command.prepare(folder)
+    folder = command.prepare()
     groups = []
     try:
         resume: tuple[str, ...] = ()

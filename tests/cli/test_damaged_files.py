@@ -17,11 +17,9 @@ from subprocess import CompletedProcess
 import matplotlib.font_manager  # noqa: F401 (writes its list of fonts now, not on the full disk)
 import pandas as pd
 import pytest
-import yaml
 from conftest import Command
 from helpers.commands import run_forked, run_process, small_files
-from helpers.papers import SMALL
-from helpers.training import scenario, write_config
+from helpers.inputs import write_inputs
 
 from quicgym.jobs import read_finished
 
@@ -29,37 +27,6 @@ PR_CAPBSET_DROP = 24
 CAPABILITY_VERSION = 0x20080522
 CAPABILITIES = (1, 2)
 """CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH, by which root writes where it may not."""
-
-
-def path_of_one_flow(name: str) -> dict[str, object]:
-    return {**scenario(name, 1, 2), "flows": [{"name": "flow"}]}
-
-
-def write_inputs(folder: Path) -> Path:
-    """Writes what the commands name."""
-    write_config(folder)
-    alone = path_of_one_flow("alone")
-    del alone["name"]
-    check = {
-        "question": "Is the link used?", "scenarios": ["alone"], "number": "utilisation",
-        "at_least": 0.1, "source": "ours",
-    }  # fmt: skip
-    files = {
-        "path": path_of_one_flow("path"),
-        "suite": [path_of_one_flow("path"), path_of_one_flow("again")],
-        "paper": SMALL,
-        "checks": {
-            "name": "small", "title": "Small", "scenarios": {"alone": alone},
-            "items": [{"section": "1", "title": "Use", "checks": [check]}],
-        },
-        "sweep": {
-            "name": "s", "controller": "ebcc", "parameters": {"gamma": {"values": [5, 40]}},
-            "scenarios": ["./path.yaml"], "seeds": 1,
-        },
-    }  # fmt: skip
-    for name, content in files.items():
-        (folder / f"{name}.yaml").write_text(yaml.safe_dump(content))
-    return folder
 
 
 @dataclass(frozen=True)

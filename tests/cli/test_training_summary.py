@@ -65,21 +65,6 @@ def test_a_finished_run_repeats_the_comparison_only_with_other_paths(
     assert summary_of(folder / "run")["paths"] == 24
 
 
-def test_a_run_of_an_earlier_version_is_compared_too(quicgym, tmp_path):
-    arguments = ("train", write_config(tmp_path, steps=160), "--out", "run")
-    quicgym(*arguments)
-    before = summary_of(tmp_path / "run")
-    for file in ("summary.json", "policy/start.json", "policy/start.safetensors"):
-        (tmp_path / "run" / file).unlink()
-    path = tmp_path / "run/run.json"
-    description = json.loads(path.read_text())
-    del description["config"]["evaluation"]["comparison_paths"]
-    path.write_text(json.dumps(description))
-    done = quicgym(*arguments, "--resume")
-    assert "did not keep the policy it started with" in done.stderr
-    assert summary_of(tmp_path / "run") == before
-
-
 def test_an_interrupted_run_says_what_it_has_reached(tmp_path):
     config = write_config(tmp_path, steps=10_000_000)
     running = start_process(tmp_path, "train", config, "--out", "run")

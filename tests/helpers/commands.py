@@ -84,12 +84,12 @@ def run_forked(
     if process == 0:
         status = 70
         try:
-            for stream, (_, end) in enumerate(pipes, 1):
-                os.dup2(end, stream)
+            for stream, (_, ours) in enumerate(pipes, 1):
+                os.dup2(ours, stream)
             sys.stdout, sys.stderr = open(1, "w"), open(2, "w")
             os.chdir(folder)
             before()
-            sys.argv = ["quicgym", *map(str, arguments)]
+            sys.argv = command(*arguments)[2:]
             main()
         except SystemExit as end:
             status = int(end.code or 0)
@@ -99,13 +99,13 @@ def run_forked(
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(status)
-    for _, end in pipes:
-        os.close(end)
+    for _, ours in pipes:
+        os.close(ours)
     with ThreadPoolExecutor() as threads:  # a pipe that nobody reads becomes full
         output, errors = threads.map(lambda pipe: open(pipe[0], encoding="utf-8").read(), pipes)
     _, state = os.waitpid(process, 0)
     status = os.waitstatus_to_exitcode(state)
-    return subprocess.CompletedProcess(arguments, status, output, errors)
+    return subprocess.CompletedProcess(command(*arguments), status, output, errors)
 
 
 def says(done: subprocess.CompletedProcess[str], *texts: str) -> None:

@@ -1,0 +1,48 @@
+"""What commands read, in files that take them seconds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import yaml
+
+from helpers.papers import SMALL
+from helpers.training import scenario, write_config
+
+STUDIES = """
+checks:
+  name: small
+  title: A small checklist
+  items:
+  - section: "1"
+    title: Use
+    checks:
+    - {question: "Used?", scenarios: [alone], number: utilisation, at_least: 0.1, source: ours}
+sweep:
+  name: gamma
+  controller: ebcc
+  parameters: {gamma: {values: [5, 40]}, beta: {values: [0.2, 0.6]}}
+  scenarios: [./path.yaml]
+  seeds: 1
+search:
+  name: gamma
+  training: ./tiny.yaml
+  scheduler: asha
+  search: random
+  hyperparameters: {hyperparameters.gamma: {minimum: 0.9, maximum: 0.99}}
+  samples: 3
+  seed: 9
+  grace_steps: 479  # so that no trial ends early, whichever of them is the first
+  reduction_factor: 2
+"""
+
+
+def write_inputs(folder: Path, algorithm: str = "ppo", duration_s: float = 2.0) -> Path:
+    """Writes path, suite, paper, checks, sweep, search and tiny, a training; returns the folder."""
+    write_config(folder, algorithm)
+    path = {**scenario("path", 1, duration_s), "flows": [{"name": "flow"}]}
+    files = {**yaml.safe_load(STUDIES), "path": path, "suite": [path, {**path, "name": "again"}]}
+    files["checks"]["scenarios"] = {"alone": {k: v for k, v in path.items() if k != "name"}}
+    for name, content in {**files, "paper": SMALL}.items():
+        (folder / f"{name}.yaml").write_text(yaml.safe_dump(content))
+    return folder
