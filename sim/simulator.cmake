@@ -77,25 +77,3 @@ function(quicgym_interface file)
     PROPERTY COMPILE_DEFINITIONS "QUICGYM_VERSION=\"${QUICGYM_VERSION}\""
              "QUICGYM_SOURCE_DIGEST=\"${quicgym_digest}\"")
 endfunction()
-
-# Installs the type information of a module into its package, for editors and mypy. It is read from the module,
-# which cannot be imported where it is compiled for another machine, or with a sanitizer that Python lacks. An
-# editable installation finds its Python files, and so the stub, in FOLDER.
-function(quicgym_stub module)
-  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "PACKAGE;FOLDER;PATTERN_FILE" "")
-  if(QUICGYM_SANITIZE OR CMAKE_CROSSCOMPILING)
-    return()
-  endif()
-  if(NOT "${SKBUILD_STATE}" STREQUAL "editable")
-    set(ARG_FOLDER "${CMAKE_CURRENT_BINARY_DIR}")
-  endif()
-  set(stub "${ARG_FOLDER}/${module}.pyi")
-  nanobind_add_stub(
-    ${module}_stub
-    MODULE ${module}
-    OUTPUT "${stub}"
-    PYTHON_PATH "$<TARGET_FILE_DIR:${module}>"
-    DEPENDS ${module}
-    PATTERN_FILE ${ARG_PATTERN_FILE})
-  install(FILES "${stub}" DESTINATION ${ARG_PACKAGE})
-endfunction()

@@ -1,6 +1,7 @@
-// quicgym_ns3._ns3: the ns-3 host. quicgym._core binds the types of its arguments and results, so quicgym_ns3
-// imports that first, and compares the two builds.
+// quicgym_ns3._ns3: the ns-3 host. quicgym._core binds the types of its arguments and results, and its bases.
 #include <nanobind/nanobind.h>
+
+#include <string>
 
 #include "sim/bindings/environment.hpp"
 #include "sim/bindings/interface.hpp"
@@ -9,9 +10,24 @@
 
 namespace nb = nanobind;
 
+namespace {
+
+// Objects of another quicgym's classes would be read as ours.
+void check_same_build(const nb::module_& core) {
+    const auto theirs = nb::cast<std::string>(core.attr("interface"));
+    if (theirs != quicgym::bindings::kInterface) {
+        throw nb::import_error(("quicgym-ns3 was built for another build of quicgym: it fits [" +
+                                std::string(quicgym::bindings::kInterface) + "], and installed is [" +
+                                theirs + "]; install quicgym and quicgym-ns3 from the same sources")
+                                   .c_str());
+    }
+}
+
+}  // namespace
+
 NB_MODULE(_ns3, module) {
     using namespace quicgym;
-    module.attr("interface") = bindings::kInterface;
+    check_same_build(nb::module_::import_("quicgym._core"));
     module.attr("ns3_version") = QUICGYM_NS3_VERSION;
     bindings::bind_host<ns3_host::Ns3Simulation>(module, "Ns3Simulation")
         .def(
