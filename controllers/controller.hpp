@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/base/fields.hpp"
 #include "sim/base/random.hpp"
 #include "sim/base/time.hpp"
 
@@ -81,15 +82,7 @@ struct EcnEvent {
     std::uint64_t in_flight_bytes = 0;
 };
 
-enum class ControllerMode : std::uint8_t {
-    slow_start = 0,
-    congestion_avoidance = 1,
-    recovery = 2,
-    startup = 3,
-    drain = 4,
-    probe_bw = 5,
-    probe_rtt = 6,
-};
+QUICGYM_ENUM(ControllerMode, slow_start, congestion_avoidance, recovery, startup, drain, probe_bw, probe_rtt)
 
 // BBR version 3's part of a ProbeBW cycle.
 enum class ProbeBwPhase : std::uint8_t { none = 0, down = 1, cruise = 2, refill = 3, up = 4 };

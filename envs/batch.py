@@ -84,8 +84,7 @@ class EpisodeBatch:
         self._reward_function = reward if callable(reward) else None
         interface = source.interface
         space = _core.find_action_space(interface.action_space)
-        settings = _core.EnvironmentSettings(space)
-        settings.observation = _core.ObservationLayout[interface.observations]
+        settings = _core.EnvironmentSettings(space, interface.observations)
         settings.history_length = history_length
         settings.clips_actions = interface.out_of_range == "clip"
         settings.decision_interval = nanoseconds(decision_interval_ms / 1e3)

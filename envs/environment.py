@@ -20,7 +20,7 @@ from quicgym.envs.arguments import suggests_arguments
 from quicgym.envs.batch import EpisodeBatch, NamesOfBatch
 from quicgym.envs.episodes import EpisodeSource, ScenarioChoice, picture_title
 from quicgym.envs.info import row_info
-from quicgym.envs.interface import Interface, Observations, OutOfRange
+from quicgym.envs.interface import Interface, OutOfRange
 from quicgym.envs.preferences import PreferenceChoice
 from quicgym.envs.rewards import Reward, RewardFunction
 from quicgym.envs.scenarios.model import Scenario
@@ -43,7 +43,7 @@ class CongestionControlEnv(NamesOfBatch, gymnasium.Env[np.ndarray, Any]):
         controller: What the agent's flow runs.
         presets: Controllers that a policy of this environment can be; `preset_action` has them.
         acts_in_slow_start: Whether actions have an effect while the controller is in slow start.
-        observations: Their layout; `quicgym.envs.observations` describes both.
+        observations: The name of their layout, which is C++ (sim/environment).
         default_scenario: The scenario or distribution that "default" stands for.
         default_history_length: Decisions that an observation looks back on.
         scales: Actions are factors for the controller's window and pacing rate.
@@ -58,7 +58,7 @@ class CongestionControlEnv(NamesOfBatch, gymnasium.Env[np.ndarray, Any]):
     controller: str
     presets: tuple[str, ...] = ()
     acts_in_slow_start: ClassVar[bool] = True
-    observations: ClassVar[Observations] = "spans"
+    observations: ClassVar[str] = "spans"
     default_scenario: ClassVar[str] = "training-50"
     default_history_length: ClassVar[int] = 128
     scales: ClassVar[bool] = False

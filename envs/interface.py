@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-Observations = Literal["frames", "spans", "aurora", "orca"]
 OutOfRange = Literal["clip", "error"]
 
 
@@ -16,7 +15,7 @@ class Interface:
     Attributes:
         action_space: Its name in C++ (sim/environment).
         controller: What the agent's flow runs.
-        observations: Their layout.
+        observations: The name of their layout in C++ (sim/environment).
         scales: Actions are factors for the controller's window and pacing rate.
         safe_envelope: Window and pacing rate are bounded by what was delivered of late
             (controllers/envelope.hpp).
@@ -28,7 +27,7 @@ class Interface:
 
     action_space: str
     controller: str
-    observations: Observations
+    observations: str
     scales: bool
     safe_envelope: bool
     out_of_range: OutOfRange

@@ -6,12 +6,12 @@ at the end (quicgym.envs.preferences).
 
 "spans": the last decision interval, the one before, the two before that, the four before those and
 so on, `history_length` in all, each span summed up; then the state. Ratios are in logarithms
-(sim/environment/span_observation.hpp).
+(sim/environment/spans_observation.cpp).
 
 "frames", of Window-v0: `history_length` frames, oldest first, one per decision interval; then the
-state (sim/environment/frame_observation.hpp).
+state (sim/environment/frames_observation.cpp).
 
-"aurora" and "orca", of the papers (sim/environment/aurora_observation.hpp, orca_observation.hpp).
+"aurora" and "orca", of the papers (sim/environment/aurora_observation.cpp, orca_observation.cpp).
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from gymnasium.spaces import Box
 
 from quicgym import _core
 from quicgym.envs.actions import find_action_space
-from quicgym.envs.interface import Observations
 from quicgym.envs.preferences import PREFERENCE_TERMS
 from quicgym.envs.registration import environment_name, environments
 
@@ -29,13 +28,12 @@ OBSERVATION_VERSION = 1
 """Rises when an element of an observation changes its meaning, scale or place."""
 FRAME_FEATURES: tuple[tuple[str, float, str], ...] = tuple(_core.FRAME_FEATURES)
 """Name, maximum and meaning; the minimum is 0, which also stands for "not known yet"."""
-STATE_FEATURES: tuple[tuple[str, float, str], ...] = tuple(_core.STATE_FEATURES)
 
 
 def observation_names(
     history_length: int,
     environment: str,
-    observations: Observations | None = None,
+    observations: str | None = None,
     preference: bool = False,
 ) -> tuple[str, ...]:
     """Returns the name of every element of an observation.
@@ -58,7 +56,7 @@ def observation_names(
 def observation_space(
     history_length: int,
     environment: str,
-    observations: Observations | None = None,
+    observations: str | None = None,
     preference: bool = False,
 ) -> Box:
     """Returns the space: float32, finite and bounded; arguments as `observation_names` has them."""
@@ -72,17 +70,16 @@ def observation_space(
     return Box(np.array(low, np.float32), np.array(high, np.float32), dtype=np.float32)
 
 
-def layout_of(environment: str) -> Observations:
+def layout_of(environment: str) -> str:
     """Returns the layout of an environment's observations; of an action space's name "spans"."""
     known = environments().get(environment_name(environment))
     return known.observations if known is not None else "spans"
 
 
 def _elements(
-    history_length: int, environment: str, observations: Observations | None
+    history_length: int, environment: str, observations: str | None
 ) -> list[tuple[str, float, float]]:
-    layout = observations or layout_of(environment)
     elements: list[tuple[str, float, float]] = _core.observation_elements(
-        _core.ObservationLayout[layout], history_length
+        observations or layout_of(environment), history_length
     )
     return elements

@@ -102,18 +102,10 @@ def preference_terms(info: np.ndarray) -> np.ndarray:
         Shape (rows, 4), in the order of PREFERENCE_TERMS; their sum, weighted by a preference, is
         the reward with the default weights.
     """
-    share, loss_rate, jain, rtt_ratio = (info[:, column] for column in _COLUMNS)
-    of_default = Reward("preference")
-    terms = np.stack(
-        [
-            share,
-            -of_default.loss_weight * loss_rate,
-            -of_default.fairness_weight * (1 - jain),
-            -of_default.delay_weight * (np.nan_to_num(rtt_ratio, nan=1.0) - 1),
-        ],
-        axis=1,
-    )
-    return 4 * terms
+    outcomes = info[:, _COLUMNS]
+    np.nan_to_num(outcomes[:, -1], copy=False, nan=1.0)  # before the first RTT sample
+    terms: np.ndarray = _core.preference_terms(Reward("preference").to_core(), outcomes)
+    return terms
 
 
 EQUAL = Preference(1, 1, 1, 1)

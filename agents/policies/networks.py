@@ -115,7 +115,7 @@ class MultiScaleFeatures(_Features):
         self.frames = (history_length, len(names))
         self.ratios = [names.index(name) for name in _RATIOS]
         self.loss = names.index("loss")
-        self.spans = _spans(history_length)
+        self.spans = _core.doubling_spans(history_length)
         rest = observation_size - history_length * len(names)
         inputs = len(self.spans) * len(names) + rest
         self.layers = dense(inputs, architecture.extractor_sizes, architecture.activation)
@@ -147,16 +147,6 @@ def _split(
     length, features = frames
     end = length * features
     return observations[:, :end].reshape(-1, length, features), observations[:, end:]
-
-
-def _spans(length: int) -> list[tuple[int, int]]:
-    """First frame and the one after the last of each span, the latest span first."""
-    spans, size = [(length - 1, length)], 1
-    while spans[-1][0] > 0:
-        end = spans[-1][0]
-        spans.append((max(0, end - size), end))
-        size *= 2
-    return spans
 
 
 def make_features(

@@ -17,9 +17,9 @@
 #include "sim/bindings/arrays.hpp"
 #include "sim/bindings/modules.hpp"
 #include "sim/bindings/simulation.hpp"
-#include "sim/environment/frame_observation.hpp"
+#include "sim/environment/doubling_spans.hpp"
+#include "sim/environment/frames_observation.hpp"
 #include "sim/environment/observation.hpp"
-#include "sim/environment/span_observation.hpp"
 
 namespace quicgym::bindings {
 
@@ -61,23 +61,38 @@ const ParameterSpecification& find_parameter(const std::string& controller, cons
 
 void bind_tables(nb::module_& module) {
     module.attr("FRAME_FEATURES") = as_features(kFrameFeatures);
-    module.attr("STATE_FEATURES") = as_features(kStateFeatures);
-    nb::enum_<ObservationLayout>(module, "ObservationLayout")
-        .value("frames", ObservationLayout::frames)
-        .value("spans", ObservationLayout::spans)
-        .value("aurora", ObservationLayout::aurora)
-        .value("orca", ObservationLayout::orca);
+    module.def(
+        "observation_layouts",
+        [] {
+            std::vector<std::string_view> names;
+            for (const ObservationLayout& layout : observation_layouts()) names.push_back(layout.name);
+            return names;
+        },
+        "The names of the layouts.");
     module.def(
         "observation_elements",
-        [](ObservationLayout layout, std::size_t history_length) {
+        [](const std::string& layout, std::size_t history_length) {
             nb::list result;
-            for (const Element& element : observation_elements(layout, history_length)) {
+            for (const Element& element : find_observation_layout(layout).elements(history_length)) {
                 result.append(nb::make_tuple(element.name, element.minimum, element.maximum));
             }
             return result;
         },
         nb::arg("layout"), nb::arg("history_length"),
-        "Name, minimum and maximum of each element of an observation, without those of the action.");
+        "Name, minimum and maximum of each element of an observation, without those of the action. ValueError "
+        "lists the layouts.");
+    module.def(
+        "doubling_spans",
+        [](std::size_t history_length) {
+            nb::list result;
+            for_each_doubling_span(history_length, [&](const DoublingSpan& span) {
+                result.append(nb::make_tuple(history_length - span.last, history_length - span.first));
+            });
+            return result;
+        },
+        nb::arg("history_length"),
+        "Spans of a history that double with their age, the latest first: first place and the one after the "
+        "last, counted from the oldest.");
     nb::list columns;
     for (const InfoColumn& column : kInfoColumns) {
         columns.append(nb::make_tuple(column.name, column.description));
@@ -91,6 +106,24 @@ void bind_tables(nb::module_& module) {
     nb::list terms;
     for (const std::string_view term : kPreferenceTerms) terms.append(nb::cast(term));
     module.attr("PREFERENCE_TERMS") = terms;
+    module.def(
+        "preference_terms",
+        [](const RewardSettings& settings,
+           nb::ndarray<const double, nb::shape<-1, 4>, nb::c_contig, nb::device::cpu> outcomes) {
+            std::vector<double> worth;
+            for (std::size_t row = 0; row < outcomes.shape(0); ++row) {
+                const Outcome outcome{.throughput_share = outcomes(row, 0),
+                                      .loss_rate = outcomes(row, 1),
+                                      .jain = outcomes(row, 2),
+                                      .rtt_ratio = outcomes(row, 3)};
+                const auto of_row = preference_terms(settings, {1.0, 1.0, 1.0, 1.0}, outcome);
+                worth.insert(worth.end(), of_row.begin(), of_row.end());
+            }
+            return to_array(worth, {outcomes.shape(0), kPreferenceTerms.size()});
+        },
+        nb::arg("settings"), nb::arg("outcomes"),
+        "From rows of throughput_share, loss_rate, jain and rtt_ratio: what each term of a preference is worth "
+        "alone.");
     module.def(
         "value_at",
         [](const std::string& controller, const std::string& parameter, double coordinate) {
@@ -170,15 +203,20 @@ void bind_settings(nb::module_& module) {
     nb::class_<Settings>(module, "EnvironmentSettings")
         .def(
             "__init__",
-            [](Settings* settings, const ActionSpace& space) {
-                new (settings) Settings{.action_space = &space};
+            [](Settings* settings, const ActionSpace& space, const std::string& layout) {
+                new (settings)
+                    Settings{.action_space = &space, .observation = &find_observation_layout(layout)};
             },
-            nb::arg("action_space"))
-        .def_rw("observation", &Settings::observation)
+            nb::arg("action_space"), nb::arg("observations"))
         .def_rw("history_length", &Settings::history_length)
         .def_rw("clips_actions", &Settings::clips_actions)
-        .def_rw("decision_interval", &Settings::decision_interval)
-        .def_rw("decision_interval_rtts", &Settings::decision_interval_rtts)
+        .def_prop_rw(
+            "decision_interval", [](const Settings& settings) { return settings.decision_interval.time; },
+            [](Settings& settings, Time time) { settings.decision_interval.time = time; })
+        .def_prop_rw(
+            "decision_interval_rtts",
+            [](const Settings& settings) { return settings.decision_interval.rtts; },
+            [](Settings& settings, double rtts) { settings.decision_interval.rtts = rtts; })
         .def_rw("reward_interval", &Settings::reward_interval)
         .def_rw("reward", &Settings::reward)
         .def_rw("observes_preference", &Settings::observes_preference)

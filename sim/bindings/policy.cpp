@@ -115,7 +115,7 @@ void bind_policy(nb::module_& module) {
     for (const policy::Environment& row : policy::kEnvironments) {
         environments.append(nb::make_tuple(std::string(row.name), std::string(row.id),
                                            std::string(row.action_space), std::string(row.controller),
-                                           row.observations, row.scales, row.safe_envelope));
+                                           std::string(row.observations), row.scales, row.safe_envelope));
     }
     module.attr("POLICY_ENVIRONMENTS") = environments;
     module.def("read_safetensors", &read_safetensors, nb::arg("data"),

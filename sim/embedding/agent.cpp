@@ -1,24 +1,16 @@
 #include "sim/embedding/agent.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
 namespace quicgym::embedding {
 
-namespace {
-
-constexpr Time kShortestInterval = kMillisecond;
-
-}  // namespace
-
 Agent::Agent(std::shared_ptr<const policy::Policy> policy, std::uint64_t max_datagram_bytes)
     : policy_(std::move(policy)),
       actuator_(policy_->action_space->make_actuator(*policy_->action_space, 0)),
-      observer_(
-          environment::make_observer(policy_->observations, policy_->history_length, max_datagram_bytes)),
+      observer_(policy_->observations->make_observer(policy_->history_length, max_datagram_bytes)),
       observation_(policy_->network->architecture().observation_size),
       action_(policy_->action_space->size()) {}
 
@@ -35,15 +27,8 @@ Time Agent::decide(SteeredFlows& flow, const FlowState& state, Time now) {
     }
     last_decision_ = now;
 
-    // As Episode::write_observations has it.
-    observer_->write(observation_.data());
-    const std::vector<float>& shown = actuator_->shown();
-    float* out =
-        observation_.data() + environment::observation_size(policy_->observations, policy_->history_length);
-    out = std::copy(shown.begin(), shown.end(), out);
-    if (policy_->preference) {
-        for (const double weight : *policy_->preference) *out++ = static_cast<float>(weight);
-    }
+    environment::write_observation(
+        *observer_, *actuator_, policy_->preference ? &*policy_->preference : nullptr, observation_.data());
     policy_->network->compute(observation_.data(), scratch_);
     const std::vector<float>& values = scratch_.values;
     if (policy_->network->chooses()) {
@@ -55,10 +40,7 @@ Time Agent::decide(SteeredFlows& flow, const FlowState& state, Time now) {
     policy_->action_space->check(0, action_);
     actuator_->apply(flow, action_.data());
 
-    if (policy_->decision_interval_rtts <= 0.0) return now + policy_->decision_interval;
-    const Time rtt = state.sample.smoothed_rtt > 0 ? state.sample.smoothed_rtt : kInitialRtt;
-    const auto interval = std::llround(policy_->decision_interval_rtts * static_cast<double>(rtt));
-    return now + std::max<Time>(kShortestInterval, interval);
+    return now + policy_->decision_interval.after(state.sample.smoothed_rtt);
 }
 
 }  // namespace quicgym::embedding

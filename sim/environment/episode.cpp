@@ -1,13 +1,10 @@
 #include "sim/environment/episode.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 namespace quicgym::environment {
 
 namespace {
-
-constexpr Time kShortestInterval = kMillisecond;
 
 // When the first agent's flow starts, and when the episode's time is up.
 Time begin_of(const Simulation& simulation, const Plan& plan) {
@@ -26,7 +23,6 @@ Episode::Episode(std::unique_ptr<Simulation> simulation, const Scenario& scenari
                  const Plan& plan)
     : simulation_(std::move(simulation)),
       settings_(settings),
-      observed_size_(environment::observation_size(settings.observation, settings.history_length)),
       ignores_actions_(plan.ignores_actions),
       preference_(plan.preference),
       end_(end_of(begin_of(*simulation_, plan), plan)),
@@ -38,32 +34,26 @@ Episode::Episode(std::unique_ptr<Simulation> simulation, const Scenario& scenari
     for (const std::size_t flow : plan.agents) {
         Agent& agent =
             agents_.emplace_back(flow, settings.action_space->make_actuator(*settings.action_space, flow),
-                                 make_observer(settings.observation, settings.history_length,
-                                               scenario.flows.at(flow).max_datagram_bytes));
+                                 settings.observation->make_observer(
+                                     settings.history_length, scenario.flows.at(flow).max_datagram_bytes));
         agent.actuator->start(*simulation_);
         agent.observer->start(meter_.state(flow));
     }
 }
 
 std::size_t Episode::observation_size(const Settings& settings) {
-    return environment::observation_size(settings.observation, settings.history_length) +
-           settings.action_space->shown_size() + (settings.observes_preference ? kPreferenceTerms.size() : 0);
+    return environment::observation_size(*settings.observation, settings.history_length,
+                                         *settings.action_space, settings.observes_preference);
 }
 
 // In RTTs: of the agent with the shortest smoothed one, so that none waits longer than it asked for.
 Time Episode::next_decision() const {
-    Time interval = settings_.decision_interval;
-    if (settings_.decision_interval_rtts > 0.0) {
-        Time shortest = kNever;
-        for (const Agent& agent : agents_) {
-            const Time smoothed = meter_.state(agent.flow).sample.smoothed_rtt;
-            if (smoothed > 0) shortest = std::min(shortest, smoothed);
-        }
-        const Time rtt = shortest == kNever ? kInitialRtt : shortest;
-        interval = std::max(
-            kShortestInterval,
-            static_cast<Time>(std::llround(settings_.decision_interval_rtts * static_cast<double>(rtt))));
+    Time shortest = 0;
+    for (const Agent& agent : agents_) {
+        const Time smoothed = meter_.state(agent.flow).sample.smoothed_rtt;
+        if (smoothed > 0 && (shortest == 0 || smoothed < shortest)) shortest = smoothed;
     }
+    const Time interval = settings_.decision_interval.after(shortest);
     const Time now = simulation_->now();
     return interval < end_ - now ? now + interval : end_;
 }
@@ -93,13 +83,9 @@ Status Episode::step(const float* actions) {
 }
 
 void Episode::write_observations(float* out) const {
+    const Preference* const preference = settings_.observes_preference ? &preference_ : nullptr;
     for (const Agent& agent : agents_) {
-        agent.observer->write(out);
-        out += observed_size_;
-        const std::vector<float>& shown = agent.actuator->shown();
-        out = std::copy(shown.begin(), shown.end(), out);
-        if (!settings_.observes_preference) continue;
-        for (const double weight : preference_) *out++ = static_cast<float>(weight);
+        out = write_observation(*agent.observer, *agent.actuator, preference, out);
     }
 }
 

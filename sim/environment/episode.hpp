@@ -7,6 +7,7 @@
 
 #include "sim/base/value_pointer.hpp"
 #include "sim/environment/action_space.hpp"
+#include "sim/environment/decision.hpp"
 #include "sim/environment/meter.hpp"
 #include "sim/environment/observation.hpp"
 #include "sim/environment/reward.hpp"
@@ -17,13 +18,12 @@ namespace quicgym::environment {
 // What all episodes of a batch have in common.
 struct Settings {
     const ActionSpace* action_space;
-    ObservationLayout observation = ObservationLayout::frames;
+    const ObservationLayout* observation;
     std::size_t history_length = 4;
     bool clips_actions = false;  // to [-1, 1], instead of refusing others
-    Time decision_interval = 100 * kMillisecond;
-    double decision_interval_rtts = 0.0;  // above 0: in place of decision_interval
-    Time reward_interval = kNever;        // what a step reports is the mean over intervals this long
-    RewardSettings reward;
+    DecisionInterval decision_interval{};
+    Time reward_interval = kNever;  // what a step reports is the mean over intervals this long
+    RewardSettings reward{};
     bool observes_preference = false;  // observations end with the episode's preference
     bool reward_per_flow = false;      // each agent earns what its own flow achieves
     bool records = false;              // as in Meter::Settings
@@ -82,7 +82,6 @@ private:
 
     SharedValuePointer<Simulation> simulation_;  // shared with Python
     Settings settings_;
-    std::size_t observed_size_;  // of an observation without the action and the preference
     bool ignores_actions_;
     Preference preference_;
     Time end_;

@@ -36,7 +36,7 @@ public:
         }
         previous_ = state;
     }
-    void write(float* out) const override { write_frames(out); }
+    float* write(float* out) const override { return write_frames(out); }
 
     static std::vector<Element> elements(std::size_t history_length) {
         std::vector<Element> elements;

@@ -2,54 +2,48 @@
 
 #include <stdexcept>
 
-#include "sim/environment/aurora_observation.hpp"
-#include "sim/environment/frame_observation.hpp"
-#include "sim/environment/orca_observation.hpp"
-#include "sim/environment/span_observation.hpp"
-
 namespace quicgym::environment {
 
-std::unique_ptr<Observer> make_observer(ObservationLayout layout, std::size_t history_length,
-                                        std::uint64_t max_datagram_bytes) {
-    switch (layout) {
-        case ObservationLayout::frames:
-            return std::make_unique<FrameObserver>(history_length, max_datagram_bytes);
-        case ObservationLayout::spans:
-            return std::make_unique<SpanObserver>(history_length, max_datagram_bytes);
-        case ObservationLayout::aurora:
-            return std::make_unique<AuroraObserver>(history_length, max_datagram_bytes);
-        case ObservationLayout::orca:
-            return std::make_unique<OrcaObserver>(history_length, max_datagram_bytes);
-    }
-    throw std::logic_error("an observation layout without an observer");
+namespace {
+
+// A function's static, because registrations run in no particular order.
+std::vector<ObservationLayout>& registered() {
+    static std::vector<ObservationLayout> layouts;
+    return layouts;
 }
 
-std::vector<Element> observation_elements(ObservationLayout layout, std::size_t history_length) {
-    switch (layout) {
-        case ObservationLayout::frames:
-            return frame_elements(history_length);
-        case ObservationLayout::spans:
-            return span_elements(history_length);
-        case ObservationLayout::aurora:
-            return AuroraObserver::elements(history_length);
-        case ObservationLayout::orca:
-            return OrcaObserver::elements(history_length);
-    }
-    throw std::logic_error("an observation layout without elements");
+}  // namespace
+
+void register_layout(const ObservationLayout& layout) {
+    const auto place = std::lower_bound(
+        registered().begin(), registered().end(), layout.name,
+        [](const ObservationLayout& other, std::string_view name) { return other.name < name; });
+    registered().insert(place, layout);
 }
 
-std::size_t observation_size(ObservationLayout layout, std::size_t history_length) {
-    switch (layout) {
-        case ObservationLayout::frames:
-            return history_length * kFrameFeatures.size() + kStateFeatures.size();
-        case ObservationLayout::spans:
-            return span_count(history_length) * kSpanFeatures.size() + kSpanStateFeatures.size() + kModes;
-        case ObservationLayout::aurora:
-            return history_length * AuroraObserver::kFeatures.size();
-        case ObservationLayout::orca:
-            return history_length * OrcaObserver::kFeatures.size();
+const std::vector<ObservationLayout>& observation_layouts() {
+    return registered();
+}
+
+const ObservationLayout& find_observation_layout(std::string_view name) {
+    std::string known;
+    for (const ObservationLayout& layout : registered()) {
+        if (layout.name == name) return layout;
+        known += (known.empty() ? "" : ", ") + std::string(layout.name);
     }
-    throw std::logic_error("an observation layout without a size");
+    throw std::invalid_argument("no observation layout is named '" + std::string(name) +
+                                "'; there are: " + known);
+}
+
+void add_mode_elements(std::vector<Element>& elements) {
+    for_each_value(ControllerMode{},
+                   [&](const char* name, ControllerMode) { elements.push_back({name, 0.0F, 1.0F}); });
+}
+
+float* write_modes(ControllerMode mode, float* out) {
+    for_each_value(ControllerMode{},
+                   [&](const char*, ControllerMode one) { *out++ = mode == one ? 1.0F : 0.0F; });
+    return out;
 }
 
 }  // namespace quicgym::environment

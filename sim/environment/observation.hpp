@@ -1,7 +1,6 @@
 // What an agent sees: features that a real sender can measure, finite and bounded.
 //
-// There are several layouts: `spans` (span_observation.hpp), `frames` of Window-v0 (frame_observation.hpp),
-// and those of papers: `aurora` and `orca`.
+// A file of this folder adds a layout by registering it; nothing else names it. See orca_observation.cpp.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +13,6 @@
 #include "sim/simulation.hpp"
 
 namespace quicgym::environment {
-
-enum class ObservationLayout : std::uint8_t { frames, spans, aurora, orca };
 
 // An element of an observation.
 struct Element {
@@ -59,21 +56,42 @@ public:
     // The state after a decision interval. `gamma`, in packets, is infinite or NaN where the controller has
     // none.
     virtual void update(const FlowState& state, double gamma) = 0;
-    // As many numbers as the layout has elements.
-    virtual void write(float* out) const = 0;
+    // Writes the layout's elements. Returns the end of what it wrote.
+    virtual float* write(float* out) const = 0;
 };
 
-std::unique_ptr<Observer> make_observer(ObservationLayout layout, std::size_t history_length,
-                                        std::uint64_t max_datagram_bytes);
+// What observers of one kind write.
+struct ObservationLayout {
+    std::string_view name;
+    // In the order of writing, for a history of so many decisions.
+    std::vector<Element> (*elements)(std::size_t history_length);
+    std::unique_ptr<Observer> (*make_observer)(std::size_t history_length, std::uint64_t max_datagram_bytes);
+};
 
-// What an Observer writes, in order.
-std::vector<Element> observation_elements(ObservationLayout layout, std::size_t history_length);
+// Every layout, sorted by name.
+const std::vector<ObservationLayout>& observation_layouts();
 
-// Their number, without making them: every episode asks for it.
-std::size_t observation_size(ObservationLayout layout, std::size_t history_length);
+// Throws std::invalid_argument that lists the names.
+const ObservationLayout& find_observation_layout(std::string_view name);
 
-inline constexpr std::size_t kModes = 7;
-inline constexpr const char* kModeNames[kModes] = {
-    "slow_start", "congestion_avoidance", "recovery", "startup", "drain", "probe_bw", "probe_rtt"};
+void register_layout(const ObservationLayout& layout);
+
+// A constant of this type at namespace scope registers the layout of an Observer's class. The class is made
+// from the arguments of `make_observer`, and has the static function `elements`.
+template <class Observing>
+class RegisteredObservationLayout {
+public:
+    explicit RegisteredObservationLayout(std::string_view name) {
+        register_layout(
+            {name, &Observing::elements,
+             [](std::size_t history_length, std::uint64_t max_datagram_bytes) -> std::unique_ptr<Observer> {
+                 return std::make_unique<Observing>(history_length, max_datagram_bytes);
+             }});
+    }
+};
+
+// The elements that say in which mode the controller is: 1 in the mode's place, else 0.
+void add_mode_elements(std::vector<Element>& elements);
+float* write_modes(ControllerMode mode, float* out);
 
 }  // namespace quicgym::environment

@@ -51,6 +51,11 @@ struct RewardSettings {
     bool operator==(const RewardSettings&) const = default;
 };
 
+// The parts of the reward `preference`, whose sum it is. With weights of 1: what each term is worth alone.
+std::array<double, kPreferenceTerms.size()> preference_terms(const RewardSettings& settings,
+                                                             const Preference& preference,
+                                                             const Outcome& outcome);
+
 // `preference` is that of the episode, for RewardKind::preference alone.
 double reward(const RewardSettings& settings, const Preference& preference, const Outcome& outcome);
 

@@ -8,7 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "sim/environment/frame_observation.hpp"
+#include "sim/environment/doubling_spans.hpp"
+#include "sim/environment/frames_observation.hpp"
 
 namespace quicgym::policy {
 
@@ -43,13 +44,12 @@ private:
     DenseLayers layers_;
 };
 
-// The last frame, the one before, the two, four, eight … before that: first frame and the one after the last.
-std::vector<std::pair<std::size_t, std::size_t>> doubling_spans(std::size_t length) {
-    std::vector<std::pair<std::size_t, std::size_t>> spans{{length - 1, length}};
-    for (std::size_t size = 1; spans.back().first > 0; size *= 2) {
-        const std::size_t end = spans.back().first;
-        spans.emplace_back(end - std::min(end, size), end);
-    }
+// Of frames, the oldest first: the first of a span and the one after its last.
+std::vector<std::pair<std::size_t, std::size_t>> spans_of_frames(std::size_t length) {
+    std::vector<std::pair<std::size_t, std::size_t>> spans;
+    environment::for_each_doubling_span(length, [&](const environment::DoublingSpan& span) {
+        spans.emplace_back(length - span.last, length - span.first);
+    });
     return spans;
 }
 
@@ -58,7 +58,7 @@ public:
     MultiScaleFeatures(const Architecture& architecture, Tensors& tensors)
         : observation_size_(architecture.observation_size),
           history_size_(architecture.history_length * kFrame),
-          spans_(doubling_spans(architecture.history_length)),
+          spans_(spans_of_frames(architecture.history_length)),
           layers_(tensors, "features.layers", spans_.size() * kFrame + observation_size_ - history_size_,
                   architecture.extractor_sizes, find_activation(architecture.activation)) {}
 

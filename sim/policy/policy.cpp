@@ -187,16 +187,16 @@ std::pair<Architecture, std::string> read_description(const std::string& text, P
     const Environment& environment = find_environment(fields.text("environment"));
     check_version(fields, "observation_version");
     check_version(fields, "action_version");
-    policy.decision_interval = std::llround(1e6 * fields.number("decision_interval_ms", 1.0, 60'000.0));
+    policy.decision_interval.time = std::llround(1e6 * fields.number("decision_interval_ms", 1.0, 60'000.0));
     if (const JsonValue* const rtts = fields.find("decision_interval_rtts")) {
         const std::optional<double> number = rtts->number();
         if (!number || !(*number >= 0.1 && *number <= 1000.0)) {
             refuse("decision_interval_rtts: give a number from 0.1 to 1000");
         }
-        policy.decision_interval_rtts = *number;
+        policy.decision_interval.rtts = *number;
     }
     policy.history_length = static_cast<std::size_t>(fields.integer("history_length", 1, 1000));
-    policy.observations = environment.observations;
+    policy.observations = &environment::find_observation_layout(environment.observations);
     policy.scales = environment.scales;
     policy.safe_envelope = environment.safe_envelope;
     choose_controller(policy, environment, fields.find("controller"));
@@ -208,7 +208,7 @@ std::pair<Architecture, std::string> read_description(const std::string& text, P
     fields.check_all_read();
 
     const std::string id(environment.id);
-    if (architecture.extractor != "mlp" && policy.observations != environment::ObservationLayout::frames) {
+    if (architecture.extractor != "mlp" && policy.observations->name != "frames") {
         refuse("architecture.extractor = '" + architecture.extractor + "' does not fit the observations of " +
                id);
     }
@@ -216,9 +216,8 @@ std::pair<Architecture, std::string> read_description(const std::string& text, P
         refuse("architecture.output = '" + architecture.output + "' does not fit the actions of " + id);
     }
     architecture.history_length = policy.history_length;
-    architecture.observation_size =
-        environment::observation_size(policy.observations, policy.history_length) +
-        policy.action_space->shown_size() + (policy.preference ? policy.preference->size() : 0);
+    architecture.observation_size = environment::observation_size(
+        *policy.observations, policy.history_length, *policy.action_space, policy.preference.has_value());
     architecture.outputs = policy.action_space->shown_size();
     return {architecture, checksum};
 }

@@ -6,10 +6,7 @@
 #include <string>
 
 #include "controllers/controller.hpp"
-#include "sim/base/time.hpp"
-#include "sim/environment/action_space.hpp"
-#include "sim/environment/observation.hpp"
-#include "sim/environment/reward.hpp"
+#include "sim/environment/decision.hpp"
 #include "sim/policy/network.hpp"
 
 namespace quicgym::policy {
@@ -18,13 +15,12 @@ namespace quicgym::policy {
 struct Policy {
     std::string name;
     const environment::ActionSpace* action_space = nullptr;
-    environment::ObservationLayout observations{};
+    const environment::ObservationLayout* observations = nullptr;
     std::size_t history_length = 0;
     std::string controller;
     bool scales = false;
     bool safe_envelope = false;
-    Time decision_interval = 0;
-    double decision_interval_rtts = 0.0;                // above 0: in place of decision_interval
+    environment::DecisionInterval decision_interval{};
     std::optional<environment::Preference> preference;  // at the end of observations
     std::unique_ptr<const Network> network;
 

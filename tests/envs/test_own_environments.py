@@ -102,7 +102,7 @@ def test_a_subclass_without_a_name_of_its_own_is_not_registered():
     assert environments() == before and inherits.action_space_name == "rate"
 
 
-MAIN = """
+MAIN_OF_ACTIONS = """
 #include <iostream>
 #include <stdexcept>
 
@@ -124,34 +124,74 @@ int main() {
     }
 }
 """
+MAIN_OF_OBSERVATIONS = """
+#include <iostream>
+#include <stdexcept>
 
+#include "sim/environment/observation.hpp"
 
-def recipe() -> str:
-    """The C++ file that the page shows."""
-    page = (ROOT / "docs" / "how-to" / "own-environment.md").read_text(encoding="utf-8")
-    return page.split("```cpp\n")[1].split("```")[0]
+int main() {
+    using namespace quicgym;
+    const environment::ObservationLayout& layout = environment::find_observation_layout("queueing");
+    for (const environment::Element& element : layout.elements(2)) {
+        std::cout << element.name << ' ' << element.minimum << ' ' << element.maximum << '\\n';
+    }
+    const auto observer = layout.make_observer(2, 1200);
+    FlowState state{};
+    observer->start(state);
+    state.sample.rtt = 3 * kMillisecond;
+    state.min_rtt = 2 * kMillisecond;
+    observer->update(state, 0.0);
+    float observation[2];
+    std::cout << observer->write(observation) - observation << ' ';
+    std::cout << observation[0] << ' ' << observation[1] << '\\n';
+    try {
+        environment::find_observation_layout("queuing");
+    } catch (const std::invalid_argument& error) {
+        std::cout << error.what() << '\\n';
+    }
+}
+"""
+RECIPES = {
+    "action_space": (
+        MAIN_OF_ACTIONS,
+        [
+            "halving 1 2",
+            "2",
+            "action of row 3: [0], change = 7; give a whole number from 0 to 1",
+        ],
+    ),
+    "observation": (
+        MAIN_OF_OBSERVATIONS,
+        [
+            "queueing[1] 0 9",
+            "queueing[0] 0 9",
+            "2 0 0.5",
+            "no observation layout is named 'queuing'; there are: queueing",
+        ],
+    ),
+}
 
 
 @pytest.mark.skipif(shutil.which("c++") is None, reason="there is no C++ compiler")
-def test_the_action_space_of_the_recipe_registers_itself(tmp_path):
-    # The space and the registry alone: to build all of quicgym with it takes minutes.
-    (tmp_path / "halving_action.cpp").write_text(recipe())
-    (tmp_path / "main.cpp").write_text(MAIN)
+@pytest.mark.parametrize("place", range(len(RECIPES)), ids=RECIPES)
+def test_the_cpp_file_of_a_recipe_registers_itself(tmp_path, place):
+    registry, (main, expected) = list(RECIPES.items())[place]
+    # The part and its registry alone: to build all of quicgym with it takes minutes.
+    page = (ROOT / "docs" / "how-to" / "own-environment.md").read_text(encoding="utf-8")
+    (tmp_path / "part.cpp").write_text(page.split("```cpp\n")[place + 1].split("```")[0])
+    (tmp_path / "main.cpp").write_text(main)
     program = tmp_path / "program"
     compiled = subprocess.run(
         ["c++", "-std=c++20", "-O0", "-Wall", "-Wextra", "-I", ROOT, "-o", program]
-        + [tmp_path / "main.cpp", tmp_path / "halving_action.cpp"]
-        + [ROOT / "sim" / "environment" / "action_space.cpp"],
+        + [tmp_path / "main.cpp", tmp_path / "part.cpp"]
+        + [ROOT / "sim" / "environment" / f"{registry}.cpp"],
         capture_output=True,
         text=True,
     )
     assert compiled.returncode == 0 and not compiled.stderr, compiled.stderr
     done = subprocess.run([program], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == [
-        "halving 1 2",
-        "2",
-        "action of row 3: [0], change = 7; give a whole number from 0 to 1",
-    ]
+    assert done.stdout.splitlines() == expected
 
 
 def test_cmake_takes_every_file_of_the_folder():
@@ -163,3 +203,5 @@ def test_cmake_takes_every_file_of_the_folder():
     alone = names - set().union(*several.values())
     assert files == {f"{name}_action.cpp" for name in alone} | several.keys()
     assert all(several.values()) and set().union(*several.values()) <= names
+    layouts = {path.name for path in (ROOT / "sim" / "environment").glob("*_observation.cpp")}
+    assert layouts == {f"{name}_observation.cpp" for name in _core.observation_layouts()}

@@ -46,9 +46,9 @@ def test_the_environments_are_those_of_python():
     for name, environment in environments().items():
         if environment.__module__.startswith("quicgym.envs."):
             of = environment.interface()
-            layout = _core.ObservationLayout[of.observations]
             theirs[name] = (
-                environment.id, of.action_space, of.controller, layout, of.scales, of.safe_envelope,
+                environment.id, of.action_space, of.controller, of.observations, of.scales,
+                of.safe_envelope,
             )  # fmt: skip
     assert ours == theirs
     assert (OBSERVATION_VERSION, ACTION_VERSION) == (1, 1)  # kVersion of sim/policy/policy.cpp

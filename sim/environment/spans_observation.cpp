@@ -1,28 +1,87 @@
-#include "sim/environment/span_observation.hpp"
-
+// The observation layout `spans`: sums over spans that double with their age, in logarithms.
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "sim/environment/doubling_spans.hpp"
+#include "sim/environment/observation.hpp"
 
 namespace quicgym::environment {
 
 namespace {
 
-struct Span {
-    std::size_t first;  // in intervals before now
-    std::size_t last;   // the one after
-};
+// A decade is 1. The bounds are those of what a simulation can do, with room: nothing reaches them.
+inline constexpr float kDecades = 9.0F;
 
-// Calls `each` with the span after the given one, and so on to the history's end.
-template <class Each>
-void for_each_span(std::size_t history_length, Each each) {
-    Span span{0, 1};
-    for (std::size_t length = 1; span.first < history_length;) {
-        each(span);
-        const std::size_t next = span.last;
-        span = {next, std::min(next + length, history_length)};
-        length *= 2;
-    }
-}
+// For each span. The latest is the last decision interval; then the one before, the two before that, the four
+// before those and so on, back to the history's length. What the episode does not have yet of a span is left
+// out; a span without anything is 0 throughout.
+//
+// "Reference rate" is the highest delivery rate of an interval of the history, and at least a datagram in it;
+// BDP is the reference rate times the minimum RTT, and at least a datagram.
+inline constexpr std::array<BoundedFeature, 9> kSpanFeatures{{
+    {"known", 0.0F, 1.0F, "share of the span's intervals that there have been"},
+    {"delivery_rate", -kDecades, kDecades,
+     "log10 (bytes acknowledged + a datagram) / (reference rate * length + a datagram)"},
+    {"send_rate", -kDecades, kDecades, "log10 (bytes sent + a datagram) / (bytes acknowledged + a datagram)"},
+    {"rtt", 0.0F, kDecades,
+     "log10 mean RTT / minimum RTT; without a sample that of the span's last interval"},
+    {"loss", 0.0F, 3.1F, "log10 (1 + 1000 * bytes declared lost / (declared lost + acknowledged))"},
+    {"marks", 0.0F, 3.1F, "log10 (1 + 1000 * packets marked ECN-CE / datagrams acknowledged, at most 1)"},
+    {"window", -kDecades, kDecades, "mean over the span's intervals of log10 window / BDP at their ends"},
+    {"pacing_rate", -kDecades, kDecades, "the same of pacing rate / reference rate"},
+    {"in_flight", -kDecades, kDecades, "the same of (bytes in flight + a datagram) / BDP"},
+}};
+
+// Once, after the spans.
+inline constexpr std::array<BoundedFeature, 6> kSpanStateFeatures{{
+    {"bdp", 0.0F, kDecades, "log10 BDP in datagrams"},
+    {"min_rtt", -kDecades, kDecades, "log10 minimum RTT in ms; 0 before the first sample"},
+    {"highest_rate", 0.0F, kDecades, "log10 highest delivery rate of an interval so far / reference rate"},
+    {"interval", -kDecades, kDecades, "log10 time since the last decision / smoothed RTT"},
+    {"age", 0.0F, kDecades, "log10 (1 + seconds since the flow's start)"},
+    {"queue", 0.0F, kDecades, "log10 (1 + packets of the flow in the queue: eBCC's diff)"},
+}};
+
+class SpanObserver final : public Observer {
+public:
+    SpanObserver(std::size_t history_length, std::uint64_t max_datagram_bytes);
+    std::unique_ptr<Observer> clone() const override { return std::make_unique<SpanObserver>(*this); }
+
+    void start(const FlowState& state) override;
+    void update(const FlowState& state, double gamma) override;
+    float* write(float* out) const override;
+    static std::vector<Element> elements(std::size_t history_length);
+
+private:
+    // Sums since the episode's beginning, at the end of an interval.
+    struct Sums {
+        double seconds = 0.0;
+        double delivered_bytes = 0.0;
+        double sent_bytes = 0.0;
+        double lost_bytes = 0.0;
+        double marks = 0.0;
+        double rtt_samples = 0.0;
+        double rtt_seconds = 0.0;
+        // Of logarithms, one for each interval; of bytes, and of bytes per second.
+        double log_window = 0.0;
+        double log_pacing_rate = 0.0;
+        double log_in_flight = 0.0;
+        // Of this interval alone.
+        double rtt = 0.0;            // seconds; without a sample the one before
+        double delivery_rate = 0.0;  // bytes per second
+    };
+
+    const Sums& at(std::size_t intervals) const { return ring_[intervals % ring_.size()]; }
+
+    double datagram_;
+    std::vector<Sums> ring_;     // one more than the history's length
+    std::size_t intervals_ = 0;  // so far
+    FlowState previous_;
+    double highest_rate_ = 0.0;  // bytes per second
+};
 
 double log_ratio(double numerator, double denominator) {
     return numerator > 0.0 && denominator > 0.0 ? std::log10(numerator / denominator) : 0.0;
@@ -39,8 +98,6 @@ float* write_bounded(const double (&values)[Size], const std::array<BoundedFeatu
     for (std::size_t i = 0; i < Size; ++i) *out++ = bounded(values[i], features[i]);
     return out;
 }
-
-}  // namespace
 
 SpanObserver::SpanObserver(std::size_t history_length, std::uint64_t max_datagram_bytes)
     : datagram_(static_cast<double>(max_datagram_bytes)), ring_(history_length + 1) {}
@@ -77,7 +134,7 @@ void SpanObserver::update(const FlowState& state, double /*gamma*/) {
     previous_ = state;
 }
 
-void SpanObserver::write(float* out) const {
+float* SpanObserver::write(float* out) const {
     const std::size_t history_length = ring_.size() - 1;
     const std::size_t known = std::min(intervals_, history_length);
     const Sums& now = at(intervals_);
@@ -89,7 +146,7 @@ void SpanObserver::write(float* out) const {
         reference_rate = std::max(reference_rate, at(intervals_ - age).delivery_rate);
     }
     const double bdp = std::max(datagram_, reference_rate * min_rtt);
-    for_each_span(history_length, [&](const Span& span) {
+    for_each_doubling_span(history_length, [&](const DoublingSpan& span) {
         const std::size_t last = std::min(span.last, known);
         if (last <= span.first) {
             std::fill_n(out, kSpanFeatures.size(), 0.0F);
@@ -131,20 +188,12 @@ void SpanObserver::write(float* out) const {
         std::log10(1.0 + std::max(0.0, queue_packets)),
     };
     out = write_bounded(values, kSpanStateFeatures, out);
-    for (std::size_t mode = 0; mode < kModes; ++mode) {
-        *out++ = static_cast<std::size_t>(sample.mode) == mode ? 1.0F : 0.0F;
-    }
+    return write_modes(sample.mode, out);
 }
 
-std::size_t span_count(std::size_t history_length) {
-    std::size_t count = 0;
-    for_each_span(history_length, [&](const Span&) { ++count; });
-    return count;
-}
-
-std::vector<Element> span_elements(std::size_t history_length) {
+std::vector<Element> SpanObserver::elements(std::size_t history_length) {
     std::vector<Element> elements;
-    for_each_span(history_length, [&](const Span& span) {
+    for_each_doubling_span(history_length, [&](const DoublingSpan& span) {
         const std::string age = span.last - span.first == 1 ? "[" + std::to_string(span.first) + "]"
                                                             : "[" + std::to_string(span.first) + ":" +
                                                                   std::to_string(span.last) + "]";
@@ -155,8 +204,12 @@ std::vector<Element> span_elements(std::size_t history_length) {
     for (const BoundedFeature& feature : kSpanStateFeatures) {
         elements.push_back({std::string(feature.name), feature.minimum, feature.maximum});
     }
-    for (const char* mode : kModeNames) elements.push_back({mode, 0.0F, 1.0F});
+    add_mode_elements(elements);
     return elements;
 }
+
+const RegisteredObservationLayout<SpanObserver> kRegistered("spans");
+
+}  // namespace
 
 }  // namespace quicgym::environment

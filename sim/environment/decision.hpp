@@ -1,0 +1,46 @@
+// When an agent decides, and what it sees then: the same in a simulation and in another sender.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+
+#include "controllers/controller.hpp"
+#include "sim/base/time.hpp"
+#include "sim/environment/action_space.hpp"
+#include "sim/environment/observation.hpp"
+#include "sim/environment/reward.hpp"
+
+namespace quicgym::environment {
+
+// From one decision to the next.
+struct DecisionInterval {
+    Time time = 100 * kMillisecond;
+    double rtts = 0.0;  // above 0: so many smoothed RTTs, in place of `time`
+
+    // `smoothed_rtt` is 0 before the first sample.
+    Time after(Time smoothed_rtt) const {
+        if (rtts <= 0.0) return time;
+        const Time rtt = smoothed_rtt > 0 ? smoothed_rtt : kInitialRtt;
+        return std::max<Time>(kMillisecond, std::llround(rtts * static_cast<double>(rtt)));
+    }
+    bool operator==(const DecisionInterval&) const = default;
+};
+
+// An observation: what the layout has, the action in force, and the preference where there is one.
+inline std::size_t observation_size(const ObservationLayout& layout, std::size_t history_length,
+                                    const ActionSpace& space, bool has_preference) {
+    return layout.elements(history_length).size() + space.shown_size() +
+           (has_preference ? kPreferenceTerms.size() : 0);
+}
+
+// `preference` is null where there is none. Returns the end of what it wrote.
+inline float* write_observation(const Observer& observer, const Actuator& actuator,
+                                const Preference* preference, float* out) {
+    out = observer.write(out);
+    out = std::copy(actuator.shown().begin(), actuator.shown().end(), out);
+    if (preference == nullptr) return out;
+    for (const double weight : *preference) *out++ = static_cast<float>(weight);
+    return out;
+}
+
+}  // namespace quicgym::environment
