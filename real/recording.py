@@ -21,45 +21,13 @@ from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.simulation.simulation import (
     NEVER,
     QUEUE_DTYPE,
-    TRACE_DTYPE,
     TRANSFER_DTYPE,
 )
 from quicgym.real.stacks import FlowPlan, FlowRecord
 
-PASSED_DTYPE = np.dtype(
-    [
-        (name, "i8")
-        for name in (
-            "sent_packets",
-            "sent_bytes",
-            "received_packets",
-            "received_bytes",
-            "dropped_packets",
-            "queue_samples",
-            "queue_delay",
-            "one_way_delay",
-        )
-    ]
-)
-"""net::PassedPackets of sim/net/recording.hpp."""
-QUEUE_RECORD_DTYPE = np.dtype(
-    [("time", "i8"), ("packets", "u8"), ("bytes", "u8"), ("occupancy_seconds", "f8")]
-)
-"""net::QueueRecord of sim/net/recording.hpp."""
-STATE_DTYPE = np.dtype(
-    [
-        ("start", "i8"),
-        ("completion", "i8"),
-        ("sample", TRACE_DTYPE),
-        ("received_packets", "u8"),
-        ("dropped_packets", "u8"),
-        ("rtt_samples", "u8"),
-        ("rtt_sum_seconds", "f8"),
-        ("min_rtt", "i8"),
-        ("ecn_marks", "u8"),
-    ]
-)
-"""FlowState of sim/simulation.hpp."""
+PASSED_DTYPE = np.dtype(_core.LAYOUTS["PassedPackets"])
+QUEUE_RECORD_DTYPE = np.dtype(_core.LAYOUTS["QueueRecord"])
+STATE_DTYPE = np.dtype(_core.LAYOUTS["FlowState"])
 SECOND = 1_000_000_000
 COPIED = ("window_bytes", "pacing_rate", "smoothed_rtt", "in_flight_bytes", "delivered_bytes",
           "lost_bytes", "mode")  # fmt: skip

@@ -95,6 +95,9 @@ struct TraceSample {
     std::uint64_t dropped_packets;  // by the network: queue drops and random loss; the host fills it in
     ControllerMode mode;
     std::uint8_t unused[7];  // written, so that equal runs give equal bytes
+
+    QUICGYM_FIELDS(TraceSample, time, window_bytes, pacing_rate, rtt, smoothed_rtt, in_flight_bytes,
+                   sent_bytes, delivered_bytes, lost_bytes, received_bytes, dropped_packets, mode)
 };
 
 // What an environment reads of a flow after every decision: cheap, unlike FlowStatistics.
@@ -108,6 +111,9 @@ struct FlowState {
     double rtt_sum_seconds = 0.0;
     Time min_rtt = 0;  // 0: no sample yet
     std::uint64_t ecn_marks = 0;
+
+    QUICGYM_FIELDS(FlowState, start, completion, sample, received_packets, dropped_packets, rtt_samples,
+                   rtt_sum_seconds, min_rtt, ecn_marks)
 };
 
 // A transfer of the short flows, or a response to a request.
@@ -116,6 +122,8 @@ struct Transfer {
     Time completion = kNever;  // when the receiver had every byte
     std::uint64_t size_bytes = 0;
     std::uint64_t lost_packets = 0;  // of a short flow: declared lost by its sender (RFC 9002 6.1)
+
+    QUICGYM_FIELDS(Transfer, start, completion, size_bytes, lost_packets)
 };
 
 // What all connections of one entry of short flows have had, so far.
@@ -129,12 +137,16 @@ struct QueueSample {
     Time time;
     std::uint64_t packets;  // waiting before a link
     std::uint64_t bytes;
+
+    QUICGYM_FIELDS(QueueSample, time, packets, bytes)
 };
 
 struct Delivery {
     std::uint64_t flow;           // as wide as the rest: no padding of unknown content
     std::uint64_t packet_number;  // application data space
     Time time;                    // arrival at the receiver
+
+    QUICGYM_FIELDS(Delivery, flow, packet_number, time)
 };
 
 // What can be watched of a run: of a simulation, or of one that has happened elsewhere.

@@ -22,44 +22,15 @@ from quicgym.envs.simulation.controller_choice import ControllerChoice, resolve_
 from quicgym.envs.simulation.engine import Ns3Module
 from quicgym.yaml_files import closest
 
-MODES = (
-    "slow_start",
-    "congestion_avoidance",
-    "recovery",
-    "startup",
-    "drain",
-    "probe_bw",
-    "probe_rtt",
-)
+MODES: tuple[str, ...] = _core.MODES
 """Names of the numbers in a trace's `mode`."""
-
-TRACE_DTYPE = np.dtype(
-    {
-        "names": [
-            "time", "window_bytes", "pacing_rate", "rtt", "smoothed_rtt", "in_flight_bytes",
-            "sent_bytes", "delivered_bytes", "lost_bytes", "received_bytes", "dropped_packets",
-            "mode",
-        ],
-        "formats": ["i8", "u8", "f8", "i8", "i8", "u8", "u8", "u8", "u8", "u8", "u8", "u1"],
-        "offsets": [0, 8, 16, 24, 32, 40, 48, 56, 64, 72, 80, 88],
-        "itemsize": 96,
-    }
-)  # fmt: skip
-TRANSFER_DTYPE = np.dtype(
-    [("start", "i8"), ("completion", "i8"), ("size_bytes", "u8"), ("lost_packets", "u8")]
-)
+TRACE_DTYPE = np.dtype(_core.LAYOUTS["TraceSample"])
+TRANSFER_DTYPE = np.dtype(_core.LAYOUTS["Transfer"])
 NEVER = 2**63 - 1
 """The completion, in ns, of a transfer that was not completed."""
-QUEUE_DTYPE = np.dtype([("time", "i8"), ("packets", "u8"), ("bytes", "u8")])
-EVENT_DTYPE = np.dtype([("time", "i8"), ("kind", "u8"), ("values", "u8", (6,))])
-DELIVERY_DTYPE = np.dtype(
-    {
-        "names": ["flow", "packet_number", "time"],
-        "formats": ["u4", "u8", "i8"],
-        "offsets": [0, 8, 16],
-        "itemsize": 24,
-    }
-)
+QUEUE_DTYPE = np.dtype(_core.LAYOUTS["QueueSample"])
+EVENT_DTYPE = np.dtype(_core.LAYOUTS["SenderEvent"])
+DELIVERY_DTYPE = np.dtype(_core.LAYOUTS["Delivery"])
 
 NS3_REMEDY = (
     "install quicgym-ns3 of the same version; in the source folder of quicgym:\n"

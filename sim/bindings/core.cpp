@@ -29,6 +29,7 @@ NB_MODULE(_core, module) {
     bindings::bind_wire(module);
     bindings::bind_queues(module);
     bindings::bind_relay(module);
+    bindings::bind_layouts(module);
     bindings::bind_simulation(module);
     bindings::bind_host<net::NativeSimulation>(module, "NativeSimulation")
         .def("record_events",

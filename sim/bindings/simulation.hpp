@@ -19,12 +19,6 @@ namespace quicgym::bindings {
 
 namespace nb = nanobind;
 
-// envs/simulation/simulation.py reads the arrays as NumPy structured arrays with these offsets.
-static_assert(sizeof(TraceSample) == 96 && offsetof(TraceSample, mode) == 88);
-static_assert(sizeof(QueueSample) == 24);
-static_assert(sizeof(Delivery) == 24 && offsetof(Delivery, time) == 16);
-static_assert(sizeof(Transfer) == 32 && offsetof(Transfer, lost_packets) == 24);
-
 template <class Element>
 nb::bytes as_bytes(const std::vector<Element>& elements) {
     return nb::bytes(elements.data(), elements.size() * sizeof(Element));

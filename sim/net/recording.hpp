@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "sim/base/fields.hpp"
 #include "sim/base/time.hpp"
 #include "sim/simulation.hpp"
 
@@ -21,6 +22,9 @@ struct PassedPackets {
     std::uint64_t queue_samples = 0;    // packets that left a queue
     Time queue_delay = 0;               // of these
     Time one_way_delay = 0;             // of the received
+
+    QUICGYM_FIELDS(PassedPackets, sent_packets, sent_bytes, received_packets, received_bytes, dropped_packets,
+                   queue_samples, queue_delay, one_way_delay)
 };
 
 // Before a hop of the way forward, at one time.
@@ -29,6 +33,8 @@ struct QueueRecord {
     std::uint64_t packets;
     std::uint64_t bytes;
     double occupancy_seconds;  // the integral so far, in the unit of the queue's limit
+
+    QUICGYM_FIELDS(QueueRecord, time, packets, bytes, occupancy_seconds)
 };
 
 // Has room for the whole run from the beginning: recording allocates nothing.

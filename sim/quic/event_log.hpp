@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "sim/base/fields.hpp"
 #include "sim/base/time.hpp"
 
 namespace quicgym::quic {
@@ -28,8 +29,9 @@ struct SenderEvent {
     Time time;
     SenderEventKind kind;
     std::array<std::uint64_t, 6> values;
+
+    QUICGYM_FIELDS(SenderEvent, time, kind, values)
 };
-static_assert(sizeof(SenderEvent) == 64);
 
 class EventLog {
 public:
