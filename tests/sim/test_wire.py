@@ -59,22 +59,9 @@ def test_packet_number_survives_truncation_as_rfc_9000_a2_sizes_it(largest_acked
 
 
 def test_frames_are_read_in_order_with_their_fields():
-    frames = (
-        b"\x01"
-        + b"\x02"
-        + varint(100)
-        + varint(7)
-        + varint(1)
-        + varint(3)
-        + varint(0)
-        + varint(9)
-        + b"\x14"
-        + varint(77)
-        + b"\x1e"
-        + b"\x0d"
-        + varint(2)
-        + varint(5000)
-    )
+    ack = b"\x02" + b"".join(map(varint, (100, 7, 1, 3, 0, 9)))
+    stream = b"\x0d" + varint(2) + varint(5000)
+    frames = b"\x01" + ack + b"\x14" + varint(77) + b"\x1e" + stream
     result = read(frames, size=len(SHORT_HEADER) + len(frames) + 1000)
     assert result["error"] is None
     assert result["frames"] == [
@@ -90,47 +77,33 @@ def test_implied_zeros_after_the_prefix_are_padding():
     assert read(b"\x01", size=1000)["frames"] == [("PING",)]
 
 
+def test_a_close_by_the_application_names_no_frame():
+    frames = b"\x1d" + varint(300) + b"\x02no" + b"\x1c" + varint(7) + b"\x06\x03bad" + b"\x01"
+    closes = [("CONNECTION_CLOSE", 300), ("CONNECTION_CLOSE", 7)]
+    assert read(frames)["frames"] == [*closes, ("PING",)]
+
+
+CUT = "the datagram ends inside a field"
+
+
 @pytest.mark.parametrize(
     ("frames", "error"),
     [
         (b"", "a packet without frames"),
-        (b"\x10", "the datagram ends inside a field"),
-        (b"\x10\xc0\x00", "the datagram ends inside a field"),
+        (b"\x10", CUT),
+        (b"\x10\xc0\x00", CUT),
         (b"\x02\x05\x00\x00\x06", "an ACK range below packet number 0"),
         (b"\x02\x05\x00\x01\x00\x04\x00", "an ACK range below packet number 0"),
-        (
-            b"\x02\x05\x00\xff\xff\xff\xff\xff\xff\xff\xff\x00\x00",
-            "the datagram ends inside a field",
-        ),
-        (b"\x0a\x02\x05abc", "the datagram ends inside a field"),
+        (b"\x02\x05\x00\xff\xff\xff\xff\xff\xff\xff\xff\x00\x00", CUT),
+        (b"\x0a\x02\x05abc", CUT),
         (b"\x0c\x02" + b"\xff" * 8 + b"x", "stream data beyond offset 2^62 - 1"),
-        (b"\x06\x00\x09abc", "the datagram ends inside a field"),
+        (b"\x06\x00\x09abc", CUT),
         (b"\x04\x00\x00\x00", "a frame type that this endpoint does not use"),
-        (b"\x1c\x00\x00\x09ab", "the datagram ends inside a field"),
+        (b"\x1c\x00\x00\x09ab", CUT),
     ],
 )
 def test_malformed_frames_are_error_values(frames, error):
     assert read(frames)["error"] == error
-
-
-def test_malformed_headers_are_error_values():
-    def error(data):
-        return _core.read_datagram(data, len(data))["error"]
-
-    initial = bytes.fromhex("c000000001") + b"\x08" + bytes(8) + b"\x08" + bytes(8) + b"\x00"
-    assert error(b"") == "the datagram ends inside a field"
-    assert error(bytes(40)) == "the fixed bit of the first byte is 0"
-    assert error(b"\xd0" + bytes(60)) == "a long header that is not an Initial packet"
-    assert error(b"\xc0\x00\x00\x00\x02" + bytes(60)) == "a version other than 1"
-    assert (
-        error(b"\xc0\x00\x00\x00\x01\x07" + bytes(60))
-        == "a connection id that is not eight bytes long"
-    )
-    assert (
-        error(initial + b"\x40\x30" + bytes(60)) == "the Length field does not match the datagram"
-    )
-    stream_in_initial = initial + varint(1 + 3 + TAG) + b"\x00" + b"\x08\x02x" + bytes(TAG)
-    assert error(stream_in_initial) == "a frame that an Initial packet may not carry"
 
 
 @given(st.binary(max_size=300), st.integers(0, 1500))
@@ -185,31 +158,35 @@ def test_a_packet_number_grows_before_the_window_is_used_up(count):
     assert [_core.packet_number_bytes(number) for number in (half - 1, half)] == [count, count + 1]
 
 
-def test_an_integer_may_end_in_implied_zeros():
-    for prefix, value in ((b"\x40", 0), (b"\x80\x01", 1 << 16), (b"\xc0\x00\x01", 1 << 40)):
-        count = 1 << (prefix[0] >> 6)
-        size = len(SHORT_HEADER) + 1 + count
-        assert read(b"\x10" + prefix, size=size)["frames"] == [("MAX_DATA", value)]
-        cut = read(b"\x10" + prefix, size=size - 1)
-        assert (cut["error"], cut["frames"]) == ("the datagram ends inside a field", [])
+@pytest.mark.parametrize(
+    "prefix, value", [(b"\x40", 0), (b"\x80\x01", 1 << 16), (b"\xc0\x00\x01", 1 << 40)]
+)
+def test_an_integer_may_end_in_implied_zeros(prefix, value):
+    size = len(SHORT_HEADER) + 1 + (1 << (prefix[0] >> 6))
+    assert read(b"\x10" + prefix, size=size)["frames"] == [("MAX_DATA", value)]
+    cut = read(b"\x10" + prefix, size=size - 1)
+    assert (cut["error"], cut["frames"]) == (CUT, [])
 
 
 @pytest.mark.parametrize("frame", [b"\x06", b"\x0e\x02"])
 def test_data_may_end_at_offset_2_to_the_62_minus_1_and_not_beyond(frame):
-    for offset, error in (
-        (2**62 - 4, None),
-        (2**62 - 3, "stream data beyond offset 2^62 - 1"),
-    ):
-        assert read(frame + varint(offset) + varint(3) + b"abc")["error"] == error
+    errors = [
+        read(frame + varint(offset) + varint(3) + b"abc")["error"]
+        for offset in (2**62 - 4, 2**62 - 3)
+    ]
+    assert errors == [None, "stream data beyond offset 2^62 - 1"]
 
 
-def test_an_acknowledgement_may_reach_down_to_packet_number_0():
-    for ranges, expected in (
+@pytest.mark.parametrize(
+    "ranges, expected",
+    [
         (b"\x00\x05", [(0, 5)]),
         (b"\x01\x00\x03\x00", [(5, 5), (0, 0)]),
         (b"\x01\x00\x01\x02", [(5, 5), (0, 2)]),
-    ):
-        assert read(b"\x02\x05\x00" + ranges)["frames"] == [("ACK", 0, expected)]
+    ],
+)
+def test_an_acknowledgement_may_reach_down_to_packet_number_0(ranges, expected):
+    assert read(b"\x02\x05\x00" + ranges)["frames"] == [("ACK", 0, expected)]
 
 
 def test_of_many_acknowledged_ranges_the_32_newest_are_read():
@@ -219,35 +196,46 @@ def test_of_many_acknowledged_ranges_the_32_newest_are_read():
     assert ping == ("PING",)
 
 
-def test_a_close_by_the_application_names_no_frame():
-    frames = b"\x1d" + varint(300) + b"\x02no" + b"\x1c" + varint(7) + b"\x06\x03bad" + b"\x01"
-    assert read(frames)["frames"] == [
-        ("CONNECTION_CLOSE", 300),
-        ("CONNECTION_CLOSE", 7),
-        ("PING",),
-    ]
-
-
 def initial(frames, token=b"", shorter=0, id_bytes=8):
     """An Initial packet; its Length field says `shorter` bytes too few."""
     ids = (bytes([id_bytes]) + bytes(id_bytes)) * 2
     header = bytes.fromhex("c000000001") + ids + varint(len(token)) + token
-    data = header + varint(1 + len(frames) + TAG - shorter) + b"\x00" + frames + bytes(TAG)
-    return _core.read_datagram(data, len(data))
+    return header + varint(1 + len(frames) + TAG - shorter) + b"\x00" + frames + bytes(TAG)
 
 
-def test_initial_packets_with_a_token_and_with_a_close_are_read():
-    result = initial(b"\x06\x00\x01x", token=b"\x40token")
-    assert (result["type"], result["error"]) == ("Initial", None)
-    assert result["frames"] == [("CRYPTO", 0, 1)]
-    assert initial(b"\x1c\x05\x00\x00")["frames"] == [("CONNECTION_CLOSE", 5)]
+CRYPTO = b"\x06\x00\x01x"
+LENGTH = "the Length field does not match the datagram"
+ID_LENGTH = "a connection id that is not eight bytes long"
+FORBIDDEN = "a frame that an Initial packet may not carry"
 
 
-def test_malformed_initial_packets_are_error_values():
-    crypto = b"\x06\x00\x01x"
-    assert initial(b"")["error"] == "a packet without frames"
-    assert initial(b"\x1d\x05\x00")["error"] == "a frame that an Initial packet may not carry"
-    mismatch = "the Length field does not match the datagram"
-    assert initial(crypto, shorter=1)["error"] == initial(crypto, shorter=-1)["error"] == mismatch
-    length = "a connection id that is not eight bytes long"
-    assert initial(crypto, id_bytes=7)["error"] == initial(crypto, id_bytes=9)["error"] == length
+@pytest.mark.parametrize(
+    ("data", "error"),
+    [
+        (b"", "the datagram ends inside a field"),
+        (bytes(40), "the fixed bit of the first byte is 0"),
+        (b"\xd0" + bytes(60), "a long header that is not an Initial packet"),
+        (b"\xc0\x00\x00\x00\x02" + bytes(60), "a version other than 1"),
+        (initial(b""), "a packet without frames"),
+        (initial(CRYPTO, id_bytes=7), ID_LENGTH),
+        (initial(CRYPTO, id_bytes=9), ID_LENGTH),
+        (initial(CRYPTO, shorter=1), LENGTH),
+        (initial(CRYPTO, shorter=-1), LENGTH),
+        (initial(b"\x08\x02x"), FORBIDDEN),
+        (initial(b"\x1d\x05\x00"), FORBIDDEN),
+    ],
+)
+def test_malformed_headers_and_initial_packets_are_error_values(data, error):
+    assert _core.read_datagram(data, len(data))["error"] == error
+
+
+@pytest.mark.parametrize(
+    ("data", "frame"),
+    [
+        (initial(CRYPTO, token=b"\x40token"), ("CRYPTO", 0, 1)),
+        (initial(b"\x1c\x05\x00\x00"), ("CONNECTION_CLOSE", 5)),
+    ],
+)
+def test_initial_packets_with_a_token_and_with_a_close_are_read(data, frame):
+    result = _core.read_datagram(data, len(data))
+    assert (result["type"], result["error"], result["frames"]) == ("Initial", None, [frame])
