@@ -237,10 +237,8 @@ def test_5_3_1_3_startup_ends_with_six_runs_of_loss_above_2_percent(numbers, fli
     flow = Flow()
     flow.rounds(2)
     flow.lose(*numbers)
-    lost = len(numbers) * DATAGRAM
-    flow.rounds(
-        1.1, in_flight_at_send=flight, lost_since_sent=lost, in_flight=3 * BDP, rate_limited=True
-    )
+    sample = {"in_flight_at_send": flight, "lost_since_sent": len(numbers) * DATAGRAM}
+    flow.rounds(1.1, in_flight=3 * BDP, rate_limited=True, **sample)
     assert (flow.mode == Mode.drain) == ends
     # max(BDP, what a round has delivered)
     assert flow.longterm == (BDP if ends else 0)
@@ -373,29 +371,28 @@ def test_5_3_3_6_after_too_much_loss_a_probe_stops_at_the_bound_and_a_bold_one_f
     assert flow.phase == Phase.up
 
 
-def test_5_3_3_7_up_ends_on_a_plateau_of_the_rate():
+def test_5_3_3_7_up_ends_on_a_plateau_of_the_rate_unless_the_application_limits_it():
     flow = in_up()
     flow.rounds(2.9)
     assert flow.phase == Phase.up
     flow.rounds(1)
     assert flow.phase in (Phase.down, Phase.cruise)
-
-
-def test_5_3_3_7_up_goes_on_while_the_rate_grows_or_the_application_limits_it():
     flow = in_up()
-    rate = RATE
-    for _ in range(5):
-        rate *= 1.26
-        flow.rounds(rate=rate)
+    for number in range(1, 6):
+        flow.rounds(rate=RATE * 1.26**number)
     flow.rounds(8, rate_limited=True)
     assert flow.phase == Phase.up
 
 
 @pytest.mark.parametrize("count, ends", [(4, False), (5, True)])
-def test_5_3_3_7_up_ends_on_loss_above_2_percent(count, ends):
-    flow = in_up()
-    flow.lose(*range(count), flight=2 * BDP)
-    assert (flow.phase == Phase.down) == ends
+def test_5_3_3_7_and_3_7_up_ends_on_loss_or_marks_above_2_percent(count, ends):
+    losing, marked = in_up(), in_up()
+    losing.lose(*range(count), flight=2 * BDP)
+    marked.ecn(count)
+    marked.step(flight=2 * BDP)
+    for flow in (losing, marked):
+        assert (flow.phase == Phase.down) == ends
+    assert (marked.longterm > 0) == ends
 
 
 # ---- ProbeRTT, 5.3.4 ---------------------------------------------------------------------------
@@ -439,8 +436,7 @@ def test_5_3_4_3_samples_of_probe_rtt_do_not_lower_the_bandwidth():
     flow = in_cruise()
     flow.controller.set_parameters({"probe_rtt_interval_s": 0.5})
     for _ in range(20):
-        flow.until(Mode.probe_rtt)
-        flow.until(Phase.cruise, flight=BDP // 4, rate=RATE / 4)
+        flow.until(Mode.probe_rtt).until(Phase.cruise, flight=BDP // 4, rate=RATE / 4)
     assert flow.snapshot.bandwidth_estimate == RATE
 
 
@@ -487,16 +483,17 @@ def test_5_4_1_after_idleness_packets_leave_at_the_bandwidth():
     assert flow.gain == pytest.approx(1)
 
 
-def test_5_4_1_idleness_replaces_probe_rtt():
+@pytest.mark.parametrize("idles", [True, False])
+def test_5_4_1_idleness_replaces_probe_rtt(idles):
     flow = in_cruise(probe_rtt_interval_s=5)
-    idle(flow, 6)
-    flow.step(rtt=RTT + 1)
-    assert flow.mode == Mode.probe_bw
-    flow.rounds(30)
-    assert flow.mode == Mode.probe_bw
-    flow = in_cruise(probe_rtt_interval_s=5)
-    flow.step(after=6 * SECOND, rtt=RTT + 1)
-    assert flow.mode == Mode.probe_rtt
+    if idles:
+        idle(flow, 6)
+        flow.step(rtt=RTT + 1)
+        assert flow.mode == Mode.probe_bw
+        flow.rounds(30)
+    else:
+        flow.step(after=6 * SECOND, rtt=RTT + 1)
+    assert (flow.mode == Mode.probe_bw) == idles
 
 
 def test_5_4_1_a_probe_rtt_whose_time_is_over_ends_before_the_next_packet():
@@ -585,15 +582,23 @@ def test_5_5_10_2_the_bound_rises_to_what_was_in_flight_without_much_loss():
     assert flow.longterm == 3 * BDP
 
 
-def test_5_5_10_3_a_round_with_loss_lowers_the_short_term_bounds_to_what_is_delivered():
+def less(share):
+    """What a round has in flight and delivers at this share of the rate."""
+    return {"rate": share * RATE, "flight": int(share * BDP)}
+
+
+@pytest.mark.parametrize("signal", [Flow.lose, Flow.ecn])
+def test_5_5_10_3_and_3_7_loss_and_marks_lower_the_short_term_bounds_to_what_is_delivered(signal):
     flow = in_cruise()
     flow.rounds(1)
-    flow.lose(1)
+    signal(flow, 1)
     assert flow.paced_at == pytest.approx(RATE)  # at the end of the round
-    flow.rounds(1.1, rate=0.9 * RATE, flight=int(0.9 * BDP))
+    flow.rounds(1.1, **less(0.9))
     assert flow.paced_at == pytest.approx(RATE)  # the highest sample of the round, its first
-    flow.lose(2)
-    flow.rounds(1.1, rate=0.9 * RATE, flight=int(0.9 * BDP))
+    signal(flow, 2)
+    flow.rounds(1.1, **less(0.9))
+    assert flow.paced_at == pytest.approx(0.9 * RATE)
+    flow.rounds(1.1, **less(0.8))  # no loss and no mark
     assert flow.paced_at == pytest.approx(0.9 * RATE)
 
 
@@ -601,12 +606,11 @@ def test_5_5_10_3_a_round_leaves_beta_of_the_short_term_bounds_at_least():
     flow = in_cruise()
     flow.rounds(1)
     window = flow.window
-    slow = {"rate": RATE / 10, "flight": BDP // 10}
-    flow.rounds(1, **slow)
+    flow.rounds(1, **less(0.1))
     for number in range(1, 4):
         flow.lose(number)
         for _ in range(8):
-            flow.step(**slow)
+            flow.step(**less(0.1))
         assert flow.paced_at == pytest.approx(0.7**number * RATE)
         assert flow.window == pytest.approx(0.7**number * window, rel=0.05)
     flow.rounds(1)  # no further loss: nothing falls
@@ -650,26 +654,6 @@ def test_5_5_11_2_a_spurious_loss_returns_to_startup_or_refills_for_another_prob
 # ---- ECN, 3.7 ----------------------------------------------------------------------------------
 
 
-def test_3_7_a_mark_lowers_the_short_term_bounds_as_a_loss_does():
-    flow = in_cruise()
-    flow.rounds(1)
-    for _ in range(2):
-        flow.ecn(1)
-        flow.rounds(1.1, rate=0.9 * RATE, flight=int(0.9 * BDP))
-    assert flow.paced_at == pytest.approx(0.9 * RATE)
-    flow.rounds(1.1, rate=0.8 * RATE, flight=int(0.8 * BDP))  # no mark
-    assert flow.paced_at == pytest.approx(0.9 * RATE)
-
-
-@pytest.mark.parametrize("marked, ends", [(4, False), (5, True)])
-def test_3_7_marks_above_2_percent_end_a_probe(marked, ends):
-    flow = in_up()
-    flow.ecn(marked)
-    flow.step(flight=2 * BDP)
-    assert (flow.phase == Phase.down) == ends
-    assert (flow.longterm > 0) == ends
-
-
 @pytest.mark.parametrize("marked", [6, 2**33])  # the peer reports the count, whatever it says
 def test_3_7_marks_end_startup(marked):
     flow = Flow()
@@ -697,11 +681,8 @@ def test_a_1_startup_finds_the_bandwidth_and_drains():
     rows = over(PATH, 2 * SECOND).rows
     assert modes(rows)[:3] == ["startup", "drain", "probe_bw"]
     assert rows[-1].snapshot.bandwidth_estimate == pytest.approx(PATH.rate, rel=0.02)
-
-
-def test_a_7_an_application_below_the_path_stays_in_startup():
-    rows = over(PATH, 4 * SECOND, application_rate=PATH.rate / 10).rows
-    assert modes(rows) == ["startup"]
+    # A.7: with an application below the path it goes on.
+    assert modes(over(PATH, 4 * SECOND, application_rate=PATH.rate / 10).rows) == ["startup"]
 
 
 def test_a_14_a_bdp_below_a_packet_is_filled():
@@ -730,13 +711,14 @@ def test_a_15_and_16_ten_times_the_bandwidth_and_a_tenth_of_it_are_found(factor,
 def test_a_18_packets_that_others_overtake_do_not_end_startup_and_lost_ones_do(arrive, mode):
     """Every fourth of 48 packets comes 8 ms late: declared lost, and acknowledged after that."""
     kind = application("constant_rate", rate_bits_per_second=10_000_000)
-    held = lambda direction, index: (  # noqa: E731
-        direction == "data" and 400 <= index < 448 and index % 4 == 0
-    )
+
+    def held(direction, index, *_):
+        return direction == "data" and 400 <= index < 448 and index % 4 == 0
+
     pair = Pair(
         make_flow(controller="bbr3", application=kind),
-        lambda direction, index: 25 * MILLISECOND + 8 * MILLISECOND * held(direction, index),
-        drop=lambda direction, index, frames: not arrive and held(direction, index),
+        lambda *sent: (25 + 8 * held(*sent)) * MILLISECOND,
+        drop=lambda *sent: not arrive and held(*sent),
     ).run_until(2 * SECOND)
     assert pair.sender.statistics()["declared_lost_packets"] == 12
     assert pair.sender.snapshot.mode == mode

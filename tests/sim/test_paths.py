@@ -76,8 +76,7 @@ def test_several_small_packets_leave_with_one_opportunity() -> None:
     """ACKs of 70 bytes or less: an opportunity every 50 ms carries twenty of them."""
     link = make_link(queue_limit=1000)
     link.delivery_opportunities_ms = [50]
-    scenario = make_scenario([make_flow(controller="bbr")], reverse=link)
-    simulation = _core.NativeSimulation(scenario, 1)
+    simulation = _core.NativeSimulation(make_scenario([make_flow(controller="bbr")], None, link), 1)
     simulation.run_until(10 * SECOND)
     # One ACK for two packets: one small packet for each opportunity would acknowledge 40 a second.
     assert simulation.statistics(0)["received_packets"] > 5 * 2 * 20 * 10
@@ -94,11 +93,7 @@ def test_a_link_that_opens_every_so_often_sends_in_bursts_at_its_rate() -> None:
     # 2 Mbps of stream bytes are about 21 packets in 100 ms, 14 ms at the link's rate.
     assert len(times) > 1400 and max(bursts.values()) < 30
     assert max(time % (100 * MILLISECOND) for time in times) < 25 * MILLISECOND
-
-
-def test_a_saturated_link_that_opens_every_so_often_loses_no_capacity() -> None:
-    link = make_link(queue_limit=1000)
-    link.opens_every = 100 * MILLISECOND
+    # A saturated one loses no capacity.
     times, _ = arrivals(link)
     carried = sum(8 * WIRE_BYTES for time in times if time > 2 * SECOND)
     assert carried == pytest.approx(15e6 * 8, rel=0.02)
@@ -143,6 +138,21 @@ def test_on_a_changing_path_packets_are_conserved_and_none_is_too_early(
         assert mean_s * 1e3 >= (shortest_ms - 1e-6) * total["received_packets"]
 
 
+def carried_bits(flows: list[Any], link: Any, seconds: int) -> list[int]:
+    """The bits of the link that have arrived, every 20 ms."""
+    simulation = _core.NativeSimulation(make_scenario(flows, link), 1)
+    carried = []
+    for moment in range(0, seconds * SECOND, 20 * MILLISECOND):
+        simulation.run_until(moment)
+        totals = [simulation.statistics(flow) for flow in range(len(flows))]
+        carried.append(sum(8 * (t["received_bytes"] + 30 * t["received_packets"]) for t in totals))
+    return carried
+
+
+def most_in(carried: list[int], windows: int) -> int:
+    return max(b - a for a, b in zip(carried, carried[windows:], strict=False))
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     changes=steps("rate_mbps", outages),
@@ -153,22 +163,13 @@ def test_no_window_of_time_carries_more_than_the_rate_allows(
     changes: list[dict[str, float]], opens_every: int, limit: int
 ) -> None:
     link = make_link(rate_bits_per_second=10_000_000, queue_limit=limit)
-    link.rate_schedule = rate_steps(
-        *((step["at_s"], int(step["rate_mbps"] * 1e6)) for step in changes)
-    )
-    link.opens_every = opens_every
+    schedule = [(step["at_s"], int(step["rate_mbps"] * 1e6)) for step in changes]
+    link.rate_schedule, link.opens_every = rate_steps(*schedule), opens_every
     flow = make_flow(controller="bbr", access_rate_bits_per_second=10**9)
-    simulation = _core.NativeSimulation(make_scenario([flow], link), 1)
-    moments = range(0, 3 * SECOND, 20 * MILLISECOND)
-    received = []
-    for moment in moments:
-        simulation.run_until(moment)
-        totals = simulation.statistics(0)
-        received.append(totals["received_bytes"] + 30 * totals["received_packets"])
-    top = max([10e6, *(step["rate_mbps"] * 1e6 for step in changes)])
+    carried = carried_bits([flow], link, 3)
+    top = max([10_000_000, *(rate for _, rate in schedule)])
     for windows in (1, 10, 100):
-        most = max(b - a for a, b in zip(received, received[windows:], strict=False))
-        assert most * 8 <= top * windows * 0.02 + 8 * WIRE_BYTES
+        assert most_in(carried, windows) <= top * windows * 0.02 + 8 * WIRE_BYTES
 
 
 @settings(max_examples=60, deadline=None)
@@ -180,46 +181,28 @@ def test_no_window_of_time_carries_more_than_the_rate_allows(
 def test_a_policer_lets_rate_times_time_plus_burst_through_and_no_more(
     rate: int, burst: int, controllers: list[str]
 ) -> None:
-    link = make_link(rate_bits_per_second=10**9)
-    link.policer = _core.Policer()
-    link.policer.rate_bits_per_second, link.policer.burst_bytes = rate, burst
+    link = policed(10**9, rate, burst)
     flows = [make_flow(controller=name, access_rate_bits_per_second=10**9) for name in controllers]
-    simulation = _core.NativeSimulation(make_scenario(flows, link), 1)
-    received = []
-    for moment in range(0, 2 * SECOND, 20 * MILLISECOND):
-        simulation.run_until(moment)
-        totals = [simulation.statistics(flow) for flow in range(len(flows))]
-        received.append(sum(t["received_bytes"] + 30 * t["received_packets"] for t in totals))
+    carried = carried_bits(flows, link, 2)
     for windows in (1, 5, 25, 50):
-        most = max(b - a for a, b in zip(received, received[windows:], strict=False))
         # A packet may have waited at the link for another one, for less than 0.1 ms.
-        assert most * 8 <= rate * (windows * 0.02 + 1e-4) + burst * 8
+        assert most_in(carried, windows) <= rate * (windows * 0.02 + 1e-4) + burst * 8
+
+
+def policed(link_rate: int, rate: int, burst_bytes: int) -> Any:
+    link = make_link(rate_bits_per_second=link_rate)
+    link.policer = _core.Policer()
+    link.policer.rate_bits_per_second, link.policer.burst_bytes = rate, burst_bytes
+    return link
 
 
 def test_a_policer_drops_what_exceeds_it_and_delays_nothing() -> None:
-    link = make_link(rate_bits_per_second=100_000_000)
-    link.policer = _core.Policer()
-    link.policer.rate_bits_per_second, link.policer.burst_bytes = 5_000_000, 50_000
+    link = policed(100_000_000, 5_000_000, 50_000)
     _, totals = arrivals(link, 20, access_rate_bits_per_second=10**9)
     carried = totals["received_bytes"] + 30 * totals["received_packets"]
     assert 0.6 * 5e6 * 20 < carried * 8 <= 5e6 * 20 + 50_000 * 8
     assert totals["dropped_packets"] > 20
     assert totals["queue_delay_sum_seconds"] / totals["queue_samples"] < 0.002
-
-
-def test_a_backward_flow_is_a_forward_flow_seen_in_a_mirror() -> None:
-    there, back = make_link(), make_link(rate_bits_per_second=3_000_000, queue_limit=20)
-    forward = make_flow(controller="cubic", extra_delay=5 * MILLISECOND)
-    backward = make_flow(controller="cubic", extra_delay=5 * MILLISECOND)
-    backward.direction = _core.DataDirection.backward
-    results = []
-    for flow, links_of_it in ((forward, (back, there)), (backward, (there, back))):
-        scenario = make_scenario([flow], *links_of_it, record_deliveries=True)
-        simulation = _core.NativeSimulation(scenario, 1)
-        simulation.run_until(10 * SECOND)
-        results.append((simulation.deliveries(), simulation.statistics(0)))
-    assert results[0] == results[1]
-    assert results[0][1]["dropped_packets"] > 0
 
 
 def test_a_backward_flow_shares_the_reverse_link_with_acknowledgements() -> None:
