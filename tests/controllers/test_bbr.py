@@ -124,15 +124,22 @@ def test_pacing_margin_applies_to_the_rate():
     assert driver.controller.pacing_rate == pytest.approx(RATE)
 
 
-def test_probe_bw_begins_in_any_phase_but_the_one_that_drains():
+EXTENDED = {"gain_cycle": [1.25, 1, 1, 0.75, 1, 1], "entry_gain_minimum": 0}  # bbr-extended's
+
+
+@pytest.mark.parametrize(
+    "parameters, expected", [({}, {0, 2, 3, 4, 5, 6, 7}), (EXTENDED, set(range(6)))]
+)
+def test_probe_bw_begins_in_any_phase_but_the_one_that_drains_unless_it_may(parameters, expected):
     starts = set()
     for seed in range(100):
-        driver = in_probe_bw(seed)
-        gains = [gain(driver), *following_gains(driver, 8)]
-        assert gains[0] != 0.75
-        # The next 1.25 tells where the cycle stands.
-        starts.add((8 - gains.index(1.25, 1)) % 8 if gains[0] == 1.0 else 0)
-    assert starts == {0, 2, 3, 4, 5, 6, 7}
+        driver = in_probe_bw(seed, **parameters)
+        cycle = driver.controller.parameters["gain_cycle"]
+        gains = [gain(driver), *following_gains(driver, len(cycle) - 1)]
+        start = -gains.index(1.25) % len(cycle)
+        assert gains == cycle[start:] + cycle[:start]
+        starts.add(start)
+    assert starts == expected
 
 
 @pytest.mark.parametrize(

@@ -65,30 +65,28 @@ public:
             const std::uint8_t choice = input_.byte();
             pass_time(choice >> 4U);
             const bool to_sender = (choice & 1U) != 0;
-            switch ((choice >> 1U) & 7U) {
-                case 0:
-                    lose(to_sender);
-                    break;
-                case 1:
-                    make_up(to_sender);
-                    break;
-                case 2:
-                    damage(to_sender);
-                    break;
-                case 3:
-                    under_way(to_sender).push_back(last_[to_sender]);  // an old one once more
-                    deliver(to_sender);
-                    break;
-                default:
-                    deliver(to_sender);
-            }
+            happen((choice >> 1U) & 7U, to_sender);
             poll();
         }
         check();
     }
 
 private:
-    std::deque<quic::Datagram>& under_way(bool to_sender) { return under_way_[to_sender]; }
+    // 0: a datagram is lost; 1: one is made up; 2: one is damaged; 3: an old one comes once more.
+    void happen(unsigned what, bool to_sender) {
+        if (what == 1) return make_up(to_sender);
+        auto& line = under_way_[to_sender];
+        if (what == 3) line.push_back(last_[to_sender]);
+        if (line.empty()) return;
+        quic::Datagram datagram = line.front();
+        line.pop_front();
+        if (what == 0) return;
+        if (what == 2) {
+            const std::uint8_t place = input_.byte();
+            datagram.prefix[place % std::max<std::size_t>(1, datagram.prefix_bytes)] = input_.byte();
+        }
+        give(to_sender, what == 2 ? sealed(to_sender, quic::view(datagram)) : quic::view(datagram));
+    }
 
     template <class Work>
     void with(bool sender, Work work) {
@@ -126,7 +124,7 @@ private:
                     require(datagram.prefix_bytes <= datagram.size_bytes, "the prefix is a part of it");
                     check_readable(datagram);
                     last_[!is_sender] = datagram;
-                    auto& line = under_way(!is_sender);
+                    auto& line = under_way_[!is_sender];
                     if (line.size() < kMostUnderWay) line.push_back(datagram);
                 }
             });
@@ -162,27 +160,6 @@ private:
         datagram.sealed_number = static_cast<std::uint32_t>(quic::decode_packet_number(
             last_[to_sender].sealed_number + 1, header.truncated_packet_number, header.packet_number_bytes));
         return datagram;
-    }
-    bool take(bool to_sender, quic::Datagram& datagram) {
-        if (under_way(to_sender).empty()) return false;
-        datagram = under_way(to_sender).front();
-        under_way(to_sender).pop_front();
-        return true;
-    }
-    void lose(bool to_sender) {
-        quic::Datagram datagram;
-        take(to_sender, datagram);
-    }
-    void deliver(bool to_sender) {
-        quic::Datagram datagram;
-        if (take(to_sender, datagram)) give(to_sender, quic::view(datagram));
-    }
-    void damage(bool to_sender) {
-        quic::Datagram datagram;
-        if (!take(to_sender, datagram)) return;
-        const std::uint8_t place = input_.byte();
-        datagram.prefix[place % std::max<std::size_t>(1, datagram.prefix_bytes)] = input_.byte();
-        give(to_sender, sealed(to_sender, quic::view(datagram)));
     }
     // A datagram of the input's bytes.
     void make_up(bool to_sender) {

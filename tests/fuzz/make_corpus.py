@@ -8,14 +8,16 @@ from __future__ import annotations
 import json
 import struct
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from shutil import rmtree
+from typing import Any
 
 import numpy as np
 from gymnasium import spaces
 
 HERE = Path(__file__).parent
+CONFIGS = HERE.parents[1] / "configs"
 sys.path.insert(0, str(HERE.parent))
 
 from helpers.endpoints import SECOND, Pair, application, make_flow  # noqa: E402
@@ -28,21 +30,18 @@ from quicgym.envs.ns3gym.descriptions import codec_of_space  # noqa: E402
 
 def packets() -> dict[str, bytes]:
     """One datagram for each combination of frames on a connection with losses, by these."""
-    found: dict[str, bytes] = {}
-    flow = make_flow(
-        application=application("transfer", size_bytes=100_000), ecn=True,
-        flow_control_window_bytes=20_000,
-    )  # fmt: skip
-    pair = Pair(flow, drop=lambda direction, index, frames: index % 7 == 6)
+
+    class Kept(Pair):
+        def carry(self, direction: str, now: int, datagram: tuple[bytes, int, int, int]) -> None:
+            sent.append(datagram[:2])
+            super().carry(direction, now, datagram)
+
     sent: list[tuple[bytes, int]] = []
-    carry = pair.carry
-
-    def keep(direction: str, now: int, datagram: tuple[bytes, int, int]) -> None:
-        sent.append(datagram[:2])
-        carry(direction, now, datagram)
-
-    pair.carry = keep
+    kind = application("transfer", size_bytes=100_000)
+    flow = make_flow(application=kind, ecn=True, flow_control_window_bytes=20_000)
+    pair = Kept(flow, drop=lambda direction, index, frames: index % 7 == 6)
     pair.run_until(3 * SECOND)
+    found: dict[str, bytes] = {}
     for (prefix, size), (*_, read, _dropped) in zip(sent, pair.log, strict=True):
         name = "-".join([read["type"], *(frame[0] for frame in read["frames"])]).lower()
         found.setdefault(name, struct.pack(">HI", size - len(prefix), 0) + prefix)
@@ -112,7 +111,7 @@ def policies() -> dict[str, bytes]:
     for environment, output, more in (
         ("quicgym/Window-v0", "argmax", {}),
         ("quicgym/Tuning-v1", "clip", {"decision_interval_rtts": 2.5}),
-        ("quicgym/Rate-v0", "tanh", {"preference": preference}),
+        ("quicgym/Rate-v1", "tanh", {"preference": preference}),
     ):
         decisions = Decisions(environment, history_length=1, preference=more.get("preference"))
         inputs = decisions.observation_space.shape[0]
@@ -141,62 +140,59 @@ def policies() -> dict[str, bytes]:
     return found
 
 
-YAML = {
-    "scenario": (0, "{name: a, duration_s: 1, bottleneck: {rate_mbps: 10, delay_ms: 10, "
-                    "queue: {limit: 20}}, access: {rate_mbps: 100, delay_ms: 1}, "
-                    "flows: [{controller: cubic}]}"),
-    "suite": (1, "- ebcc-single\n- {name: b, duration_s: 2, bottleneck: {rate_mbps: 1, delay_ms: 1,"
-                 " queue: {limit: 5}}, access: {rate_mbps: 9, delay_ms: 0}, flows: [{}]}\n"),
-    "aliases": (0, "a: &a [1, 0x1f, .inf]\nb: {<<: {c: *a}}\nduration_s: 2001-01-01\n"),
-    "sweep": (5, "{name: g, controller: ebcc, parameters: {gamma: {values: [5, 10]}}, search: grid,"
-                 " scenarios: [ebcc-single], seeds: 1, objective: reward}"),
-    "training": (4, "{name: t, algorithm: ppo, environment: {scenario: training}, steps: 1000}"),
-}  # fmt: skip
+# By what reads it, as in python/yaml_files.py; below configs/.
+YAML_FILES = {
+    "scenario": (0, "scenarios/ebcc-single.yaml"),
+    "suite": (1, "suites/papers.yaml"),
+    "sweep": (5, "sweeps/ibcca-tin.yaml"),
+    "training": (4, "training/td3.yaml"),
+}
+ALIASES = b"\0a: &a [1, 0x1f, .inf]\nb: {<<: {c: *a}}\nduration_s: 2001-01-01\n"
 TRACES = {"plain": b"1\n2\n2\n9\n", "comment": b"\xef\xbb\xbf# times\r\n\r\n5\r\n70\r\n"}
 
 
-def conversation(kind: str, sent: Iterable[bytes]) -> bytes:
+def conversation(kind: str, *sent: Any) -> bytes:
     """What a socket of ZeroMQ sends: the greeting, READY, and messages."""
-    data = zmtp._GREETING + zmtp._ready(kind)
-    for message in sent:
-        data += zmtp._DELIMITER + zmtp._frame(0, message)
-    return data
+    parts = [zmtp._DELIMITER + zmtp._frame(0, message.SerializeToString()) for message in sent]
+    return zmtp._GREETING + zmtp._ready(kind) + b"".join(parts)
 
 
-def ns3gym() -> Iterator[tuple[str, bytes]]:
+def ns3gym() -> dict[str, bytes]:
     """A simulation's messages for several spaces, and an agent's."""
+    nested = {"a": spaces.Tuple([spaces.Box(0, 9, (1,), np.uint32)]), "b": spaces.Discrete(2)}
+    found = {}
     for name, space in {
         "box": spaces.Box(-1, 1, (2,), np.float32),
         "discrete": spaces.Discrete(3),
-        "nested": spaces.Dict(
-            {"a": spaces.Tuple([spaces.Box(0, 9, (1,), np.uint32)]), "b": spaces.Discrete(2)}
-        ),
+        "nested": spaces.Dict(nested),
     }.items():
         codec = codec_of_space(space, name, False)
         space.seed(1)
         value = codec.encode(space.sample(), name)
         init = messages.SimInitMsg(obsSpace=codec.description(), actSpace=codec.description())
         state = messages.EnvStateMsg(obsData=value, reward=0.5, info="info")
-        sent = [init.SerializeToString(), state.SerializeToString()]
-        yield f"simulation-{name}", b"\0" + conversation("REQ", sent)
-        act = messages.EnvActMsg(actData=value).SerializeToString()
-        ack = messages.SimInitAck(done=True).SerializeToString()
-        yield f"agent-{name}", b"\1" + conversation("REP", [ack, act])
+        found[f"simulation-{name}"] = b"\0" + conversation("REQ", init, state)
+        ack, act = messages.SimInitAck(done=True), messages.EnvActMsg(actData=value)
+        found[f"agent-{name}"] = b"\1" + conversation("REP", ack, act)
+    return found
 
 
 def main() -> None:
     frames = packets()
-    corpus = {
+    yaml_files = {
+        name: bytes([kind]) + (CONFIGS / path).read_bytes()
+        for name, (kind, path) in YAML_FILES.items()
+    }
+    rmtree(HERE / "corpus", ignore_errors=True)
+    for target, files in {
         "frames": frames,
         "endpoints": connections(frames),
         "controller": calls(),
         "policy": policies(),
-        "yaml_files": {name: bytes([kind]) + text.encode() for name, (kind, text) in YAML.items()},
+        "yaml_files": {"aliases": ALIASES, **yaml_files},
         "traces": TRACES,
-        "ns3gym_peers": dict(ns3gym()),
-    }
-    rmtree(HERE / "corpus", ignore_errors=True)
-    for target, files in corpus.items():
+        "ns3gym_peers": ns3gym(),
+    }.items():
         folder = HERE / "corpus" / target
         folder.mkdir(parents=True)
         for name, data in files.items():
