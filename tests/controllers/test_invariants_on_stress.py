@@ -40,4 +40,5 @@ def test_invariants_hold_on_all_of_stress(controller: str) -> None:
 
 @pytest.mark.parametrize("controller", CONTROLLERS)
 def test_invariants_hold_where_a_part_of_stress_begins(controller: str) -> None:
-    check(controller, load_suite("stress")[::16], SHORT_S)
+    # Each controller on other networks than the one before it.
+    check(controller, load_suite("stress")[CONTROLLERS.index(controller) :: 32], SHORT_S)
