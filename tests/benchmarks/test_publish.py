@@ -4,31 +4,22 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
-from helpers.training import NEEDS_TRAIN, train, write_config
+from conftest import Command
+from helpers.commands import run_process, says
+from helpers.training import write_config
 
-import quicgym
+from quicgym import load_policy, load_scenario
 from quicgym.agents.evaluation.rollouts import play
 from quicgym.benchmarks.leaderboard import LEADERBOARD, load_entries
 from quicgym.envs.observations import observation_space
 
-pytestmark = NEEDS_TRAIN
-
-
-def command(folder: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "quicgym.cli", *map(str, arguments)],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+pytestmark = pytest.mark.train
 
 
 @pytest.fixture(scope="module")
@@ -43,13 +34,10 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
         steps=320,
         evaluation={"suite": "./suite.yaml", "interval_steps": 160, "comparison_paths": 1000},
     )
-    done = train(folder, config, "--out", "run")
-    assert done.returncode == 0 and "Learned: best − start is" in done.stdout, done.stderr
-    evaluated = command(
-        folder, "evaluate", "--policy", "run", "bbr", "--suite", "suite.yaml", "--seeds", "2",
-        "--out", "evaluated", "--jobs", "1",
-    )  # fmt: skip
-    assert evaluated.returncode == 0, evaluated.stderr
+    done = run_process(folder, "train", config, "--out", "run")
+    assert "Learned: best − start is" in done.stdout
+    arguments = ("--suite", "suite.yaml", "--seeds", "2", "--out", "evaluated", "--jobs", "1")
+    run_process(folder, "evaluate", "--policy", "run", "bbr", *arguments)
     return folder
 
 
@@ -59,31 +47,37 @@ def work(trained: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(trained, tmp_path / "work"))
 
 
-def publish(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return command(folder, "publish", "run", *arguments)
+@pytest.fixture
+def publish(work: Path, quicgym: Command, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """Publishes the run of the copy."""
+    monkeypatch.chdir(work)
+    return partial(quicgym, "publish", "run")
 
 
 BACKED = ("--evaluation", "evaluated", "--out", "mine")
 
 
-def test_a_published_policy_is_loaded_and_decides_as_the_run_s(work: Path) -> None:
-    done = publish(work, *BACKED)
-    assert done.returncode == 0, done.stderr
+def test_a_published_policy_is_loaded_and_decides_as_the_run_s(
+    work: Path, publish: Command
+) -> None:
+    publish(*BACKED)
     assert sorted(path.name for path in (work / "mine").iterdir()) == [
         "leaderboard.yaml", "tiny-seed0.json", "tiny-seed0.safetensors",
     ]  # fmt: skip
-    policy = quicgym.load_policy(work / "mine/tiny-seed0.json")
-    own = quicgym.load_policy(work / "run")
+    policy = load_policy(work / "mine/tiny-seed0.json")
+    own = load_policy(work / "run")
     shape = observation_space(own.decisions.history_length, own.decisions.environment).shape
     frames = np.random.default_rng(0).normal(size=(8, *shape))
     assert (policy(frames) == own(frames)).all()
-    scenario = quicgym.load_scenario("ebcc-single").model_copy(update={"duration_s": 2.0})
+    scenario = load_scenario("ebcc-single").model_copy(update={"duration_s": 2.0})
     assert play(policy, scenario).metrics == play(own, scenario).metrics
 
 
-def test_the_description_has_the_evaluation_that_backs_the_policy(work: Path) -> None:
-    publish(work, *BACKED)
-    description = quicgym.load_policy(work / "mine/tiny-seed0.json").description
+def test_the_description_has_the_evaluation_that_backs_the_policy(
+    work: Path, publish: Command
+) -> None:
+    publish(*BACKED)
+    description = load_policy(work / "mine/tiny-seed0.json").description
     document = json.loads((work / "evaluated/evaluation.json").read_text())
     entry = next(entry for entry in document["policies"] if entry["policy"] == "run")
     backing = description.evaluation
@@ -95,8 +89,8 @@ def test_the_description_has_the_evaluation_that_backs_the_policy(work: Path) ->
     assert description.training["seed"] == 0
 
 
-def test_the_list_names_the_policy_and_how_it_was_trained(work: Path) -> None:
-    publish(work, *BACKED)
+def test_the_list_names_the_policy_and_how_it_was_trained(work: Path, publish: Command) -> None:
+    publish(*BACKED)
     (entry,) = load_entries(work / "mine/leaderboard.yaml")
     assert (entry.name, entry.kind, entry.group) == ("tiny-seed0", "learned", "tiny")
     assert entry.policy == "mine/tiny-seed0.json" and entry.engines == ("native",)
@@ -109,15 +103,12 @@ def test_in_a_checkout_the_list_gets_a_line_and_keeps_its_comments(work: Path) -
     (checkout / "configs").mkdir()
     shutil.copy(LEADERBOARD, checkout / "configs/leaderboard.yaml")
     before = LEADERBOARD.read_text()
-    done = command(
-        checkout / "configs", "publish", "../../run", "--evaluation", "../../evaluated",
-        "--name", "mine",
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    arguments = ("../../run", "--evaluation", "../../evaluated", "--name", "mine")
+    run_process(checkout / "configs", "publish", *arguments)
     after = (checkout / "configs/leaderboard.yaml").read_text()
     assert after.startswith(before) and len(after.splitlines()) == len(before.splitlines()) + 1
     assert load_entries(checkout / "configs/leaderboard.yaml")[-1].policy == "mine"
-    assert quicgym.load_policy(checkout / "agents/policies/pretrained/mine.json").description
+    assert load_policy(checkout / "agents/policies/pretrained/mine.json").description
 
 
 def test_without_an_evaluation_the_policy_is_evaluated(
@@ -128,7 +119,7 @@ def test_without_an_evaluation_the_policy_is_evaluated(
     monkeypatch.chdir(work)
     status = publish(Path("run"), out=Path("mine"), suite="suite.yaml", seeds=2, command="test")
     assert status == 0
-    backing = quicgym.load_policy(work / "mine/tiny-seed0.json").description.evaluation
+    backing = load_policy(work / "mine/tiny-seed0.json").description.evaluation
     assert (backing["suite"], backing["seeds"], backing["command"]) == (
         "suite.yaml",
         [0, 1],
@@ -142,17 +133,13 @@ def test_without_an_evaluation_the_policy_is_evaluated(
     assert again == 0 and (work / "run/heldout/runs.jsonl").read_text() == runs
 
 
-def test_nothing_is_replaced_unless_asked(work: Path) -> None:
-    assert publish(work, *BACKED).returncode == 0
+def test_nothing_is_replaced_unless_asked(work: Path, publish: Command) -> None:
+    publish(*BACKED)
     before = {path: path.read_bytes() for path in (work / "mine").iterdir()}
-    refused = publish(work, *BACKED)
-    assert refused.returncode == 2
-    assert (
-        "mine/tiny-seed0.json: is there already" in refused.stderr and "--force" in refused.stderr
-    )
+    says(publish(*BACKED, status=2), "mine/tiny-seed0.json: is there already", "--force")
     assert {path: path.read_bytes() for path in (work / "mine").iterdir()} == before
     (work / "mine/tiny-seed0.json").write_text("{}")
-    assert publish(work, *BACKED, "--force").returncode == 0
+    publish(*BACKED, "--force")
     assert {path: path.read_bytes() for path in (work / "mine").iterdir()} == before
 
 
@@ -232,16 +219,14 @@ def do_nothing(work: Path) -> None:
     ],
 )
 def test_what_cannot_be_published_is_refused_and_nothing_is_written(
-    work: Path, prepare, arguments: tuple[str, ...], expected: list[str]
+    work: Path, publish: Command, prepare, arguments: tuple[str, ...], expected: list[str]
 ) -> None:
     prepare(work)
     before = sorted(work.rglob("*"))
-    done = publish(work, *arguments)
-    assert done.returncode == 2 and "Traceback" not in done.stderr
-    assert all(text in done.stderr for text in expected), done.stderr
+    says(publish(*arguments, status=2), *expected)
     assert sorted(work.rglob("*")) == before
 
 
-def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
-    done = command(tmp_path, "publish", "nothing", "--out", "mine")
-    assert done.returncode == 2 and "nothing/run.json: cannot be read" in done.stderr
+def test_a_folder_without_a_run_is_refused(quicgym: Command) -> None:
+    done = quicgym("publish", "nothing", "--out", "mine", status=2)
+    says(done, "nothing/run.json: cannot be read")

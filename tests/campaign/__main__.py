@@ -10,7 +10,7 @@ from pathlib import Path
 
 from campaign import cluster, fuzzing, kills, parity, scenarios, soak, suites
 from campaign.part import Part
-from campaign.report import SHOWN_FAILURES, Report, run_of, summary
+from campaign.report import SHOWN_FAILURES, Report, Run, summary
 from quicgym import __version__, _core
 from quicgym.console import say
 
@@ -65,9 +65,8 @@ def main(arguments: list[str] | None = None) -> int:
         if options.first is None:
             machine_s = (time.monotonic() - began) * options.jobs
             version = f"{__version__} ({_core.commit})"
-            report.add(
-                run_of(part, first, after, machine_s, _cpu_s() - used_s, version, found), PARTS
-            )
+            times = (round(machine_s, 1), round(_cpu_s() - used_s, 1))
+            report.add(Run(part.name, first, after, *times, version, **vars(found)), PARTS)
     return 1 if failed else 0
 
 

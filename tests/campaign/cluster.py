@@ -50,10 +50,10 @@ def kill_a_node(nodes: Any, command: Command, number: int, expected: Any, usual_
 
     Args:
         nodes: A cluster of three; it has three again afterwards.
-        command: What runs.
-        number: Of this kill.
+        command: The command that runs.
+        number: Number of this kill.
         expected: The result when no node dies.
-        usual_s: How long the command takes then.
+        usual_s: Time that the command takes then, in s.
     """
     rng = np.random.default_rng([number, *b"cluster"])
     folder = command.prepare()

@@ -166,14 +166,9 @@ def kill(process: subprocess.Popen[str]) -> None:
 
 
 class Uninterrupted:
-    """Commands that nothing happens to, each run once.
-
-    Args:
-        more: Arguments of all of them.
-    """
+    """Commands that nothing happens to, each run once, with further arguments."""
 
     def __init__(self, *more: str) -> None:
-        """Runs none yet."""
         self._more = more
         self._known: dict[str, tuple[Any, float]] = {}
 
@@ -196,17 +191,7 @@ def in_turn(
     first: int,
     until: float,
 ) -> tuple[Found, int]:
-    """Checks commands one after another, over and over, until the time is over.
-
-    Args:
-        those: The commands.
-        check: Of a command, with the number.
-        first: As `numbered` takes it.
-        until: The same.
-
-    Returns:
-        As `numbered`.
-    """
+    """Checks commands one after another, over and over, as `numbered` does with numbers."""
 
     def check_number(number: int) -> Found:
         command = those[number % len(those)]

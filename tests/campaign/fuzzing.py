@@ -27,15 +27,10 @@ _MOST_MEMORY_MIB = 2048
 
 @dataclass(frozen=True)
 class Target:
-    """A target.
-
-    Attributes:
-        name: Of its file and of its folder in corpus/.
-        command: Runs it; libFuzzer's options and folders follow.
-    """
+    """A target: the name of its file and of its folder in corpus/, and what runs it."""
 
     name: str
-    command: tuple[str, ...]
+    command: tuple[str, ...]  # libFuzzer's options and folders follow
 
 
 def targets() -> list[Target]:
@@ -54,11 +49,7 @@ def _program(name: str) -> str | None:
 
 
 def build() -> None:
-    """Builds the targets of C++.
-
-    Raises:
-        RuntimeError: That fails; the text is the end of what the compiler says.
-    """
+    """Builds the targets of C++; an error has the end of what the compiler says."""
     cmake = str(_program("cmake"))
     configure = [cmake, "-S", str(SOURCE), "-B", str(BUILD), "-DCMAKE_CXX_COMPILER=clang++"]
     for command in (configure, [cmake, "--build", str(BUILD)]):

@@ -3,32 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from importlib.util import find_spec
-from itertools import islice
-from typing import Any
+from itertools import count, islice
 
 
 @dataclass
 class Found:
-    """What a run of a part has done so far.
+    """What a run of a part has done so far."""
 
-    Attributes:
-        counts: How many of each thing, by its name with the unit.
-        failures: One text for each failure, with the number or seed that repeats it.
-        measured: Figures that are no counts, by name with the unit: the latest value counts.
-    """
-
-    counts: dict[str, int] = field(default_factory=dict)
-    failures: list[str] = field(default_factory=list)
-    measured: dict[str, float] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)  # by what is counted, with the unit
+    failures: list[str] = field(default_factory=list)  # each with the number that repeats it
+    measured: dict[str, float] = field(default_factory=dict)  # the latest value counts
 
     def add(self, other: Found) -> None:
         """Adds what another one has done."""
-        for name, count in other.counts.items():
-            self.counts[name] = self.counts.get(name, 0) + count
+        for name, more in other.counts.items():
+            self.counts[name] = self.counts.get(name, 0) + more
         self.failures += other.failures
         self.measured |= other.measured
 
@@ -38,15 +31,15 @@ class Part:
     """A part of the campaign.
 
     Attributes:
-        name: As `--part` takes it.
-        title: What it does, in a few words.
+        name: Name for `--part`.
+        title: The work of the part, in a few words.
         goals: How many of each of `Found.counts` are to be reached.
-        share: Of the budget, in proportion to the other parts'. 0: only where it is named, and as
-            long as it takes.
-        run: Runs it: from which number on, until when as time.monotonic() tells it, and on how
-            many processes; returns what was found, and the number to go on from.
+        share: Share of the budget, in proportion to those of other parts. With 0 the part runs only
+            where it is named, as long as it takes.
+        run: Takes the first number, the end as time.monotonic() tells it, and the number of
+            processes. Returns what was found, and the number to go on from.
         missing: Says what the part lacks here, if anything.
-        in_real_time: Whether it waits most of the time, so that its CPU time says little.
+        in_real_time: Whether the part waits most of the time, so that its CPU time says little.
     """
 
     name: str
@@ -61,17 +54,17 @@ class Part:
 def numbered(
     check: Callable[[int], Found], first: int, until: float, jobs: int, *, chunk: int = 8
 ) -> tuple[Found, int]:
-    """Checks numbers from `first` on until the time is over.
+    """Checks numbers from `first` on until the time is over; at least one is checked.
 
     Args:
-        check: Of one number; a function of a module, for other processes call it.
+        check: Checks one number; a function of a module, because other processes call it.
         first: The first number.
-        until: No check begins after this, as time.monotonic() tells it.
-        jobs: Processes.
-        chunk: How many numbers a process is given at a time.
+        until: Time as of time.monotonic() after which no check begins.
+        jobs: Number of processes.
+        chunk: Number of numbers that a process is given at a time.
 
     Returns:
-        What was found, and the first number that was not checked. At least one is.
+        What was found, and the first number that was not checked.
     """
     found, number = Found(), first
     if jobs == 1:
@@ -80,26 +73,15 @@ def numbered(
             number += 1
         return found, number
     with ProcessPoolExecutor(jobs) as pool:
-        chunks = _chunks(first, chunk)
+        chunks = (range(begin, begin + chunk) for begin in count(first, chunk))
         waiting = [pool.submit(_all, check, numbers) for numbers in islice(chunks, 2 * jobs)]
         number += 2 * jobs * chunk
-        for future in _in_order(waiting):
-            found.add(future.result())
+        while waiting:
+            found.add(waiting.pop(0).result())
             if time.monotonic() < until:
                 waiting.append(pool.submit(_all, check, next(chunks)))
                 number += chunk
     return found, number
-
-
-def _in_order(waiting: list[Any]) -> Iterator[Any]:
-    while waiting:
-        yield waiting.pop(0)
-
-
-def _chunks(first: int, size: int) -> Iterator[range]:
-    while True:
-        yield range(first, first + size)
-        first += size
 
 
 def _all(check: Callable[[int], Found], numbers: range) -> Found:

@@ -16,53 +16,21 @@ SHOWN_FAILURES = 20
 
 @dataclass(frozen=True)
 class Run:
-    """One run of one part.
-
-    Attributes:
-        part: Its name.
-        first: The first number.
-        after: The number to go on from.
-        machine_s: How long it took, times the processes, in s.
-        cpu_s: CPU time of all its processes, in s: less than machine_s where others compute too.
-        version: Of quicgym, with the commit.
-        counts: As in `Found`.
-        measured: As in `Found`.
-        failures: As in `Found`.
-    """
+    """One run of one part: its numbers and times, and what `Found` has."""
 
     part: str
     first: int
-    after: int
-    machine_s: float
-    cpu_s: float
-    version: str
+    after: int  # the next run begins with this number
+    machine_s: float  # time of the run, times its processes
+    cpu_s: float  # CPU time of all processes: less than machine_s where others compute too
+    version: str  # of quicgym, with the commit
     counts: dict[str, int]
     measured: dict[str, float] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
 
 
-def run_of(
-    part: Part,
-    first: int,
-    after: int,
-    machine_s: float,
-    cpu_s: float,
-    version: str,
-    found: Found,
-) -> Run:
-    """Returns the record of what was found."""
-    return Run(
-        part.name, first, after, round(machine_s, 1), round(cpu_s, 1), version,
-        found.counts, found.measured, found.failures,
-    )  # fmt: skip
-
-
 class Report:
-    """The runs that a JSON file holds, and the page beside it.
-
-    Args:
-        page: The page, such as docs/reports/reliability.md; the runs are in the .json beside it.
-    """
+    """The runs that a JSON file holds, and the page beside it, such as reliability.md."""
 
     def __init__(self, page: Path) -> None:
         """Reads the runs so far; none where there is no file."""

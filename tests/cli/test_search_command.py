@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import yaml
 from conftest import IN_CLUSTER, Command
 from helpers.commands import run_process, says
 from helpers.training import write_config
@@ -25,40 +24,38 @@ from quicgym.agents.tuning.search_config import load_search, search_names
 from quicgym.envs import ScenarioError, load_suite
 from quicgym.errors import ClusterError, RunError
 
-ASHA: dict[str, Any] = {
-    "name": "mine",
-    "training": "./tiny.yaml",
-    "scheduler": "asha",
-    "hyperparameters": {
-        # The last one makes losses that are no numbers.
-        "hyperparameters.learning_rate": {"values": ["linear_1e-3", 0.003, 1e20]},
-        "hyperparameters.gamma": {"minimum": 0.9, "maximum": 0.99},
-        "network.hidden_sizes": {"values": [[16], [8, 8]]},
-    },
-    "samples": 5,
-    "seed": 9,
-    "grace_steps": 160,
-    "reduction_factor": 2,
-}
-PBT: dict[str, Any] = {
-    "name": "mine",
-    "training": "./tiny.yaml",
-    "changes": {"steps": 800},
-    "scheduler": "pbt",
-    "hyperparameters": {
-        "hyperparameters.learning_rate": {"minimum": 1e-4, "maximum": 1e-2, "scale": "log"},
-        "hyperparameters.n_epochs": {"minimum": 1, "maximum": 4, "scale": "whole"},
-        "hyperparameters.clip_range": {"values": [0.1, 0.2, 0.3]},
-    },
-    "samples": 3,
-    "perturbation_steps": 160,
-}
+# The last learning rate makes losses that are no numbers.
+ASHA = """
+name: mine
+training: ./tiny.yaml
+scheduler: asha
+hyperparameters:
+  hyperparameters.learning_rate: {values: [linear_1e-3, 0.003, 1.0e+20]}
+  hyperparameters.gamma: {minimum: 0.9, maximum: 0.99}
+  network.hidden_sizes: {values: [[16], [8, 8]]}
+samples: 5
+seed: 9
+grace_steps: 160
+reduction_factor: 2
+"""
+PBT = """
+name: mine
+training: ./tiny.yaml
+changes: {steps: 800}
+scheduler: pbt
+hyperparameters:
+  hyperparameters.learning_rate: {minimum: 1.0e-4, maximum: 1.0e-2, scale: log}
+  hyperparameters.n_epochs: {minimum: 1, maximum: 4, scale: whole}
+  hyperparameters.clip_range: {values: [0.1, 0.2, 0.3]}
+samples: 3
+perturbation_steps: 160
+"""
 
 
-def write_search(folder: Path, search: dict[str, Any]) -> Path:
+def write_search(folder: Path, search: str) -> Path:
     write_config(folder)
     path = folder / "mine.yaml"
-    path.write_text(yaml.safe_dump(search, sort_keys=False))
+    path.write_text(search)
     return path
 
 
@@ -497,76 +494,60 @@ def test_unknown_files_are_refused() -> None:
 
 
 RATE = "hyperparameters.hyperparameters.learning_rate"
+SIZES = "hyperparameters.network.hidden_sizes"
+MISTAKES = [
+    (ASHA, "sampels=2", "sampels = 2: unknown field", "did you mean samples?"),
+    (ASHA, "samples=1", "samples = 1", "greater than or equal to 2"),
+    (ASHA, "scheduler=hyperband", "scheduler = 'hyperband'", "'asha' or 'pbt'"),
+    (ASHA, "training=pppo", "mine.yaml: training", "'pppo'", "did you mean ppo?"),
+    (ASHA, "changes.step=10", "training", "step = 10: unknown field", "did you mean steps?"),
+    (ASHA, "grace_steps=null", "grace_steps: is missing"),
+    (ASHA, "grace_steps=480", "grace_steps = 480", "below the training's steps, 480"),
+    (ASHA, "perturbation_steps=160", "perturbation_steps = 160", "scheduler pbt", "leave it out"),
+    (ASHA, "scheduler=pbt", "grace_steps = 160", "scheduler asha", "leave it out"),
+    (ASHA, "hyperparameters.steps={values: [1]}", "hyperparameters.steps", "is not searched"),
+    (
+        ASHA,
+        "hyperparameters.environment.reward={values: [delay]}",
+        *("hyperparameters.environment.reward", "is not searched"),
+    ),
+    (ASHA, f"{SIZES}.values=[[16], [0]]", f"{SIZES} = [0]", "whole numbers above 0"),
+    (
+        ASHA,
+        "hyperparameters.network.hidden_size={values: [[16]]}",
+        *("hyperparameters.network.hidden_size", "did you mean hidden_sizes?"),
+    ),
+    (ASHA, f"{RATE}={{minimum: 0, maximum: 1, scale: log}}", RATE, "log scale", "above 0"),
+    (ASHA, f"{RATE}={{minimum: 2, maximum: 1}}", RATE, "maximum 1 is not above minimum 2"),
+    (ASHA, f"{RATE}.minimum=1", RATE, "values and a range"),
+    (ASHA, f"{RATE}.values=[1, 1]", RATE, "has 1 twice"),
+    (ASHA, "changes.evaluation.suite=heldout", "'heldout'", "use validation"),
+    (ASHA, "samples", "'samples'", "field=value"),
+    (PBT, "perturbation_steps=100", "perturbation_steps = 100", "interval_steps, 160"),
+    (PBT, "perturbation_steps=null", "perturbation_steps: is missing"),
+    (
+        PBT,
+        f"{SIZES}={{values: [[16]]}}",
+        *("network.hidden_sizes", "cannot change while a run goes on", "or use asha"),
+    ),
+    (
+        PBT,
+        "hyperparameters.hyperparameters.n_steps={values: [10, 20]}",
+        *("hyperparameters.n_steps", "cannot change while a run goes on"),
+    ),
+    (PBT, "search=optuna", "search = 'optuna'", "scheduler asha"),
+]
 
 
-@pytest.mark.parametrize(
-    ("changes", "expected"),
-    [
-        (["sampels=2"], ["sampels = 2: unknown field", "did you mean samples?"]),
-        (["samples=1"], ["samples = 1", "greater than or equal to 2"]),
-        (["scheduler=hyperband"], ["scheduler = 'hyperband'", "'asha' or 'pbt'"]),
-        (["training=pppo"], ["mine.yaml: training", "'pppo'", "did you mean ppo?"]),
-        (["changes.step=10"], ["training", "step = 10: unknown field", "did you mean steps?"]),
-        (["grace_steps=null"], ["grace_steps: is missing"]),
-        (["grace_steps=480"], ["grace_steps = 480", "below the training's steps, 480"]),
-        (["perturbation_steps=160"], ["perturbation_steps = 160", "scheduler pbt", "leave it out"]),
-        (["scheduler=pbt"], ["grace_steps = 160", "scheduler asha", "leave it out"]),
-        (["hyperparameters.steps={values: [1]}"], ["hyperparameters.steps", "is not searched"]),
-        (
-            ["hyperparameters.environment.reward={values: [delay]}"],
-            ["hyperparameters.environment.reward", "is not searched"],
-        ),
-        (
-            ["hyperparameters.network.hidden_sizes.values=[[16], [0]]"],
-            ["hyperparameters.network.hidden_sizes = [0]", "whole numbers above 0"],
-        ),
-        (
-            ["hyperparameters.network.hidden_size={values: [[16]]}"],
-            ["hyperparameters.network.hidden_size", "did you mean hidden_sizes?"],
-        ),
-        ([f"{RATE}={{minimum: 0, maximum: 1, scale: log}}"], [RATE, "log scale", "above 0"]),
-        ([f"{RATE}={{minimum: 2, maximum: 1}}"], [RATE, "maximum 1 is not above minimum 2"]),
-        ([f"{RATE}.minimum=1"], [RATE, "values and a range"]),
-        ([f"{RATE}.values=[1, 1]"], [RATE, "has 1 twice"]),
-        (["changes.evaluation.suite=heldout"], ["'heldout'", "use validation"]),
-        (["samples"], ["'samples'", "field=value"]),
-    ],
-    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
-)
 def test_mistakes_name_file_field_value_and_remedy(
-    file: Path, changes: list[str], expected: list[str]
-) -> None:
-    with pytest.raises(ConfigError) as caught:
-        load_search(str(file), changes)
-    for text in ("mine.yaml", *expected) if changes != ["samples"] else expected:
-        assert text in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("changes", "expected"),
-    [
-        (["perturbation_steps=100"], ["perturbation_steps = 100", "interval_steps, 160"]),
-        (["perturbation_steps=null"], ["perturbation_steps: is missing"]),
-        (
-            ["hyperparameters.network.hidden_sizes={values: [[16]]}"],
-            ["network.hidden_sizes", "cannot change while a run goes on", "or use asha"],
-        ),
-        (
-            ["hyperparameters.hyperparameters.n_steps={values: [10, 20]}"],
-            ["hyperparameters.n_steps", "cannot change while a run goes on"],
-        ),
-        (["search=optuna"], ["search = 'optuna'", "scheduler asha"]),
-    ],
-    ids=lambda value: value[0] if isinstance(value, list) else "",
-)
-def test_mistakes_with_a_population(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: list[str], expected: list[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ConfigError) as caught:
-        load_search(str(write_search(tmp_path, PBT)), changes)
-    for text in ("mine.yaml", *expected):
-        assert text in str(caught.value)
+    for search, change, *expected in MISTAKES:
+        with pytest.raises(ConfigError) as caught:
+            load_search(str(write_search(tmp_path, search)), [change])
+        for text in expected if change == "samples" else ("mine.yaml", *expected):
+            assert text in str(caught.value), change
 
 
 def test_a_name_that_is_not_there_is_said_without_a_traceback(

@@ -8,25 +8,19 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-from helpers.training_examples import EXAMPLES, check_example
 
 import quicgym
 from quicgym.errors import UserError
 from quicgym.python_files import PythonFile
 
-torch = pytest.importorskip("torch", reason="the extra `train` is missing")
+torch = pytest.importorskip("torch", reason="needs torch")
 pytestmark = pytest.mark.train
-
-
-def test_it_trains_and_is_evaluated_by_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    check_example("cleanrl_ppo", tmp_path, monkeypatch)
+EXAMPLE = Path(__file__).parents[2] / "examples/cleanrl_ppo.py"
 
 
 @pytest.fixture(scope="module")
 def example() -> Any:
-    return PythonFile(EXAMPLES / "cleanrl_ppo.py", UserError).module
+    return PythonFile(EXAMPLE, UserError).module
 
 
 class NotesResets(gymnasium.vector.VectorWrapper):

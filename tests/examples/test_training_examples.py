@@ -1,10 +1,11 @@
-"""The examples that train agents, run as a user runs them."""
+"""The examples that train agents, run as a user runs them, and evaluated by the names they save."""
 
 from __future__ import annotations
 
 import re
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -18,16 +19,22 @@ from quicgym.envs.scenarios.suites import episodes_of
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PATHS = 4
 NUMBER = r"(-?\d+\.\d{4})"
+NEEDS = {"cleanrl_ppo": (), "rllib_ppo": ("tree", "ormsgpack"), "torchrl_ppo": ("torchrl",)}
+"""Packages that the extra `train` does not bring; the extra `examples` does."""
+MORE = {"rllib_ppo": ("--env-runners", "1")}
 
 
-def check_example(
-    name: str, folder: Path, monkeypatch: pytest.MonkeyPatch, *arguments: str
+@pytest.mark.train
+@pytest.mark.parametrize("name", NEEDS)
+def test_an_example_trains_and_is_evaluated_by_name(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Trains for a moment, and evaluates what was saved by its name."""
+    if missing := [package for package in NEEDS[name] if find_spec(package) is None]:
+        pytest.skip(f"needs {', '.join(missing)}")
     script = EXAMPLES / f"{name}.py"
     done = subprocess.run(
-        [sys.executable, script, "--steps", "1", "--paths", str(PATHS), *arguments],
-        cwd=folder,
+        [sys.executable, script, "--steps", "1", "--paths", str(PATHS), *MORE.get(name, ())],
+        cwd=tmp_path,
         capture_output=True,
         text=True,
         timeout=600,
@@ -40,7 +47,7 @@ def check_example(
     )
     assert start and end and difference, done.stdout
     assert float(difference[1]) == pytest.approx(float(end[1]) - float(start[1]), abs=2e-4)
-    monkeypatch.chdir(folder)
+    monkeypatch.chdir(tmp_path)
     policy = find_policy(f"{script}:trained")
     cells = episodes_of(load_suite("training-50"), PATHS)
     rewards = [play(policy, scenario, seed=seed).metrics["reward"] for scenario, seed in cells]
