@@ -30,7 +30,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
         folder,
         "choice-aggrevate",
         start={"preset": "cubic"},  # which is the worse of the two
-        hyperparameters={"paths": 4, "n_updates": 50, "controllers": ["cubic", "vegas"]},
+        hyperparameters={"paths": 4, "learning_rate": 3e-3, "controllers": ["cubic", "ibcca"]},
         steps=320,
         evaluation={"suite": "./suite.yaml", "interval_steps": 160, "comparison_paths": 1000},
     )

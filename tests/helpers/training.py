@@ -147,9 +147,8 @@ def make_trainer(
 
     played, settings = find_environment(id), dict(environment)
     preference = settings.pop("preference", None)
-    source = EpisodeSource(
-        scenario, "native", played.interface(), every_flow=True, preference=preference
-    )
+    interface = played.interface(settings.pop("safe_envelope", None))
+    source = EpisodeSource(scenario, "native", interface, every_flow=True, preference=preference)
     timing = {"decision_interval_ms": 100.0, "decision_interval_rtts": None, **settings}
     batch = EpisodeBatch(
         source, simulations, 1, history_length=4, **{"reward": "fair-throughput", **timing}

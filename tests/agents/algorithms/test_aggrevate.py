@@ -23,7 +23,10 @@ ALONE = helper.scenario(duration_s=3.0, flow_list=(Flow(name="agent"),))
 def make(simulations=8, scenario=ALONE, **arguments):
     windows = [-3, -1, 0, 1, 3]
     arguments = {"paths": 4, "rollouts": 2, "n_updates": 1, "windows": windows, **arguments}
-    return make_trainer("aggrevate", "quicgym/Window-v1", simulations, scenario, **arguments)
+    free = {"safe_envelope": False}  # which would bound the largest of these windows
+    return make_trainer(
+        "aggrevate", "quicgym/Window-v1", simulations, scenario, environment=free, **arguments
+    )
 
 
 def paths(model, count):

@@ -243,7 +243,7 @@ def _last_evaluation(run):
     ("changes", "words"),
     [
         (
-            ("start.policy=window-v1-aggrevate-seed0",),
+            ("start.policy=window-v1-aggrevate-seed0", "environment.history_length=4"),
             ("environment.history_length = 128, here 4", "begin with another policy"),
         ),
         (

@@ -29,7 +29,10 @@ def earned(environment, policy, seed=3):
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_a_preset_earns_what_its_controller_earns(preset):
-    environment = gymnasium.make("quicgym/Tuning-v1", scenario=helper.scenario(flows=2))
+    # The presets that average the RTT would go beyond the safe envelope.
+    environment = gymnasium.make(
+        "quicgym/Tuning-v1", scenario=helper.scenario(flows=2), safe_envelope=False
+    )
     by_options = controller_policy(preset, environment.action_space)
     assert earned(environment, preset_policy(preset)) == earned(environment, by_options)
     assert preset_policy(preset).name == by_options.name == preset
@@ -69,7 +72,7 @@ def test_a_choice_in_switch_earns_what_its_controller_earns():
 
 @pytest.mark.parametrize("engine", ["native", pytest.param("ns3", marks=pytest.mark.ns3)])
 @pytest.mark.parametrize(
-    "policy", [preset_policy("bbr-combined"), switch_policy("ebcc")], ids=["tuning", "switching"]
+    "policy", [preset_policy("bbr-extended"), switch_policy("ebcc")], ids=["tuning", "switching"]
 )
 def test_a_flow_that_starts_between_two_decisions_begins_with_its_action(policy, engine):
     flows = (Flow(name="first"), Flow(name="second", start_s=0.33))

@@ -211,6 +211,19 @@ def test_an_environment_of_the_file_s_own(write: Write) -> None:
     assert results[0] == results[1]
 
 
+STRICT = """
+import quicgym
+from quicgym.envs.tuning import TuningEnv
+
+class StrictEnv(TuningEnv):
+    environment = "strict_tuning"
+    action_space_name = "tuning"
+    out_of_range = "error"
+
+decisions = quicgym.Decisions("strict_tuning")
+"""
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -226,14 +239,15 @@ def test_an_environment_of_the_file_s_own(write: Write) -> None:
         ("class policy:\n    def __init__(self, size): pass", r"is a class that needs arguments"),
         ("policy = lambda: 3", r"returned int 3 when it was called without arguments"),
         ("policy = lambda rows: None", r"returned NoneType None for .*\(1, 103\); give n"),
-        ("policy = lambda rows: [[0] * 18, [0]]", r"returned list .* give numbers from -1 to 1"),
+        ("policy = lambda rows: [[0] * 18, [0]]", r"returned list .* give numbers of the"),
         ("policy = lambda rows: [0.0] * 18",
          r"shape \(18,\) for observations of the shape \(1, 103\), which is one action; it gets a "
-         r"row for each flow.*give numbers from -1 to 1 of the shape \(1, 18\)"),
+         r"row for each flow.*give numbers of the shape \(1, 18\)"),
         ("policy = lambda rows: [[0.0] * 18]", r"shape \(1, 18\) for .*\(2, 103\); .*\(2, 18\)"),
         ("policy = lambda rows: [[0.0] * 17 + [float('nan')]] * len(rows)",
          r"agent.py:policy: returned nan in row 0, coordinate 17 for"),
-        ("policy = lambda rows: [[1.5] * 18] * len(rows)", r"returned 1.5 in row 0, coordinate 0"),
+        (STRICT + "policy = lambda rows: [[1.5] * 18] * len(rows)",
+         r"returned 1.5 in row 0, coordinate 0 .* give numbers from -1 to 1 of the shape"),
         ("def policy(rows):\n    return rows @ rows.reshape(3, 3)",
          r"agent.py:policy: \S*agent.py:2: ValueError.*\(1, 103\); they were zeros, to try it in "
          r"quicgym/Tuning-v1 with history_length = 128, the default; where it was made for "
