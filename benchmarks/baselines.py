@@ -92,7 +92,7 @@ def run_baselines(
         engine: None: native, and ns-3 for the cross-check rows of the tables.
         seeds: How many; from 0.
         workers: Processes.
-        format: What is printed.
+        format: The form of what is printed.
         resume: Go on with what the directory holds.
         verbose: Print every metric of every scenario, too; so it is where scenarios are named.
         figure_format: "png", "pdf" or "svg".

@@ -49,7 +49,7 @@ class LeaderboardSuite:
 
     Attributes:
         seeds: The engines that run it, and how many seeds each.
-        about: What the page says of it.
+        about: The page's text on the suite.
         also: Policies that run here on every engine, whatever their `engines` say.
     """
 
@@ -97,7 +97,7 @@ def load_entries(path: Path) -> list[Entry]:
     """Loads the list of policies.
 
     Raises:
-        LeaderboardError: It is not valid; the text names file, field, value and remedy.
+        LeaderboardError: The file is not valid; the text names file, field, value and remedy.
     """
     file = read_yaml_file(path, LeaderboardError)
     entries = validated(list[Entry], file.data, file.name, LeaderboardError)
@@ -123,7 +123,7 @@ class Section:
     """A suite on an engine: an evaluation of its own, and a section of the page.
 
     Attributes:
-        suite: As `load_suite` takes it.
+        suite: A name, as `load_suite` takes it.
         engine: "native" or "ns3".
         seeds: How many.
         entries: The policies that this engine runs.
@@ -190,7 +190,7 @@ def make_sections(
 
     Args:
         entries: All policies; each section has those that it runs.
-        suites: As `load_suite` takes them; empty: those of SUITES.
+        suites: Names, as `load_suite` takes them; empty: those of SUITES.
         engines: "native" and "ns3"; empty: both. A suite of SUITES runs only on its own ones.
         seeds: How many on each engine; None: as many as the suite has there.
         results: The folder in which each evaluation has its own.

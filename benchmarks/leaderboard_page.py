@@ -81,8 +81,8 @@ def page(
     Args:
         entries: The policies, in the order of the file.
         documents: The content of each evaluation.json, a section each.
-        command: What makes the page again.
-        about: What to say of a suite, by its name; nothing of one that is not there.
+        command: The command that makes the page again.
+        about: The text on each suite, by its name; a suite without an entry has none.
     """
     first = documents[0]
     ns3 = any(document["engine"] == "ns3" for document in documents)

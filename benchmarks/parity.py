@@ -119,9 +119,9 @@ def run_random_parity(
     """Compares random networks of each kind; returns the exit status.
 
     Args:
-        disciplines: Of queues; the kinds are these.
-        features: Of paths; the kinds are these, or each of them with each discipline.
-        pairs: Of runs, for each kind; the networks are the same every time.
+        disciplines: Queue disciplines; each is a kind.
+        features: Features of paths; each is a kind, or each together with each discipline.
+        pairs: Pairs of runs for each kind; the networks are the same every time.
         chains: Chains of bottlenecks in place of dumbbells, of each discipline; without features.
     """
     check_engine("ns3")

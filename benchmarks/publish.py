@@ -82,13 +82,13 @@ def publish(
 
     Args:
         run: The run's folder.
-        name: Of the policy; None: the run's name and seed.
+        name: The policy's name; None: the run's name and seed.
         evaluation: The folder of a `quicgym evaluate` of this policy; None: the policy is evaluated
             on `suite`, or what is missing of that where an earlier call has begun it.
         out: Where everything goes; None: into the checkout around the current folder.
         force: Replace a policy of this name.
         workers: Processes of the evaluation.
-        suite: As `load_suite` takes it.
+        suite: A name, as `load_suite` takes it.
         seeds: How many; from 0.
         command: The command line, to be kept with the evaluation.
 

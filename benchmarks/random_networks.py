@@ -31,7 +31,7 @@ def random_network(
 
     Args:
         number: Which one.
-        discipline: Of the bottleneck's queue; None: any that both engines have.
+        discipline: The bottleneck's queue discipline; None: any that both engines have.
         feature: One of FEATURES that the bottleneck has, and half of the ways back; "backward" is
             of the flows, and "ack-aggregation" of the way back alone.
         folder: Where the feature "trace" writes its files.

@@ -174,7 +174,7 @@ def by_workers(scenarios: Sequence[Scenario], budget_mbps: float) -> dict[int, l
 
     Args:
         scenarios: To be run.
-        budget_mbps: Of the sum of their rates.
+        budget_mbps: The largest sum of their rates.
     """
     groups: dict[int, list[Scenario]] = {}
     for scenario in scenarios:

@@ -47,7 +47,7 @@ def robustness(
     Args:
         cells: The policy's means of reward, throughput_share, loss_rate, goodput_mbps and
             mean_rtt_ms on each network.
-        references: The same of CUBIC and BBR, in the same order.
+        references: Rewards of CUBIC and BBR on the same scenarios, in the same order.
     """
     collapses, differences, powers = 0, [], []
     for own, *others in zip(cells, *references, strict=True):

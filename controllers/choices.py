@@ -87,8 +87,8 @@ def refuse_place(controller: str | None, file: str) -> None:
     """Makes sure that reading a file runs no code of a controller that it names.
 
     Args:
-        controller: As the file names it.
-        file: What it is, such as "a policy's description".
+        controller: The name that the file gives.
+        file: The kind of file, such as "a policy's description".
 
     Raises:
         ValueError: The controller is named by its place.

@@ -24,10 +24,10 @@ class Parameter:
         maximum: Largest allowed value of each number; may be infinity.
         is_list: Whether the parameter is a list of numbers.
         unit: "packets", "ms", "rounds" and so on; empty for a plain ratio.
-        description: What it does.
+        description: The parameter's effect, in a sentence.
         source: RFC section, draft section or paper equation.
-        scale: Of an agent's coordinate over the range: "linear", "logarithmic", or "odds", which
-            reaches infinity. Of quicgym's own controllers, which agents tune.
+        scale: The scale of an agent's coordinate over the range: "linear", "logarithmic", or
+            "odds", which reaches infinity. Only quicgym's own controllers have one.
     """
 
     name: str
@@ -87,11 +87,12 @@ class ControllerInfo:
 
     Attributes:
         name: The name by which scenarios ask for it, and under which results show it.
-        description: What it is.
+        description: The algorithm, in a sentence.
         source: RFC, draft or paper; of one in Python, its module and class.
-        parameters: Its parameters, with this controller's own defaults.
-        python_class: Its class, where it is written in Python; None: it is C++.
-        plugin: What another package's extension module holds it in; None: it is not from one.
+        parameters: The controller's parameters, with its own defaults.
+        python_class: The class of a controller in Python; None: the controller is C++.
+        plugin: The object of another package's extension module that holds the controller; None:
+            the controller is quicgym's own.
         steered: Whether an agent decides in its place, so that it is no baseline.
         preset_of: The controller that it is with other defaults; empty: none.
         given: Parameters that were given with the name, as in `ebcc:gamma=3`.

@@ -42,7 +42,7 @@ class Controller(ABC):
     Attributes:
         name: Under which results show it; empty: the class's name.
         source: The paper; empty: module and class.
-        parameters: What scenarios and `set_parameters` may set.
+        parameters: The parameters that scenarios and `set_parameters` may set.
         max_datagram_bytes: Size of a full packet.
         window_bytes: The congestion window, an int above 0; at first RFC 9002's initial window.
             Below one datagram nothing is sent, and with nothing in flight only a timer brings a
@@ -51,7 +51,7 @@ class Controller(ABC):
             window / smoothed RTT, and at 2 times in the mode slow_start.
         timer: When to call `on_timer` next, in ns from the start of the simulation; None: never. A
             timer is for once. Only a class that overrides `on_timer` has it.
-        mode: What traces show: slow_start, congestion_avoidance, recovery, startup, drain,
+        mode: The mode that traces show: slow_start, congestion_avoidance, recovery, startup, drain,
             probe_bw or probe_rtt.
 
     Example:
@@ -143,11 +143,11 @@ class Controller(ABC):
         """Called for each packet, this one counted in `in_flight_bytes`, if overridden: slow."""
 
     def on_persistent_congestion(self, now: int) -> None:
-        """Called after losses over a long time (RFC 9002 7.6). This takes the smallest window."""
+        """Called after losses over a long time (RFC 9002 7.6); by default: the smallest window."""
         self.window_bytes = 2 * self.max_datagram_bytes
 
     def on_ecn(self, event: EcnEvent) -> None:  # noqa: B027
-        """Called when the peer reports more ECN-CE marks. This does nothing."""
+        """Called when the peer reports more ECN-CE marks. The default does nothing."""
 
     def on_timer(self, now: int) -> None:  # noqa: B027
         """Called at the time `timer`, in ns, or once connected where that is later.
@@ -205,7 +205,7 @@ def describe(controller: type[Controller]) -> ControllerInfo:
     """Returns what a subclass of Controller says about itself.
 
     Raises:
-        TypeError: It is no subclass, lacks a method or declares parameters of another type.
+        TypeError: The class is no subclass, lacks a method or declares parameters of another type.
         ValueError: Two parameters have one name, or one has the name of something else.
     """
     if not (isinstance(controller, type) and issubclass(controller, Controller)):

@@ -88,7 +88,7 @@ def find(name: str) -> ControllerInfo:
     """Returns the controller of that name; imports it where it is not one of quicgym.
 
     Args:
-        name: As users give it, see quicgym.controllers.choices.
+        name: The name as users give it, see quicgym.controllers.choices.
 
     Raises:
         KeyError: If there is none; the message lists those that exist.

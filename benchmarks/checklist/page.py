@@ -19,7 +19,7 @@ def render(document: dict[str, Any], checklist: Checklist) -> str:
     """Returns the page.
 
     Args:
-        document: What checklist.json holds.
+        document: The content of checklist.json.
         checklist: For the scenarios.
     """
     environment = jinja2.Environment(

@@ -31,7 +31,7 @@ def write_pages(
     """Runs the checklist of every policy; writes the pages and their table; returns the status.
 
     Args:
-        policies: As `find_policy` takes them.
+        policies: Names, as `find_policy` takes them.
         folder: Where the pages go.
         results: Where the runs go, a folder for each policy.
         seeds: How many; from 0.

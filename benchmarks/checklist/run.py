@@ -127,12 +127,12 @@ def run_checklist(
     """Runs, judges, writes and prints everything; returns the exit status.
 
     Args:
-        policy: As `find_policy` takes it.
+        policy: A name, as `find_policy` takes it.
         directory: Where results go; those of an earlier run are moved aside.
-        checklist: As `load_checklist` takes it.
+        checklist: A name or a path, as `load_checklist` takes it.
         seeds: How many; from 0.
         workers: Processes.
-        format: What is printed; "html" writes checklist.html instead.
+        format: The form of what is printed; "html" writes checklist.html instead.
         resume: Go on with what the directory holds.
         trust_zip: Accept models that Stable-Baselines3 saved; loading one runs code in it.
         command: The command line, to be kept with the results.

@@ -132,12 +132,12 @@ def figure_drawing(
     """Returns a figure of a paper; None where there is no data for it.
 
     Args:
-        figure: What the paper draws.
+        figure: The paper's figure.
         paper: The paper that it is in.
         measured: All metrics, for bars.
         traced: By scenario, the jobs that kept their time series.
         engine_of: The engine whose values are drawn, by scenario.
-        algorithms: What is drawn; empty: what the paper draws.
+        algorithms: The algorithms to draw; empty: those of the paper's figure.
     """
     algorithms = algorithms or figure.algorithms or tuple(paper.algorithms)
     if figure.over_time:

@@ -39,7 +39,7 @@ def write(
 
     Args:
         file: The HTML file.
-        document: What papers.json holds.
+        document: The content of papers.json.
         papers: The papers, in the order of their sections.
         drawn: Paper -> its figures.
         networks: Scenario -> its network in words.

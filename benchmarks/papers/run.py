@@ -79,8 +79,8 @@ def run_papers(
         directory: Where results go; those of an earlier run are moved aside.
         papers: Names or paths; empty: all that quicgym brings.
         seeds: How many; from 0.
-        workers: That run the simulations; a number is one of processes of this machine.
-        format: What is printed; "html" writes papers.html instead.
+        workers: Workers that run the simulations; a number means processes of this machine.
+        format: The form of what is printed; "html" writes papers.html instead.
         resume: Go on with what the directory holds.
         without_ns3: Leave out what only ns-3 can run.
         figure_format: "png", "pdf" or "svg".
@@ -89,7 +89,7 @@ def run_papers(
     Raises:
         PaperError, ScenarioError: A paper or one of its scenarios does not exist or is not valid.
         RunError: The directory cannot be written to, or another command writes there.
-        ClusterError: As `Workers.connect`.
+        ClusterError: There are no workers, as `Workers.connect` says.
     """
     names = papers or paper_names()
     loaded = [load_paper(name) for name in names]

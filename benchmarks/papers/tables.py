@@ -145,7 +145,7 @@ def measurement_tables(
     Args:
         runs: Everything measured; a cell is mean±standard deviation over the seeds.
         names: Column headings of controllers that have another than their own name.
-        more: What else the runs have, with its label.
+        more: Further values of the runs, each with its label.
     """
     labels = {**TITLES, **more}
     for scenario, engine in dict.fromkeys((run["scenario"], run["engine"]) for run in runs):

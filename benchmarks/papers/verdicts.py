@@ -140,9 +140,9 @@ def judge(
     """Returns a claim's verdict.
 
     Args:
-        claim: What the paper says.
+        claim: The paper's claim.
         paper: The paper, for the printed values.
-        measured: What was measured.
+        measured: The measured values.
         engine_of: The engine that counts, by scenario.
 
     Raises:
@@ -169,8 +169,8 @@ def printed_interval(number: Decimal, *, ratio: bool) -> tuple[float, float]:
     less.
 
     Args:
-        number: As printed; trailing zeros count.
-        ratio: Of two measurements; otherwise a quantity.
+        number: The number as printed; trailing zeros count.
+        ratio: Whether the number is a ratio of two measurements; otherwise a quantity.
     """
     value = float(number)
     exponent = number.as_tuple().exponent

@@ -39,7 +39,7 @@ def linux_run(scenario: Scenario, controller: str, seed: int, path: Path) -> dic
     Args:
         scenario: Behind whose network iperf3 runs.
         controller: Linux's name.
-        seed: Of the network.
+        seed: The network's seed.
         path: Gets iperf3's report.
     """
     seconds = round(scenario.duration_s)

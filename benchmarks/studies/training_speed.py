@@ -92,7 +92,7 @@ class Trained:
 
     Attributes:
         spent_s: By PARTS.
-        steps: That were made.
+        steps: The number of steps that were made.
     """
 
     def __init__(self, config: TrainingConfig, environments: _Timed) -> None:

@@ -1,4 +1,4 @@
-# Written by hand: the module cannot be imported where it is built, because its base classes are quicgym's.
+# Written by hand: the module cannot be imported where it is built, since its bases are quicgym's.
 from quicgym import _core
 
 ns3_version: str
