@@ -22,10 +22,7 @@ using RttBuckets = std::vector<RttBucket>;  // in order of their numbers
 class RttHistogram {
 public:
     void add(Time rtt) {
-        const auto nanoseconds = std::clamp(static_cast<std::uint64_t>(rtt), kSmallest, kLargest);
-        const int exponent = 63 - std::countl_zero(nanoseconds);
-        const std::uint64_t mantissa = (nanoseconds >> (exponent - kMantissaBits)) & (kBucketsPerOctave - 1);
-        ++counts_[static_cast<std::size_t>(exponent - kSmallestExponent) * kBucketsPerOctave + mantissa];
+        ++counts_[bucket_of(rtt)];
         ++count_;
         sum_ += rtt;
         lowest_ = std::min(lowest_, rtt);
@@ -38,8 +35,11 @@ public:
 
     RttBuckets buckets() const {
         RttBuckets filled;
-        for (std::uint32_t number = 0; number < counts_.size(); ++number) {
-            if (counts_[number] > 0) filled.push_back({number, counts_[number]});
+        std::uint64_t left = count_;
+        for (std::size_t number = bucket_of(lowest_); left > 0; ++number) {
+            if (counts_[number] == 0) continue;
+            filled.push_back({static_cast<std::uint32_t>(number), counts_[number]});
+            left -= counts_[number];
         }
         return filled;
     }
@@ -77,6 +77,12 @@ private:
     static constexpr std::uint64_t kSmallest = 1ULL << kSmallestExponent;
     static constexpr std::uint64_t kLargest = (1ULL << (kSmallestExponent + kOctaves)) - 1;
 
+    static std::size_t bucket_of(Time rtt) {
+        const auto nanoseconds = std::clamp(static_cast<std::uint64_t>(rtt), kSmallest, kLargest);
+        const int exponent = 63 - std::countl_zero(nanoseconds);
+        const std::uint64_t mantissa = (nanoseconds >> (exponent - kMantissaBits)) & (kBucketsPerOctave - 1);
+        return static_cast<std::size_t>(exponent - kSmallestExponent) * kBucketsPerOctave + mantissa;
+    }
     static double middle_seconds(std::uint32_t bucket) {
         const double octave =
             std::ldexp(1.0, kSmallestExponent + static_cast<int>(bucket / kBucketsPerOctave));
