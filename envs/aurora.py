@@ -59,7 +59,4 @@ class AuroraEnv(CongestionControlEnv):
     """
 
     environment = "aurora"
-    controller = "external"
-    observations = "aurora"
     default_scenario = "aurora"
-    default_history_length = 10

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import gymnasium
 import numpy as np
 
+from quicgym import _core
 from quicgym.envs import registration
 from quicgym.envs.actions import find_action_space
 from quicgym.envs.arguments import suggests_arguments
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 
 class CongestionControlEnv(NamesOfBatch, gymnasium.Env[np.ndarray, Any]):
     """What all environments share; a subclass is documented as a page of its own.
+
+    What quicgym's own environments do to which controller, and what they observe, is described in
+    C++ (sim/environment/environments.hpp). Their classes take these attributes from there.
 
     Attributes:
         environment: The name, such as "tuning". A subclass that sets it is registered.
@@ -69,16 +73,22 @@ class CongestionControlEnv(NamesOfBatch, gymnasium.Env[np.ndarray, Any]):
         """Registers a subclass that has a name of its own.
 
         Raises:
-            ValueError: The name is another environment's, or there is no such action space.
+            ValueError: The name is another environment's, or there is no such action space or
+                layout of observations.
         """
         super().__init_subclass__(**arguments)
         name = vars(cls).get("environment")
         if name is None:
             return
-        cls.id = registration.environment_id(name)
+        described = _core.ENVIRONMENTS.get(name, {"id": registration.environment_id(name)})
+        for attribute, value in described.items():
+            setattr(cls, attribute, value)
         if not hasattr(cls, "action_space_name"):
             cls.action_space_name = name
         find_action_space(cls.action_space_name)
+        _core.observation_elements(
+            cls.observations, 1
+        )  # which raises where there is no such layout
         registration.register(cls)
 
     @classmethod

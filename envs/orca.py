@@ -63,8 +63,5 @@ class OrcaEnv(ScaleEnv):
     """
 
     environment = "orca"
-    action_space_name = "orca"
-    observations = "orca"
     default_scenario = "single"
-    default_history_length = 1
     unscaled = np.zeros(1, np.float32)

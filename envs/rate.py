@@ -63,4 +63,3 @@ class RateEnv(CongestionControlEnv):
     """
 
     environment = "rate"
-    controller = "external"

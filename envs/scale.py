@@ -76,9 +76,7 @@ class ScaleEnv(CongestionControlEnv):
     """
 
     environment = "scale"
-    controller = "cubic"
     presets = ("cubic",)
-    scales = True
     unscaled = np.zeros(2, np.float32)
     """The action that leaves the controller alone."""
 

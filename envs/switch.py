@@ -70,9 +70,7 @@ class SwitchEnv(CongestionControlEnv):
     """
 
     environment = "switch"
-    controller = "switching"
     presets = choices("switch")
-    safe_envelope = False
 
     @classmethod
     def preset_action(cls, controller: str, **parameters: Any) -> np.ndarray:

@@ -168,7 +168,6 @@ class TuningEnv(CongestionControlEnv):
     """  # noqa: E501
 
     environment = "tuning"
-    controller = "bbr"
     presets = PRESETS
 
     @classmethod

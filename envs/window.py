@@ -69,7 +69,6 @@ class WindowEnv(CongestionControlEnv):
     """
 
     environment = "window"
-    controller = "guided"
     acts_in_slow_start = False
 
 
@@ -124,8 +123,4 @@ class WindowV0Env(WindowEnv):
     """
 
     environment = "window_v0"
-    observations = "frames"
     default_scenario = "ebcc-single"
-    default_history_length = 4
-    safe_envelope = False
-    out_of_range = "error"

@@ -18,6 +18,7 @@
 #include "sim/bindings/modules.hpp"
 #include "sim/bindings/simulation.hpp"
 #include "sim/environment/doubling_spans.hpp"
+#include "sim/environment/environments.hpp"
 #include "sim/environment/frames_observation.hpp"
 #include "sim/environment/observation.hpp"
 
@@ -69,6 +70,20 @@ void bind_tables(nb::module_& module) {
             return names;
         },
         "The names of the layouts.");
+    nb::dict environments;
+    for (const Environment& environment : kEnvironments) {
+        nb::dict attributes;
+        attributes["id"] = environment.id;
+        attributes["action_space_name"] = environment.action_space;
+        attributes["controller"] = environment.controller;
+        attributes["observations"] = environment.observations;
+        attributes["default_history_length"] = environment.history_length;
+        attributes["scales"] = environment.scales;
+        attributes["safe_envelope"] = environment.safe_envelope;
+        attributes["out_of_range"] = environment.clips_actions ? "clip" : "error";
+        environments[nb::cast(environment.name)] = attributes;
+    }
+    module.attr("ENVIRONMENTS") = environments;
     module.def(
         "observation_elements",
         [](const std::string& layout, std::size_t history_length) {

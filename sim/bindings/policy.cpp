@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "sim/bindings/modules.hpp"
-#include "sim/policy/environments.hpp"
 #include "sim/policy/network.hpp"
 #include "sim/policy/safetensors.hpp"
 
@@ -111,13 +110,6 @@ void bind_policy(nb::module_& module) {
             nb::arg("tensors"))
         .def("__call__", &act, nb::arg("observations"),
              "Maps (rows, observation_size) to (rows, outputs) coordinates, or to (rows,) choices.");
-    nb::list environments;
-    for (const policy::Environment& row : policy::kEnvironments) {
-        environments.append(nb::make_tuple(std::string(row.name), std::string(row.id),
-                                           std::string(row.action_space), std::string(row.controller),
-                                           std::string(row.observations), row.scales, row.safe_envelope));
-    }
-    module.attr("POLICY_ENVIRONMENTS") = environments;
     module.def("read_safetensors", &read_safetensors, nb::arg("data"),
                "The tensors of a safetensors file, all of float32, by name.");
 }

@@ -13,7 +13,7 @@
 #include "controllers/catalogue.hpp"
 #include "controllers/envelope.hpp"
 #include "controllers/scaled.hpp"
-#include "sim/policy/environments.hpp"
+#include "sim/environment/environments.hpp"
 #include "sim/policy/json.hpp"
 #include "sim/policy/safetensors.hpp"
 #include "sim/policy/sha256.hpp"
@@ -114,15 +114,6 @@ std::string read_file(const std::string& path) {
     return text;
 }
 
-const Environment& find_environment(const std::string& name) {
-    std::string known;
-    for (const Environment& environment : kEnvironments) {
-        if (name == environment.id || name == environment.name) return environment;
-        known += (known.empty() ? "" : ", ") + std::string(environment.id);
-    }
-    refuse("environment = '" + name + "'; there are: " + known);
-}
-
 void check_version(Fields& fields, const char* name) {
     const std::int64_t version = fields.integer(name, INT32_MIN, INT32_MAX);
     if (version == kVersion) return;
@@ -158,18 +149,18 @@ Architecture architecture_of(const JsonValue* value) {
     return architecture;
 }
 
-void choose_controller(Policy& policy, const Environment& environment, const JsonValue* value) {
-    std::string space(environment.action_space);
-    policy.controller = environment.controller;
+void choose_controller(Policy& policy, const environment::Environment& chosen, const JsonValue* value) {
+    std::string space(chosen.action_space);
+    policy.controller = chosen.controller;
     if (value != nullptr) {
         const auto* const name = value->as<std::string>();
         if (name == nullptr) refuse("controller: give a string");
-        if (environment.choice == ControllerChoice::fixed) {
-            refuse("controller = '" + *name + "': the actions of " + std::string(environment.id) +
-                   " are for " + policy.controller);
+        if (chosen.choice == environment::ControllerChoice::fixed) {
+            refuse("controller = '" + *name + "': the actions of " + std::string(chosen.id) + " are for " +
+                   policy.controller);
         }
         policy.controller = find_controller(*name).name;
-        if (environment.choice == ControllerChoice::tuned) space = "tuning:" + *name;
+        if (chosen.choice == environment::ControllerChoice::tuned) space = "tuning:" + *name;
     }
     policy.action_space = &environment::find_action_space(space);
 }
@@ -184,7 +175,7 @@ std::pair<Architecture, std::string> read_description(const std::string& text, P
     }
     policy.name = fields.text("name");
     for (const char* name : {"description", "training", "evaluation"}) fields.find(name);
-    const Environment& environment = find_environment(fields.text("environment"));
+    const environment::Environment& chosen = environment::find_environment(fields.text("environment"));
     check_version(fields, "observation_version");
     check_version(fields, "action_version");
     policy.decision_interval.time = std::llround(1e6 * fields.number("decision_interval_ms", 1.0, 60'000.0));
@@ -196,10 +187,10 @@ std::pair<Architecture, std::string> read_description(const std::string& text, P
         policy.decision_interval.rtts = *number;
     }
     policy.history_length = static_cast<std::size_t>(fields.integer("history_length", 1, 1000));
-    policy.observations = &environment::find_observation_layout(environment.observations);
-    policy.scales = environment.scales;
-    policy.safe_envelope = environment.safe_envelope;
-    choose_controller(policy, environment, fields.find("controller"));
+    policy.observations = &environment::find_observation_layout(chosen.observations);
+    policy.scales = chosen.scales;
+    policy.safe_envelope = chosen.safe_envelope;
+    choose_controller(policy, chosen, fields.find("controller"));
     if (const JsonValue* const preference = fields.find("preference")) {
         policy.preference = preference_of(*preference);
     }
@@ -207,7 +198,7 @@ std::pair<Architecture, std::string> read_description(const std::string& text, P
     const std::string checksum = fields.text("sha256");
     fields.check_all_read();
 
-    const std::string id(environment.id);
+    const std::string id(chosen.id);
     if (architecture.extractor != "mlp" && policy.observations->name != "frames") {
         refuse("architecture.extractor = '" + architecture.extractor + "' does not fit the observations of " +
                id);

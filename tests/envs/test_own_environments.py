@@ -87,6 +87,10 @@ def test_it_runs_over_ns3_in_one_process_and_in_many(own):
         ({"environment": "tuning"}, "'tuning': is the name of quicgym.envs.tuning.TuningEnv"),
         ({"environment": "My env", "action_space_name": "rate"}, "give a lower-case name"),
         ({"environment": "mine"}, "unknown environment 'mine'.*there are: .*rate"),
+        (
+            {"environment": "mine", "action_space_name": "rate", "observations": "frame"},
+            "no observation layout is named 'frame'; there are: aurora, frames",
+        ),
     ],
 )
 def test_a_name_that_cannot_be_is_an_error(fields, message):
