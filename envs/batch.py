@@ -29,13 +29,13 @@ class EpisodeBatch:
     info is NaN but for `active`.
 
     Attributes:
-        choices: Of an action, by name; none where it has coordinates.
+        choices: The choices of an action, by name; none where an action has coordinates.
         action_names: The choices, or the coordinates.
-        observation_names: Of every element of an observation.
+        observation_names: The name of every element of an observation.
         source: Draws the episodes.
         episodes: The current one of each simulation; None before its first.
-        action_space: Of one agent.
-        observation_space: Of one agent.
+        action_space: The space of one agent's actions.
+        observation_space: The space of one agent's observations.
         actions: To be filled before `step`; float32, shape (rows, coordinates).
         observations: After `begin` and `step`; float32, shape (rows, features).
         rewards: float64, shape (rows,).
@@ -64,10 +64,10 @@ class EpisodeBatch:
 
         Args:
             source: Draws the episodes; its interface has the spaces.
-            simulations: Their number.
-            threads: That run them.
-            decision_interval_ms: Between two decisions, unless the next is given.
-            decision_interval_rtts: The same in smoothed RTTs.
+            simulations: The number of simulations.
+            threads: The number of threads that run simulations.
+            decision_interval_ms: The time between two decisions, in ms, without the next.
+            decision_interval_rtts: The time between two decisions, in smoothed RTTs; None: in ms.
             reward_interval_ms: Reward and `info` are means over intervals of this length; None:
                 taken over the whole interval from decision to decision.
             history_length: Decisions that an observation looks back on.
@@ -160,7 +160,7 @@ class EpisodeBatch:
         Args:
             simulations: Which, by index.
             generators: One for each of them.
-            options: Of EpisodeSource.draw.
+            options: The options of EpisodeSource.draw.
         """
         self.begin_chosen(
             simulations, [self.source.draw(generator, options) for generator in generators]

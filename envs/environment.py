@@ -42,9 +42,9 @@ class CongestionControlEnv(NamesOfBatch, gymnasium.Env[np.ndarray, Any]):
         environment: The name, such as "tuning". A subclass that sets it is registered.
         id: For Gymnasium, such as "quicgym/Tuning-v1"; made from the name, which may end with the
             version: "window_v0". Without one the version is 1.
-        action_space_name: Of the action space, which is C++ (sim/environment). The environment's
-            name, where a class and its bases do not set another.
-        controller: What the agent's flow runs.
+        action_space_name: The name of the action space, which is C++ (sim/environment). Default:
+            the environment's name.
+        controller: The name of the controller of the agent's flow.
         presets: Controllers that a policy of this environment can be; `preset_action` has them.
         acts_in_slow_start: Whether actions have an effect while the controller is in slow start.
         observations: The name of their layout, which is C++ (sim/environment).
@@ -52,7 +52,7 @@ class CongestionControlEnv(NamesOfBatch, gymnasium.Env[np.ndarray, Any]):
         default_history_length: Decisions that an observation looks back on.
         scales: Actions are factors for the controller's window and pacing rate.
         safe_envelope: Whether `safe_envelope` is on where it is not given.
-        out_of_range: What `out_of_range` is where it is not given.
+        out_of_range: The default of the argument `out_of_range`.
     """
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array", "human"], "render_fps": 10}
@@ -210,8 +210,8 @@ class CongestionControlEnv(NamesOfBatch, gymnasium.Env[np.ndarray, Any]):
         """Begins an episode.
 
         Args:
-            seed: Of the environment's generator, from which every episode's scenario and seed are
-                drawn; None: it goes on.
+            seed: The seed of the environment's generator, which draws every episode's scenario and
+                seed; None: the generator goes on.
             options: "controller": a name or class that the agent's flow runs in this episode;
                 actions are then checked and ignored. "scenario": one for this episode.
                 "preference": weights for this episode, where there is a preference.

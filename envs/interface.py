@@ -13,13 +13,14 @@ class Interface:
     """What an environment's classes say, and its arguments may change.
 
     Attributes:
-        action_space: Its name in C++ (sim/environment).
-        controller: What the agent's flow runs.
+        action_space: The name of the action space in C++ (sim/environment).
+        controller: The name of the controller of the agent's flow.
         observations: The name of their layout in C++ (sim/environment).
         scales: Actions are factors for the controller's window and pacing rate.
         safe_envelope: Window and pacing rate are bounded by what was delivered of late
             (controllers/envelope.hpp).
-        out_of_range: What becomes of coordinates outside [-1, 1]: the nearest end, or a ValueError.
+        out_of_range: "clip": a coordinate outside [-1, 1] becomes the nearest end. "error": it is a
+            ValueError.
 
     Raises:
         ValueError: There is no such `out_of_range`.

@@ -43,9 +43,10 @@ def observation_names(
 
     Args:
         history_length: Decisions that the observation looks back on.
-        environment: Its name, such as "tuning", or its id; or the name of an action space.
+        environment: An environment's name, such as "tuning", or its id; or the name of an action
+            space.
         observations: Their layout; None: the environment's.
-        preference: They end with one.
+        preference: True: observations end with the weights of a preference.
     """
     space = find_action_space(environment)
     names = [name for name, _, _ in _elements(history_length, environment, observations)]
