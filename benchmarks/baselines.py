@@ -10,63 +10,33 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import pandas as pd
 
 from quicgym import __version__, _core
-from quicgym.agents.evaluation.rollouts import REWARD_TERMS, play
-from quicgym.agents.policies.by_name import find_policy
+from quicgym.agents.evaluation.jobs import RunJob
 from quicgym.benchmarks.papers import drawings, figures, tables
 from quicgym.benchmarks.papers.measurements import Measurements
 from quicgym.benchmarks.papers.model import Paper, TableRow, load_paper
 from quicgym.benchmarks.papers.needs import scenarios_of
 from quicgym.benchmarks.papers.table_verdicts import table_verdict
 from quicgym.benchmarks.papers.variations import comparable
-from quicgym.benchmarks.simulations import TRACES_FOLDER, Job, make_jobs
+from quicgym.benchmarks.simulations import TRACES_FOLDER, make_jobs
 from quicgym.console import say, wide_console
 from quicgym.envs import Scenario, ScenarioError, load_scenario
 from quicgym.envs.scenarios.engines import EngineName
-from quicgym.envs.simulation.result import Result
 from quicgym.envs.simulation.simulation import NS3_REMEDY, check_engine, ns3_version
+from quicgym.envs.simulation.window import WHOLE, Window
 from quicgym.jobs import RUNS_FILE, report_failures, report_interruption, run_jobs
-from quicgym.output_folders import digest, output_folder, write_atomically
+from quicgym.output_folders import output_folder, write_atomically
 from quicgym.plot_style import PLOTS_FOLDER
 
 Format = Literal["table", "json", "csv"]
 RESULTS = (
     RUNS_FILE, "results.json", "results.parquet", TRACES_FOLDER, "figures", PLOTS_FOLDER,
 )  # fmt: skip
-
-EARNED = ("reward", *REWARD_TERMS)
-"""What a run has beside the metrics, as an episode of `quicgym evaluate` has it."""
-
-
-@dataclass(frozen=True, eq=False)
-class BaselineJob(Job):
-    """A simulation whose metrics include EARNED.
-
-    The scenario is run a second time, as an agent's episode: steps of 100 ms, in which the reward
-    is counted.
-    """
-
-    @property
-    def key(self) -> str:
-        """What identifies the run for --resume."""
-        return digest([super().key, *EARNED])
-
-    def measure(self, result: Result) -> dict[str, Any]:
-        """Returns the metrics; EARNED are None where an agent could have no flow."""
-        return {**super().measure(result), **self._earned()}
-
-    def _earned(self) -> dict[str, float | None]:
-        transports = {flow.transport for flow in self.scenario.flows if flow.controller is None}
-        if self.controller is None or transports != {"quic"}:
-            return dict.fromkeys(EARNED)
-        episode = play(find_policy(self.controller), self.scenario, self.engine, self.seed)
-        return {name: episode.metrics[name] for name in EARNED}
 
 
 def run_baselines(
@@ -76,6 +46,7 @@ def run_baselines(
     controllers: Sequence[str] = (),
     engine: str | None = None,
     seeds: int = 5,
+    window: Window = WHOLE,
     workers: int = 1,
     format: Format = "table",
     resume: bool = False,
@@ -91,6 +62,7 @@ def run_baselines(
         controllers: Empty: those of the paper's tables.
         engine: None: native, and ns-3 for the cross-check rows of the tables.
         seeds: How many; from 0.
+        window: The part of the run that the metrics are of.
         workers: Processes.
         format: The form of what is printed.
         resume: Go on with what the directory holds.
@@ -108,14 +80,14 @@ def run_baselines(
     loaded = [load_scenario(name) for name in dict.fromkeys(scenarios or scenarios_of(paper))]
     _check_names(loaded)
     chosen = list(dict.fromkeys(controllers)) or list(paper.algorithms)
-    jobs = make_jobs(loaded, chosen, known, seeds, directory / TRACES_FOLDER, BaselineJob)
+    jobs = make_jobs(loaded, chosen, known, seeds, directory / TRACES_FOLDER, window=window)
     own = {job.scenario.name for job in jobs}
     if known == "native" and not scenarios:
         for variation in paper.compared:
             as_varied = [comparable(scenario, variation) for scenario in loaded]
-            jobs += make_jobs(as_varied, chosen, known, seeds, kind=BaselineJob)
+            jobs += make_jobs(as_varied, chosen, known, seeds, window=window)
     if engine is None and not scenarios:
-        jobs += _cross_check(paper, chosen, seeds)
+        jobs += _cross_check(paper, chosen, seeds, window)
     with output_folder(directory, RESULTS, resume=resume):
         outcome = run_jobs(jobs, directory, workers, resume=resume)
         report_failures(outcome.failures)
@@ -158,7 +130,7 @@ def _check_names(scenarios: Sequence[Scenario]) -> None:
             )
 
 
-def _cross_check(paper: Paper, chosen: Sequence[str], seeds: int) -> list[Job]:
+def _cross_check(paper: Paper, chosen: Sequence[str], seeds: int, window: Window) -> list[RunJob]:
     """One row of each table on ns-3, with the same seeds: it should equal ours."""
     if ns3_version() is None:
         say(
@@ -168,7 +140,7 @@ def _cross_check(paper: Paper, chosen: Sequence[str], seeds: int) -> list[Job]:
         return []
     names = dict.fromkeys(table.cross_check for table in paper.tables if table.cross_check)
     cross_checked = [load_scenario(name) for name in names]
-    return make_jobs(cross_checked, chosen, "ns3", seeds, kind=BaselineJob)
+    return make_jobs(cross_checked, chosen, "ns3", seeds, window=window)
 
 
 def _write(directory: Path, runs: Sequence[dict[str, Any]], seeds: int, command: str) -> None:
@@ -189,7 +161,7 @@ def _write(directory: Path, runs: Sequence[dict[str, Any]], seeds: int, command:
 
 
 def _draw(
-    jobs: Sequence[Job],
+    jobs: Sequence[RunJob],
     measured: Measurements,
     paper: Paper,
     engine: str,
@@ -198,7 +170,7 @@ def _draw(
 ) -> list[Path]:
     traced = drawings.with_traces(jobs, lambda _: engine)
     found = [drawings.scenario_drawing(of_scenario, paper) for of_scenario in traced.values()]
-    chosen = list(dict.fromkeys(job.controller for job in jobs if job.controller))
+    chosen = list(dict.fromkeys(job.steering for job in jobs if isinstance(job.steering, str)))
     for figure in paper.figures:
         drawing = drawings.figure_drawing(figure, paper, measured, traced, lambda _: engine, chosen)
         if drawing is not None:
@@ -236,5 +208,5 @@ def _print_papers_tables(
 
 def _print_measurements(runs: Sequence[dict[str, Any]], paper: Paper) -> None:
     console = wide_console()
-    for table in tables.measurement_tables(runs, paper.algorithms, {"reward": "reward"}):
+    for table in tables.measurement_tables(runs, paper.algorithms):
         console.print(table, "")

@@ -19,12 +19,11 @@ import typer
 
 from quicgym import Ns3MissingError, ScenarioError
 from quicgym.agents.evaluation.evaluate import report_missing
-from quicgym.agents.evaluation.jobs import EvaluationJob, make_jobs
+from quicgym.agents.evaluation.jobs import RunJob, make_jobs
 from quicgym.agents.evaluation.summary import evaluate
 from quicgym.agents.policies.by_name import policy_kind
 from quicgym.benchmarks.leaderboard_page import ENGINES, Entry, evaluate_command, page
 from quicgym.benchmarks.run_time import Estimate, in_words
-from quicgym.benchmarks.simulations import Job
 from quicgym.console import say
 from quicgym.envs.scenarios.suites import load_suite
 from quicgym.envs.simulation.simulation import check_engine
@@ -151,7 +150,7 @@ class Section:
         """The entries' policies, as `find_policy` takes them."""
         return [entry.policy for entry in self.entries]
 
-    def jobs(self) -> list[EvaluationJob]:
+    def jobs(self) -> list[RunJob]:
         """Returns all episodes."""
         return make_jobs(self.policies, load_suite(self.suite), self.seeds, engine=self.engine)
 
@@ -309,10 +308,10 @@ def _announce(sections: list[Section], workers: int, resume: bool) -> None:
     for title, jobs in wanted.items():
         new = [job for job in jobs if job.key not in kept]
         seconds = sum(
-            estimate.cpu_s(Job(job.scenario, None, job.engine, job.seed))
+            estimate.cpu_s(job)
             + job.scenario.duration_s
             / DECISION_INTERVAL_S
-            * DECISION_CPU_S[policy_kind(job.policy)]
+            * DECISION_CPU_S[policy_kind(job.steered_by or "")]
             for job in new
         )
         say(f"  {title}: {len(new)} to run of {len(jobs)}, about {in_words(seconds / workers)}")

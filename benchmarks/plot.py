@@ -13,6 +13,7 @@ from quicgym.agents.evaluation.run_folders import read_series, series_path
 from quicgym.benchmarks.simulations import TRACES_FOLDER
 from quicgym.console import say
 from quicgym.envs.simulation.plots import RunTraces, draw_episodes, draw_plane, draw_run
+from quicgym.envs.simulation.run import flow_traces
 from quicgym.errors import RunError
 from quicgym.jobs import RUNS_FILE, read_finished
 from quicgym.output_folders import file_name, read_parquet
@@ -96,27 +97,13 @@ def _series(result: Path, runs: Iterable[dict[str, Any]]) -> dict[str, pd.DataFr
 
 def _traces(result: Path, scenarios: Iterable[str]) -> Iterator[tuple[str, RunTraces]]:
     """Yields, by the name of their picture, the runs whose time series are in the folder."""
-    runs: dict[str, list[pd.DataFrame]] = {}
-    for path in sorted((result / TRACES_FOLDER).glob("*.parquet")):
-        frame = read_parquet(path)
-        about = frame.attrs
-        if "run" in about and (not scenarios or about["scenario"] in scenarios):
-            runs.setdefault(about["run"], []).append(frame)
-    for name, frames in runs.items():
-        flows = sorted(
-            (frame for frame in frames if "flow" in frame.attrs),
-            key=lambda frame: frame.attrs["index"],
-        )
-        queues = sorted(
-            (frame for frame in frames if "hop" in frame.attrs),
-            key=lambda frame: frame.attrs["hop"],
-        )
-        yield (
-            name,
-            RunTraces(
-                {frame.attrs["flow"]: frame for frame in flows},
-                {frame.attrs["flow"]: frame.attrs["controller"] for frame in flows},
-                queues,
-                frames[0].attrs["duration_s"],
-            ),
-        )
+    for path in sorted((result / TRACES_FOLDER).glob("*.queue.parquet")):
+        queues = read_parquet(path)
+        about = queues.attrs
+        if "run" not in about or (scenarios and about["scenario"] not in scenarios):
+            continue
+        traces = read_parquet(path.with_name(f"{about['run']}.parquet"))
+        flows = flow_traces(traces)
+        controllers = dict(zip(flows, traces.attrs["controllers"], strict=True))
+        hops = [rows for _, rows in queues.groupby("hop")]
+        yield about["run"], RunTraces(flows, controllers, hops, about["duration_s"])

@@ -12,8 +12,6 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,6 +21,7 @@ import typer
 from scipy.stats import spearmanr
 
 from quicgym import Ns3MissingError, ScenarioError, __version__, _core
+from quicgym.agents.evaluation.jobs import PolicyChoice, RunJob
 from quicgym.agents.evaluation.statistics import Estimate, mean_difference
 from quicgym.agents.policies.by_name import policy_kind, stack_of_controller
 from quicgym.console import say
@@ -31,9 +30,9 @@ from quicgym.envs.scenarios.suites import load_suite
 from quicgym.envs.simulation.capacity import BottleneckCapacity
 from quicgym.errors import UserError
 from quicgym.jobs import RUNS_FILE, report_failures, run_jobs
-from quicgym.output_folders import digest, output_folder, write_atomically
-from quicgym.real.comparison import check_audited, gap, real_row, simulated_row
-from quicgym.real.runs import make_plans, run_stack
+from quicgym.output_folders import output_folder, write_atomically
+from quicgym.real.comparison import check_audited, gap
+from quicgym.real.runs import make_plans
 from quicgym.real.stacks import find_stack
 
 HAND_CODED = ("newreno", "newreno+", "cubic", "cubic+", "vegas", "ibcca", "ibcca-cubic", "bbr",
@@ -55,35 +54,20 @@ MOST_AT_ONCE = 8
 """Runs in real time at the same time, however slow their networks are."""
 
 
-@dataclass(frozen=True, eq=False)
-class RealityJob:
-    """One run."""
+def job_of(scenario: Scenario, policy: str, stack: str, source: str, seed: int) -> RunJob:
+    """Returns one run as a job.
 
-    scenario: Scenario
-    policy: str
-    stack: str
-    source: str
-    seed: int
-
-    def __str__(self) -> str:
-        """Returns what identifies the run for a reader."""
-        return f"{self.scenario.name}, {self.policy}, seed {self.seed}, {self.source}"
-
-    @cached_property
-    def key(self) -> str:
-        """What identifies the run for --resume."""
-        stack = "" if self.source == "simulator" else self.stack
-        about = [self.policy, stack, self.source, self.seed, __version__, _core.commit]
-        return digest([*self.scenario.content(), *about])
-
-    def run(self) -> dict[str, Any]:
-        """Returns its row; InvalidRunError where no attempt in real time was valid."""
-        if self.source == "simulator":
-            return simulated_row(self.scenario, self.policy, self.seed)
-        result = run_stack(
-            self.scenario, self.policy, self.stack, self.source, self.seed, keep_traces=False
-        )
-        return check_audited([real_row(result, self.policy)])[0]
+    Args:
+        scenario: The network.
+        policy: A controller, a policy, or one of the stack's own controllers.
+        stack: The stack's name.
+        source: One of SOURCES.
+        seed: The run's seed.
+    """
+    own = stack_of_controller(policy) is not None
+    choice = PolicyChoice(policy) if own else PolicyChoice.of(policy)
+    engine = "native" if source == "simulator" else f"{stack}-{source}"
+    return RunJob(scenario, choice, engine, seed)
 
 
 Rows = dict[tuple[str, str, str, int], dict[str, Any]]
@@ -133,13 +117,13 @@ def reality(
     for entry, name in product(chosen, policies):
         make_plans(entry, name, known, 0)
     sources = [name for name in SOURCES if name == "simulator" or name in known.clocks]
-    jobs = [
-        RealityJob(entry, name, stack, source, seed)
+    jobs = {
+        (entry.name, name, source, seed): job_of(entry, name, stack, source, seed)
         for entry, name, source, seed in product(chosen, policies, sources, range(seeds))
         if source != "simulator" or stack_of_controller(name) is None
-    ]
-    timeless = [job for job in jobs if job.source != "real"]
-    timed = [job for job in jobs if job.source == "real"]
+    }
+    timeless = [job for (_, _, source, _), job in jobs.items() if source != "real"]
+    timed = [job for (_, _, source, _), job in jobs.items() if source == "real"]
     with output_folder(out, (RUNS_FILE,), resume=resume):
         finished: dict[str, dict[str, Any]] = {}
         failures: list[str] = []
@@ -156,8 +140,8 @@ def reality(
                 raise typer.Exit(130)
     report_failures(failures)
     rows: Rows = {
-        (job.scenario.name, job.policy, job.source, job.seed): finished[job.key]
-        for job in jobs
+        place: check_audited([finished[job.key]])[0]
+        for place, job in jobs.items()
         if job.key in finished
     }
     report.parent.mkdir(parents=True, exist_ok=True)
@@ -376,12 +360,12 @@ def _cells(rows: Rows, scenarios: Sequence[str], policies: Sequence[str], seeds:
 
 
 def _audits(rows: Rows) -> list[str]:
-    audits = [row["audit"] for row in rows.values() if row["audit"] is not None]
+    audits = [row["audit"] for row in rows.values() if row.get("audit") is not None]
     if not audits:
         return ["No run in real time."]
     late = np.array([audit["lateness_p99_ms"] for audit in audits])
     stolen = np.array([audit["cpu_steal_percent"] for audit in audits])
-    repeated = sum(row["attempts"] - 1 for row in rows.values() if row["audit"] is not None)
+    repeated = sum(row["attempts"] - 1 for row in rows.values() if row.get("audit") is not None)
     priority = sum(audit["realtime_priority"] for audit in audits)
     decisions_late = [audit["decision_late_p99_ms"] for audit in audits if audit["decisions"]]
     decided = (

@@ -6,7 +6,7 @@ import time
 from functools import cached_property
 
 from quicgym import Simulation
-from quicgym.benchmarks.simulations import Job
+from quicgym.agents.evaluation.jobs import RunJob
 from quicgym.envs import Scenario
 from quicgym.envs.scenarios.traces import read_mahimahi
 
@@ -19,7 +19,7 @@ WIRELESS_RATE_MBPS = 100.0  # what the wireless LAN of ibcca-single carries
 NATIVE, NS3, WIRELESS = "native engine", "ns-3, wired", "ns-3, wireless LAN"
 
 
-def host_of(job: Job) -> str:
+def host_of(job: RunJob) -> str:
     """Returns what runs a job, by which run times differ: NATIVE, NS3 or WIRELESS."""
     if job.engine == "native":
         return NATIVE
@@ -48,7 +48,7 @@ class Estimate:
             spent = time.process_time() - begin
             return spent / sum(flow.statistics["received_packets"] for flow in simulation.flows)
 
-    def cpu_s(self, job: Job) -> float:
+    def cpu_s(self, job: RunJob) -> float:
         """Returns about how many seconds of CPU time a job takes: a full link all the time."""
         scenario = job.scenario
         packets = (

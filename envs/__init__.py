@@ -13,8 +13,9 @@ from quicgym.envs.scenarios.files import load_scenario, scenario_names
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.scenarios.suites import load_suite
 from quicgym.envs.simulation.metrics import FlowResult
-from quicgym.envs.simulation.result import Result, run
+from quicgym.envs.simulation.run import Run
 from quicgym.envs.simulation.simulation import Ns3MissingError, Simulation
+from quicgym.envs.simulation.sources import run
 from quicgym.envs.switch import SwitchEnv
 from quicgym.envs.tuning import TuningEnv
 from quicgym.envs.vector import make_vec
@@ -27,9 +28,9 @@ __all__ = [
     "FlowResult",
     "Ns3MissingError",
     "OrcaEnv",
-    "Result",
     "RateEnv",
     "Reward",
+    "Run",
     "Scenario",
     "ScaleEnv",
     "ScenarioError",

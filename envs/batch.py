@@ -58,6 +58,7 @@ class EpisodeBatch:
         history_length: int,
         reward: str | Reward | RewardFunction,
         reward_per_flow: bool = False,
+        records: bool = False,
         one_row: bool = False,
     ) -> None:
         """Allocates everything; no episode has begun.
@@ -73,6 +74,7 @@ class EpisodeBatch:
             history_length: Decisions that an observation looks back on.
             reward: A name, with weights or without, or a function.
             reward_per_flow: Each agent earns what its own flow achieves.
+            records: Keep what every flow has received at the end of each reward interval.
             one_row: Actions are those of one agent, without an axis for rows.
         """
         _check_range("decision_interval_ms", decision_interval_ms, 1, 60_000)
@@ -92,6 +94,7 @@ class EpisodeBatch:
         if reward_interval_ms is not None:
             settings.reward_interval = nanoseconds(reward_interval_ms / 1e3)
         settings.reward_per_flow = reward_per_flow
+        settings.records = records
         settings.observes_preference = source.preference is not None
         if isinstance(reward, str | Reward):
             reward = reward if isinstance(reward, Reward) else Reward(reward)
@@ -271,6 +274,27 @@ class EpisodeBatch:
     def transfers(self, simulation: int, short_flows: int) -> np.ndarray:
         """Returns the transfers of an entry of short flows, as Simulation.transfers has them."""
         return np.frombuffer(self._simulation(simulation).transfers(short_flows), TRANSFER_DTYPE)
+
+    def simulation(self, simulation: int) -> _core.Simulation:
+        """Returns the simulation of an episode, which its holder keeps when the episode ends."""
+        held: _core.Simulation = self._batch.simulation(simulation)
+        return held
+
+    def totals(self, simulation: int, mark: int) -> list[_core.FlowTotals]:
+        """Returns the totals of every flow at one of the episode's marks, counted from 0."""
+        flows = range(self.simulation(simulation).flow_count)
+        return [self._batch.totals(simulation, mark, flow) for flow in flows]
+
+    def queue_seconds_at(self, simulation: int, mark: int) -> float:
+        """Returns the simulation's `queue_occupancy_seconds` at one of the episode's marks."""
+        return float(self._batch.queue_occupancy_seconds(simulation, mark))
+
+    def received(self, simulation: int) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the ends of the reward intervals, in ns, and the bytes each flow had received.
+
+        Needs `records`. The bytes have the shape (intervals, flows).
+        """
+        return self._batch.times(simulation), self._batch.received(simulation)
 
     def close(self) -> None:
         """Frees every simulation; on ns3, the next one may begin in this process."""

@@ -15,7 +15,7 @@ from quicgym import _core
 from quicgym.envs.interface import Interface
 from quicgym.envs.preferences import Preference, PreferenceChoice, preference_choice
 from quicgym.envs.scenarios.conversion import nanoseconds, to_core
-from quicgym.envs.scenarios.engines import EngineName
+from quicgym.envs.scenarios.engines import EngineName, check_capabilities
 from quicgym.envs.scenarios.fields import SHORTEST_S, ScenarioError
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.scenarios.suites import load_entry
@@ -62,6 +62,7 @@ class EpisodeChoice:
         controller: In the agents' place; None: agents act.
         parameters: Of that controller, others than its own or the scenario's.
         preference: What counts how much; None where the environment has none.
+        marks: Times, in ns and rising, at which the totals of every flow are kept.
     """
 
     scenario: Scenario
@@ -69,6 +70,7 @@ class EpisodeChoice:
     controller: ControllerChoice | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
     preference: Preference | None = None
+    marks: tuple[int, ...] = ()
 
 
 def picture_title(environment: str, episode: EpisodeChoice) -> str:
@@ -79,12 +81,17 @@ def picture_title(environment: str, episode: EpisodeChoice) -> str:
 
 
 @dataclass(frozen=True)
-class _DrawnElsewhere:
-    """In a distribution's place where episodes are only prepared."""
+class DrawnElsewhere:
+    """A distribution's stand-in where episodes are only prepared.
+
+    Attributes:
+        most_agents: How many agents an episode may have.
+    """
 
     most_agents: int
 
     def sample(self, rng: np.random.Generator) -> Scenario:
+        """Raises NotImplementedError: whoever begins the episodes draws them."""
         raise NotImplementedError
 
 
@@ -162,7 +169,7 @@ class EpisodeSource:
         """
         copied = copy.copy(self)
         if not isinstance(self.scenario, Scenario):
-            copied.scenario = _DrawnElsewhere(self.agent_count)
+            copied.scenario = DrawnElsewhere(self.agent_count)
         return copied
 
     def __getstate__(self) -> dict[str, Any]:
@@ -256,6 +263,7 @@ class EpisodeSource:
         plan.agents = list(prepared.agents)
         plan.ignores_actions = choice.controller is not None
         plan.end = prepared.end
+        plan.marks = list(choice.marks)
         if self._episode_s is not None:
             plan.length = nanoseconds(self._episode_s)
         if choice.preference is not None:
@@ -272,7 +280,6 @@ class EpisodeSource:
         known = None if parameters else self._prepared.get(controller)
         if known is not None and known.scenario is scenario:
             return known
-        scenario.check_engine(self.engine)
         agents = self.agents_of(scenario)
         if self._episode_s is not None and self._episode_s > scenario.duration_s:
             raise ScenarioError(
@@ -297,6 +304,7 @@ class EpisodeSource:
                 for index, info in enumerate(controllers)
             ],
         )
+        check_capabilities(scenario.name, core, self.engine)
         flows = core.flows
         for agent in agents:
             if controller is None:

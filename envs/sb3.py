@@ -109,15 +109,12 @@ class Sb3VecEnv(VecEnv):
         infos = self._infos(info)
         done = terminations | truncations
         if done.any():
-            final = _rows_of(info["final_info"])
             rows = np.flatnonzero(done)
-            last = self._observations(
-                np.stack(info["final_obs"][rows]),
-                {name: info["final_info"][name][rows] for name in INFO_COLUMNS},
-            )
-            for row, observation in zip(rows, last, strict=True):
+            ended = {name: info["final_info"][name][rows] for name in INFO_COLUMNS}
+            last = self._observations(np.stack(info["final_obs"][rows]), ended)
+            for row, observation, final in zip(rows, last, _rows_of(ended), strict=True):
                 infos[row] = {
-                    **final[row],
+                    **final,
                     "terminal_observation": observation,
                     "TimeLimit.truncated": bool(truncations[row] and not terminations[row]),
                 }

@@ -35,7 +35,7 @@ from quicgym.envs.arguments import suggests_arguments
 from quicgym.envs.batch import EpisodeBatch, NamesOfBatch
 from quicgym.envs.environment import CongestionControlEnv
 from quicgym.envs.episodes import EpisodeSource, ScenarioChoice, picture_title
-from quicgym.envs.info import row_info
+from quicgym.envs.info import INFO_COLUMNS, row_info
 from quicgym.envs.interface import OutOfRange
 from quicgym.envs.ns3_workers import Ns3WorkerBatch, WorkerDeath
 from quicgym.envs.preferences import PreferenceChoice
@@ -419,9 +419,9 @@ class CongestionControlVectorEnv(NamesOfBatch, VectorEnv[np.ndarray, Any, np.nda
         observations = np.full(self.num_envs, None, dtype=object)
         for row in np.flatnonzero(rows):
             observations[row] = self._batch.observations[row].copy()
-        columns = {
-            name: np.where(rows, column, np.nan) for name, column in self._batch.columns().items()
-        }
+        final = np.full(self._batch.info.T.shape, np.nan)
+        final[:, rows] = self._batch.info[rows].T
+        columns = dict(zip(INFO_COLUMNS, final, strict=True))
         return {
             "final_obs": observations,
             "_final_obs": rows,

@@ -4,7 +4,7 @@ from quicgym.real.audit import MOST_LATE_MS, Audit
 from quicgym.real.link import LinkResult, run_link
 from quicgym.real.network import Replay, replay
 from quicgym.real.relay import Relay, RelayReport, WayReport
-from quicgym.real.runs import InvalidRunError, Moment, RealResult, run, run_stack
+from quicgym.real.runs import InvalidRunError, Moment, RealRun, run_stack
 from quicgym.real.stacks import StackError
 
 __all__ = [
@@ -13,14 +13,13 @@ __all__ = [
     "InvalidRunError",
     "LinkResult",
     "Moment",
-    "RealResult",
+    "RealRun",
     "Relay",
     "RelayReport",
     "Replay",
     "StackError",
     "WayReport",
     "replay",
-    "run",
     "run_link",
     "run_stack",
 ]

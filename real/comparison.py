@@ -10,13 +10,13 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 from rich.table import Table
 
+from quicgym.agents.evaluation.jobs import policy_row
 from quicgym.agents.evaluation.rollouts import play
 from quicgym.agents.policies.by_name import find_policy, policy_kind
 from quicgym.agents.policies.hand_coded import parse_parameters
@@ -25,13 +25,14 @@ from quicgym.controllers import split_parameters
 from quicgym.envs.rewards import Reward
 from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.envs.scenarios.model import Scenario
-from quicgym.envs.simulation.result import run as run_simulation
+from quicgym.envs.simulation.sources import run as run_simulation
+from quicgym.envs.simulation.window import WHOLE, Window
 from quicgym.errors import UserError
 from quicgym.jobs import RUNS_FILE
 from quicgym.output_folders import file_name, naming, output_folder
 from quicgym.real.audit import Audit
 from quicgym.real.network import as_scenario
-from quicgym.real.runs import Moment, RealResult, check_clock, make_plans, run_stack
+from quicgym.real.runs import Moment, check_clock, check_marks, make_plans, run_stack
 from quicgym.real.stacks import Clock, Stack, find_stack
 
 SIMULATOR = "simulator"
@@ -42,25 +43,6 @@ COMPARED = {
     "reward": ("reward", ".4f", False),
 }
 """Metric -> head of its column, format, and whether its gap is in percent of the value."""
-
-
-def simulated_row(scenario: Scenario, controller: str, seed: int) -> dict[str, Any]:
-    """Returns what the native engine has for a run: a row as `quicgym evaluate` makes it."""
-    episode = play(find_policy(controller), scenario, "native", seed)
-    about = {"policy": controller, "scenario": scenario.name, "engine": "native", "seed": seed}
-    return {**about, **episode.metrics, "audit": None}
-
-
-def real_row(result: RealResult, controller: str) -> dict[str, Any]:
-    """Returns the same of a run over a stack, with its audit."""
-    about = {"policy": controller, "scenario": result.scenario.name, "engine": result.engine}
-    return {
-        **about,
-        "seed": result.seed,
-        **result.episode().metrics,
-        "attempts": result.attempts,
-        "audit": None if result.audit is None else asdict(result.audit),
-    }
 
 
 def gap(metric: str, value: float | None, against: float | None) -> float | None:
@@ -85,6 +67,7 @@ def run_real(
     stack: str,
     clock: str | None = None,
     seeds: int = 1,
+    window: Window = WHOLE,
     compare: bool = False,
     directory: Path | None = None,
     qlog: Path | None = None,
@@ -98,6 +81,7 @@ def run_real(
         stack: Name of the stack.
         clock: "virtual" or "real"; None: the stack's first.
         seeds: Number of seeds, which begin with 0.
+        window: The part of the run that the metrics are of.
         compare: Also run the simulator, and for the real clock the stack in virtual time.
         directory: Where rows and an evaluation's folder for each clock go; None: nowhere.
         qlog: Where a folder of qlog files of each run goes; None: nowhere. Of learned policies the
@@ -113,6 +97,7 @@ def run_real(
     loaded = [as_scenario(name) for name in dict.fromkeys(scenarios)]
     names = list(dict.fromkeys(controllers))
     for scenario, controller in product(loaded, names):
+        check_marks(scenario, window)
         make_plans(scenario, controller, known, 0)
     sources = _sources(known, chosen, compare)
     runs: list[dict[str, Any]] = []
@@ -120,7 +105,7 @@ def run_real(
 
     def carry_out(file: Any = None) -> None:
         for scenario, controller, seed, source in product(loaded, names, range(seeds), sources):
-            row = _try(scenario, controller, known, source, seed, failures, qlog)
+            row = _try(scenario, controller, known, source, seed, failures, qlog, window)
             if row is None:
                 continue
             runs.append(row)
@@ -136,7 +121,7 @@ def run_real(
             path = directory / RUNS_FILE
             with naming(path), path.open("w", encoding="utf-8") as file:
                 carry_out(file)
-            _store(directory, runs, loaded, seeds, command)
+            _store(directory, runs, loaded, seeds, command, window)
     if runs:
         print_runs(runs, known, sources)
     for failure in failures:
@@ -164,6 +149,7 @@ def _try(
     seed: int,
     failures: list[str],
     qlog: Path | None,
+    window: Window,
 ) -> dict[str, Any] | None:
     title = f"{scenario.name}, {controller}, seed {seed}, {source}"
     if qlog is not None:
@@ -174,7 +160,8 @@ def _try(
             return None  # nobody simulates it
         if qlog is not None and policy_kind(controller) != "learned":
             _log_simulation(scenario, controller, seed, qlog)
-        return simulated_row(scenario, controller, seed)
+        played = play(find_policy(controller), scenario, "native", seed, **window._asdict())
+        return policy_row(played, controller)
 
     def on_invalid(attempt: int, audit: Audit) -> None:
         say(
@@ -183,7 +170,7 @@ def _try(
         )
 
     try:
-        result = run_stack(
+        done = run_stack(
             scenario,
             controller,
             stack.name,
@@ -191,6 +178,7 @@ def _try(
             seed,
             keep_traces=False,
             qlog=qlog,
+            window=window,
             on_moment=_Shown(title) if sys.stderr.isatty() else None,
             on_invalid=on_invalid,
         )
@@ -199,7 +187,7 @@ def _try(
     except UserError as error:
         failures.append(f"{title}: {error}")
         return None
-    return real_row(result, controller)
+    return policy_row(done, controller)
 
 
 def _log_simulation(scenario: Scenario, controller: str, seed: int, qlog: Path) -> None:
@@ -277,7 +265,7 @@ def _gap_text(
 
 def audit_text(rows: Sequence[dict[str, Any]]) -> str:
     """Returns what the audits of runs have in common: the worst of each."""
-    audits = [row["audit"] for row in rows if row["audit"] is not None]
+    audits = [row["audit"] for row in rows if row.get("audit") is not None]
     if not audits:
         return ""
     parts = [
@@ -290,7 +278,7 @@ def audit_text(rows: Sequence[dict[str, Any]]) -> str:
         parts.append(f"decisions late p99 {late_ms:.3f} ms")
     if not all(audit["realtime_priority"] for audit in audits):
         parts.append("no real-time priority")
-    repeated = sum(row["attempts"] - 1 for row in rows)
+    repeated = sum(row.get("attempts", 1) - 1 for row in rows)
     if repeated:
         parts.append(f"{repeated} invalid runs repeated")
     return ", ".join(parts)
@@ -302,6 +290,7 @@ def _store(
     scenarios: Sequence[Scenario],
     seeds: int,
     command: str,
+    window: Window,
 ) -> None:
     """Writes for each engine a folder as `quicgym evaluate` leaves it, for `quicgym compare`."""
     from quicgym.agents.evaluation.summary import write_evaluation  # pandas
@@ -319,6 +308,7 @@ def _store(
             engine,
             Reward(),
             command,
+            window,
         )
 
 
@@ -332,7 +322,7 @@ def check_audited(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
         if not row["engine"].endswith("-real"):
             continue
         name = f"{row['scenario']}, {row['policy']}, seed {row['seed']}, {row['engine']}"
-        if row["audit"] is None:
+        if row.get("audit") is None:
             raise UserError(f"{name}: has no audit, so it is not stored; run it again")
         problems = Audit(**row["audit"]).problems
         if problems:

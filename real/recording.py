@@ -1,4 +1,4 @@
-"""A run over real packets, as results and rewards read it.
+"""A run over real packets, as a quicgym.Run keeps it.
 
 What passed the network was recorded by quicgym, what endpoints did by the stack. Together they make
 the totals, series and rewards of a simulation (quicgym.envs.simulation.simulation).
@@ -14,14 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quicgym import _core
-from quicgym.agents.evaluation.rollouts import REWARD_INTERVAL_MS, Episode, measure_episode
 from quicgym.envs.rewards import Reward
 from quicgym.envs.scenarios.conversion import nanoseconds, with_every_flow
 from quicgym.envs.scenarios.model import Scenario
+from quicgym.envs.simulation.run import Mark, Recorded
+from quicgym.envs.simulation.series import Series
 from quicgym.envs.simulation.simulation import (
     NEVER,
     QUEUE_DTYPE,
-    TRANSFER_DTYPE,
+    REWARD_INTERVAL_MS,
 )
 from quicgym.real.stacks import FlowPlan, FlowRecord
 
@@ -67,6 +68,7 @@ class RecordedFlow:
         self.index, self.name = index, name
         self.controller = plan.steering.title or plan.steering.name
         self._plan, self._record, self._hops = plan, record, hops
+        self._interval = interval
         self._times = np.arange(len(passed), dtype=np.int64) * interval
         self._passed = {column: np.cumsum(passed[column]) for column in PASSED_DTYPE.names or ()}
         self._states = self._make_states()
@@ -77,51 +79,59 @@ class RecordedFlow:
         return self._states
 
     @property
-    def end(self) -> int:
-        """When the flow stops or its transfer is complete, in ns."""
-        return min(self._plan.stop, self._record.completion)
-
-    @property
     def trace(self) -> NDArray[Any]:
         """Shape (rows,), of TRACE_DTYPE, from the first row on after the start."""
         samples: NDArray[Any] = self._states["sample"]
         return samples[samples["time"] >= max(self._plan.start, 1)]
 
-    @property
-    def statistics(self) -> dict[str, Any]:
-        """Returns the members of FlowStatistics in sim/simulation.hpp."""
+    def totals(self, time: int) -> RecordedTotals:
+        """Returns the totals at the time of a row, in ns."""
+        return RecordedTotals(self, time)
+
+    def statistics(self, begin: int, end: int) -> dict[str, Any]:
+        """Returns the members of FlowStatistics in sim/simulation.hpp between two rows.
+
+        Args:
+            begin: The time of the first row, in ns.
+            end: The time of the last row, in ns.
+        """
         plan, record = self._plan, self._record
-        total = {column: int(sums[-1]) for column, sums in self._passed.items()}
-        end = int(self._times[-1])
+        first, last = begin // self._interval, end // self._interval
+
+        def count(sums: NDArray[Any]) -> int:
+            return int(sums[last]) - (int(sums[first]) if first else 0)
+
+        active_from = max(plan.start, begin)
+        active_until = min(end, plan.stop, record.completion)
         window = record.rows["window_bytes"] / plan.max_datagram_bytes
-        sends_until = min(end, plan.stop, record.completion)
-        sends = (self._times >= plan.start) & (self._times < sends_until)
+        sends = (self._times >= active_from) & (self._times < active_until)
         # A row's window holds until the next one.
-        window_seconds = (sends_until - plan.start) / SECOND
+        window_seconds = max(0, active_until - active_from) / SECOND
         mean_window = float(np.mean(window[sends])) if sends.any() else 0.0
-        rtt = record.rtt[:, 1] if len(record.rtt) else np.empty(0, np.int64)
-        receives_until = min(end, plan.stop, record.completion)
-        send_bins, send_variance = self._rates("sent_bytes", sends_until)
-        receive_bins, receive_variance = self._rates("received_bytes", receives_until)
+        # Samples after the last row count in a window that ends with the run.
+        last_sample = end if last < len(self._times) - 1 else NEVER
+        times, rtt = record.rtt.reshape(-1, 2).T
+        rtt = rtt[(times >= (begin + 1 if first else 0)) & (times <= last_sample)]
+        send_bins, send_variance = self._rates("sent_bytes", begin, active_until)
+        receive_bins, receive_variance = self._rates("received_bytes", begin, active_until)
+        passed = {column: count(sums) for column, sums in self._passed.items()}
         return {
             "start": plan.start,
-            "completion": None if record.completion == NEVER else record.completion,
+            "completion": record.completion if record.completion <= end else None,
             **{
-                name: total[name]
+                name: passed[name]
                 for name in ("sent_packets", "sent_bytes", "received_packets", "received_bytes",
                              "dropped_packets", "queue_samples")
             },
-            "goodput_bytes": int(record.rows["goodput_bytes"][-1]),
-            "declared_lost_packets": int(record.rows["lost_packets"][-1]),
-            "persistent_congestion_events": record.persistent_congestion,
-            "probe_timeouts": record.probe_timeouts,
+            "goodput_bytes": count(record.rows["goodput_bytes"]),
+            "declared_lost_packets": count(record.rows["lost_packets"]),
             "rtt_samples": len(rtt),
             "rtt_sum_seconds": float(np.sum(rtt)) / SECOND,
             "rtt_p95_seconds": float(np.quantile(rtt, 0.95)) / SECOND if len(rtt) else 0.0,
             "min_rtt": int(np.min(rtt)) if len(rtt) else 0,
             "queues": self._hops,
-            "queue_delay_sum_seconds": total["queue_delay"] / SECOND,
-            "one_way_delay_sum_seconds": total["one_way_delay"] / SECOND,
+            "queue_delay_sum_seconds": passed["queue_delay"] / SECOND,
+            "one_way_delay_sum_seconds": passed["one_way_delay"] / SECOND,
             "window_seconds": window_seconds,
             "window_packet_seconds": mean_window * window_seconds,
             "max_window_packets": float(np.max(window[sends])) if sends.any() else 0.0,
@@ -131,14 +141,21 @@ class RecordedFlow:
             "receive_rate_variance": receive_variance,
         }  # fmt: skip
 
-    def _rates(self, column: str, until: int) -> tuple[int, float]:
-        """Returns the number of whole seconds, and the variance of the rates in them."""
-        bins = (until - self._plan.start) // SECOND
-        if bins <= 0:
+    def _rates(self, column: str, begin: int, until: int) -> tuple[int, float]:
+        """Returns the number of whole seconds from the start, and the variance of their rates.
+
+        Args:
+            column: What is counted.
+            begin: Where the first second begins at the earliest, in ns.
+            until: Where the last second ends at the latest, in ns.
+        """
+        start = self._plan.start
+        first, last = -(-max(0, begin - start) // SECOND), (until - start) // SECOND
+        if last <= first:
             return 0, 0.0
-        edges = self._plan.start + np.arange(bins + 1) * SECOND
+        edges = start + np.arange(first, last + 1) * SECOND
         totals = np.interp(edges, self._times, self._passed[column])
-        return int(bins), float(np.var(np.diff(totals)))
+        return int(last - first), float(np.var(np.diff(totals)))
 
     def _make_states(self) -> NDArray[Any]:
         rows, rtt = self._record.rows, self._record.rtt
@@ -165,109 +182,92 @@ class RecordedFlow:
 
 
 @dataclass(frozen=True)
-class RecordedRun:
-    """A run, as quicgym.envs.simulation.result.Result reads it.
+class RecordedTotals:
+    """The totals of a flow at the time of a row, in ns."""
 
-    Attributes:
-        scenario: The scenario that was run.
+    flow: RecordedFlow
+    time: int
+
+    def statistics(self) -> dict[str, Any]:
+        """Returns the members of FlowStatistics in sim/simulation.hpp, from the flow's start."""
+        return self.flow.statistics(0, self.time)
+
+    def since(self, earlier: RecordedTotals) -> dict[str, Any]:
+        """Returns them from an earlier row of the same flow to this one."""
+        return self.flow.statistics(earlier.time, self.time)
+
+
+def recorded_run(
+    scenario: Scenario,
+    engine: str,
+    seed: int,
+    flows: Sequence[RecordedFlow],
+    queues: Sequence[NDArray[Any]],
+    interval: int,
+    marks: Sequence[int],
+    *,
+    keep_traces: bool,
+) -> Recorded:
+    """Returns the record of a run.
+
+    Args:
+        scenario: What was run.
         engine: The stack and the clock.
-        seed: Seed of the network, of jitter and of controllers.
+        seed: The seed of the network, of jitter and of controllers.
         flows: One for each of the scenario's.
         queues: Shape (rows,), of QUEUE_RECORD_DTYPE, of each hop.
-        interval: Time between two rows, in ns.
-        has_traces: Whether traces are kept.
+        interval: Between two rows, in ns.
+        marks: Times, in ns, at which the totals of every flow are kept: multiples of the interval.
+        keep_traces: Keep the time series.
     """
+    end = (len(queues[0]) - 1) * interval
+    times = [time for time in marks if time < end]
+    occupancy = queues[0]["occupancy_seconds"]
+    samples = [_queue_samples(queue) for queue in queues]
+    return Recorded(
+        scenario,
+        engine,
+        seed,
+        [flow.controller for flow in flows],
+        [],
+        [
+            Mark(time, [flow.totals(time) for flow in flows], float(occupancy[time // interval]))
+            for time in (*times, end)
+        ],
+        _series(scenario, flows, samples, interval, end),
+        {},
+        [],
+        [flow.trace for flow in flows] if keep_traces else [],
+        [queue[1:] for queue in samples] if keep_traces else [],
+    )
 
-    scenario: Scenario
-    engine: str
-    seed: int
-    flows: Sequence[RecordedFlow]
-    queues: Sequence[NDArray[Any]]
-    interval: int
-    has_traces: bool = True
-    short_flow_controllers: Sequence[str] = ()
 
-    @property
-    def time(self) -> float:
-        """Of the last row, in s: the scenario's duration, or up to an interval less."""
-        return (len(self.queues[0]) - 1) * self.interval * 1e-9
+def _series(
+    scenario: Scenario,
+    flows: Sequence[RecordedFlow],
+    queues: Sequence[NDArray[Any]],
+    interval: int,
+    end: int,
+) -> Series:
+    """Returns what an agent would have earned, measured as in simulations."""
+    models = [flow for _, flow in scenario.single_flows()]
+    agents = [index for index, flow in enumerate(models) if flow.controller is None]
+    begin = min(int(flows[index].states["start"][0]) for index in agents or range(len(flows)))
+    run = _core.RecordedRun(
+        interval,
+        [flow.states.tobytes() for flow in flows],
+        [queue.tobytes() for queue in queues],
+    )
+    every = nanoseconds(REWARD_INTERVAL_MS / 1e3)
+    core, reward = with_every_flow(scenario), Reward().to_core()
+    meter = _core.Meter(run, core, reward, every, end, [], begin)
+    meter.run_until(end)
+    columns = dict(zip(_core.METER_COLUMNS, meter.rows.T, strict=True))
+    return Series(begin, columns, meter.times, meter.received)
 
-    @property
-    def queue_occupancy_seconds(self) -> float:
-        """∫ of the bottleneck's queue dt."""
-        return float(self.queues[0]["occupancy_seconds"][-1])
 
-    def trace(self, flow: int) -> NDArray[Any]:
-        """Returns the time series of a flow."""
-        return self.flows[flow].trace[slice(None) if self.has_traces else slice(0)]
-
-    def queue_trace(self, hop: int = 1) -> NDArray[Any]:
-        """Returns that of a hop's queue."""
-        rows = self.queues[hop - 1][slice(1, None) if self.has_traces else slice(0)]
-        trace = np.empty(len(rows), QUEUE_DTYPE)
-        for column in QUEUE_DTYPE.names or ():
-            trace[column] = rows[column]
-        return trace
-
-    def requests(self, flow: int) -> NDArray[Any]:
-        """There are none."""
-        return np.empty(0, TRANSFER_DTYPE)
-
-    def transfers(self, short_flows: int) -> NDArray[Any]:
-        """There are none."""
-        return np.empty(0, TRANSFER_DTYPE)
-
-    def episode(self, reward: Reward, keep_series: bool = False) -> Episode:
-        """Returns what an agent would have earned: as `quicgym evaluate` counts it in simulations.
-
-        Args:
-            reward: The reward that agents earn.
-            keep_series: Keep the time series.
-        """
-        agents = [
-            index
-            for index, (_, flow) in enumerate(self.scenario.single_flows())
-            if flow.controller is None
-        ] or [0]
-        recorded = _core.RecordedRun(
-            self.interval,
-            [flow.states.tobytes() for flow in self.flows],
-            [self._queue_samples(queue) for queue in self.queues],
-        )
-        begin = min(int(self.flows[index].states["start"][0]) for index in agents)
-        end = nanoseconds(self.time)
-        meter = _core.Meter(
-            recorded,
-            with_every_flow(self.scenario),
-            reward.to_core(),
-            nanoseconds(REWARD_INTERVAL_MS / 1e3),
-            end,
-            begin=begin,
-        )
-        meter.run_until(end)
-        # An episode is over at the first decision after all agents' flows.
-        over = max(self.flows[index].end for index in agents)
-        rows = meter.rows[: int(np.searchsorted(meter.times, over)) + 1]
-        series = dict(zip(_core.METER_COLUMNS, rows.T, strict=True))
-        rewards = series.pop("reward")
-        places = meter.times[: len(rows)] // self.interval
-        windows = self.flows[agents[0]].states["sample"]["window_bytes"]
-        series["flow_window_bytes"] = windows[places].astype(float)
-        return measure_episode(
-            self.flows[agents[0]].controller,
-            self.scenario,
-            lambda flow: self.flows[flow].statistics,
-            self.requests,
-            [],
-            rewards,
-            series,
-            begin * 1e-9,
-            keep_series,
-        )
-
-    @staticmethod
-    def _queue_samples(queue: NDArray[Any]) -> bytes:
-        samples = np.empty(len(queue), QUEUE_DTYPE)
-        for column in QUEUE_DTYPE.names or ():
-            samples[column] = queue[column]
-        return samples.tobytes()
+def _queue_samples(queue: NDArray[Any]) -> NDArray[Any]:
+    samples = np.empty(len(queue), QUEUE_DTYPE)
+    for column in QUEUE_DTYPE.names or ():
+        samples[column] = queue[column]
+    return samples

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from quicgym import _core, controllers
-from quicgym.agents.evaluation.rollouts import REWARD_TERMS, Episode
 from quicgym.agents.policies.by_name import (
     PRETRAINED,
     policy_kind,
@@ -25,16 +24,15 @@ from quicgym.agents.policies.by_name import (
     stack_of_controller,
 )
 from quicgym.agents.policies.hand_coded import parse_parameters
-from quicgym.envs.rewards import Reward
 from quicgym.envs.scenarios.applications import Bulk, Transfer
 from quicgym.envs.scenarios.conversion import nanoseconds
 from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.envs.scenarios.flows import Flow
 from quicgym.envs.scenarios.model import Scenario
-from quicgym.envs.simulation.controller_choice import ControllerChoice
 from quicgym.envs.simulation.qlog import qlog_folder
-from quicgym.envs.simulation.result import Result
-from quicgym.envs.simulation.result import run as run_simulation
+from quicgym.envs.simulation.run import Recorded, Run
+from quicgym.envs.simulation.sources import STACK_INTERVAL_MS as INTERVAL_MS
+from quicgym.envs.simulation.window import WHOLE, Window
 from quicgym.errors import RunError, UserError
 from quicgym.real.audit import Audit
 from quicgym.real.network import as_scenario, to_network
@@ -42,7 +40,7 @@ from quicgym.real.recording import (
     PASSED_DTYPE,
     QUEUE_RECORD_DTYPE,
     RecordedFlow,
-    RecordedRun,
+    recorded_run,
 )
 from quicgym.real.relay import Relay
 from quicgym.real.stacks import (
@@ -60,8 +58,6 @@ from quicgym.yaml_files import closest
 
 QLOG_VARIABLE = "QLOGDIR"
 """Of the environment: a folder that gets qlog files, where none is given."""
-INTERVAL_MS = 10.0
-"""Between two rows of a run's series."""
 ATTEMPTS = 3
 """Runs in real time that the audit finds invalid are repeated, up to so many in all."""
 REAL_GRACE_S = 15.0
@@ -106,8 +102,8 @@ class Moment:
     lateness_p99_ms: float | None
 
 
-class RealResult(Result):
-    """Metrics, traces and reward of a run over a real stack.
+class RealRun(Run):
+    """A run over a real stack.
 
     Attributes:
         stack: Name of the stack.
@@ -118,107 +114,28 @@ class RealResult(Result):
 
     def __init__(
         self,
-        run: RecordedRun,
+        recorded: Recorded,
+        window: Window,
         stack: str,
         clock: Clock,
         audit: Audit | None,
         attempts: int,
     ) -> None:
-        """Reads everything out of the recorded run."""
+        """Takes what was recorded, the window of the metrics, and what is known of the run."""
         if clock == "real" and audit is None:
             raise RunError("a run in real time without an audit has no result; run it again")
-        super().__init__(run)
+        super().__init__(recorded, window)
         self.stack, self.clock, self.audit, self.attempts = stack, clock, audit, attempts
-        self._run = run
 
-    def episode(self, reward: Reward | None = None, *, keep_series: bool = False) -> Episode:
-        """Returns the metrics of an episode of `quicgym evaluate`, the reward included.
-
-        Args:
-            reward: The reward that agents earn; None: the default.
-            keep_series: Keep the time series.
-        """
-        return self._run.episode(reward or Reward(), keep_series)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Returns the run as JSON takes it, as quicgym.Result does, with reward and audit."""
-        earned = self.episode().metrics
+    @property
+    def facts(self) -> dict[str, Any]:
+        """The stack, the clock, the attempts and the audit, as JSON takes them."""
         return {
-            **super().to_dict(),
-            **{name: earned[name] for name in ("reward", *REWARD_TERMS)},
             "stack": self.stack,
             "clock": self.clock,
             "attempts": self.attempts,
             "audit": None if self.audit is None else dataclasses.asdict(self.audit),
         }
-
-
-def run(
-    scenario: Scenario | str | Path,
-    controller: ControllerChoice | Sequence[ControllerChoice] | None = None,
-    engine: str = "native",
-    seed: int = 0,
-    *,
-    trace_interval_ms: float | None = INTERVAL_MS,
-    stack: str | None = None,
-    clock: str | None = None,
-    qlog: str | Path | None = None,
-) -> Result:
-    """Runs a scenario to its end: in a simulation, or with a real QUIC stack.
-
-    Args:
-        scenario: A Scenario, a name from `scenario_names()` or the path of a YAML.
-        controller: For the flows that name none: a name or a subclass of quicgym.Controller for
-            all, or a list of one for each. With a stack names only: of controllers, also with
-            parameters as in "ebcc:gamma=60", of learned policies, of the stack's own controllers.
-        engine: "native" or "ns3". Not with a stack.
-        seed: Every random draw comes from it.
-        trace_interval_ms: Time between two rows of the traces; None: no traces. With a stack 10 or
-            None.
-        stack: "quicgym", "aioquic", "noq", or one of another package; None: a simulation.
-        clock: The stack's clock: "virtual", the default where the stack has one, or "real".
-        qlog: The folder that gets qlog files, `flow-0-sender.sqlog` and so on; None: none. A stack
-            may write receivers', too. Not with the engine ns3.
-
-    Returns:
-        With a stack a quicgym.real.RealResult, which has the reward and the audit, too.
-
-    Raises:
-        ScenarioError: The scenario, the engine or stack for it, or the controller is not valid.
-        ControllerError: A controller in Python failed.
-        Ns3MissingError: This build has no ns-3.
-        UserError: The stack is not installed, or its run failed; the text says why.
-
-    Example:
-        result = quicgym.run("ebcc-single", controller="ebcc")
-        print(result.to_pandas())
-    """
-    if stack is None:
-        if clock is not None:
-            raise ScenarioError(
-                f"clock = {clock!r}: belongs to a stack; name one, as in stack='aioquic'"
-            )
-        return run_simulation(
-            scenario, controller, engine, seed, trace_interval_ms=trace_interval_ms, qlog=qlog
-        )
-    if engine != "native":
-        raise ScenarioError(
-            f"engine = {engine!r}: stack {stack!r} is no simulation; leave out one of the two"
-        )
-    if trace_interval_ms not in (None, INTERVAL_MS):
-        raise ScenarioError(
-            f"trace_interval_ms = {trace_interval_ms}: runs over a stack have a row every "
-            f"{INTERVAL_MS:g} ms; give that, or None"
-        )
-    return run_stack(
-        scenario,
-        controller,
-        stack,
-        clock,
-        seed,
-        keep_traces=trace_interval_ms is not None,
-        qlog=qlog,
-    )
 
 
 def run_stack(
@@ -230,37 +147,43 @@ def run_stack(
     *,
     keep_traces: bool = True,
     qlog: str | Path | None = None,
+    window: Window = WHOLE,
     on_moment: Callable[[Moment], None] | None = None,
     on_invalid: Callable[[int, Audit], None] | None = None,
-) -> RealResult:
+) -> RealRun:
     """Runs a scenario with a real QUIC stack.
 
     Args:
-        scenario: A Scenario, a name from `scenario_names()` or the path of a YAML.
-        controller: Names of controllers and policies for the flows that name none, see `run`.
-        stack: "quicgym", "aioquic", "noq", or one of another package.
-        clock: The stack's clock: "virtual" or "real"; None: the first that the stack has.
-        seed: Seed of every random draw.
+        scenario: A Scenario, the name of one, or the path of a YAML.
+        controller: The name of what steers the flows that name no controller, or a list of a name
+            for each; see quicgym.run.
+        stack: The stack's name.
+        clock: "virtual" or "real"; None: the stack's first.
+        seed: Every random draw comes from it.
         keep_traces: Keep the time series.
-        qlog: The folder that gets qlog files; None: the folder of the environment variable
-            QLOGDIR, if set.
+        qlog: The folder that gets qlog files; None: that of the environment variable QLOGDIR, if
+            it is set.
+        window: The part of the run that the metrics are of.
         on_moment: Called about every second of the run's clock.
         on_invalid: Called with the attempt's number, from 1, and the audit of an invalid run
             before it is repeated.
 
     Raises:
-        As `run`; InvalidRunError where every attempt in real time was invalid.
+        ScenarioError: The scenario, the controller, the clock or the window is not valid.
+        UserError: The stack is not installed, or its run failed; the text says why.
+        InvalidRunError: Every attempt in real time was invalid.
     """
     scenario = as_scenario(scenario)
+    check_marks(scenario, window)
     chosen = find_stack(stack)
     known_clock = check_clock(chosen, clock)
     plans = make_plans(scenario, controller, chosen, seed)
     folder = _log_folder(chosen, qlog)
     if known_clock == "virtual":
-        return _run_virtual(scenario, plans, chosen, seed, keep_traces, folder, on_moment)
+        return _run_virtual(scenario, plans, chosen, seed, window, keep_traces, folder, on_moment)
     for attempt in range(1, ATTEMPTS + 1):
         result, audit = _run_real(
-            scenario, plans, chosen, seed, keep_traces, folder, on_moment, attempt
+            scenario, plans, chosen, seed, window, keep_traces, folder, on_moment, attempt
         )
         if audit.valid:
             return result
@@ -271,6 +194,17 @@ def run_stack(
         f"because {'; '.join(audit.problems)}; repeat it on a quieter machine",
         audit,
     )
+
+
+def check_marks(scenario: Scenario, window: Window) -> None:
+    """Raises ScenarioError for a window that is no part of the scenario, or ends between rows."""
+    window.check(scenario)
+    for name, time_s in window._asdict().items():
+        if time_s is not None and nanoseconds(time_s) % nanoseconds(INTERVAL_MS / 1e3):
+            raise ScenarioError(
+                f"{name} = {time_s}: runs over a stack have a row every {INTERVAL_MS:g} ms; give a "
+                "multiple of that"
+            )
 
 
 def _log_folder(stack: Stack, qlog: str | Path | None) -> Path | None:
@@ -526,8 +460,9 @@ def _measured(
     recording: tuple[Sequence[bytes], Sequence[bytes]],
     engine: str,
     seed: int,
+    window: Window,
     keep_traces: bool,
-) -> RecordedRun:
+) -> Recorded:
     paths, queues = recording
     interval = nanoseconds(INTERVAL_MS / 1e3)
     flows = [
@@ -543,7 +478,9 @@ def _measured(
         for index, (name, flow) in enumerate(scenario.single_flows())
     ]
     samples = [np.frombuffer(queue, QUEUE_RECORD_DTYPE) for queue in queues]
-    return RecordedRun(scenario, engine, seed, flows, samples, interval, keep_traces)
+    return recorded_run(
+        scenario, engine, seed, flows, samples, interval, window.marks, keep_traces=keep_traces
+    )
 
 
 def _run_virtual(
@@ -551,18 +488,20 @@ def _run_virtual(
     plans: Sequence[FlowPlan],
     stack: Stack,
     seed: int,
+    window: Window,
     keep_traces: bool,
     folder: Path | None,
     on_moment: Callable[[Moment], None] | None,
-) -> RealResult:
+) -> RealRun:
     network = _core.EmulatedNetwork(to_network(scenario), seed)
     network.record(nanoseconds(INTERVAL_MS / 1e3), _duration(scenario))
     records = _carry_out(scenario, plans, stack, "virtual", network, folder, on_moment)
     network.advance(_duration(scenario) + 1)  # for the last row of what is recorded
-    run = _measured(
-        scenario, plans, records, network.recording(), f"{stack.name}-virtual", seed, keep_traces
+    engine = f"{stack.name}-virtual"
+    recorded = _measured(
+        scenario, plans, records, network.recording(), engine, seed, window, keep_traces
     )
-    return RealResult(run, stack.name, "virtual", None, 1)
+    return RealRun(recorded, window, stack.name, "virtual", None, 1)
 
 
 def _run_real(
@@ -570,11 +509,12 @@ def _run_real(
     plans: Sequence[FlowPlan],
     stack: Stack,
     seed: int,
+    window: Window,
     keep_traces: bool,
     folder: Path | None,
     on_moment: Callable[[Moment], None] | None,
     attempt: int,
-) -> tuple[RealResult, Audit]:
+) -> tuple[RealRun, Audit]:
     with Relay(scenario, seed=seed) as relay:
         relay.record(nanoseconds(INTERVAL_MS / 1e3), _duration(scenario))
         try:
@@ -586,10 +526,11 @@ def _run_real(
                 raise
             raise StackError(f"{error}; the audit says: {'; '.join(problems)}") from error
     audit = with_decisions(relay.report().audit, records)
-    run = _measured(
-        scenario, plans, records, relay.recording(), f"{stack.name}-real", seed, keep_traces
+    engine = f"{stack.name}-real"
+    recorded = _measured(
+        scenario, plans, records, relay.recording(), engine, seed, window, keep_traces
     )
-    return RealResult(run, stack.name, "real", audit, attempt), audit
+    return RealRun(recorded, window, stack.name, "real", audit, attempt), audit
 
 
 def with_decisions(audit: Audit, records: Sequence[FlowRecord]) -> Audit:

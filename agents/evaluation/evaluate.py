@@ -14,6 +14,7 @@ from quicgym.console import print_by_columns, say, terminal_width, wide_console
 from quicgym.envs.rewards import Reward
 from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.envs.simulation.metrics import TRAFFIC_METRICS
+from quicgym.envs.simulation.window import WHOLE, Window
 from quicgym.jobs import Workers, report_failures, report_interruption
 from quicgym.yaml_files import closest
 
@@ -45,6 +46,7 @@ def run_evaluate(
     policies: Sequence[str] = (),
     suite: str = "heldout",
     seeds: int = 5,
+    window: Window = WHOLE,
     engine: str = "native",
     reward: str = "fair-throughput",
     workers: int | Workers = 1,
@@ -62,6 +64,7 @@ def run_evaluate(
         policies: As `find_policy` takes them, and "baselines" for all of these; empty: these.
         suite: As `load_suite` takes it.
         seeds: How many; from 0.
+        window: The part of the run that the metrics are of.
         engine: "native" or "ns3".
         reward: The name of what is earned.
         workers: That run the episodes; a number is one of processes of this machine.
@@ -95,6 +98,7 @@ def run_evaluate(
         seeds,
         directory,
         engine=engine,
+        window=window,
         reward=known_reward,
         workers=workers,
         resume=resume,

@@ -1,4 +1,4 @@
-"""The episodes that an evaluation asks for, as jobs."""
+"""A run as a job: what it is steered by, where it happens, and what is kept of it."""
 
 from __future__ import annotations
 
@@ -19,47 +19,131 @@ from quicgym.agents.policies.from_file import FilePolicy
 from quicgym.agents.policies.policy import Policy, RandomPolicy
 from quicgym.envs.actions import action_space
 from quicgym.envs.rewards import Reward
-from quicgym.envs.scenarios.engines import EngineName
+from quicgym.envs.scenarios.engines import ENGINES
 from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.scenarios.suites import SuiteEntry, scenario_of
+from quicgym.envs.simulation.metrics import METRICS
+from quicgym.envs.simulation.run import Run
 from quicgym.envs.simulation.simulation import check_engine
-from quicgym.output_folders import digest, write_atomically
+from quicgym.envs.simulation.sources import run
+from quicgym.envs.simulation.window import WHOLE, Window
+from quicgym.output_folders import digest, file_name, write_atomically
 from quicgym.python_files import is_python_object
+
+TRACE_INTERVAL_MS = 10.0
+"""Between two rows of the time series that jobs keep."""
+
+
+@dataclass(frozen=True)
+class PolicyChoice:
+    """A policy that steers the flows which name no controller.
+
+    Attributes:
+        name: As the user names it.
+        fingerprint: Of a learned policy's weights and description; None: its name says all.
+        trust_zip: Load a model that Stable-Baselines3 saved, which runs code in it.
+    """
+
+    name: str
+    fingerprint: str | None = None
+    trust_zip: bool = False
+
+    @classmethod
+    def of(cls, name: str, *, trust_zip: bool = False) -> PolicyChoice:
+        """Returns the choice of a policy as its files are now.
+
+        Args:
+            name: As `find_policy` takes it.
+            trust_zip: Load a model that Stable-Baselines3 saved, which runs code in it.
+
+        Raises:
+            ScenarioError, PolicyError, MissingExtraError: As `find_policy`.
+        """
+        return cls(name, fingerprint_of(name, find_policy(name, trust_zip=trust_zip)), trust_zip)
+
+    @property
+    def shown(self) -> str:
+        """The policy as results show it: its alias, where it has one."""
+        return split_alias(self.name)[0]
+
+    def load(self, seed: int) -> Policy:
+        """Returns the policy, loaded once per process.
+
+        Args:
+            seed: The run's, for a policy that draws.
+
+        Raises:
+            ScenarioError: Its files are not those that the choice was made for.
+        """
+        if policy_kind(self.name) == "random":  # its draws must not depend on what ran before
+            return RandomPolicy(action_space("tuning"), seed)
+        policy, fingerprint = _load(self.name, self.trust_zip)
+        if fingerprint != self.fingerprint:
+            hint = ""
+            if is_python_object(split_alias(self.name)[1]):
+                hint = (
+                    ", or its weights differ from process to process: seed what is random in the "
+                    "file, or load them from a file"
+                )
+            raise ScenarioError(f"{self.name}: its files changed during the evaluation{hint}")
+        return policy
 
 
 @dataclass(frozen=True, eq=False)
-class EvaluationJob:
-    """One episode of one policy."""
+class RunJob:
+    """One run.
 
-    policy: str
-    """As the user names it."""
-    fingerprint: str | None
-    """Of a learned policy's weights and description; None: its name says all."""
+    Attributes:
+        scenario: What is run.
+        steering: What has the flows that name no controller: a controller's name, or a policy;
+            None where every flow names its controller.
+        engine: "native", "ns3", or a stack and its clock, as in "noq-virtual".
+        seed: The run's seed.
+        window: The part of the run that the metrics are of.
+        measures: Metrics beside those that every run of the kind has.
+        reward: What a policy's run earns.
+        trace_folder: Where the flows' time series are kept; None: nowhere.
+        series_file: Where the series of a policy's run is kept; None: nowhere.
+    """
+
     scenario: Scenario
-    engine: EngineName
+    steering: PolicyChoice | str | None
+    engine: str
     seed: int
+    window: Window = WHOLE
+    measures: tuple[str, ...] = ()
     reward: Reward = field(default_factory=Reward)
-    trust_zip: bool = False
+    trace_folder: Path | None = None
     series_file: Path | None = None
-    """Where to keep the time series; None: nowhere."""
 
     def __str__(self) -> str:
-        """Returns what identifies the episode for a reader."""
-        return (
-            f"policy {self.policy}, scenario {self.scenario.name}, engine {self.engine}, "
-            f"seed {self.seed}"
-        )
+        """Returns what identifies the run for a reader."""
+        if isinstance(self.steering, PolicyChoice):
+            text = f"policy {self.steering.name}, scenario {self.scenario.name}"
+        else:
+            text = f"scenario {self.scenario.name}, controller {self.steering or 'of each flow'}"
+        text += f", engine {self.engine}, seed {self.seed}"
+        return text + str(self.window)
 
     @cached_property
     def key(self) -> str:
-        """What identifies the episode for --resume: equal keys give equal results."""
+        """What identifies the run for --resume: equal keys give equal results."""
+        steering = self.steering
+        if isinstance(steering, PolicyChoice):
+            steered = [steering.name, steering.fingerprint]
+        else:
+            steered = [steering]
+            if steering is not None and controllers.is_place(steering):
+                steered.append(controllers.find(steering).fingerprint)
         parts = [
-            self.policy,
-            self.fingerprint,
             *self.scenario.content(),
+            type(steering).__name__,
+            *steered,
             self.engine,
             self.seed,
+            *self.window,
+            *self.measures,
             asdict(self.reward),
             __version__,
             _core.commit,
@@ -68,55 +152,126 @@ class EvaluationJob:
 
     @property
     def files(self) -> list[Path]:
-        """The user's files that it reads: the policy's, and the scenario's."""
-        policy = policy_file(self.policy)
-        return [*([policy] if policy else []), *self.scenario.files]
+        """The user's files that the job reads: the controller's or policy's, and the scenario's."""
+        steering = self.steering
+        if isinstance(steering, PolicyChoice):
+            file = policy_file(steering.name)
+        else:
+            file = controllers.file_of(steering) if steering else None
+        return [*([file] if file else []), *self.scenario.files]
+
+    @property
+    def steered_by(self) -> str | None:
+        """The controller or policy as the user names it."""
+        steering = self.steering
+        return steering.name if isinstance(steering, PolicyChoice) else steering
+
+    @property
+    def shown(self) -> str | None:
+        """The steering as results show it: an alias, or the name of a class in a file."""
+        if isinstance(self.steering, PolicyChoice):
+            return self.steering.shown
+        return self.steering and controllers.find(self.steering).name
+
+    @property
+    def trace_file(self) -> Path | None:
+        """The file of the flows' time series."""
+        return self.trace_folder and self.trace_folder / f"{self._run_name}.parquet"
+
+    @property
+    def _run_name(self) -> str:
+        steering = file_name(self.shown or "own")
+        return f"{self.scenario.name}--{steering}--{self.engine}--{self.seed}"
 
     def run(self) -> dict[str, Any]:
-        """Returns the episode's metrics; writes the time series where they are wanted."""
-        episode = play(
-            self.load_policy(),
-            self.scenario,
-            self.engine,
-            self.seed,
-            reward=self.reward,
-            keep_series=self.series_file is not None,
-        )
-        if self.series_file is not None and episode.series is not None:
+        """Returns the run's metrics; writes the time series where they are wanted.
+
+        A policy's run has the metrics of an evaluation, a controller's the whole run.
+        """
+        traced = self.trace_folder is not None
+        traced |= any(METRICS[name].needs_traces for name in self.measures)
+        done = self.carry_out(traced=traced)
+        if self.trace_folder is not None:
+            self._keep_traces(done, self.trace_folder)
+        if self.series_file is not None:
             import pandas as pd
 
-            write_atomically({self.series_file: pd.DataFrame(dict(episode.series)).to_parquet})
-        return {
-            "policy": self.shown_policy,
+            write_atomically({self.series_file: pd.DataFrame(dict(done.series)).to_parquet})
+        more = {name: done.metric(name) for name in self.measures}
+        if isinstance(self.steering, PolicyChoice):
+            return {**policy_row(done, self.steering.shown), **more}
+        document = {**done.to_dict(), **more}
+        for name in self.measures:
+            if METRICS[name].needs_traces:
+                for flow in document["flows"]:
+                    flow[name] = done.trace_metric(name, flow["name"])
+        return document
+
+    def carry_out(self, *, traced: bool = False) -> Run:
+        """Returns the run itself, with traces where a run of the kind can have them."""
+        steering = self.steering
+        from_s, until_s = self.window
+        interval_ms = TRACE_INTERVAL_MS if traced else None
+        if self.engine not in ENGINES:
+            stack, _, clock = self.engine.rpartition("-")
+            return run(
+                self.scenario,
+                self.steered_by,
+                seed=self.seed,
+                trace_interval_ms=interval_ms,
+                from_s=from_s,
+                until_s=until_s,
+                stack=stack,
+                clock=clock,
+            )
+        if isinstance(steering, PolicyChoice):
+            return play(
+                steering.load(self.seed),
+                self.scenario,
+                self.engine,
+                self.seed,
+                reward=self.reward,
+                from_s=from_s,
+                until_s=until_s,
+            )
+        return run(
+            self.scenario,
+            steering if self.scenario.has_open_flow else None,
+            self.engine,
+            self.seed,
+            trace_interval_ms=interval_ms,
+            from_s=from_s,
+            until_s=until_s,
+        )
+
+    def _keep_traces(self, done: Run, folder: Path) -> None:
+        """Writes the time series of the flows and of the bottlenecks, with what they are of."""
+        about = {
+            "run": self._run_name,
             "scenario": self.scenario.name,
             "engine": self.engine,
             "seed": self.seed,
-            **episode.metrics,
+            "duration_s": self.scenario.duration_s,
         }
+        flows, queues = done.traces(), done.queue_traces()
+        flows.attrs |= {**about, "controllers": [flow.controller for flow in done.flows]}
+        queues.attrs |= about
+        path = self.trace_file
+        assert path is not None
+        write_atomically(
+            {path: flows.to_parquet, folder / f"{self._run_name}.queue.parquet": queues.to_parquet}
+        )
 
-    @property
-    def shown_policy(self) -> str:
-        """The policy as results show it: its alias, where it has one."""
-        return split_alias(self.policy)[0]
 
-    def load_policy(self) -> Policy:
-        """Returns the policy, loaded once per process.
+def policy_row(run: Run, policy: str) -> dict[str, Any]:
+    """Returns what an evaluation keeps of a policy's run, as JSON takes it.
 
-        Raises:
-            ScenarioError: Its files are not those that the job was made for.
-        """
-        if policy_kind(self.policy) == "random":  # its draws must not depend on what ran before
-            return RandomPolicy(action_space("tuning"), self.seed)
-        policy, fingerprint = _load(self.policy, self.trust_zip)
-        if fingerprint != self.fingerprint:
-            hint = ""
-            if is_python_object(split_alias(self.policy)[1]):
-                hint = (
-                    ", or its weights differ from process to process: seed what is random in the "
-                    "file, or load them from a file"
-                )
-            raise ScenarioError(f"{self.policy}: its files changed during the evaluation{hint}")
-        return policy
+    Args:
+        run: The run.
+        policy: The policy as results show it.
+    """
+    about = {"policy": policy, "scenario": run.scenario.name}
+    return {**about, "engine": run.engine, "seed": run.seed, **run.evaluation, **run.facts}
 
 
 @cache
@@ -153,10 +308,12 @@ def make_jobs(
     seeds: int,
     *,
     engine: str = "native",
+    window: Window = WHOLE,
+    measures: Sequence[str] = (),
     reward: Reward | None = None,
     trust_zip: bool = False,
     series_in: Path | None = None,
-) -> list[EvaluationJob]:
+) -> list[RunJob]:
     """Returns every combination; only seed 0 keeps its time series.
 
     Args:
@@ -164,6 +321,8 @@ def make_jobs(
         scenarios: To be run; of a distribution one for each seed.
         seeds: How many; from 0.
         engine: "native" or "ns3".
+        window: The part of the run that the metrics are of.
+        measures: Metrics beside those of every evaluation.
         reward: What is earned; None: the default.
         trust_zip: As `load_policy` has it.
         series_in: The evaluation's folder, if time series are to be kept.
@@ -180,6 +339,7 @@ def make_jobs(
     names = [scenario.name for scenario in scenarios]
     for scenario in (scenario_of(entry, 0) for entry in scenarios):
         scenario.check_engine(known)
+        window.check(scenario)
         if all(flow.controller is not None for flow in scenario.flows):
             raise ScenarioError(
                 f"scenario {scenario.name}: each flow names its controller, so none is left for a "
@@ -196,27 +356,27 @@ def make_jobs(
                 f"two of the policies are shown as {name!r}; give one of them another alias, as in "
                 "mine=runs/ppo"
             )
-    found = {choice: find_policy(choice, trust_zip=trust_zip) for choice in policies}
-    fingerprints = {choice: fingerprint_of(choice, policy) for choice, policy in found.items()}
-    for choice, policy in found.items():
-        if (reward or Reward()).name == "preference" and policy.decisions.preference is None:
+    steering = {choice: PolicyChoice.of(choice, trust_zip=trust_zip) for choice in policies}
+    for choice, policy in steering.items():
+        needs_preference = (reward or Reward()).name == "preference"
+        if needs_preference and policy.load(0).decisions.preference is None:
             raise ScenarioError(
                 f"reward preference: {choice} has no preference to weigh by; give another reward, "
                 "or policies of environments with one alone"
             )
-    files = _series_files(fingerprints, names, series_in) if series_in else {}
+    files = _series_files(steering, names, series_in) if series_in else {}
     return [
-        EvaluationJob(
-            choice,
-            fingerprint,
+        RunJob(
             scenario_of(entry, seed),
+            policy,
             known,
             seed,
+            window,
+            tuple(measures),
             reward or Reward(),
-            trust_zip,
-            files.get((choice, entry.name)) if seed == 0 else None,
+            series_file=files.get((choice, entry.name)) if seed == 0 else None,
         )
-        for choice, fingerprint in fingerprints.items()
+        for choice, policy in steering.items()
         for entry in scenarios
         for seed in range(seeds)
     ]

@@ -16,10 +16,10 @@ from typing import Any
 
 import pandas as pd
 
-from quicgym.agents.evaluation.rollouts import METRICS, measured
 from quicgym.agents.evaluation.training_summary import SUMMARY_FILE, Summary
 from quicgym.agents.policies.by_name import policy_kind
 from quicgym.console import say
+from quicgym.envs.simulation.metrics import EVALUATED, evaluated_names
 from quicgym.errors import RunError
 from quicgym.output_folders import (
     RUN_FILE,
@@ -44,14 +44,15 @@ class Run:
         folder: Where it is.
         origin: Of the results: "training", "learned" or "hand-coded".
         policy: Its name.
-        results: A row for each scenario and seed, the columns "scenario", "seed" and METRICS; of a
-            training run also "step", in environment steps.
+        results: A row for each scenario and seed, the columns "scenario", "seed" and EVALUATED; a
+            training run also has "step", in environment steps.
         suite: What it was evaluated on; None: not known before training is done.
         reward: What was earned there; None as well.
         drawn: The suite's distributions, whose paths the seeds draw.
         settings: Name -> value, nested: of a training run, its configuration.
         series: Scenario -> the file with the time series of an episode.
         summary: Of a training run that is finished: start, best and last policy compared.
+        window: Which part of each run the metrics are of, in s; None: as `suite`.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Run:
     settings: Mapping[str, Any] = field(default_factory=dict)
     series: Mapping[str, Path] = field(default_factory=dict)
     summary: Summary | None = None
+    window: Sequence[float | None] | None = None
 
     @property
     def scenarios(self) -> list[str]:
@@ -139,6 +141,7 @@ def _read_training(folder: Path) -> Run:
         settings,
         final.series,
         Summary.read(folder / SUMMARY_FILE),
+        final.window,
     )
 
 
@@ -192,6 +195,7 @@ def _read_evaluation(folder: Path) -> list[Run]:
                 frozenset(about.get("distributions", ())),
                 {"engine": engines[0]},
                 series,
+                window=[about.get("from_s"), about.get("until_s")],
             )
         )
     return runs
@@ -211,12 +215,12 @@ def read_series(path: Path) -> pd.DataFrame:
 
 
 def check_comparable(runs: Sequence[Run]) -> None:
-    """Makes sure that all were evaluated on the same suite, for the same reward.
+    """Makes sure that all were evaluated on the same suite and window, for the same reward.
 
     Raises:
         RunError: Two were not.
     """
-    for what in ("suite", "reward"):
+    for what in ("suite", "reward", "window"):
         known = [run for run in runs if getattr(run, what) is not None]
         for run in known:
             first, other = getattr(known[0], what), getattr(run, what)
@@ -250,11 +254,11 @@ def _seeds(run: Run, scenario: str) -> set[int]:
 
 
 def _checked(path: Path, frame: pd.DataFrame, names: Sequence[str]) -> pd.DataFrame:
-    """Returns the frame with METRICS as numbers."""
-    for column in (*names, *METRICS):
+    """Returns the frame with the metrics of an evaluation as numbers."""
+    for column in (*names, *EVALUATED):
         if column not in frame or (column in names and frame[column].isna().any()):
             raise RunError(f"{path}: has no {column!r}; it was not written by this quicgym")
-    for metric in measured(frame):
+    for metric in evaluated_names(frame):
         try:
             frame[metric] = frame[metric].astype(float)
         except (TypeError, ValueError) as error:

@@ -18,16 +18,17 @@ import numpy as np
 import pandas as pd
 
 from quicgym import __version__, _core
-from quicgym.agents.evaluation.jobs import EvaluationJob, make_jobs
-from quicgym.agents.evaluation.rollouts import measured, play_all
+from quicgym.agents.evaluation.jobs import PolicyChoice, RunJob, make_jobs
 from quicgym.agents.evaluation.run_folders import series_path
 from quicgym.agents.evaluation.statistics import Bootstrap, Estimate
 from quicgym.agents.policies.by_name import policy_kind, split_alias
-from quicgym.agents.policies.policy import Policy
 from quicgym.envs.rewards import Reward
 from quicgym.envs.scenarios.model import Scenario
-from quicgym.envs.scenarios.suites import SuiteEntry, episodes_of, load_suite
+from quicgym.envs.scenarios.suites import SuiteEntry, load_suite
+from quicgym.envs.simulation.metrics import evaluated_names
+from quicgym.envs.simulation.run import Run
 from quicgym.envs.simulation.simulation import ns3_version
+from quicgym.envs.simulation.window import WHOLE, Window
 from quicgym.jobs import RUNS_FILE, Outcome, Workers, as_workers, run_jobs
 from quicgym.output_folders import output_folder, write_atomically
 from quicgym.plot_style import PLOTS_FOLDER
@@ -51,7 +52,7 @@ class Evaluation:
         figures: The pictures that were drawn.
     """
 
-    jobs: Sequence[EvaluationJob]
+    jobs: Sequence[RunJob]
     outcome: Outcome
     runs: pd.DataFrame
     document: dict[str, Any] | None
@@ -65,6 +66,7 @@ def evaluate(
     directory: Path,
     *,
     engine: str = "native",
+    window: Window = WHOLE,
     reward: Reward | None = None,
     workers: int | Workers = 1,
     resume: bool = False,
@@ -81,6 +83,7 @@ def evaluate(
         seeds: How many.
         directory: Where results go; those of an earlier run are moved aside.
         engine: "native" or "ns3".
+        window: The part of the run that the metrics are of.
         reward: What is earned; None: the default.
         workers: That run the episodes; a number is one of processes of this machine.
         resume: Go on with what the directory holds.
@@ -101,6 +104,7 @@ def evaluate(
         scenarios,
         seeds,
         engine=engine,
+        window=window,
         reward=reward,
         trust_zip=trust_zip,
         series_in=directory if keep_series else None,
@@ -112,9 +116,12 @@ def evaluate(
         runs = _rows(finished)
         if outcome.interrupted:
             return Evaluation(jobs, outcome, runs, None)
-        about = _about(suite, scenarios, seeds, engine, reward, command)
+        about = _about(suite, scenarios, seeds, engine, reward, command, window)
+        policies_of_jobs = [job.steering for job in jobs if isinstance(job.steering, PolicyChoice)]
         about["fingerprints"] = {
-            job.shown_policy: job.fingerprint for job in jobs if job.fingerprint is not None
+            policy.shown: policy.fingerprint
+            for policy in policies_of_jobs
+            if policy.fingerprint is not None
         }
         kinds = {split_alias(choice)[0]: policy_kind(choice) for choice in policies}
         document = _write(directory, about, runs, kinds, scenarios, seeds)
@@ -124,37 +131,35 @@ def evaluate(
         return Evaluation(jobs, outcome, runs, document, pictures)
 
 
-def evaluate_here(
-    policy: Policy,
+def keep_runs(
+    runs: Sequence[Run],
+    policy: str,
     suite: str,
     seeds: int,
     directory: Path,
     *,
     reward: Reward,
-    threads: int,
     command: str,
 ) -> None:
-    """Evaluates one policy in this process, into a folder as `evaluate` leaves it.
+    """Writes what one policy did on a suite into a folder as `evaluate` leaves it.
 
     Args:
-        policy: As it is now, in a file or not.
+        runs: An episode for each of the suite's scenarios and seeds.
+        policy: Its name.
         suite: As `load_suite` takes it.
-        seeds: How many.
+        seeds: How many of each scenario.
         directory: Where results go, in place of those that are there.
-        reward: What is earned.
-        threads: That run the episodes.
+        reward: What was earned.
         command: The command line, to be kept with the results.
     """
     scenarios = load_suite(suite)
-    cells = episodes_of(scenarios, seeds)
-    episodes = play_all(policy, cells, threads=threads, reward=reward, keep_series=True)
     finished = []
-    for (scenario, seed), episode in zip(cells, episodes, strict=True):
-        about = {"policy": policy.name, "scenario": scenario.name, "engine": "native"}
-        finished.append({**about, "seed": seed, **episode.metrics})
-        if seed == 0 and episode.series is not None:
-            path = series_path(directory, policy.name, scenario.name)
-            write_atomically({path: pd.DataFrame(dict(episode.series)).to_parquet})
+    for run in runs:
+        about = {"policy": policy, "scenario": run.scenario.name, "engine": run.engine}
+        finished.append({**about, "seed": run.seed, **run.evaluation})
+        if run.seed == 0:
+            path = series_path(directory, policy, run.scenario.name)
+            write_atomically({path: pd.DataFrame(dict(run.series)).to_parquet})
     write_evaluation(directory, finished, suite, scenarios, seeds, "native", reward, command)
 
 
@@ -167,6 +172,7 @@ def write_evaluation(
     engine: str,
     reward: Reward,
     command: str,
+    window: Window = WHOLE,
 ) -> None:
     """Writes evaluation.json and results.parquet of episodes that have been run.
 
@@ -179,14 +185,15 @@ def write_evaluation(
         engine: Of all episodes.
         reward: That was earned.
         command: The command line, to be kept with the results.
+        window: The part of each run that the metrics are of.
     """
     kinds = {row["policy"]: policy_kind(row["policy"]) for row in finished}
-    about = _about(suite, scenarios, seeds, engine, reward, command)
+    about = _about(suite, scenarios, seeds, engine, reward, command, window)
     _write(directory, about, _rows(finished), kinds, scenarios, seeds)
 
 
 def _rows(finished: Sequence[dict[str, Any]]) -> pd.DataFrame:
-    metrics = measured(name for row in finished for name in row)
+    metrics = evaluated_names(name for row in finished for name in row)
     runs = pd.DataFrame(finished, columns=["policy", "scenario", "engine", "seed", *metrics])
     return runs.astype(dict.fromkeys(metrics, float))
 
@@ -198,6 +205,7 @@ def _about(
     engine: str,
     reward: Reward,
     command: str,
+    window: Window,
 ) -> dict[str, Any]:
     return {
         "suite": str(suite),
@@ -205,6 +213,7 @@ def _about(
         "engine": engine,
         "seeds": list(range(seeds)),
         "reward": asdict(reward),
+        **window._asdict(),
         "version": __version__,
         "commit": _core.commit,
         "ns3_version": ns3_version(),
@@ -277,7 +286,7 @@ def summarize(
     places = {policies[index]: place for place, index in enumerate(complete)}
     bootstrap = Bootstrap(scores[complete]) if complete else None
     shares = _shares_within_1_percent(scores, kinds)
-    table = _table(runs, policies, names, seeds)[measured(runs)]
+    table = _table(runs, policies, names, seeds)[evaluated_names(runs)]
     grouped = table.groupby(level=[0, 1], sort=False)
     rows = grouped.mean()
     rows["seeds"] = grouped["reward"].count()
@@ -312,7 +321,7 @@ def _entry(
     rows: pd.DataFrame,
 ) -> dict[str, Any]:
     """What evaluation.json says of a policy; `rows` are its means in each scenario."""
-    metrics = measured(rows)
+    metrics = evaluated_names(rows)
     return {
         "policy": policy,
         "kind": kind,

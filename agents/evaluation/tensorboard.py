@@ -9,7 +9,7 @@
 | `picture/SCENARIO` | | the same episode as a picture |
 
 TensorBoard sorts groups of tags by name: those of single scenarios come after those of the suite.
-METRIC is one of `quicgym.agents.evaluation.rollouts.METRICS`, or of the scenarios' traffic; COLUMN
+METRIC is one of `quicgym.envs.simulation.metrics.EVALUATED`, or of the scenarios' traffic; COLUMN
 is `reward` or a column of `info`. Names say the units. Values that are not finite are left out.
 """
 
@@ -29,6 +29,7 @@ import numpy as np
 import pandas as pd
 
 from quicgym.agents.evaluation.statistics import interquartile_mean
+from quicgym.envs.simulation.metrics import EVALUATED, evaluated_names
 from quicgym.errors import MissingExtraError
 
 try:
@@ -43,7 +44,6 @@ try:
 except ImportError as error:
     raise MissingExtraError("event files need TensorBoard") from error
 
-from quicgym.agents.evaluation.rollouts import METRICS, measured
 
 SETTING_TYPES = (bool, float, int, str)
 _EVALUATION_CHARTS = {
@@ -112,7 +112,7 @@ class EvaluationWriter:
 
         Args:
             step: Environment steps of training so far.
-            records: One for each scenario and seed: the keys "scenario" and METRICS.
+            records: One for each scenario and seed: the keys "scenario" and EVALUATED.
         """
         self.scalars(step, evaluation_values(records))
         self._file.flush()
@@ -203,7 +203,7 @@ class EvaluationWriter:
         for given in everyones or [settings]:
             for name, value in given.items():
                 columns.setdefault(name, []).append(value)
-        metrics = [hparams.Metric(f"evaluation/{metric}") for metric in METRICS]
+        metrics = [hparams.Metric(f"evaluation/{metric}") for metric in EVALUATED]
         domains = [hparams.HParam(name, _domain(values)) for name, values in columns.items()]
         own = {
             name: value if _type_of(columns[name]) is not str else str(value)
@@ -228,10 +228,10 @@ def evaluation_values(records: pd.DataFrame | Iterable[Mapping[str, Any]]) -> di
     """Returns tag -> value of an evaluation; NaN where nothing was measured.
 
     Args:
-        records: One for each scenario and seed: the keys "scenario" and METRICS.
+        records: One for each scenario and seed: the keys "scenario" and EVALUATED.
     """
     frame = records if isinstance(records, pd.DataFrame) else pd.DataFrame(list(records))
-    names = measured(frame)
+    names = evaluated_names(frame)
     metrics = frame[names].astype(float)
     scenarios = metrics.groupby(frame["scenario"], sort=False).mean()
     suite = scenarios.mean()

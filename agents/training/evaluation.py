@@ -14,6 +14,7 @@ import torch
 from quicgym.agents.algorithms.trainer import Trainer
 from quicgym.agents.evaluation.rollouts import play_all
 from quicgym.agents.evaluation.statistics import interquartile_mean
+from quicgym.agents.evaluation.summary import keep_runs
 from quicgym.agents.evaluation.tensorboard import EvaluationWriter
 from quicgym.agents.policies.learned import LearnedPolicy
 from quicgym.agents.training.configuration import TrainingConfig
@@ -21,6 +22,7 @@ from quicgym.agents.training.folder import RunFolder
 from quicgym.agents.training.policies import policy_of, write_policy
 from quicgym.agents.training.progress import TrainingProgress
 from quicgym.envs.rewards import Reward
+from quicgym.envs.simulation.run import Run
 
 
 @dataclass
@@ -72,6 +74,7 @@ class Evaluations:
         self._progress = progress
         self._start_counts = start_counts
         self._best = _Best()
+        self._best_runs: list[Run] | None = None
         self._records: list[dict[str, Any]] = []
         self.last_reward = math.nan
 
@@ -101,17 +104,15 @@ class Evaluations:
         step = self._trainer.step
         self._progress.evaluating(self._config.evaluation.suite)
         policy = policy_of(self._trainer, self._config)
-        reward = Reward(self._config.environment.reward)
-        threads = self._config.environment.threads or len(os.sched_getaffinity(0))
-        episodes = play_all(policy, self._suite, threads=threads, reward=reward)
+        runs = self._play(policy)
         records = [
             {
                 "step": step,
                 "scenario": scenario.name,
                 "seed": seed,
-                **episode.metrics,
+                **run.evaluation,
             }
-            for (scenario, seed), episode in zip(self._suite, episodes, strict=True)
+            for (scenario, seed), run in zip(self._suite, runs, strict=True)
         ]
         self._records += records
         rewards = np.array([record["reward"] for record in records])
@@ -119,6 +120,7 @@ class Evaluations:
         replaces_start = step > 0 == self._best.step and not self._start_counts
         if self.last_reward > self._best.reward or replaces_start:
             self._best = _Best(self.last_reward, step, policy.actor.state_dict())
+            self._best_runs = runs
         self._writer.evaluation(step, records)
         self._folder.write_evaluations(self._records)
         self.publish()
@@ -127,6 +129,31 @@ class Evaluations:
             f"reward {self.last_reward:.4f} on {self._config.evaluation.suite} "
             f"(best {self._best.reward:.4f})",
         )
+
+    def keep_best(self) -> None:
+        """Writes the best policy and its evaluation.
+
+        Its runs are those by which it was chosen. They are played again only where an earlier
+        process has chosen it.
+        """
+        policy, evaluation = self.publish(), self._config.evaluation
+        keep_runs(
+            self._best_runs or self._play(policy),
+            policy.name,
+            evaluation.suite,
+            evaluation.seeds,
+            self._folder.evaluation,
+            reward=self._reward,
+            command=self._command,
+        )
+
+    def _play(self, policy: LearnedPolicy) -> list[Run]:
+        threads = self._config.environment.threads or len(os.sched_getaffinity(0))
+        return play_all(policy, self._suite, threads=threads, reward=self._reward)
+
+    @property
+    def _reward(self) -> Reward:
+        return Reward(self._config.environment.reward)
 
     def publish(self) -> LearnedPolicy:
         """Writes the best policy, and returns it."""

@@ -15,10 +15,9 @@ import torch
 
 from quicgym import __version__, _core
 from quicgym.agents.algorithms.trainer import Trainer
-from quicgym.agents.evaluation.summary import evaluate_here
 from quicgym.agents.evaluation.tensorboard import EvaluationWriter
 from quicgym.agents.evaluation.training_summary import Summary
-from quicgym.agents.policies.learned import LearnedPolicy, load_policy
+from quicgym.agents.policies.learned import load_policy
 from quicgym.agents.training.checkpoints import load_newest, read_checkpoint
 from quicgym.agents.training.comparison import compare
 from quicgym.agents.training.configuration import (
@@ -32,7 +31,6 @@ from quicgym.agents.training.model import check_hyperparameters, make_trainer
 from quicgym.agents.training.policies import policy_of, write_policy
 from quicgym.agents.training.progress import TrainingProgress
 from quicgym.console import say
-from quicgym.envs.rewards import Reward
 from quicgym.envs.scenarios.suites import (
     HELD_OUT_SUITES,
     SuiteEntry,
@@ -290,8 +288,7 @@ class _Training:
             Loop(config, trainer, folder, evaluations, file, progress, self.on_evaluation).run(
                 state
             )
-            progress.evaluating(config.evaluation.suite)
-            self._evaluate(evaluations.publish())
+            evaluations.keep_best()
         return evaluations
 
     def _keep_start(self) -> None:
@@ -324,15 +321,3 @@ class _Training:
     @property
     def _threads(self) -> int:
         return self.config.environment.threads or len(os.sched_getaffinity(0))
-
-    def _evaluate(self, policy: LearnedPolicy) -> None:
-        evaluation, environment = self.config.evaluation, self.config.environment
-        evaluate_here(
-            policy,
-            evaluation.suite,
-            evaluation.seeds,
-            self.folder.evaluation,
-            reward=Reward(environment.reward),
-            threads=self._threads,
-            command=self.command,
-        )

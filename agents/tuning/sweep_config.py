@@ -19,7 +19,6 @@ from typing import Annotated, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from quicgym.agents.evaluation.rollouts import METRICS, MINIMISED
 from quicgym.agents.training.configuration import ConfigError, changed, read_fields
 from quicgym.agents.tuning.space import Setting, ValueRange, rounded
 from quicgym.controllers import ControllerInfo, refuse_place
@@ -30,7 +29,7 @@ from quicgym.envs.scenarios.fields import Name
 from quicgym.envs.scenarios.flows import ParameterNumber, Parameters
 from quicgym.envs.scenarios.suites import HELD_OUT_SUITES, SuiteEntry
 from quicgym.envs.simulation.controller_choice import find_controller
-from quicgym.envs.simulation.metrics import TRAFFIC_METRICS
+from quicgym.envs.simulation.metrics import EVALUATED, METRICS, TRAFFIC_METRICS
 from quicgym.validation import validated
 from quicgym.yaml_files import CONFIGS, closest, yaml_names
 
@@ -96,7 +95,7 @@ class SweepConfig(_Model):
         suite: In their place: a suite's name or path; the objective is the interquartile mean.
         seeds: Every trial runs each scenario with the seeds 0 to seeds - 1.
         reward: Which one is earned.
-        objective: Which of `quicgym.agents.evaluation.rollouts.METRICS`, or of the metrics of its
+        objective: Which of `quicgym.envs.simulation.metrics.EVALUATED`, or of the metrics of its
             scenarios' traffic, is to be best: highest, or lowest if it is a loss, RTT or delay.
         engine: native or ns3.
         published: The setting to compare with; what it does not name has the controller's default.
@@ -114,7 +113,7 @@ class SweepConfig(_Model):
     suite: str | None = None
     seeds: Annotated[int, Field(ge=1, le=10_000)] = 5
     reward: Literal[REWARDS] = "fair-throughput"  # type: ignore[valid-type]
-    objective: Literal[(*METRICS, *TRAFFIC_METRICS)] = "reward"  # type: ignore[valid-type]
+    objective: Literal[(*EVALUATED, *TRAFFIC_METRICS)] = "reward"  # type: ignore[valid-type]
     engine: EngineName = "native"
     published: Parameters = {}
 
@@ -176,7 +175,7 @@ class SweepConfig(_Model):
     @property
     def mode(self) -> Literal["max", "min"]:
         """Whether the objective is to be high or low."""
-        return "min" if self.objective in MINIMISED else "max"
+        return "min" if METRICS[self.objective].less_is_better else "max"
 
     @property
     def trials(self) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from quicgym.agents.evaluation.rollouts import measured, play
+from quicgym.agents.evaluation.rollouts import play
 from quicgym.agents.evaluation.statistics import interquartile_mean
 from quicgym.agents.policies.hand_coded import controller_policy
 from quicgym.agents.tuning.space import Setting, decode
@@ -20,6 +20,7 @@ from quicgym.agents.tuning.sweep_config import SweepConfig
 from quicgym.envs import Reward
 from quicgym.envs.actions import action_space
 from quicgym.envs.scenarios.suites import SuiteEntry, scenario_of
+from quicgym.envs.simulation.metrics import evaluated_names
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class SweepTrial:
     @property
     def metrics(self) -> list[str]:
         """The names of the metrics that its runs have."""
-        return measured(name for run in self.episodes for name in run)
+        return evaluated_names(name for run in self.episodes for name in run)
 
 
 def measure(
@@ -75,7 +76,7 @@ def measure(
         row = []
         for scenario in scenarios:
             drawn = scenario_of(scenario, seed)
-            metrics = play(policy, drawn, config.engine, seed, reward=reward).metrics
+            metrics = play(policy, drawn, config.engine, seed, reward=reward).evaluation
             value = metrics.get(config.objective)
             if value is None:
                 raise ValueError(

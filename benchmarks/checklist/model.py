@@ -8,8 +8,10 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from quicgym import controllers
-from quicgym.benchmarks.checklist.numbers import NUMBERS
+from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.envs.scenarios.model import Scenario
+from quicgym.envs.simulation.metrics import METRICS
+from quicgym.envs.simulation.window import Window
 from quicgym.errors import UserError
 from quicgym.validation import problem, validated
 from quicgym.yaml_files import CONFIGS, closest, read_yaml
@@ -33,11 +35,13 @@ class Check(_Model):
     """What a reader wants to know; answered by yes where the threshold is met."""
     scenarios: tuple[str, ...] = Field(min_length=1)
     number: str
-    """One of NUMBERS."""
+    """A metric by its name, see quicgym.envs.simulation.metrics."""
     relative_to: str | None = None
     """A controller: the number is divided by the one with this controller in the policy's place."""
     from_s: float = Field(default=0.0, ge=0)
-    """The number is of the time from here to the scenario's end."""
+    """Where the window of the number begins."""
+    until_s: float | None = Field(default=None, gt=0)
+    """Where it ends; None: with the run."""
     at_least: float | None = None
     at_most: float | None = None
     source: str
@@ -46,8 +50,9 @@ class Check(_Model):
     @field_validator("number")
     @classmethod
     def _is_known(cls, number: str) -> str:
-        if number not in NUMBERS:
-            raise problem("", number, "is no number", closest(number, NUMBERS))
+        known = [name for name, metric in METRICS.items() if not metric.needs_traces]
+        if number not in known:
+            raise problem("", number, "is no metric of a run", closest(number, known))
         return number
 
     @field_validator("relative_to")
@@ -64,6 +69,11 @@ class Check(_Model):
                 "at_least", self.at_least, "is the threshold, or at_most is", "give one of the two"
             )
         return self
+
+    @property
+    def window(self) -> Window:
+        """The part of the run that the number is of."""
+        return Window(self.from_s or None, self.until_s)
 
     @property
     def claimed(self) -> str:
@@ -133,12 +143,13 @@ class Checklist(_Model):
                     f"scenarios.{name}.flows", None, "leave no flow for the policy",
                     "leave out `controller` of one",
                 )  # fmt: skip
-            if check.from_s >= scenario.duration_s:
+            try:
+                check.window.check(scenario)
+            except ScenarioError as error:
                 raise problem(
-                    f"{field}.from_s", check.from_s,
-                    f"is not before the end of {name}, {scenario.duration_s:g} s",
-                    "make it shorter",
-                )  # fmt: skip
+                    f"{field}.scenarios", name, f"does not have the window: {error}",
+                    "give another from_s or until_s",
+                ) from None  # fmt: skip
 
 
 def load_checklist(name_or_path: str | Path = RFC_9743) -> Checklist:

@@ -11,7 +11,7 @@ import jinja2
 import yaml
 
 from quicgym.benchmarks.checklist.model import Checklist
-from quicgym.benchmarks.checklist.numbers import NUMBERS
+from quicgym.envs.simulation.metrics import METRICS
 from quicgym.yaml_files import CONFIGS
 
 
@@ -36,7 +36,7 @@ def render(document: dict[str, Any], checklist: Checklist) -> str:
         summary=summary(document),
         interval=interval,
         number_title=number_title,
-        numbers={name: number for name, number in NUMBERS.items() if name in used},
+        numbers={name: number for name, number in METRICS.items() if name in used},
         scenarios={name: _as_yaml(checklist, name) for name in checklist.scenarios},
     )
 
@@ -52,7 +52,7 @@ def summary(document: dict[str, Any]) -> str:
 
 def number_title(check: dict[str, Any]) -> str:
     """Returns what was measured, in words."""
-    title = NUMBERS[check["number"]].title
+    title = METRICS[check["number"]].title
     return f"{title} / {check['relative_to']}'s" if check["relative_to"] else title
 
 

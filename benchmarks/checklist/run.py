@@ -11,8 +11,7 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,95 +20,18 @@ from rich.table import Table
 from scipy import stats
 
 from quicgym import __version__, _core
-from quicgym.agents.evaluation.jobs import EvaluationJob, make_jobs
-from quicgym.agents.evaluation.rollouts import Episode, play
+from quicgym.agents.evaluation.jobs import RunJob, make_jobs
 from quicgym.benchmarks.checklist import page
 from quicgym.benchmarks.checklist.model import Check, Checklist, load_checklist
-from quicgym.benchmarks.checklist.numbers import NUMBERS, Measured, difference
 from quicgym.console import say, wide_console
-from quicgym.envs.scenarios.applications import Transfer
-from quicgym.envs.scenarios.conversion import nanoseconds
-from quicgym.envs.scenarios.model import Scenario
-from quicgym.envs.simulation.simulation import NEVER
+from quicgym.envs.simulation.window import Window
 from quicgym.jobs import RUNS_FILE, report_failures, report_interruption, run_jobs
-from quicgym.output_folders import digest, output_folder, write_atomically
+from quicgym.output_folders import output_folder, write_atomically
 
 Format = Literal["table", "json", "html"]
 Verdict = Literal["met", "open", "missed"]
 CONFIDENCE = 0.95
 RESULTS = (RUNS_FILE, "checklist.json", "checklist.html")
-
-
-@dataclass(frozen=True, eq=False)
-class PartJob:
-    """The part of an episode from `from_s` on: all numbers of it."""
-
-    episode: EvaluationJob
-    from_s: float
-
-    def __str__(self) -> str:
-        """Returns what identifies the part for a reader."""
-        return f"{self.episode}, from {self.from_s:g} s"
-
-    @cached_property
-    def key(self) -> str:
-        """What identifies the part for --resume: equal keys give equal results."""
-        return digest([self.episode.key, self.from_s])
-
-    def run(self) -> dict[str, Any]:
-        """Returns the numbers by name."""
-        scenario = self.episode.scenario
-        whole = self._play(scenario)
-        before = None
-        if self.from_s > 0:
-            # A simulation that ends sooner is the longer one's beginning, to the byte.
-            before = self._play(scenario.model_copy(update={"duration_s": self.from_s}))
-        measured = _part(scenario, whole, before)
-        return {name: number.compute(measured) for name, number in NUMBERS.items()}
-
-    def _play(self, scenario: Scenario) -> Episode:
-        job = self.episode
-        return play(job.load_policy(), scenario, job.engine, job.seed, keep_series=True)
-
-
-def _part(scenario: Scenario, whole: Episode, before: Episode | None) -> Measured:
-    agents: list[dict[str, float]] = []
-    others: list[dict[str, float]] = []
-    for index, (_, flow) in enumerate(scenario.single_flows()):
-        totals = difference(whole.totals[index], before.totals[index] if before else None)
-        (agents if flow.controller is None else others).append(totals)
-    begin_s = _end_s(before) if before else 0.0
-    arrived = whole.transfers[whole.transfers["start"] >= nanoseconds(begin_s)]
-    durations_s = (arrived["completion"] - arrived["start"]) * 1e-9
-    return Measured(
-        agents,
-        others,
-        transfer_s=[
-            _seconds(whole.totals[index])
-            for index, (_, flow) in enumerate(scenario.single_flows())
-            if flow.controller is None and isinstance(flow.application, Transfer)
-        ],
-        short_flow_s=np.where(arrived["completion"] == NEVER, np.inf, durations_s).tolist(),
-        duration_s=_end_s(whole) - begin_s,
-        capacity_bits=_capacity_bits(whole) - (_capacity_bits(before) if before else 0.0),
-    )
-
-
-def _seconds(totals: Mapping[str, Any]) -> float | None:
-    """How long a transfer took."""
-    completion: int | None = totals["completion"]
-    return None if completion is None else (completion - totals["start"]) * 1e-9
-
-
-def _end_s(episode: Episode) -> float:
-    assert episode.series is not None
-    return float(episode.series["time_s"][-1])
-
-
-def _capacity_bits(episode: Episode) -> float:
-    assert episode.series is not None
-    times = episode.series["time_s"]
-    return float(np.sum(episode.series["capacity_mbps"] * np.diff(times, prepend=0.0)) * 1e6)
 
 
 def run_checklist(
@@ -179,31 +101,32 @@ def run_checklist(
     return 0
 
 
-Cell = tuple[str, str, float]
-"""Policy, scenario, and where the part begins."""
+Cell = tuple[str, str, Window]
+"""Policy, scenario, and the part of the run."""
 
 
 def _make_runs(
     checklist: Checklist, policy: str, seeds: int, *, trust_zip: bool
-) -> dict[Cell, list[PartJob]]:
+) -> dict[Cell, list[RunJob]]:
     """Returns the runs that the checks need, a list over the seeds for each cell."""
-    cells: dict[Cell, None] = {}
+    numbers: dict[Cell, dict[str, None]] = {}
     for item in checklist.items:
         for check in item.checks:
-            for name in check.scenarios:
-                cells[policy, name, check.from_s] = None
-                if check.relative_to is not None:
-                    cells[check.relative_to, name, check.from_s] = None
-    chosen = dict.fromkeys(name for name, _, _ in cells)
-    episodes: dict[tuple[str, str], list[EvaluationJob]] = {}
-    for choice in chosen:
-        scenarios = dict.fromkeys(name for other, name, _ in cells if other == choice)
-        entries = [checklist.scenarios[name] for name in scenarios]
-        for job in make_jobs([choice], entries, seeds, trust_zip=trust_zip):
-            episodes.setdefault((choice, job.scenario.name), []).append(job)
+            for name, choice in product(
+                check.scenarios, dict.fromkeys((policy, check.relative_to or policy))
+            ):
+                cell = (choice, name, check.window)
+                numbers.setdefault(cell, {})[check.number] = None
     return {
-        (choice, name, from_s): [PartJob(job, from_s) for job in episodes[choice, name]]
-        for choice, name, from_s in cells
+        (choice, name, window): make_jobs(
+            [choice],
+            [checklist.scenarios[name]],
+            seeds,
+            window=window,
+            measures=tuple(measures),
+            trust_zip=trust_zip,
+        )
+        for (choice, name, window), measures in numbers.items()
     }
 
 
@@ -211,13 +134,13 @@ def _judge(
     item: dict[str, Any],
     checks: Sequence[Check],
     policy: str,
-    runs: Mapping[Cell, Sequence[PartJob]],
+    runs: Mapping[Cell, Sequence[RunJob]],
     finished: Mapping[str, Mapping[str, Any]],
 ) -> dict[str, Any]:
     """Returns an item with what was measured, as JSON takes it."""
 
     def values(choice: str, scenario: str, check: Check) -> list[float | None]:
-        found = (finished[job.key] for job in runs[choice, scenario, check.from_s])
+        found = (finished[job.key] for job in runs[choice, scenario, check.window])
         return [run[check.number] for run in found]
 
     judged = []

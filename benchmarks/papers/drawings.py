@@ -5,22 +5,25 @@ figures.py draws them as files, report.py as interactive plots.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
+from itertools import islice
 
 import numpy as np
 import pandas as pd
 
+from quicgym.agents.evaluation.jobs import RunJob
 from quicgym.benchmarks.papers.measurements import Measurements, mean_and_deviation
 from quicgym.benchmarks.papers.model import Figure, Paper
-from quicgym.benchmarks.simulations import Job
+from quicgym.envs.simulation.run import flow_traces
 from quicgym.output_folders import read_parquet
 from quicgym.plot_style import SERIES as FLOW_COLOURS
 from quicgym.plot_style import Look, looks_of
 
 THROUGHPUT_WINDOW_S = 0.5
 PANELS_IN_A_ROW = 2
+MOST_FLOWS = 100
+"""In a panel with a line for each flow."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +128,7 @@ def figure_drawing(
     figure: Figure,
     paper: Paper,
     measured: Measurements,
-    traced: dict[str, list[Job]],
+    traced: dict[str, list[RunJob]],
     engine_of: Callable[[str], str],
     algorithms: Sequence[str] = (),
 ) -> Drawing | None:
@@ -159,19 +162,25 @@ def figure_drawing(
 
 
 def _rows_over_time(
-    figure: Figure, paper: Paper, traced: dict[str, list[Job]], algorithms: Sequence[str]
+    figure: Figure, paper: Paper, traced: dict[str, list[RunJob]], algorithms: Sequence[str]
 ) -> list[list[Panel]]:
     """A panel per scenario where it has a line per algorithm; otherwise a panel per algorithm."""
     assert figure.over_time is not None
     series = SERIES[figure.over_time]
     panels = []
     for name in figure.scenarios:
-        jobs = [job for job in traced.get(name, ()) if job.controller in (None, *algorithms)]
+        jobs = [job for job in traced.get(name, ()) if job.steering in (None, *algorithms)]
         if not jobs:
             continue
         if figure.mean_of_flows or figure.difference_to:
             title = jobs[0].scenario.description if len(figure.scenarios) > 1 else ""
-            panel = _time_panel(jobs, series, paper, mean=figure.mean_of_flows, title=title)
+            panel = _time_panel(
+                {job: read_traces(job) for job in jobs},
+                series,
+                paper,
+                mean=figure.mean_of_flows,
+                title=title,
+            )
             if figure.difference_to:
                 panel = _differences(panel, paper.algorithms[figure.difference_to])
             panels.append(panel)
@@ -180,7 +189,8 @@ def _rows_over_time(
             heading = _label(job, paper)
             if len(figure.scenarios) > 1:
                 heading = f"{heading}, {job.scenario.description}"
-            panels.append(_time_panel([job], series, paper, mean=False, title=heading))
+            traces = {job: read_traces(job, MOST_FLOWS)}
+            panels.append(_time_panel(traces, series, paper, mean=False, title=heading))
     starts = range(0, len(panels), PANELS_IN_A_ROW)
     return [panels[start : start + PANELS_IN_A_ROW] for start in starts]
 
@@ -199,72 +209,75 @@ def _differences(panel: Panel, reference: str) -> Panel:
     return replace(panel, lines=differing, y_label=label, lowest_y=None)
 
 
-def scenario_drawing(jobs: Sequence[Job], paper: Paper) -> Drawing:
+def scenario_drawing(jobs: Sequence[RunJob], paper: Paper) -> Drawing:
     """Returns window, RTT and throughput under one another, one column per controller."""
-    rows = []
-    for number, series in enumerate(SERIES.values()):
-        rows.append(
-            [
-                _time_panel(
-                    [job], series, paper, mean=False, title="" if number else _label(job, paper)
-                )
-                for job in jobs
-            ]
-        )
-    scenario = jobs[0].scenario.name
-    return Drawing(scenario, f"{scenario}, seed {jobs[0].seed}", rows, share_y=True)
+    traces = {job: read_traces(job, MOST_FLOWS) for job in jobs}
+    rows = [
+        [
+            _time_panel(
+                {job: flows}, series, paper, mean=False, title="" if number else _label(job, paper)
+            )
+            for job, flows in traces.items()
+        ]
+        for number, series in enumerate(SERIES.values())
+    ]
+    scenario, flows = jobs[0].scenario, sum(flow.count for flow in jobs[0].scenario.flows)
+    caption = f"{scenario.name}, seed {jobs[0].seed}"
+    if flows > MOST_FLOWS:
+        caption += f", the first {MOST_FLOWS} of {flows:,} flows"
+    return Drawing(scenario.name, caption, rows, share_y=True)
 
 
-def trace_paths(job: Job) -> list[Path]:
-    """Returns the files of a job's time series; none where it keeps none."""
-    paths = [job.trace_path(name) for name, _ in job.scenario.single_flows()]
-    return [path for path in paths if path is not None]
-
-
-def with_traces(jobs: Sequence[Job], engine_of: Callable[[str], str]) -> dict[str, list[Job]]:
+def with_traces(jobs: Sequence[RunJob], engine_of: Callable[[str], str]) -> dict[str, list[RunJob]]:
     """Returns, by scenario, the jobs whose time series are on disk."""
-    traced: dict[str, list[Job]] = {}
+    traced: dict[str, list[RunJob]] = {}
     for job in jobs:
-        paths = trace_paths(job)
-        of_engine = job.engine == engine_of(job.scenario.name)
-        if of_engine and paths and all(path.exists() for path in paths):
+        path = job.trace_file
+        if job.engine == engine_of(job.scenario.name) and path is not None and path.exists():
             traced.setdefault(job.scenario.name, []).append(job)
     return traced
 
 
-def _label(job: Job, paper: Paper) -> str:
-    name = job.shown_controller
+def _label(job: RunJob, paper: Paper) -> str:
+    name = job.shown
     return paper.algorithms.get(name or "", name or "flows' own controllers")
 
 
-def _flow_series(job: Job, series: _Series) -> list[tuple[np.ndarray, np.ndarray]]:
-    sizes = [
-        flow.max_datagram_bytes or job.scenario.max_datagram_bytes
-        for _, flow in job.scenario.single_flows()
-    ]
-    return [
-        series.of_trace(read_parquet(path), size)
-        for path, size in zip(trace_paths(job), sizes, strict=True)
-    ]
+def read_traces(job: RunJob, most: int | None = None) -> list[pd.DataFrame]:
+    """Returns the time series of a job's flows that are on disk.
+
+    Args:
+        job: The job that kept them.
+        most: How many flows, the first ones; None: all.
+    """
+    assert job.trace_file is not None
+    return [*flow_traces(read_parquet(job.trace_file), most).values()]
 
 
 def _time_panel(
-    jobs: Sequence[Job], series: _Series, paper: Paper, *, mean: bool, title: str
+    traces: Mapping[RunJob, Sequence[pd.DataFrame]],
+    series: _Series,
+    paper: Paper,
+    *,
+    mean: bool,
+    title: str,
 ) -> Panel:
     lines = []
-    looks = looks_of(job.shown_controller or "" for job in jobs)
-    for job in jobs:
-        label, look = _label(job, paper), looks[job.shown_controller or ""]
-        flows = _flow_series(job, series)
+    looks = looks_of(job.shown or "" for job in traces)
+    for job, of_flows in traces.items():
+        label, look = _label(job, paper), looks[job.shown or ""]
+        models = [*islice(job.scenario.single_flows(), len(of_flows))]
+        flows = [
+            series.of_trace(trace, flow.max_datagram_bytes or job.scenario.max_datagram_bytes)
+            for trace, (_, flow) in zip(of_flows, models, strict=True)
+        ]
         if mean:
             times = max((time for time, _ in flows), key=len)  # a flow's begin with the flow
             values = [np.interp(times, time, value, left=0) for time, value in flows]
             flows = [(times, np.mean(values, axis=0))]
             names, drawn = [label], [look]
-        elif any(flow.controller for _, flow in job.scenario.single_flows()):
-            names = [
-                f"{name}: {flow.controller or label}" for name, flow in job.scenario.single_flows()
-            ]
+        elif any(flow.controller for _, flow in models):
+            names = [f"{name}: {flow.controller or label}" for name, flow in models]
             drawn = [Look(FLOW_COLOURS[n % len(FLOW_COLOURS)], n % 2) for n in range(len(names))]
         else:
             names, drawn = [label] * len(flows), [look] * len(flows)
@@ -272,7 +285,7 @@ def _time_panel(
         for (time, value), name, one in zip(flows, names, drawn, strict=True):
             lines.append(Line(None if name in shown else name, one, time, value))
             shown.add(name)
-    scenario = jobs[0].scenario
+    scenario = next(iter(traces)).scenario
     return Panel(
         title,
         "time (s)",

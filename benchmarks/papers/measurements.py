@@ -9,18 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from quicgym.benchmarks.papers.time_series import SERIES_METRICS
-from quicgym.benchmarks.simulations import Job
-from quicgym.envs.simulation.metrics import (
-    DECLARED,
-    DECLARED_OF_TRAFFIC,
-    FLOW_METRICS,
-    METRICS,
-    TRAFFIC_METRICS,
-)
+from quicgym.agents.evaluation.jobs import PolicyChoice, RunJob
+from quicgym.envs.simulation.metrics import METRICS
 
-TITLES = {entry.name: entry.title for entry in (*DECLARED, *DECLARED_OF_TRAFFIC)}
-"""Of metrics, with their units."""
 Run = dict[str, Any]
 Place = tuple[str, str | None, str]
 """Scenario, controller of the flows that name none, engine."""
@@ -29,12 +20,13 @@ Place = tuple[str, str | None, str]
 class Measurements:
     """The runs of many jobs, in the order of their seeds."""
 
-    def __init__(self, jobs: Iterable[Job], finished: dict[str, Run]) -> None:
+    def __init__(self, jobs: Iterable[RunJob], finished: dict[str, Run]) -> None:
         """Takes the jobs and their metrics by key; a job without metrics is left out."""
         self._runs: dict[Place, dict[int, Run]] = defaultdict(dict)
         for job in sorted(jobs, key=lambda job: job.seed):
             if job.key in finished:
-                place = (job.scenario.name, job.controller, job.engine)
+                assert not isinstance(job.steering, PolicyChoice)
+                place = (job.scenario.name, job.steering, job.engine)
                 self._runs[place][job.seed] = finished[job.key]
 
     def runs(self, scenario: str, controller: str | None, engine: str) -> Sequence[Run]:
@@ -65,8 +57,11 @@ def split(quantity: str) -> tuple[str, str]:
 def problem_with(quantity: str, flows: Sequence[str]) -> str | None:
     """Returns what is wrong with a quantity's name for runs with these flows; None: nothing."""
     metric, scope = split(quantity)
-    known = FLOW_METRICS if scope else (*METRICS, *TRAFFIC_METRICS)
-    known = (*known, *SERIES_METRICS)
+    known = [
+        name
+        for name, entry in METRICS.items()
+        if not scope or (entry.scope == "flow" and not entry.traffic)
+    ]
     if metric not in known:
         return f"no metric is named {metric!r}; there are: {', '.join(known)}"
     numbers = [str(number) for number in range(1, len(flows) + 1)]
@@ -92,7 +87,7 @@ def value_of(run: Run, quantity: str) -> float | None:
 def quantity_in_words(quantity: str) -> str:
     """Returns a quantity as reports name it, with its unit: "receiving rate (Mbps) of flow 1"."""
     metric, scope = split(quantity)
-    words = TITLES.get(metric) or SERIES_METRICS[metric].title
+    words = METRICS[metric].title
     if not scope:
         return words
     return f"{words}, sum of the flows" if scope == "sum" else f"{words} of flow {scope}"

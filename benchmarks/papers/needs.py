@@ -8,9 +8,8 @@ from quicgym import controllers
 from quicgym.benchmarks.papers.drawings import SERIES
 from quicgym.benchmarks.papers.measurements import problem_with, split
 from quicgym.benchmarks.papers.model import Paper, PaperError
-from quicgym.benchmarks.papers.time_series import SERIES_METRICS, SeriesJob
-from quicgym.benchmarks.simulations import Job
 from quicgym.envs import Scenario
+from quicgym.envs.simulation.metrics import METRICS
 from quicgym.yaml_files import closest
 
 
@@ -40,14 +39,15 @@ def scenarios_of(paper: Paper) -> Iterator[str]:
     yield from dict.fromkeys(scenario for scenario, _ in needs(paper))
 
 
-def job_kinds(papers: Iterable[Paper]) -> dict[str, type[Job]]:
-    """Returns by scenario which kind of job measures what the claims ask for; otherwise Job."""
-    return {
-        scenario: SeriesJob
-        for paper in papers
-        for _, scenario, quantity in _quantities(paper)
-        if split(quantity)[0] in SERIES_METRICS
-    }
+def measures_of(papers: Iterable[Paper]) -> dict[str, tuple[str, ...]]:
+    """Returns by scenario the metrics of time series that are asked for, each once."""
+    wanted: dict[str, dict[str, None]] = {}
+    for paper in papers:
+        for _, scenario, quantity in _quantities(paper):
+            metric = split(quantity)[0]
+            if metric in METRICS and METRICS[metric].needs_traces:
+                wanted.setdefault(scenario, {})[metric] = None
+    return {scenario: tuple(names) for scenario, names in wanted.items()}
 
 
 def _quantities(paper: Paper) -> Iterator[tuple[str, str, str]]:

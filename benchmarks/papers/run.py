@@ -19,18 +19,20 @@ from rich.console import Console
 from rich.text import Text
 
 from quicgym import __version__, _core
+from quicgym.agents.evaluation.jobs import RunJob
 from quicgym.benchmarks import run_time
 from quicgym.benchmarks.papers import drawings, figures, report, tables
 from quicgym.benchmarks.papers.measurements import Measurements, mean_and_deviation
 from quicgym.benchmarks.papers.model import Paper, load_paper, paper_names
-from quicgym.benchmarks.papers.needs import check_names, job_kinds, needs, scenarios_of
+from quicgym.benchmarks.papers.needs import check_names, measures_of, needs, scenarios_of
 from quicgym.benchmarks.papers.verdicts import VERDICTS, Judgement, MissingMeasurement, judge
-from quicgym.benchmarks.simulations import TRACES_FOLDER, Job, make_jobs
+from quicgym.benchmarks.simulations import TRACES_FOLDER, make_jobs
 from quicgym.console import say, wide_console
 from quicgym.envs import Scenario, ScenarioError, load_scenario
 from quicgym.envs.scenarios.engines import EngineName
 from quicgym.envs.scenarios.words import network_in_words
 from quicgym.envs.simulation.simulation import NS3_REMEDY, ns3_version
+from quicgym.envs.simulation.window import WHOLE, Window
 from quicgym.jobs import (
     RUNS_FILE,
     Outcome,
@@ -66,6 +68,7 @@ def run_papers(
     directory: Path,
     papers: Sequence[str] = (),
     seeds: int = 5,
+    window: Window = WHOLE,
     workers: int | Workers = 1,
     format: Format = "table",
     resume: bool = False,
@@ -79,6 +82,7 @@ def run_papers(
         directory: Where results go; those of an earlier run are moved aside.
         papers: Names or paths; empty: all that quicgym brings.
         seeds: How many; from 0.
+        window: The part of the run that the metrics are of.
         workers: Workers that run the simulations; a number means processes of this machine.
         format: The form of what is printed; "html" writes papers.html instead.
         resume: Go on with what the directory holds.
@@ -97,7 +101,14 @@ def run_papers(
     for name, paper in zip(names, loaded, strict=True):
         check_names(name, paper, scenarios)
     traces = directory / TRACES_FOLDER
-    jobs = _jobs(loaded, scenarios, seeds, traces, without_ns3=without_ns3)
+    jobs = _jobs(
+        loaded,
+        scenarios,
+        seeds,
+        traces,
+        without_ns3=without_ns3,
+        window=window,
+    )
     runners = as_workers(workers)
     runners.connect()
     with output_folder(directory, RESULTS, resume=resume):
@@ -165,21 +176,29 @@ def _jobs(
     trace_folder: Path,
     *,
     without_ns3: bool,
-) -> list[Job]:
+    window: Window,
+) -> list[RunJob]:
     traced = {name for paper in papers for figure in paper.figures for name in figure.scenarios}
     wanted: dict[str, dict[str, None]] = {}
     for paper in papers:
         for name, algorithm in needs(paper):
             wanted.setdefault(name, {})[algorithm] = None
-    jobs: dict[str, Job] = {}
-    kinds = job_kinds(papers)
+    jobs: dict[str, RunJob] = {}
+    measures = measures_of(papers)
     for name, algorithms in wanted.items():
         engine = engine_of(scenarios[name])
         if engine == "ns3" and (without_ns3 or ns3_version() is None):
             continue
         folder = trace_folder if name in traced else None
-        kind = kinds.get(name, Job)
-        for job in make_jobs([scenarios[name]], list(algorithms), engine, seeds, folder, kind):
+        for job in make_jobs(
+            [scenarios[name]],
+            list(algorithms),
+            engine,
+            seeds,
+            folder,
+            window=window,
+            measures=measures.get(name, ()),
+        ):
             jobs[job.key] = job
     left_out = sorted(name for name in wanted if engine_of(scenarios[name]) == "ns3")
     if left_out and without_ns3:
@@ -192,10 +211,10 @@ def _jobs(
     return list(jobs.values())
 
 
-def _run(jobs: Sequence[Job], directory: Path, workers: Workers, *, resume: bool) -> Outcome:
+def _run(jobs: Sequence[RunJob], directory: Path, workers: Workers, *, resume: bool) -> Outcome:
     """Runs the jobs host by host, each with a progress bar; says before how long it takes."""
     kept = read_finished(directory) if resume else {}
-    hosts: dict[str, list[Job]] = {}
+    hosts: dict[str, list[RunJob]] = {}
     for job in jobs:
         hosts.setdefault(run_time.host_of(job), []).append(job)
     estimate = run_time.Estimate()

@@ -9,14 +9,13 @@ from rich import box
 from rich.table import Table
 
 from quicgym.benchmarks.papers.measurements import (
-    TITLES,
     Measurements,
     Run,
     mean_and_deviation,
     split,
 )
 from quicgym.benchmarks.papers.model import Paper, PrintedTable, TableRow
-from quicgym.envs.simulation.metrics import METRICS, TRAFFIC_METRICS
+from quicgym.envs.simulation.metrics import METRICS
 
 SOURCES = {"native": "ours", "ns3": "ns-3"}
 
@@ -137,17 +136,14 @@ def _sources(
         )
 
 
-def measurement_tables(
-    runs: Sequence[Run], names: Mapping[str, str], more: Mapping[str, str]
-) -> Iterator[Table]:
+def measurement_tables(runs: Sequence[Run], names: Mapping[str, str]) -> Iterator[Table]:
     """Yields, per scenario and engine, every metric of every controller.
 
     Args:
         runs: Everything measured; a cell is mean±standard deviation over the seeds.
         names: Column headings of controllers that have another than their own name.
-        more: Further values of the runs, each with its label.
     """
-    labels = {**TITLES, **more}
+    shown = [entry for entry in METRICS.values() if entry.scope in ("flow", "run") or entry.traffic]
     for scenario, engine in dict.fromkeys((run["scenario"], run["engine"]) for run in runs):
         here = [run for run in runs if (run["scenario"], run["engine"]) == (scenario, engine)]
         output = _table(f"{scenario} ({'ns-3' if engine == 'ns3' else engine})")
@@ -155,12 +151,12 @@ def measurement_tables(
         columns = list(_columns(here, names))
         for heading, _ in columns:
             output.add_column(heading, justify="right", min_width=10)
-        for metric in (*METRICS, *(name for name in (*TRAFFIC_METRICS, *more) if name in here[0])):
+        for metric in (entry for entry in shown if entry.name in here[0]):
             cells = (
-                [entry[metric] for entry in entries if entry.get(metric) is not None]
+                [entry[metric.name] for entry in entries if entry.get(metric.name) is not None]
                 for _, entries in columns
             )
-            output.add_row(labels[metric], *(_cell(numbers, metric) for numbers in cells))
+            output.add_row(metric.title, *(_cell(numbers, metric.name) for numbers in cells))
         yield output
 
 

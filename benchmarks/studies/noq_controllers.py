@@ -10,52 +10,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import typer
 
 from quicgym import __version__, _core
+from quicgym.agents.evaluation.jobs import RunJob
 from quicgym.envs import Scenario
 from quicgym.envs.scenarios.suites import load_suite
 from quicgym.jobs import report_failures, run_jobs
-from quicgym.output_folders import digest
-from quicgym.real.runs import run_stack
 
 PAIRS = {"newreno": "noq-newreno", "cubic": "noq-cubic", "bbr3": "noq-bbr3"}
 METRICS = ("goodput_mbps", "mean_rtt_ms", "loss_percent", "mean_window_packets")
 GOALS = {"goodput_mbps": 2.0, "mean_rtt_ms": 5.0}
 """Percent, of the means over the seeds."""
-
-
-@dataclass(frozen=True, eq=False)
-class Job:
-    """One run."""
-
-    scenario: Scenario
-    controller: str
-    seed: int
-
-    def __str__(self) -> str:
-        """Returns what identifies the run for a reader."""
-        return f"{self.scenario.name}, {self.controller}, seed {self.seed}"
-
-    @cached_property
-    def key(self) -> str:
-        """What identifies the run."""
-        about = [self.controller, self.seed, __version__, _core.commit]
-        return digest([*self.scenario.content(), *about])
-
-    def run(self) -> dict[str, Any]:
-        """Returns its metrics."""
-        result = run_stack(
-            self.scenario, self.controller, "noq", "virtual", self.seed, keep_traces=False
-        )
-        return {metric: result.metrics[metric] for metric in METRICS}
 
 
 def table(means: Mapping[tuple[str, str], Mapping[str, float]], scenarios: list[str]) -> list[str]:
@@ -89,15 +60,18 @@ def main(
     """Prints the table; gaps above the goals have an asterisk."""
     scenarios = [entry for entry in load_suite("reality") if isinstance(entry, Scenario)]
     names = [*PAIRS, *PAIRS.values()]
-    jobs = [Job(*cell) for cell in product(scenarios, names, range(seeds))]
-    outcome = run_jobs(jobs, out, workers, resume=True, title="runs")
+    jobs = {
+        (scenario.name, name, seed): RunJob(scenario, name, "noq-virtual", seed)
+        for scenario, name, seed in product(scenarios, names, range(seeds))
+    }
+    outcome = run_jobs([*jobs.values()], out, workers, resume=True, title="runs")
     report_failures(outcome.failures)
     means = {}
     for scenario, name in product(scenarios, names):
         rows = [
             outcome.finished[job.key]
-            for job in jobs
-            if (job.scenario, job.controller) == (scenario, name) and job.key in outcome.finished
+            for seed in range(seeds)
+            if (job := jobs[scenario.name, name, seed]).key in outcome.finished
         ]
         if len(rows) == seeds:
             means[scenario.name, name] = {

@@ -12,6 +12,7 @@ seeds is such a difference; where they do not, the stack makes one. Needs quicgy
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any
@@ -20,14 +21,11 @@ import numpy as np
 import typer
 
 from quicgym import __version__, _core
-from quicgym.agents.evaluation.rollouts import Episode, play
+from quicgym.agents.evaluation.jobs import PolicyChoice, RunJob
 from quicgym.agents.evaluation.statistics import mean_difference
-from quicgym.agents.policies.by_name import find_policy
-from quicgym.benchmarks.reality import RealityJob
 from quicgym.envs import Scenario
 from quicgym.envs.scenarios.suites import load_suite
 from quicgym.jobs import report_failures, run_jobs
-from quicgym.real.runs import run_stack
 
 CELLS = (
     *product(["600ms-satellite"], ["bbr", "ebcc", "bbr-extended", "newreno", "newreno+"]),
@@ -43,25 +41,29 @@ COLUMNS = (
     "gap", "ProbeRTTs per run",
 )  # fmt: skip
 STEP_MS = 0.01
+ROWS = 10
+"""Of a trace in the 100 ms between two decisions of a simulated policy."""
 FOUR_PACKETS = 4
 """To which ProbeRTT lowers the window of BBR version 1, and of those that build on it."""
 
 
-class Job(RealityJob):
+@dataclass(frozen=True, eq=False)
+class CountingJob(RunJob):
     """A run of `make reality` on a variant, whose number is the seed, with its ProbeRTTs."""
 
     def run(self) -> dict[str, Any]:
         """Returns its metrics, and how many ProbeRTTs it had."""
-        if self.source == "simulator":
-            policy = find_policy(self.policy)
-            episode = play(policy, self.scenario, seed=self.seed, keep_series=True)
+        done = self.carry_out(traced=True)
+        if self.engine == "native":
+            times_s, windows = done.series["time_s"], done.series["flow_window_bytes"]
         else:
-            result = run_stack(self.scenario, self.policy, self.stack, "virtual", self.seed)
-            episode = result.episode(keep_series=True)
+            trace = done.trace().iloc[::ROWS]
+            times_s, windows = trace["time_s"].to_numpy(), trace["window_bytes"].to_numpy()
+        low = windows[times_s > 1] < (FOUR_PACKETS + 0.5) * self.scenario.max_datagram_bytes
         return {
-            "goodput_mbps": episode.metrics["goodput_mbps"],
-            "mean_rtt_ms": episode.metrics["mean_rtt_ms"],
-            "probe_rtts": probe_rtts(episode, self.scenario.max_datagram_bytes),
+            "goodput_mbps": done.metrics["goodput_mbps"],
+            "mean_rtt_ms": done.metrics["mean_rtt_ms"],
+            "probe_rtts": int(np.sum(low[1:] & ~low[:-1])),
         }
 
 
@@ -70,14 +72,6 @@ def variant_of(scenario: Scenario, variant: int) -> Scenario:
     document = scenario.model_dump(exclude_unset=True)
     document["bottleneck"]["delay_ms"] += variant * STEP_MS
     return Scenario.model_validate(document)
-
-
-def probe_rtts(episode: Episode, max_datagram_bytes: int) -> int:
-    """Returns how often the window fell to four packets after the first second."""
-    assert episode.series is not None
-    windows = episode.series["flow_window_bytes"][episode.series["time_s"] > 1]
-    low = windows < (FOUR_PACKETS + 0.5) * max_datagram_bytes
-    return int(np.sum(low[1:] & ~low[:-1]))
 
 
 def _percent(first: np.ndarray, second: np.ndarray) -> str:
@@ -116,8 +110,11 @@ def main(
         if isinstance(entry, Scenario)
     }
     jobs = {
-        (name, policy, source, variant): Job(
-            variant_of(scenarios[name], variant), policy, "noq", source, variant
+        (name, policy, source, variant): CountingJob(
+            variant_of(scenarios[name], variant),
+            PolicyChoice.of(policy),
+            "native" if source == "simulator" else "noq-virtual",
+            variant,
         )
         for (name, policy), source, variant in product(CELLS, SOURCES, range(variants))
     }

@@ -16,11 +16,11 @@ import typer
 
 from quicgym.benchmarks.papers.measurements import Measurements, mean_and_deviation
 from quicgym.benchmarks.papers.model import Paper, PaperError, Variation, load_paper
-from quicgym.benchmarks.papers.needs import claim_needs, job_kinds
+from quicgym.benchmarks.papers.needs import claim_needs, measures_of
 from quicgym.benchmarks.papers.run import engine_of
 from quicgym.benchmarks.papers.variations import varied
 from quicgym.benchmarks.papers.verdicts import MissingMeasurement, judge
-from quicgym.benchmarks.simulations import Job, make_jobs
+from quicgym.benchmarks.simulations import make_jobs
 from quicgym.console import say
 from quicgym.envs import load_scenario
 from quicgym.jobs import report_failures, run_jobs
@@ -39,13 +39,17 @@ def judge_variation(
         wanted.setdefault(name, {})[algorithm] = None
     scenarios = {name: varied(load_scenario(name), variation) for name in wanted}
     engines = {name: engine_of(scenario) for name, scenario in scenarios.items()}
-    kinds = job_kinds([paper])
+    measures = measures_of([paper])
     all_jobs = [
         job
         for name, scenario in scenarios.items()
         if with_ns3 or engines[name] == "native"
         for job in make_jobs(
-            [scenario], list(wanted[name]), engines[name], seeds, kind=kinds.get(name, Job)
+            [scenario],
+            list(wanted[name]),
+            engines[name],
+            seeds,
+            measures=measures.get(name, ()),
         )
     ]
     outcome = run_jobs(all_jobs, directory, jobs, resume=True, title=variation.name)

@@ -20,11 +20,14 @@ class BottleneckCapacity:
     Args:
         scenario: Whose.
         hop: Counted from 1, the bottleneck.
+        core: The scenario in C++, where that is at hand.
     """
 
-    def __init__(self, scenario: Scenario, hop: int = 1) -> None:
+    def __init__(
+        self, scenario: Scenario, hop: int = 1, core: _core.Scenario | None = None
+    ) -> None:
         """Reads the link."""
-        self._core = network(scenario)
+        self._core = core or network(scenario)
         self._hop = hop - 1
         self._has_rate = scenario.wifi is None
         links = list(scenario.links.values())[::2]

@@ -1,20 +1,40 @@
-"""What is measured of a run: each metric is declared once, as a field of FlowResult or RunMetrics.
+"""What is measured of a run: each metric is declared once, in this module.
 
-A declaration has the name, the unit, the formula in words, how it is computed, and whether less is
-better. All lists of names, the columns of results and this table come from it; one with `evaluated`
-is measured by `quicgym evaluate`, sweeps and searches, too.
+A declaration has the name, the unit, the formula in words, how it is computed, its scope, and
+whether less is better. Every command takes its metrics from here: one name is one number. A metric
+is that of a window of the run, by default the whole run.
 
 {table}
 
-Runs and flows with traffic of a kind have its metrics, too; a run's are taken over all of its flows
-and short flows together:
+Runs and flows with traffic of a kind have its metrics, too. The run's are taken over all of its
+flows and short flows together:
 
 {traffic_table}
 
-Bytes are UDP payloads, so headers and retransmissions count in the first two and not in goodput.
-The active time of a flow goes from its start (jitter included) to its stop, its completion or the
-end of the run, whichever comes first. A run's value is the mean over its flows; the last three
-belong to the run. A value without any sample is None.
+Metrics of a flow's time series need traces. The run's value is the mean over the flows:
+
+{trace_table}
+
+The scope of a metric:
+
+- flow: each flow has the metric. The run's value is the mean over its flows. A mean rate is the
+  mean of the flows' bytes over the time in which any of the flows is active, so that the rates of
+  all flows add up to no more than the bottleneck carries.
+- run: the metric belongs to the run as a whole.
+- agents: the metric is taken over the flows that name no controller, which have the policy.
+- others: the metric is taken over the flows that name their controller.
+
+Bytes are UDP payloads, so headers and retransmissions count in the first two metrics of flows and
+not in goodput. A flow is active from its start (jitter included) to its stop, its completion or the
+end of the run, whichever comes first; in a window only that part counts. A value without any sample
+is None.
+
+Shares are compared while all compared flows are active: over the whole intervals of 100 ms between
+the latest start and the earliest end. Where there is no such interval the value is None.
+
+The reward and its terms are measured over intervals of 100 ms, from the start of the first flow
+that names no controller to the end of the last. Where every flow names its controller, they are
+measured from the start of the first flow to the end of the last.
 
 Windows and queues are integrated over every change, not sampled. A sender's time, for its window
 and the variance of its rate, goes from the flow's start to its stop, to the acknowledgement of all
@@ -34,12 +54,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
+from quicgym.envs.scenarios.applications import Transfer
 from quicgym.envs.scenarios.conversion import nanoseconds
-from quicgym.envs.simulation.traffic import PAGES, REQUESTS, SHORT_FLOWS, VIDEO, TrafficTotals
+from quicgym.envs.scenarios.fields import LINK_HEADER_BYTES
+from quicgym.envs.scenarios.flows import Flow
+from quicgym.envs.simulation.series import Series
+from quicgym.envs.simulation.simulation import MODES
+from quicgym.envs.simulation.traffic import (
+    PAGES,
+    REQUESTS,
+    SHORT_FLOWS,
+    VIDEO,
+    TrafficTotals,
+)
+
+Scope = Literal["flow", "run", "agents", "others"]
+CONVERGED_SHARE = 0.9
+"""Of the rate of the second half; our reading of convergence."""
+CONVERGENCE_WINDOW_S = 0.1
 
 
 @dataclass(frozen=True)
@@ -47,15 +83,18 @@ class Metric:
     """The declaration of a metric.
 
     Attributes:
-        name: Of the field, with the unit.
+        name: With the unit.
         title: For the head of a table, with the unit.
         unit: As text.
         formula: In words.
-        compute: The value, of FlowTotals or RunTotals.
+        compute: Returns the value: of FlowTotals (scope flow), RunTotals (any other scope),
+            TrafficTotals (with `traffic`), or a flow's trace (with `needs_traces`).
+        scope: What the metric is taken over, see this module's text.
         less_is_better: Otherwise more is.
-        evaluated: Episodes of policies have it, too; one of a run may use its flows only.
-        of_agents: Episodes have `agent_` and the name, too: the mean over the policy's flows.
-        traffic: The kind of traffic that has it; empty: every flow, or every run.
+        evaluated: `quicgym evaluate`, sweeps and searches have the metric, too.
+        rate_of: The bytes whose mean rate a metric of flows is; empty: it is no mean rate.
+        traffic: The kind of traffic that has the metric; empty: every flow, or every run.
+        needs_traces: The metric is that of a flow's time series.
     """
 
     name: str
@@ -63,58 +102,86 @@ class Metric:
     unit: str
     formula: str
     compute: Callable[[Any], float | None]
-    less_is_better: bool
-    evaluated: bool
-    of_agents: bool
-    traffic: str
+    scope: Scope = "flow"
+    less_is_better: bool = False
+    evaluated: bool = False
+    rate_of: str = ""
+    traffic: str = ""
+    needs_traces: bool = False
 
 
 def metric(
-    title: str,
-    unit: str,
-    formula: str,
-    compute: Callable[[Any], float | None],
-    *,
-    less_is_better: bool = False,
-    evaluated: bool = False,
-    of_agents: bool = False,
-    traffic: str = "",
+    title: str, unit: str, formula: str, compute: Callable[[Any], float | None], **more: Any
 ) -> Any:
-    """Declares a field of FlowResult, RunMetrics or TrafficMetrics as a metric; see Metric."""
-    declared = (title, unit, formula, compute, less_is_better, evaluated, of_agents, traffic)
-    return field(metadata={"metric": declared})
+    """Declares a field of a class as a metric; see Metric."""
+    return field(metadata={"metric": ((title, unit, formula, compute), more)})
 
 
-def metrics_of(result: type) -> tuple[Metric, ...]:
-    """Returns the metrics that a class of results declares, in their order."""
+def metrics_of(declaring: type) -> tuple[Metric, ...]:
+    """Returns the metrics that a class declares, in their order."""
     return tuple(
-        Metric(entry.name, *entry.metadata["metric"])
-        for entry in fields(result)
+        Metric(entry.name, *entry.metadata["metric"][0], **entry.metadata["metric"][1])
+        for entry in fields(declaring)
         if "metric" in entry.metadata
     )
 
 
+def ratio(numerator: float, denominator: float) -> float | None:
+    """Returns the quotient; None where there is nothing to divide by."""
+    return numerator / denominator if denominator else None
+
+
+def jain(values: Iterable[float]) -> float | None:
+    """Returns Jain's fairness index, from 1/n to 1; None where every value is 0."""
+    array = np.asarray(list(values), dtype=float)
+    squares = float(np.sum(array**2))
+    return float(np.sum(array) ** 2) / (len(array) * squares) if squares > 0 else None
+
+
+def mean_of(values: Iterable[float | None]) -> float | None:
+    """Returns the mean of the values that are there; None where none is."""
+    there = [value for value in values if value is not None]
+    return float(np.mean(there)) if there else None
+
+
+# ---- what metrics are computed from ---------------------------------------------------------
+
+
 class FlowTotals:
-    """What the metrics of a flow are computed from.
+    """A flow in a window: what the metrics of a flow are computed from.
 
     Attributes:
-        total: Its totals, as SimulatedFlow.statistics has them.
-        active_s: Its active time.
+        total: Its totals over the window, as SimulatedFlow.statistics has them.
+        begin: When its active time in the window begins, in ns.
+        end: When it ends, in ns; before `begin` where the flow is not active in the window.
+        has_policy: Whether the scenario names no controller for it.
+        is_transfer: Whether it has a fixed number of bytes to send.
     """
 
-    def __init__(self, total: Mapping[str, Any], stop_s: float | None, end: int) -> None:
-        """Takes the totals, when the scenario stops the flow, and when the run ended, in ns."""
-        ends = [end, total["completion"], None if stop_s is None else nanoseconds(stop_s)]
+    def __init__(self, total: Mapping[str, Any], flow: Flow, window: tuple[int, int]) -> None:
+        """Takes the totals, the scenario's flow, and the window's ends in ns."""
+        stop = None if flow.stop_s is None else nanoseconds(flow.stop_s)
+        ends = (window[1], total["completion"], stop)
         self.total = total
-        self.active_s = (min(at for at in ends if at is not None) - total["start"]) * 1e-9
+        self.begin = max(total["start"], window[0])
+        self.end = min(at for at in ends if at is not None)
+        self.has_policy = flow.controller is None
+        self.is_transfer = isinstance(flow.application, Transfer)
+        self._window = window
 
     def __getitem__(self, name: str) -> Any:
         """Returns one of the totals."""
         return self.total[name]
 
-    def mbps(self, count: str) -> float:
-        """Returns a number of bytes over the active time."""
-        return self[count] * 8 / self.active_s / 1e6 if self.active_s > 0 else 0.0
+    @property
+    def active_s(self) -> float:
+        """The active time in the window."""
+        return max(0, self.end - self.begin) * 1e-9
+
+    def mbps(self, count: str, duration_s: float | None = None) -> float:
+        """Returns a number of bytes over a time; None: over the active time."""
+        seconds = self.active_s if duration_s is None else duration_s
+        return self[count] * 8 / seconds / 1e6 if seconds > 0 else 0.0
 
     def mean_ms(self, seconds: str, count: str) -> float | None:
         """Returns the mean of so many times."""
@@ -125,19 +192,132 @@ class FlowTotals:
         return self[f"{side}_rate_variance"] * 8e-6**2 if self[f"{side}_rate_bins"] else None
 
     def completion_s(self) -> float | None:
-        """Returns the time from the start to the completion."""
+        """Returns the time from the start to the completion, if that is in the window."""
         completion = self["completion"]
-        return None if completion is None else (completion - self["start"]) * 1e-9
+        begin, end = self._window
+        if completion is None or not begin <= completion <= end:
+            return None
+        return float((completion - self["start"]) * 1e-9)
 
 
-def ratio(numerator: float, denominator: float) -> float | None:
-    """Returns the quotient; None where there is nothing to divide by."""
-    return numerator / denominator if denominator else None
+@dataclass(frozen=True)
+class RunTotals:
+    """A run in a window: what the metrics of a run are computed from.
+
+    Attributes:
+        flows: Every flow in the window.
+        window: Its ends, in ns.
+        series: The whole run's.
+        traffic: What the applications got in the window.
+        queue_seconds: ∫ of the bottleneck's queue dt, in the unit of its limit.
+        queue_limit: In the same unit.
+    """
+
+    flows: Sequence[FlowTotals]
+    window: tuple[int, int]
+    series: Series
+    traffic: TrafficTotals
+    queue_seconds: float
+    queue_limit: float
+
+    @property
+    def agents(self) -> list[int]:
+        """The places of the flows that have the policy."""
+        return [index for index, flow in enumerate(self.flows) if flow.has_policy]
+
+    @property
+    def others(self) -> list[int]:
+        """The places of the flows that name their controller."""
+        return [index for index, flow in enumerate(self.flows) if not flow.has_policy]
+
+    @property
+    def all_flows(self) -> range:
+        """The places of all flows."""
+        return range(len(self.flows))
+
+    @property
+    def buffer_use_percent(self) -> float | None:
+        """The mean of the queue from the first flow's start on, in percent of its limit."""
+        begin = max(self.window[0], min(flow["start"] for flow in self.flows))
+        full = self.queue_limit * ((self.window[1] - begin) * 1e-9)
+        return 100 * self.queue_seconds / full if full > 0 else None
+
+    def sum(self, flows: Iterable[int], count: str) -> float:
+        """Returns the sum of one of the flows' totals."""
+        return float(sum(self.flows[index][count] for index in flows))
+
+    def mean_rate_mbps(self, flows: Sequence[int], count: str) -> float | None:
+        """Returns the mean of the flows' bytes over the time in which any of them is active."""
+        chosen = [self.flows[index] for index in flows]
+        seconds = _union_s((flow.begin, flow.end) for flow in chosen)
+        return mean_of(flow.mbps(count, seconds) for flow in chosen)
+
+    def shared_rates_mbps(self, flows: Sequence[int]) -> list[float] | None:
+        """Returns the receiving rates while all of the flows are active; None: they never are."""
+        chosen = [self.flows[index] for index in flows]
+        if not chosen:
+            return None
+        series = self.series
+        times = np.concatenate([[series.begin], series.received_times])
+        first = int(np.searchsorted(times, max(flow.begin for flow in chosen)))
+        last = int(np.searchsorted(times, min(flow.end for flow in chosen), side="right")) - 1
+        if first == 0 and series.begin > min(flow["start"] for flow in self.flows):
+            first = 1  # what had arrived when the series began is not known
+        if last <= first:
+            return None
+        seconds = float(times[last] - times[first]) * 1e-9
+        places = list(flows)
+        received = series.received[last - 1, places].astype(np.int64)
+        if first > 0:
+            received = received - series.received[first - 1, places].astype(np.int64)
+        return [float(rate) for rate in received * 8 / seconds / 1e6]
+
+    def wire_bits(self, flows: Iterable[int], side: Literal["sent", "received"]) -> float:
+        """Returns the bits that flows have put on the wire, or got from it, with headers."""
+        places = list(flows)
+        headers = LINK_HEADER_BYTES * self.sum(places, f"{side}_packets")
+        return 8 * (self.sum(places, f"{side}_bytes") + headers)
+
+    @property
+    def capacity_bits(self) -> float:
+        """What the bottleneck could have carried in the window, headers included."""
+        capacity_mbps = self.series.mean("capacity_mbps", self.window)
+        seconds = (self.window[1] - self.window[0]) * 1e-9
+        return 0.0 if capacity_mbps is None else capacity_mbps * seconds * 1e6
+
+    def mean(self, column: str) -> float | None:
+        """Returns the mean over time of a column of the series, until the policy's flows end."""
+        ends = np.rint(self.series.columns["time_s"] * 1e9).astype(np.int64)
+        last = max(self.flows[index].end for index in self.agents or self.all_flows)
+        begin, end = self.window
+        if (place := int(np.searchsorted(ends, last))) < len(ends):
+            end = min(end, int(ends[place]))
+        return self.series.mean(column, (begin, end))
+
+    def transfer_time_s(self) -> float | None:
+        """Returns the mean completion time of the policy's transfers; None: one is not complete."""
+        transfers = [flow for flow in self.flows if flow.has_policy and flow.is_transfer]
+        times = [flow.completion_s() for flow in transfers]
+        return None if None in times else mean_of(times)
+
+
+def _union_s(intervals: Iterable[tuple[int, int]]) -> float:
+    """Returns how long it is that at least one of the intervals, in ns, lasts."""
+    total, until = 0, None
+    for begin, end in sorted(interval for interval in intervals if interval[0] < interval[1]):
+        if until is None or begin > until:
+            total, until = total + end - begin, end
+        elif end > until:
+            total, until = total + end - until, end
+    return total * 1e-9
+
+
+# ---- the metrics ----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class FlowResult:
-    """Metrics of one flow; units are in the names, formulas in this module's text."""
+    """Metrics of one flow in a window; this module's text has the formulas."""
 
     name: str
     controller: str
@@ -146,20 +326,22 @@ class FlowResult:
         "Mbps",
         "sent bytes · 8 / active time / 10^6",
         lambda flow: flow.mbps("sent_bytes"),
+        rate_of="sent_bytes",
     )
     receive_rate_mbps: float = metric(
         "receiving rate (Mbps)",
         "Mbps",
         "bytes that reached the receiver · 8 / active time / 10^6",
         lambda flow: flow.mbps("received_bytes"),
+        rate_of="received_bytes",
     )
     goodput_mbps: float = metric(
         "goodput (Mbps)",
         "Mbps",
         "stream bytes received for the first time · 8 / active time / 10^6",
         lambda flow: flow.mbps("goodput_bytes"),
+        rate_of="goodput_bytes",
         evaluated=True,
-        of_agents=True,
     )
     loss_percent: float | None = metric(
         "loss (%)",
@@ -237,46 +419,171 @@ class FlowResult:
     )
 
 
-@dataclass(frozen=True)
-class RunTotals:
-    """What the metrics of a run are computed from.
+def over_time(title: str, unit: str, formula: str, column: str, **more: Any) -> Any:
+    """Declares the mean over time of a column of the series, which evaluations have."""
+    return metric(
+        title,
+        unit,
+        f"mean over time of {formula}",
+        lambda run: run.mean(column),
+        scope="run",
+        evaluated=True,
+        **more,
+    )
 
-    Attributes:
-        flows: The metrics of each flow.
-        queue_seconds: ∫ of the bottleneck's queue dt, in the unit of its limit.
-        full_queue_seconds: The same of a queue that is always full.
-    """
 
-    flows: Sequence[FlowResult]
-    queue_seconds: float = 0.0
-    full_queue_seconds: float = 0.0
+def goodput(scope: Literal["agents", "others"], whose: str, **more: Any) -> Any:
+    """Declares the mean goodput of some flows."""
+    return metric(
+        f"goodput of {whose} flows (Mbps)",
+        "Mbps",
+        f"mean goodput of {whose} flows",
+        lambda run: run.mean_rate_mbps(getattr(run, scope), "goodput_bytes"),
+        scope=scope,
+        **more,
+    )
+
+
+def loss(scope: Literal["agents", "others"], whose: str) -> Any:
+    """Declares the loss of some flows together."""
+    return metric(
+        f"loss of {whose} flows (%)",
+        "%",
+        "100 · their packets that the network dropped / those that they sent, all flows together",
+        lambda run: ratio(
+            100 * run.sum(getattr(run, scope), "dropped_packets"),
+            run.sum(getattr(run, scope), "sent_packets"),
+        ),
+        scope=scope,
+        less_is_better=True,
+    )
 
 
 @dataclass(frozen=True)
 class RunMetrics:
-    """Metrics of a whole run."""
+    """Metrics of the run as a whole, of the policy's flows, and of the others."""
 
+    reward: float | None = over_time("reward", "1", "the reward", "reward")
+    throughput_share: float | None = over_time(
+        "throughput share",
+        "1",
+        "what reached the receivers / mean capacity over the run",
+        "throughput_share",
+    )
+    loss_rate: float | None = over_time(
+        "loss rate",
+        "1",
+        "packets dropped / packets dropped or received",
+        "loss_rate",
+        less_is_better=True,
+    )
+    jain_of_intervals: float | None = over_time(
+        "Jain's index of intervals",
+        "0 to 1",
+        "Jain's index over the throughputs of the flows that are active",
+        "jain",
+    )
     jain: float | None = metric(
         "Jain's index",
         "0 to 1",
-        "(Σ x)² / (n · Σ x²) over the flows' receiving rates",
-        lambda run: jain(flow.receive_rate_mbps for flow in run.flows),
+        "(Σ x)² / (n · Σ x²) over the receiving rates while all flows are active",
+        lambda run: jain(run.shared_rates_mbps(run.all_flows) or ()),
+        scope="run",
         evaluated=True,
+    )
+    smallest_share: float | None = metric(
+        "smallest share",
+        "0 to 1",
+        "smallest / mean receiving rate while all flows are active",
+        lambda run: smallest_share(run.shared_rates_mbps(run.all_flows)),
+        scope="run",
+    )
+    efficiency_index_mbps: float | None = metric(
+        "efficiency index (Mbps)",
+        "Mbps",
+        "sum of the receiving rates while all flows are active",
+        lambda run: sum_of(run.shared_rates_mbps(run.all_flows)),
+        scope="run",
     )
     buffer_use_percent: float | None = metric(
         "buffer use (%)",
         "%",
         "100 · ∫ queue dt / time / the queue's limit, in the limit's unit",
-        lambda run: (
-            100 * run.queue_seconds / run.full_queue_seconds if run.full_queue_seconds > 0 else None
+        lambda run: run.buffer_use_percent,
+        scope="run",
+    )
+    utilisation: float | None = metric(
+        "utilisation",
+        "1",
+        "bits that the flows' receivers got, headers included / what the bottleneck could carry",
+        lambda run: ratio(run.wire_bits(run.all_flows, "received"), run.capacity_bits),
+        scope="run",
+    )
+    queue_delay_ms: float | None = metric(
+        "queueing delay of all packets (ms)",
+        "ms",
+        "mean time in the bottleneck's queue of all packets that left it",
+        lambda run: ratio(
+            1e3 * run.sum(run.all_flows, "queue_delay_sum_seconds"),
+            run.sum(run.all_flows, "queue_samples"),
         ),
+        scope="run",
+        less_is_better=True,
     )
-    efficiency_index_mbps: float = metric(
-        "efficiency index (Mbps)",
-        "Mbps",
-        "sum of the flows' receiving rates",
-        lambda run: sum(flow.receive_rate_mbps for flow in run.flows),
+    agent_goodput_mbps: float | None = goodput("agents", "the policy's", evaluated=True)
+    agent_jain: float | None = metric(
+        "Jain's index of the policy's flows",
+        "0 to 1",
+        "(Σ x)² / (n · Σ x²) over their receiving rates while all of them are active",
+        lambda run: jain(run.shared_rates_mbps(run.agents) or ()),
+        scope="agents",
     )
+    agent_loss_percent: float | None = loss("agents", "the policy's")
+    agent_sent_packets: float | None = metric(
+        "packets sent by each of the policy's flows",
+        "packets",
+        "packets that they sent / their number",
+        lambda run: ratio(run.sum(run.agents, "sent_packets"), len(run.agents)),
+        scope="agents",
+    )
+    agent_offered_load: float | None = metric(
+        "offered load of the policy's flows",
+        "1",
+        "bits that they sent, headers included / what the bottleneck could carry",
+        lambda run: ratio(run.wire_bits(run.agents, "sent"), run.capacity_bits),
+        scope="agents",
+    )
+    agent_transfer_time_s: float | None = metric(
+        "completion time of the policy's transfers (s)",
+        "s",
+        "mean of completion − start over their sized transfers; None where one is not complete",
+        lambda run: run.transfer_time_s(),
+        scope="agents",
+        less_is_better=True,
+    )
+    others_goodput_mbps: float | None = goodput("others", "the other")
+    others_loss_percent: float | None = loss("others", "the other")
+    others_one_way_delay_ms: float | None = metric(
+        "one-way delay of the other flows (ms)",
+        "ms",
+        "mean of receiving − sending time of their packets, all flows together",
+        lambda run: ratio(
+            1e3 * run.sum(run.others, "one_way_delay_sum_seconds"),
+            run.sum(run.others, "received_packets"),
+        ),
+        scope="others",
+        less_is_better=True,
+    )
+
+
+def sum_of(values: Sequence[float] | None) -> float | None:
+    """Returns the sum; None of None."""
+    return None if values is None else float(sum(values))
+
+
+def smallest_share(values: Sequence[float] | None) -> float | None:
+    """Returns the smallest value / their mean; None of None, and where all are 0."""
+    return None if values is None else ratio(min(values) * len(values), sum(values))
 
 
 def quantile(values: np.ndarray, probability: float) -> float | None:
@@ -348,6 +655,22 @@ class TrafficMetrics:
     fct_large_mean_ms: float | None = completion_time("mean", "large")
     fct_large_median_ms: float | None = completion_time("median", "large")
     fct_large_p99_ms: float | None = completion_time("99th percentile", "large")
+    short_flow_median_s: float | None = metric(
+        "short flows, median (s)",
+        "s",
+        "median completion time of all short flows; None where half of them are not complete",
+        lambda traffic: traffic.completion_quantile_s(0.5),
+        less_is_better=True,
+        traffic=SHORT_FLOWS,
+    )
+    short_flow_p95_s: float | None = metric(
+        "short flows, 95th percentile (s)",
+        "s",
+        "95th percentile of it; None where more than 5% are not complete",
+        lambda traffic: traffic.completion_quantile_s(0.95),
+        less_is_better=True,
+        traffic=SHORT_FLOWS,
+    )
     request_latency_mean_ms: float | None = latency("mean")
     request_latency_median_ms: float | None = latency("median")
     request_latency_p99_ms: float | None = latency("99th percentile")
@@ -384,67 +707,124 @@ class TrafficMetrics:
     )
 
 
-DECLARED_OF_FLOWS = metrics_of(FlowResult)
-DECLARED_OF_RUNS = metrics_of(RunMetrics)
-DECLARED_OF_TRAFFIC = metrics_of(TrafficMetrics)
-DECLARED = (*DECLARED_OF_FLOWS, *DECLARED_OF_RUNS)
-FLOW_METRICS = tuple(entry.name for entry in DECLARED_OF_FLOWS)
-RUN_METRICS = tuple(entry.name for entry in DECLARED_OF_RUNS)
-METRICS = (*FLOW_METRICS, *RUN_METRICS)
-TRAFFIC_METRICS = tuple(entry.name for entry in DECLARED_OF_TRAFFIC)
+def _rtt_deviation_ms(trace: np.ndarray) -> float | None:
+    known = trace["rtt"][trace["rtt"] > 0]
+    return float(np.std(known * 1e-6)) if len(known) else None
 
 
-def jain(values: Iterable[float]) -> float | None:
-    """Returns Jain's fairness index, from 1/n to 1; None where every value is 0."""
-    array = np.asarray(list(values), dtype=float)
-    squares = float(np.sum(array**2))
-    return float(np.sum(array) ** 2) / (len(array) * squares) if squares > 0 else None
+def _startup_entries(trace: np.ndarray) -> float:
+    in_startup = trace["mode"] == MODES.index("startup")
+    return float(np.count_nonzero(np.diff(in_startup, prepend=False) & in_startup))
 
 
-def mean_of(values: Iterable[float | None]) -> float | None:
-    """Returns the mean of the values that are there; None where none is."""
-    there = [value for value in values if value is not None]
-    return float(np.mean(there)) if there else None
+def _convergence_time_s(trace: np.ndarray) -> float | None:
+    time, received = trace["time"] * 1e-9, trace["received_bytes"].astype(float)
+    if len(time) < 2 or received[-1] == 0:
+        return None
+    half_s = (time[0] + time[-1]) / 2
+    late_rate = (received[-1] - np.interp(half_s, time, received)) / (time[-1] - half_s)
+    before = np.interp(time - CONVERGENCE_WINDOW_S, time, received, left=0.0)
+    reached = (received - before) / CONVERGENCE_WINDOW_S >= CONVERGED_SHARE * late_rate
+    return float(time[np.argmax(reached)] - time[0]) if late_rate > 0 and reached.any() else None
 
 
-def measure_flow(
-    name: str, controller: str, total: Mapping[str, Any], stop_s: float | None, end: int
-) -> FlowResult:
+@dataclass(frozen=True)
+class TraceMetrics:
+    """Metrics of a flow's time series, which begins with the flow."""
+
+    rtt_deviation_ms: float | None = metric(
+        "standard deviation of the RTT (ms)",
+        "ms",
+        "standard deviation of the sender's latest RTT over time",
+        _rtt_deviation_ms,
+        less_is_better=True,
+        needs_traces=True,
+    )
+    startup_entries: float | None = metric(
+        "entries into Startup",
+        "entries",
+        "how often the controller enters Startup, the first time included",
+        _startup_entries,
+        needs_traces=True,
+    )
+    convergence_time_s: float | None = metric(
+        "convergence time (s)",
+        "s",
+        "from the flow's start until the receiving rate of 0.1 s is first 90% of that of the "
+        "flow's second half",
+        _convergence_time_s,
+        less_is_better=True,
+        needs_traces=True,
+    )
+
+
+OF_FLOWS, OF_RUNS, OF_TRAFFIC, OF_TRACES = map(
+    metrics_of, (FlowResult, RunMetrics, TrafficMetrics, TraceMetrics)
+)
+METRICS = {entry.name: entry for entry in (*OF_FLOWS, *OF_RUNS, *OF_TRAFFIC, *OF_TRACES)}
+"""Every metric by its name."""
+EVALUATED = tuple(entry.name for entry in (*OF_RUNS, *OF_FLOWS) if entry.evaluated)
+"""The metrics that every episode of an evaluation has; episodes with traffic have its, too."""
+
+
+TRAFFIC_METRICS = tuple(entry.name for entry in OF_TRAFFIC)
+
+
+def measure_flow(name: str, controller: str, flow: FlowTotals) -> FlowResult:
     """Returns a flow's metrics.
 
     Args:
-        name: Of the flow.
-        controller: Of the flow.
-        total: Its totals, as SimulatedFlow.statistics has them.
-        stop_s: When the scenario stops it.
-        end: When the run ended, in ns.
+        name: The flow's name.
+        controller: The name of its controller or policy.
+        flow: Its totals over the window.
     """
-    totals = FlowTotals(total, stop_s, end)
-    values = {entry.name: entry.compute(totals) for entry in DECLARED_OF_FLOWS}
+    values = {entry.name: entry.compute(flow) for entry in OF_FLOWS}
     return FlowResult(name=name, controller=controller, **values)  # type: ignore[arg-type]
 
 
-def measure_run(totals: RunTotals) -> dict[str, float | None]:
-    """Returns a run's metrics: means over the flows, and what belongs to the run."""
-    means = {name: mean_of(getattr(flow, name) for flow in totals.flows) for name in FLOW_METRICS}
-    return {**means, **{entry.name: entry.compute(totals) for entry in DECLARED_OF_RUNS}}
+def measure_run(flows: Sequence[FlowResult], run: RunTotals) -> dict[str, float | None]:
+    """Returns a run's metrics: means over the flows, and what belongs to the run.
+
+    Args:
+        flows: The metrics of each flow.
+        run: The run's totals over the same window.
+    """
+    means = {
+        entry.name: run.mean_rate_mbps(run.all_flows, entry.rate_of)
+        if entry.rate_of
+        else mean_of(getattr(flow, entry.name) for flow in flows)
+        for entry in OF_FLOWS
+    }
+    return {
+        **means,
+        **{entry.name: entry.compute(run) for entry in OF_RUNS},
+        **measure_traffic(run.traffic),
+    }
 
 
 def measure_traffic(traffic: TrafficTotals) -> dict[str, float | None]:
     """Returns the metrics of the kinds of traffic that there are."""
     return {
-        entry.name: entry.compute(traffic)
-        for entry in DECLARED_OF_TRAFFIC
-        if entry.traffic in traffic.kinds
+        entry.name: entry.compute(traffic) for entry in OF_TRAFFIC if entry.traffic in traffic.kinds
     }
 
 
-def metrics_table(declared: Sequence[Metric] = DECLARED) -> str:
-    """Returns every metric with its formula and unit, as Markdown."""
-    rows = [f"| {entry.name} | {entry.formula} | {entry.unit} |" for entry in declared]
-    return "\n".join(["| metric | formula | unit |", "|---|---|---|", *rows])
+def evaluated_names(names: Iterable[Any]) -> list[str]:
+    """Returns the metrics of an evaluation: EVALUATED, and those of traffic among the names."""
+    there = set(names)
+    return [*EVALUATED, *(name for name in TRAFFIC_METRICS if name in there)]
+
+
+def metrics_table(declared: Sequence[Metric] = (*OF_FLOWS, *OF_RUNS)) -> str:
+    """Returns metrics with their scope, formula and unit, as Markdown."""
+    rows = [
+        f"| {entry.name} | {entry.scope} | {entry.formula} | {entry.unit} |" for entry in declared
+    ]
+    return "\n".join(["| metric | scope | formula | unit |", "|---|---|---|---|", *rows])
 
 
 __doc__ = (__doc__ or "").format(
-    table=metrics_table(), traffic_table=metrics_table(DECLARED_OF_TRAFFIC)
+    table=metrics_table(),
+    traffic_table=metrics_table(OF_TRAFFIC),
+    trace_table=metrics_table(OF_TRACES),
 )

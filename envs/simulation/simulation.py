@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,6 +14,7 @@ import numpy as np
 
 from quicgym import _core
 from quicgym.controllers import ControllerInfo
+from quicgym.envs.rewards import Reward
 from quicgym.envs.scenarios.conversion import nanoseconds, to_core
 from quicgym.envs.scenarios.engines import ENGINES, EngineName, check_capabilities
 from quicgym.envs.scenarios.fields import ScenarioError
@@ -20,12 +22,15 @@ from quicgym.envs.scenarios.files import load_scenario
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.simulation.controller_choice import ControllerChoice, resolve_controllers
 from quicgym.envs.simulation.engine import Ns3Module
+from quicgym.envs.simulation.series import Series
 from quicgym.yaml_files import closest
 
 MODES: tuple[str, ...] = _core.MODES
 """Names of the numbers in a trace's `mode`."""
 TRACE_DTYPE = np.dtype(_core.LAYOUTS["TraceSample"])
 TRANSFER_DTYPE = np.dtype(_core.LAYOUTS["Transfer"])
+REWARD_INTERVAL_MS = 100.0
+"""Over which the reward and its terms are taken, however long a policy's decisions last."""
 NEVER = 2**63 - 1
 """The completion, in ns, of a transfer that was not completed."""
 QUEUE_DTYPE = np.dtype(_core.LAYOUTS["QueueSample"])
@@ -180,6 +185,7 @@ class Simulation:
         controllers: For the flows that name none: a name or a subclass of quicgym.Controller for
             all, or a list of one for each.
         trace_interval_ms: Between two rows of the traces; None: no traces.
+        marks: Times, in ns and rising, at which the totals of every flow are kept.
         record_deliveries: Keep (flow, packet number, time) of every packet delivered.
         record_events: Keep what every sender does, for qlog. Engine native only.
         pcap_prefix: Write packet captures to files whose paths begin so. Engine ns3 only.
@@ -207,6 +213,7 @@ class Simulation:
         controllers: ControllerChoice | Sequence[ControllerChoice] | None = None,
         *,
         trace_interval_ms: float | None = 10.0,
+        marks: Sequence[int] = (),
         record_deliveries: bool = False,
         record_events: bool = False,
         pcap_prefix: str | None = None,
@@ -223,7 +230,6 @@ class Simulation:
             )
         self.engine = check_engine(engine)
         self.seed = seed
-        scenario.check_engine(self.engine)
         if not 0 <= seed < 2**64:
             raise ScenarioError(f"seed = {seed}: give a whole number from 0 to 2**64 - 1")
         if trace_interval_ms is not None and trace_interval_ms < 1e-6:
@@ -248,6 +254,10 @@ class Simulation:
         else:
             host = ns3_module().Ns3Simulation(core, seed)
             self._host, self._close = host, host.close
+        self.core = core
+        self.traced = trace_interval_ms is not None
+        self._meter: _core.Meter | None = None
+        self.marks = tuple(marks)
         self.short_flow_controllers = tuple(
             controller.name for controller in chosen[len(tuple(scenario.single_flows())) :]
         )
@@ -272,11 +282,63 @@ class Simulation:
             ControllerError: A controller in Python failed. The simulation has ended then: what it
                 measured can be read, and running on raises RuntimeError.
         """
-        self._host.run_until(nanoseconds(time_s))
+        until = nanoseconds(time_s)
+        if self._meter is None and until >= self.begin:
+            self._meter = _core.Meter(
+                self._host,
+                self.core,
+                Reward().to_core(),
+                nanoseconds(REWARD_INTERVAL_MS / 1e3),
+                nanoseconds(self.scenario.duration_s),
+                self.marks,
+                max(self.begin, self._host.now),
+            )
+        if self._meter is None or until <= self._host.now:
+            self._host.run_until(until)
+        else:
+            self._meter.run_until(until)
 
     def run(self) -> None:
         """Runs to the end of the scenario."""
         self.run_until(self.scenario.duration_s)
+
+    @cached_property
+    def begin(self) -> int:
+        """When measuring begins, in ns: the first start of a flow that names no controller.
+
+        Where every flow names its controller, the first start of all.
+        """
+        flows = [flow for _, flow in self.scenario.single_flows()]
+        places = [index for index, flow in enumerate(flows) if flow.controller is None]
+        return min(
+            _core.flow_start(self.core, index, self.seed) for index in places or range(len(flows))
+        )
+
+    @property
+    def series(self) -> Series:
+        """What was measured so far, every 100 ms and at each pause."""
+        meter = self._meter
+        if meter is None:
+            return Series.of_nothing(self.begin, _core.METER_COLUMNS, len(self.flows))
+        columns = dict(zip(_core.METER_COLUMNS, meter.rows.T, strict=True))
+        return Series(self.begin, columns, meter.times, meter.received)
+
+    def totals(self, mark: int | None = None) -> list[_core.FlowTotals]:
+        """Returns the totals of every flow.
+
+        Args:
+            mark: At which of the marks that have been reached, from 0; None: now.
+        """
+        count = range(len(self.flows))
+        if mark is None:
+            return [self._host.totals(flow) for flow in count]
+        assert self._meter is not None
+        return [self._meter.totals(mark, flow) for flow in count]
+
+    def queue_seconds_at(self, mark: int) -> float:
+        """Returns what `queue_occupancy_seconds` was at one of the marks, counted from 0."""
+        assert self._meter is not None
+        return self._meter.queue_occupancy_seconds(mark)
 
     def trace(self, flow: int | str) -> np.ndarray:
         """Returns the time series of a flow, given by its index or name.

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from quicgym.envs.scenarios.applications import RequestResponse, Video, WebPage
+from quicgym.envs.scenarios.flows import Flow
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.simulation.simulation import NEVER, TRANSFER_DTYPE
 
@@ -59,6 +60,15 @@ class TrafficTotals:
             done = done[size > LARGE_BYTES]
         return _duration_ms(done)
 
+    def completion_quantile_s(self, quantile: float) -> float | None:
+        """Returns a quantile of the completion times of all short flows; None: not complete."""
+        if not len(self.transfers):
+            return None
+        never = self.transfers["completion"] == NEVER
+        durations_s = (self.transfers["completion"] - self.transfers["start"]) * 1e-9
+        found = np.quantile(np.where(never, np.inf, durations_s), quantile, method="higher")
+        return float(found) if np.isfinite(found) else None
+
     def latency_ms(self) -> np.ndarray:
         """Returns the latencies of the requests that were answered."""
         return _duration_ms(self.requests[self.requests["completion"] != NEVER])
@@ -71,7 +81,9 @@ def _duration_ms(transfers: np.ndarray) -> np.ndarray:
 
 def together(parts: Iterable[TrafficTotals]) -> TrafficTotals:
     """Returns the traffic of several flows or entries as that of one."""
-    every = [TrafficTotals(), *parts]
+    every = [NO_TRAFFIC, *(part for part in parts if part is not NO_TRAFFIC)]
+    if len(every) == 1:
+        return NO_TRAFFIC
     return TrafficTotals(
         frozenset().union(*(part.kinds for part in every)),
         np.concatenate([part.transfers for part in every]),
@@ -84,46 +96,69 @@ def together(parts: Iterable[TrafficTotals]) -> TrafficTotals:
     )
 
 
-def traffic_of_flows(
-    scenario: Scenario, totals: Sequence[Mapping[str, Any]], requests: Callable[[int], np.ndarray]
-) -> Iterator[TrafficTotals]:
-    """Yields the traffic of every flow; of no kind where its application has no own metrics.
+NO_TRAFFIC = TrafficTotals()
+"""The traffic of flows whose application has no metrics of its own."""
+
+
+def asking_flows(scenario: Scenario) -> list[int]:
+    """Returns the places of the flows whose receiving application asks for what it gets."""
+    return [
+        index
+        for index, (_, flow) in enumerate(scenario.single_flows())
+        if isinstance(flow.application, RequestResponse | Video)
+    ]
+
+
+def traffic_of_flow(
+    flow: Flow, total: Mapping[str, Any], requests: np.ndarray, window: tuple[int, int]
+) -> TrafficTotals:
+    """Returns the traffic of a flow in a window.
 
     Args:
-        scenario: That was simulated.
-        totals: Of each flow, as SimulatedFlow.statistics has them.
-        requests: Of a flow by its index, as Simulation.requests has them.
+        flow: The scenario's.
+        total: Its totals over the window, as SimulatedFlow.statistics has them.
+        requests: What its application asked for in the whole run, as Simulation.requests has it.
+        window: Its ends, in ns.
     """
-    for index, (_, model) in enumerate(scenario.single_flows()):
-        total = totals[index]
-        match model.application:
-            case RequestResponse():
-                yield TrafficTotals(kinds=frozenset({REQUESTS}), requests=requests(index))
-            case WebPage():
-                loaded = total["completion"] is not None
-                load_s = (total["completion"] - total["start"]) * 1e-9 if loaded else 0.0
-                yield TrafficTotals(
-                    kinds=frozenset({PAGES}), page_load_s=(load_s,) if loaded else ()
-                )
-            case Video() as video:
-                chunks = requests(index)
-                arrived = chunks[chunks["completion"] != NEVER]
-                yield TrafficTotals(
-                    kinds=frozenset({VIDEO}),
-                    chunk_mbps=arrived["size_bytes"] * 8e-6 / video.chunk_s,
-                    switches=int(np.count_nonzero(np.diff(arrived["size_bytes"].astype("i8")))),
-                    playing_s=total["playing_seconds"],
-                    stalled_s=total["stalled_seconds"],
-                )
-            case _:
-                yield TrafficTotals()
+    match flow.application:
+        case RequestResponse():
+            asked = within(requests, window)
+            return TrafficTotals(kinds=frozenset({REQUESTS}), requests=asked)
+        case WebPage():
+            load_s: tuple[float, ...] = ()
+            completion = total["completion"]
+            if completion is not None and window[0] <= completion <= window[1]:
+                load_s = ((completion - total["start"]) * 1e-9,)
+            return TrafficTotals(kinds=frozenset({PAGES}), page_load_s=load_s)
+        case Video() as video:
+            chunks = within(requests, window)
+            arrived = chunks[chunks["completion"] != NEVER]
+            return TrafficTotals(
+                kinds=frozenset({VIDEO}),
+                chunk_mbps=arrived["size_bytes"] * 8e-6 / video.chunk_s,
+                switches=int(np.count_nonzero(np.diff(arrived["size_bytes"].astype("i8")))),
+                playing_s=total["playing_seconds"],
+                stalled_s=total["stalled_seconds"],
+            )
+        case _:
+            return NO_TRAFFIC
 
 
-def traffic_of_short_flows(transfers: Iterable[np.ndarray]) -> Iterator[TrafficTotals]:
-    """Yields the traffic of every entry of short flows.
+def traffic_of_short_flows(transfers: np.ndarray, window: tuple[int, int]) -> TrafficTotals:
+    """Returns the traffic of an entry of short flows in a window.
 
     Args:
-        transfers: Of each entry, as Simulation.transfers has them.
+        transfers: Those of the whole run, as Simulation.transfers has them.
+        window: Its ends, in ns.
     """
-    for entry in transfers:
-        yield TrafficTotals(kinds=frozenset({SHORT_FLOWS}), transfers=entry)
+    return TrafficTotals(kinds=frozenset({SHORT_FLOWS}), transfers=within(transfers, window))
+
+
+def within(transfers: np.ndarray, window: tuple[int, int]) -> np.ndarray:
+    """Returns the transfers that began in a window; completed later they are not complete."""
+    begin, end = window
+    chosen = transfers[(transfers["start"] >= begin) & (transfers["start"] <= end)]
+    if (late := chosen["completion"] > end).any():
+        chosen = chosen.copy()
+        chosen["completion"][late] = NEVER
+    return chosen

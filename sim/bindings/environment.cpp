@@ -350,7 +350,15 @@ void bind_environment(nb::module_& module) {
                 return batch.episode(index).meter().totals(mark, flow);
             },
             nb::arg("simulation"), nb::arg("mark"), nb::arg("flow"),
-            "A flow's totals at one of the plan's marks, counted from 0.");
+            "A flow's totals at one of the plan's marks, counted from 0.")
+        .def(
+            "queue_occupancy_seconds",
+            [](const Batch& batch, std::size_t index, std::size_t mark) {
+                const OneThread::Use use(batch.one_thread());
+                return batch.episode(index).meter().queue_occupancy_seconds(mark);
+            },
+            nb::arg("simulation"), nb::arg("mark"),
+            "Simulation.queue_occupancy_seconds at one of the plan's marks.");
 }
 
 }  // namespace quicgym::bindings

@@ -80,6 +80,10 @@ public:
         const OneThread::Use use(run_.one_thread());
         return meter_.totals(mark, flow);
     }
+    double queue_occupancy_seconds(std::size_t mark) const {
+        const OneThread::Use use(run_.one_thread());
+        return meter_.queue_occupancy_seconds(mark);
+    }
 
 private:
     Watched& run_;
@@ -133,7 +137,9 @@ void bind_meter(nb::module_& module) {
         .def_prop_ro("received", &MeteredRun::received, nb::rv_policy::automatic,
                      "UDP payload in bytes that each flow had received, shape (intervals, flows).")
         .def("totals", &MeteredRun::totals, nb::arg("mark"), nb::arg("flow"),
-             "A flow's totals at one of the marks, counted from 0.");
+             "A flow's totals at one of the marks, counted from 0.")
+        .def("queue_occupancy_seconds", &MeteredRun::queue_occupancy_seconds, nb::arg("mark"),
+             "Simulation.queue_occupancy_seconds at one of the marks.");
 }
 
 }  // namespace quicgym::bindings

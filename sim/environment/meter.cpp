@@ -157,6 +157,7 @@ void Meter::advance(Watched& run, Time until) {
         Records& records = dynamic_cast<Records&>(run);
         std::vector<FlowTotals>& totals = totals_.emplace_back();
         for (std::size_t flow = 0; flow < run.flow_count(); ++flow) totals.push_back(records.totals(flow));
+        queue_occupancies_.push_back(records.queue_occupancy_seconds());
     }
     run.run_until(until);
 }

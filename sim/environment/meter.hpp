@@ -48,6 +48,8 @@ public:
     const std::vector<std::uint64_t>& received_bytes() const { return received_bytes_; }
     // Throws std::out_of_range for a mark that was not reached.
     const FlowTotals& totals(std::size_t mark, std::size_t flow) const { return totals_.at(mark).at(flow); }
+    // As Records::queue_occupancy_seconds; throws the same.
+    double queue_occupancy_seconds(std::size_t mark) const { return queue_occupancies_.at(mark); }
 
 private:
     // A flow, and what it did.
@@ -92,6 +94,7 @@ private:
     std::vector<Time> times_;
     std::vector<std::uint64_t> received_bytes_;
     std::vector<std::vector<FlowTotals>> totals_;  // per mark and flow
+    std::vector<double> queue_occupancies_;        // per mark
 };
 
 // What the columns of `info` are taken from.

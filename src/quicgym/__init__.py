@@ -9,14 +9,15 @@ from quicgym.controllers import Controller, ControllerError
 from quicgym.envs import (
     FlowResult,
     Ns3MissingError,
-    Result,
     Reward,
+    Run,
     Scenario,
     ScenarioError,
     Simulation,
     load_scenario,
     make_vec,
     preset_action,
+    run,
     scenario_names,
 )
 from quicgym.errors import PolicyError, UserError
@@ -24,26 +25,25 @@ from quicgym.errors import PolicyError, UserError
 if _TYPE_CHECKING:
     from quicgym.agents.policies.learned import load_policy
     from quicgym.agents.policies.policy import Decisions
-    from quicgym.real.runs import run
 
 __version__ = _version("quicgym")
 
 
 def __getattr__(name: str) -> object:
-    # Agents, and what runs them over real packets, build on what is imported above.
+    # Agents build on what is imported above.
     if name == "load_policy":
         from quicgym.agents.policies.learned import load_policy
 
         return load_policy
-    if name == "run":
-        from quicgym.real.runs import run
-
-        return run
     if name == "Decisions":
         from quicgym.agents.policies.policy import Decisions
 
         return Decisions
     raise AttributeError(f"module 'quicgym' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 def get_include() -> str:
@@ -63,8 +63,8 @@ __all__ = [
     "FlowResult",
     "Ns3MissingError",
     "PolicyError",
-    "Result",
     "Reward",
+    "Run",
     "Scenario",
     "ScenarioError",
     "Simulation",

@@ -9,9 +9,9 @@ from quicgym.benchmarks.reality import (
     HAND_CODED,
     LEARNED,
     MOST_AT_ONCE,
-    RealityJob,
     by_workers,
     gaps_of,
+    job_of,
     make_report,
 )
 from quicgym.envs.scenarios.suites import load_suite
@@ -101,7 +101,7 @@ def test_fast_networks_run_alone_and_slow_ones_side_by_side():
 def test_runs_of_different_stacks_are_different_jobs():
     scenario = load_suite("reality")[0]
     keys = {
-        RealityJob(scenario, "cubic", stack, source, 0).key
+        job_of(scenario, "cubic", stack, source, 0).key
         for stack in ("noq", "aioquic")
         for source in ("simulator", "virtual", "real")
     }

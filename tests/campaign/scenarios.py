@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from campaign.part import Found, Part, numbered
-from quicgym import controllers
+from quicgym import Run, controllers
 from quicgym.benchmarks.random_networks import (
     DISCIPLINES,
     FEATURES,
@@ -22,7 +22,6 @@ from quicgym.benchmarks.random_networks import (
 )
 from quicgym.envs import Scenario, Simulation
 from quicgym.envs.scenarios.fields import LINK_HEADER_BYTES
-from quicgym.envs.simulation.result import Result
 
 MOST_PACKETS = 30_000
 """That the bottleneck can pass in a wide scenario; its duration follows from that."""
@@ -191,7 +190,7 @@ def _violations(scenario: Scenario, simulation: Simulation) -> list[str]:
         packets = total["received_packets"] * LINK_HEADER_BYTES
         received_bits[model.direction] += 8 * (total["received_bytes"] + packets)
     found += _beyond_capacity(scenario, received_bits)
-    for name, value in Result(simulation).metrics.items():
+    for name, value in Run.of(simulation).metrics.items():
         if value is not None and not math.isfinite(value):
             found.append(f"{name} = {value}")
     return found

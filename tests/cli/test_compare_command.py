@@ -13,8 +13,8 @@ import pytest
 from conftest import Command
 from helpers.commands import check_end, run_forked, says, small_files
 
-from quicgym.agents.evaluation.rollouts import METRICS
 from quicgym.envs.info import INFO_COLUMNS
+from quicgym.envs.simulation.metrics import EVALUATED
 
 pytestmark = pytest.mark.train
 SCENARIOS = ("heldout-01", "heldout-02.5")
@@ -24,7 +24,7 @@ STEPS = (0, 5_000, 10_000)
 def metrics(policy: str, scenario: str, seed: int, step: int = 0) -> dict[str, float | None]:
     """Numbers that no two runs share; Jain's index was not measured in the second scenario."""
     number = len(policy) + 7 * SCENARIOS.index(scenario) ** 2 + seed**2 / 8 + step / 3_000
-    values: dict[str, float | None] = {name: number + i / 16 for i, name in enumerate(METRICS)}
+    values: dict[str, float | None] = {name: number + i / 16 for i, name in enumerate(EVALUATED)}
     return values | ({"jain": None} if scenario == SCENARIOS[1] else {})
 
 
@@ -117,12 +117,12 @@ def test_agents_and_baselines_have_the_same_tags_and_steps(
     runs = {name: read(folder / name) for name in ("tuning-ppo", "bbr", "cubic")}
 
     columns = {"reward", *INFO_COLUMNS} - {"time_s"}
-    tags = {f"evaluation/{metric}" for metric in METRICS}
-    tags |= {f"scenario/{name}/{metric}" for name in SCENARIOS for metric in METRICS}
+    tags = {f"evaluation/{metric}" for metric in EVALUATED}
+    tags |= {f"scenario/{name}/{metric}" for name in SCENARIOS for metric in EVALUATED}
     tags -= {f"scenario/{SCENARIOS[1]}/jain"}
     tags |= {f"scenario-episode/{name}/{column}" for name in SCENARIOS for column in columns}
     # TensorBoard shows them in this order: those of the suite come before those of each scenario.
-    first = sorted(tags)[: len(METRICS)]
+    first = sorted(tags)[: len(EVALUATED)]
     assert all(tag.startswith("evaluation/") for tag in first)
     for run in runs.values():
         assert set(run.Tags()["scalars"]) == tags
@@ -205,7 +205,7 @@ def test_hparams_have_what_differs(quicgym: Command, tmp_path: Path) -> None:
         columns = {info.name for info in experiment.hparam_infos}
         assert columns == {"policy", "kind", "seed", "stop", "layers"}
         assert [metric.name.tag for metric in experiment.metric_infos] == [
-            f"evaluation/{metric}" for metric in METRICS
+            f"evaluation/{metric}" for metric in EVALUATED
         ]
     training = {"policy": "tuning-ppo", "kind": "training"}
     assert rows == {

@@ -23,11 +23,11 @@ from helpers.commands import run_process, says, start_process
 
 from quicgym import ScenarioError, _core, controllers, load_policy, load_scenario
 from quicgym.agents.evaluation.evaluate import notable_differences
-from quicgym.agents.evaluation.jobs import EvaluationJob, make_jobs
-from quicgym.agents.evaluation.rollouts import METRICS, play
+from quicgym.agents.evaluation.jobs import PolicyChoice, RunJob, make_jobs
+from quicgym.agents.evaluation.rollouts import play, play_all
 from quicgym.agents.evaluation.run_folders import read_runs, read_series, series_path
 from quicgym.agents.evaluation.statistics import Bootstrap
-from quicgym.agents.evaluation.summary import evaluate, evaluate_here, summarize
+from quicgym.agents.evaluation.summary import evaluate, keep_runs, summarize
 from quicgym.agents.policies.by_name import find_policy, policy_kind
 from quicgym.agents.policies.hand_coded import BASELINES, STEERED
 from quicgym.console import wide_console
@@ -35,7 +35,9 @@ from quicgym.envs.rewards import Reward
 from quicgym.envs.scenarios.distributions import load_distribution
 from quicgym.envs.scenarios.flows import Flow
 from quicgym.envs.scenarios.model import Scenario
-from quicgym.envs.scenarios.suites import scenario_of
+from quicgym.envs.scenarios.suites import episodes_of, load_suite, scenario_of
+from quicgym.envs.simulation.metrics import EVALUATED
+from quicgym.envs.simulation.window import Window
 from quicgym.errors import MissingExtraError
 from quicgym.jobs import read_finished, run_jobs
 
@@ -59,7 +61,7 @@ def kinds_of(policies: Iterable[str]) -> dict[str, str]:
 def runs_of(rewards: dict[str, list[list[float]]], names: list[str]) -> pd.DataFrame:
     return pd.DataFrame(
         [
-            {"policy": policy, "scenario": name, "seed": seed, **dict.fromkeys(METRICS, 1.0)}
+            {"policy": policy, "scenario": name, "seed": seed, **dict.fromkeys(EVALUATED, 1.0)}
             | {"reward": reward}
             for policy, rows in rewards.items()
             for name, row in zip(names, rows, strict=True)
@@ -96,13 +98,13 @@ def test_a_table_and_the_files(quicgym: Command, suite: Path, tmp_path: Path) ->
     (bbr,) = (run for run in read_runs(folder) if run.name == "bbr")  # as compare reads it
     series = read_series(bbr.series["ebcc-flows-3"])
     scenario = load_scenario("ebcc-flows-3").model_copy(update={"duration_s": 2.0})
-    metrics = play(find_policy("bbr"), scenario).metrics
+    metrics = play(find_policy("bbr"), scenario).evaluation
     durations_s = np.diff(series["time_s"], prepend=series["time_s"][0] - 0.1)
     assert np.average(series["reward"], weights=durations_s) == pytest.approx(metrics["reward"])
     frame = pd.read_parquet(folder / "results.parquet")
     assert len(frame) == 12 and frame.attrs["seeds"] == [0, 1]
     row = frame[(frame.policy == "bbr") & (frame.scenario == "ebcc-flows-3")].iloc[0]
-    assert row[list(METRICS)].to_dict() == metrics
+    assert row[list(metrics)].to_dict() == metrics
 
 
 def test_json_is_the_document_and_earlier_results_are_kept(
@@ -121,7 +123,7 @@ def test_json_is_the_document_and_earlier_results_are_kept(
     assert first["iqm_low"] <= first["iqm_reward"] <= first["iqm_high"]
     assert {cell["scenario"] for cell in first["scenarios"]} == {"ebcc-flows-3", "ebcc-bandwidth-5"}
     for cell in first["scenarios"]:
-        assert set(METRICS) | {"scenario", "seeds", "reward_std"} == set(cell)
+        assert set(EVALUATED) | {"scenario", "seeds", "reward_std"} == set(cell)
     (difference,) = document["differences"]
     assert (difference["a"], difference["b"]) == (first["policy"], second["policy"])
     assert difference["iqm_difference"] == pytest.approx(first["iqm_reward"] - second["iqm_reward"])
@@ -130,7 +132,7 @@ def test_json_is_the_document_and_earlier_results_are_kept(
 
     done = quicgym(*arguments, "--format", "csv", "--out", "here")
     rows = list(csv.DictReader(io.StringIO(done.stdout)))
-    assert len(rows) == 8 and list(rows[0]) == ["policy", "scenario", "engine", "seed", *METRICS]
+    assert len(rows) == 8 and list(rows[0]) == ["policy", "scenario", "engine", "seed", *EVALUATED]
     (previous,) = (tmp_path / "here").glob("previous-*")
     assert json.loads((previous / "evaluation.json").read_text()) == document
 
@@ -222,7 +224,7 @@ def test_a_failing_run_leaves_no_aggregate_over_what_is_missing(tmp_path: Path) 
     change = {"name": "broken", "flows": (*scenario.flows, flow)}
     broken = Scenario.model_construct(**{**scenario.__dict__, **change})
     jobs = [
-        EvaluationJob(policy, None, entry, "native", 0)
+        RunJob(entry, PolicyChoice(policy), "native", 0)
         for policy, entry in (("bbr", scenario), ("cubic", scenario), ("cubic", broken))
     ]
     outcome = run_jobs(jobs, tmp_path, 1)
@@ -265,22 +267,27 @@ def test_the_key_of_an_episode_is_all_that_its_result_depends_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     scenario = load_scenario("ebcc-single")
-    job = EvaluationJob("bbr", None, scenario, "native", 0)
+    job = RunJob(scenario, PolicyChoice("bbr"), "native", 0)
     shorter = scenario.model_copy(update={"duration_s": 3.0})
     changes: list[dict[str, Any]] = [
         {},
-        {"policy": "cubic"},
-        {"fingerprint": "0123"},
+        {"steering": PolicyChoice("cubic")},
+        {"steering": PolicyChoice("bbr", "0123")},
+        {"steering": "bbr"},
+        {"window": Window(1.0)},
+        {"window": Window(until_s=1.0)},
+        {"measures": ("utilisation",)},
         {"scenario": shorter},
         {"engine": "ns3"},
         {"seed": 1},
         {"reward": Reward("power")},
     ]
     keys = [replace(job, **change).key for change in changes]
-    assert replace(job, series_file=Path("kept.parquet"), trust_zip=True).key == job.key
+    trusted = PolicyChoice("bbr", trust_zip=True)
+    assert replace(job, series_file=Path("kept.parquet"), steering=trusted).key == job.key
     monkeypatch.setattr(_core, "commit", "0123abcd")
     keys.append(replace(job).key)
-    assert len(set(keys)) == len(keys) == 8
+    assert len(set(keys)) == len(keys) == 12
 
 
 @pytest.mark.usefixtures("jobs_here")
@@ -308,7 +315,9 @@ def test_a_policy_that_is_evaluated_here_earns_the_reward_that_is_asked_for(
     suite: Path, tmp_path: Path
 ) -> None:
     policy, power = find_policy("cubic"), Reward("power")
-    evaluate_here(policy, str(suite), 1, tmp_path / "out", reward=power, threads=1, command="c")
+    cells = episodes_of(load_suite(suite), 1)
+    runs = play_all(policy, cells, threads=1, reward=power)
+    keep_runs(runs, "cubic", str(suite), 1, tmp_path / "out", reward=power, command="c")
     frame = pd.read_parquet(tmp_path / "out/results.parquet")
     scenario = load_scenario("ebcc-flows-3").model_copy(update={"duration_s": 2.0})
     expected = play(policy, scenario, reward=power).metrics["reward"]
@@ -431,7 +440,7 @@ def test_ns3_gives_the_same_metrics(tmp_path: Path, suite: Path) -> None:
         for engine in ("native", "ns3")
     )
     assert list(ns3["engine"]) == ["ns3", "ns3"]
-    for metric in METRICS:
+    for metric in EVALUATED:
         assert list(ns3[metric]) == pytest.approx(list(native[metric]), rel=1e-9), metric
 
 

@@ -13,11 +13,11 @@ from conftest import Command
 from helpers.papers import SMALL
 from plotly.offline import get_plotlyjs
 
+from quicgym.agents.evaluation.jobs import RunJob
 from quicgym.benchmarks.papers.model import load_paper, paper_names
 from quicgym.benchmarks.papers.needs import check_names, needs
 from quicgym.benchmarks.papers.run import engine_of
 from quicgym.benchmarks.run_time import Estimate, in_words
-from quicgym.benchmarks.simulations import Job
 from quicgym.envs import load_scenario
 
 
@@ -213,5 +213,5 @@ def test_a_run_is_expected_to_fill_its_link() -> None:
     scenario = load_scenario("ebcc-single")  # 15 Mbps for 20 s in datagrams of 1400 bytes
     packets = 15e6 / 8 / 1400 * 20
     for engine, multiple in (("native", 1), ("ns3", 130)):
-        seconds = estimate.cpu_s(Job(scenario, "bbr", engine, 0))  # type: ignore[arg-type]
+        seconds = estimate.cpu_s(RunJob(scenario, "bbr", engine, 0))  # type: ignore[arg-type]
         assert seconds == pytest.approx(multiple * packets * 1e-6)

@@ -20,8 +20,9 @@ from conftest import IN_CLUSTER, Command
 from helpers.commands import run_process, says, start_process
 
 from quicgym import load_scenario
-from quicgym.agents.evaluation.rollouts import METRICS, play
+from quicgym.agents.evaluation.rollouts import play
 from quicgym.agents.policies.by_name import find_policy
+from quicgym.envs.simulation.metrics import EVALUATED
 
 pytestmark = pytest.mark.train
 CONTROLLERS = '''
@@ -113,7 +114,7 @@ def check_table(folder: Path, output: str) -> None:
     }
     assert frame["objective"].is_monotonic_decreasing
     assert frame.loc[frame["published"], ["gamma", "beta"]].values.tolist() == [[30, 0.5]]
-    assert {"objective_std", "reward@short", "error", *METRICS} <= set(frame)
+    assert {"objective_std", "reward@short", "error", *EVALUATED} <= set(frame)
     assert frame["error"].isna().all()
     for row in frame.itertuples():
         runs = [
@@ -165,7 +166,7 @@ def check_pictures_and_hparams(folder: Path) -> None:
         values = {name: value.number_value for name, value in start.hparams.items()}
         (objective,) = events.Scalars("sweep/objective")
         found.add((values["gamma"], values["beta"], objective.value))
-        assert {f"evaluation/{metric}" for metric in METRICS} <= set(events.Tags()["scalars"])
+        assert {f"evaluation/{metric}" for metric in EVALUATED} <= set(events.Tags()["scalars"])
     frame = pd.read_parquet(folder / "out/trials.parquet")
     assert sorted(found) == [
         (row.gamma, row.beta, pytest.approx(row.objective, rel=1e-6))

@@ -10,7 +10,7 @@ from conftest import Command
 
 from quicgym import load_scenario
 from quicgym.envs.scenarios.engines import ENGINES
-from quicgym.envs.simulation.metrics import DECLARED_OF_TRAFFIC, metrics_table
+from quicgym.envs.simulation.metrics import OF_TRAFFIC, metrics_table
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 PAGES = {
@@ -59,4 +59,4 @@ def test_examples_of_networks_are_for_both_engines(
 
 def test_traffic_has_an_example_of_each_and_the_table_of_metrics() -> None:
     assert set(EXAMPLES["traffic.md"]) == {"short-flows", "requests", "page", "video"}
-    assert metrics_table(DECLARED_OF_TRAFFIC) in PAGES["traffic.md"]
+    assert metrics_table(OF_TRAFFIC) in PAGES["traffic.md"]

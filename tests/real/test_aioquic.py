@@ -7,7 +7,7 @@ from helpers.short_network import short
 import quicgym
 from quicgym.envs.simulation.qlog import read_log
 from quicgym.errors import UserError
-from quicgym.real import RealResult, StackError, aioquic_stack, run_stack
+from quicgym.real import RealRun, StackError, aioquic_stack, run_stack
 from quicgym.real.hosted_controller import HostedController
 
 pytest.importorskip("aioquic")
@@ -26,7 +26,7 @@ def lossy(tmp_path):
 def test_a_run_in_virtual_time_measures_what_the_simulator_does(scenario):
     simulated = quicgym.run(scenario, "newreno")
     result = quicgym.run(scenario, "newreno", stack="aioquic", clock="virtual")
-    assert isinstance(result, RealResult)
+    assert isinstance(result, RealRun)
     assert result.engine == "aioquic-virtual"
     for metric in ("goodput_mbps", "mean_rtt_ms", "send_rate_mbps", "mean_one_way_delay_ms"):
         assert result.metrics[metric] == pytest.approx(simulated.metrics[metric], rel=0.1), metric

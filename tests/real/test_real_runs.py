@@ -92,6 +92,8 @@ def test_runs_whose_relay_stalls_are_repeated_and_rejected(tmp_path):
         ({"stack": "aioquic", "trace_interval_ms": 5.0}, "a row every 10 ms"),
         ({"stack": "aioquic", "seed": -1}, "seed = -1"),
         ({"clock": "real"}, "belongs to a stack"),
+        ({"stack": "aioquic", "from_s": 60}, "from_s = 60: the window of ebcc-single ends at"),
+        ({"stack": "aioquic", "until_s": 1.005}, "until_s = 1.005: .* a row every 10 ms"),
     ],
 )
 def test_bad_arguments_say_what_is_wrong(arguments, text):
@@ -133,10 +135,10 @@ def test_rows_in_real_time_without_a_valid_audit_are_not_stored():
 
 
 def test_a_result_in_real_time_needs_an_audit():
-    from quicgym.real.runs import RealResult
+    from quicgym.real.runs import RealRun
 
     with pytest.raises(RunError, match="without an audit"):
-        RealResult(None, "aioquic", "real", None, 1)
+        RealRun(None, None, None, "aioquic", "real", None, 1)
 
 
 def test_gaps_are_in_percent_or_differences():

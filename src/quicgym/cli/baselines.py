@@ -11,11 +11,13 @@ import typer
 from quicgym.cli.options import (
     ControllerOption,
     FiguresOption,
+    FromOption,
     JobsOption,
     ResultFormat,
     ResumeOption,
     ScenarioOption,
     SeedsOption,
+    UntilOption,
     command_line,
 )
 from quicgym.plot_style import FigureFormat
@@ -39,6 +41,8 @@ def baselines(
         ),
     ] = None,
     seeds: SeedsOption = 5,
+    from_s: FromOption = None,
+    until_s: UntilOption = None,
     jobs: JobsOption = None,
     format: Annotated[
         ResultFormat, typer.Option(help="What is printed on standard output.")
@@ -67,12 +71,14 @@ def baselines(
     seed 0 and the figures go to DIR; results of an earlier run are moved to DIR/previous-<time>.
     """
     from quicgym.benchmarks.baselines import run_baselines
+    from quicgym.envs.simulation.window import Window
 
     status = run_baselines(
         scenarios=scenario or (),
         controllers=controller or (),
         engine=engine,
         seeds=seeds,
+        window=Window(from_s, until_s),
         workers=jobs or os.cpu_count() or 1,
         format=format.value,
         directory=out,

@@ -10,11 +10,13 @@ import typer
 from quicgym.cli.options import (
     AddressOption,
     FiguresOption,
+    FromOption,
     JobsOption,
     ResultFormat,
     ResumeOption,
     SeedsOption,
     TrustZipOption,
+    UntilOption,
     command_line,
 )
 from quicgym.plot_style import FigureFormat
@@ -51,6 +53,8 @@ def evaluate(
         ),
     ] = "heldout",
     seeds: SeedsOption = 5,
+    from_s: FromOption = None,
+    until_s: UntilOption = None,
     engine: Annotated[str, typer.Option(metavar="native|ns3")] = "native",
     reward: Annotated[
         str,
@@ -85,12 +89,14 @@ def evaluate(
     are moved to DIR/previous-<time>.
     """
     from quicgym.agents.evaluation.evaluate import run_evaluate
+    from quicgym.envs.simulation.window import Window
     from quicgym.jobs import workers_of
 
     status = run_evaluate(
         policies=policy or (),
         suite=suite,
         seeds=seeds,
+        window=Window(from_s, until_s),
         engine=engine,
         reward=reward,
         workers=workers_of(jobs, address),

@@ -39,6 +39,24 @@ AddressOption = Annotated[
     str | None,
     typer.Option(metavar="HOST:PORT", help="Of a Ray cluster. Default: this machine alone."),
 ]
+FromOption = Annotated[
+    float | None,
+    typer.Option(
+        "--from-s",
+        min=0,
+        metavar="S",
+        help="Measure from here. Default: the start.",
+    ),
+]
+UntilOption = Annotated[
+    float | None,
+    typer.Option(
+        "--until-s",
+        min=0,
+        metavar="S",
+        help="Measure until here. Default: the end.",
+    ),
+]
 ResumeOption = Annotated[
     bool, typer.Option("--resume", help="Skip the runs that DIR already holds.")
 ]

@@ -11,9 +11,11 @@ import typer
 from quicgym.cli.options import (
     AddressOption,
     FiguresOption,
+    FromOption,
     JobsOption,
     ResumeOption,
     SeedsOption,
+    UntilOption,
     command_line,
     config_names,
 )
@@ -45,6 +47,8 @@ def papers(
         ),
     ] = None,
     seeds: SeedsOption = 5,
+    from_s: FromOption = None,
+    until_s: UntilOption = None,
     jobs: JobsOption = None,
     format: Annotated[
         PapersFormat,
@@ -70,11 +74,13 @@ def papers(
     has the rule. Says beforehand how long it will take.
     """
     from quicgym.benchmarks.papers.run import run_papers
+    from quicgym.envs.simulation.window import Window
     from quicgym.jobs import workers_of
 
     status = run_papers(
         papers=list(dict.fromkeys(paper or ())),
         seeds=seeds,
+        window=Window(from_s, until_s),
         workers=workers_of(jobs, address),
         format=format.value,
         directory=out,

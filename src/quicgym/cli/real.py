@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from quicgym.cli.options import command_line
+from quicgym.cli.options import FromOption, UntilOption, command_line
 
 EXAMPLES = (
     "quicgym real --scenario ebcc-single --controller bbr --stack aioquic --clock virtual",
@@ -43,6 +43,8 @@ def real(
         typer.Option(metavar="virtual|real", help="Default: virtual, where the stack has it."),
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Runs the seeds 0 to N-1.", metavar="N")] = 1,
+    from_s: FromOption = None,
+    until_s: UntilOption = None,
     compare: Annotated[
         bool,
         typer.Option(
@@ -68,6 +70,7 @@ def real(
     needs Linux. The audit says whether a run in real time is valid; an invalid one is repeated,
     three runs at most. docs/how-to/real.md explains the gaps.
     """
+    from quicgym.envs.simulation.window import Window
     from quicgym.real.comparison import run_real
 
     status = run_real(
@@ -76,6 +79,7 @@ def real(
         stack=stack,
         clock=clock,
         seeds=seeds,
+        window=Window(from_s, until_s),
         compare=compare,
         directory=out,
         qlog=qlog,

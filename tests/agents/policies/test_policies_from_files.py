@@ -75,7 +75,7 @@ def policy(observations):
     policy = find_policy(choice)
     assert policy.name == choice and policy.options is None
     assert policy.decisions == Decisions("window", history_length=2)
-    own = play(policy, SCENARIO, seed=3, keep_series=True)
+    own = play(policy, SCENARIO, seed=3)
     constant = ConstantPolicy("keep", np.array(KEEP), decisions=policy.decisions)
     assert own.metrics == play(constant, SCENARIO, seed=3).metrics
     seen = policy.act.__globals__["seen"][2:]  # without those of zeros
@@ -87,7 +87,7 @@ def policy(observations):
 def test_the_page_s_agent_runs(write: Write) -> None:
     page = (Path(__file__).parents[3] / "docs/how-to/own-agent.md").read_text(encoding="utf-8")
     (agent,) = re.findall(r"^```python\n(# agent.py\n.*?)^```", page, flags=re.S | re.M)
-    episode = play(find_policy(write(agent)), SCENARIO, keep_series=True)
+    episode = play(find_policy(write(agent)), SCENARIO)
     assert 0 < episode.metrics["throughput_share"] <= 1
 
 

@@ -43,7 +43,7 @@ def test_an_episode_has_the_preference_of_the_policy(environment):
     decisions = Decisions(environment, preference={"loss": 1, "delay": 3})
     action = helper.rest(action_space(environment))
     policy = _Listening("still", action, decisions=decisions)
-    episode = play(policy, SCENARIO, reward=quicgym.Reward("preference"), keep_series=True)
+    episode = play(policy, SCENARIO, reward=quicgym.Reward("preference"))
     for observations in policy.seen:
         assert observations.shape[1:] == decisions.observation_space.shape
         assert observations[:, -4:].tolist() == [[0, 0.25, 0, 0.75]] * 2

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from helpers.training import NEEDS_TRAIN, made
 
 import quicgym
+from quicgym.envs.simulation.metrics import EVALUATED
 
 pytestmark = NEEDS_TRAIN
 
@@ -52,7 +54,6 @@ def test_exploration_falls_exponentially_to_its_last_value(here):
 
 
 def test_the_reward_of_an_evaluation_is_the_interquartile_mean(here, monkeypatch, capsys):
-    from quicgym.agents.evaluation.rollouts import METRICS, Episode
     from quicgym.agents.training.callbacks import evaluation
     from quicgym.agents.training.callbacks.progress import ProgressCallback
     from quicgym.agents.training.folder import RunFolder
@@ -61,7 +62,8 @@ def test_the_reward_of_an_evaluation_is_the_interquartile_mean(here, monkeypatch
     rewards = (0.1, 0.2, -5.0, 0.4)
 
     def play_all(*arguments, **options):
-        return [Episode({**dict.fromkeys(METRICS, 0.0), "reward": reward}) for reward in rewards]
+        metrics = dict.fromkeys(EVALUATED, 0.0)
+        return [SimpleNamespace(evaluation={**metrics, "reward": reward}) for reward in rewards]
 
     monkeypatch.setattr(evaluation, "play_all", play_all)
     config, _, model = made(here)

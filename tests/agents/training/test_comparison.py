@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from helpers.training import NEEDS_TRAIN, made
 
-from quicgym.agents.evaluation.rollouts import METRICS, Episode
 from quicgym.envs.scenarios.distributions import load_distribution
 from quicgym.envs.scenarios.suites import load_suite
 
@@ -29,7 +30,7 @@ class Played:
         bias = float(policy.actor.action.bias[0])
         self.cells.setdefault(bias, []).extend(cells)
         noise = [np.random.default_rng(seed).normal() for _, seed in cells]
-        return [Episode({**dict.fromkeys(METRICS, 0.0), "reward": n + bias}) for n in noise]
+        return [SimpleNamespace(metrics={"reward": n + bias}) for n in noise]
 
 
 @pytest.fixture

@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import quicgym
-from quicgym import Scenario, Simulation
+from quicgym import Run, Scenario, Simulation
 from quicgym.controllers import AckEvent, LossEvent
-from quicgym.envs.simulation.result import Result
 
 ENGINES = ["native", pytest.param("ns3", marks=pytest.mark.ns3)]
 every_engine = pytest.mark.parametrize("engine", ENGINES)
@@ -79,7 +78,7 @@ def test_the_mean_window_is_the_integral_over_every_change(
             assert simulation.flows[0].statistics["window_seconds"] < pause
         simulation.run()
         total = simulation.flows[0].statistics
-        measured = Result(simulation).flows[0]
+        measured = Run.of(simulation).flows[0]
     end = total["start"] + round(total["window_seconds"] * SECOND)
     if "stop_s" in flow:
         assert end == 6.25 * SECOND
@@ -126,7 +125,7 @@ def test_rate_variances_are_those_of_whole_seconds(engine: str, flow: dict[str, 
     with make() as simulation:
         simulation.run()
         total = simulation.flows[0].statistics
-        measured = Result(simulation).flows[0]
+        measured = Run.of(simulation).flows[0]
     for side, counter, end_s in (
         ("send", "sent_bytes", total["start"] * 1e-9 + total["window_seconds"]),
         ("receive", "received_bytes", (total["completion"] or flow.get("stop_s", 10) * 1e9) * 1e-9),
@@ -171,7 +170,7 @@ def test_completion_is_counted_from_the_start(engine: str) -> None:
     with Simulation(dumbbell(flows), engine, 1, "newreno") as simulation:
         simulation.run()
         totals = [flow.statistics for flow in simulation.flows]
-        result = Result(simulation)
+        result = Run.of(simulation)
     done, late, bulk = result.flows
     assert done.completion_time_s == (totals[0]["completion"] - totals[0]["start"]) * 1e-9
     assert 1 < done.completion_time_s < 7
@@ -203,7 +202,7 @@ def test_buffer_use_is_the_mean_of_the_queue(engine: str, queue: dict[str, Any])
         simulation.run()
         trace = simulation.queue_trace()[queue.get("unit", "packets")]
         start_s = simulation.flows[0].statistics["start"] * 1e-9
-        result = Result(simulation)
+        result = Run.of(simulation)
     use = result.metrics["buffer_use_percent"]
     assert use is not None and 40 < use < 100
     assert use == pytest.approx(
@@ -242,7 +241,7 @@ def test_tcp_has_the_same_metrics() -> None:
         simulation.run()
         windows = simulation.trace("bulk")["window_bytes"]
         received = simulation.trace("bulk")["received_bytes"][999::1000]
-        result = Result(simulation)
+        result = Run.of(simulation)
     bulk, sized = result.flows
     segment_bytes = 1200 + 28 - 20 - 32
     assert bulk.mean_window_packets == pytest.approx(windows.mean() / segment_bytes, rel=0.01)
@@ -256,22 +255,23 @@ def test_tcp_has_the_same_metrics() -> None:
     assert sized.completion_time_s is not None and 3 < sized.completion_time_s < 10
 
 
-def test_the_efficiency_index_is_the_sum_and_jain_takes_any_flows() -> None:
+def test_jain_takes_any_flows_and_any_metric_of_them() -> None:
     flows = [{"name": name, "controller": name} for name in ("cubic", "bbr", "newreno")]
-    result = quicgym.run(dumbbell(flows))
-    rates = [flow.receive_rate_mbps for flow in result.flows]
-    assert result.metrics["efficiency_index_mbps"] == pytest.approx(sum(rates))
-    assert result.jain() == result.metrics["jain"]
+    run = quicgym.run(dumbbell(flows))
+    rates = [flow.receive_rate_mbps for flow in run.flows]
+    assert run.metrics["efficiency_index_mbps"] == pytest.approx(sum(rates))
+    assert run.metrics["smallest_share"] == pytest.approx(3 * min(rates) / sum(rates))
+    assert run.jain() == run.metrics["jain"]
     expected = (rates[0] + rates[2]) ** 2 / (2 * (rates[0] ** 2 + rates[2] ** 2))
-    assert result.jain(["cubic", "newreno"]) == result.jain([0, 2]) == pytest.approx(expected)
-    assert result.jain([1], "mean_rtt_ms") == 1
-    goodputs = [flow.goodput_mbps for flow in result.flows]
-    assert result.jain(metric="goodput_mbps") == quicgym.envs.simulation.metrics.jain(goodputs)
+    assert run.jain(["cubic", "newreno"]) == run.jain([0, 2]) == pytest.approx(expected)
+    assert run.jain([1], "mean_rtt_ms") == 1
+    goodputs = [flow.goodput_mbps for flow in run.flows]
+    assert run.jain(metric="goodput_mbps") == quicgym.envs.simulation.metrics.jain(goodputs)
     with pytest.raises(ValueError, match="no flow 'reno'; did you mean newreno"):
-        result.jain(["reno"])
+        run.jain(["reno"])
     with pytest.raises(ValueError, match="no metric 'goodput'.*did you mean goodput_mbps"):
-        result.jain(metric="goodput")
+        run.jain(metric="goodput")
     with pytest.raises(ValueError, match="completion_time_s of cubic, bbr, newreno has no value"):
-        result.jain(metric="completion_time_s")
+        run.jain(metric="completion_time_s")
     with pytest.raises(ValueError, match="no flow; name at least one"):
-        result.jain([])
+        run.jain([])

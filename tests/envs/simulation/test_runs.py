@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import quicgym
-from quicgym import Scenario, Simulation, load_scenario
-from quicgym.envs.simulation.metrics import FLOW_METRICS, METRICS, RUN_METRICS, jain
-from quicgym.envs.simulation.result import Result
+from quicgym import Run, Scenario, Simulation, load_scenario
+from quicgym.envs.scenarios import conversion
+from quicgym.envs.simulation.metrics import OF_FLOWS, OF_RUNS, jain
 
 
 def test_jain_of_known_shares() -> None:
@@ -29,15 +29,15 @@ def test_jain_is_between_one_over_n_and_one(values: list[float]) -> None:
 
 
 @pytest.fixture(scope="module")
-def three_flows() -> Result:
+def three_flows() -> Run:
     return quicgym.run("ebcc-flows-3", controller="cubic", seed=3)
 
 
 def test_the_metrics_are_their_formulas() -> None:
     with Simulation("ebcc-flows-3", seed=3, controllers="cubic") as simulation:
         simulation.run()
-        result = Result(simulation)
-        for flow, measured in zip(simulation.flows, result.flows, strict=True):
+        run = Run.of(simulation)
+        for flow, measured in zip(simulation.flows, run.flows, strict=True):
             total = flow.statistics
             active_s = 20 - total["start"] * 1e-9
             assert 1 <= total["start"] * 1e-9 < 1.05
@@ -53,7 +53,7 @@ def test_the_metrics_are_their_formulas() -> None:
             )
 
 
-def test_the_figures_are_plausible(three_flows: Result) -> None:
+def test_the_figures_are_plausible(three_flows: Run) -> None:
     for flow in three_flows.flows:
         assert flow.send_rate_mbps >= flow.receive_rate_mbps >= flow.goodput_mbps > 0
         assert flow.mean_rtt_ms is not None and flow.p95_rtt_ms is not None
@@ -64,24 +64,31 @@ def test_the_figures_are_plausible(three_flows: Result) -> None:
     assert 12 < total <= 15
 
 
-def test_the_run_is_the_mean_of_its_flows(three_flows: Result) -> None:
+def test_the_run_is_the_mean_of_its_flows(three_flows: Run) -> None:
     metrics = three_flows.metrics
-    assert tuple(metrics) == METRICS
-    for name in FLOW_METRICS:
-        values = [getattr(flow, name) for flow in three_flows.flows]
-        if name == "completion_time_s":
-            assert metrics[name] is None and values == [None] * 3
+    assert list(metrics) == [entry.name for entry in (*OF_FLOWS, *OF_RUNS)]
+    starts = [total["start"] for total in three_flows.totals]
+    for entry in OF_FLOWS:
+        values = [getattr(flow, entry.name) for flow in three_flows.flows]
+        if entry.name == "completion_time_s":
+            assert metrics[entry.name] is None and values == [None] * 3
+        elif entry.rate_of:
+            sent = sum(total[entry.rate_of] for total in three_flows.totals)
+            seconds = 20 - min(starts) * 1e-9
+            assert metrics[entry.name] == pytest.approx(sent * 8e-6 / 3 / seconds)
         else:
-            assert metrics[name] == pytest.approx(sum(values) / 3)
-    assert metrics["jain"] == jain(flow.receive_rate_mbps for flow in three_flows.flows)
+            assert metrics[entry.name] == pytest.approx(sum(values) / 3)
 
 
-def test_pandas_view(three_flows: Result) -> None:
+def test_pandas_view(three_flows: Run) -> None:
     frame = three_flows.to_pandas()
     assert len(frame) == 3
     assert list(frame.columns[:5]) == ["scenario", "engine", "seed", "name", "controller"]
-    for name in RUN_METRICS:
-        assert (frame[name] == three_flows.metrics[name]).all()
+    for entry in OF_RUNS:
+        value = three_flows.metrics[entry.name]
+        assert (
+            frame[entry.name].isna().all() if value is None else (frame[entry.name] == value).all()
+        )
     trace = three_flows.trace("flow-2")
     assert trace["time_s"].iloc[-1] == pytest.approx(20)
     assert set(trace["mode"]) <= {"slow_start", "congestion_avoidance", "recovery"}
@@ -96,7 +103,7 @@ def test_a_trace_in_pandas_is_the_simulation_s_in_the_units_of_its_columns() -> 
     with Simulation("ebcc-single", controllers="bbr", trace_interval_ms=50) as simulation:
         simulation.run_until(5)
         rows = simulation.trace(0)
-        trace = Result(simulation).trace()
+        trace = Run.of(simulation).trace()
     for column, name, factor in (
         ("time_s", "time", 1e-9),
         ("pacing_rate_mbps", "pacing_rate", 8e-6),
@@ -113,7 +120,7 @@ def test_the_rtt_of_a_trace_is_nan_before_the_first_sample() -> None:
     with Simulation("ebcc-single", controllers="bbr", trace_interval_ms=10) as simulation:
         simulation.run_until(2)
         rows = simulation.trace(0)
-        trace = Result(simulation).trace()
+        trace = Run.of(simulation).trace()
     for column, name in (("rtt_ms", "rtt"), ("smoothed_rtt_ms", "smoothed_rtt")):
         missing = trace[column].isna().to_numpy()
         assert missing.tolist() == (rows[name] == 0).tolist()
@@ -121,7 +128,7 @@ def test_the_rtt_of_a_trace_is_nan_before_the_first_sample() -> None:
         assert (np.diff(missing.astype(int)) <= 0).all()  # from the first sample on they are there
 
 
-def test_a_result_is_json(three_flows: Result) -> None:
+def test_a_result_is_json(three_flows: Run) -> None:
     document = json.loads(json.dumps(three_flows.to_dict(), allow_nan=False))
     assert document["controller"] == "cubic"
     assert len(document["flows"]) == 3
@@ -140,19 +147,34 @@ def test_rates_are_over_the_time_that_a_flow_is_active() -> None:
     with Simulation(transfer, controllers="bbr") as simulation:
         simulation.run()
         completion_s = simulation.flows[0].statistics["completion"] * 1e-9
-        result = Result(simulation)
+        run = Run.of(simulation)
     assert 3 < completion_s < 8
-    assert result.flows[0].goodput_mbps == pytest.approx(5 * 8 / (completion_s - 1))
+    assert run.flows[0].goodput_mbps == pytest.approx(5 * 8 / (completion_s - 1))
 
 
 def test_a_flow_that_has_not_begun_has_no_rtt() -> None:
     simulation = Simulation("ebcc-single", controllers="bbr")
     simulation.run_until(0.5)
-    result = Result(simulation)
-    assert result.flows[0].mean_rtt_ms is None
-    assert result.flows[0].send_rate_mbps == 0
-    assert result.flows[0].mean_window_packets is result.flows[0].max_window_packets is None
-    assert result.flows[0].mean_one_way_delay_ms is None
-    assert result.metrics["jain"] is None
-    assert result.metrics["buffer_use_percent"] is None
-    json.dumps(result.to_dict(), allow_nan=False)
+    run = Run.of(simulation)
+    assert run.flows[0].mean_rtt_ms is None
+    assert run.flows[0].send_rate_mbps == 0
+    assert run.flows[0].mean_window_packets is run.flows[0].max_window_packets is None
+    assert run.flows[0].mean_one_way_delay_ms is None
+    assert run.metrics["jain"] is None
+    assert run.metrics["buffer_use_percent"] is None
+    json.dumps(run.to_dict(), allow_nan=False)
+
+
+def test_a_scenario_is_converted_to_cpp_once_per_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    converted = []
+    links = conversion._links
+
+    def counted(scenario: Scenario) -> object:
+        converted.append(scenario.name)
+        return links(scenario)
+
+    monkeypatch.setattr(conversion, "_links", counted)
+    run = quicgym.run(scenario_with({"controller": "bbr"}), from_s=1)
+    run.queue_trace()
+    run.to_dict()
+    assert converted == ["ebcc-single"]

@@ -1,0 +1,524 @@
+"""The record of a run, whatever ran it: totals of every flow at marks, series and traces.
+
+Simulations, episodes of policies and runs over real stacks all leave a `Run`. Its metrics are those
+of a window of time, by default the whole run; `quicgym.envs.simulation.metrics` has the formulas.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from quicgym import _core
+from quicgym.envs.scenarios.conversion import nanoseconds
+from quicgym.envs.scenarios.model import Scenario
+from quicgym.envs.simulation.capacity import BottleneckCapacity
+from quicgym.envs.simulation.metrics import (
+    METRICS,
+    OF_FLOWS,
+    OF_RUNS,
+    OF_TRAFFIC,
+    FlowResult,
+    FlowTotals,
+    RunTotals,
+    evaluated_names,
+    jain,
+    mean_of,
+    measure_flow,
+    measure_run,
+    measure_traffic,
+)
+from quicgym.envs.simulation.plots import RunTraces, draw_run
+from quicgym.envs.simulation.series import Series
+from quicgym.envs.simulation.simulation import (
+    MODES,
+    QUEUE_DTYPE,
+    TRACE_DTYPE,
+    Simulation,
+    flow_index,
+    flow_indices,
+)
+from quicgym.envs.simulation.traffic import (
+    TrafficTotals,
+    asking_flows,
+    together,
+    traffic_of_flow,
+    traffic_of_short_flows,
+)
+from quicgym.envs.simulation.window import WHOLE, Window
+from quicgym.errors import MissingExtraError
+from quicgym.yaml_files import closest
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+
+FLOW_METRICS = tuple(entry.name for entry in OF_FLOWS)
+
+
+class TotalsAt(Protocol):
+    """The totals of a flow at one time."""
+
+    def statistics(self) -> dict[str, Any]:
+        """Returns what SimulatedFlow.statistics returned then."""
+
+    def since(self, earlier: Any, /) -> dict[str, Any]:
+        """Returns the same of the time since an earlier moment of the same flow."""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A moment at which the totals of a run were taken.
+
+    Attributes:
+        time: In ns.
+        flows: The totals of each flow.
+        queue_seconds: ∫ of the bottleneck's queue dt until then, in the unit of its limit.
+    """
+
+    time: int
+    flows: Sequence[TotalsAt]
+    queue_seconds: float
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What a run is read from.
+
+    Attributes:
+        scenario: What was run.
+        engine: "native" or "ns3"; of real packets the stack and the clock, as in "aioquic-real".
+        seed: The run's seed.
+        controllers: What steered each flow.
+        short_flow_controllers: What steered each entry of short flows.
+        marks: In the order of time; the last is the end of the run.
+        series: What was measured over intervals.
+        requests: By a flow's place, what its receiving application asked for, if it asks.
+        transfers: Of each entry of short flows, as Simulation.transfers has them.
+        traces: Of each flow, as Simulation.trace has them; empty: none were kept.
+        queue_traces: Of each hop, as Simulation.queue_trace has them.
+        core: The scenario in C++, where that is at hand.
+    """
+
+    scenario: Scenario
+    engine: str
+    seed: int
+    controllers: Sequence[str]
+    short_flow_controllers: Sequence[str]
+    marks: Sequence[Mark]
+    series: Series
+    requests: Mapping[int, np.ndarray]
+    transfers: Sequence[np.ndarray]
+    traces: Sequence[np.ndarray] = ()
+    queue_traces: Sequence[np.ndarray] = ()
+    core: _core.Scenario | None = None
+
+
+class Run:
+    """A run in a window of time: its metrics, series and traces.
+
+    Attributes:
+        scenario: What was run.
+        engine: "native" or "ns3"; of real packets the stack and the clock, as in "aioquic-real".
+        seed: The run's seed.
+    """
+
+    def __init__(self, recorded: Recorded, window: Window = WHOLE) -> None:
+        """Takes what was recorded, and the part of the run that the metrics are of.
+
+        Raises:
+            ValueError: A time is no mark of the run.
+        """
+        self.scenario, self.engine, self.seed = recorded.scenario, recorded.engine, recorded.seed
+        self._recorded = recorded
+        from_s, until_s = window
+        self._from = None if not from_s else self._mark("from_s", from_s)
+        self._until = recorded.marks[-1] if until_s is None else self._mark("until_s", until_s)
+        self._window = (0 if self._from is None else self._from.time, self._until.time)
+
+    @classmethod
+    def of(cls, simulation: Simulation, window: Window = WHOLE) -> Run:
+        """Reads a run up to now out of a simulation, which may be closed afterwards.
+
+        Args:
+            simulation: The simulation.
+            window: The part of the run that the metrics are of, from mark to mark.
+        """
+        scenario, now = simulation.scenario, nanoseconds(simulation.time)
+        marks = [
+            Mark(time, simulation.totals(index), simulation.queue_seconds_at(index))
+            for index, time in enumerate(simulation.marks)
+            if time < now
+        ]
+        marks.append(Mark(now, simulation.totals(), simulation.queue_occupancy_seconds))
+        flows, hops = range(len(simulation.flows)), range(1, 2 + len(scenario.chain))
+        traced = simulation.traced
+        recorded = Recorded(
+            scenario,
+            simulation.engine,
+            simulation.seed,
+            [flow.controller for flow in simulation.flows],
+            simulation.short_flow_controllers,
+            marks,
+            simulation.series,
+            {flow: simulation.requests(flow) for flow in asking_flows(scenario)},
+            [simulation.transfers(entry) for entry in range(len(scenario.short_flows))],
+            [simulation.trace(flow) for flow in flows] if traced else (),
+            [simulation.queue_trace(hop) for hop in hops] if traced else (),
+            simulation.core,
+        )
+        return cls(recorded, window)
+
+    def over(self, from_s: float | None = None, until_s: float | None = None) -> Run:
+        """Returns the same run in another window.
+
+        Args:
+            from_s: Where the window begins, in s; None: with the run.
+            until_s: Where it ends, in s; None: with the run.
+
+        Raises:
+            ValueError: A time is no mark of the run: what `from_s` or `until_s` of quicgym.run was.
+        """
+        other = copy.copy(self)
+        for name in ("_flows", "_traffic", "_totals", "flows", "metrics"):
+            other.__dict__.pop(name, None)
+        Run.__init__(other, self._recorded, Window(from_s, until_s))
+        return other
+
+    def _mark(self, name: str, time_s: float) -> Mark:
+        """Returns a mark by its time; an episode may have ended before."""
+        time, marks = nanoseconds(time_s), self._recorded.marks
+        if time >= marks[-1].time:
+            return marks[-1]
+        for mark in marks:
+            if mark.time == time:
+                return mark
+        known = ", ".join(f"{mark.time * 1e-9:g}" for mark in marks)
+        raise ValueError(
+            f"{name} = {time_s}: the run has totals at {known} s only; run it again with this "
+            f"{name}"
+        )
+
+    @cached_property
+    def _flows(self) -> list[FlowTotals]:
+        begin, now = self._from, self._until.flows
+        totals = (
+            (flow.statistics() for flow in now)
+            if begin is None
+            else (flow.since(before) for flow, before in zip(now, begin.flows, strict=True))
+        )
+        models = (model for _, model in self.scenario.single_flows())
+        return [FlowTotals(*entry, self._window) for entry in zip(totals, models, strict=True)]
+
+    @cached_property
+    def _traffic(self) -> list[TrafficTotals]:
+        """Of each flow, and then of each entry of short flows."""
+        recorded, none = self._recorded, np.empty(0)
+        return [
+            *(
+                traffic_of_flow(model, flow.total, recorded.requests.get(index, none), self._window)
+                for index, ((_, model), flow) in enumerate(
+                    zip(self.scenario.single_flows(), self._flows, strict=True)
+                )
+            ),
+            *(traffic_of_short_flows(entry, self._window) for entry in recorded.transfers),
+        ]
+
+    @cached_property
+    def _totals(self) -> RunTotals:
+        begin = self._from
+        return RunTotals(
+            self._flows,
+            self._window,
+            self._recorded.series,
+            together(self._traffic),
+            self._until.queue_seconds - (0.0 if begin is None else begin.queue_seconds),
+            self.scenario.queue_limit,
+        )
+
+    @cached_property
+    def flows(self) -> tuple[FlowResult, ...]:
+        """The metrics of each flow."""
+        names = (name for name, _ in self.scenario.single_flows())
+        return tuple(
+            measure_flow(*entry)
+            for entry in zip(names, self._recorded.controllers, self._flows, strict=True)
+        )
+
+    @property
+    def totals(self) -> list[Mapping[str, Any]]:
+        """The totals of each flow over the window, as SimulatedFlow.statistics has them."""
+        return [flow.total for flow in self._flows]
+
+    @cached_property
+    def metrics(self) -> dict[str, float | None]:
+        """The run's metrics: means over the flows, what belongs to the run, and its traffic's."""
+        return measure_run(self.flows, self._totals)
+
+    @property
+    def evaluation(self) -> dict[str, float | None]:
+        """The metrics that `quicgym evaluate` writes."""
+        metrics = self.metrics
+        return {name: metrics[name] for name in evaluated_names(metrics)}
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What results say of the run beside its metrics, such as the audit of a real run."""
+        return {}
+
+    def metric(self, name: str) -> float | None:
+        """Returns a metric by its name, those of traces included.
+
+        Raises:
+            ValueError: There is none of this name, or it needs traces that the run has not.
+        """
+        if name not in METRICS:
+            raise ValueError(f"no metric {name!r}; {closest(name, METRICS)}")
+        if METRICS[name].needs_traces:
+            return mean_of(self.trace_metric(name, flow.name) for flow in self.flows)
+        return self.metrics.get(name)
+
+    def trace_metric(self, name: str, flow: int | str) -> float | None:
+        """Returns a metric of a flow's time series.
+
+        Args:
+            name: A metric that needs traces.
+            flow: The flow's name or place.
+
+        Raises:
+            ValueError: The run has no traces.
+        """
+        if not self._recorded.traces:
+            raise ValueError(f"{name} needs traces; run it with trace_interval_ms above 0")
+        rows = self._trace(flow)
+        begin, end = self._window
+        chosen = rows[(rows["time"] >= begin) & (rows["time"] <= end)]
+        return METRICS[name].compute(chosen)
+
+    @property
+    def series(self) -> Mapping[str, np.ndarray]:
+        """What was measured over intervals: `time_s`, `reward` and columns of `info`.
+
+        A simulation has the columns of the whole network, every 100 ms. An episode has every column
+        of `info`, at each decision of the first agent's flow.
+        """
+        return self._recorded.series.columns
+
+    def jain(
+        self, flows: Iterable[int | str] | None = None, metric: str | None = None
+    ) -> float | None:
+        """Returns Jain's index over some flows.
+
+        Args:
+            flows: Names or places; None: all flows.
+            metric: A metric of flows that every one of these has; None: the receiving rate while
+                all of these flows are active.
+
+        Raises:
+            ValueError: No such flow or metric, no flow at all, or a flow without a value.
+        """
+        if metric is not None and metric not in FLOW_METRICS:
+            raise ValueError(f"no metric {metric!r} of a flow; {closest(metric, FLOW_METRICS)}")
+        names = self._flow_places
+        chosen = range(len(names)) if flows is None else [flow_index(flow, names) for flow in flows]
+        if not chosen:
+            raise ValueError("Jain's index of no flow; name at least one")
+        if metric is None:
+            return jain(self._totals.shared_rates_mbps(chosen) or ())
+        values = {self.flows[place].name: getattr(self.flows[place], metric) for place in chosen}
+        lacking = [name for name, value in values.items() if value is None]
+        if lacking:
+            raise ValueError(f"{metric} of {', '.join(lacking)} has no value; leave such flows out")
+        return jain(values.values())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns the run as JSON takes it: scenario, engine, seed, metrics and flows."""
+        of_short_flows = self._recorded.short_flow_controllers
+        controllers = dict.fromkeys([*self._recorded.controllers, *of_short_flows])
+        count = len(self._flows)
+        result = {
+            "scenario": self.scenario.name,
+            "controller": ", ".join(controllers),
+            "engine": self.engine,
+            "seed": self.seed,
+            **self.metrics,
+            **self.facts,
+            "flows": [
+                {**flow.__dict__, **measure_traffic(traffic)}
+                for flow, traffic in zip(self.flows, self._traffic[:count], strict=True)
+            ],
+        }
+        if of_short_flows:
+            names = (name for name, _ in self.scenario.named_short_flows())
+            result["short_flows"] = [
+                {"name": name, "controller": controller, **measure_traffic(traffic)}
+                for name, controller, traffic in zip(
+                    names, of_short_flows, self._traffic[count:], strict=True
+                )
+            ]
+        return result
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Returns one row per flow: the run's names, the flow's and the run's own metrics."""
+        pd = _import_pandas()
+        frame = pd.DataFrame([flow.__dict__ for flow in self.flows])
+        frame.insert(0, "scenario", self.scenario.name)
+        frame.insert(1, "engine", self.engine)
+        frame.insert(2, "seed", self.seed)
+        metrics = self.metrics
+        for name in (entry.name for entry in (*OF_RUNS, *OF_TRAFFIC) if entry.name in metrics):
+            frame[name] = metrics[name]
+        return frame
+
+    def trace(self, flow: int | str = 0) -> pd.DataFrame:
+        """Returns a flow's time series, the flow given by index or name; units are in the names.
+
+        `delivered_bytes` are acknowledged, `received_bytes` at the receiver, `dropped_packets`
+        those that the network lost, in queues and by random loss; all are totals.
+        `rtt_ms` and `smoothed_rtt_ms` are NaN before the first sample.
+        """
+        return _trace_frame(self._trace(flow))
+
+    def traces(self) -> pd.DataFrame:
+        """Returns the time series of all flows under one another, with the column `flow`."""
+        pd = _import_pandas()
+        parts = [self._trace(index) for index in range(len(self._recorded.controllers))]
+        frame = _trace_frame(np.concatenate(parts, dtype=TRACE_DTYPE))
+        places = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+        frame.insert(
+            0, "flow", pd.Categorical.from_codes(places, categories=list(self._flow_places))
+        )
+        return frame
+
+    def _trace(self, flow: int | str) -> np.ndarray:
+        place = flow_index(flow, self._flow_places)
+        traces = self._recorded.traces
+        return traces[place] if traces else np.empty(0, TRACE_DTYPE)
+
+    @cached_property
+    def _flow_places(self) -> dict[str, int]:
+        return flow_indices(name for name, _ in self.scenario.single_flows())
+
+    def queue_trace(self, hop: int = 1) -> pd.DataFrame:
+        """Returns the time series of the bottleneck: its queue and its capacity.
+
+        `packets` and `bytes` wait then. `capacity_mbps` is what the link could have sent since the
+        row before, on the wire; with Wi-Fi the rate of the data symbols. `delay_ms` is the time in
+        which the link sends what waits; NaN with Wi-Fi, and where the link never does.
+
+        Args:
+            hop: Of a chain, counted from 1, the bottleneck.
+
+        Raises:
+            ValueError: There is no such hop.
+        """
+        hops = self._hops
+        if hop not in hops:
+            raise ValueError(f"hop = {hop}: give 1 to {len(hops)}")
+        pd = _import_pandas()
+        queues = self._recorded.queue_traces
+        rows = queues[hop - 1] if queues else np.empty(0, QUEUE_DTYPE)
+        link = BottleneckCapacity(self.scenario, hop, self._recorded.core)
+        return pd.DataFrame(
+            {
+                "time_s": rows["time"] * 1e-9,
+                "packets": rows["packets"],
+                "bytes": rows["bytes"],
+                "capacity_mbps": link.mean_mbps(rows["time"]),
+                "delay_ms": link.delay_ms(rows["time"], rows["bytes"]),
+            }
+        )
+
+    @property
+    def _hops(self) -> range:
+        return range(1, 2 + len(self.scenario.chain))
+
+    def queue_traces(self) -> pd.DataFrame:
+        """Returns the time series of all hops under one another, with the column `hop`."""
+        pd = _import_pandas()
+        return pd.concat(
+            {hop: self.queue_trace(hop) for hop in self._hops}, names=["hop", None]
+        ).reset_index("hop")
+
+    def plot(self) -> Figure:
+        """Returns a picture of the run, see `quicgym.envs.simulation.plots.draw_run`.
+
+        Raises:
+            ValueError: The run has no traces.
+            MissingExtraError: Matplotlib, of the extra `reports`, is not installed.
+
+        Example:
+            quicgym.run("ebcc-flows-3", "bbr").plot().savefig("bbr.pdf")
+        """
+        return draw_run(
+            RunTraces(
+                {flow.name: self.trace(flow.name) for flow in self.flows},
+                {flow.name: flow.controller for flow in self.flows},
+                [self.queue_trace(hop) for hop in self._hops],
+                self.scenario.duration_s,
+            )
+        )
+
+    def __repr__(self) -> str:
+        """Returns what was run and the main figures."""
+        values = ", ".join(
+            f"{name}={value:.4g}" for name, value in self.metrics.items() if value is not None
+        )
+        return f"<Run {self.scenario.name} {self.engine} seed={self.seed}: {values}>"
+
+
+def flow_traces(traces: pd.DataFrame, most: int | None = None) -> dict[str, pd.DataFrame]:
+    """Returns each flow's part of what `Run.traces` returned, by the flow's name.
+
+    Args:
+        traces: The time series of all flows.
+        most: How many flows, the first ones; None: all.
+    """
+    names = traces["flow"].cat.categories[:most]
+    ends = np.cumsum(np.bincount(traces["flow"].cat.codes, minlength=len(names)))
+    return {
+        name: traces.iloc[end - count : end].reset_index(drop=True)
+        for name, end, count in zip(names, ends, np.diff(ends, prepend=0), strict=False)
+    }
+
+
+def _trace_frame(rows: np.ndarray) -> pd.DataFrame:
+    pd = _import_pandas()
+    return pd.DataFrame(
+        {
+            "time_s": rows["time"] * 1e-9,
+            "window_bytes": rows["window_bytes"],
+            "pacing_rate_mbps": rows["pacing_rate"] * 8e-6,
+            "rtt_ms": _measured_ms(rows["rtt"]),
+            "smoothed_rtt_ms": _measured_ms(rows["smoothed_rtt"]),
+            "in_flight_bytes": rows["in_flight_bytes"],
+            "sent_bytes": rows["sent_bytes"],
+            "delivered_bytes": rows["delivered_bytes"],
+            "lost_bytes": rows["lost_bytes"],
+            "received_bytes": rows["received_bytes"],
+            "dropped_packets": rows["dropped_packets"],
+            "mode": pd.Categorical.from_codes(
+                rows["mode"].astype("i1"), categories=pd.Index(MODES)
+            ),
+        }
+    )
+
+
+def _measured_ms(times: np.ndarray) -> np.ndarray:
+    """Times in ns as ms; the engines write 0 where nothing has been measured yet."""
+    return np.where(times > 0, times * 1e-6, np.nan)
+
+
+def _import_pandas() -> ModuleType:
+    try:
+        import pandas
+    except ImportError as error:
+        raise MissingExtraError("tables of results need pandas", "reports") from error
+    return pandas

@@ -1,0 +1,56 @@
+"""What was measured of a run over intervals of time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Series:
+    """A run's intervals, in the order of time.
+
+    Attributes:
+        begin: When the first interval begins, in ns.
+        columns: Of each interval: `time_s`, its end, `reward`, and columns of `info`.
+        received_times: The ends of the intervals of `received`, in ns.
+        received: The bytes that had reached each flow's receiver then; shape (intervals, flows).
+    """
+
+    begin: int
+    columns: Mapping[str, np.ndarray]
+    received_times: np.ndarray
+    received: np.ndarray
+
+    @classmethod
+    def of_nothing(cls, begin: int, columns: Iterable[str], flows: int) -> Series:
+        """Returns the series of a run that has not reached its first interval.
+
+        Args:
+            begin: When the first interval will begin, in ns.
+            columns: The names of the columns.
+            flows: How many there are.
+        """
+        return cls(
+            begin,
+            {name: np.empty(0) for name in columns},
+            np.empty(0, np.int64),
+            np.empty((0, flows), np.uint64),
+        )
+
+    def mean(self, column: str, window: tuple[int, int]) -> float | None:
+        """Returns the mean of a column over time; None where no interval is in the window.
+
+        Args:
+            column: The column's name.
+            window: The window's ends, in ns.
+        """
+        ends = self.columns["time_s"]
+        begins = np.concatenate([[self.begin * 1e-9], ends[:-1]])
+        begins = np.maximum(begins, window[0] * 1e-9)
+        durations_s = np.maximum(np.minimum(ends, window[1] * 1e-9) - begins, 0.0)
+        if not durations_s.any():
+            return None
+        return float(np.average(self.columns[column], weights=durations_s))

@@ -1,0 +1,129 @@
+"""`quicgym.run`: a scenario to its end, in a simulation or over a real QUIC stack.
+
+What runs stacks stands above this package. It is found by the entry point `stack` of the group
+`quicgym.runners`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any, Protocol
+
+from quicgym.envs.scenarios.fields import ScenarioError
+from quicgym.envs.scenarios.files import load_scenario
+from quicgym.envs.scenarios.model import Scenario
+from quicgym.envs.simulation.controller_choice import ControllerChoice
+from quicgym.envs.simulation.qlog import qlog_folder, write_sender_logs
+from quicgym.envs.simulation.run import Run
+from quicgym.envs.simulation.simulation import Simulation
+from quicgym.envs.simulation.window import Window
+
+RUNNERS = "quicgym.runners"
+"""The group of entry points."""
+STACK_INTERVAL_MS = 10.0
+"""Between two rows of the traces of a run over a stack."""
+
+
+class StackRunner(Protocol):
+    """Runs a scenario over a real QUIC stack."""
+
+    def __call__(
+        self,
+        scenario: Scenario,
+        controller: Any,
+        stack: str,
+        clock: str | None,
+        seed: int,
+        *,
+        keep_traces: bool,
+        qlog: str | Path | None,
+        window: Window,
+    ) -> Run:
+        """Returns the run; the arguments are those of `run`."""
+
+
+def run(
+    scenario: Scenario | str | Path,
+    controller: ControllerChoice | Sequence[ControllerChoice] | None = None,
+    engine: str = "native",
+    seed: int = 0,
+    *,
+    trace_interval_ms: float | None = 10.0,
+    from_s: float | None = None,
+    until_s: float | None = None,
+    stack: str | None = None,
+    clock: str | None = None,
+    qlog: str | Path | None = None,
+) -> Run:
+    """Runs a scenario to its end: in a simulation, or with a real QUIC stack.
+
+    Args:
+        scenario: A Scenario, a name from `scenario_names()` or the path of a YAML.
+        controller: For the flows that name none: a name or a subclass of quicgym.Controller for
+            all, or a list of one for each. With a stack names only: of controllers, also with
+            parameters as in "ebcc:gamma=60", of learned policies, of the stack's own controllers.
+        engine: "native" or "ns3". Not with a stack.
+        seed: Every random draw comes from it.
+        trace_interval_ms: Between two rows of the traces; None: no traces. With a stack 10 or None.
+        from_s: Where the window of the metrics begins, in s; None: with the run.
+        until_s: Where the window ends, in s; None: with the run.
+        stack: "quicgym", "aioquic", "noq", or one of another package; None: a simulation.
+        clock: Of the stack: "virtual", the default where it has one, or "real".
+        qlog: The folder that gets qlog files, `flow-0-sender.sqlog` and so on; None: none. A stack
+            may write receivers', too. Not with the engine ns3.
+
+    Returns:
+        The run; with a stack a quicgym.real.RealRun, which has the audit, too.
+
+    Raises:
+        ScenarioError: The scenario, the engine or stack for it, the controller or the window is not
+            valid.
+        ControllerError: A controller in Python failed.
+        Ns3MissingError: This build has no ns-3.
+        UserError: The stack is not installed, or its run failed; the text says why.
+
+    Example:
+        run = quicgym.run("ebcc-single", controller="ebcc")
+        print(run.to_pandas())
+    """
+    if not isinstance(scenario, Scenario):
+        scenario = load_scenario(scenario)
+    window = Window(from_s, until_s)
+    window.check(scenario)
+    if stack is not None:
+        if engine != "native":
+            raise ScenarioError(
+                f"engine = {engine!r}: stack {stack!r} is no simulation; leave out one of the two"
+            )
+        if trace_interval_ms not in (None, STACK_INTERVAL_MS):
+            raise ScenarioError(
+                f"trace_interval_ms = {trace_interval_ms}: runs over a stack have a row every "
+                f"{STACK_INTERVAL_MS:g} ms; give that, or None"
+            )
+        (runner,) = entry_points(group=RUNNERS, name="stack")
+        run_stack: StackRunner = runner.load()
+        return run_stack(
+            scenario, controller, stack, clock, seed, keep_traces=trace_interval_ms is not None,
+            qlog=qlog, window=window,
+        )  # fmt: skip
+    if clock is not None:
+        raise ScenarioError(
+            f"clock = {clock!r}: belongs to a stack; name one, as in stack='aioquic'"
+        )
+    folder = None if qlog is None else qlog_folder(qlog)
+    with Simulation(
+        scenario,
+        engine,
+        seed,
+        controller,
+        trace_interval_ms=trace_interval_ms,
+        marks=window.marks,
+        record_events=folder is not None,
+    ) as simulation:
+        simulation.run()
+        if folder is not None:
+            events = [simulation.events(flow.index) for flow in simulation.flows]
+            write_sender_logs(folder, events, simulation.engine)
+        return Run.of(simulation, window)

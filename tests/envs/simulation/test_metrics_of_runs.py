@@ -1,0 +1,163 @@
+"""The metrics of whole runs and of time series, against values computed by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from quicgym.envs.scenarios.flows import Flow
+from quicgym.envs.simulation.metrics import METRICS, OF_RUNS, OF_TRACES, FlowTotals, RunTotals
+from quicgym.envs.simulation.series import Series
+from quicgym.envs.simulation.simulation import MODES, NEVER, TRACE_DTYPE, TRANSFER_DTYPE
+from quicgym.envs.simulation.traffic import SHORT_FLOWS, TrafficTotals
+
+SECOND = 10**9
+WINDOW = (0, 10 * SECOND)
+COUNTS = (
+    "sent_packets", "sent_bytes", "received_packets", "received_bytes", "dropped_packets",
+    "goodput_bytes", "queue_samples", "queue_delay_sum_seconds", "one_way_delay_sum_seconds",
+)  # fmt: skip
+
+
+def flow(controller: str | None = None, **totals: Any) -> FlowTotals:
+    model: dict[str, Any] = {} if controller is None else {"controller": controller}
+    if "completion" in totals:
+        model["application"] = {"kind": "transfer", "size_bytes": 1000}
+    counts = {"start": 0, "completion": None, **dict.fromkeys(COUNTS, 0), **totals}
+    return FlowTotals(counts, Flow.model_validate(model), WINDOW)
+
+
+def run(flows: list[FlowTotals], received: list[int], capacity_mbps: float = 2.0) -> RunTotals:
+    """A run of 10 s, in intervals of 1 s in which each flow receives as much."""
+    times = np.arange(1, 11)
+    columns = {
+        "time_s": times.astype(float),
+        "capacity_mbps": np.full(10, capacity_mbps),
+        "reward": np.where(times > 5, 1.0, 0.0),
+        "throughput_share": np.full(10, 0.5),
+        "loss_rate": np.full(10, 0.1),
+        "jain": np.full(10, 0.9),
+    }
+    grown = np.outer(times, received).astype(np.uint64)
+    series = Series(0, columns, times * SECOND, grown)
+    return RunTotals(flows, WINDOW, series, TrafficTotals(), 30.0, 10.0)
+
+
+AGENT = flow(
+    sent_packets=1000, sent_bytes=1_200_000, received_packets=900, received_bytes=1_080_000,
+    dropped_packets=100, goodput_bytes=1_000_000, queue_samples=900, queue_delay_sum_seconds=9.0,
+)  # fmt: skip
+OTHER = flow(
+    "cubic",
+    sent_packets=300, sent_bytes=360_000, received_packets=297, received_bytes=356_400,
+    dropped_packets=3, goodput_bytes=250_000, queue_samples=300, queue_delay_sum_seconds=3.0,
+    one_way_delay_sum_seconds=29.7,
+)  # fmt: skip
+BOTH = run([AGENT, OTHER], [108_000, 36_000])
+EXPECTED = {
+    "reward": 0.5,
+    "throughput_share": 0.5,
+    "loss_rate": 0.1,
+    "jain_of_intervals": 0.9,
+    "jain": 144**2 / (2 * (108**2 + 36**2)),
+    "smallest_share": 0.5,
+    "efficiency_index_mbps": 1.152,
+    "buffer_use_percent": 30.0,
+    "utilisation": 8 * (1_080_000 + 356_400 + 30 * 1197) / 20e6,
+    "queue_delay_ms": 10.0,
+    "agent_goodput_mbps": 0.8,
+    "agent_jain": 1.0,
+    "agent_loss_percent": 10.0,
+    "agent_sent_packets": 1000,
+    "agent_offered_load": 8 * (1_200_000 + 30 * 1000) / 20e6,
+    "agent_transfer_time_s": None,
+    "others_goodput_mbps": 0.2,
+    "others_loss_percent": 1.0,
+    "others_one_way_delay_ms": 100.0,
+}
+
+
+def test_a_metric_of_a_run_is_its_formula() -> None:
+    found = {entry.name: entry.compute(BOTH) for entry in OF_RUNS}
+    assert found == pytest.approx(EXPECTED)
+
+
+def test_nothing_is_measured_where_no_packet_was() -> None:
+    nothing = run([flow()], [0], capacity_mbps=0.0)
+    measured = {"reward", "throughput_share", "loss_rate", "jain_of_intervals"}
+    for entry in OF_RUNS:
+        if entry.name not in {*measured, "buffer_use_percent"}:
+            assert entry.compute(nothing) in (None, 0.0), entry.name
+
+
+def test_the_reward_ends_with_the_policy_s_flows() -> None:
+    ended = run([flow(completion=5 * SECOND + 1), OTHER], [1000, 1000])
+    assert ended.mean("reward") == pytest.approx(1 / 6)
+
+
+def test_a_transfer_that_is_not_complete_leaves_no_completion_time() -> None:
+    transfers = [flow(completion=SECOND), flow(completion=2 * SECOND)]
+    time = METRICS["agent_transfer_time_s"].compute
+    assert time(run(transfers, [1, 1])) == pytest.approx(1.5)
+    assert time(run([*transfers, flow(completion=None)], [1, 1, 1])) is None
+    assert time(run([*transfers, flow("cubic", completion=None)], [1, 1, 1])) == pytest.approx(1.5)
+
+
+def test_short_flows_that_are_not_complete_count_as_the_longest() -> None:
+    def quantile(name: str, durations_s: list[float | None]) -> float | None:
+        rows = [
+            (0, NEVER if duration is None else round(duration * SECOND), 1000, 0)
+            for duration in durations_s
+        ]
+        transfers = np.array(rows, TRANSFER_DTYPE)
+        traffic = TrafficTotals(kinds=frozenset({SHORT_FLOWS}), transfers=transfers)
+        return METRICS[name].compute(traffic)
+
+    assert quantile("short_flow_median_s", [0.1, 0.2, 0.3]) == pytest.approx(0.2)
+    assert quantile("short_flow_p95_s", [0.1, 0.2, 0.3]) == pytest.approx(0.3)
+    assert quantile("short_flow_median_s", [0.1] * 9 + [None]) == pytest.approx(0.1)
+    assert quantile("short_flow_p95_s", [0.1] * 9 + [None]) is None
+    assert quantile("short_flow_median_s", []) is None
+
+
+def trace_metric(name: str, **columns: Any) -> float | None:
+    """Of ten seconds from the flow's start at 1 s."""
+    rows = np.zeros(1001, TRACE_DTYPE)
+    rows["time"] = SECOND + np.arange(1001) * 10_000_000
+    rows["mode"] = MODES.index("probe_bw")
+    for column, values in columns.items():
+        rows[column] = values
+    return METRICS[name].compute(rows)
+
+
+def test_the_deviation_of_the_rtt_is_that_of_its_samples() -> None:
+    sawtooth = np.where(np.arange(1001) % 2, 90, 110) * 1_000_000
+    sawtooth[:3] = 0  # before the first sample
+    assert trace_metric("rtt_deviation_ms", rtt=sawtooth) == pytest.approx(10)
+    assert trace_metric("rtt_deviation_ms", rtt=50_000_000) == 0
+    assert trace_metric("rtt_deviation_ms") is None
+
+
+def test_each_entry_into_startup_counts() -> None:
+    mode = np.full(1001, MODES.index("probe_bw"))
+    assert trace_metric("startup_entries", mode=mode) == 0
+    mode[:50] = MODES.index("startup")
+    assert trace_metric("startup_entries", mode=mode) == 1
+    mode[500:550] = mode[700:] = MODES.index("startup")
+    assert trace_metric("startup_entries", mode=mode) == 3
+
+
+def test_a_flow_converges_when_it_has_nine_tenths_of_its_later_rate() -> None:
+    rate = np.where(np.arange(1000) < 300, 0.2, 1.0)  # Mbps, for 3 s and then
+    received = np.concatenate([[0], np.cumsum(rate * 1e6 / 8 / 100)])
+    # 90% over a window of 0.1 s: 0.0125 s of it may be at the lower rate.
+    converged = trace_metric("convergence_time_s", received_bytes=received)
+    assert converged == pytest.approx(3.09, abs=0.011)
+    assert trace_metric("convergence_time_s") is None
+
+
+def test_every_metric_of_runs_and_traces_has_a_case() -> None:
+    assert set(EXPECTED) == {entry.name for entry in OF_RUNS}
+    assert len(OF_TRACES) == 3
