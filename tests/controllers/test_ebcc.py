@@ -93,21 +93,21 @@ def test_row_2_stops_at_the_floor():
     assert driver.window == 4 * DATAGRAM
 
 
-def test_row_2_does_not_pass_the_target_from_above():
-    driver = in_probe_bw(cwnd_gain=3)
-    for _ in range(3):
+def above_target(rounds, **parameters):
+    """In ProbeBW with a window above targetCwnd."""
+    driver = in_probe_bw(cwnd_gain=3, **parameters)
+    for _ in range(rounds):
         decide(driver)
     driver.controller.set_parameters({"cwnd_gain": 2})
     assert driver.window > TARGET
+    return driver
+
+
+def test_row_2_does_not_pass_the_target_from_above_unless_the_window_cap_lets_it():
+    driver = above_target(3)
     decide(driver, LONG)
     assert driver.window == pytest.approx(TARGET, abs=1)
-
-
-def test_window_cap_lets_row_2_go_further():
-    driver = in_probe_bw(cwnd_gain=3, window_cap_targets=1.9)
-    for _ in range(10):
-        decide(driver)
-    driver.controller.set_parameters({"cwnd_gain": 2})
+    driver = above_target(10, window_cap_targets=1.9)
     above = driver.window - TARGET
     decide(driver, LONG)
     assert driver.window == pytest.approx(TARGET + 1.5 * above, abs=2)
@@ -179,17 +179,13 @@ def test_loss_entered_probe_rtt_lasts_one_round_at_least():
     assert driver.mode == Mode.probe_bw
 
 
-def test_loss_entered_probe_rtt_does_not_postpone_the_next_measurement_of_rtprop():
-    driver = in_probe_rtt_by_loss()
-    ack(driver, SHORT, after=201 * MILLISECOND)
-    assert driver.mode == Mode.probe_bw
-    ack(driver, SHORT, after=10 * SECOND)
-    assert (driver.mode, driver.window) == (Mode.probe_rtt, 4 * DATAGRAM)
-
-
-def test_rtprop_that_runs_out_turns_a_loss_entered_probe_rtt_into_a_measuring_one():
+@pytest.mark.parametrize("left", [True, False])
+def test_a_loss_entered_probe_rtt_does_not_postpone_the_next_measurement_of_rtprop(left):
     driver = in_probe_rtt_by_loss()
     window = driver.window
+    if left:
+        ack(driver, SHORT, after=201 * MILLISECOND)
+        assert driver.mode == Mode.probe_bw
     ack(driver, SHORT, after=10 * SECOND, sent_time=0)
     assert (driver.mode, driver.window) == (Mode.probe_rtt, 4 * DATAGRAM)
     ack(driver, SHORT, in_flight=0)

@@ -71,7 +71,7 @@ def test_the_members_are_the_actions_of_switch_and_none_changes_its_place():
         assert f"{index} {name}" in description
 
 
-def test_ibcca_is_the_one_that_published_policies_of_switch_v0_know():
+def test_only_ibcca_has_other_parameters_as_a_member():
     assert controllers.find("ibcca").complete()["rise_restarts_cycle"] == [0.0]
     others = {name: controllers.switching_parameters(name) for name in MEMBERS}
     assert others.pop("ibcca") == {"rise_restarts_cycle": [1.0]}

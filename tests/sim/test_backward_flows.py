@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from helpers.scenarios import dumbbell
 
 from quicgym import Scenario, Simulation
 from quicgym.benchmarks.parity import compare
@@ -38,13 +39,7 @@ NARROW = {
 
 
 def scenario(flows: list[dict[str, Any]], there: dict[str, Any], back: dict[str, Any]) -> Scenario:
-    return Scenario.model_validate(
-        {
-            **{"name": "both-ways", "duration_s": 4.0, "bottleneck": there, "reverse": back},
-            "access": {"rate_mbps": 100.0, "delay_ms": 2.0},
-            "flows": flows,
-        }
-    )
+    return dumbbell(flows, access=(100, 2), bottleneck=there, reverse=back, duration_s=4.0)
 
 
 def flow(kind: str, direction: str = "backward", **fields: Any) -> dict[str, Any]:
@@ -91,9 +86,7 @@ def test_an_application_backward_beside_a_flow_forward_is_the_same_on_both_engin
 
 
 @pytest.mark.ns3
-def test_tcp_backward_beside_quic_forward_is_tcp_forward_beside_quic_backward_in_the_mirror() -> (
-    None
-):
+def test_tcp_one_way_beside_quic_the_other_way_is_the_same_in_the_mirror() -> None:
     def run(tcp: str, quic: str, there: dict[str, Any], back: dict[str, Any]) -> list[Any]:
         flows = [
             {"transport": "tcp", "controller": "cubic", "direction": tcp},
@@ -103,7 +96,6 @@ def test_tcp_backward_beside_quic_forward_is_tcp_forward_beside_quic_backward_in
 
     links = WIDE, {**NARROW, "loss": None}
     first = run("forward", "backward", *links)
-    second = run("backward", "forward", *reversed(links))
-    assert first == second
+    assert first == run("backward", "forward", *reversed(links))
     assert all(each["goodput_bytes"] > 500_000 for each in first)
     assert first[0]["dropped_packets"] > 0
