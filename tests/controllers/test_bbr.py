@@ -107,20 +107,16 @@ def test_drain_paces_with_the_inverse_gain_until_one_bdp_is_in_flight():
     assert driver.mode == Mode.probe_bw
 
 
-def test_window_in_probe_bw_is_two_bdp_and_three_quanta():
-    driver = in_probe_bw()
+def test_window_in_probe_bw_is_two_bdp_and_three_quanta_and_a_margin_applies_to_the_rate():
+    driver = in_probe_bw(gain_cycle=[1.0])
     for _ in range(5):
         one_round(driver)
     assert driver.window == int(2 * BDP + QUANTA)
-    driver.controller.set_parameters({"cwnd_gain": 1.5, "send_quantum_packets": 0})
+    assert driver.controller.pacing_rate == pytest.approx(0.99 * RATE)
+    changed = {"cwnd_gain": 1.5, "send_quantum_packets": 0, "pacing_margin": 1.0}
+    driver.controller.set_parameters(changed)
     one_round(driver)
     assert driver.window == int(1.5 * BDP)
-
-
-def test_pacing_margin_applies_to_the_rate():
-    driver = in_probe_bw(gain_cycle=[1.0])
-    assert driver.controller.pacing_rate == pytest.approx(0.99 * RATE)
-    driver.controller.set_parameters({"pacing_margin": 1.0})
     assert driver.controller.pacing_rate == pytest.approx(RATE)
 
 
@@ -284,29 +280,28 @@ def test_samples_of_probe_rtt_do_not_lower_the_bandwidth():
     assert min(row.snapshot.bandwidth_estimate for row in steady) > 0.9 * path.rate
 
 
-def test_loss_begins_a_round_of_packet_conservation_then_the_window_returns():
-    driver = in_probe_bw()
+def in_recovery(**parameters):
+    """The first loss has been declared, and an ACK has come."""
+    driver = in_probe_bw(**parameters)
     one_round(driver)
-    window = driver.window
-    in_flight = int(BDP)
-    driver.loss(in_flight=in_flight)
-    driver.ack(in_flight=in_flight - 2 * DATAGRAM, lost=DATAGRAM)
-    assert driver.window == in_flight + DATAGRAM
-    driver.ack(after=RTT, in_flight=in_flight, sent_time=driver.now)
-    assert driver.window == in_flight + 2 * DATAGRAM
-    driver.ack(after=1, in_flight=in_flight)
-    assert driver.window == window
+    driver.loss(in_flight=int(BDP))
+    driver.ack(in_flight=int(BDP) - 2 * DATAGRAM, lost=DATAGRAM)
+    assert driver.window == int(BDP) + DATAGRAM
+    return driver
+
+
+def test_loss_begins_a_round_of_packet_conservation_then_the_window_returns():
+    driver = in_recovery()
+    driver.ack(after=RTT, in_flight=int(BDP), sent_time=driver.now)
+    assert driver.window == int(BDP) + 2 * DATAGRAM
+    driver.ack(after=1, in_flight=int(BDP))
+    assert driver.window == int(2 * BDP + QUANTA)
 
 
 def test_without_a_conservation_round_the_window_grows_from_the_second_ack_of_a_recovery_on():
-    driver = in_probe_bw(conservation_round=0)
-    one_round(driver)
-    in_flight = int(BDP)
-    driver.loss(in_flight=in_flight)
-    driver.ack(in_flight=in_flight - 2 * DATAGRAM, lost=DATAGRAM)
+    driver = in_recovery(conservation_round=0)
     window = driver.window
-    assert window == in_flight + DATAGRAM
-    driver.ack(2 * DATAGRAM, in_flight=in_flight)
+    driver.ack(2 * DATAGRAM, in_flight=int(BDP))
     assert driver.window == window + 2 * DATAGRAM
 
 
@@ -318,6 +313,19 @@ def test_recovery_without_a_clean_round_conserves_only_once():
         driver.loss(after=RTT + 1, in_flight=int(BDP))
         driver.ack(int(BDP), lost=DATAGRAM, rate=RATE, in_flight=int(BDP))
         assert driver.window == int(2 * BDP + QUANTA)
+
+
+def test_further_losses_of_a_recovery_leave_the_window():
+    driver = in_probe_bw()
+    one_round(driver)
+    bdp = int(BDP)
+    for lost, window in (
+        (DATAGRAM, bdp + DATAGRAM),
+        (3 * DATAGRAM, bdp - 2 * DATAGRAM),
+        (10**6, 4 * DATAGRAM),
+    ):
+        driver.loss(lost, after=1, in_flight=bdp)
+        assert driver.window == window
 
 
 def test_persistent_congestion_falls_to_the_minimum_and_recovers_the_window():
@@ -341,15 +349,11 @@ def test_ecn_marks_change_nothing():
     assert (driver.window, driver.controller.pacing_rate) == (window, rate)
 
 
-def test_restart_from_idle_paces_at_the_bandwidth():
+def test_restart_from_idle_paces_at_the_bandwidth_and_does_not_probe_rtprop():
     driver = at_gain(1.25)
-    driver.controller.on_packet_sent(driver.now, DATAGRAM, 2 * DATAGRAM)
-    assert gain(driver) == 1.25
-    driver.controller.on_packet_sent(driver.now, DATAGRAM, DATAGRAM)
-    assert gain(driver) == 1.0
-
-
-def test_no_probe_rtt_right_after_idleness():
+    for in_flight, paced in ((2, 1.25), (1, 1.0)):
+        driver.controller.on_packet_sent(driver.now, DATAGRAM, in_flight * DATAGRAM)
+        assert gain(driver) == paced
     driver = in_probe_bw()
     driver.now += 11 * SECOND
     driver.controller.on_packet_sent(driver.now, DATAGRAM, DATAGRAM)
@@ -368,14 +372,19 @@ def test_alpha_replaces_rtprop_by_the_average_of_rtt():
         assert driver.window == pytest.approx(2 * RATE * average * 1e-9 + QUANTA, abs=1)
 
 
-def test_alpha_zero_is_plain_rtprop():
+def test_alpha_zero_is_plain_rtprop_and_parameters_change_without_losing_the_model():
     driver = in_probe_bw()
     driver.ack(rtt=2 * RTT, rate=RATE)
     assert driver.controller.snapshot.round_trip_estimate == RTT
-    driver.controller.set_parameters({"alpha": 0.5})
-    assert driver.controller.snapshot.round_trip_estimate == 2 * RTT
-    driver.controller.set_parameters({"alpha": 0})
-    assert driver.controller.snapshot.round_trip_estimate == RTT
+    for alpha, expected in ((0.5, 2 * RTT), (0, RTT)):
+        driver.controller.set_parameters({"alpha": alpha})
+        assert driver.controller.snapshot.round_trip_estimate == expected
+    before = driver.controller.snapshot
+    driver.controller.set_parameters({"gamma": 30, "beta": 0.5, "rtprop_window_s": 5})
+    after = driver.controller.snapshot
+    assert after.bandwidth_estimate == before.bandwidth_estimate
+    assert after.round_trip_estimate == before.round_trip_estimate
+    assert (after.mode, after.window_bytes) == (before.mode, before.window_bytes)
 
 
 @pytest.mark.parametrize("updates, mode", [(1, Mode.probe_bw), (0, Mode.probe_rtt)])
@@ -395,16 +404,6 @@ def test_gain_cycle_and_its_length_change_while_running():
     assert following_gains(driver, 6) == [1.1, 1.5, 0.5, 1.1, 1.5, 0.5]
     driver.controller.set_parameters({"gain_cycle": [1.2]})
     assert gain(driver) == 1.2
-
-
-def test_parameters_change_without_losing_the_model():
-    driver = in_probe_bw()
-    before = driver.controller.snapshot
-    driver.controller.set_parameters({"gamma": 30, "beta": 0.5, "rtprop_window_s": 5})
-    after = driver.controller.snapshot
-    assert after.bandwidth_estimate == before.bandwidth_estimate
-    assert after.round_trip_estimate == before.round_trip_estimate
-    assert (after.mode, after.window_bytes) == (before.mode, before.window_bytes)
 
 
 def test_queue_estimate_is_what_the_window_holds_beyond_the_path():
@@ -428,17 +427,6 @@ def test_window_grows_until_an_initial_window_is_delivered_whatever_the_target()
         window = driver.window
         driver.ack(rate=1e4)
         assert driver.window == window + (2 * DATAGRAM if acknowledged < 10 else 0)
-
-
-def test_further_losses_of_a_recovery_leave_the_window():
-    driver = in_probe_bw()
-    one_round(driver)
-    driver.loss(in_flight=int(BDP))
-    assert driver.window == int(BDP) + DATAGRAM
-    driver.loss(3 * DATAGRAM, after=1, in_flight=int(BDP))
-    assert driver.window == int(BDP) - 2 * DATAGRAM
-    driver.loss(10**6, after=1, in_flight=int(BDP))
-    assert driver.window == 4 * DATAGRAM
 
 
 def test_persistent_congestion_forgets_how_full_the_pipe_seemed():
