@@ -31,7 +31,7 @@ NEEDS = {
     "ns3": [] if ns3_version() else ["quicgym-ns3"],
     "train": [
         package
-        for package in ("torch", "stable_baselines3", "safetensors", "ray", "optuna", "tensorboard")
+        for package in ("torch", "stable_baselines3", "ray", "optuna", "tensorboard")
         if find_spec(package) is None
     ],
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import math
 from pathlib import Path
@@ -119,7 +118,6 @@ def test_a_killed_command_is_resumed_and_compared() -> None:
 
 @pytest.mark.long
 @pytest.mark.train
-@pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is missing")
 def test_a_cluster_that_loses_a_node_gives_the_result_of_a_whole_one() -> None:
     with cluster.cluster() as nodes:
         undisturbed = commands.Uninterrupted("--address", nodes.address)

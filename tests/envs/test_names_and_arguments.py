@@ -69,8 +69,8 @@ def test_spaces_and_choices_take_both(name):
     assert choices(name) == choices(full)
 
 
+@pytest.mark.train
 def test_sb3_takes_names_and_suggests_arguments():
-    pytest.importorskip("stable_baselines3")
     from quicgym.envs.sb3 import make_sb3
 
     assert make_sb3("switch", 1, scenario=SCENARIO).action_space == action_space("switch")
@@ -80,7 +80,6 @@ def test_sb3_takes_names_and_suggests_arguments():
 
 
 def test_published_policies_load_without_a_warning():
-    pytest.importorskip("torch")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         decisions = {

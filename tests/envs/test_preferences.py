@@ -1,6 +1,5 @@
 """Preferences: weights that observations end with, and that the reward of this name weighs by."""
 
-import importlib.util
 import re
 
 import gymnasium
@@ -148,10 +147,6 @@ def test_a_flow_that_no_agent_controls_yet_keeps_its_action_beside_the_weights(n
 
 
 @pytest.mark.train
-@pytest.mark.skipif(
-    importlib.util.find_spec("stable_baselines3") is None,
-    reason="Stable-Baselines3 is missing; `make setup EXTRAS=dev,ns3,train` installs it",
-)
 def test_a_critic_s_knowledge_comes_after_the_weights():
     from quicgym.envs.sb3 import PRIVILEGED, make_sb3
 

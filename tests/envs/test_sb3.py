@@ -1,7 +1,5 @@
 """The adapter for Stable-Baselines3."""
 
-import importlib.util
-
 import numpy as np
 import pytest
 from helpers import environments as helper
@@ -10,13 +8,7 @@ from quicgym.envs import ENVIRONMENTS
 from quicgym.envs.scenarios.applications import Transfer
 from quicgym.envs.scenarios.flows import Flow
 
-pytestmark = [
-    pytest.mark.train,
-    pytest.mark.skipif(
-        importlib.util.find_spec("stable_baselines3") is None,
-        reason="Stable-Baselines3 is missing; `make setup EXTRAS=dev,ns3,train` installs it",
-    ),
-]
+pytestmark = pytest.mark.train
 SHORT = {"scenario": helper.scenario(flows=2, duration_s=0.8)}
 
 

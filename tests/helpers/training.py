@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -14,13 +13,7 @@ import numpy as np
 import pytest
 import yaml
 
-NEEDS_TRAIN = [
-    pytest.mark.train,
-    pytest.mark.skipif(
-        importlib.util.find_spec("stable_baselines3") is None,
-        reason="Stable-Baselines3 is missing; `make setup EXTRAS=dev,ns3,train` installs it",
-    ),
-]
+NEEDS_TRAIN = pytest.mark.train
 
 START: dict[str, dict[str, Any]] = {
     "ppo": {"std": 0.5},

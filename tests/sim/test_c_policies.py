@@ -114,7 +114,6 @@ CASES = [
 
 def write(folder, environment, controller=None, preference=None, rtts=None):
     """A policy whose action is always the same: its weights are 0. Returns path and action."""
-    pytest.importorskip("safetensors.numpy")
     from safetensors.numpy import save
 
     from quicgym.agents.policies.architecture import Architecture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 import sys
@@ -25,10 +24,6 @@ from quicgym.agents.policies.policy import ConstantPolicy, Decisions
 from quicgym.cli import main
 from quicgym.envs.actions import WINDOW_EXPONENTS
 
-needs_train = pytest.mark.skipif(
-    any(importlib.util.find_spec(name) is None for name in ("torch", "stable_baselines3")),
-    reason="PyTorch is missing; `make setup EXTRAS=dev,ns3,train` installs it",
-)
 SCENARIO = load_scenario("ebcc-flows-3").model_copy(update={"duration_s": 2.0})
 KEEP = WINDOW_EXPONENTS.index(0.0)
 Write = Callable[..., str]
@@ -357,7 +352,6 @@ network = Network()
 
 
 @pytest.mark.train
-@needs_train
 def test_a_network_s_largest_output_is_its_choice(write: Write) -> None:
     import torch
 
@@ -373,7 +367,6 @@ def test_a_network_s_largest_output_is_its_choice(write: Write) -> None:
 
 
 @pytest.mark.train
-@needs_train
 def test_a_network_s_outputs_are_clipped(write: Write) -> None:
     import torch
 
@@ -388,7 +381,6 @@ def test_a_network_s_outputs_are_clipped(write: Write) -> None:
 
 
 @pytest.mark.train
-@needs_train
 @pytest.mark.parametrize(
     ("rest", "said"),
     [
@@ -409,7 +401,6 @@ def test_a_network_that_does_not_fit_is_refused(write: Write, rest: str, said: s
 
 
 @pytest.mark.train
-@needs_train
 def test_weights_that_nobody_seeded_are_refused(write: Write) -> None:
     from quicgym.agents.evaluation.jobs import _load
 
@@ -422,7 +413,6 @@ def test_weights_that_nobody_seeded_are_refused(write: Write) -> None:
 
 
 @pytest.mark.train
-@needs_train
 def test_a_model_of_stable_baselines3(write: Write, tmp_path: Path) -> None:
     from stable_baselines3 import PPO
 
@@ -450,7 +440,6 @@ def test_a_model_of_stable_baselines3(write: Write, tmp_path: Path) -> None:
 
 
 @pytest.mark.train
-@needs_train
 def test_a_model_with_a_state_is_refused(write: Write) -> None:
     said = refused(
         write("""

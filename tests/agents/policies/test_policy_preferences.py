@@ -90,9 +90,6 @@ def test_a_sweep_has_no_preference(tmp_path):
         load_sweep(str(path))
 
 
-pytest.importorskip("stable_baselines3")
-
-
 def saved(tmp_path, environment="tuning", extractor="mlp", preference=EQUAL):
     """Saves a policy with random weights; returns its path and the policy."""
     import torch

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from safetensors.numpy import load
 
 from quicgym import _core
 from quicgym.agents.policies.by_name import PRETRAINED, pretrained_names
@@ -40,9 +41,8 @@ def test_tensors_have_their_names_shapes_and_values():
 
 @pytest.mark.parametrize("name", pretrained_names())
 def test_published_weights_are_read_as_safetensors_reads_them(name):
-    numpy = pytest.importorskip("safetensors.numpy")
     data = (PRETRAINED / f"{name}.safetensors").read_bytes()
-    expected, tensors = numpy.load(data), _core.read_safetensors(data)
+    expected, tensors = load(data), _core.read_safetensors(data)
     assert tensors.keys() == expected.keys()
     assert all(np.array_equal(tensors[key], expected[key]) for key in expected)
 

@@ -225,6 +225,7 @@ def test_the_deviation_is_that_of_a_sample() -> None:
     assert SweepTrial({}, 1.0, (1.0,), ()).deviation is None
 
 
+@pytest.mark.train
 def test_another_sweep_is_one_of_other_packets_or_another_commit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -242,7 +243,6 @@ def test_another_sweep_is_one_of_other_packets_or_another_commit(
     for name, data in (("traced", traced), ("drawn", distribution)):
         (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump(data))
 
-    pytest.importorskip("ray")
     from quicgym.agents.tuning.sweep import SweepStudy
 
     study = SweepStudy(load_sweep("ebcc-gamma-beta"))
