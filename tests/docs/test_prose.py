@@ -70,6 +70,41 @@ def test_what_was_measured_on_a_day_belongs_into_a_report(tmp_path: Path) -> Non
     assert check(tmp_path, text, name="CHANGELOG.md").returncode == 0
 
 
+DOCSTRING = '''def run(seed):
+    """Runs a scenario{end}
+
+    Args:
+        seed: {text}
+            of the run.
+
+    Returns:
+        It is not read.
+    """
+
+
+def _private(seed):
+    """It is not read."""
+'''
+
+
+@pytest.mark.parametrize(
+    ("text", "end", "complaint"),
+    [
+        ("Of the", ".", "page.py:5: seed begins with 'Of': say what it is: Of the of the run."),
+        ("The same", ".", "page.py:5: seed begins with 'The same'"),
+        ("Seed. It is", ".", "page.py:5: begins with 'It' instead of a noun"),
+        ("Seed", ". It goes on from a checkpoint.", "page.py:2: 'goes on from': write"),
+    ],
+)
+def test_texts_of_arguments_and_summaries_say_what_things_are(
+    tmp_path: Path, text: str, end: str, complaint: str
+) -> None:
+    done = check(tmp_path, DOCSTRING.format(text=text, end=end), name="page.py")
+    assert complaint in done.stdout and done.returncode == 1
+    done = check(tmp_path, DOCSTRING.format(text="Seed", end="."), name="page.py")
+    assert (done.returncode, done.stdout) == (0, "")
+
+
 def exception(reason: str) -> str:
     return f'[[exceptions]]\npage = "page.md"\ncontains = "It reads"\nreason = "{reason}"'
 
