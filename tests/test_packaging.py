@@ -118,46 +118,64 @@ def test_the_core_runs_without_any_extra() -> None:
     assert has_goodput == "True"
 
 
-@pytest.mark.parametrize(
-    ("code", "extra"),
-    [
-        ("import quicgym; quicgym.run('ebcc-single', controller='bbr').to_pandas()", "reports"),
-        ("import gymnasium, quicgym; gymnasium.make('quicgym/Rate-v1', render_mode='rgb_array')",
-         "reports"),
-        ("import quicgym.envs.ns3gym", "ns3gym"),
-        ("import quicgym.envs.parallel", "multi"),
-        ("import quicgym.envs.sb3", "train"),
-        ("import quicgym; quicgym.load_policy('model.zip', trust_zip=True)", "train"),
-    ],
-)  # fmt: skip
-def test_what_needs_an_extra_names_it(code: str, extra: str) -> None:
-    done = run_python(without_extras(code))
-    last = done.stderr.strip().splitlines()[-1]
-    assert last.startswith("quicgym.errors.MissingExtraError: "), done.stderr
-    assert f"pip install 'quicgym[{extra}]'" in last
+NEEDS_AN_EXTRA = {
+    "import quicgym; quicgym.run('ebcc-single', controller='bbr').to_pandas()": "reports",
+    "import gymnasium, quicgym; gymnasium.make('quicgym/Rate-v1', render_mode='rgb_array')":
+        "reports",
+    "import quicgym.envs.ns3gym": "ns3gym",
+    "import quicgym.envs.parallel": "multi",
+    "import quicgym.envs.sb3": "train",
+    "import quicgym; quicgym.load_policy('model.zip', trust_zip=True)": "train",
+}  # fmt: skip
+COMMANDS = {
+    "--help": None,
+    "--version": None,
+    "scenarios": None,
+    "controllers": None,
+    "baselines --scenario ebcc-single --seeds 1": "reports",
+    "papers": "reports",
+    "evaluate": "reports",
+    "serve CartPole-v1": "ns3gym",
+}
 
 
-@pytest.mark.parametrize(
-    ("arguments", "extra"),
-    [
-        (["--help"], None),
-        (["--version"], None),
-        (["scenarios"], None),
-        (["controllers"], None),
-        (["baselines", "--scenario", "ebcc-single", "--seeds", "1"], "reports"),
-        (["papers"], "reports"),
-        (["evaluate"], "reports"),
-        (["serve", "CartPole-v1"], "ns3gym"),
-    ],
-)
-def test_a_command_names_the_extra_that_it_needs(arguments: list[str], extra: str | None) -> None:
-    done = run_python(without_extras("from quicgym.cli import main; main()"), *arguments)
-    if extra is None:
-        assert done.returncode == 0, done.stderr
-    else:
-        assert done.returncode == 2, done.stderr
-        assert f"pip install 'quicgym[{extra}]'" in done.stderr
-        assert "Traceback" not in done.stderr
+def test_what_needs_an_extra_names_it() -> None:
+    done = run_python(
+        without_extras(f"""
+        for code in {list(NEEDS_AN_EXTRA)!r}:
+            try:
+                exec(code, {{}})
+            except Exception as error:
+                print(type(error).__name__, repr(str(error)))
+    """)
+    )
+    assert len(done.stdout.splitlines()) == len(NEEDS_AN_EXTRA), done.stderr
+    for line, (code, extra) in zip(done.stdout.splitlines(), NEEDS_AN_EXTRA.items(), strict=True):
+        assert line.startswith("MissingExtraError "), (code, line)
+        assert f"pip install 'quicgym[{extra}]'" in line, (code, line)
+
+
+def test_a_command_names_the_extra_that_it_needs() -> None:
+    done = run_python(
+        without_extras(f"""
+        import contextlib, io
+        from quicgym.cli import main
+
+        for command in {list(COMMANDS)!r}:
+            sys.argv, errors = ["quicgym", *command.split()], io.StringIO()
+            with contextlib.redirect_stderr(errors), contextlib.redirect_stdout(io.StringIO()):
+                try:
+                    main()
+                except SystemExit as end:
+                    status = end.code or 0
+            print(status, repr(errors.getvalue()))
+    """)
+    )
+    assert len(done.stdout.splitlines()) == len(COMMANDS), done.stderr
+    for line, (command, extra) in zip(done.stdout.splitlines(), COMMANDS.items(), strict=True):
+        assert line.startswith("2 " if extra else "0 "), (command, line)
+        assert extra is None or f"pip install 'quicgym[{extra}]'" in line, (command, line)
+        assert "Traceback" not in line
 
 
 def sdist(folder: Path, out: Path) -> Path:

@@ -47,7 +47,7 @@ def test_a_run_keeps_what_it_was(finished):
     description = json.loads((folder / "run/run.json").read_text())
     assert description["command"].startswith("quicgym train")
     assert description["config"]["hyperparameters"]["n_steps"] == 10
-    assert description["config"]["environment"]["history_length"] == 4  # the defaults too
+    assert description["config"]["environment"]["history_length"] == 128  # the defaults too
     assert (description["seed"], description["version"]) == (0, __version__)
     assert "reward" in done.stdout and "run: " in done.stdout
 
