@@ -4,12 +4,14 @@ import json
 import os
 import shutil
 import subprocess
+from copy import deepcopy
 from pathlib import Path
 
 import pandas as pd
 import pytest
 import yaml
 from conftest import Command
+from helpers.commands import says
 from helpers.papers import SMALL
 from plotly.offline import get_plotlyjs
 
@@ -125,46 +127,38 @@ def test_html_is_one_file_whose_plots_a_browser_draws(quicgym: Command, tmp_path
 
 
 @pytest.mark.parametrize(
-    ("changes", "expected"),
+    ("change", "expected"),
     [
-        ({"algorithms": {"bbbr": "BBR"}}, ["'bbbr'", "did you mean bbr?"]),
+        ("algorithms={bbbr: BBR}", ["'bbbr'", "did you mean bbr?"]),
         (
-            {"tables": [{**SMALL["tables"][0], "metrics": {"a": "speed", "b": "jain"}}]},  # type: ignore[index]
+            "tables.0.metrics={a: speed, b: jain}",
             ["tables.0.metrics.a = 'speed'", "no metric is named 'speed'", "goodput_mbps"],
         ),
+        ("tables.0.metrics={a: jain@1, b: jain}", ["no metric is named 'jain'"]),
         (
-            {"tables": [{**SMALL["tables"][0], "metrics": {"a": "jain@1", "b": "jain"}}]},  # type: ignore[index]
-            ["no metric is named 'jain'"],
-        ),
-        (
-            {"tables": [{**SMALL["tables"][0], "metrics": {"a": "jain", "b": "goodput_mbps@7"}}]},  # type: ignore[index]
+            "tables.0.metrics={a: jain, b: goodput_mbps@7}",
             ["no flow is named '7'", "flow-1"],
         ),
+        ("claims.0.tables='9'", ["claim true", "no table '9'", "there are: 1"]),
+        ("claims.0.checks=[{metric: loss_percent}]", ["claims.0.checks.0.of: is missing"]),
+        ("claims.1.id='true'", ["two claims have the id 'true'"]),
         (
-            {"claims": [{**SMALL["claims"][0], "tables": "9"}]},  # type: ignore[index]
-            ["claim true", "no table '9'", "there are: 1"],
-        ),
-        (
-            {"claims": [{**SMALL["claims"][0], "checks": [{"metric": "loss_percent"}]}]},  # type: ignore[index]
-            ["claims.0.checks.0.of: is missing"],
-        ),
-        (
-            {"claims": [SMALL["claims"][0], SMALL["claims"][0]]},  # type: ignore[index]
-            ["two claims have the id 'true'"],
-        ),
-        (
-            {"figures": [{**SMALL["figures"][0], "over_time": "windows"}]},  # type: ignore[index]
+            "figures.0.over_time=windows",
             ["figures.0.over_time", "'windows'", "did you mean window?"],
         ),
-        ({"extra": 1}, ["small.yaml: extra"]),
+        ("extra=1", ["small.yaml: extra"]),
     ],
 )
 def test_a_wrong_paper_file_is_named_with_its_field(
-    quicgym: Command, tmp_path: Path, changes: dict[str, object], expected: list[str]
+    quicgym: Command, tmp_path: Path, change: str, expected: list[str]
 ) -> None:
-    done = quicgym("papers", "--paper", written(tmp_path, **changes), status=2)
-    for text in expected:
-        assert text in done.stderr
+    place, _, value = change.partition("=")
+    paper = inner = deepcopy(SMALL)
+    *outer, last = (int(name) if name.isdigit() else name for name in place.split("."))
+    for name in outer:
+        inner = inner[name]
+    inner[last] = yaml.safe_load(value)
+    says(quicgym("papers", "--paper", written(tmp_path, **paper), status=2), *expected)
     assert not (tmp_path / "results").exists()
 
 
@@ -173,7 +167,7 @@ def test_a_scenario_that_is_not_found_by_its_name_is_refused(
 ) -> None:
     scenario = load_scenario("ebcc-single").model_dump(exclude_none=True, mode="json")
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump({**scenario, "name": "mine"}))
-    figure = {**SMALL["figures"][0], "scenarios": "./mine.yaml"}  # type: ignore[index]
+    figure = {**SMALL["figures"][0], "scenarios": "./mine.yaml"}
     done = quicgym("papers", "--paper", written(tmp_path, figures=[figure]), status=2)
     assert "scenario './mine.yaml' has the name 'mine'" in done.stderr
 
