@@ -112,7 +112,8 @@ def item(**changes: Any) -> list[Any]:
         ({"items": item(number="utilization")}, ["items.0.checks.0.number", "utilisation"]),
         ({"items": item(relative_to="qubic")}, ["relative_to", "did you mean cubic?"]),
         ({"items": item(at_most=1)}, ["items.0.checks.0.at_least", "give one of the two"]),
-        ({"items": item(from_s=4)}, ["from_s = 4.0", "is not before the end of alone"]),
+        ({"items": item(from_s=4)}, ["from_s = 4: the window of alone ends at 4 s"]),
+        ({"items": item(until_s=5)}, ["until_s = 5: alone lasts 4 s"]),
         ({"items": item(scenarios=["alon"])}, ["'alon'", "did you mean alone?"]),
         ({"items": [{"section": "1", "title": "Empty"}]}, ["items.0.not_measured", "the reason"]),
         (
