@@ -200,7 +200,7 @@ def make_sb3(
     """Makes the environments of `make_vec` for Stable-Baselines3.
 
     Args:
-        id: Such as "tuning" or "quicgym/Tuning-v0".
+        id: Such as "tuning" or "quicgym/Tuning-v1".
         num_envs: The number of simulations.
         infos: Of Sb3VecEnv.
         privileged: Of Sb3VecEnv.

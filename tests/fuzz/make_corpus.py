@@ -109,7 +109,7 @@ def policies() -> dict[str, bytes]:
     found = {}
     preference = {"throughput": 1, "loss": 5, "fairness": 0, "delay": 2}
     for environment, output, more in (
-        ("quicgym/Window-v0", "argmax", {}),
+        ("quicgym/Window-v1", "argmax", {}),
         ("quicgym/Tuning-v1", "clip", {"decision_interval_rtts": 2.5}),
         ("quicgym/Rate-v1", "tanh", {"preference": preference}),
     ):
