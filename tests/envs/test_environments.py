@@ -160,10 +160,7 @@ def test_a_bad_action_is_an_error_and_harms_nothing(name, engine, bad, message, 
 
 @pytest.mark.parametrize(
     "name, choice, last",
-    [
-        ("quicgym/Switch-v1", "controller", 14),
-        ("quicgym/Window-v1", "factor", 12),
-    ],
+    [("quicgym/Switch-v1", "controller", 14), ("quicgym/Window-v1", "factor", 12)],
 )
 @every_engine
 @pytest.mark.parametrize("bad", [1, -1, 0.5, np.nan], ids=["one more", "negative", "half", "nan"])

@@ -159,11 +159,7 @@ int main() {
 RECIPES = {
     "action_space": (
         MAIN_OF_ACTIONS,
-        [
-            "halving 1 2",
-            "2",
-            "action of row 3: [0], change = 7; give a whole number from 0 to 1",
-        ],
+        ["halving 1 2", "2", "action of row 3: [0], change = 7; give a whole number from 0 to 1"],
     ),
     "observation": (
         MAIN_OF_OBSERVATIONS,

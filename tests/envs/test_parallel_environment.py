@@ -94,10 +94,7 @@ def test_without_an_agent_to_come_nothing_more_is_simulated():
 
 
 def test_an_agent_that_its_jitter_delays_still_joins():
-    flows = (
-        Flow(name="first", stop_s=0.3),
-        Flow(name="second", start_s=0.4, start_jitter_ms=900),
-    )
+    flows = (Flow(name="first", stop_s=0.3), Flow(name="second", start_s=0.4, start_jitter_ms=900))
     environment = ParallelCongestionControlEnv("rate", helper.scenario(flow_list=flows, loss=0))
     latest = 0
     for seed in range(3):

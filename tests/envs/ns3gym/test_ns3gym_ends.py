@@ -474,8 +474,7 @@ RL_TCP_INIT = messages.SimInitMsg(
         messages.TupleSpace(
             element=[
                 description(
-                    SpaceType.Box,
-                    messages.BoxSpace(low=0, high=1e9, dtype=Dtype.UINT, shape=[3]),
+                    SpaceType.Box, messages.BoxSpace(low=0, high=1e9, dtype=Dtype.UINT, shape=[3])
                 ),
                 description(SpaceType.Discrete, messages.DiscreteSpace(n=3)),
             ]
@@ -681,9 +680,7 @@ def test_a_silent_simulation_is_stopped_in_time(
 
 
 def test_a_simulation_that_does_not_want_to_end_is_killed_with_its_children(
-    simulation_command: Callable[..., list[str]],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    simulation_command: Callable[..., list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("quicgym.envs.ns3gym.client._FAREWELL_S", 0.1)
     monkeypatch.setattr("quicgym.envs.ns3gym.process._TERMINATE_S", 0.1)

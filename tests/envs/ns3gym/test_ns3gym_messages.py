@@ -115,11 +115,7 @@ GOLDEN = [
     (messages.SimInitAck(done=True, stopSimReq=True), b"\x08\x01\x10\x01"),
     (
         messages.EnvStateMsg(
-            obsData=box_container,
-            reward=-0.5,
-            isGameOver=True,
-            reason=Reason.GameOver,
-            info="x=1",
+            obsData=box_container, reward=-0.5, isGameOver=True, reason=Reason.GameOver, info="x=1"
         ),
         sized(1, BOX_CONTAINER)
         + tag(2, FIXED32)

@@ -160,10 +160,7 @@ NEEDS: dict[str, tuple[dict[str, Any], list[str]]] = {
     ),
 }
 """By capability: what needs it, and the fields that the errors then name."""
-OPTIONS = {
-    "packet-capture": ("pcap_prefix", "x"),
-    "flow-monitor": ("flow_monitor_path", "x.xml"),
-}
+OPTIONS = {"packet-capture": ("pcap_prefix", "x"), "flow-monitor": ("flow_monitor_path", "x.xml")}
 
 
 @pytest.mark.parametrize("capability", _core.capabilities(), ids=lambda entry: entry.name)

@@ -8,13 +8,7 @@ import pytest
 import yaml
 
 import quicgym
-from quicgym.envs import (
-    ENVIRONMENTS,
-    ScenarioError,
-    load_distribution,
-    load_scenario,
-    load_suite,
-)
+from quicgym.envs import ENVIRONMENTS, ScenarioError, load_distribution, load_scenario, load_suite
 from quicgym.envs.scenarios.distributions import HELD_OUT, HELD_OUT_STRESS, distribution_names
 from quicgym.envs.scenarios.mixtures import Mixture, load_mixture
 from quicgym.envs.scenarios.suites import load_entry, scenario_of, suite_names

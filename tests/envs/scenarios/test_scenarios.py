@@ -305,10 +305,7 @@ def test_the_printed_tables_refer_to_scenarios_and_keep_their_digits() -> None:
             ["flows.0.stop_s = 5", "not after the start", "make stop_s later"],
         ),
         ({"flows": [{"stop_s": 11}]}, ["flows.0.stop_s = 11", "after the scenario's end"]),
-        (
-            {"flows": [{"name": "a"}, {"name": "a"}]},
-            ["flows = 'a'", "two flows have this name"],
-        ),
+        ({"flows": [{"name": "a"}, {"name": "a"}]}, ["flows = 'a'", "two flows have this name"]),
         (
             {"flows": [{"controller": "bbbr"}]},
             ["flows.0.controller = 'bbbr'", "did you mean bbr?", "newreno, cubic, vegas, bbr"],
@@ -412,10 +409,7 @@ def test_the_printed_tables_refer_to_scenarios_and_keep_their_digits() -> None:
         ({"max_datagram_bytes": 1199}, ["max_datagram_bytes = 1199", "1200 to 1472"]),
         ({"max_datagram_bytes": 1473}, ["max_datagram_bytes = 1473", "1200 to 1472"]),
         ({"name": "a b"}, ["name = 'a b'", "without spaces"]),
-        (
-            {"duration_s": "9" * 1000},
-            [f"duration_s = '{'9' * 56}...: ", "seconds above 0"],
-        ),
+        ({"duration_s": "9" * 1000}, [f"duration_s = '{'9' * 56}...: ", "seconds above 0"]),
     ],
     ids=str,
 )
@@ -537,10 +531,7 @@ def test_a_trace_is_found_beside_its_yaml_and_replaces_the_rate(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("changes", "expected"),
-    [
-        ({"flows": [{"transport": "tcp"}]}, "flows.0.transport = tcp"),
-    ],
+    ("changes", "expected"), [({"flows": [{"transport": "tcp"}]}, "flows.0.transport = tcp")]
 )
 def test_what_only_ns3_can_do(tmp_path: Path, changes: dict[str, Any], expected: str) -> None:
     scenario = load_scenario(write(tmp_path, **changes))
