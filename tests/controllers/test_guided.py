@@ -83,8 +83,8 @@ def test_a_tenth_of_the_window_lost_in_a_round_does_not_end_slow_start_and_more_
 def test_losses_of_a_round_count_together_and_with_the_next_they_do_not():
     driver = grown()
     window = driver.window
-    play_round(driver, 2e6, lost=window // 10)
-    play_round(driver, 4e6, lost=window // 10)
+    for rate in (2e6, 4e6):
+        play_round(driver, rate, lost=window // 10)
     driver.ack(0, lost=DATAGRAM // 2)
     assert driver.mode == Mode.slow_start
     driver.ack(0, lost=DATAGRAM)
@@ -139,15 +139,28 @@ def test_on_a_full_path_the_window_becomes_a_quarter_more_than_the_bdp(rate, win
     assert (driver.mode, driver.window) == (Mode.congestion_avoidance, window)
 
 
-def test_the_third_round_without_growth_of_a_quarter_ends_slow_start():
-    driver = grown()
-    for rate in (1.1e6, 1.2e6, 1.25e6):  # the third has grown by a quarter since the last growth
-        play_round(driver, rate)
-    for rate in (1.5e6, 1.5e6, 1.5e6):
+def assert_ended_by_three_rounds_at(driver, rate):
+    for _ in range(3):
         assert driver.mode == Mode.slow_start
         play_round(driver, rate)
     assert driver.mode == Mode.slow_start
     assert judge(driver) == Mode.congestion_avoidance
+
+
+def test_the_third_round_without_growth_of_a_quarter_ends_slow_start():
+    driver = grown()
+    for rate in (1.1e6, 1.2e6, 1.25e6):  # the third has grown by a quarter since the last growth
+        play_round(driver, rate)
+    assert_ended_by_three_rounds_at(driver, 1.5e6)
+
+
+def test_rounds_that_the_application_limits_say_nothing_of_the_path():
+    driver = grown()
+    for _ in range(10):
+        play_round(driver, 1e6)
+        driver.ack(rate=1e6, rate_limited=True)
+        driver.ack(rate=1e6)
+    assert_ended_by_three_rounds_at(driver, 1e6)
 
 
 def test_the_highest_rate_of_a_round_counts():
@@ -157,19 +170,6 @@ def test_the_highest_rate_of_a_round_counts():
         driver.ack(rate=1e6 * 2**doubling)
         driver.ack(rate=1.0)
     assert judge(driver) == Mode.slow_start
-
-
-def test_rounds_that_the_application_limits_say_nothing_of_the_path():
-    driver = grown()
-    for _ in range(10):
-        play_round(driver, 1e6)
-        driver.ack(rate=1e6, rate_limited=True)
-        driver.ack(rate=1e6)
-    for _ in range(3):
-        assert driver.mode == Mode.slow_start
-        play_round(driver, 1e6)
-    assert driver.mode == Mode.slow_start
-    assert judge(driver) == Mode.congestion_avoidance
 
 
 @pytest.mark.parametrize("end", [Driver.ecn, end_by_persistent_congestion])

@@ -283,19 +283,22 @@ def test_a_window_that_is_full_in_each_visit_to_probe_bw_is_an_event_in_each():
         assert driver.mode == Mode.probe_bw
 
 
-def test_a_bulk_flow_in_a_shared_queue_is_blocked_by_its_window_alone():
-    def modes_of(**parameters):
-        values = {name: [value] for name, value in parameters.items()}
-        flows = [make_flow(controller="ibcca", parameters=values) for _ in range(3)]
-        simulation = _core.NativeSimulation(make_scenario(flows, make_link(queue_limit=400)), 1)
-        modes = set()
-        for step in range(20, 101):
-            simulation.run_until(step * SECOND // 10)
-            modes.add(Mode(simulation.snapshot(0)["mode"]))
-        return modes
+def modes_of(scenario, tenths):
+    """The modes of the first flow at these times, in tenths of a second, and its statistics."""
+    simulation = _core.NativeSimulation(scenario, 1)
+    modes = set()
+    for tenth in tenths:
+        simulation.run_until(tenth * SECOND // 10)
+        modes.add(Mode(simulation.snapshot(0)["mode"]))
+    return modes, simulation.statistics(0)
 
-    assert Mode.probe_rtt not in modes_of()
-    assert Mode.probe_rtt in modes_of(blocked_by_window=1)
+
+@pytest.mark.parametrize("by_window", [0, 1])
+def test_a_bulk_flow_in_a_shared_queue_is_blocked_by_its_window_alone(by_window):
+    parameters = {"blocked_by_window": [by_window]}
+    flows = [make_flow(controller="ibcca", parameters=parameters) for _ in range(3)]
+    scenario = make_scenario(flows, make_link(queue_limit=400))
+    assert (Mode.probe_rtt in modes_of(scenario, range(20, 101))[0]) == bool(by_window)
 
 
 # Lines 11 to 13: ProbeRTT is extended.
@@ -373,44 +376,31 @@ def test_any_number_of_blocked_events_is_survived(events, delays):
 # The sender's signal.
 
 
-def run_bursts(send_buffer_bytes, controller="ibcca", **fields):
+def run_bursts(**fields):
     """15 Mbps for a flow of 10, with half a second of 20 Mbps more every five seconds."""
-    flow = make_flow(
-        controller=controller,
-        send_buffer_bytes=send_buffer_bytes,
-        application=application(
-            "bursts",
-            rate_bits_per_second=10_000_000,
-            burst_rate_bits_per_second=20_000_000,
-            burst_duration=SECOND // 2,
-            burst_period=5 * SECOND,
-            burst_count=4,
-        ),
-        **fields,
+    bursts = application(
+        "bursts",
+        rate_bits_per_second=10_000_000,
+        burst_rate_bits_per_second=20_000_000,
+        burst_duration=SECOND // 2,
+        burst_period=5 * SECOND,
+        burst_count=4,
     )
-    simulation = _core.NativeSimulation(make_scenario([flow], make_link(queue_limit=400)), 1)
-    modes = set()
-    for step in range(1, 201):
-        simulation.run_until(step * SECOND // 10)
-        modes.add(Mode(simulation.snapshot(0)["mode"]))
-    return simulation.statistics(0), modes
+    flow = make_flow(controller="ibcca", application=bursts, **fields)
+    return modes_of(make_scenario([flow], make_link(queue_limit=400)), range(1, 201))
 
 
-def test_the_send_buffer_is_full_once_per_burst():
-    statistics, _ = run_bursts(200_000)
+def test_the_send_buffer_is_full_once_per_burst_and_once_for_a_bulk_flow():
+    _, statistics = run_bursts(send_buffer_bytes=200_000)
     assert statistics["send_buffer_events"] == 4
     assert statistics["blocked_events"] == 0
-    assert run_bursts(10_000_000)[0]["send_buffer_events"] == 0
-
-
-def test_a_bulk_flow_fills_its_buffer_once():
-    simulation = _core.NativeSimulation(make_scenario([make_flow()]), 1)
-    simulation.run_until(5 * SECOND)
-    assert simulation.statistics(0)["send_buffer_events"] == 1
+    assert run_bursts(send_buffer_bytes=10_000_000)[1]["send_buffer_events"] == 0
+    _, statistics = modes_of(make_scenario([make_flow()]), [50])
+    assert statistics["send_buffer_events"] == 1
 
 
 @pytest.mark.parametrize("limit", ["send_buffer_bytes", "flow_control_window_bytes"])
 def test_a_full_buffer_and_closed_flow_control_reach_the_controller(limit):
     limits = {"send_buffer_bytes": 10**9, "flow_control_window_bytes": 10**9}
-    assert Mode.probe_rtt not in run_bursts(**limits)[1]
-    assert Mode.probe_rtt in run_bursts(**limits | {limit: 200_000})[1]
+    assert Mode.probe_rtt not in run_bursts(**limits)[0]
+    assert Mode.probe_rtt in run_bursts(**limits | {limit: 200_000})[0]

@@ -63,14 +63,11 @@ def test_alpha_beta_and_gamma_are_parameters():
     assert driver.mode == Mode.slow_start
 
 
-def test_a_decision_comes_once_per_round():
+def test_a_decision_comes_once_per_round_and_looks_at_its_lowest_rtt():
     driver = in_avoidance()
     for _ in range(20):
         driver.ack(after=1, min_rtt=RTT)
     assert packets(driver) == 50
-
-
-def test_the_rtt_of_a_round_is_its_lowest():
     driver = in_avoidance()
     for rtt in (3 * RTT, RTT, 2 * RTT):
         driver.ack(0, rtt=rtt, min_rtt=RTT)
@@ -80,10 +77,11 @@ def test_the_rtt_of_a_round_is_its_lowest():
 
 def test_a_round_without_a_sample_changes_nothing():
     driver = in_avoidance()
-    driver.ack(round_start=True, rtt=0, min_rtt=RTT)
-    window = packets(driver)
-    driver.ack(round_start=True, rtt=0, min_rtt=RTT)
-    assert packets(driver) == window
+    windows = []
+    for _ in range(2):
+        driver.ack(round_start=True, rtt=0, min_rtt=RTT)
+        windows.append(driver.window)
+    assert windows[0] == windows[1]
 
 
 def test_row_4_slow_start_doubles_every_other_round():
@@ -110,19 +108,15 @@ def test_row_5_slow_start_ends_above_gamma_with_what_the_path_holds_and_one_pack
     assert packets(driver) == pytest.approx(window - 5 + 1, abs=1e-3)
 
 
-def test_a_window_that_falls_below_the_threshold_is_not_slow_start():
-    driver = in_avoidance()
-    for _ in range(30):
-        one_round(driver, 10)
-        assert driver.mode == Mode.congestion_avoidance
-    assert packets(driver) == 20
-
-
-def test_the_window_never_falls_below_two_packets():
-    driver = in_avoidance(6, alpha=0, beta=0)
-    for _ in range(6):
-        one_round(driver, 1)
-    assert packets(driver) == 2
+def test_a_window_that_falls_below_the_threshold_and_to_two_packets_is_not_slow_start():
+    for driver, difference, rounds, last in (
+        (in_avoidance(), 10, 30, 20),
+        (in_avoidance(6, alpha=0, beta=0), 1, 6, 2),
+    ):
+        for _ in range(rounds):
+            one_round(driver, difference)
+            assert driver.mode == Mode.congestion_avoidance
+        assert packets(driver) == last
 
 
 def test_an_application_limited_round_may_lower_the_window():
