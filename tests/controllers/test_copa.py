@@ -128,19 +128,6 @@ def test_rtt_min_is_forgotten_after_ten_seconds():
     assert driver.controller.snapshot.round_trip_estimate == 2 * RTT
 
 
-def test_pacing_is_twice_the_window_per_rtt_standing():
-    driver = in_avoidance(40)
-    assert driver.controller.pacing_rate == pytest.approx(2 * driver.window / 0.1)
-
-
-def test_a_loss_changes_nothing_in_default_mode():
-    driver = in_avoidance(40)
-    driver.loss()
-    assert packets(driver) == 40
-    one_round(driver, 0, acked=40 * DATAGRAM)
-    assert packets(driver) == pytest.approx(42)
-
-
 BUSY = 400  # ms of queueing delay, far above the target
 
 
@@ -206,6 +193,19 @@ def test_competitive_mode_halves_one_over_delta_once_per_round_trip_of_losses(si
 
 def test_competitive_mode_can_be_switched_off():
     assert inverse_delta(filled(competitive_mode=0), BUSY) == pytest.approx(2, rel=0.02)
+
+
+def test_pacing_is_twice_the_window_per_rtt_standing():
+    driver = in_avoidance(40)
+    assert driver.controller.pacing_rate == pytest.approx(2 * driver.window / 0.1)
+
+
+def test_a_loss_changes_nothing_in_default_mode():
+    driver = in_avoidance(40)
+    driver.loss()
+    assert packets(driver) == 40
+    one_round(driver, 0, acked=40 * DATAGRAM)
+    assert packets(driver) == pytest.approx(42)
 
 
 def test_persistent_congestion_leaves_two_packets_and_slow_start():

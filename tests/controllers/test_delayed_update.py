@@ -125,6 +125,23 @@ def test_the_timer_is_the_minimum_rtt_times_a_uniform_number(seed):
 # Row 2: U = 1 and Jitter > 0.
 
 
+@both
+def test_a_cut_ends_slow_start_unless_the_parameter_says_otherwise_and_begins_none(name):
+    for ends, mode in ((1, Mode.congestion_avoidance), (0, Mode.slow_start)):
+        assert congested(name, theta_ends_slow_start=ends)[0].mode == mode
+    driver = settled(name)
+    driver.loss()
+    for _ in range(3):
+        period(driver)
+    assert driver.mode == Mode.congestion_avoidance
+    window = driver.window
+    period(driver, 3 * RTT)
+    assert driver.window < window
+    for _ in range(2):
+        assert driver.mode == Mode.congestion_avoidance
+        ack(driver, after=RTT + 1)
+
+
 @pytest.mark.parametrize("theta", [0.9, 0.5])
 @both
 def test_row_2_cuts_the_window_by_theta_too(name, theta):
@@ -135,28 +152,6 @@ def test_row_2_cuts_the_window_by_theta_too(name, theta):
     ack(driver, 3 * RTT, after=PERIOD // 10)
     assert driver.window == pytest.approx(expected, abs=1)
     assert not grows(driver)
-
-
-@pytest.mark.parametrize("ends", [1, 0])
-@both
-def test_a_cut_ends_slow_start_unless_the_parameter_says_otherwise(name, ends):
-    driver, _ = congested(name, theta_ends_slow_start=ends)
-    assert driver.mode == (Mode.congestion_avoidance if ends else Mode.slow_start)
-
-
-@both
-def test_a_cut_in_congestion_avoidance_does_not_begin_a_slow_start(name):
-    driver = settled(name)
-    driver.loss()
-    for _ in range(3):
-        period(driver)
-    assert driver.mode == Mode.congestion_avoidance
-    window = driver.window
-    period(driver, 3 * RTT)
-    assert driver.window < window
-    assert driver.mode == Mode.congestion_avoidance
-    ack(driver, after=RTT + 1)
-    assert driver.mode == Mode.congestion_avoidance
 
 
 @both
@@ -224,12 +219,13 @@ def test_a_mean_that_equals_the_minimum_is_low_however_small_the_range():
 # Loss and what follows.
 
 
+@pytest.mark.parametrize("signal", [Driver.loss, Driver.ecn])
 @both
-def test_loss_is_handled_by_the_underlying_controller_and_releases_the_window(name):
+def test_loss_and_marks_are_the_underlying_controllers_and_release_the_window(name, signal):
     driver, _ = congested(name)
     window = driver.window
     assert not grows(driver)
-    driver.loss()
+    signal(driver)
     factor = {"newreno+": 0.5, "cubic+": 0.7}[name]
     assert driver.window == pytest.approx(window * factor, abs=1)
     assert driver.mode == Mode.recovery
@@ -237,13 +233,10 @@ def test_loss_is_handled_by_the_underlying_controller_and_releases_the_window(na
 
 
 @both
-def test_ecn_and_persistent_congestion_release_it_too(name):
-    driver, _ = congested(name)
-    driver.ecn()
-    assert driver.mode == Mode.recovery
-    assert grows(driver, after=1)
+def test_persistent_congestion_releases_the_window(name):
     driver, _ = congested(name)
     driver.controller.on_persistent_congestion(driver.now)
+    assert driver.window == 2 * DATAGRAM
     assert grows(driver)
 
 
