@@ -5,9 +5,11 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer
 import yaml
+from conftest import Command
 from helpers.papers import SMALL
-from reproduction import varied
+from reproduction import main, varied
 
 from quicgym.benchmarks.papers.model import PaperError, Variation, load_paper, paper_names
 from quicgym.envs import load_scenario
@@ -17,21 +19,13 @@ QUEUE_5 = {"name": "queue 5", "fields": {"bottleneck.queue.limit": 5}}
 WATCHED = {"scenario": "ebcc-single", "algorithm": "newreno", "metric": "mean_queue_delay_ms"}
 
 
-def study(folder: Path, **changes: object) -> "subprocess.CompletedProcess[str]":
-    file = folder / "small.yaml"
-    file.write_text(yaml.safe_dump({**SMALL, **changes}, sort_keys=False))
-    return subprocess.run(
-        [sys.executable, str(STUDIES / "reproduction.py"), file.name, "--seeds", "2"],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=300,
-    )
+def write(folder: Path, **changes: object) -> None:
+    (folder / "small.yaml").write_text(yaml.safe_dump({**SMALL, **changes}, sort_keys=False))
 
 
-def test_claims_are_judged_again_under_each_variation(tmp_path: Path) -> None:
-    done = study(tmp_path, variations=[QUEUE_5], watched=[WATCHED])
-    assert done.returncode == 0, done.stderr
+def test_claims_are_judged_again_under_each_variation(quicgym: Command, tmp_path: Path) -> None:
+    write(tmp_path, variations=[QUEUE_5], watched=[WATCHED])
+    done = quicgym("small.yaml", "--seeds", "2", main=lambda: typer.run(main))
     lines = done.stdout.splitlines()
     assert "| claim | as the scenarios have it | queue 5 |" in lines
     assert "| true | holds | no |" in lines  # with such a short queue NewReno's RTT is as low
@@ -42,7 +36,13 @@ def test_claims_are_judged_again_under_each_variation(tmp_path: Path) -> None:
 
 
 def test_a_wrong_field_is_named(tmp_path: Path) -> None:
-    done = study(tmp_path, variations=[{"name": "odd", "fields": {"bottleneck.queue.limits": 5}}])
+    write(tmp_path, variations=[{"name": "odd", "fields": {"bottleneck.queue.limits": 5}}])
+    done = subprocess.run(
+        [sys.executable, STUDIES / "reproduction.py", "small.yaml", "--seeds", "2"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 2
     assert "variation 'odd'" in done.stderr and "limits" in done.stderr
     assert "Traceback" not in done.stderr
