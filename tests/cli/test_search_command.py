@@ -467,7 +467,7 @@ def test_what_may_change_while_a_run_goes_on_exists(algorithm: str, tmp_path: Pa
     from quicgym.agents.training.model import check_hyperparameters
 
     config = load_training(str(write_config(tmp_path, algorithm)))
-    names = dict.fromkeys(BUILT_IN[algorithm].mutable, 1)
+    names = {name: 2 if name == "replays" else 1 for name in BUILT_IN[algorithm].mutable}
     check_hyperparameters(config.model_copy(update={"hyperparameters": names}))
 
 
@@ -566,7 +566,7 @@ def test_a_name_that_is_not_there_is_said_without_a_traceback(
             "hyperparameters.hyperparameters.gama={values: [1]}",
             None,
             None,
-            "hyperparameters.gama: ppo has no such parameter; did you mean gamma?",
+            "hyperparameters.gama = 1: unknown field; did you mean gamma\\?",
         ),
         ("ppo-asha", "changes.environment.scenario=no-such", None, None, "no-such"),
         ("ppo-asha", "seed=1", None, "nowhere", "--address nowhere: write HOST:PORT"),
