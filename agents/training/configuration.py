@@ -19,7 +19,7 @@ from quicgym.envs.actions import choices
 from quicgym.envs.preferences import EQUAL, Preference, preference_choice
 from quicgym.envs.registration import EnvironmentId, environment_ids, find_environment
 from quicgym.envs.rewards import REWARDS
-from quicgym.envs.scenarios.suites import HELD_OUT_SUITES
+from quicgym.envs.scenarios.suites import refuse_held_out
 from quicgym.errors import UserError
 from quicgym.validation import validated
 from quicgym.yaml_files import CONFIGS, closest, read_yaml, yaml_names
@@ -225,12 +225,7 @@ class TrainingConfig(_Model):
             # Says what is wrong with them.
             environment.preset_action(self.start.preset, **self.start.parameters)
         self._check_algorithm(self.entry)
-        if self.evaluation.suite in HELD_OUT_SUITES:
-            raise ValueError(
-                f"evaluation.suite = {self.evaluation.suite!r}: by this suite the policy is "
-                "chosen, and what has chosen it is no longer held out; use validation, and "
-                "`quicgym evaluate` in the end"
-            )
+        refuse_held_out("evaluation.suite", self.evaluation.suite, ValueError)
         return self
 
     def _check_algorithm(self, entry: registry.Algorithm) -> None:

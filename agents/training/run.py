@@ -32,16 +32,15 @@ from quicgym.agents.training.policies import policy_of, write_policy
 from quicgym.agents.training.progress import TrainingProgress
 from quicgym.console import say
 from quicgym.envs.scenarios.suites import (
-    HELD_OUT_SUITES,
     SuiteEntry,
     content_of,
     episodes_of,
     load_entry,
     load_suite,
+    refuse_held_out,
 )
 from quicgym.errors import RunError
 from quicgym.output_folders import LOCK_FILE, digest, locked
-from quicgym.yaml_files import is_path
 
 
 def train(
@@ -78,7 +77,7 @@ def train(
     if resume:
         folder.description()  # before anything is made there
     entries = load_suite(config.evaluation.suite)
-    _check_not_reported(config.evaluation.suite, entries)
+    refuse_held_out("evaluation.suite", config.evaluation.suite, ConfigError, entries)
     scenario = load_entry(config.environment.scenario)
     trainer = make_trainer(config)
     try:
@@ -96,18 +95,6 @@ def train(
             return training.run(state)
     finally:
         trainer.close()
-
-
-def _check_not_reported(chosen: str, entries: Sequence[SuiteEntry]) -> None:
-    """Raises ConfigError for the file of a suite that results are reported on."""
-    if not is_path(chosen):
-        return  # the configuration has refused its name
-    for name in HELD_OUT_SUITES:
-        if content_of(entries) == content_of(load_suite(name)):
-            raise ConfigError(
-                f"evaluation.suite = {chosen!r} is the suite {name}: what has chosen the policy is "
-                "no longer held out; use validation, and `quicgym evaluate` in the end"
-            )
 
 
 def _open(

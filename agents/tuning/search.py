@@ -51,7 +51,7 @@ from quicgym.agents.tuning.trials import (
     tune,
 )
 from quicgym.console import wide_console
-from quicgym.envs.scenarios.suites import load_entry, load_suite
+from quicgym.envs.scenarios.suites import load_entry, load_suite, refuse_held_out
 from quicgym.output_folders import Identity
 
 RESAMPLED = 0.25
@@ -128,6 +128,7 @@ class SearchStudy(Study[SearchTrial]):
             check_hyperparameters(self.search.trial({name: field.limits[0]}))
         load_entry(training.environment.scenario)
         suite = load_suite(training.evaluation.suite)
+        refuse_held_out("evaluation.suite", training.evaluation.suite, ConfigError, suite)
         return self.identity([self.config.model_dump(), training.model_dump()], suite)
 
     def run(self, directory: Path, jobs: int | None, command: str) -> None:

@@ -27,7 +27,7 @@ from quicgym.envs.rewards import REWARDS
 from quicgym.envs.scenarios.engines import EngineName
 from quicgym.envs.scenarios.fields import Name
 from quicgym.envs.scenarios.flows import ParameterNumber, Parameters
-from quicgym.envs.scenarios.suites import HELD_OUT_SUITES, SuiteEntry
+from quicgym.envs.scenarios.suites import SuiteEntry, refuse_held_out
 from quicgym.envs.simulation.controller_choice import find_controller
 from quicgym.envs.simulation.metrics import EVALUATED, METRICS, TRAFFIC_METRICS
 from quicgym.validation import validated
@@ -128,11 +128,8 @@ class SweepConfig(_Model):
     def _complete(self) -> SweepConfig:
         if bool(self.scenarios) == (self.suite is not None):
             raise ValueError("give either scenarios or suite")
-        if self.suite in HELD_OUT_SUITES:
-            raise ValueError(
-                f"suite = {self.suite!r}: it is for evaluation alone, and what a sweep has seen is "
-                "no longer held out; use validation"
-            )
+        if self.suite is not None:
+            refuse_held_out("suite", self.suite, ValueError)
         if self.reward == "preference":
             raise ValueError("reward = 'preference': a controller has none; give another reward")
         if self.search != "grid" and self.samples is None:
@@ -218,6 +215,8 @@ class SweepConfig(_Model):
             if self.suite is not None
             else tuple(load_scenario(name) for name in dict.fromkeys(self.scenarios))
         )
+        if self.suite is not None:
+            refuse_held_out("suite", self.suite, ScenarioError, found)
         names = [scenario.name for scenario in found]
         for scenario in found:
             if not isinstance(scenario, Scenario):

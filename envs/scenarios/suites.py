@@ -26,8 +26,8 @@ from quicgym.yaml_files import CONFIGS, is_path, read_yaml, yaml_names
 from quicgym.yaml_loader import parse_yaml
 
 SUITES = CONFIGS / "suites"
-HELD_OUT_SUITES = ("heldout", "papers", "stress")
-"""For evaluation alone: nothing is chosen by them."""
+HELD_OUT_SUITES = ("papers", "heldout", "stress", "ibcca-wireless")
+"""The suites of the leaderboard: nothing is trained on them, chosen by them or tuned for them."""
 
 _ONLY_DISTRIBUTIONS = frozenset(Distribution.model_fields) - frozenset(Scenario.model_fields)
 _ONLY_MIXTURES = frozenset(("mixture",))
@@ -115,6 +115,28 @@ def load_suite(name_or_path: str | Path) -> tuple[SuiteEntry, ...]:
     return tuple(
         _suite_entry(entry, f"{file}: {number}", folder) for number, entry in enumerate(data)
     )
+
+
+def refuse_held_out(
+    field: str, suite: str, error: type[Exception], entries: Iterable[SuiteEntry] = ()
+) -> None:
+    """Raises an error where a suite that is to choose a policy or a setting is held out.
+
+    Args:
+        field: The field of the configuration that names the suite.
+        suite: The name or the path of the suite.
+        error: The class of the error.
+        entries: What the suite holds. A file is refused where it holds what a held-out suite does.
+    """
+    content = content_of(entries)
+    for name in HELD_OUT_SUITES:
+        is_copy = is_path(suite) and content[0] and content == content_of(load_suite(name))
+        if suite == name or is_copy:
+            same = f" is the suite {name}" if is_copy else ""
+            raise error(
+                f"{field} = {suite!r}{same}: it is for evaluation alone, and what it has chosen is "
+                "no longer held out; use validation, and `quicgym evaluate` in the end"
+            )
 
 
 def _suite_entry(entry: Any, place: str, folder: Path) -> Scenario:

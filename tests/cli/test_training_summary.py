@@ -11,6 +11,7 @@ from helpers.commands import run_process, start_process
 from helpers.training import write_config
 
 from quicgym import load_policy
+from quicgym.envs.scenarios.suites import HELD_OUT_SUITES
 from quicgym.yaml_files import CONFIGS
 
 pytestmark = pytest.mark.train
@@ -79,7 +80,7 @@ def test_an_interrupted_run_says_what_it_has_reached(tmp_path):
     assert not (tmp_path / "run/summary.json").exists()
 
 
-@pytest.mark.parametrize("suite", ["heldout", "papers", "stress"])
+@pytest.mark.parametrize("suite", HELD_OUT_SUITES)
 def test_suites_that_results_are_reported_on_may_not_choose(suite, quicgym, tmp_path):
     config = write_config(tmp_path)
     for chosen in (suite, CONFIGS / f"suites/{suite}.yaml"):

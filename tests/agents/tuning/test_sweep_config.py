@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,10 @@ from quicgym.agents.policies.hand_coded import parse_parameters
 from quicgym.agents.tuning.space import decode
 from quicgym.agents.tuning.sweep_config import SweptParameter, load_sweep, policy_text, sweep_names
 from quicgym.agents.tuning.sweep_trial import SweepTrial, measure
+from quicgym.benchmarks.leaderboard import SUITES
 from quicgym.envs import Reward, ScenarioError, load_scenario, load_suite
-from quicgym.envs.scenarios.suites import load_entry, scenario_of
+from quicgym.envs.scenarios.suites import HELD_OUT_SUITES, load_entry, scenario_of
+from quicgym.yaml_files import CONFIGS
 
 GRID = """
 name: mine
@@ -114,10 +117,31 @@ def test_mistakes_name_file_field_value_and_remedy(
         assert text in str(caught.value)
 
 
-@pytest.mark.parametrize("suite", ["heldout", "papers", "stress"])
+@pytest.mark.parametrize("suite", HELD_OUT_SUITES)
 def test_suites_for_evaluation_alone_are_refused(file: Path, suite: str) -> None:
     with pytest.raises(ScenarioError, match=f"'{suite}': it is for evaluation alone"):
         load_sweep(str(file), ["scenarios=[]", f"suite={suite}"])
+    copy = file.with_name("copy.yaml")
+    copy.write_text((CONFIGS / f"suites/{suite}.yaml").read_text())
+    if suite == "stress":  # whose traces are named from its folder
+        copy = CONFIGS / "suites/stress.yaml"
+    sweep = load_sweep(str(file), ["scenarios=[]", f"suite={copy}", "engine=ns3"])
+    with pytest.raises(ScenarioError, match=f"is the suite {suite}: it is for evaluation alone"):
+        sweep.load_scenarios()
+
+
+def test_the_held_out_suites_are_those_of_the_leaderboard_and_of_the_rules() -> None:
+    assert [*HELD_OUT_SUITES] == [*SUITES]
+    names = [f"`{name}`" for name in HELD_OUT_SUITES]
+    listed = re.compile(rf"{', '.join(names[:-1])}\s+and {names[-1]}")
+    for page in (
+        "CONTRIBUTING.md",
+        "docs/reference/glossary.md",
+        "docs/how-to/training.md",
+        "docs/how-to/sweeps.md",
+    ):
+        text = (Path(__file__).parents[3] / page).read_text(encoding="utf-8")
+        assert listed.search(re.sub(r"\s+", " ", text)), page
 
 
 def test_scenarios_are_checked(file: Path, tmp_path: Path) -> None:
