@@ -16,6 +16,11 @@ between two decisions of most policies: later ones act on another state than the
 MOST_STOLEN_PERCENT = 1.0
 """Of the CPU time of all cores; above it a run is invalid. A mean over the run: shorter thefts show
 as lateness."""
+COUNTS = (
+    "kernel_drops", "unsent_packets", "refused_packets", "socket_errors", "moved_packets",
+    "foreign_packets", "oversized_packets", "clock_steps",
+)  # fmt: skip
+"""What an audit takes from the relay's report as it is."""
 
 
 @dataclass(frozen=True)
@@ -102,16 +107,9 @@ class Audit:
             cpu_steal_percent=cpu_steal_percent,
             relay_cpu_percent=100 * report["cpu"] / max(report["elapsed"], 1),
             realtime_priority=report["has_realtime_priority"],
-            kernel_drops=report["kernel_drops"],
-            unsent_packets=report["unsent_packets"],
-            refused_packets=report["refused_packets"],
-            socket_errors=report["socket_errors"],
             last_socket_error=os.strerror(report["last_error"]) if report["socket_errors"] else "",
-            moved_packets=report["moved_packets"],
             moved_max_ms=report["moved_max"] / 1e6,
-            foreign_packets=report["foreign_packets"],
-            oversized_packets=report["oversized_packets"],
-            clock_steps=report["clock_steps"],
+            **{name: report[name] for name in COUNTS},
         )
 
     @property

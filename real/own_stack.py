@@ -10,14 +10,11 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-
 from quicgym import _core
 from quicgym.envs.simulation.qlog import as_events, write_sender_logs
 from quicgym.errors import UserError
 from quicgym.real.relay import Relay
 from quicgym.real.stacks import (
-    ROW_DTYPE,
     Clock,
     FlowPlan,
     FlowRecord,
@@ -84,7 +81,7 @@ class OwnStack:
                 if qlog is not None:
                     events = [as_events(endpoints.events(path)) for path in range(len(flows))]
                     write_sender_logs(qlog, events, f"{self.name}-{clock}")
-        return [_record(endpoints.record(path)) for path in range(len(flows))]
+        return [FlowRecord.of_bytes(**endpoints.record(path)) for path in range(len(flows))]
 
 
 def _flow(plan: FlowPlan) -> _core.Flow:
@@ -109,19 +106,6 @@ def _flow(plan: FlowPlan) -> _core.Flow:
 
 def _policy(plan: FlowPlan) -> str | None:
     return None if plan.steering.policy is None else str(plan.steering.policy)
-
-
-def _record(values: dict[str, object]) -> FlowRecord:
-    rtt = np.frombuffer(values["rtt"], np.int64).reshape(-1, 2)  # type: ignore[call-overload]
-    return FlowRecord(
-        rows=np.frombuffer(values["rows"], ROW_DTYPE),  # type: ignore[call-overload]
-        rtt=rtt,
-        completion=values["completion"],  # type: ignore[arg-type]
-        compared_bytes=values["compared_bytes"],  # type: ignore[arg-type]
-        decision_lateness=np.frombuffer(values["decision_lateness"], np.int64),  # type: ignore[call-overload]
-        probe_timeouts=values["probe_timeouts"],  # type: ignore[arg-type]
-        persistent_congestion=values["persistent_congestion"],  # type: ignore[arg-type]
-    )
 
 
 STACK = OwnStack()

@@ -140,6 +140,25 @@ class FlowRecord:
     probe_timeouts: int
     persistent_congestion: int
 
+    @classmethod
+    def of_bytes(
+        cls, *, rows: bytes, rtt: bytes, decision_lateness: bytes, **numbers: int
+    ) -> FlowRecord:
+        """Returns the record of a stack that is not written in Python.
+
+        Args:
+            rows: The rows' memory.
+            rtt: The samples' memory, row by row.
+            decision_lateness: The memory of that array.
+            numbers: The other attributes.
+        """
+        return cls(
+            rows=np.frombuffer(rows, ROW_DTYPE),
+            rtt=np.frombuffer(rtt, np.int64).reshape(-1, 2),
+            decision_lateness=np.frombuffer(decision_lateness, np.int64),
+            **numbers,
+        )
+
 
 class Stack(Protocol):
     """A QUIC implementation that can carry out flows.

@@ -32,16 +32,15 @@ using net::EmulatedNetwork;
 template <class Element>
 using Column = nb::ndarray<const Element, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-nb::dict as_dict(const EmulatedNetwork::Totals& totals, const QueueSample& queue) {
+template <class Structure>
+nb::dict as_dict(const Structure& structure) {
     nb::dict result;
-    result["sent_packets"] = totals.sent_packets;
-    result["sent_bytes"] = totals.sent_bytes;
-    result["delivered_packets"] = totals.delivered_packets;
-    result["delivered_bytes"] = totals.delivered_bytes;
-    result["dropped_packets"] = totals.dropped_packets;
-    result["lost_packets"] = totals.lost_packets;
-    result["held_packets"] = totals.held_packets;
-    result["queue_delay_sum"] = totals.queue_delay_sum;
+    Structure::for_each_field([&](const char* name, auto field) { result[name] = structure.*field; });
+    return result;
+}
+
+nb::dict as_dict(const EmulatedNetwork::Totals& totals, const QueueSample& queue) {
+    nb::dict result = as_dict(totals);
     result["queue_packets"] = queue.packets;
     result["queue_bytes"] = queue.bytes;
     return result;
@@ -146,30 +145,6 @@ std::optional<relay::Address> make_address(const std::optional<std::pair<std::st
     return relay::Address{pair->first, pair->second};
 }
 
-nb::dict as_dict(const relay::Report& report) {
-    nb::dict result;
-    result["elapsed"] = report.elapsed;
-    result["forward"] = as_dict(report.totals[0], report.queues[0]);
-    result["backward"] = as_dict(report.totals[1], report.queues[1]);
-    result["lateness_packets"] = report.lateness_packets;
-    result["lateness_p50"] = report.lateness_p50;
-    result["lateness_p99"] = report.lateness_p99;
-    result["lateness_max"] = report.lateness_max;
-    result["unsent_packets"] = report.unsent_packets;
-    result["moved_packets"] = report.moved_packets;
-    result["moved_max"] = report.moved_max;
-    result["refused_packets"] = report.refused_packets;
-    result["socket_errors"] = report.socket_errors;
-    result["last_error"] = report.last_error;
-    result["kernel_drops"] = report.kernel_drops;
-    result["foreign_packets"] = report.foreign_packets;
-    result["oversized_packets"] = report.oversized_packets;
-    result["clock_steps"] = report.clock_steps;
-    result["cpu"] = report.cpu;
-    result["has_realtime_priority"] = report.has_realtime_priority;
-    return result;
-}
-
 void bind_real_time(nb::module_& module) {
     nb::class_<relay::Relay>(module, "Relay", "See quicgym.real.relay. Times in ns.")
         .def(nb::init<const Scenario&, std::uint64_t>(), nb::arg("scenario"), nb::arg("seed"))
@@ -213,7 +188,10 @@ void bind_real_time(nb::module_& module) {
                 const nb::gil_scoped_release released;
                 report = self.report();
             }
-            return as_dict(report);
+            nb::dict result = as_dict(report);
+            result["forward"] = as_dict(report.totals[0], report.queues[0]);
+            result["backward"] = as_dict(report.totals[1], report.queues[1]);
+            return result;
         });
 }
 

@@ -59,6 +59,9 @@ public:
         std::uint64_t lost_packets = 0;
         std::uint64_t held_packets = 0;
         Time queue_delay_sum = 0;  // of the delivered packets, over all hops
+
+        QUICGYM_FIELDS(Totals, sent_packets, sent_bytes, delivered_packets, delivered_bytes, dropped_packets,
+                       lost_packets, held_packets, queue_delay_sum)
     };
 
     std::size_t path_count() const { return paths_[0].size(); }

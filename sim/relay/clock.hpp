@@ -1,6 +1,10 @@
 // The relay's clock. The kernel stamps packets with the time of day; the relay counts monotonic time.
 #pragma once
 
+#include <pthread.h>
+#include <sched.h>
+#include <sys/prctl.h>
+
 #include <cstdint>
 #include <cstdlib>
 #include <ctime>
@@ -8,6 +12,17 @@
 #include "sim/base/time.hpp"
 
 namespace quicgym::relay {
+
+inline timespec to_timespec(Time time) {
+    return {static_cast<std::time_t>(time / kSecond), static_cast<long>(time % kSecond)};
+}
+
+// Lets the calling thread wake on time. Returns whether it may come before all ordinary threads.
+inline bool wake_on_time() {
+    prctl(PR_SET_TIMERSLACK, 1);
+    const sched_param priority{.sched_priority = 1};
+    return pthread_setschedparam(pthread_self(), SCHED_FIFO, &priority) == 0;
+}
 
 class Clock {
 public:

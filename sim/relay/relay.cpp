@@ -1,9 +1,5 @@
 #include "sim/relay/relay.hpp"
 
-#include <pthread.h>
-#include <sched.h>
-#include <sys/prctl.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -16,10 +12,6 @@ namespace quicgym::relay {
 namespace {
 
 constexpr Time kIdleWait = 20 * kMillisecond;
-
-timespec to_timespec(Time time) {
-    return {static_cast<std::time_t>(time / kSecond), static_cast<long>(time % kSecond)};
-}
 
 Time thread_cpu() {
     timespec now;
@@ -89,9 +81,7 @@ void Relay::stop() {
 }
 
 void Relay::run() {
-    prctl(PR_SET_TIMERSLACK, 1);
-    const sched_param priority{.sched_priority = 1};
-    has_realtime_priority_ = pthread_setschedparam(pthread_self(), SCHED_FIFO, &priority) == 0;
+    has_realtime_priority_ = wake_on_time();
     Time next_look = 0;
     while (!stopping_) {
         const bool is_idle = network_.in_transit() == 0 && due_.empty();

@@ -19,6 +19,7 @@
 #include <thread>
 #include <vector>
 
+#include "sim/base/fields.hpp"
 #include "sim/base/time.hpp"
 #include "sim/net/emulation.hpp"
 #include "sim/relay/clock.hpp"
@@ -50,6 +51,10 @@ struct Report {
     std::uint64_t clock_steps = 0;
     Time cpu = 0;  // of the thread
     bool has_realtime_priority = false;
+
+    QUICGYM_FIELDS(Report, elapsed, lateness_packets, lateness_p50, lateness_p99, lateness_max,
+                   unsent_packets, moved_packets, moved_max, refused_packets, socket_errors, last_error,
+                   kernel_drops, foreign_packets, oversized_packets, clock_steps, cpu, has_realtime_priority)
 };
 
 class Relay {

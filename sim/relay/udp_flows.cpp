@@ -1,9 +1,5 @@
 #include "sim/relay/udp_flows.hpp"
 
-#include <pthread.h>
-#include <sched.h>
-#include <sys/prctl.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
@@ -24,10 +20,6 @@ namespace quicgym::relay {
 namespace {
 
 constexpr std::size_t kTagBytes = quic::kTagBytes;
-
-timespec to_timespec(Time time) {
-    return {static_cast<time_t>(time / kSecond), static_cast<long>(time % kSecond)};
-}
 
 // The simulated endpoints encrypt nothing. Where the tag of the AEAD would be, this stands.
 struct Tag {
@@ -320,9 +312,7 @@ const std::vector<quic::SenderEvent>& UdpFlows::events(std::size_t flow) const {
 }
 
 void UdpFlows::run() {
-    prctl(PR_SET_TIMERSLACK, 1);
-    const sched_param priority{.sched_priority = 1};
-    has_realtime_priority_ = pthread_setschedparam(pthread_self(), SCHED_FIFO, &priority) == 0;
+    has_realtime_priority_ = wake_on_time();
     while (!stopping_ && next_row_ <= duration_) {
         wait();
         const Time reached = now();  // what comes after it is read next time

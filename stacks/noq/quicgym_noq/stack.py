@@ -9,14 +9,18 @@ from itertools import product
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
-
 import quicgym
 from quicgym import _core
 from quicgym.envs.simulation.qlog import log_path, rewrite_log
 from quicgym.real import Relay
-from quicgym.real.stacks import ROW_DTYPE, Clock, FlowPlan, FlowRecord, Progress, StackError
+from quicgym.real.stacks import Clock, FlowPlan, FlowRecord, Progress, StackError
 from quicgym_noq import _noq
+
+NAMES = (
+    "rows", "rtt", "completion", "compared_bytes", "decision_lateness", "probe_timeouts",
+    "persistent_congestion",
+)  # fmt: skip
+"""Of what `_noq` returns for each flow, in this order."""
 
 
 def _library() -> Path:
@@ -73,7 +77,7 @@ class NoqStack:
         if qlog is not None:
             for flow, side in product(range(len(flows)), ("sender", "receiver")):
                 rewrite_log(log_path(qlog, flow, side), side, f"{self.name}-{clock}")
-        return [_as_record(*record) for record in records]
+        return [FlowRecord.of_bytes(**dict(zip(NAMES, record, strict=True))) for record in records]
 
 
 def _run_real(
@@ -87,26 +91,6 @@ def _run_real(
         return relay.started_at_ns
 
     return _noq.run_real(_library(), flows, connect, start, **schedule)
-
-
-def _as_record(
-    rows: bytes,
-    rtt: bytes,
-    completion: int,
-    compared_bytes: int,
-    decision_lateness: bytes,
-    probe_timeouts: int,
-    persistent_congestion: int,
-) -> FlowRecord:
-    return FlowRecord(
-        rows=np.frombuffer(rows, ROW_DTYPE),
-        rtt=np.frombuffer(rtt, np.int64).reshape(-1, 2),
-        completion=completion,
-        compared_bytes=compared_bytes,
-        decision_lateness=np.frombuffer(decision_lateness, np.int64),
-        probe_timeouts=probe_timeouts,
-        persistent_congestion=persistent_congestion,
-    )
 
 
 STACK = NoqStack()
