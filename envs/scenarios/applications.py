@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from quicgym import _core
+from quicgym.envs.scenarios.conversion import core_points
 from quicgym.envs.scenarios.fields import (
     CheckedModel,
     Core,
@@ -17,7 +18,7 @@ from quicgym.envs.scenarios.fields import (
     PositiveInteger,
     RateMbps,
 )
-from quicgym.envs.scenarios.sizes import Sizes, check_sizes, core_points
+from quicgym.envs.scenarios.sizes import Sizes, check_sizes
 from quicgym.validation import problem
 from quicgym.yaml_files import closest
 

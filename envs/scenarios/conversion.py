@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from quicgym import _core
 from quicgym.envs.scenarios.fields import INLINE, CheckedModel, Core, Outside
-from quicgym.envs.scenarios.sizes import core_points
+from quicgym.envs.scenarios.sizes import GivenSizes, size_points
 
 if TYPE_CHECKING:
     from quicgym.controllers import ControllerInfo
@@ -86,6 +86,11 @@ def structure(model: CheckedModel) -> Any:
     core = getattr(_core, type(model).core_type or type(model).__name__)()
     fill(core, model)
     return core
+
+
+def core_points(sizes: GivenSizes) -> list[_core.SizePoint]:
+    """Returns the points of a distribution of sizes as the engines read them."""
+    return [structure(row) for row in size_points(sizes)]
 
 
 def fill(core: Any, model: CheckedModel) -> None:

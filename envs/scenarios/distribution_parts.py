@@ -59,89 +59,93 @@ class WholeRange(CheckedModel):
         return int(rng.integers(self.minimum, self.maximum, endpoint=True))
 
 
-class RandomLoss(CheckedModel):
-    """Bernoulli loss on some of the paths."""
+class Part(CheckedModel):
+    """What some of a distribution's paths have."""
 
     chance: Probability
-    """That a path has it."""
+    """The share of the paths that have the part."""
+
+
+AnyPart = TypeVar("AnyPart", bound=Part)
+
+
+def drawn(part: AnyPart | None, rng: np.random.Generator) -> AnyPart | None:
+    """Returns the part where the next path has it; without a part nothing is drawn."""
+    return part if part is not None and rng.uniform() < part.chance else None
+
+
+class RandomLoss(Part):
+    """Bernoulli loss on some of the paths."""
+
     probability: Range[Probability]
 
 
-class RateChanges(CheckedModel):
+class RateChanges(Part):
     """On some of the paths the rate changes, at times uniform over the duration."""
 
-    chance: Probability
     count: WholeRange
     factor: Range[Positive]
     """Of the path's rate."""
 
 
-class Traces(CheckedModel):
+class Traces(Part):
     """Some of the paths have the rate of a mahimahi trace."""
 
-    chance: Probability
     paths: tuple[Path, ...] = Field(min_length=1)
     """Relative ones start at the YAML's folder."""
 
 
-class Outages(CheckedModel):
+class Outages(Part):
     """On some of the paths the rate is 0 for a while, at times uniform over the duration."""
 
-    chance: Probability
     count: WholeRange
     duration_s: Range[Positive]
 
 
-class QueueDisciplines(CheckedModel):
+class QueueDisciplines(Part):
     """On some of the paths the bottleneck's queue is managed."""
 
-    chance: Probability
     disciplines: tuple[DisciplineName, ...] = Field(min_length=1)
     """From which each path's is drawn."""
     ecn_marking: Probability = 0.0
     """That such a queue marks and all flows understand it."""
 
 
-class AckAggregation(CheckedModel):
+class AckAggregation(Part):
     """On some of the paths the reverse link opens at intervals only."""
 
-    chance: Probability
     opens_every_ms: Range[Positive]
 
 
-class ShortFlowLoad(CheckedModel):
+class ShortFlowLoad(Part):
     """On some of the paths transfers come and go beside the flows."""
 
-    chance: Probability
     load: Range[Positive]
     """Of the path's rate."""
     sizes: Literal["web-search", "data-mining"] = "web-search"
     """As in a scenario's `short_flows`."""
 
 
-class DelayChanges(CheckedModel):
+class DelayChanges(Part):
     """On some of the paths the bottleneck's delay changes, at times uniform over the duration."""
 
-    chance: Probability
     count: WholeRange
     factor: Range[Positive]
     """Of the bottleneck's delay."""
 
 
-class RandomJitter(CheckedModel):
+class RandomJitter(Part):
     """On some of the paths every packet has a delay of its own on top, uniform from 0."""
 
-    chance: Probability
     max_rtt: Range[Positive]
     """The largest, as a share of the path's RTT."""
     reordering: Probability = 0.0
     """That packets overtake one another on such a path."""
 
 
-class Policers(CheckedModel):
+class Policers(Part):
     """On some of the paths a token bucket comes before the queue."""
 
-    chance: Probability
     rate: Range[Positive]
     """Of the path's rate."""
     burst_rtt: Range[Positive]

@@ -37,6 +37,7 @@ from quicgym.envs.scenarios.distribution_parts import (
     ShortFlowLoad,
     Traces,
     WholeRange,
+    drawn,
 )
 from quicgym.envs.scenarios.fields import (
     LINK_HEADER_BYTES,
@@ -233,27 +234,39 @@ class Distribution(CheckedModel):
         rate_mbps, rtt_ms = self._path(rng)
         delay_ms = rtt_ms / 2 - 2 * self.access_delay_ms
         queue_bdp = self.queue_bdp.sample(rng)
-        trace = self._trace(rng)
-        if trace is not None:
+        trace = None
+        if (traces := drawn(self.traces, rng)) is not None:
+            trace = traces.paths[int(rng.integers(len(traces.paths)))]
             rate_mbps = mean_rate_mbps(trace)
         packet_bytes = self.max_datagram_bytes + LINK_HEADER_BYTES
         bdp_packets = rate_mbps * rtt_ms * 1e3 / 8 / packet_bytes
         limit = max(2, round(queue_bdp * bdp_packets))
-        loss = None
-        if self.loss is not None and rng.uniform() < self.loss.chance:
-            loss = BernoulliLoss(probability=self.loss.probability.sample(rng))
+        loss = drawn(self.loss, rng)
+        bernoulli = loss and BernoulliLoss(probability=loss.probability.sample(rng))
         # Parts came one by one, and each may only draw behind those before it: a seed's path stays
         # what it is for distributions without the part.
-        rate_schedule = () if trace is not None else self._rate_schedule(rate_mbps, rng)
+        rate_schedule: tuple[RateStep, ...] = ()
+        if trace is None:
+            rate_schedule = tuple(
+                RateStep(at_s=at_s, rate_mbps=rate_mbps * factor)
+                for at_s, factor in self._changes(self.rate_changes, rng)
+            )
         flows = self._flows(rtt_ms, bdp_packets + limit, rng)
         if trace is None:
             rate_schedule = self._with_outages(rate_mbps, rate_schedule, rng)
         discipline, marks = self._queue_discipline(rng)
         queue = Queue(limit=limit, discipline=discipline, ecn_marking=marks)
-        opens_every_ms = self._opens_every_ms(rng)
+        acks = drawn(self.ack_aggregation, rng)
+        opens_every_ms = acks and acks.opens_every_ms.sample(rng)
         short_flows = self._short_flows(rate_mbps, marks, rng)
-        delay_schedule = self._delay_schedule(delay_ms, rng)
-        jitter, reordering = self._jitter(rtt_ms, rng)
+        delay_schedule = tuple(
+            DelayStep(at_s=at_s, delay_ms=delay_ms * factor)
+            for at_s, factor in self._changes(self.delay_changes, rng)
+        )
+        jitter, reordering = None, False
+        if (random_jitter := drawn(self.jitter, rng)) is not None:
+            jitter = UniformJitter(max_ms=random_jitter.max_rtt.sample(rng) * rtt_ms)
+            reordering = bool(rng.uniform() < random_jitter.reordering)
         return Scenario(
             name=self.name,
             description=self.description,
@@ -267,7 +280,7 @@ class Distribution(CheckedModel):
                 reordering=reordering,
                 policer=self._policer(rate_mbps, rtt_ms, rng),
                 queue=queue,
-                loss=loss,
+                loss=bernoulli,
                 rate_schedule=rate_schedule,
             ),
             reverse=Link(
@@ -297,29 +310,23 @@ class Distribution(CheckedModel):
             f"{self.name}: rate_mbps and rtt_ms lie in held-out cells; widen a range"
         )
 
-    def _trace(self, rng: np.random.Generator) -> Path | None:
-        if self.traces is None or rng.uniform() >= self.traces.chance:
-            return None
-        return self.traces.paths[int(rng.integers(len(self.traces.paths)))]
-
-    def _rate_schedule(self, rate_mbps: float, rng: np.random.Generator) -> tuple[RateStep, ...]:
-        changes = self.rate_changes
-        if changes is None or rng.uniform() >= changes.chance:
-            return ()
+    def _changes(
+        self, part: RateChanges | DelayChanges | None, rng: np.random.Generator
+    ) -> list[tuple[float, float]]:
+        """Draws when something changes, in s, and by which factor."""
+        changes = drawn(part, rng)
+        if changes is None:
+            return []
         times = sorted(rng.uniform(_FIRST_CHANGE_S, self.duration_s, changes.count.sample(rng)))
-        return tuple(
-            RateStep(at_s=float(time), rate_mbps=rate_mbps * changes.factor.sample(rng))
-            for time in times
-        )
+        return [(float(time), changes.factor.sample(rng)) for time in times]
 
     def _with_outages(
         self, rate_mbps: float, steps: tuple[RateStep, ...], rng: np.random.Generator
     ) -> tuple[RateStep, ...]:
-        if self.outages is None or rng.uniform() >= self.outages.chance:
-            return steps
-        for _ in range(self.outages.count.sample(rng)):
+        outages = drawn(self.outages, rng)
+        for _ in range(outages.count.sample(rng) if outages else 0):
             begin_s = float(rng.uniform(_FIRST_CHANGE_S, self.duration_s))
-            end_s = begin_s + self.outages.duration_s.sample(rng)
+            end_s = begin_s + outages.duration_s.sample(rng)
             before = [step for step in steps if step.at_s < begin_s]
             until_end = [step for step in steps if step.at_s <= end_s]
             again_mbps = until_end[-1].rate_mbps if until_end else rate_mbps
@@ -329,23 +336,17 @@ class Distribution(CheckedModel):
         return steps
 
     def _queue_discipline(self, rng: np.random.Generator) -> tuple[DisciplineName, bool]:
-        managed = self.queue_disciplines
-        if managed is None or rng.uniform() >= managed.chance:
+        managed = drawn(self.queue_disciplines, rng)
+        if managed is None:
             return "drop-tail", False
         discipline = managed.disciplines[int(rng.integers(len(managed.disciplines)))]
         return discipline, bool(rng.uniform() < managed.ecn_marking)
 
-    def _opens_every_ms(self, rng: np.random.Generator) -> float | None:
-        aggregation = self.ack_aggregation
-        if aggregation is None or rng.uniform() >= aggregation.chance:
-            return None
-        return aggregation.opens_every_ms.sample(rng)
-
     def _short_flows(
         self, rate_mbps: float, ecn: bool, rng: np.random.Generator
     ) -> tuple[ShortFlows, ...]:
-        short = self.short_flows
-        if short is None or rng.uniform() >= short.chance:
+        short = drawn(self.short_flows, rng)
+        if short is None:
             return ()
         choice = int(rng.integers(len(self.other_controllers)))
         return (
@@ -358,26 +359,9 @@ class Distribution(CheckedModel):
             ),
         )
 
-    def _delay_schedule(self, delay_ms: float, rng: np.random.Generator) -> tuple[DelayStep, ...]:
-        changes = self.delay_changes
-        if changes is None or rng.uniform() >= changes.chance:
-            return ()
-        times = sorted(rng.uniform(_FIRST_CHANGE_S, self.duration_s, changes.count.sample(rng)))
-        return tuple(
-            DelayStep(at_s=float(time), delay_ms=delay_ms * changes.factor.sample(rng))
-            for time in times
-        )
-
-    def _jitter(self, rtt_ms: float, rng: np.random.Generator) -> tuple[UniformJitter | None, bool]:
-        jitter = self.jitter
-        if jitter is None or rng.uniform() >= jitter.chance:
-            return None, False
-        max_ms = jitter.max_rtt.sample(rng) * rtt_ms
-        return UniformJitter(max_ms=max_ms), bool(rng.uniform() < jitter.reordering)
-
     def _policer(self, rate_mbps: float, rtt_ms: float, rng: np.random.Generator) -> Policer | None:
-        policers = self.policers
-        if policers is None or rng.uniform() >= policers.chance:
+        policers = drawn(self.policers, rng)
+        if policers is None:
             return None
         rate_mbps = max(policers.rate.sample(rng) * rate_mbps, SLOWEST_MBPS)
         burst_bytes = policers.burst_rtt.sample(rng) * rtt_ms * rate_mbps * 125

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, StrictBool, ValidationInfo, field_validator, model_validator
 
@@ -82,12 +82,6 @@ def check_parameters(controller: str, parameters: Parameters, named_in: str, whe
                 )  # fmt: skip
 
 
-def from_folder(controller: str | None, info: ValidationInfo) -> str | None:
-    """Returns a controller whose relative path, if it has one, starts at the YAML's folder."""
-    folder = (info.context or {}).get("folder", Path())
-    return controller and controllers.absolute(controller, folder)
-
-
 class AckFrequency(CheckedModel):
     """When a receiver acknowledges, in the terms of draft-ietf-quic-ack-frequency.
 
@@ -107,12 +101,13 @@ class AckFrequency(CheckedModel):
     """1: a gap or a packet out of order brings an ACK at once; 0: it does not."""
 
 
-class Flow(CheckedModel):
-    """One connection, or `count` equal ones, from a sender to a receiver of its own."""
+class Connection(CheckedModel):
+    """What flows and short flows have in common: controller, times, place and limits."""
 
-    name: Annotated[Name | None, Outside("Scenario.single_flows")] = None
-    """Default: flow-1, flow-2, …; with a count above 1 a number is added."""
-    count: Annotated[FlowCount, Outside("Scenario.single_flows")] = 1
+    core_type = "Flow"
+
+    name: Annotated[Name | None, Outside("messages and results")] = None
+    """Default: flow-1, flow-2, … or short-flows-1, …; with a count above 1 a number is added."""
     controller: Annotated[str | None, Outside("resolve_controllers")] = None
     """Null: chosen by whoever runs the scenario."""
     parameters: Annotated[
@@ -124,17 +119,12 @@ class Flow(CheckedModel):
 
     For tcp: attributes of ns-3's congestion control or of its TcpSocketBase, as numbers.
     """
-    transport: Literal["quic", "tcp"] = "quic"
-    """tcp is ns-3's own TCP and needs the engine ns3."""
-    direction: Literal["forward", "backward"] = "forward"
-    """Backward: its data goes over the reverse link, from the receivers' side to the senders'."""
     start_s: MomentS = 0.0
-    start_jitter_ms: DelayMs = 0.0
-    """Up to this much, drawn from the seed, is added to the start."""
+    """When the flow starts; of short flows, before it none arrives."""
     stop_s: MomentS | None = None
+    """When the flow ends; of short flows, from it on none arrives. Those that have begun go on."""
     extra_delay_ms: DelayMs = 0.0
     """One way, at the sender's access link, in each direction."""
-    application: Application = Bulk()
     first_hop: HopNumber = 1
     """Of a chain, where the flow enters; 1 is the bottleneck, 2 the chain's first entry."""
     last_hop: HopNumber | None = None
@@ -144,10 +134,43 @@ class Flow(CheckedModel):
     max_datagram_bytes: DatagramBytes | None = None
     """Null: the scenario's."""
     flow_control_window_bytes: PositiveInteger = 64 * 2**20
-    """Of the connection and the stream alike; the default is out of the way."""
+    """Of each connection and its stream alike; the default is out of the way."""
+    ecn: StrictBool = False
+
+    @field_validator("controller")
+    @classmethod
+    def _from_folder(cls, controller: str | None, info: ValidationInfo) -> str | None:
+        folder = (info.context or {}).get("folder", Path())
+        return controller and controllers.absolute(controller, folder)
+
+    @model_validator(mode="after")
+    def _parameters_fit(self) -> Self:
+        if self.controller is not None:
+            self._check_controller(self.controller)
+        elif self.parameters:
+            raise problem(
+                "parameters", dict(self.parameters), "belong to no controller",
+                "name the flow's controller",
+            )  # fmt: skip
+        return self
+
+    def _check_controller(self, controller: str) -> None:
+        check_parameters(controller, self.parameters, "controller", "parameters")
+
+
+class Flow(Connection):
+    """One connection, or `count` equal ones, from a sender to a receiver of its own."""
+
+    count: Annotated[FlowCount, Outside("Scenario.single_flows")] = 1
+    transport: Literal["quic", "tcp"] = "quic"
+    """tcp is ns-3's own TCP and needs the engine ns3."""
+    direction: Literal["forward", "backward"] = "forward"
+    """Backward: its data goes over the reverse link, from the receivers' side to the senders'."""
+    start_jitter_ms: DelayMs = 0.0
+    """Up to this much, drawn from the seed, is added to the start."""
+    application: Application = Bulk()
     send_buffer_bytes: PositiveInteger = 2**20
     """Unsent data that the transport takes; with more, controllers are told that it is blocked."""
-    ecn: StrictBool = False
     ack_frequency: Annotated[AckFrequency, INLINE] = AckFrequency()
     """Of its receiver."""
     burst_retransmission: StrictBool = False
@@ -162,13 +185,8 @@ class Flow(CheckedModel):
     docs/reports/reproduction.md.
     """
 
-    @field_validator("controller")
-    @classmethod
-    def _from_folder(cls, controller: str | None, info: ValidationInfo) -> str | None:
-        return from_folder(controller, info)
-
     @model_validator(mode="after")
-    def _times_and_controller(self) -> Flow:
+    def _times_and_direction(self) -> Flow:
         if self.stop_s is not None and self.stop_s <= self.start_s + self.start_jitter_ms / 1e3:
             raise problem(
                 "stop_s", self.stop_s,
@@ -178,13 +196,6 @@ class Flow(CheckedModel):
         if self.direction == "backward" and self.controller is None:
             raise problem(
                 "direction", "backward", "rewards and chosen controllers are for forward flows",
-                "name the flow's controller",
-            )  # fmt: skip
-        if self.controller is not None:
-            self._check_controller(self.controller)
-        elif self.parameters:
-            raise problem(
-                "parameters", dict(self.parameters), "belong to no controller",
                 "name the flow's controller",
             )  # fmt: skip
         return self
@@ -203,4 +214,4 @@ class Flow(CheckedModel):
                     closest(controller, TCP_CONTROLLERS),
                 )  # fmt: skip
             return  # ns-3 knows its attributes; the engine checks them
-        check_parameters(controller, self.parameters, "controller", "parameters")
+        super()._check_controller(controller)

@@ -63,7 +63,8 @@ def test_sizes_are_those_of_the_distribution(name):
     transfers = transfers_of(
         scenario_of({"arrivals_per_s": 20_000.0, "sizes": name}, duration_s=0.2)
     )
-    sizes, probabilities = zip(*SIZE_DISTRIBUTIONS[name], strict=True)
+    points = [(row.size_bytes, row.cumulative_probability) for row in SIZE_DISTRIBUTIONS[name]]
+    sizes, probabilities = zip(*points, strict=True)
     drawn = transfers["size_bytes"]
     assert kolmogorov_smirnov(drawn, lambda size: np.interp(size, sizes, probabilities)) < 2.0
     assert drawn.min() >= 1
