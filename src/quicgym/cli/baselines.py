@@ -11,8 +11,10 @@ import typer
 from quicgym.cli.options import (
     ControllerOption,
     FiguresOption,
+    FormatOption,
     FromOption,
     JobsOption,
+    OutOption,
     ResultFormat,
     ResumeOption,
     ScenarioOption,
@@ -44,12 +46,8 @@ def baselines(
     from_s: FromOption = None,
     until_s: UntilOption = None,
     jobs: JobsOption = None,
-    format: Annotated[
-        ResultFormat, typer.Option(help="What is printed on standard output.")
-    ] = ResultFormat.table,
-    out: Annotated[
-        Path, typer.Option(metavar="DIR", help="Where results and figures are written.")
-    ] = Path("results/baselines"),
+    format: FormatOption = ResultFormat.table,
+    out: OutOption = Path("results/baselines"),
     figures: FiguresOption = FigureFormat.png,
     resume: ResumeOption = False,
     verbose: Annotated[

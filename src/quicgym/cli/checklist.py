@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -11,6 +10,7 @@ import typer
 
 from quicgym.cli.options import (
     JobsOption,
+    ReportFormat,
     ResumeOption,
     SeedsOption,
     TrustZipOption,
@@ -23,14 +23,6 @@ EXAMPLES = (
     "quicgym checklist window-grpo-seed1 --format html --out results/window-grpo",
     "quicgym checklist ebcc:gamma=60 --seeds 10 --format json",
 )
-
-
-class ChecklistFormat(StrEnum):
-    """How a checklist is shown."""
-
-    table = "table"
-    json = "json"
-    html = "html"
 
 
 def checklist(
@@ -50,9 +42,9 @@ def checklist(
     seeds: SeedsOption = 5,
     jobs: JobsOption = None,
     format: Annotated[
-        ChecklistFormat,
+        ReportFormat,
         typer.Option(help="What is printed; html writes DIR/checklist.html, one file."),
-    ] = ChecklistFormat.table,
+    ] = ReportFormat.table,
     out: Annotated[
         Path | None,
         typer.Option(

@@ -10,8 +10,10 @@ import typer
 from quicgym.cli.options import (
     AddressOption,
     FiguresOption,
+    FormatOption,
     FromOption,
     JobsOption,
+    OutOption,
     ResultFormat,
     ResumeOption,
     SeedsOption,
@@ -63,12 +65,8 @@ def evaluate(
         ),
     ] = "fair-throughput",
     jobs: JobsOption = None,
-    format: Annotated[
-        ResultFormat, typer.Option(help="What is printed on standard output.")
-    ] = ResultFormat.table,
-    out: Annotated[
-        Path, typer.Option(metavar="DIR", help="Where results and figures are written.")
-    ] = Path("results/evaluation"),
+    format: FormatOption = ResultFormat.table,
+    out: OutOption = Path("results/evaluation"),
     figures: FiguresOption = FigureFormat.png,
     resume: ResumeOption = False,
     address: AddressOption = None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -21,6 +22,18 @@ class ResultFormat(StrEnum):
     csv = "csv"
 
 
+class ReportFormat(StrEnum):
+    """How a report is shown."""
+
+    table = "table"
+    json = "json"
+    html = "html"
+
+
+FormatOption = Annotated[ResultFormat, typer.Option(help="What is printed on standard output.")]
+OutOption = Annotated[
+    Path, typer.Option(metavar="DIR", help="Where results and figures are written.")
+]
 ScenarioOption = Annotated[
     list[str] | None,
     typer.Option(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +12,8 @@ from quicgym.cli.options import (
     FiguresOption,
     FromOption,
     JobsOption,
+    OutOption,
+    ReportFormat,
     ResumeOption,
     SeedsOption,
     UntilOption,
@@ -30,14 +31,6 @@ EXAMPLES = (
 )
 
 
-class PapersFormat(StrEnum):
-    """How the papers' results are shown."""
-
-    table = "table"
-    json = "json"
-    html = "html"
-
-
 def papers(
     paper: Annotated[
         list[str] | None,
@@ -51,12 +44,10 @@ def papers(
     until_s: UntilOption = None,
     jobs: JobsOption = None,
     format: Annotated[
-        PapersFormat,
+        ReportFormat,
         typer.Option(help="What is printed; html writes DIR/papers.html, one file for a browser."),
-    ] = PapersFormat.table,
-    out: Annotated[
-        Path, typer.Option(metavar="DIR", help="Where results and figures are written.")
-    ] = Path("results/papers"),
+    ] = ReportFormat.table,
+    out: OutOption = Path("results/papers"),
     figures: FiguresOption = FigureFormat.png,
     resume: ResumeOption = False,
     address: AddressOption = None,
