@@ -10,12 +10,15 @@ import numpy as np
 
 from quicgym import controllers
 from quicgym.envs import Scenario
+from quicgym.envs.scenarios.links import DISCIPLINES as KNOWN
 
 DURATION_S = 2.0
-DISCIPLINES = ("drop-tail", "fifo", "codel", "fq-codel", "pie", "red")
-"""That both engines have."""
-DISCIPLINES_OF = {"ce-threshold": ("codel", "fq-codel")}
-"""Of features that not every discipline has."""
+DISCIPLINES = tuple(name for name, entry in KNOWN.items() if entry.in_ns3)
+"""Queue disciplines that both engines have."""
+DISCIPLINES_OF = {
+    "ce-threshold": tuple(name for name in DISCIPLINES if KNOWN[name].has_ce_threshold)
+}
+"""By feature of paths: the queue disciplines, where not every one has it."""
 
 
 def random_network(
@@ -108,9 +111,9 @@ def _delay_ms(rng: np.random.Generator) -> float:
 
 
 def _link(rng: np.random.Generator, discipline: str) -> dict[str, Any]:
-    in_bytes = discipline != "fq-codel" and rng.random() < 0.5
+    in_bytes = KNOWN[discipline].counts_bytes and rng.random() < 0.5
     limit = rng.integers(1502, 300_000) if in_bytes else rng.integers(1, 201)
-    can_mark = discipline not in ("drop-tail", "fifo")
+    can_mark = KNOWN[discipline].can_mark
     link: dict[str, Any] = {
         "rate_mbps": _rate_mbps(rng),
         "delay_ms": _delay_ms(rng),

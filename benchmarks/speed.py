@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Literal, get_args
+from typing import Literal
 
 import gymnasium
 import numpy as np
@@ -26,7 +26,7 @@ from quicgym.console import wide_console
 from quicgym.envs import Scenario, Simulation, make_vec, preset_action
 from quicgym.envs.scenarios.engines import EngineName
 from quicgym.envs.scenarios.flows import Flow
-from quicgym.envs.scenarios.links import Access, DisciplineName, Link, Queue
+from quicgym.envs.scenarios.links import DISCIPLINES, Access, DisciplineName, Link, Queue
 from quicgym.envs.scenarios.short_flows import ShortFlows
 from quicgym.envs.simulation.simulation import ns3_version
 from quicgym.yaml_files import CONFIGS
@@ -35,9 +35,6 @@ ROUNDS = 6
 BARE_LOOP_PACKETS = 2_000_000
 SHORT_S, LONG_S = 20.0, 400.0
 """Of simulations whose cost per packet is compared: it should not grow with a simulation's age."""
-DISCIPLINES: tuple[DisciplineName, ...] = tuple(
-    name for name in get_args(DisciplineName) if name != "drop-tail"
-)
 VECTOR_ROWS = 32
 STEP_BUDGET = {"vec-native-tuning": 6400, "gym-native-tuning": 3800, "gym-ns3-tuning": 190}
 """Steps per round: whole episodes, so that the same share of resets is in each."""
@@ -255,7 +252,7 @@ def measure() -> list[Measurement]:
             name = f"native-{controller}-{label}"
             scenario = speed_scenario(flows, rate, SHORT_S)
             tasks.append(partial(_simulate, name, scenario, controller, "native"))
-    for discipline in DISCIPLINES:
+    for discipline in [name for name in DISCIPLINES if name != "drop-tail"]:
         name = f"native-newreno-10x100mbps-{discipline}"
         scenario = speed_scenario(10, 100.0, SHORT_S, discipline)
         tasks.append(partial(_simulate, name, scenario, "newreno", "native"))

@@ -3,6 +3,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "sim/queue_disciplines.hpp"
+
 namespace quicgym {
 
 namespace {
@@ -39,14 +41,16 @@ const std::vector<Capability>& capabilities() {
          .native = false,
          .ns3 = true,
          .needed_by = [](const Scenario& scenario) { return given(scenario.wifi.has_value(), "wifi"); }},
-        {.name = "dualpi2",
-         .text = "the queue discipline dualpi2",
+        {.name = "queue-discipline",
+         .text = "this queue discipline",
          .native = true,
          .ns3 = false,
          .needed_by =
              [](const Scenario& scenario) {
-                 return of_links(scenario, [](const Link& link) {
-                     return link.queue_discipline == "dualpi2" ? "queue.discipline = dualpi2" : "";
+                 return of_links(scenario, [](const Link& link) -> std::string {
+                     const Discipline* const discipline = find_discipline(link.queue_discipline);
+                     const bool in_ns3 = discipline == nullptr || discipline->in_ns3();
+                     return in_ns3 ? "" : "queue.discipline = " + discipline->name;
                  });
              }},
         {.name = "tcp",

@@ -2,57 +2,83 @@
 
 #include <stdexcept>
 
+#include "sim/queue_disciplines.hpp"
+
 namespace quicgym {
 
 namespace {
 
-void check_hops(const Flow& flow, std::size_t hops) {
+std::optional<Problem> hops_problem(const Flow& flow, std::size_t hops, const std::string& field) {
+    const std::string most = std::to_string(hops);
     const std::size_t last = flow.last_hop == 0 ? hops : flow.last_hop;
-    if (flow.first_hop >= 1 && flow.first_hop <= last && last <= hops) return;
-    throw std::invalid_argument("flow \"" + flow.name + "\": passes the hops " +
-                                std::to_string(flow.first_hop) + " to " + std::to_string(last) +
-                                "; give an ascending range within 1 to " + std::to_string(hops));
+    if (last > hops) {
+        return Problem{field + ".last_hop", "hops with the bottleneck: " + most,
+                       "give at most " + most + ", or leave it out for the last"};
+    }
+    if (flow.first_hop < 1) return Problem{field + ".first_hop", "hops count from 1", "give 1 to " + most};
+    if (flow.first_hop > last) {
+        return Problem{field + ".first_hop", "is behind the flow's last hop, " + std::to_string(last),
+                       "give at most " + std::to_string(last) +
+                           "; a backward flow's hops count from the senders' side, too"};
+    }
+    return std::nullopt;
 }
 
-void check_hop(const Link& link, const std::string& where) {
-    const auto refuse = [&](const std::string& what) {
-        throw std::invalid_argument(where + what + " in a chain; leave out one of the two");
+// What keeps its order up to a hop is handed on to the next one in this order.
+std::optional<Problem> link_problem(const Link& link, bool may_have_trace, const std::string& name) {
+    const auto refused = [&](const std::string& field, const std::string& why) {
+        return Problem{name + "." + field, "not in a chain: " + why, "leave out " + field + " or chain"};
     };
-    // What keeps its order up to a hop is handed on to the next one in this order.
-    if (link.reordering) refuse(".reordering: packets cannot overtake one another");
-    if (link.queue_discipline == "dualpi2") {
-        refuse(".queue.discipline = dualpi2: marks of another hop would move packets past one another");
+    if (link.reordering) return refused("reordering", "packets keep their order from hop to hop");
+    const Discipline* const discipline = find_discipline(link.queue_discipline);
+    if (discipline != nullptr && !discipline->keeps_order) {
+        return refused("queue.discipline", "marks of another hop would move packets past one another");
     }
+    if (!may_have_trace && !link.delivery_opportunities_ms.empty()) {
+        return refused("trace", "only bottleneck and reverse have one");
+    }
+    return std::nullopt;
 }
 
 }  // namespace
 
-void check_chain(const Scenario& scenario) {
+void refuse(const std::optional<Problem>& problem, const std::string& prefix) {
+    if (problem)
+        throw std::invalid_argument(prefix + problem->field + ": " + problem->text + "; " + problem->remedy);
+}
+
+std::optional<Problem> chain_problem(const Scenario& scenario) {
     const std::size_t hops = hop_count(scenario);
     if (scenario.reverse_chain.size() != scenario.chain.size()) {
-        throw std::invalid_argument("reverse_chain: has " + std::to_string(scenario.reverse_chain.size()) +
-                                    " links; give one for each of the " +
-                                    std::to_string(scenario.chain.size()) + " of chain");
+        return Problem{"reverse_chain", "has " + std::to_string(scenario.reverse_chain.size()) + " links",
+                       "give one for each of the " + std::to_string(scenario.chain.size()) + " of chain"};
     }
-    for (const Flow& flow : scenario.flows) check_hops(flow, hops);
-    for (const ShortFlows& short_flows : scenario.short_flows) check_hops(short_flows.flow, hops);
-    if (hops == 1) return;
+    for (std::size_t i = 0; i < scenario.flows.size(); ++i) {
+        if (auto found = hops_problem(scenario.flows[i], hops, "flows." + std::to_string(i))) return found;
+    }
+    for (std::size_t i = 0; i < scenario.short_flows.size(); ++i) {
+        auto found = hops_problem(scenario.short_flows[i].flow, hops, "short_flows." + std::to_string(i));
+        if (found) return found;
+    }
+    if (hops == 1) return std::nullopt;
     if (hops > kMaxHops) {
-        throw std::invalid_argument("chain: has " + std::to_string(hops) + " hops with the bottleneck; " +
-                                    std::to_string(kMaxHops) + " is the most");
+        return Problem{"chain", "has " + std::to_string(hops) + " hops with the bottleneck",
+                       "give at most " + std::to_string(kMaxHops - 1) + " links"};
     }
-    if (scenario.wifi) throw std::invalid_argument("chain: wifi takes the bottleneck's place; leave out one");
+    if (scenario.wifi)
+        return Problem{"chain", "wifi takes the bottleneck's place", "leave out wifi or chain"};
     for (const DataDirection direction : {DataDirection::forward, DataDirection::backward}) {
         for (std::size_t hop = 0; hop < hops; ++hop) {
-            const Link& link = link_of_hop(scenario, direction, hop);
-            const std::string name = name_of_hop(direction, hop);
-            check_hop(link, name);
-            if (hop > 0 && !link.delivery_opportunities_ms.empty()) {
-                throw std::invalid_argument(name +
-                                            ".trace: only bottleneck and reverse have traces; give a rate");
-            }
+            auto found =
+                link_problem(link_of_hop(scenario, direction, hop), hop == 0, name_of_hop(direction, hop));
+            if (found) return found;
         }
     }
+    return std::nullopt;
+}
+
+void check_chain(const Scenario& scenario) {
+    refuse(chain_problem(scenario));
 }
 
 }  // namespace quicgym

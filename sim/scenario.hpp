@@ -270,8 +270,20 @@ inline HopRange hops_of(const Scenario& scenario, const Flow& flow) {
     return {flow.first_hop - 1, (flow.last_hop == 0 ? hop_count(scenario) : flow.last_hop) - 1};
 }
 
-// Throws std::invalid_argument, with the field, for a chain that no engine simulates and for flows that
-// leave it.
+// What is wrong with a scenario: the field as a scenario file has it, the fact, and the remedy.
+struct Problem {
+    std::string field;
+    std::string text;
+    std::string remedy;
+};
+
+// Throws std::invalid_argument where there is a problem; `prefix` stands before its field.
+void refuse(const std::optional<Problem>& problem, const std::string& prefix = "");
+
+// Why no engine simulates the scenario's chain, or where a flow leaves it.
+std::optional<Problem> chain_problem(const Scenario& scenario);
+
+// Throws std::invalid_argument for it.
 void check_chain(const Scenario& scenario);
 
 // The moment at which a flow starts: its start plus its jitter, drawn from the seed.

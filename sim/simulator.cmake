@@ -37,7 +37,7 @@ target_compile_options(quicgym_warnings INTERFACE -Wall -Wextra -Wshadow -Wconve
 # they register themselves.
 set(folders "${QUICGYM_SOURCE}/controllers" "${QUICGYM_SOURCE}/sim" "${QUICGYM_SOURCE}/sim/base"
             "${QUICGYM_SOURCE}/sim/quic" "${QUICGYM_SOURCE}/sim/quic/recovery"
-            "${QUICGYM_SOURCE}/sim/environment")
+            "${QUICGYM_SOURCE}/sim/environment" "${QUICGYM_SOURCE}/sim/net/queues")
 list(TRANSFORM folders APPEND "/*.cpp" OUTPUT_VARIABLE patterns)
 file(GLOB simulator_sources CONFIGURE_DEPENDS ${patterns})
 add_library(quicgym_simulator OBJECT ${simulator_sources})

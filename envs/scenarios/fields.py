@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from quicgym import _core
 from quicgym.validation import problem
 
 SHORTEST_S = 1e-6
@@ -75,7 +77,13 @@ FlowCount = Annotated[
     int, Field(strict=True, ge=1, le=100_000, description="a whole number, 1 to 100000")
 ]
 HopNumber = Annotated[
-    int, Field(strict=True, ge=1, le=16, description="a whole number, 1 (bottleneck) to 16")
+    int,
+    Field(
+        strict=True,
+        ge=1,
+        le=_core.MAX_HOPS,
+        description=f"a whole number, 1 (bottleneck) to {_core.MAX_HOPS}",
+    ),
 ]
 DatagramBytes = Annotated[
     int,
@@ -135,6 +143,25 @@ INLINE: Final = "inline"
 
 class ScenarioError(ValueError):
     """A scenario that cannot be simulated; the text says where, what and the remedy."""
+
+
+def check(model: BaseModel, found: _core.Problem | None) -> None:
+    """Raises the error of a pydantic validator where C++ has found a problem.
+
+    Args:
+        model: The part of a scenario that was checked; the problem's field is one of it.
+        found: What `_core.queue_problem` or `_core.chain_problem` returned.
+    """
+    if found is None:
+        return
+    value: Any = model
+    for step in found.field.split("."):
+        value = value[int(step)] if step.isdecimal() else getattr(value, step)
+    if isinstance(value, tuple):
+        value = f"{len(value)} entries"
+    elif isinstance(value, Path):
+        value = str(value)
+    raise problem(found.field, value, found.text, found.remedy)
 
 
 class CheckedModel(BaseModel):

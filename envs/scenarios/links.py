@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field, StrictBool, ValidationInfo, field_validator, model_validator
 
+from quicgym import _core
+from quicgym.envs.scenarios.conversion import structure
 from quicgym.envs.scenarios.fields import (
     INLINE,
     CheckedModel,
@@ -21,20 +23,28 @@ from quicgym.envs.scenarios.fields import (
     Probability,
     RateMbps,
     RateOrOutageMbps,
+    check,
 )
 from quicgym.envs.scenarios.traces import read_mahimahi
 from quicgym.validation import problem
 
-DisciplineName = Literal["drop-tail", "fifo", "codel", "fq-codel", "pie", "red", "dualpi2"]
+DISCIPLINES = {entry.name: entry for entry in _core.queue_disciplines()}
+"""What each queue discipline can do, by name."""
+if TYPE_CHECKING:
+    DisciplineName = str
+else:
+    DisciplineName = Literal[tuple(DISCIPLINES)]
 
 
 class Queue(CheckedModel):
     """The buffer in front of a link; the packet on the wire does not count."""
 
+    core_type = "Link"
+
     limit: Annotated[PositiveInteger, Core("queue_limit")] = 100
     unit: Annotated[Literal["packets", "bytes"], Core("queue_unit")] = "packets"
     discipline: Annotated[DisciplineName, Core("queue_discipline")] = "drop-tail"
-    """dualpi2 needs the engine native. The others beside drop-tail are as ns-3's queue discs."""
+    """Which packet is next, and which are dropped or marked: see sim/net/queues/."""
     ecn_marking: StrictBool = False
     """The discipline marks ECN-capable packets instead of dropping them; dualpi2 always does."""
     ce_threshold_ms: PeriodMs | None = None
@@ -44,25 +54,11 @@ class Queue(CheckedModel):
     @property
     def marks(self) -> bool:
         """Whether a sender that is ECN-capable is told of congestion by marks."""
-        return self.ecn_marking or self.discipline == "dualpi2"
+        return self.ecn_marking or DISCIPLINES[self.discipline].always_marks
 
     @model_validator(mode="after")
-    def _can_mark(self) -> Queue:
-        if self.ecn_marking and self.discipline in ("drop-tail", "fifo"):
-            raise problem(
-                "ecn_marking", True, f"{self.discipline} cannot mark",
-                "choose the discipline codel, fq-codel, pie, red or dualpi2",
-            )  # fmt: skip
-        if self.ce_threshold_ms is not None and self.discipline not in ("codel", "fq-codel"):
-            raise problem(
-                "ce_threshold_ms", self.ce_threshold_ms, f"{self.discipline} has no CE threshold",
-                "choose the discipline codel or fq-codel",
-            )  # fmt: skip
-        if self.ce_threshold_ms is not None and not self.ecn_marking:
-            raise problem(
-                "ce_threshold_ms", self.ce_threshold_ms, "is for a queue that marks",
-                "set ecn_marking: true",
-            )  # fmt: skip
+    def _possible(self) -> Queue:
+        check(self, _core.queue_problem(structure(self)))
         return self
 
 
@@ -210,7 +206,7 @@ class Link(CheckedModel):
 
 def plain_reverse(link: Link) -> Link:
     """Returns the way back where none is given: rate, delay and queue limit, drop-tail, no loss."""
-    return Link(
+    return Link.model_construct(  # as it is: of a trace it has no rate, which the scenario refuses
         rate_mbps=link.rate_mbps,
         delay_ms=link.delay_ms,
         queue=Queue(limit=link.queue.limit, unit=link.queue.unit),

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
-from quicgym import controllers
+from quicgym import _core, controllers
 from quicgym.envs.scenarios.conversion import network
 from quicgym.envs.scenarios.engines import EngineName, check_capabilities
 from quicgym.envs.scenarios.fields import (
@@ -26,6 +26,7 @@ from quicgym.envs.scenarios.fields import (
     DurationS,
     Name,
     Outside,
+    check,
 )
 from quicgym.envs.scenarios.flows import Flow, Parameters, check_parameters
 from quicgym.envs.scenarios.links import Access, Hop, Link, plain_reverse
@@ -55,7 +56,10 @@ class Scenario(CheckedModel):
     """From the receivers to the senders. Null: as the bottleneck, drop-tail and without loss."""
     chain: Annotated[
         tuple[Hop, ...],
-        Field(max_length=15, description="a list of at most 15 links behind the bottleneck"),
+        Field(
+            max_length=_core.MAX_HOPS - 1,
+            description=f"a list of at most {_core.MAX_HOPS - 1} links behind the bottleneck",
+        ),
     ] = ()
     """Further bottlenecks in a row behind `bottleneck`, which is hop 1."""
     wifi: Wifi | None = None
@@ -254,45 +258,9 @@ class Scenario(CheckedModel):
         yield from ((field, link) for field, link in ends if link is not None)
 
     def _check_chain(self) -> None:
-        if self.chain and self.wifi is not None:
-            raise problem(
-                "chain", f"{len(self.chain)} links", "wifi takes the bottleneck's place",
-                "leave out wifi or chain",
-            )  # fmt: skip
-        hops = 1 + len(self.chain)
-        lists: dict[str, tuple[Flow | ShortFlows, ...]]
-        lists = {"flows": self.flows, "short_flows": self.short_flows}
-        for field, entries in lists.items():
-            for index, flow in enumerate(entries):
-                if (last := flow.last_hop or hops) > hops:
-                    raise problem(
-                        f"{field}.{index}.last_hop", last,
-                        f"hops with the bottleneck: {hops}",
-                        f"give at most {hops}, or leave it out for the last",
-                    )  # fmt: skip
-                if flow.first_hop > last:
-                    raise problem(
-                        f"{field}.{index}.first_hop", flow.first_hop,
-                        f"is behind the flow's last hop, {last}",
-                        f"give at most {last}; a backward flow's hops count from the senders' "
-                        "side, too",
-                    )  # fmt: skip
-        if self.chain:
-            for field, link in self._given_links():
-                self._check_hop(field, link)
-
-    def _check_hop(self, field: str, link: Link) -> None:
-        def refuse(name: str, value: object, text: str) -> None:
-            remedy = f"leave out {name} or chain"
-            raise problem(f"{field}.{name}", value, f"not in a chain: {text}", remedy)
-
-        if link.reordering:
-            refuse("reordering", True, "packets keep their order from hop to hop")
-        if link.queue.discipline == "dualpi2":
-            text = "marks of another hop would move packets past one another"
-            refuse("queue.discipline", "dualpi2", text)
-        if link.trace is not None and field.startswith("chain."):
-            refuse("trace", str(link.trace), "only bottleneck and reverse have one")
+        hops_given = any(entry.first_hop > 1 or entry.last_hop for entry in self._connections())
+        if self.chain or hops_given:
+            check(self, _core.chain_problem(network(self)))
 
     def _check_network(self) -> None:
         if self.wifi is None and self.bottleneck is None:

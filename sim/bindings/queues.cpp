@@ -1,11 +1,14 @@
-// A queue discipline by itself for Python: for the tests, which compare its decisions with an RFC's
-// pseudocode.
+// The list of queue disciplines for Python, and one by itself for the tests, which compare its decisions with
+// an RFC's pseudocode.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include <memory>
 
 #include "sim/bindings/modules.hpp"
 #include "sim/net/queues/discipline.hpp"
+#include "sim/queue_disciplines.hpp"
 
 namespace quicgym::bindings {
 
@@ -16,8 +19,7 @@ namespace {
 class BareQueue {
 public:
     BareQueue(const Link& link, std::uint64_t largest_packet_bytes, std::uint64_t seed)
-        : discipline_(net::make_discipline(
-              {link, largest_packet_bytes, seed, queue_stream(DataDirection::forward, 0)}, "link")) {}
+        : discipline_(make(link, largest_packet_bytes, seed)) {}
 
     nb::list enqueue(Time now, std::uint64_t number, std::uint32_t bytes, int ecn, std::uint32_t flow) {
         discipline_->enqueue({now, number, flow, bytes, static_cast<quic::Ecn>(ecn & 3)});
@@ -36,6 +38,13 @@ public:
     std::uint64_t bytes() const { return discipline_->bytes(); }
 
 private:
+    static std::unique_ptr<net::QueueDiscipline> make(const Link& link, std::uint64_t largest_packet_bytes,
+                                                      std::uint64_t seed) {
+        check_queue(link, "link");
+        return net::make_discipline(
+            {link, largest_packet_bytes, seed, queue_stream(DataDirection::forward, 0)});
+    }
+
     nb::list take_dropped() {
         nb::list numbers;
         for (const net::QueuedPacket& packet : discipline_->dropped()) numbers.append(packet.position);
@@ -49,6 +58,15 @@ private:
 }  // namespace
 
 void bind_queues(nb::module_& module) {
+    nb::class_<Discipline>(module, "DisciplineInfo", "What a queue discipline can do.")
+        .def_ro("name", &Discipline::name)
+        .def_ro("can_mark", &Discipline::can_mark)
+        .def_ro("always_marks", &Discipline::always_marks)
+        .def_ro("counts_bytes", &Discipline::counts_bytes)
+        .def_ro("has_ce_threshold", &Discipline::has_ce_threshold)
+        .def_prop_ro("in_ns3", &Discipline::in_ns3);
+    module.def("queue_disciplines", &disciplines, nb::rv_policy::copy,
+               "Every queue discipline, those that cannot mark first.");
     nb::class_<BareQueue>(module, "QueueDiscipline",
                           "A link's queue discipline by itself. Times in ns, packet numbers of the caller.")
         .def(nb::init<const Link&, std::uint64_t, std::uint64_t>(), nb::arg("link"),

@@ -11,6 +11,7 @@
 #include "sim/bindings/plugin_controller.hpp"
 #include "sim/bindings/python_controller.hpp"
 #include "sim/capabilities.hpp"
+#include "sim/queue_disciplines.hpp"
 
 namespace quicgym::bindings {
 
@@ -67,6 +68,16 @@ void bind_scenario(nb::module_& module) {
     bind_structure<ShortFlows>(module, "ShortFlows");
     bind_structure<Wifi>(module, "Wifi");
     bind_structure<Scenario>(module, "Scenario");
+
+    nb::class_<Problem>(module, "Problem", "What is wrong with a part of a scenario.")
+        .def_ro("field", &Problem::field)
+        .def_ro("text", &Problem::text)
+        .def_ro("remedy", &Problem::remedy);
+    module.def("queue_problem", &queue_problem, nb::arg("link"),
+               "What the queue discipline of a link cannot do; None: nothing is wrong.");
+    module.def("chain_problem", &chain_problem, nb::arg("scenario"),
+               "Why no engine simulates a scenario's chain; None: nothing is wrong.");
+    module.attr("MAX_HOPS") = kMaxHops;
 
     bind_enum<Engine>(module, "Engine");
     nb::class_<Capability>(module, "Capability")

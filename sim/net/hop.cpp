@@ -9,6 +9,7 @@ namespace {
 std::variant<BottleneckLink, ManagedLink> make_link(const Scenario& scenario, DataDirection direction,
                                                     std::size_t hop, std::uint64_t seed) {
     const Link& link = link_of_hop(scenario, direction, hop);
+    check_queue(link, name_of_hop(direction, hop));
     Wire wire = wire_of_hop(scenario, direction, hop, seed);
     if (link.queue_discipline == kDropTail) return BottleneckLink(link, std::move(wire));
     std::uint64_t largest_datagram = 0;
@@ -18,7 +19,7 @@ std::variant<BottleneckLink, ManagedLink> make_link(const Scenario& scenario, Da
         largest_datagram = std::max(largest_datagram, short_flows.flow.max_datagram_bytes);
     const DisciplineSettings settings{link, largest_datagram + kUdpIpBytes, seed,
                                       queue_stream(direction, hop)};
-    return ManagedLink(link, make_discipline(settings, name_of_hop(direction, hop)), std::move(wire));
+    return ManagedLink(link, make_discipline(settings), std::move(wire));
 }
 
 }  // namespace

@@ -18,57 +18,16 @@
 #include "sim/net/transmitter.hpp"
 #include "sim/ns3/flow_filter.hpp"
 #include "sim/ns3/time.hpp"
+#include "sim/queue_disciplines.hpp"
 
 namespace quicgym::ns3_host {
-
-namespace {
-
-struct Discipline {
-    const char* name;
-    const char* type;
-    bool marks;
-    bool counts_bytes;
-    bool has_ce_threshold = false;
-};
-
-constexpr Discipline kDisciplines[] = {
-    {"fifo", "ns3::FifoQueueDisc", false, true},
-    {"codel", "ns3::CoDelQueueDisc", true, true, true},
-    {"fq-codel", "ns3::FqCoDelQueueDisc", true, false, true},  // its sub-queues share one limit in packets
-    {"pie", "ns3::PieQueueDisc", true, true},
-    {"red", "ns3::RedQueueDisc", true, true},
-};
-
-const Discipline* find(const std::string& name) {
-    const auto found = std::find_if(std::begin(kDisciplines), std::end(kDisciplines),
-                                    [&](const Discipline& discipline) { return name == discipline.name; });
-    return found == std::end(kDisciplines) ? nullptr : found;
-}
-
-}  // namespace
 
 void check_queue_discipline(const Link& link, const std::string& where) {
     if (link.queue_limit == 0 || link.queue_limit > std::numeric_limits<std::uint32_t>::max()) {
         throw std::invalid_argument(where + ": ns-3 needs a queue limit of 1 to 2^32 - 1, not " +
                                     std::to_string(link.queue_limit));
     }
-    const Discipline* discipline = find(link.queue_discipline);
-    if (discipline == nullptr && link.queue_discipline != kDropTail) {
-        throw std::invalid_argument(where + ": unknown queue discipline \"" + link.queue_discipline +
-                                    "\"; there are drop-tail, fifo, codel, fq-codel, pie and red");
-    }
-    if (link.ecn_marking && (discipline == nullptr || !discipline->marks)) {
-        throw std::invalid_argument(where + ": the queue discipline " + link.queue_discipline +
-                                    " cannot mark; codel, fq-codel, pie and red can");
-    }
-    if (discipline != nullptr && !discipline->counts_bytes && link.queue_unit == QueueUnit::bytes) {
-        throw std::invalid_argument(where + ": ns-3's " + link.queue_discipline +
-                                    " takes its limit in packets only");
-    }
-    if (link.ce_threshold > 0 && (discipline == nullptr || !discipline->has_ce_threshold)) {
-        throw std::invalid_argument(where + ": " + link.queue_discipline +
-                                    " has no CE threshold; codel and fq-codel have");
-    }
+    check_queue(link, where);
 }
 
 ns3::QueueSize queue_size(const Link& link) {
@@ -79,12 +38,12 @@ ns3::QueueSize queue_size(const Link& link) {
 ns3::Ptr<ns3::QueueDisc> install_queue_disc(const ns3::Ptr<ns3::PointToPointNetDevice>& device,
                                             const Link& link, const Scenario& scenario,
                                             std::uint64_t random_stream) {
-    const Discipline* discipline = find(link.queue_discipline);
-    if (discipline == nullptr) return nullptr;
+    if (link.queue_discipline == kDropTail) return nullptr;
+    const Discipline& discipline = *find_discipline(link.queue_discipline);
     ns3::ObjectFactory factory;
-    factory.SetTypeId(discipline->type);
+    factory.SetTypeId(discipline.ns3_type);
     factory.Set("MaxSize", ns3::QueueSizeValue(queue_size(link)));
-    if (discipline->marks) factory.Set("UseEcn", ns3::BooleanValue(link.ecn_marking));
+    if (discipline.can_mark) factory.Set("UseEcn", ns3::BooleanValue(link.ecn_marking));
     if (link.ce_threshold > 0) {
         factory.Set("UseL4s", ns3::BooleanValue(true));
         factory.Set("CeThreshold", ns3::TimeValue(to_ns3(link.ce_threshold)));

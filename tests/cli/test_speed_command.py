@@ -24,7 +24,7 @@ def test_speed_measures_everything(quicgym: Command) -> None:
         "native-bbr-1x15mbps-400s",
         *(
             f"native-newreno-10x100mbps-{discipline}"
-            for discipline in ("fifo", "codel", "fq-codel", "pie", "red", "dualpi2")
+            for discipline in ("fifo", "codel", "dualpi2", "fq-codel", "pie", "red")
         ),
         *(
             f"native-bbr-1x15mbps-{feature}"

@@ -240,9 +240,13 @@ def test_the_engine_refuses_a_bad_chain() -> None:
     two_hops = {"chain": [make_link()], "reverse_chain": [make_link()]}
     for flow, fields, text in (
         (make_flow(), {"chain": [make_link()]}, "reverse_chain"),
-        (make_flow(first_hop=3), two_hops, "hops 3 to 2"),
-        (make_flow(last_hop=2), {}, "1 to 1"),
-        (make_flow(first_hop=0), {}, "1 to 1"),
+        (
+            make_flow(first_hop=3),
+            two_hops,
+            r"flows\.0\.first_hop: is behind the flow's last hop, 2",
+        ),
+        (make_flow(last_hop=2), {}, r"flows\.0\.last_hop: .*; give at most 1"),
+        (make_flow(first_hop=0), {}, r"flows\.0\.first_hop: .*; give 1 to 1"),
         (make_flow(), {**two_hops, "chain": [jumping]}, r"chain\.0\.reordering"),
     ):
         with pytest.raises(ValueError, match=text):

@@ -291,7 +291,7 @@ def test_errors_name_what_is_wrong():
     choke.queue_discipline = "choke"
     for flow, link, text in (
         (make_flow(controller="unobtainium"), make_link(), "unobtainium"),
-        (make_flow(), choke, 'bottleneck: unknown queue discipline "choke"; .* codel'),
+        (make_flow(), choke, 'bottleneck.queue.discipline: unknown .*"choke"; .* codel'),
         (make_flow(), make_link(rate_bits_per_second=0), "rate must be above 0"),
     ):
         with pytest.raises(ValueError, match=text):

@@ -21,7 +21,7 @@ from helpers.random_scenarios import (
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from quicgym import Scenario, Simulation
+from quicgym import Scenario, Simulation, _core
 from quicgym.benchmarks.parity import compare
 from quicgym.benchmarks.random_networks import random_chain
 from quicgym.envs.scenarios.engines import EngineName
@@ -30,7 +30,8 @@ pytestmark = [
     pytest.mark.ns3,
     pytest.mark.filterwarnings("ignore:.*no queue on its path marks"),
 ]
-DISCIPLINES = ("fifo", "codel", "fq-codel", "pie", "red")
+KNOWN = {entry.name: entry for entry in _core.queue_disciplines()}
+DISCIPLINES = [name for name in KNOWN if KNOWN[name].in_ns3 and name != "drop-tail"]
 Strategy = st.SearchStrategy[dict[str, Any]]
 
 disciplines = st.fixed_dictionaries(
@@ -57,9 +58,9 @@ def traced_links(folder: Path, **features: st.SearchStrategy[Any]) -> Strategy:
 def queues(discipline: str) -> Strategy:
     packets = {"limit": st.integers(1, 200)}
     in_bytes = {"limit": st.integers(1502, 300_000), "unit": st.just("bytes")}
-    marking = st.just(False) if discipline == "fifo" else st.booleans()
+    marking = st.booleans() if KNOWN[discipline].can_mark else st.just(False)
     common = {"discipline": st.just(discipline), "ecn_marking": marking}
-    units = [packets] if discipline == "fq-codel" else [packets, in_bytes]
+    units = [packets, in_bytes] if KNOWN[discipline].counts_bytes else [packets]
     return st.one_of(st.fixed_dictionaries({**unit, **common}) for unit in units)
 
 
@@ -195,7 +196,8 @@ SAMPLES: dict[str, dict[str, Any]] = {
             }
         }
         for discipline, unit, marking in product(DISCIPLINES, LIMITS, (False, True))
-        if not (marking and discipline == "fifo") and (discipline, unit) != ("fq-codel", "bytes")
+        if KNOWN[discipline].can_mark or not marking
+        if KNOWN[discipline].counts_bytes or unit == "packets"
     },
 }
 

@@ -2,14 +2,45 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from helpers.endpoints import make_link
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quicgym import _core
+from quicgym import Scenario, _core
 
-DISCIPLINES = ("fifo", "codel", "fq-codel", "pie", "red")
+EVERY = [entry for entry in _core.queue_disciplines() if entry.name != "drop-tail"]
+MARKING = [entry.name for entry in EVERY if entry.can_mark]
+IN_PACKETS = [entry.name for entry in EVERY if not entry.counts_bytes]
+
+
+def test_every_discipline_is_listed_with_what_it_can_do() -> None:
+    facts = {
+        entry.name: [
+            fact
+            for fact in ("can_mark", "always_marks", "counts_bytes", "has_ce_threshold", "in_ns3")
+            if getattr(entry, fact)
+        ]
+        for entry in _core.queue_disciplines()
+    }
+    assert facts == {
+        "drop-tail": ["counts_bytes", "in_ns3"],
+        "fifo": ["counts_bytes", "in_ns3"],
+        "codel": ["can_mark", "counts_bytes", "has_ce_threshold", "in_ns3"],
+        "dualpi2": ["can_mark", "always_marks", "counts_bytes"],
+        "fq-codel": ["can_mark", "has_ce_threshold", "in_ns3"],
+        "pie": ["can_mark", "counts_bytes", "in_ns3"],
+        "red": ["can_mark", "counts_bytes", "in_ns3"],
+    }
+    schema = Scenario.model_json_schema()["$defs"]["Queue"]["properties"]["discipline"]
+    assert schema["enum"] == [*facts]
+    page = (Path(__file__).parents[2] / "docs/reference/networks.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| `([\w-]+)` \|.* \| (?:native|both) \|$", page, re.M) == [*facts]
+    with pytest.raises(ValueError, match="no queue discipline decides"):
+        _core.QueueDiscipline(make_link())
 
 
 NOT_ECT, ECT_1, ECT_0, CE = range(4)
@@ -26,7 +57,7 @@ events = st.lists(
 )
 
 
-@pytest.mark.parametrize("discipline", [*DISCIPLINES, "dualpi2"])
+@pytest.mark.parametrize("discipline", [entry.name for entry in EVERY])
 @settings(deadline=None, max_examples=60)
 @given(
     events=events,
@@ -45,8 +76,8 @@ def test_every_packet_passes_once_or_is_dropped_once(
 ) -> None:
     link = make_link(queue_limit=limit)
     link.queue_discipline = discipline
-    link.ecn_marking = marking and discipline != "fifo"
-    if in_bytes and discipline != "fq-codel":
+    link.ecn_marking = marking and discipline in MARKING
+    if in_bytes and discipline not in IN_PACKETS:
         link.queue_unit = _core.QueueUnit.bytes
     queue = _core.QueueDiscipline(link)
     sent: dict[int, tuple[int, int]] = {}

@@ -21,9 +21,9 @@ bool CoDel::dequeue(Time now, QueuedPacket& packet) {
 
 namespace {
 const RegisteredDiscipline registered({.name = "codel",
-                                       .marks = true,
-                                       .counts_bytes = true,
+                                       .can_mark = true,
                                        .has_ce_threshold = true,
+                                       .ns3_type = "ns3::CoDelQueueDisc",
                                        .make = make_discipline_of<CoDel>});
 }
 

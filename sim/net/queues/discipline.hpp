@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/base/time.hpp"
+#include "sim/queue_disciplines.hpp"
 #include "sim/quic/datagram.hpp"
 #include "sim/scenario.hpp"
 
@@ -88,26 +89,12 @@ struct DisciplineSettings {
     std::uint64_t stream;  // of random numbers; each direction has its own
 };
 
-struct DisciplineEntry {
-    std::string name;
-    bool marks;
-    bool counts_bytes;  // whether its limit can be in bytes
-    bool has_ce_threshold = false;
-    std::unique_ptr<QueueDiscipline> (*make)(const DisciplineSettings& settings);
-};
+// Of a link that check_queue accepts. Throws std::invalid_argument for drop-tail, which needs none.
+std::unique_ptr<QueueDiscipline> make_discipline(const DisciplineSettings& settings);
 
-class RegisteredDiscipline {
-public:
-    explicit RegisteredDiscipline(const DisciplineEntry& entry);
-};
-
-// Throws std::invalid_argument for what the discipline of that name cannot do; `where` names the link.
-std::unique_ptr<QueueDiscipline> make_discipline(const DisciplineSettings& settings,
-                                                 const std::string& where);
-
-template <class Discipline>
+template <class Class>
 std::unique_ptr<QueueDiscipline> make_discipline_of(const DisciplineSettings& settings) {
-    return std::make_unique<Discipline>(settings);
+    return std::make_unique<Class>(settings);
 }
 
 }  // namespace quicgym::net

@@ -106,8 +106,11 @@ void DualPi2::update_probability(Time now) {
 }
 
 namespace {
-const RegisteredDiscipline registered(
-    {.name = "dualpi2", .marks = true, .counts_bytes = true, .make = make_discipline_of<DualPi2>});
+const RegisteredDiscipline registered({.name = "dualpi2",
+                                       .can_mark = true,
+                                       .always_marks = true,
+                                       .keeps_order = false,
+                                       .make = make_discipline_of<DualPi2>});
 }
 
 }  // namespace quicgym::net

@@ -16,8 +16,9 @@ bool Fifo::dequeue(Time, QueuedPacket& packet) {
 }
 
 namespace {
-const RegisteredDiscipline registered(
-    {.name = "fifo", .marks = false, .counts_bytes = true, .make = make_discipline_of<Fifo>});
+const RegisteredDiscipline registered({.name = "fifo",
+                                       .ns3_type = "ns3::FifoQueueDisc",
+                                       .make = make_discipline_of<Fifo>});
 }
 
 }  // namespace quicgym::net

@@ -106,9 +106,10 @@ bool FqCoDel::dequeue(Time now, QueuedPacket& packet) {
 
 namespace {
 const RegisteredDiscipline registered({.name = "fq-codel",
-                                       .marks = true,
+                                       .can_mark = true,
                                        .counts_bytes = false,
                                        .has_ce_threshold = true,
+                                       .ns3_type = "ns3::FqCoDelQueueDisc",
                                        .make = make_discipline_of<FqCoDel>});
 }
 

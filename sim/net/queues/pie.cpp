@@ -99,7 +99,7 @@ void Pie::update_probability() {
 
 namespace {
 const RegisteredDiscipline registered(
-    {.name = "pie", .marks = true, .counts_bytes = true, .make = make_discipline_of<Pie>});
+    {.name = "pie", .can_mark = true, .ns3_type = "ns3::PieQueueDisc", .make = make_discipline_of<Pie>});
 }
 
 }  // namespace quicgym::net

@@ -104,7 +104,7 @@ double Red::probability(const QueuedPacket& packet) const {
 
 namespace {
 const RegisteredDiscipline registered(
-    {.name = "red", .marks = true, .counts_bytes = true, .make = make_discipline_of<Red>});
+    {.name = "red", .can_mark = true, .ns3_type = "ns3::RedQueueDisc", .make = make_discipline_of<Red>});
 }
 
 }  // namespace quicgym::net

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from quicgym import _core
 from quicgym.cli.options import ControllerOption, ScenarioOption
 
 EXAMPLES = (
@@ -18,15 +19,12 @@ EXAMPLES = (
 )
 
 
-class Discipline(StrEnum):
-    """Of a queue, on both engines."""
-
-    drop_tail = "drop-tail"
-    fifo = "fifo"
-    codel = "codel"
-    fq_codel = "fq-codel"
-    pie = "pie"
-    red = "red"
+if TYPE_CHECKING:
+    Discipline = str
+else:  # those that both engines have
+    Discipline = StrEnum(
+        "Discipline", {one.name: one.name for one in _core.queue_disciplines() if one.in_ns3}
+    )
 
 
 class Feature(StrEnum):

@@ -137,7 +137,7 @@ WIFI = {
 }  # fmt: skip
 DUALPI2 = {"rate_mbps": 15, "delay_ms": 10, "queue": {"discipline": "dualpi2"}}
 NEEDS: dict[str, tuple[dict[str, Any], list[str]]] = {
-    "dualpi2": (
+    "queue-discipline": (
         {"bottleneck": DUALPI2, "reverse": DUALPI2},
         ["bottleneck.queue.discipline = dualpi2", "reverse.queue.discipline = dualpi2"],
     ),
