@@ -22,6 +22,7 @@ from stable_baselines3.common.noise import NormalActionNoise
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
+from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.sac.policies import SACPolicy
 from torch import nn
 
@@ -41,7 +42,7 @@ from quicgym.agents.policies.networks import (
     make_features,
 )
 from quicgym.agents.policies.policy import Decisions
-from quicgym.envs.sb3 import PRIVILEGED, Sb3VecEnv
+from quicgym.envs.sb3 import PRIVILEGED
 
 # What the configuration says in fields of its own, or what has no meaning here.
 _TAKEN = frozenset(
@@ -187,7 +188,7 @@ class Sb3Trainer:
     def __init__(
         self,
         algorithm: Algorithm,
-        environments: Sb3VecEnv,
+        environments: VecEnv,
         architecture: Architecture,
         decisions: Decisions,
         settings: Mapping[str, Any],

@@ -39,7 +39,7 @@ def check_hyperparameters(config: TrainingConfig) -> BaseModel:
     expected = create_model("Training", hyperparameters=(settings, ...))
     given = {"hyperparameters": config.hyperparameters}
     checked: Any = validated(expected, given, config.name, ConfigError)
-    return checked.hyperparameters  # type: ignore[no-any-return]
+    return checked.hyperparameters
 
 
 def make_trainer(config: TrainingConfig) -> Trainer:

@@ -25,8 +25,13 @@ from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvStepReturn
 
 from quicgym.agents.algorithms.registry import BUILT_IN
+from quicgym.agents.algorithms.trainer import EpisodeTrainer
 from quicgym.agents.training.configuration import ConfigError, TrainingConfig, load_training
-from quicgym.agents.training.model import check_hyperparameters, make_environments, make_model
+from quicgym.agents.training.model import (
+    check_hyperparameters,
+    make_environments,
+    sb3_trainer,
+)
 from quicgym.console import progress_bar, wide_console
 
 ROUNDS = 4
@@ -97,7 +102,7 @@ class Trained:
 
     def __init__(self, config: TrainingConfig, environments: _Timed) -> None:
         """Makes the model; the environments are the caller's to close."""
-        self._model = make_model(config, environments)
+        self._model = sb3_trainer(config, environments, check_hyperparameters(config)).model
         self._model.learn(1)  # one rollout, which begins the episodes, and warms up
         self._environments = environments
         self.spent_s: Counter[str] = Counter()
@@ -133,8 +138,12 @@ def training_speed(
         check_hyperparameters(chosen)
     except ConfigError as error:
         raise typer.BadParameter(str(error)) from error
-    if chosen.entry.plays_episodes:
-        others = [entry.name for entry in BUILT_IN.values() if not entry.plays_episodes]
+    if issubclass(chosen.entry.implementation_class, EpisodeTrainer):
+        others = [
+            entry.name
+            for entry in BUILT_IN.values()
+            if not issubclass(entry.implementation_class, EpisodeTrainer)
+        ]
         raise typer.BadParameter(
             f"{config} trains with {chosen.algorithm}, which plays its episodes itself; "
             f"this measures {', '.join(others)}"

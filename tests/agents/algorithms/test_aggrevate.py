@@ -129,7 +129,7 @@ def test_a_part_of_the_decisions_is_kept_and_all_are_counted():
 
 def test_an_untrained_policy_takes_a_window_that_becomes_smaller():
     model = make()
-    greedy, _ = model.predict(np.zeros_like(model.batch.observations), deterministic=True)
+    greedy = model.best(model.preprocess(np.zeros_like(model.batch.observations)))
     assert {WINDOW_EXPONENTS[choice] for choice in greedy} == {-0.125}
 
 

@@ -38,7 +38,9 @@ ALGORITHM = Algorithm(name="mine", implementation="nowhere:Mine", environments=(
 )
 def test_what_an_entry_says_of_hyperparameters_is_true(name):
     entry = registry.find(name)
-    arguments = inspect.signature(entry.model_class).parameters
+    found = entry.implementation_class
+    settings = getattr(found, "Settings", None)
+    arguments = settings.model_fields if settings else inspect.signature(found).parameters
     assert set(entry.mutable) <= set(arguments)
 
 

@@ -9,7 +9,7 @@ import warnings
 import gymnasium
 import numpy as np
 import pytest
-from helpers.training import NEEDS_TRAIN
+from helpers.training import NEEDS_TRAIN, make_trainer
 
 import quicgym
 from quicgym import _core
@@ -27,34 +27,30 @@ CASES = [
     ("ppo", "quicgym/Window-v0", "multi-scale"),
     ("sac", "quicgym/Rate-v1", "mlp"),
     ("td3", "quicgym/Tuning-v1", "mlp"),
-    ("choice-aggrevate", "quicgym/Switch-v1", "mlp"),
-    ("aggrevate", "quicgym/Window-v1", "mlp"),
-    ("grpo", "quicgym/Window-v0", "multi-scale"),
-    ("grpo", "quicgym/Rate-v1", "mlp"),
 ]
 
 
-def make(algorithm="ppo", environment="quicgym/Tuning-v1", extractor="mlp", hidden=(12,)):
+def make(
+    algorithm="ppo", environment="quicgym/Tuning-v1", extractor="mlp", hidden=(12,), **arguments
+):
     """Returns an untrained model of Stable-Baselines3, and it as a policy of ours."""
     from quicgym.agents.algorithms.registry import find
+    from quicgym.agents.algorithms.stable_baselines3 import Sb3Trainer
+    from quicgym.agents.policies.learned import LearnedPolicy
     from quicgym.agents.policies.networks import Architecture
     from quicgym.agents.policies.policy import Decisions
-    from quicgym.agents.policies.stable_baselines3 import export_policy, output_of, policy_arguments
+    from quicgym.envs.actions import choices
     from quicgym.envs.sb3 import make_sb3
 
     decisions = Decisions(environment)
-    output = output_of(find(algorithm), environment)
+    output = "argmax" if choices(environment) else find(algorithm).output
     architecture = Architecture(extractor, (16,), hidden, "tanh", output)
-    model = find(algorithm).model_class(
-        "MlpPolicy",
-        make_sb3(environment, 11),
-        policy_kwargs=policy_arguments(
-            find(algorithm), architecture, decisions.history_length, None
-        ),
-        seed=3,
-        device="cpu",
-    )
-    return model, export_policy(model, "test", architecture, decisions), architecture
+    environments = make_sb3(environment, 11, privileged="privileged_critic" in arguments)
+    trainer = Sb3Trainer(
+        find(algorithm), environments, architecture, decisions, {}, seed=3, device="cpu",
+        **arguments,
+    )  # fmt: skip
+    return trainer, LearnedPolicy("test", decisions, trainer.export()), architecture
 
 
 def drawn(policy, rows):
@@ -82,7 +78,8 @@ def edit(path, **changes):
 
 @pytest.mark.parametrize(("algorithm", "environment", "extractor"), CASES)
 def test_the_exported_network_acts_as_the_trained_one(algorithm, environment, extractor):
-    model, policy, architecture = make(algorithm, environment, extractor)
+    trainer, policy, architecture = make(algorithm, environment, extractor)
+    model = trainer.model
     if architecture.output == "argmax":
         # Untrained, it prefers by so little that rounding could decide.
         for last in (model.policy.action_net, policy.actor.action):
@@ -96,28 +93,37 @@ def test_the_exported_network_acts_as_the_trained_one(algorithm, environment, ex
     assert np.allclose(policy(observations[0]), expected[0], atol=1e-6)
 
 
-def test_a_policy_needs_nothing_of_what_its_critic_saw():
-    from stable_baselines3 import PPO
+@pytest.mark.parametrize(
+    ("algorithm", "environment", "arguments"),
+    [
+        ("choice-aggrevate", "quicgym/Switch-v1", {}),
+        ("aggrevate", "quicgym/Window-v1", {}),
+        ("coordinate-aggrevate", "quicgym/Tuning-v1", {"values": {"cwnd_gain": [-1, 0, 1]}}),
+        ("grpo", "quicgym/Window-v0", {}),
+        ("grpo", "quicgym/Rate-v1", {}),
+    ],
+)
+def test_a_policy_acts_as_the_network_of_an_algorithm_of_quicgym(algorithm, environment, arguments):
+    import torch
 
-    from quicgym.agents.algorithms.registry import find
-    from quicgym.agents.policies.networks import Architecture
+    from quicgym.agents.policies.learned import LearnedPolicy
     from quicgym.agents.policies.policy import Decisions
-    from quicgym.agents.policies.stable_baselines3 import (
-        PrivilegedCriticPolicy,
-        export_policy,
-        policy_arguments,
-    )
-    from quicgym.envs.sb3 import PRIVILEGED, make_sb3
 
-    architecture = Architecture("mlp", (16,), (12,), "tanh", "argmax")
-    model = PPO(
-        PrivilegedCriticPolicy,
-        make_sb3("quicgym/Switch-v1", 2, privileged=True),
-        policy_kwargs=policy_arguments(find("ppo"), architecture, 128, None),
-        seed=3,
-        device="cpu",
-    )
-    policy = export_policy(model, "test", architecture, Decisions("switch"))
+    trainer = make_trainer(algorithm, environment, 2, "ebcc-single", **arguments)
+    trainer.actor.action.weight.data.mul_(100)
+    policy = LearnedPolicy("test", Decisions(environment, history_length=4), trainer.export())
+    observations = drawn(policy, 20)
+    with torch.inference_mode():
+        outputs = trainer.outputs(trainer.preprocess(observations))
+    expected = outputs.argmax(dim=1) if trainer.batch.choices else outputs.clamp(-1, 1)
+    assert np.allclose(policy(observations), expected, atol=1e-5)
+
+
+def test_a_policy_needs_nothing_of_what_its_critic_saw():
+    from quicgym.envs.sb3 import PRIVILEGED
+
+    trainer, policy, _ = make("ppo", "quicgym/Switch-v1", privileged_critic=True)
+    model = trainer.model
     model.observation_space.seed(1)
     observations = np.array([model.observation_space.sample() for _ in range(20)])
     expected, _ = model.predict(observations, deterministic=True)
@@ -131,28 +137,19 @@ def test_a_policy_needs_nothing_of_what_its_critic_saw():
 @pytest.mark.parametrize("algorithm", ["ppo", "sac", "td3"])
 @pytest.mark.parametrize("hidden", [(12,), ()])
 def test_training_can_begin_at_a_preset(algorithm, hidden):
-    from quicgym.agents.algorithms.registry import find
-    from quicgym.agents.policies.networks import Architecture
-    from quicgym.agents.policies.policy import Decisions
-    from quicgym.agents.policies.stable_baselines3 import begin_at, export_policy
-
-    model, _, _ = make(algorithm, hidden=hidden)
+    trainer, _, _ = make(algorithm, hidden=hidden)
     preset = quicgym.preset_action("ebcc")
-    output = find(algorithm).output
-    begin_at(model, preset, output)
-    architecture = Architecture("mlp", (16,), hidden, "tanh", output)
-    policy = export_policy(model, "test", architecture, Decisions("tuning"))
-    action = policy(np.zeros((1, model.observation_space.shape[0]), np.float32))[0]
-    assert np.allclose(action, preset, atol=0.02)
+    trainer.begin_at(preset)
+    observations = np.zeros((1, trainer.model.observation_space.shape[0]), np.float32)
+    action, _ = trainer.model.predict(observations, deterministic=True)
+    assert np.allclose(action[0], preset, atol=0.02)
 
 
 def test_exploration_keeps_a_preset_s_ends_of_the_ranges():
-    from quicgym.agents.policies.stable_baselines3 import begin_at
-
-    model, _, _ = make("ppo")
+    trainer, _, _ = make("ppo")
     preset = quicgym.preset_action("ebcc", cwnd_gain=8)
-    begin_at(model, preset, "clip")
-    bias = model.policy.action_net.bias.detach().numpy()
+    trainer.begin_at(preset)
+    bias = trainer.model.policy.action_net.bias.detach().numpy()
     at_the_end = np.abs(preset) == 1
     assert at_the_end.any() and not at_the_end.all()
     assert bias[at_the_end] == pytest.approx(1.3 * preset[at_the_end])  # actions are clipped
@@ -162,11 +159,10 @@ def test_exploration_keeps_a_preset_s_ends_of_the_ranges():
 def test_what_a_target_network_does_first_is_the_preset_too():
     import torch
 
-    from quicgym.agents.policies.stable_baselines3 import begin_at
-
-    model, _, _ = make("td3")
-    begin_at(model, quicgym.preset_action("ebcc"), "tanh")
-    ours, target = model.policy.actor.state_dict(), model.policy.actor_target.state_dict()
+    trainer, _, _ = make("td3")
+    trainer.begin_at(quicgym.preset_action("ebcc"))
+    policy = trainer.model.policy
+    ours, target = policy.actor.state_dict(), policy.actor_target.state_dict()
     assert all(torch.equal(target[name], tensor) for name, tensor in ours.items())
 
 
@@ -174,28 +170,24 @@ def test_what_a_target_network_does_first_is_the_preset_too():
 def test_a_preferred_choice_is_drawn_nine_times_out_of_ten(environment):
     import torch
 
-    from quicgym.agents.policies.stable_baselines3 import bias_towards
-
-    model, _, _ = make("ppo", environment)
-    bias_towards(model, 3)
-    observations = torch.zeros(1, model.observation_space.shape[0])
-    probabilities = model.policy.get_distribution(observations).distribution.probs
+    trainer, _, _ = make("ppo", environment)
+    trainer.begin_at(np.array(3))
+    observations = torch.zeros(1, trainer.model.observation_space.shape[0])
+    probabilities = trainer.model.policy.get_distribution(observations).distribution.probs
     assert probabilities[0, 3].item() == pytest.approx(0.9, abs=0.01)
 
 
 def test_a_policy_begun_with_is_as_hesitant_as_its_temperature_says():
     import torch
 
-    from quicgym.agents.policies.stable_baselines3 import begin_with
-
-    model, policy, _ = make("ppo", "quicgym/Switch-v1")
+    trainer, policy, _ = make("ppo", "quicgym/Switch-v1")
     with torch.no_grad():
         policy.actor.action.bias.normal_()
-    begin_with(model, policy.actor, 0.25)
-    observations = torch.rand(5, model.observation_space.shape[0])
+    trainer.begin_with(policy.actor, 0.25)
+    observations = torch.rand(5, trainer.model.observation_space.shape[0])
     with torch.no_grad():
-        outputs = policy.actor.action(policy.actor.hidden(policy.actor.features(observations)))
-    logits = model.policy.get_distribution(observations).distribution.logits
+        outputs = policy.actor.outputs(observations)
+    logits = trainer.model.policy.get_distribution(observations).distribution.logits
     expected = (outputs / 0.25).log_softmax(dim=1)
     assert torch.allclose(logits, expected, atol=1e-5)
 
@@ -309,8 +301,8 @@ def test_weights_that_are_no_safetensors_are_refused(published):
 
 
 def test_a_zip_of_stable_baselines3_needs_a_flag_and_warns(tmp_path):
-    model, policy, _ = make()
-    model.save(tmp_path / "model.zip")
+    trainer, policy, _ = make()
+    trainer.model.save(tmp_path / "model.zip")
     refused(tmp_path / "model.zip", "runs code", "trust_zip")
     with pytest.warns(UserWarning, match="runs code"):
         loaded = quicgym.load_policy(tmp_path / "model.zip", trust_zip=True)

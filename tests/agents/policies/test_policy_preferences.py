@@ -205,16 +205,17 @@ def test_training_draws_preferences_and_measures_under_equal_weights(here):
     from quicgym.agents.training.policies import policy_of
 
     changes = (*RANDOM, "network.privileged_critic=true", "environment.id=quicgym/Tuning-v1")
-    config, environments, model = made(here, *changes)
+    config, trainer = made(here, *changes)
+    environments = trainer.model.get_env()
     environments.seed(1)
-    observations = environments.reset()
-    weights = observations[:, environments.environments.batch.observations.shape[1] - 4 :][:, :4]
+    seen = environments.environments.batch.observations.shape[1]
+    weights = environments.reset()[:, seen - 4 : seen]
     assert weights.sum(axis=1) == pytest.approx(1) and len({tuple(row) for row in weights}) == 4
-    policy = policy_of(model, config)
+    policy = policy_of(trainer, config)
     assert policy.decisions.preference == EQUAL
     assert policy(environments.environments.batch.observations).shape == (8, 18)
-    config, environments, model = made(here, "environment.preference={delay: 2, loss: 6}")
-    assert policy_of(model, config).decisions.preference == Preference(loss=0.75, delay=0.25)
+    config, trainer = made(here, "environment.preference={delay: 2, loss: 6}")
+    assert policy_of(trainer, config).decisions.preference == Preference(loss=0.75, delay=0.25)
 
 
 @pytest.mark.train

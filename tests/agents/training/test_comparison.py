@@ -48,11 +48,10 @@ def policies(here):
     from quicgym.agents.policies.learned import load_policy
     from quicgym.agents.training.policies import policy_of, write_policy
 
-    config, environments, model = made(here)
-    environments.close()
+    config, trainer = made(here)
     loaded = {}
     for step, (name, bias) in enumerate((("start", 0.0), ("best", 0.01), ("last", -0.01))):
-        policy = policy_of(model, config)
+        policy = policy_of(trainer, config)
         policy.actor.action.bias.data.fill_(bias)
         write_policy(here / f"{name}.json", policy, config, "test", step)
         loaded[name] = (step, load_policy(here / f"{name}.json"))

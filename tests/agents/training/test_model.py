@@ -9,7 +9,7 @@ import gymnasium
 import numpy as np
 import pytest
 from helpers import environments as helper
-from helpers.training import NEEDS_TRAIN, made
+from helpers.training import NEEDS_TRAIN, Unwatched, made
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -30,29 +30,23 @@ def here(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("name", training_names())
 def test_the_shipped_configurations_are_what_the_algorithms_take(name):
-    from quicgym.agents.algorithms.registry import find
-    from quicgym.agents.training.model import make_model
-    from quicgym.envs.sb3 import make_sb3
+    from quicgym.agents.training.model import make_trainer
 
+    smaller = ["environment.simulations=4", "environment.scenario=ebcc-single"]
     # The shipped policies have one beginning that is a run of the user's.
-    config = load_training(name, ["start={}"] if name == "window-grpo" else [])
-    environments = make_sb3(
-        config.environment.id,
-        8,
-        privileged=config.network.privileged_critic,
-        scenario="ebcc-single",
-        history_length=config.environment.history_length,
-        preference=config.environment.preference,
-    )
-    model = make_model(config, environments)
-    assert type(model) is find(config.algorithm).model_class
+    start = ["start={}"] if name == "window-grpo" else []
+    config = load_training(name, [*smaller, *start])
+    trainer = make_trainer(config)
+    model = getattr(trainer, "model", trainer)
+    assert type(model) is config.entry.implementation_class
+    trainer.close()
 
 
 def test_td3_explores_with_the_std_of_the_configuration(here):
-    _, _, model = made(here, "start.std=0.25", algorithm="td3")
-    noise = np.array([model.action_noise() for _ in range(400)])
+    _, trainer = made(here, "start.std=0.25", algorithm="td3")
+    noise = np.array([trainer.model.action_noise() for _ in range(400)])
     assert noise.shape == (400, 18) and noise.std() == pytest.approx(0.25, rel=0.1)
-    assert made(here, "start.std=null", algorithm="td3")[2].action_noise is None
+    assert made(here, "start.std=null", algorithm="td3")[1].model.action_noise is None
 
 
 PRESET_STARTS = [
@@ -66,9 +60,8 @@ PRESET_STARTS = [
 
 
 def start_of(algorithm, environment, preset, parameters):
-    """Returns the policy that a training begins with, without exploration, and its environment."""
-    from quicgym.agents.policies.stable_baselines3 import export_policy
-    from quicgym.agents.training.model import architecture_of, decisions_of
+    """Returns the policy that a training begins with, without exploration, and the preset."""
+    from quicgym.agents.training.policies import policy_of
 
     changes = {
         "environment.id": environment,
@@ -76,27 +69,31 @@ def start_of(algorithm, environment, preset, parameters):
         "start": {"preset": preset, "parameters": parameters},
     }
     texts = [f"{name}={json.dumps(value)}" for name, value in changes.items()]
-    config, environments, model = made(Path(), *texts, algorithm=algorithm)
-    environments.close()
-    policy = export_policy(model, "start", architecture_of(config), decisions_of(config))
-    return policy, find_environment(environment).preset_action(preset, **parameters), model
+    config, trainer = made(Path(), *texts, algorithm=algorithm)
+    trainer.close()
+    return policy_of(trainer, config), find_environment(environment).preset_action(
+        preset, **parameters
+    )
 
 
 @pytest.mark.parametrize(("algorithm", "environment", "preset", "parameters"), PRESET_STARTS)
 def test_a_policy_that_starts_at_a_preset_acts_exactly_as_it(
     algorithm, environment, preset, parameters, here
 ):
-    policy, action, model = start_of(algorithm, environment, preset, parameters)
-    size = model.observation_space.shape[0]
+    policy, action = start_of(algorithm, environment, preset, parameters)
+    size = policy.decisions.observation_space.shape[0]
 
     @settings(max_examples=30, deadline=None)
     @given(st.integers(0, 2**32 - 1), st.floats(0, 1e6))
     def check(seed, scale):
+        import torch
+
         observations = scale * np.random.default_rng(seed).normal(size=(2, size))
         observations = observations.astype(np.float32)
         expected = np.tile(action, (2, *[1] * action.ndim))
         assert np.array_equal(policy(observations), expected)
-        chosen, _ = model.predict(observations, deterministic=True)
+        with torch.inference_mode():
+            chosen = policy.actor(torch.from_numpy(observations)).numpy()
         assert np.array_equal(chosen, expected)
 
     check()
@@ -106,7 +103,7 @@ def test_a_policy_that_starts_at_a_preset_acts_exactly_as_it(
 def test_its_episode_is_the_preset_s_packet_by_packet(
     algorithm, environment, preset, parameters, here
 ):
-    policy, action, _ = start_of(algorithm, environment, preset, parameters)
+    policy, action = start_of(algorithm, environment, preset, parameters)
     if parameters:  # as float32 has them
         parameters = {
             name: value if name == "gain_cycle" else value[0]
@@ -135,8 +132,8 @@ def test_its_episode_is_the_preset_s_packet_by_packet(
 
 @pytest.mark.parametrize("algorithm", ["sac", "td3"])
 def test_tanh_comes_as_near_to_a_preset_as_it_can(algorithm, here):
-    policy, action, model = start_of(algorithm, "quicgym/Tuning-v1", "ebcc", {"cwnd_gain": 8})
-    size = model.observation_space.shape[0]
+    policy, action = start_of(algorithm, "quicgym/Tuning-v1", "ebcc", {"cwnd_gain": 8})
+    size = policy.decisions.observation_space.shape[0]
     observations = np.random.default_rng(0).normal(0, 1e3, (20, size)).astype(np.float32)
     inside = np.abs(action) < 1
     actions = policy(observations)
@@ -157,7 +154,7 @@ def test_tanh_comes_as_near_to_a_preset_as_it_can(algorithm, here):
 )
 def test_training_steps_the_environments_of_its_configuration(change, here):
     changes = [f"environment.{name}={value}" for name, value in change.items()]
-    _, ours, _ = made(here, *changes)
+    ours = made(here, *changes)[1].model.get_env()
     theirs = quicgym.make_vec(
         "quicgym/Tuning-v1",
         4,
@@ -177,9 +174,13 @@ def test_training_steps_the_environments_of_its_configuration(change, here):
         assert np.array_equal(rewards, expected[1].astype(np.float32))
 
 
-def test_a_linear_schedule_ends_at_0(here):
+def test_a_linear_schedule_falls_over_the_run_in_whatever_parts_it_is_learned(here):
     changes = ("hyperparameters.learning_rate=linear_4e-4", "hyperparameters.gamma=0.9")
-    _, _, model = made(here, *changes)
-    rates = [model.lr_schedule(left) for left in (1.0, 0.5, 0.0)]
-    assert rates == pytest.approx([4e-4, 2e-4, 0])
-    assert model.gamma == 0.9
+    _, trainer = made(here, *changes)
+    assert trainer.model.gamma == 0.9 and trainer.model.lr_schedule(1.0) == 4e-4
+    trainer.reseed(np.random.SeedSequence(1))
+    rates = []
+    for until in (80, 240, 320):
+        trainer.learn(until, 320, Unwatched())
+        rates.append(trainer.model.policy.optimizer.param_groups[0]["lr"])
+    assert rates == pytest.approx([3e-4, 1e-4, 0])
