@@ -28,10 +28,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from quicgym import _core
+from quicgym.envs.info import INFO_COLUMNS
+from quicgym.errors import RewardError
+from quicgym.python_files import PythonFile, is_python_object
 from quicgym.yaml_files import closest
 
 REWARDS: tuple[str, ...] = tuple(_core.REWARDS)
@@ -75,3 +81,105 @@ class Reward:
         settings.fairness_weight = self.fairness_weight
         settings.delay_weight = self.delay_weight
         return settings
+
+
+@dataclass(frozen=True)
+class FileReward:
+    """A reward function of a user's file.
+
+    A process that is handed the reward runs the file at the first call.
+
+    Attributes:
+        name: The function as the user names it, `file.py:function`.
+        sha256: Of the file and of the modules beside it that it imports.
+    """
+
+    name: str
+    sha256: str
+
+    def __call__(self, columns: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Returns the reward of each row.
+
+        Raises:
+            RewardError: The function fails or returns something else, or its file has changed.
+        """
+        rewards = _earned(self.name, *_load(self.name, self.sha256), columns)
+        if not np.isfinite(rewards).all():
+            row = int(np.flatnonzero(~np.isfinite(rewards))[0])
+            unknown = [name for name, column in columns.items() if np.isnan(column[row])]
+            raise RewardError(
+                f"{self.name}: returned {rewards[row]}; return finite numbers. Columns that are "
+                f"NaN there because nothing was measured: {', '.join(unknown) or 'none'}; "
+                "np.nan_to_num gives them a value"
+            )
+        return rewards
+
+    @property
+    def file(self) -> Path:
+        """The path of the file."""
+        return Path(self.name.rpartition(":")[0])
+
+
+AnyReward = Reward | FileReward
+
+
+def find_reward(choice: str) -> AnyReward:
+    """Returns a reward by its name, or a function of a Python file, which is run.
+
+    Args:
+        choice: One of REWARDS, or `file.py:function`.
+
+    Raises:
+        RewardError: There is no such file or function, or it fails on two rows of ones.
+        ValueError: There is no reward of this name.
+    """
+    if not is_python_object(choice):
+        return Reward(choice)
+    file, function = _run(choice)
+    _earned(choice, file, function, dict.fromkeys(INFO_COLUMNS, np.ones(2)))
+    return FileReward(choice, file.sha256)
+
+
+@cache
+def _load(choice: str, sha256: str) -> tuple[PythonFile, Any]:
+    file, function = _run(choice)
+    if file.sha256 != sha256:
+        raise RewardError(f"{choice}: its file has changed meanwhile; run the command again")
+    return file, function
+
+
+def _run(choice: str) -> tuple[PythonFile, Any]:
+    path, colon, name = choice.rpartition(":")
+    if not colon or not name:
+        raise RewardError(f"{choice}: name the function as well, such as {choice}:reward")
+    file = PythonFile(Path(path), RewardError)
+    function = file.find(name)
+    if not callable(function):
+        raise RewardError(
+            f"{choice}: is {type(function).__name__}; give a function that takes the columns of "
+            "info and returns an array"
+        )
+    return file, function
+
+
+def _earned(
+    choice: str, file: PythonFile, function: Any, columns: Mapping[str, np.ndarray]
+) -> np.ndarray:
+    """Calls a function of a file; returns what has the right shape."""
+    rows = len(columns["time_s"])
+    try:
+        returned = function(columns)
+    except Exception as error:
+        raise RewardError(f"{choice}: {file.describe(error)}; it was given {rows} rows") from error
+    try:
+        rewards = np.asarray(returned, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise RewardError(
+            f"{choice}: returned {type(returned).__name__}; return an array of {rows} numbers"
+        ) from None
+    if rewards.shape != (rows,):
+        raise RewardError(
+            f"{choice}: returned the shape {rewards.shape} for {rows} rows; return one number for "
+            f"each, of the shape ({rows},)"
+        )
+    return rewards

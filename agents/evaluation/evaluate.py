@@ -11,7 +11,7 @@ from quicgym.agents.evaluation.summary import evaluate
 from quicgym.agents.policies.by_name import split_alias
 from quicgym.agents.policies.hand_coded import BASELINES
 from quicgym.console import print_by_columns, say, terminal_width, wide_console
-from quicgym.envs.rewards import Reward
+from quicgym.envs.rewards import find_reward
 from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.envs.simulation.metrics import TRAFFIC_METRICS
 from quicgym.envs.simulation.window import WHOLE, Window
@@ -66,7 +66,7 @@ def run_evaluate(
         seeds: How many; from 0.
         window: The part of the run that the metrics are of.
         engine: "native" or "ns3".
-        reward: The name of what is earned.
+        reward: The name of what is earned, or a function of a Python file: `file.py:function`.
         workers: That run the episodes; a number is one of processes of this machine.
         format: What is printed.
         resume: Go on with what the directory holds.
@@ -89,7 +89,7 @@ def run_evaluate(
             f"{ENOUGH_SEEDS} seeds say little; give --seeds {ENOUGH_SEEDS} or more"
         )
     try:
-        known_reward = Reward(reward)
+        known_reward = find_reward(reward)
     except ValueError as error:
         raise ScenarioError(f"--reward: {error}") from None
     evaluation = evaluate(

@@ -18,7 +18,7 @@ from quicgym.agents.policies.by_name import find_policy, policy_file, policy_kin
 from quicgym.agents.policies.from_file import FilePolicy
 from quicgym.agents.policies.policy import Policy, RandomPolicy
 from quicgym.envs.actions import action_space
-from quicgym.envs.rewards import Reward
+from quicgym.envs.rewards import AnyReward, FileReward, Reward
 from quicgym.envs.scenarios.engines import ENGINES
 from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.envs.scenarios.model import Scenario
@@ -113,7 +113,7 @@ class RunJob:
     seed: int
     window: Window = WHOLE
     measures: tuple[str, ...] = ()
-    reward: Reward = field(default_factory=Reward)
+    reward: AnyReward = field(default_factory=Reward)
     trace_folder: Path | None = None
     series_file: Path | None = None
 
@@ -152,13 +152,14 @@ class RunJob:
 
     @property
     def files(self) -> list[Path]:
-        """The user's files that the job reads: the controller's or policy's, and the scenario's."""
+        """The user's files that the job reads: of the steering, the reward and the scenario."""
         steering = self.steering
         if isinstance(steering, PolicyChoice):
             file = policy_file(steering.name)
         else:
             file = controllers.file_of(steering) if steering else None
-        return [*([file] if file else []), *self.scenario.files]
+        reward = [self.reward.file] if isinstance(self.reward, FileReward) else []
+        return [*([file] if file else []), *reward, *self.scenario.files]
 
     @property
     def steered_by(self) -> str | None:
@@ -310,7 +311,7 @@ def make_jobs(
     engine: str = "native",
     window: Window = WHOLE,
     measures: Sequence[str] = (),
-    reward: Reward | None = None,
+    reward: AnyReward | None = None,
     trust_zip: bool = False,
     series_in: Path | None = None,
 ) -> list[RunJob]:

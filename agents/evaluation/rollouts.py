@@ -16,7 +16,7 @@ from quicgym.agents.policies.policy import Policy
 from quicgym.envs.batch import EpisodeBatch
 from quicgym.envs.episodes import DrawnElsewhere, EpisodeChoice, EpisodeSource
 from quicgym.envs.info import INFO_COLUMNS
-from quicgym.envs.rewards import Reward
+from quicgym.envs.rewards import AnyReward, Reward
 from quicgym.envs.scenarios.conversion import nanoseconds
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.simulation.run import Mark, Recorded, Run
@@ -32,7 +32,7 @@ def play(
     engine: str = "native",
     seed: int = 0,
     *,
-    reward: Reward | None = None,
+    reward: AnyReward | None = None,
     from_s: float | None = None,
     until_s: float | None = None,
 ) -> Run:
@@ -64,7 +64,7 @@ def play_all(
     cells: Sequence[tuple[Scenario, int]],
     *,
     threads: int,
-    reward: Reward | None = None,
+    reward: AnyReward | None = None,
 ) -> list[Run]:
     """Runs an episode for each scenario and seed, side by side on the native engine.
 
@@ -91,7 +91,7 @@ def _play(
     cells: Sequence[tuple[Scenario, int]],
     engine: str,
     threads: int,
-    reward: Reward | None,
+    reward: AnyReward | None,
     window: Window,
 ) -> list[Run]:
     """Runs episodes that have the same number of agents."""

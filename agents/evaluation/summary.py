@@ -22,7 +22,7 @@ from quicgym.agents.evaluation.jobs import PolicyChoice, RunJob, make_jobs
 from quicgym.agents.evaluation.run_folders import series_path
 from quicgym.agents.evaluation.statistics import Bootstrap, Estimate
 from quicgym.agents.policies.by_name import policy_kind, split_alias
-from quicgym.envs.rewards import Reward
+from quicgym.envs.rewards import AnyReward, Reward
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.scenarios.suites import SuiteEntry, load_suite
 from quicgym.envs.simulation.metrics import evaluated_names
@@ -67,7 +67,7 @@ def evaluate(
     *,
     engine: str = "native",
     window: Window = WHOLE,
-    reward: Reward | None = None,
+    reward: AnyReward | None = None,
     workers: int | Workers = 1,
     resume: bool = False,
     trust_zip: bool = False,
@@ -138,7 +138,7 @@ def keep_runs(
     seeds: int,
     directory: Path,
     *,
-    reward: Reward,
+    reward: AnyReward,
     command: str,
 ) -> None:
     """Writes what one policy did on a suite into a folder as `evaluate` leaves it.
@@ -170,7 +170,7 @@ def write_evaluation(
     scenarios: Sequence[SuiteEntry],
     seeds: int,
     engine: str,
-    reward: Reward,
+    reward: AnyReward,
     command: str,
     window: Window = WHOLE,
 ) -> None:
@@ -203,7 +203,7 @@ def _about(
     entries: Sequence[SuiteEntry],
     seeds: int,
     engine: str,
-    reward: Reward,
+    reward: AnyReward,
     command: str,
     window: Window,
 ) -> dict[str, Any]:

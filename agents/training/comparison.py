@@ -24,7 +24,7 @@ from quicgym.agents.evaluation.training_summary import Compared, Summary
 from quicgym.agents.policies.learned import LearnedPolicy
 from quicgym.agents.training.configuration import TrainingConfig
 from quicgym.console import progress_bar, say
-from quicgym.envs.rewards import Reward
+from quicgym.envs.rewards import find_reward
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.scenarios.suites import SuiteEntry, content_of, scenario_of
 from quicgym.output_folders import digest
@@ -76,7 +76,7 @@ def compare(
         known: An earlier summary, which is returned where nothing has changed.
     """
     paths = _paths_of(config, suite, scenario)
-    reward = Reward(config.environment.reward)
+    reward = find_reward(config.environment.reward)
     weights = {name: _weights_of(policy) for name, (_, policy) in policies.items()}
     identity = digest([content_of(paths.entries), paths.seeds, FIRST_SEED, asdict(reward), weights])
     if known is not None and known.identity == identity:

@@ -18,9 +18,10 @@ from quicgym.controllers import refuse_place
 from quicgym.envs.actions import choices
 from quicgym.envs.preferences import EQUAL, Preference, preference_choice
 from quicgym.envs.registration import EnvironmentId, environment_ids, find_environment
-from quicgym.envs.rewards import REWARDS
+from quicgym.envs.rewards import Reward
 from quicgym.envs.scenarios.suites import refuse_held_out
 from quicgym.errors import UserError
+from quicgym.python_files import is_python_object
 from quicgym.validation import validated
 from quicgym.yaml_files import CONFIGS, closest, read_yaml, yaml_names
 from quicgym.yaml_loader import parse_yaml
@@ -52,7 +53,7 @@ class EnvironmentConfig(_Model):
         reward_interval_ms: A decision's reward is the mean over intervals of this length; None:
             taken over the whole of it. Policies are always measured with 100.
         history_length: Decisions that an observation looks back on. Default: the environment's.
-        reward: Its name.
+        reward: Its name, or a function of a Python file: `file.py:function`.
         reward_per_flow: Each flow earns its own.
         controller: That actions tune or scale; None: the environment's own.
         preference: "random", drawn for each episode, or weights by name: what observations end
@@ -67,7 +68,7 @@ class EnvironmentConfig(_Model):
     decision_interval_rtts: float | None = Field(default=None, ge=0.1, le=1000)
     reward_interval_ms: float | None = Field(default=None, ge=1, le=60_000)
     history_length: int = Field(default=0, ge=0, le=1000)
-    reward: Literal[REWARDS] = "fair-throughput"  # type: ignore[valid-type]
+    reward: str = "fair-throughput"
     reward_per_flow: bool = False
     controller: str | None = None
     preference: Literal["random"] | dict[str, float] | None = None
@@ -75,6 +76,8 @@ class EnvironmentConfig(_Model):
     @model_validator(mode="after")
     def _with_a_preference(self) -> EnvironmentConfig:
         preference_choice(self.preference)  # says what is wrong with it
+        if not is_python_object(self.reward):
+            Reward(self.reward)  # says what is wrong with it
         if self.reward == "preference" and self.preference is None:
             raise ValueError(
                 "reward = 'preference' needs environment.preference: random, or weights by name"

@@ -21,7 +21,7 @@ from quicgym.agents.training.configuration import TrainingConfig
 from quicgym.agents.training.folder import RunFolder
 from quicgym.agents.training.policies import policy_of, write_policy
 from quicgym.agents.training.progress import TrainingProgress
-from quicgym.envs.rewards import Reward
+from quicgym.envs.rewards import AnyReward, find_reward
 from quicgym.envs.simulation.run import Run
 
 
@@ -152,8 +152,8 @@ class Evaluations:
         return play_all(policy, self._suite, threads=threads, reward=self._reward)
 
     @property
-    def _reward(self) -> Reward:
-        return Reward(self._config.environment.reward)
+    def _reward(self) -> AnyReward:
+        return find_reward(self._config.environment.reward)
 
     def publish(self) -> LearnedPolicy:
         """Writes the best policy, and returns it."""

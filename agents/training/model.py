@@ -19,6 +19,7 @@ from quicgym.agents.training.configuration import ConfigError, TrainingConfig
 from quicgym.envs.actions import choices
 from quicgym.envs.batch import EpisodeBatch
 from quicgym.envs.episodes import EpisodeSource
+from quicgym.envs.rewards import find_reward
 from quicgym.envs.sb3 import Sb3VecEnv, make_sb3
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.scenarios.suites import load_entry
@@ -89,7 +90,7 @@ def make_batch(config: TrainingConfig) -> EpisodeBatch:
         decision_interval_rtts=environment.decision_interval_rtts,
         reward_interval_ms=environment.reward_interval_ms,
         history_length=environment.history_length,
-        reward=environment.reward,
+        reward=find_reward(environment.reward),
         reward_per_flow=environment.reward_per_flow,
     )
 
@@ -120,7 +121,7 @@ def make_environments(config: TrainingConfig) -> Sb3VecEnv:
         scenario=environment.scenario,
         **{**decisions_of(config).arguments, "preference": environment.preference},
         reward_interval_ms=environment.reward_interval_ms,
-        reward=environment.reward,
+        reward=find_reward(environment.reward),
         reward_per_flow=environment.reward_per_flow,
         controller=environment.controller,
     )

@@ -31,6 +31,7 @@ from quicgym.agents.training.model import check_hyperparameters, make_trainer
 from quicgym.agents.training.policies import policy_of, write_policy
 from quicgym.agents.training.progress import TrainingProgress
 from quicgym.console import say
+from quicgym.envs.rewards import FileReward, find_reward
 from quicgym.envs.scenarios.suites import (
     SuiteEntry,
     content_of,
@@ -85,6 +86,9 @@ def train(
             "environment.scenario": digest(content_of([scenario])),
             "evaluation.suite": digest(content_of(entries)),
         }
+        reward = find_reward(config.environment.reward)
+        if isinstance(reward, FileReward):
+            inputs["environment.reward"] = reward.sha256
         with locked(directory):
             state = _open(folder, config, inputs, command, resume)
             if checkpoint is not None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import random
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -51,6 +51,7 @@ from quicgym.agents.tuning.trials import (
     tune,
 )
 from quicgym.console import wide_console
+from quicgym.envs.rewards import find_reward
 from quicgym.envs.scenarios.suites import load_entry, load_suite, refuse_held_out
 from quicgym.output_folders import Identity
 
@@ -129,7 +130,8 @@ class SearchStudy(Study[SearchTrial]):
         load_entry(training.environment.scenario)
         suite = load_suite(training.evaluation.suite)
         refuse_held_out("evaluation.suite", training.evaluation.suite, ConfigError, suite)
-        return self.identity([self.config.model_dump(), training.model_dump()], suite)
+        reward = asdict(find_reward(training.environment.reward))
+        return self.identity([self.config.model_dump(), training.model_dump(), reward], suite)
 
     def run(self, directory: Path, jobs: int | None, command: str) -> None:
         """See `Study.run`."""

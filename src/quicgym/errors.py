@@ -25,6 +25,10 @@ class PolicyError(UserError, ValueError):
     """A policy's files are not what they should be; the text says which, and why."""
 
 
+class RewardError(UserError, ValueError):
+    """A reward function of a file cannot be used; the text names file, function and remedy."""
+
+
 class ClusterError(UserError, ValueError):
     """A Ray cluster cannot be used, or goes away; the text says which, why, and what to do."""
 

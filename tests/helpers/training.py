@@ -139,7 +139,7 @@ def make_trainer(
     from quicgym.validation import validated
 
     played, settings = find_environment(id), dict(environment)
-    preference, envelope = settings.pop("preference", None), settings.pop("safe_envelope", None)
+    preference = settings.pop("preference", None)
     interface = played.interface(settings.pop("safe_envelope", None))
     source = EpisodeSource(scenario, "native", interface, every_flow=True, preference=preference)
     timing = {"decision_interval_ms": 100.0, "decision_interval_rtts": None, **settings}

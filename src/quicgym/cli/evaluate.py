@@ -30,6 +30,7 @@ EXAMPLES = (
     "quicgym evaluate --policy mine=runs/ppo baselines --versus mine cubic --seeds 20",
     "quicgym evaluate --policy cubic ebcc --suite ebcc-flows-3 --format json",
     "quicgym evaluate --policy ibcca agent.py:policy --suite training-50 --seeds 1000",
+    "quicgym evaluate --policy bbr ibcca --suite papers --reward mine.py:reward",
     "quicgym evaluate --suite papers --seeds 40 --address 10.0.0.1:6379",
 )
 
@@ -61,7 +62,9 @@ def evaluate(
     reward: Annotated[
         str,
         typer.Option(
-            metavar="NAME", help="fair-throughput, delay, power, aurora, orca or preference."
+            metavar="NAME",
+            help="fair-throughput, delay, power, aurora, orca, preference, or a function of a "
+            "Python file (mine.py:reward; runs the file).",
         ),
     ] = "fair-throughput",
     jobs: JobsOption = None,
