@@ -280,21 +280,29 @@ def test_a_wrong_file_or_folder_is_named(quicgym, tmp_path):
         says(quicgym("train", *arguments, status=2), text)
 
 
+@pytest.mark.parametrize(
+    ("package", "algorithm", "changes"),
+    [
+        ("my_package", "grpo", {"hyperparameters": {"paths": 4}}),
+        ("my_a2c", "ppo", {"hyperparameters": {"n_steps": 10}}),
+    ],
+)
 def test_an_algorithm_is_added_trained_and_resumed_as_documented(
-    quicgym, monkeypatch, request, tmp_path
+    package, algorithm, changes, quicgym, monkeypatch, request, tmp_path
 ):
     pages = Path(__file__).parents[2] / "docs/how-to/training.md"
     section = pages.read_text().split("\n## An algorithm of your own\n")[1].split("\n## ")[0]
-    (code,) = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+    blocks = re.findall(r"```python\n# (\w+)\.py\n(.*?)```", section, re.DOTALL)
+    code = dict(blocks)[package]
+    ((name,),) = [re.findall(r'name="(\w+)"', code)]
     (project,) = re.findall(r"```toml\n(.*?)```", section, re.DOTALL)
-    assert '[project.entry-points."quicgym.algorithms"]' in project
-    ((name, package),) = re.findall(r'(\w+) = "(\w+):ALGORITHM"', project)
-    install_algorithm(tmp_path, package, code, name)
-    config = write_config(tmp_path, "ppo", steps=160)
-    fields = yaml.safe_load(config.read_text())
-    config.write_text(
-        yaml.safe_dump({**fields, "algorithm": name, "hyperparameters": {"n_steps": 10}})
+    assert (
+        '[project.entry-points."quicgym.algorithms"]\nreinforce = "my_package:ALGORITHM"' in project
     )
+    install_algorithm(tmp_path, package, code, name)
+    config = write_config(tmp_path, algorithm, steps=160, **changes)
+    fields = yaml.safe_load(config.read_text())
+    config.write_text(yaml.safe_dump({**fields, "algorithm": name}))
     monkeypatch.syspath_prepend(tmp_path)
     for lookup in (registry.registered, registry.find):  # which keep what they have found
         lookup.cache_clear()
