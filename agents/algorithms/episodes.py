@@ -20,7 +20,7 @@ from quicgym.envs.scenarios.fields import ScenarioError
 _TIME = INFO_COLUMNS.index("time_s")
 
 Decide = Callable[[int, np.ndarray, np.ndarray], np.ndarray]
-"""From the step's number, the rows that act and the episode of each, to an action for each row."""
+"""From a step's number, the rows that act and the episode of each to an action for each row."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,13 @@ class Episodes:
         return counts
 
     def play(self, episodes: Sequence[EpisodeChoice], decide: Decide) -> Trajectories:
-        """Plays episodes to their ends; what agents earn in an episode is their mean."""
+        """Plays episodes to their ends; what agents earn in an episode is their mean.
+
+        Args:
+            episodes: As many as there are simulations are played side by side.
+            decide: Is told the number of the step, the rows of `batch` whose agents act now, and
+                which of the episodes each is in; returns an action for each.
+        """
         batch, agents, decisions = self.batch, self.batch.agent_count, 0
         all_times_s, all_returns, all_terms = [], [], []
         weighs = batch.source.preference is not None

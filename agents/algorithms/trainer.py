@@ -11,7 +11,7 @@ import copy
 import math
 import random
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Generic, Protocol, TypeVar
 
@@ -19,9 +19,10 @@ import numpy as np
 import torch
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from quicgym.agents.algorithms.episodes import Episodes
+from quicgym.agents.algorithms.episodes import Decide, Episodes, Trajectories
 from quicgym.agents.policies.networks import Actor, begin_at, begin_with
 from quicgym.envs.batch import EpisodeBatch
+from quicgym.envs.episodes import EpisodeChoice
 
 
 @dataclass(frozen=True)
@@ -213,9 +214,9 @@ class EpisodeTrainer(ABC, Generic[AnySettings]):
     def update(self) -> dict[str, float]:
         """Learns from what was played; returns numbers for TensorBoard, losses among them."""
 
-    def play(self, *arguments: Any) -> Any:
+    def play(self, episodes: Sequence[EpisodeChoice], decide: Decide) -> Trajectories:
         """Plays episodes, and counts their decisions; see `Episodes.play`."""
-        trajectories = self.episodes.play(*arguments)
+        trajectories = self.episodes.play(episodes, decide)
         self.step += trajectories.decisions
         return trajectories
 

@@ -6,6 +6,7 @@ steps=1e6 hyperparameters.learning_rate=1e-4` changes two fields of one of them.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Mapping, Sequence
 from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING, Any, Literal
@@ -311,7 +312,7 @@ def read_fields(name_or_path: str, folder: Traversable, what: str) -> dict[str, 
 
 def changed(data: Mapping[str, Any], changes: Sequence[str]) -> dict[str, Any]:
     """Returns a configuration with changes such as "evaluation.seeds=3"."""
-    result = _copied(data)
+    result = copy.deepcopy(dict(data))
     for change in changes:
         path, equals, text = change.partition("=")
         if not equals or not path:
@@ -339,9 +340,3 @@ def value_of(text: str) -> Any:
             return value
         return int(number) if number.is_integer() else number
     return value
-
-
-def _copied(data: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        key: _copied(value) if isinstance(value, dict) else value for key, value in data.items()
-    }
