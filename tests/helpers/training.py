@@ -190,7 +190,8 @@ class Unwatched:
 def learned(trainer: Any, steps: int) -> Any:
     """Trains in this process, with the same random numbers for every caller."""
     trainer.reseed(np.random.SeedSequence(5))
-    trainer.learn(steps, steps, Unwatched())
+    until = trainer.step + steps
+    trainer.learn(until, until, Unwatched())
     return trainer
 
 

@@ -35,11 +35,9 @@ def test_a_function_of_a_file_is_what_an_episode_earns(here):
 
 
 def test_quicgym_evaluate_takes_it_and_says_which_it_was(here, capsys):
-    text = quicgym.load_scenario("ebcc-single").model_copy(update={"duration_s": 2.0})
-    Path("short.json").write_text(text.model_dump_json(exclude_unset=True))
-    Path("short.yaml").write_text(Path("short.json").read_text())  # JSON is YAML
-    run = {"policies": ["bbr"], "suite": "./short.yaml", "seeds": 1, "workers": 1}
-    assert run_evaluate(here / "out", reward="mine.py:reward", **run) == 0
+    write_config(here)  # and with it a scenario, pair.yaml
+    run = {"policies": ["bbr"], "suite": "./pair.yaml", "seeds": 1, "workers": 1}
+    assert run_evaluate(directory=here / "out", reward="mine.py:reward", **run) == 0
     document = json.loads((here / "out/evaluation.json").read_text())
     assert document["reward"]["name"] == "mine.py:reward"
     (policy,) = document["policies"]
