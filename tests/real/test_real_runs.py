@@ -135,10 +135,11 @@ def test_rows_in_real_time_without_a_valid_audit_are_not_stored():
 
 
 def test_a_result_in_real_time_needs_an_audit():
+    from quicgym.envs.simulation.window import WHOLE
     from quicgym.real.runs import RealRun
 
     with pytest.raises(RunError, match="without an audit"):
-        RealRun(None, None, None, "aioquic", "real", None, 1)
+        RealRun(None, WHOLE, "aioquic", "real", None, 1)
 
 
 def test_gaps_are_in_percent_or_differences():
