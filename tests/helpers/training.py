@@ -24,31 +24,15 @@ START: dict[str, dict[str, Any]] = {
     "choice-aggrevate": {"preset": "cubic"},
     "grpo": {},
 }
+_REPLAYS = {"learning_starts": 80, "batch_size": 32, "buffer_size": 1000, "train_freq": 2}
+_LEARNS = {"paths": 2, "rollouts": 2, "n_updates": 3, "batch_size": 16}
 HYPERPARAMETERS: dict[str, dict[str, Any]] = {
     "ppo": {"n_steps": 10, "batch_size": 40, "n_epochs": 2},
-    "sac": {"learning_starts": 80, "batch_size": 32, "buffer_size": 1000, "train_freq": 2},
-    "td3": {"learning_starts": 80, "batch_size": 32, "buffer_size": 1000, "train_freq": 2},
-    "aggrevate": {
-        "paths": 2,
-        "rollouts": 2,
-        "windows": [-2, 0, 2],
-        "n_updates": 3,
-        "batch_size": 16,
-    },
-    "coordinate-aggrevate": {
-        "paths": 2,
-        "rollouts": 2,
-        "values": {"cwnd_gain": [-0.5, 0, 0.5]},
-        "n_updates": 3,
-        "batch_size": 16,
-    },
-    "choice-aggrevate": {
-        "paths": 2,
-        "rollouts": 2,
-        "controllers": ["cubic", "vegas", "ibcca"],
-        "n_updates": 3,
-        "batch_size": 16,
-    },
+    "sac": _REPLAYS,
+    "td3": _REPLAYS,
+    "aggrevate": {**_LEARNS, "windows": [-2, 0, 2]},
+    "coordinate-aggrevate": {**_LEARNS, "values": {"cwnd_gain": [-0.5, 0, 0.5]}},
+    "choice-aggrevate": {**_LEARNS, "controllers": ["cubic", "vegas", "ibcca"]},
     "grpo": {"paths": 2, "replays": 2, "batch_size": 16},
 }
 # One agent, that has an action for each of fifteen controllers, and a competitor.
