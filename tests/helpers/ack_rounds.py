@@ -11,12 +11,20 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from quicgym import _core
 
 MILLISECOND = 1_000_000
 SECOND = 1_000_000_000
 DATAGRAM = 1200
+
+
+def filled(event: Any, **fields: Any) -> Any:
+    """Returns the event with these fields."""
+    for name, value in fields.items():
+        setattr(event, name, value)
+    return event
 
 
 class Driver:
@@ -59,31 +67,23 @@ class Driver:
         self.now += after
         self.delivered += acked
         rtt = self.rtt if rtt is None else rtt
-        event = _core.AckEvent()
-        event.now = self.now
-        event.rtt = event.smoothed_rtt = rtt
-        event.min_rtt = rtt if min_rtt is None else min_rtt
-        event.largest_acked_sent_time = self.now - rtt if sent_time is None else sent_time
-        event.delivered_bytes = self.delivered
-        event.newly_acked_bytes = acked
-        event.newly_acked_packets = -(-acked // DATAGRAM)
-        event.newly_lost_bytes = lost
-        event.in_flight_bytes = in_flight
-        event.prior_in_flight_bytes = (
-            in_flight + acked + lost if prior_in_flight is None else prior_in_flight
-        )
-        event.sample.delivery_rate = rate
-        event.sample.interval = rtt
-        event.sample.app_limited = rate_limited
-        event.sample.delivered_bytes = acked if since_sent is None else since_sent
-        event.sample.lost_bytes = lost_since_sent
-        event.sample.in_flight_at_send_bytes = in_flight_at_send
-        event.app_limited = app_limited
-        event.round_start = round_start
         self.blocked += blocked
-        event.blocked_events = self.blocked
-        event.unsent_bytes = unsent
-        event.random = self.random
+        before = in_flight + acked + lost if prior_in_flight is None else prior_in_flight
+        event = filled(
+            _core.AckEvent(), now=self.now, rtt=rtt, smoothed_rtt=rtt,
+            min_rtt=rtt if min_rtt is None else min_rtt,
+            largest_acked_sent_time=self.now - rtt if sent_time is None else sent_time,
+            delivered_bytes=self.delivered, newly_acked_bytes=acked,
+            newly_acked_packets=-(-acked // DATAGRAM), newly_lost_bytes=lost,
+            in_flight_bytes=in_flight, prior_in_flight_bytes=before, app_limited=app_limited,
+            round_start=round_start, blocked_events=self.blocked, unsent_bytes=unsent,
+            random=self.random,
+        )  # fmt: skip
+        filled(
+            event.sample, delivery_rate=rate, interval=rtt, app_limited=rate_limited,
+            delivered_bytes=acked if since_sent is None else since_sent,
+            lost_bytes=lost_since_sent, in_flight_at_send_bytes=in_flight_at_send,
+        )  # fmt: skip
         self.controller.on_ack(event)
 
     def loss(
@@ -96,12 +96,11 @@ class Driver:
     ) -> None:
         """Packets declared lost; by default they left one round-trip time ago."""
         self.now += after
-        event = _core.LossEvent()
-        event.now = self.now
-        event.largest_lost_sent_time = self.now - self.rtt if sent_time is None else sent_time
-        event.lost_bytes = lost
-        event.lost_packets = max(1, lost // DATAGRAM)
-        event.in_flight_bytes = in_flight
+        sent = self.now - self.rtt if sent_time is None else sent_time
+        event = filled(
+            _core.LossEvent(), now=self.now, largest_lost_sent_time=sent, lost_bytes=lost,
+            lost_packets=max(1, lost // DATAGRAM), in_flight_bytes=in_flight,
+        )  # fmt: skip
         self.controller.on_loss(event)
 
     def packet_lost(
@@ -117,25 +116,21 @@ class Driver:
     ) -> None:
         """One packet declared lost, as it comes before the loss event of all of them."""
         self.now += after
-        packet = _core.LostPacket()
-        packet.now = self.now
-        packet.sent_time = self.now - self.rtt if sent_time is None else sent_time
-        packet.packet_number = number
-        packet.size_bytes = size
-        packet.in_flight_at_send_bytes = in_flight_at_send
-        packet.lost_since_sent_bytes = size if lost_since_sent is None else lost_since_sent
-        packet.delivered_bytes = self.delivered
-        packet.app_limited = app_limited
+        packet = filled(
+            _core.LostPacket(), now=self.now, packet_number=number, size_bytes=size,
+            sent_time=self.now - self.rtt if sent_time is None else sent_time,
+            in_flight_at_send_bytes=in_flight_at_send, delivered_bytes=self.delivered,
+            lost_since_sent_bytes=size if lost_since_sent is None else lost_since_sent,
+            app_limited=app_limited,
+        )  # fmt: skip
         self.controller.on_packet_lost(packet)
 
     def ecn(self, marked: int = 1, *, after: int = 0, sent_time: int | None = None) -> None:
         """An increase of the peer's ECN-CE count."""
         self.now += after
-        event = _core.EcnEvent()
-        event.now = self.now
-        event.largest_acked_sent_time = self.now - self.rtt if sent_time is None else sent_time
-        event.newly_marked_packets = marked
-        self.controller.on_ecn(event)
+        sent = self.now - self.rtt if sent_time is None else sent_time
+        fields = {"largest_acked_sent_time": sent, "newly_marked_packets": marked}
+        self.controller.on_ecn(filled(_core.EcnEvent(), now=self.now, **fields))
 
     @property
     def window(self) -> int:
@@ -285,16 +280,9 @@ class AckRounds:
             self._departures.append(self._link_free)
             arrival = self._link_free + self.path.base_rtt
         packet = _Packet(
-            self.sent,
-            self.now,
-            self.delivered,
-            self._delivered_time,
-            self._first_sent_time,
-            self._app_limited_until > 0,
-            self.lost,
-            self.in_flight + DATAGRAM,
-            arrival,
-        )
+            self.sent, self.now, self.delivered, self._delivered_time, self._first_sent_time,
+            self._app_limited_until > 0, self.lost, self.in_flight + DATAGRAM, arrival,
+        )  # fmt: skip
         self._outstanding.append(packet)
         if arrival is not None:
             self._arriving.append(packet)
@@ -317,25 +305,20 @@ class AckRounds:
             self.in_flight -= DATAGRAM
             self._tell_lost(packet)
         lost = len(packets) * DATAGRAM
-        event = _core.LossEvent()
-        event.now = self.now
-        event.largest_lost_sent_time = packets[-1].sent_time
-        event.lost_bytes = lost
-        event.lost_packets = len(packets)
-        event.in_flight_bytes = self.in_flight
+        event = filled(
+            _core.LossEvent(), now=self.now, largest_lost_sent_time=packets[-1].sent_time,
+            lost_bytes=lost, lost_packets=len(packets), in_flight_bytes=self.in_flight,
+        )  # fmt: skip
         self.controller.on_loss(event)
         return lost
 
     def _tell_lost(self, packet: _Packet) -> None:
-        event = _core.LostPacket()
-        event.now = self.now
-        event.sent_time = packet.sent_time
-        event.packet_number = packet.number
-        event.size_bytes = DATAGRAM
-        event.in_flight_at_send_bytes = packet.in_flight
-        event.lost_since_sent_bytes = self.lost - packet.lost
-        event.delivered_bytes = self.delivered
-        event.app_limited = packet.app_limited
+        event = filled(
+            _core.LostPacket(), now=self.now, sent_time=packet.sent_time,
+            packet_number=packet.number, size_bytes=DATAGRAM,
+            in_flight_at_send_bytes=packet.in_flight, delivered_bytes=self.delivered,
+            lost_since_sent_bytes=self.lost - packet.lost, app_limited=packet.app_limited,
+        )  # fmt: skip
         self.controller.on_packet_lost(event)
 
     def _ack(self) -> None:
@@ -362,47 +345,34 @@ class AckRounds:
         self._min_rtt = min(self._min_rtt or rtt, rtt)
         self._smoothed_rtt = (7 * self._smoothed_rtt + rtt) // 8 if self._smoothed_rtt else rtt
 
-        event = _core.AckEvent()
-        event.now = self.now
-        event.rtt = rtt
-        event.smoothed_rtt = self._smoothed_rtt
-        event.min_rtt = self._min_rtt
-        event.largest_acked_sent_time = largest.sent_time
-        event.delivered_bytes = self.delivered
-        event.newly_acked_bytes = len(packets) * DATAGRAM
-        event.newly_acked_packets = len(packets)
-        event.newly_lost_bytes = lost
-        event.prior_in_flight_bytes = prior_in_flight
-        event.in_flight_bytes = self.in_flight
+        event = filled(
+            _core.AckEvent(), now=self.now, rtt=rtt, smoothed_rtt=self._smoothed_rtt,
+            min_rtt=self._min_rtt, largest_acked_sent_time=largest.sent_time,
+            delivered_bytes=self.delivered, newly_acked_bytes=len(packets) * DATAGRAM,
+            newly_acked_packets=len(packets), newly_lost_bytes=lost,
+            prior_in_flight_bytes=prior_in_flight, in_flight_bytes=self.in_flight,
+            app_limited=not self._has_data(), random=self.random,
+            round_start=largest.delivered >= self._next_round_delivered,
+        )  # fmt: skip
         interval = max(
             largest.sent_time - largest.first_sent_time, self.now - largest.delivered_time
         )
-        event.sample.delivered_bytes = self.delivered - largest.delivered
-        event.sample.lost_bytes = self.lost - largest.lost
-        event.sample.in_flight_at_send_bytes = largest.in_flight
+        delivered = self.delivered - largest.delivered
+        filled(
+            event.sample, delivered_bytes=delivered, lost_bytes=self.lost - largest.lost,
+            in_flight_at_send_bytes=largest.in_flight,
+        )  # fmt: skip
         if interval >= self._min_rtt:
-            event.sample.delivery_rate = (self.delivered - largest.delivered) / (interval * 1e-9)
-            event.sample.interval = interval
-            event.sample.app_limited = largest.app_limited
-        event.app_limited = not self._has_data()
-        event.round_start = largest.delivered >= self._next_round_delivered
+            rate = delivered / (interval * 1e-9)
+            limited = largest.app_limited
+            filled(event.sample, delivery_rate=rate, interval=interval, app_limited=limited)
         if event.round_start:
             self._next_round_delivered = self.delivered
             self._round += 1
-        event.random = self.random
         self.controller.on_ack(event)
         assert self.in_flight == DATAGRAM * len(self._outstanding)
-        self.rows.append(
-            Row(
-                self.now,
-                rtt,
-                self._round,
-                self.in_flight,
-                self.delivered,
-                self.lost,
-                self.controller.snapshot,
-            )
-        )
+        totals = (self.in_flight, self.delivered, self.lost)
+        self.rows.append(Row(self.now, rtt, self._round, *totals, self.controller.snapshot))
 
     def throughput(self, start: int, end: int) -> float:
         """Delivered bytes per second between two times."""
