@@ -27,7 +27,7 @@ def make_jobs(
     """Returns every combination; only the first seed keeps its time series.
 
     Args:
-        scenarios: What is run.
+        scenarios: The scenarios that are run.
         controllers: For the flows that name none.
         engine: "native" or "ns3".
         seeds: How many; from 0.

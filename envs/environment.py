@@ -300,8 +300,8 @@ class CongestionControlEnv(NamesOfBatch, gymnasium.Env[np.ndarray, Any]):
         a vector environment with one agent per simulation will do as well.
 
         Raises:
-            TypeError: It is not what clone_state has returned.
-            ValueError: Its environment was made with other arguments.
+            TypeError: The state is not what clone_state has returned.
+            ValueError: The state's environment was made with other arguments.
             ControllerError: copy.deepcopy cannot copy a controller in Python.
         """
         self._batch.restore([0], episodes_of([state]))

@@ -58,7 +58,7 @@ class EpisodeChoice:
 
     Attributes:
         scenario: To be simulated.
-        seed: Of the simulation.
+        seed: Seed of the simulation.
         controller: In the agents' place; None: agents act.
         parameters: Of that controller, others than its own or the scenario's.
         preference: What counts how much; None where the environment has none.

@@ -41,7 +41,7 @@ class ParallelCongestionControlEnv(NamesOfBatch, ParallelEnv[str, np.ndarray, An
     action, it runs the environment's controller as it is.
 
     Args:
-        environment: Its name, such as "tuning", its id or its class.
+        environment: Name of the environment, such as "tuning", its id or its class.
         scenario: A scenario, its name or its path.
         engine: "native" or "ns3".
         reward_per_flow: Each agent earns what its own flow achieves; otherwise all earn the same.
@@ -123,7 +123,7 @@ class ParallelCongestionControlEnv(NamesOfBatch, ParallelEnv[str, np.ndarray, An
 
         Args:
             seed: Of the generator that episodes come from; None: it goes on.
-            options: Of the single environment; a scenario has to have the same agents.
+            options: Options of the single environment; a scenario has to have the same agents.
 
         Returns:
             Observations and infos of the agents whose flows are running.

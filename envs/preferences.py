@@ -65,7 +65,7 @@ class Preference:
         """Returns a preference for weights by name, those that are missing 0.
 
         Raises:
-            ValueError: It is no mapping, has another name, or a weight is not valid.
+            ValueError: The value is no mapping, has another name, or a weight is not valid.
         """
         if isinstance(weights, Preference):
             return weights
@@ -119,7 +119,7 @@ def preference_choice(given: Any) -> Preference | Literal["random"] | None:
     """Returns what an environment's argument `preference` means.
 
     Raises:
-        ValueError: It is not valid.
+        ValueError: The preference is not valid.
     """
     if given is None:
         return None

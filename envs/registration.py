@@ -76,7 +76,7 @@ def register(environment: type[CongestionControlEnv]) -> None:
     """Tells Gymnasium of an environment, and everything that looks one up.
 
     Raises:
-        ValueError: Its name is another environment's, or cannot be one.
+        ValueError: The class's name is another environment's, or cannot be one.
     """
     name = environment.environment
     if not name.isidentifier() or name != name.lower():

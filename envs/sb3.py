@@ -202,9 +202,9 @@ def make_sb3(
     Args:
         id: Such as "tuning" or "quicgym/Tuning-v1".
         num_envs: The number of simulations.
-        infos: Of Sb3VecEnv.
-        privileged: Of Sb3VecEnv.
-        **arguments: Of CongestionControlVectorEnv, but for autoreset_mode.
+        infos: "all" or "ends", see Sb3VecEnv.
+        privileged: Whether observations have what only the network knows, see Sb3VecEnv.
+        **arguments: Arguments of CongestionControlVectorEnv, but for autoreset_mode.
     """
     own = ("infos", "privileged")
     check_arguments(arguments, (*own, *keywords(CongestionControlVectorEnv.__init__)))

@@ -47,8 +47,8 @@ class EpisodeState:
 
     Attributes:
         core: The simulation and what follows it, in C++.
-        choice: What was drawn for the episode.
-        rows: Of the batch's arrays.
+        choice: Choice that was drawn for the episode.
+        rows: Rows of the batch's arrays.
         arguments: The batch's, by name.
     """
 

@@ -196,7 +196,7 @@ class CongestionControlVectorEnv(NamesOfBatch, VectorEnv[np.ndarray, Any, np.nda
         Args:
             seed: One for all (see this module's text), or a list with one for each simulation;
                 None: the generators go on.
-            options: Of the single environment; they hold until the next call.
+            options: Options of the single environment, which hold until the next call.
         """
         self._seed(seed)
         self.closed = False  # after `close`, too, there is something to free again
@@ -274,7 +274,7 @@ class CongestionControlVectorEnv(NamesOfBatch, VectorEnv[np.ndarray, Any, np.nda
         rows of the simulation.
 
         Args:
-            indices: Of the simulations; None: all of them.
+            indices: Indices of the simulations; None: all simulations.
 
         Raises:
             ValueError: There is no such simulation.
@@ -303,7 +303,7 @@ class CongestionControlVectorEnv(NamesOfBatch, VectorEnv[np.ndarray, Any, np.nda
 
         Args:
             states: One for each of the simulations.
-            indices: Of the simulations; None: all of them.
+            indices: Indices of the simulations; None: all simulations.
 
         Raises:
             TypeError, ValueError, ControllerError: As in the single environment, or another number
@@ -474,7 +474,7 @@ def make_vec(id: str, num_envs: int = 1, **arguments: Any) -> VectorEnv:
     Args:
         id: Such as "tuning" or "quicgym/Tuning-v1".
         num_envs: The number of simulations.
-        **arguments: Of CongestionControlVectorEnv.
+        **arguments: Arguments of CongestionControlVectorEnv.
     """
     if "/" not in id:  # else it may be one that only Gymnasium knows
         id = find_environment(id).id

@@ -211,7 +211,7 @@ def recorded_run(
     """Returns the record of a run.
 
     Args:
-        scenario: What was run.
+        scenario: The scenario that was run.
         engine: The stack and the clock.
         seed: The seed of the network, of jitter and of controllers.
         flows: One for each of the scenario's.

@@ -118,8 +118,9 @@ class Ns3GymEnv(gymnasium.Env[Any, Any]):
         """Begins an episode; one that is under way is ended.
 
         Args:
-            seed: Of this episode, and of the generator that seeds the following ones. It reaches
-                the simulation by `{seed}` in the command only; otherwise a RuntimeWarning says so.
+            seed: Seed of this episode, and of the generator that seeds the following ones. The seed
+                reaches the simulation by `{seed}` in the command only; otherwise a RuntimeWarning
+                says so.
             options: The protocol has none; must be empty.
 
         Returns:

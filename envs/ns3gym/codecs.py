@@ -81,13 +81,13 @@ class SpaceCodec(ABC):
         """Returns the value in a DataContainer.
 
         Args:
-            container: As received.
+            container: The container as received.
             where: Begins the text of an error.
             outside: Is told of a number beyond the space's bounds; the value is returned as it is
                 if this does not raise.
 
         Raises:
-            MessageError: It holds no value of the space; the text names the field.
+            MessageError: The container holds no value of the space; the text names the field.
         """
         if container.type != self.type:
             found = enum_name(SpaceType, container.type)

@@ -29,9 +29,10 @@ def run_serve(
     """Makes an environment and serves it to an agent.
 
     Args:
-        env_id: As gymnasium.make takes it. Those of quicgym run on ns-3 unless told otherwise.
+        env_id: Id as gymnasium.make takes it. Environments of quicgym run on ns-3 unless told
+            otherwise.
         env_arguments: Texts `key=value`, the values in YAML.
-        port: As the other ones, see `serve`.
+        port: Port and further arguments of `serve`.
         host: See `serve`.
         dtype: See `serve`.
         episodes: See `serve`.

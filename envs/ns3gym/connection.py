@@ -99,7 +99,7 @@ class Connection:
         """Sends a message; it may still be under way when this returns.
 
         Raises:
-            MessageError: It is too large.
+            MessageError: The message is too large.
         """
         frame = message.SerializeToString()
         if len(frame) > MAXIMUM_MESSAGE_BYTES:
@@ -126,14 +126,14 @@ class Connection:
         """Returns the next message.
 
         Args:
-            message_class: What it has to be.
+            message_class: Class that the message has to have.
             timeout_s: How long it may take, in s.
             began: Since when, as time.monotonic() told it; None: since now.
             await_peer: Take it from whoever sends one first, and listen to nobody else from then.
             look_round: Called now and then meanwhile; may raise.
 
         Raises:
-            MessageError: It is something else, too large, or in several parts.
+            MessageError: The message is something else, too large, or in several parts.
             PeerGoneError: The other end closed the connection instead.
             PeerError: Nothing came in time, or we are refused.
             Ns3GymError: The other end does not speak ZeroMQ's protocol.

@@ -135,7 +135,7 @@ def codec_of_description(description: Any, where: str) -> SpaceCodec:
     flat, and float64 as FLOAT.
 
     Raises:
-        MessageError: It describes no space, or too large a one; the text names the field.
+        MessageError: The text names the field that describes no space, or too large a one.
     """
     return _codec_of_description(description, where, _Budget(), MAXIMUM_DEPTH)
 

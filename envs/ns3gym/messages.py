@@ -92,7 +92,7 @@ def unpack(field: Any, message_class: Any, where: str) -> Any:
     """Returns the message in a field of type Any.
 
     Raises:
-        MessageError: It holds something else; the text begins with `where`.
+        MessageError: The message holds something else; the text begins with `where`.
     """
     expected = TYPE_URL_PREFIX + message_class.DESCRIPTOR.name
     if field.type_url != expected:

@@ -22,7 +22,7 @@ class SimulationProcess:
     """A process group that ends with this object.
 
     Attributes:
-        command: What runs, as a shell would show it.
+        command: The program and its arguments, as a shell would show them.
     """
 
     def __init__(self, command: Sequence[str], cwd: str | Path | None) -> None:
@@ -33,7 +33,7 @@ class SimulationProcess:
             cwd: The folder it runs in.
 
         Raises:
-            PeerError: It cannot be started.
+            PeerError: The program cannot be started.
         """
         self.command = shlex.join(command)
         # A file: nobody has to read it for the simulation to go on.

@@ -54,7 +54,7 @@ def serve(
         episodes: How many; None: until the agent stays away for `timeout_s` after one.
         host: The agent's address.
         timeout_s: How long the agent may take for an answer, or to be there, in s.
-        seed: Of the first episode's reset; the following ones go on from it.
+        seed: Seed of the first episode's reset; the following episodes continue its generator.
 
     Returns:
         The number of episodes served.

@@ -56,7 +56,7 @@ class Channel:
 
         Args:
             connected: A TCP connection; becomes non-blocking.
-            kind: Of the socket that we are: "REP" or "REQ".
+            kind: Kind of our socket: "REP" or "REQ".
             refusal: Why the peer is sent away; it is then read no more than to let this arrive.
         """
         connected.setblocking(False)
@@ -114,7 +114,7 @@ class Channel:
 
         Raises:
             MessageError: The message is too large, or has several parts.
-            NotZmtpError: What came is not ZMTP.
+            NotZmtpError: The bytes that came are not ZMTP.
             RefusedError: The other end sent us away.
         """
         while self.message is None and self.is_open:

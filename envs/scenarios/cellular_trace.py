@@ -138,7 +138,7 @@ def summarize(times_ms: Sequence[int] | np.ndarray) -> TraceSummary:
     """Summarizes a mahimahi trace.
 
     Args:
-        times_ms: As `read_mahimahi` or `cellular_trace` returns them; not empty.
+        times_ms: Times as `read_mahimahi` or `cellular_trace` returns them; not empty.
     """
     duration_ms = int(times_ms[-1])
     # The window that a moment ends or lies in; a last window that is cut short is left out.

@@ -20,9 +20,9 @@ def check_capabilities(name: str, scenario: _core.Scenario, engine: EngineName) 
     """Raises ScenarioError for the fields that the engine cannot do.
 
     Args:
-        name: Of the scenario.
-        scenario: As `quicgym.envs.scenarios.conversion` makes it.
-        engine: That is to simulate it.
+        name: Name of the scenario.
+        scenario: The scenario as `quicgym.envs.scenarios.conversion` makes it.
+        engine: The engine that is to simulate the scenario.
     """
     lacking = _core.lacking(scenario, _core.Engine[engine])
     if not lacking:

@@ -43,8 +43,8 @@ class RunTraces:
     Attributes:
         flows: By name, as `Result.trace` returns them.
         controllers: By the flow's name.
-        queues: Of each hop, as `Result.queue_trace` returns them.
-        duration_s: Of the scenario.
+        queues: Traces of each hop's queue, as `Result.queue_trace` returns them.
+        duration_s: Duration of the scenario.
     """
 
     flows: Mapping[str, pd.DataFrame]

@@ -53,7 +53,7 @@ def qlog_folder(folder: str | Path) -> Path:
     """Returns the folder, which is made where it is not there.
 
     Raises:
-        UserError: It cannot be made.
+        UserError: The folder cannot be made.
     """
     made = Path(folder)
     try:
@@ -67,8 +67,8 @@ def log_path(folder: Path, flow: int, side: str) -> Path:
     """Returns where the log of one end of a flow goes.
 
     Args:
-        folder: Of the run.
-        flow: Its index.
+        folder: Folder of the run.
+        flow: Index of the flow.
         side: "sender" or "receiver".
     """
     return folder / f"flow-{flow}-{side}.sqlog"
@@ -78,10 +78,10 @@ def write_log(path: Path, events: Iterable[Record], side: str, source: str) -> N
     """Writes a qlog file.
 
     Args:
-        path: As log_path has it.
+        path: Path that log_path has returned.
         events: Each with `time` in ms from the run's beginning, `name` and `data`, in order.
         side: "sender" or "receiver".
-        source: What has sent the packets, such as "native" or "aioquic-virtual".
+        source: Name of what has sent the packets, such as "native" or "aioquic-virtual".
     """
     header = {
         "qlog_version": VERSION,
@@ -164,7 +164,7 @@ def write_sender_logs(folder: Path, events: Iterable[NDArray[Any]], source: str)
 
     Args:
         folder: See qlog_folder.
-        events: Of each flow, see sender_records.
+        events: Events of each flow, see sender_records.
         source: See write_log.
     """
     for flow, rows in enumerate(events):

@@ -111,9 +111,9 @@ class SimulatedFlow:
     """A flow of a running simulation.
 
     Attributes:
-        index: Its place in the scenario, from 0.
-        name: Its name in the scenario.
-        controller: Its controller's name.
+        index: Place of the flow in the scenario, from 0.
+        name: Name of the flow in the scenario.
+        controller: Name of the flow's controller.
     """
 
     def __init__(
