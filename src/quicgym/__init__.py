@@ -4,6 +4,7 @@ from importlib.metadata import version as _version
 from pathlib import Path as _Path
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
+from quicgym import _core as _compiled
 from quicgym import controllers
 from quicgym.controllers import Controller, ControllerError
 from quicgym.envs import (
@@ -27,6 +28,7 @@ if _TYPE_CHECKING:
     from quicgym.agents.policies.policy import Decisions
 
 __version__ = _version("quicgym")
+_INSTALLED = _Path(_compiled.__file__).parent  # not beside this file after `make develop`
 
 
 def __getattr__(name: str) -> object:
@@ -48,12 +50,12 @@ def __dir__() -> list[str]:
 
 def get_include() -> str:
     """Returns the folder of the headers: for controllers in other packages, and the C interface."""
-    return str(_Path(__file__).parent / "include")
+    return str(_INSTALLED / "include")
 
 
 def get_library_dir() -> str:
     """Returns the folder of libquicgym-controller, the library of the C interface."""
-    return str(_Path(__file__).parent / "lib")
+    return str(_INSTALLED / "lib")
 
 
 __all__ = [
