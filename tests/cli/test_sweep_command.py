@@ -264,7 +264,7 @@ def test_failing_trials_are_tried_again_and_reported_while_others_finish(fragile
 
 
 def test_a_killed_sweep_goes_on_beside_what_ray_leaves_and_gives_the_same_table(
-    quicgym: Command, tmp_path: Path, fragile: Any, request: pytest.FixtureRequest
+    tmp_path: Path, fragile: Any, request: pytest.FixtureRequest
 ) -> None:
     path = write_fragile(tmp_path)
     arguments = ("--jobs", "1", "--out", "out")
@@ -285,7 +285,7 @@ def test_a_killed_sweep_goes_on_beside_what_ray_leaves_and_gives_the_same_table(
     assert not {60, 80} <= set(before), "it was killed too late to show anything"
     assert not (tmp_path / "out/trials.parquet").exists()
 
-    changed = quicgym("sweep", path, "seeds=2", "--out", "out", "--resume", status=2)
+    changed = run(tmp_path, path, "seeds=2", "--out", "out", "--resume", status=2)
     assert "another configuration" in changed.stderr
 
     run(tmp_path, path, *arguments, "--resume", status=1)  # for level 3
