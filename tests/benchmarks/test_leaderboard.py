@@ -85,10 +85,7 @@ def test_a_second_run_writes_the_same_bytes(
     [
         ("- {name: a, policy: cubic}", "0.kind: is missing"),
         ("- {name: a, policy: cubic, kind: learned}", "0.kind = 'learned': cubic is baseline"),
-        (
-            "- {name: a, policy: cubic, kind: baseline, gruop: b}",
-            "0.gruop = 'b': unknown",
-        ),
+        ("- {name: a, policy: cubic, kind: baseline, gruop: b}", "0.gruop = 'b': unknown"),
         ("[]", "at least one"),
         ("- [", "not valid YAML"),
         (

@@ -186,10 +186,7 @@ class Uninterrupted:
 
 
 def in_turn(
-    those: Sequence[Command],
-    check: Callable[[Command, int], Found],
-    first: int,
-    until: float,
+    those: Sequence[Command], check: Callable[[Command, int], Found], first: int, until: float
 ) -> tuple[Found, int]:
     """Checks commands one after another, over and over, as `numbered` does with numbers."""
 

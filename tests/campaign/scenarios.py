@@ -14,12 +14,7 @@ import numpy as np
 
 from campaign.part import Found, Part, numbered
 from quicgym import Run, controllers
-from quicgym.benchmarks.random_networks import (
-    DISCIPLINES,
-    FEATURES,
-    random_chain,
-    random_network,
-)
+from quicgym.benchmarks.random_networks import DISCIPLINES, FEATURES, random_chain, random_network
 from quicgym.envs import Scenario, Simulation
 from quicgym.envs.scenarios.fields import LINK_HEADER_BYTES
 

@@ -135,10 +135,7 @@ def test_html_is_one_file_whose_plots_a_browser_draws(quicgym: Command, tmp_path
             ["tables.0.metrics.a = 'speed'", "no metric is named 'speed'", "goodput_mbps"],
         ),
         ("tables.0.metrics={a: jain@1, b: jain}", ["no metric is named 'jain'"]),
-        (
-            "tables.0.metrics={a: jain, b: goodput_mbps@7}",
-            ["no flow is named '7'", "flow-1"],
-        ),
+        ("tables.0.metrics={a: jain, b: goodput_mbps@7}", ["no flow is named '7'", "flow-1"]),
         ("claims.0.tables='9'", ["claim true", "no table '9'", "there are: 1"]),
         ("claims.0.checks=[{metric: loss_percent}]", ["claims.0.checks.0.of: is missing"]),
         ("claims.1.id='true'", ["two claims have the id 'true'"]),

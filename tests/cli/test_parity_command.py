@@ -12,12 +12,7 @@ from hypothesis import strategies as st
 
 from quicgym import Scenario, Simulation, controllers, load_scenario
 from quicgym.benchmarks.parity import compare, first_difference
-from quicgym.benchmarks.random_networks import (
-    DISCIPLINES,
-    DISCIPLINES_OF,
-    FEATURES,
-    random_network,
-)
+from quicgym.benchmarks.random_networks import DISCIPLINES, DISCIPLINES_OF, FEATURES, random_network
 from quicgym.envs.scenarios.engines import EngineName
 from quicgym.envs.simulation.simulation import DELIVERY_DTYPE, ns3_version
 

@@ -238,9 +238,7 @@ def runs_of(folder: Path) -> list[float]:
 
 
 @pytest.fixture(scope="module")
-def fragile(
-    tmp_path_factory: pytest.TempPathFactory,
-) -> tuple[Path, CompletedProcess[str]]:
+def fragile(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, CompletedProcess[str]]:
     """A sweep in which a trial fails once, and another always."""
     folder = tmp_path_factory.mktemp("fragile")
     arguments = (write_fragile(folder), "--jobs", "2", "--out", "out")

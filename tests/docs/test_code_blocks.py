@@ -33,13 +33,13 @@ NAMES = [page.relative_to(ROOT).as_posix() for page in PAGES]
 
 BEGINS = {
     "docs/how-to/link.md": {
-        "from quicgym.real import run_link": "`my-client`, `my-server`: the reader's programs",
+        "from quicgym.real import run_link": "`my-client`, `my-server`: the reader's programs"
     },
     "docs/how-to/ns3gym.md": {
-        "import gymnasium": "waits for an agent; tests/envs/ns3gym/test_serve.py has one",
+        "import gymnasium": "waits for an agent; tests/envs/ns3gym/test_serve.py has one"
     },
     "docs/reports/real-stacks.md": {
-        "import quicgym": "needs quicgym-noq, which cargo builds, and 40 runs of a real stack",
+        "import quicgym": "needs quicgym-noq, which cargo builds, and 40 runs of a real stack"
     },
 }
 """Python blocks that no test can run, by page and first line -> why."""

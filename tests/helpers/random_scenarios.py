@@ -80,8 +80,7 @@ flows = st.fixed_dictionaries(
 
 
 def wired(
-    bottleneck: st.SearchStrategy[dict[str, Any]],
-    reverse: st.SearchStrategy[dict[str, Any] | None],
+    bottleneck: st.SearchStrategy[dict[str, Any]], reverse: st.SearchStrategy[dict[str, Any] | None]
 ) -> st.SearchStrategy[dict[str, Any]]:
     """Dumbbells of these links, for 2 s."""
     return st.fixed_dictionaries(

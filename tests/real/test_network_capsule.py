@@ -49,10 +49,7 @@ class Interface(ctypes.Structure):
         ("api_version", c_int32),
         ("path_count", c_uint32),
         ("network", c_void_p),
-        (
-            "send",
-            CFUNCTYPE(c_int64, c_void_p, c_uint64, c_int64, c_uint32, c_int, c_uint32, c_int),
-        ),
+        ("send", CFUNCTYPE(c_int64, c_void_p, c_uint64, c_int64, c_uint32, c_int, c_uint32, c_int)),
         ("advance", CFUNCTYPE(c_int64, c_void_p, c_int64, POINTER(POINTER(Outcome)))),
         ("next_event", CFUNCTYPE(c_int64, c_void_p)),
         ("last_error", CFUNCTYPE(c_char_p, c_void_p)),
@@ -98,10 +95,7 @@ def test_the_capsule_says_its_version_and_its_paths():
 
 
 @settings(deadline=None, max_examples=10)
-@given(
-    gaps=st.lists(st.integers(0, 2_000_000), min_size=1, max_size=300),
-    seed=st.integers(0, 100),
-)
+@given(gaps=st.lists(st.integers(0, 2_000_000), min_size=1, max_size=300), seed=st.integers(0, 100))
 def test_arrivals_and_drops_are_those_of_a_replay(gaps, seed):
     times = np.cumsum(gaps)
     expected = replay("ebcc-single", times, 1430, seed=seed)
