@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -88,16 +86,6 @@ def write_config(folder: Path, algorithm: str = "ppo", **changes: Any) -> Path:
     path = folder / "tiny.yaml"
     path.write_text(yaml.safe_dump(config))
     return path
-
-
-def command(*arguments: str | Path) -> list[str]:
-    return [sys.executable, "-m", "quicgym.cli", "train", *map(str, arguments)]
-
-
-def train(folder: Path, *arguments: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command(*arguments), cwd=folder, capture_output=True, text=True, timeout=300, **options
-    )
 
 
 def make_trainer(
