@@ -112,7 +112,7 @@ def find_policy(choice: str, *, trust_zip: bool = False) -> Policy:
     Raises:
         ScenarioError: There is no such controller, parameter, policy or weight.
         PolicyError: The file is not what it should be, or its policy takes no preference.
-        MissingExtraError: It is a model of Stable-Baselines3, and the extra `train` is not
+        MissingExtraError: The policy is a model of Stable-Baselines3, and the extra `train` is not
             installed.
     """
     _, choice = split_alias(choice)

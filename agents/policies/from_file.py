@@ -48,9 +48,9 @@ class FilePolicy:
     """An object of a file as a policy; what it returns is checked.
 
     Attributes:
-        name: As the user gave it, `file.py:object`.
+        name: Name that the user gave, `file.py:object`.
         decisions: In which environment it acts.
-        options: What an environment is to be reset with.
+        options: Options with which an environment is to be reset.
         act: From observations to actions.
         file: Where it comes from.
         tensors: The weights, where they are known.

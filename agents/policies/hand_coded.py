@@ -38,7 +38,7 @@ def switch_policy(controller: str) -> ConstantPolicy:
     """Returns the policy of Switch that always chooses one controller.
 
     Raises:
-        ValueError: It is not one of `SwitchEnv.presets`.
+        ValueError: The preset is not one of `SwitchEnv.presets`.
     """
     members = actions.choices("switch")
     if controller not in members:
@@ -54,7 +54,7 @@ def controller_policy(
 
     Args:
         controller: A name, or a subclass of quicgym.Controller.
-        space: Of the actions of a single environment; what its actions are does not matter.
+        space: Action space of a single environment, whatever its actions mean.
         **parameters: Others than the controller's own.
     """
     name = controller if isinstance(controller, str) else controller.__name__

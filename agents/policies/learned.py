@@ -74,20 +74,20 @@ class PolicyDescription(_Model):
     """The JSON beside the weights.
 
     Attributes:
-        format: Of this file.
-        name: As tables show it.
-        description: What it is.
+        format: Format of this file.
+        name: Name in tables.
+        description: Text that says what the policy is.
         environment: The id of the environment that it was trained in.
         observation_version: quicgym.envs.observations.OBSERVATION_VERSION at that time.
         action_version: quicgym.envs.actions.ACTION_VERSION at that time.
         decision_interval_ms: Between two decisions, unless the next is given.
-        decision_interval_rtts: The same in smoothed RTTs.
+        decision_interval_rtts: Time between two decisions, in smoothed RTTs.
         history_length: Decisions that an observation looks back on.
-        controller: That actions tune or scale; None: the environment's own.
+        controller: The controller that actions tune or scale; None: the environment's own.
         preference: Observations end with one, and this is it unless the user gives another; None:
             they do not.
-        architecture: Of the network.
-        sha256: Of the file with the weights.
+        architecture: Architecture of the network.
+        sha256: SHA-256 of the file with the weights.
         training: Where it comes from: command, configuration, seed, steps, version, commit.
         evaluation: What backs a published policy: suite, engine, seeds, rewards, version, commit.
     """
@@ -153,7 +153,7 @@ class LearnedPolicy:
     observations that are decided on together. PyTorch is imported when `actor` is asked for.
 
     Attributes:
-        name: As tables show it.
+        name: Name in tables.
         decisions: In which environment it acts.
         network: As files have it, or as training has it.
         description: Where it comes from; None while it is being trained.
@@ -175,7 +175,7 @@ class LearnedPolicy:
         """Returns this policy with another preference: weights by name, those that are missing 0.
 
         Raises:
-            PolicyError: Its observations have none.
+            PolicyError: The policy's observations have no weights.
             ValueError: A weight is not valid.
         """
         if self.decisions.preference is None:
@@ -269,9 +269,9 @@ def save_policy(
     """Writes a policy as `load_policy` takes it.
 
     Args:
-        path: Of the description (.json); the weights go beside it.
+        path: Path of the description (.json); the weights go beside it.
         policy: To be written.
-        architecture: Of its network.
+        architecture: Architecture of the policy's network.
         training: Where it comes from.
 
     Raises:

@@ -53,7 +53,7 @@ class MlpFeatures(_Features):
 
     Args:
         observation_size: Elements of an observation.
-        architecture: Of the policy.
+        architecture: Architecture of the policy.
     """
 
     def __init__(self, observation_size: int, architecture: Architecture) -> None:
@@ -74,7 +74,7 @@ class GruFeatures(_Features):
     Args:
         observation_size: Elements of an observation.
         history_length: Frames at its beginning.
-        architecture: Of the policy.
+        architecture: Architecture of the policy.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class MultiScaleFeatures(_Features):
     Args:
         observation_size: Elements of an observation.
         history_length: Frames at its beginning.
-        architecture: Of the policy.
+        architecture: Architecture of the policy.
     """
 
     def __init__(
@@ -164,8 +164,8 @@ class Actor(nn.Module):
     """From observations to actions, without exploration.
 
     Args:
-        architecture: Its shape.
-        decisions: What it decides, and on what.
+        architecture: Shape of the network.
+        decisions: The decisions of the policy, and what it observes.
     """
 
     def __init__(self, architecture: Architecture, decisions: Decisions) -> None:

@@ -23,11 +23,11 @@ class Decisions:
     """What a policy decides, how often, and on what: arguments of the environments.
 
     Attributes:
-        environment: Its name, such as "tuning".
+        environment: Name of the environment, such as "tuning".
         decision_interval_ms: Between two decisions, unless the next is given.
-        decision_interval_rtts: The same in smoothed RTTs.
+        decision_interval_rtts: Time between two decisions, in smoothed RTTs.
         history_length: Decisions that an observation looks back on; 0: as the environment says.
-        controller: That the actions tune or scale; None: the environment's own.
+        controller: The controller that actions tune or scale; None: the environment's own.
         preference: That observations end with, or weights by name; None: with none.
     """
 
@@ -117,8 +117,8 @@ class RandomPolicy:
     """Uniform over the action space.
 
     Args:
-        action_space: Of a single environment.
-        seed: Of its draws.
+        action_space: Action space of a single environment.
+        seed: Seed of the draws.
     """
 
     name = "random"

@@ -23,9 +23,9 @@ class StoredNetwork:
     """The network in C++, and on demand the same in PyTorch.
 
     Attributes:
-        architecture: Its shape.
-        decisions: What it decides, and on what.
-        tensors: Its weights, float32, by the names that PyTorch gives them.
+        architecture: Shape of the network.
+        decisions: The decisions of the policy, and what it observes.
+        tensors: Weights of the network, float32, by the names that PyTorch gives them.
     """
 
     architecture: Architecture

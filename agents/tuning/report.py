@@ -33,7 +33,7 @@ def write_tables(
         directory: The output folder.
         trials: A row per trial.
         file: The name of the JSON file.
-        document: Its content.
+        document: Content of the file.
         command: The command line.
     """
     about = {"version": __version__, "commit": _core.commit, "command": command}
@@ -56,8 +56,8 @@ class Curve:
     """A trial in TensorBoard.
 
     Attributes:
-        name: Of the run, between its rank and its setting; may be empty.
-        setting: Its row of the page HParams.
+        name: Name of the run, between its rank and its setting; may be empty.
+        setting: Row of the run in the page HParams.
         evaluations: Step -> the records of the evaluation.
         scalars: Others, at step 0.
     """

@@ -65,11 +65,11 @@ class SearchTrial:
     """What became of a trial.
 
     Attributes:
-        name: Of the trial, as its folder's.
-        setting: What it trained with; of population-based training at its end.
+        name: Name of the trial and of its folder.
+        setting: Hyperparameters of the trial; of population-based training those at its end.
         progress: How far it came.
         policy: The folder with the best policy of its lineage; None: it was never evaluated.
-        finished: It made all steps; otherwise the scheduler stopped it.
+        finished: Whether the trial made all steps; otherwise the scheduler stopped it.
         error: Why it failed.
     """
 
@@ -101,7 +101,7 @@ class SearchStudy(Study[SearchTrial]):
     """A search for hyperparameters.
 
     Args:
-        search: What is searched.
+        search: The search.
     """
 
     study_type = "search"

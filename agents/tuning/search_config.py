@@ -72,16 +72,17 @@ class SearchConfig(BaseModel):
     """A search for hyperparameters.
 
     Attributes:
-        name: Of the search; results go to results/searches/<name>.
+        name: Name of the search; results go to results/searches/<name>.
         description: The question.
-        training: Of which hyperparameters: one of `training_names()`, or a YAML's path.
+        training: The training whose hyperparameters are searched: one of `training_names()`, or a
+            YAML's path.
         changes: Fields of the training that differ in all trials, such as {steps: 3_000_000}.
         scheduler: asha: asynchronous successive halving (Li et al., MLSys 2020), which stops bad
             trials early. pbt: population-based training (Jaderberg et al., 2017), in which bad
             trials go on from good ones, with hyperparameters near theirs.
         hyperparameters: The fields that are searched.
         samples: Trials; with pbt the population.
-        seed: Of the draws. Each trial's training has the seed of `training`.
+        seed: Seed of the draws. Each trial's training has the seed of `training`.
         grace_steps: asha: no trial is stopped before.
         reduction_factor: asha: one of so many trials goes on at each of its milestones.
         search: asha: independent draws, or Optuna's tree-structured Parzen estimator.

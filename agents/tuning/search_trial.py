@@ -36,7 +36,7 @@ class Progress:
     """How far a trial is.
 
     Attributes:
-        step: Of its last evaluation.
+        step: Step of the last evaluation.
         reward: At that evaluation.
         best_reward: Of the best policy of the lineage that was trained at all: the one at step 0,
             which is the same in all trials but for random weights, does not count. NaN before it.
@@ -90,8 +90,8 @@ def run_trial(
     """Trains with the setting that Ray Tune has chosen, and tells it of every evaluation.
 
     Args:
-        config: Of Ray Tune.
-        search: What is searched.
+        config: Configuration of Ray Tune.
+        search: The search.
         trials: The folder of all trials.
         working: The folder that paths in configurations start from.
         command: The command line, to be kept with the run.

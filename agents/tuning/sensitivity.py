@@ -63,8 +63,8 @@ def explained_share(
     """Returns the share of the objectives' variance that the means of groups explain.
 
     Args:
-        objectives: Of the trials.
-        means: Of each trial's group.
+        objectives: Objectives of the trials.
+        means: Mean of each trial's group.
         groups: How many there are.
         exact: All combinations were tried; otherwise what noise alone would explain is taken off.
 

@@ -14,8 +14,8 @@ class ValueRange(BaseModel):
     """A range of numbers, or a list of values.
 
     Attributes:
-        minimum: Of the range.
-        maximum: Of the range, included.
+        minimum: Lower end of the range.
+        maximum: Upper end of the range, included.
         scale: How the range is divided: evenly, evenly in the logarithm, or whole numbers only.
         values: In place of a range.
     """

@@ -37,12 +37,12 @@ class Study(ABC, Generic[AnyTrial]):
     """What a sweep and a search have in common.
 
     Attributes:
-        study_type: What it is: "sweep" or "search".
+        study_type: Kind of the study: "sweep" or "search".
         home: Where its folder is by default.
-        files: What it writes into its folder, ray/ apart.
-        summary: Of these, what the last line names.
-        name: Of the study; its folder is called so.
-        trials: What became of them, in the order of the study.
+        files: Files that the study writes into its folder, ray/ apart.
+        summary: The file that the last line names.
+        name: Name of the study and of its folder.
+        trials: Results of the trials, in the order of the study.
     """
 
     study_type: ClassVar[str]
@@ -61,7 +61,7 @@ class Study(ABC, Generic[AnyTrial]):
 
         Args:
             jobs: Trials at the same time; None: what Ray has room for.
-            address: Of a Ray cluster; None: this machine alone.
+            address: HOST:PORT of a Ray cluster; None: this machine alone.
 
         Raises:
             ConfigError, ScenarioError: The study cannot be run.
@@ -73,7 +73,7 @@ class Study(ABC, Generic[AnyTrial]):
 
         Args:
             directory: The output folder.
-            jobs: As `check` has it.
+            jobs: Trials at the same time; None: what Ray has room for.
             command: The command line, to be kept with the runs.
 
         Raises:
@@ -112,7 +112,7 @@ class Study(ABC, Generic[AnyTrial]):
 
         Args:
             fields: The whole configuration, as JSON has it.
-            entries: What trials are measured by.
+            entries: Scenarios and distributions by which trials are measured.
         """
         parts = [fields, digest(content_of(entries)), __version__, _core.commit]
         return Identity(self.study_type, self.name, digest(parts))
@@ -130,11 +130,11 @@ def run_study(
     """Runs a study, writes and prints its results; returns the exit status.
 
     Args:
-        study: What is run.
-        out: Its folder; None: the default one.
+        study: The study to be run.
+        out: Folder of the study; None: the default one.
         jobs: Trials at the same time; None: as many as there are cores, here or in the cluster.
         resume: Go on with the study that the folder holds.
-        address: Of a Ray cluster; None: this machine alone.
+        address: HOST:PORT of a Ray cluster; None: this machine alone.
         command: The command line, to be kept with the results.
     """
     directory = (out or study.home / study.name).absolute()

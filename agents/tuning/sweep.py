@@ -82,12 +82,12 @@ class SweepStudy(Study[SweepTrial]):
     """A parameter sweep.
 
     Args:
-        config: What is swept.
+        config: The sweep's configuration.
         figures: The figures' files: "png", "pdf" or "svg".
 
     Attributes:
-        difference: Of the best and the published setting; None: the published trial failed, or
-            nothing was confirmed yet.
+        difference: Difference of the best and the published setting. None: the published trial
+            failed, or nothing was confirmed yet.
     """
 
     study_type = "sweep"

@@ -83,14 +83,14 @@ class SweepConfig(_Model):
     """A parameter sweep.
 
     Attributes:
-        name: Of the sweep; results go to results/sweeps/<name>.
+        name: Name of the sweep; results go to results/sweeps/<name>.
         description: The question.
         controller: Any of the catalogue.
-        parameters: What is swept.
+        parameters: The parameters that are swept.
         fixed: Other parameters of the controller, the same in every trial.
         search: All combinations, independent draws, or Optuna's tree-structured Parzen estimator.
         samples: Trials of random and optuna, beside the published setting.
-        seed: Of the draws of random and optuna.
+        seed: Seed of the draws of random and optuna.
         scenarios: Names or paths; the objective is their mean.
         suite: In their place: a suite's name or path; the objective is the interquartile mean.
         seeds: Every trial runs each scenario with the seeds 0 to seeds - 1.

@@ -29,7 +29,7 @@ class SweepTrial:
 
     Attributes:
         setting: The swept parameters.
-        objective: What trials are ranked by.
+        objective: Value by which trials are ranked.
         per_seed: The objective of each seed alone.
         episodes: The metrics of each run with its scenario and seed.
         error: Why it failed.
@@ -109,9 +109,9 @@ def run_trial(
     """Runs what Ray Tune has chosen, with the sweep's seeds; returns its metrics.
 
     Args:
-        tuned: As `setting_of` takes it.
+        tuned: Setting as `setting_of` takes it.
         config: The sweep.
-        scenarios: That it names.
+        scenarios: The scenarios that the sweep names.
         listed: The settings that were not left to Optuna.
     """
     trial = measure(config, scenarios, setting_of(tuned, config, listed), range(config.seeds))

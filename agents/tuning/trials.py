@@ -223,9 +223,9 @@ class Bar(tune.Callback):
     Args:
         title: Before the bar.
         total: How many trials there will be.
-        metric: Of which the best is shown.
+        metric: Name of the metric of which the best value is shown.
         mode: Whether the best is the "max" or the "min".
-        steps: What a trial's `step` ends at: one under way counts in part. None: it does not count.
+        steps: Last `step` of a trial: one under way counts in part. None: it does not count.
     """
 
     def __init__(
