@@ -57,7 +57,7 @@ class AggrevateSettings(Settings):
             agents each has its part of that.
         n_updates: Updates of the weights in an iteration.
         batch_size: Decisions in an update.
-        weight_decay: Of AdamW.
+        weight_decay: Weight decay of the optimizer AdamW.
     """
 
     paths: Count = 64
@@ -77,10 +77,10 @@ class OwnDecisions(NamedTuple):
 
     Attributes:
         features: Observations, preprocessed.
-        notes: What `note` returned for their rows.
+        notes: The array that `note` returned for the rows of these decisions.
         paths: The path that each was made on, by its place.
         times_s: Simulated times in s.
-        mean_rewards: Of the episodes; shape (paths · rollouts,).
+        mean_rewards: Mean rewards of the episodes; shape (paths · rollouts,).
     """
 
     features: torch.Tensor
@@ -94,9 +94,10 @@ class Aggrevate(EpisodeTrainer[AnySettings]):
     """What all three forms have: decisions of the policy, with a value for each setting.
 
     Attributes:
-        observations: Of all iterations, preprocessed as the network's features take them; float32,
-            shape (n, features).
-        advantages: Of the settings there, less their mean; float32, a row for each observation.
+        observations: Observations of all iterations, preprocessed as the network's features take
+            them; float32, shape (n, features).
+        advantages: Advantages of the settings at these observations: their values less the mean;
+            float32, a row for each observation.
     """
 
     kept = (*EpisodeTrainer.kept, "observations", "advantages")
@@ -120,13 +121,13 @@ class Aggrevate(EpisodeTrainer[AnySettings]):
 
         Args:
             paths: The paths on which the settings were compared.
-            rng: Of all draws.
+            rng: Generator of all random draws.
             act: Returns the policy's actions for preprocessed observations.
             explore: Returns actions with random ones where a mask says so.
             note: Returns what else is to be known of rows of the batch.
 
         Raises:
-            ScenarioError: There is no decision to learn from.
+            ScenarioError: The episodes have no decision to learn from.
         """
         batch, settings = self.batch, self.settings
         random_preference = batch.source.preference == "random"

@@ -61,7 +61,7 @@ class ChoiceAggrevate(ChoiceRegression[ChoiceAggrevateSettings]):
         """Plays new paths with each controller, then by the policy.
 
         Raises:
-            ScenarioError: There is no decision to learn from.
+            ScenarioError: The episodes have no decision to learn from.
         """
         paths = self.episodes.draw(self.settings.paths, rng)
         constant = self.play_choices(paths)

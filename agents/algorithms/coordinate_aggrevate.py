@@ -37,8 +37,8 @@ class CoordinateAggrevateSettings(AggrevateSettings):
 
     Attributes:
         values: The settings that are compared, from -1 to 1 and rising, by coordinate.
-        temperature: In rewards: settings whose advantages differ by it have weights that differ by
-            a factor of e.
+        temperature: Temperature of the weights, in units of reward. Settings whose advantages
+            differ by one temperature have weights that differ by a factor of e.
     """
 
     values: Mapping[str, tuple[float, ...]] = {}
@@ -112,7 +112,7 @@ class CoordinateAggrevate(Aggrevate[CoordinateAggrevateSettings]):
         """Plays new paths with each setting, then by the policy.
 
         Raises:
-            ScenarioError: There is no decision to learn from.
+            ScenarioError: The episodes have no decision to learn from.
         """
         if self.base.isnan().any():
             nothing = self.preprocess(np.zeros_like(self.batch.observations[:1]))
@@ -186,7 +186,7 @@ class CoordinateAggrevate(Aggrevate[CoordinateAggrevateSettings]):
         """Returns where to set the coordinates that are learned.
 
         Args:
-            advantages: Of the settings, shape (rows, settings).
+            advantages: Advantages of the settings, shape (rows, settings).
 
         Returns:
             Shape (rows, coordinates that are learned).

@@ -114,9 +114,10 @@ class Episodes:
         """Plays episodes to their ends; what agents earn in an episode is their mean.
 
         Args:
-            episodes: As many as there are simulations are played side by side.
-            decide: Is told the number of the step, the rows of `batch` whose agents act now, and
-                which of the episodes each is in; returns an action for each.
+            episodes: Episodes in the order of the results; as many as there are simulations are
+                played side by side.
+            decide: Function of the step's number, the rows of `batch` whose agents act now, and the
+                episode of each row; returns an action for each row.
         """
         batch, agents, decisions = self.batch, self.batch.agent_count, 0
         all_times_s, all_returns, all_terms = [], [], []

@@ -78,8 +78,8 @@ class Grpo(EpisodeTrainer[GrpoSettings]):
     """Trains a policy that draws its actions. Agents of an episode earn the same.
 
     Attributes:
-        decisions: Those of the last iteration.
-        log_std: Of a Box's actions, by coordinate.
+        decisions: Decisions of the last iteration.
+        log_std: Logarithm of the standard deviation of a Box's actions, by coordinate.
     """
 
     Settings = GrpoSettings
@@ -101,7 +101,7 @@ class Grpo(EpisodeTrainer[GrpoSettings]):
         """Plays each of some new paths several times; the policy draws its actions.
 
         Raises:
-            ScenarioError: There is no decision to learn from.
+            ScenarioError: The episodes have no decision to learn from.
         """
         settings = self.settings
         paths = self.episodes.draw(settings.paths, rng)

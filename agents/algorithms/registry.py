@@ -45,10 +45,11 @@ class Algorithm:
         implementation: The class, or "module:class", which is imported when training begins.
         environments: The ids that it can train on; None: all.
         action_spaces: The kinds of actions that it can learn.
-        output: What the published network makes of its outputs to be actions in a Box: it clips
-            them to [-1, 1], or takes their tanh. Of choices it takes the largest output.
-        stochastic: In training the policy draws actions from a distribution around the network's
-            outputs, whose first standard deviation is `start.std`; it can begin at `start.policy`.
+        output: How the published network makes actions in a Box of its outputs: it clips them to
+            [-1, 1], or takes their tanh. For choices it takes the largest output.
+        stochastic: Whether the policy draws actions in training, from a distribution around the
+            network's outputs. `start.std` is its first standard deviation; `start.policy` can give
+            its first weights.
         mutable: Hyperparameters that may change while a run goes on.
         action_noise: The class of Stable-Baselines3 takes `action_noise`, with the standard
             deviation `start.std`.
@@ -184,7 +185,7 @@ def find(name: str) -> Algorithm:
     """Returns the algorithm of that name; of a package, its entry is imported.
 
     Raises:
-        ValueError: There is none, or a package's cannot be used; the text says why.
+        ValueError: No algorithm has the name, or a package's cannot be used; the text says why.
     """
     if name in BUILT_IN:
         return BUILT_IN[name]

@@ -99,8 +99,8 @@ class Features(BaseFeaturesExtractor):
     """quicgym.agents.policies.networks.make_features, as Stable-Baselines3 takes it.
 
     Args:
-        observation_space: Of the environments.
-        architecture: Of the policy.
+        observation_space: Observation space of the environments.
+        architecture: Architecture of the policy's network.
         history_length: Frames in an observation.
         unseen: Elements at an observation's end that are left out.
     """
@@ -171,13 +171,13 @@ class Sb3Trainer:
 
     Args:
         algorithm: The entry in the registry.
-        environments: What is stepped; `close` closes them.
-        architecture: Of the policy's network.
-        decisions: What the policy decides, and on what.
+        environments: Vector environment that is stepped; `close` closes it.
+        architecture: Architecture of the policy's network.
+        decisions: Environment, decision interval and observations of the policy.
         settings: The hyperparameters, by the names of the class's arguments.
         std: The standard deviation of exploration at first; None: the class's own.
         privileged_critic: Whether the critic sees PRIVILEGED.
-        seed: Of the weights.
+        seed: Seed of the weights.
         device: "auto", "cpu" or "cuda".
 
     Attributes:
@@ -319,7 +319,7 @@ class Sb3Trainer:
         return state
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Goes on from what `state` has returned."""
+        """Restores what `state` has returned."""
         model: Any = self.model
         model.set_parameters(state["parameters"], exact_match=True, device=model.device)
         for name, tensor in self._tensors().items():

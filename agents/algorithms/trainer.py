@@ -31,7 +31,7 @@ class Schedule:
 
     Attributes:
         first: The number at the first step.
-        falls: Whether it falls.
+        falls: Whether the number falls.
     """
 
     first: float
@@ -80,7 +80,8 @@ class Settings(BaseModel):
     """Hyperparameters of an algorithm: a field for each, with its default and its range.
 
     Attributes:
-        learning_rate: Of the optimizer; `linear_1e-3` falls from 1e-3 to 0 over the run.
+        learning_rate: Learning rate of the optimizer; `linear_1e-3` falls from 1e-3 to 0 over the
+            run.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
@@ -134,7 +135,7 @@ class Trainer(Protocol):
         Args:
             until: The step to stop at.
             total: The steps of the whole run, over which schedules fall.
-            watch: Is told of rollouts and numbers.
+            watch: Object that is told of rollouts and numbers.
         """
 
     def export(self) -> Actor:
@@ -144,7 +145,7 @@ class Trainer(Protocol):
         """Returns what a checkpoint needs, as torch.load takes it with weights_only."""
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Goes on from what `state` has returned."""
+        """Restores what `state` has returned."""
 
     def close(self) -> None:
         """Frees the simulations."""
@@ -171,12 +172,12 @@ class EpisodeTrainer(ABC, Generic[AnySettings]):
         settings: The hyperparameters.
         acts_in_slow_start: Whether actions of the environment have an effect in slow start.
         std: The standard deviation of exploration at first, in units of the action space.
-        device: Of the network: "auto" (a GPU where there is one), "cpu" or "cuda".
+        device: Device of the network: "auto" (a GPU where there is one), "cpu" or "cuda".
 
     Attributes:
         Settings: The class of the hyperparameters.
         kept: The names of the attributes that a checkpoint keeps: tensors, modules, optimizers.
-        optimizer: Of the policy's weights; each algorithm makes its own.
+        optimizer: Optimizer of the policy's weights; each algorithm makes its own.
 
     Raises:
         ValueError: A setting does not fit the environment.
@@ -278,7 +279,7 @@ class EpisodeTrainer(ABC, Generic[AnySettings]):
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Goes on from what `state` has returned."""
+        """Restores what `state` has returned."""
         self.step = state["step"]
         for name in self.kept:
             kept = getattr(self, name)

@@ -37,7 +37,7 @@ class WindowAggrevateSettings(AggrevateSettings):
 
     Attributes:
         windows: The fixed windows, as powers of 2 of `fair_window_bytes`, in rising order.
-        hold: For how many decisions a factor is held to come to the window whose value it has.
+        hold: Number of decisions for which a factor is held to reach the window whose value it has.
     """
 
     paths: Count = 128
@@ -65,7 +65,7 @@ class WindowAggrevate(ChoiceRegression[WindowAggrevateSettings]):
         """Plays new paths with each window, then by the policy.
 
         Raises:
-            ScenarioError: There is no decision to learn from.
+            ScenarioError: The episodes have no decision to learn from.
         """
         paths = self.episodes.draw(self.settings.paths, rng)
         fair_bytes = np.array([fair_window_bytes(path.scenario) for path in paths])
@@ -109,7 +109,7 @@ class WindowAggrevate(ChoiceRegression[WindowAggrevateSettings]):
         """Returns the mean rewards of windows from these times on, of shape (times, windows).
 
         Args:
-            fixed: What `play_fixed_windows` has returned.
+            fixed: Episodes that `play_fixed_windows` has returned.
             path: The path of each time, by its place there.
             times_s: Simulated times in s.
         """
