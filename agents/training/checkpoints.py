@@ -1,4 +1,4 @@
-"""Checkpoints: what a training goes on from, as files of PyTorch that run no code when loaded."""
+"""Checkpoints: the states at which a training resumes, as PyTorch files that run no code."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def save_checkpoint(folder: RunFolder, step: int, state: Mapping[str, Any]) -> P
     """Writes a checkpoint, then removes all but the newest ones.
 
     Raises:
-        OSError: It cannot be written; those that were there before still are.
+        OSError: The checkpoint cannot be written; those that were there before still are.
     """
     path = folder.checkpoint(step)
 

@@ -30,7 +30,7 @@ from quicgym.envs.scenarios.suites import SuiteEntry, content_of, scenario_of
 from quicgym.output_folders import digest
 
 FIRST_SEED = 1_000_000
-"""Of the paths; an evaluation on the way takes seeds below."""
+"""First seed of the paths; the evaluations during training take seeds below."""
 _AT_A_TIME = 128  # episodes side by side, after which the bar moves
 
 
@@ -68,11 +68,11 @@ def compare(
     """Plays the policies on the same new paths, with a progress bar on standard error.
 
     Args:
-        config: Of the training.
-        policies: "start", "best" and "last": step and policy, as loaded.
-        suite: Of the evaluations on the way.
-        scenario: That is trained on.
-        threads: That run the episodes.
+        config: Configuration of the training.
+        policies: Step and policy, as loaded, of "start", "best" and "last".
+        suite: Suite of the training's evaluations.
+        scenario: Scenario or distribution that the policy is trained on.
+        threads: Number of threads that run the episodes.
         known: An earlier summary, which is returned where nothing has changed.
     """
     paths = _paths_of(config, suite, scenario)

@@ -38,13 +38,13 @@ class Evaluations:
     """Measures a policy on the evaluation's suite, and publishes the best one so far.
 
     Args:
-        config: What is trained.
-        trainer: Whose policy is measured.
-        folder: Of the run.
+        config: Configuration of the training.
+        trainer: Trainer whose policy is measured.
+        folder: Folder of the run.
         suite: Scenarios and seeds.
         command: The command line, to be kept with the policy.
-        writer: Of the run's event file.
-        progress: Where results are shown.
+        writer: Writer of the run's event file.
+        progress: Display where results are shown.
         start_counts: The policy at step 0 may be the best one. False: it is only until the next
             evaluation, so that the best reward is one that training has led to.
 
@@ -80,12 +80,12 @@ class Evaluations:
 
     @property
     def best_reward(self) -> float:
-        """Of the best policy on the suite."""
+        """Interquartile mean reward of the best policy on the suite."""
         return self._best.reward
 
     @property
     def best_step(self) -> int:
-        """At which the best policy was evaluated."""
+        """Step at which the best policy was evaluated."""
         return self._best.step
 
     def state(self) -> dict[str, Any]:

@@ -39,32 +39,32 @@ class RunFolder:
 
     @property
     def start_path(self) -> Path:
-        """Of the description of the policy that training started with."""
+        """Path of the description of the policy that training started with."""
         return self.policy_path.with_name("start.json")
 
     @property
     def last_path(self) -> Path:
-        """Of the description of the policy that training ended with."""
+        """Path of the description of the policy that training ended with."""
         return self.policy_path.with_name("last.json")
 
     @property
     def summary_path(self) -> Path:
-        """Of the comparison of start, best and last policy."""
+        """Path of the comparison of start, best and last policy."""
         return self.directory / SUMMARY_FILE
 
     @property
     def description_path(self) -> Path:
-        """Of run.json."""
+        """Path of run.json."""
         return self.directory / RUN_FILE
 
     @property
     def evaluations_path(self) -> Path:
-        """Of evaluations.jsonl."""
+        """Path of evaluations.jsonl."""
         return self.directory / "evaluations.jsonl"
 
     @property
     def policy_path(self) -> Path:
-        """Of the best policy's description."""
+        """Path of the best policy's description."""
         return self.directory / "policy" / "policy.json"
 
     @property
@@ -96,7 +96,7 @@ class RunFolder:
         """Returns the command that goes on with the run.
 
         Raises:
-            RunError: As `description`.
+            RunError: run.json is not there, or is something else.
         """
         about = self.description()
         command = str([about.get("command", "quicgym train"), *about.get("resumed", ())][-1])
@@ -111,7 +111,7 @@ class RunFolder:
         """Reads run.json.
 
         Raises:
-            RunError: It is not there, or is something else.
+            RunError: run.json is not there, or is something else.
         """
         try:
             data = read_input_json(self.description_path)
@@ -129,7 +129,7 @@ class RunFolder:
         """Returns the lines of evaluations.jsonl.
 
         Raises:
-            RunError: It cannot be read, or a line is damaged.
+            RunError: The file cannot be read, or a line is damaged.
         """
         return read_json_lines(self.evaluations_path) if self.evaluations_path.exists() else []
 
@@ -137,7 +137,7 @@ class RunFolder:
         """Returns the interquartile mean reward of each evaluation, by its step.
 
         Raises:
-            RunError: As `evaluations`.
+            RunError: The file cannot be read, or a line is damaged.
         """
         rewards: dict[int, list[float]] = {}
         for record in self.evaluations():

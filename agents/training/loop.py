@@ -33,11 +33,11 @@ class Loop:
     """Trains from one checkpoint to the next; it is the trainer's `Watch`.
 
     Args:
-        config: What is trained.
+        config: Configuration of the training.
         trainer: The algorithm.
-        folder: Of the run.
+        folder: Folder of the run.
         evaluations: Measures the policy, and knows the best one.
-        writer: Of the run's event file.
+        writer: Writer of the run's event file.
         progress: Shows the step.
         on_evaluation: Called with the step, the evaluation's reward and the checkpoint's path.
     """

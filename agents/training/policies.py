@@ -27,12 +27,12 @@ def write_policy(
     """Writes a policy and where it comes from; returns the description.
 
     Args:
-        path: Of the description (.json); the weights go beside it.
-        policy: To be written.
-        config: It was trained with.
+        path: Path of the description (.json); the weights go beside it.
+        policy: Policy that is written.
+        config: Configuration that the policy was trained with.
         command: The command line.
-        step: Of the training.
-        reward: On the evaluation's suite; None: not measured.
+        step: Step of the training.
+        reward: Interquartile mean reward on the evaluation's suite; None: not measured.
 
     Raises:
         OSError: The files cannot be written.

@@ -14,9 +14,9 @@ class TrainingProgress:
     """Shows how far a training is; a context manager, which shows the bar.
 
     Args:
-        name: Of the run.
-        steps: At its end.
-        begin_step: Where it goes on from.
+        name: Name of the run.
+        steps: Number of steps at the run's end.
+        begin_step: Step at which the training starts or resumes.
     """
 
     def __init__(self, name: str, steps: int, begin_step: int) -> None:

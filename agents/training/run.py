@@ -57,15 +57,15 @@ def train(
     """Trains a policy, with a progress bar on standard error.
 
     Args:
-        config: What to train.
-        directory: Of the run.
+        config: Configuration of the training.
+        directory: Folder of the run.
         command: The command line, to be kept with the run.
-        resume: Go on from the newest checkpoint in `directory`.
-        checkpoint: Of another run, with the same network: the new run begins there.
+        resume: Whether to continue from the newest checkpoint in `directory`.
+        checkpoint: Checkpoint of another run with the same network, at which the new run begins.
         on_evaluation: Called after each evaluation with the step, the interquartile mean reward
             and the checkpoint's path.
-        trial: The run is one of many that are compared by what training has led to: its start is
-            not its best policy, and there is no summary at its end.
+        trial: Whether the run is one of many that are compared by what training has led to. The
+            start is then not its best policy, and there is no summary at its end.
 
     Raises:
         ConfigError: A hyperparameter does not exist, or is not valid; or the suite may not choose.
