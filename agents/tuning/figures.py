@@ -47,7 +47,7 @@ def draw_sweep(study: SweepStudy, folder: Path, format: str = "png") -> list[Pat
 
     Args:
         study: The sweep, with its trials.
-        folder: Where the files go, and captions.md.
+        folder: Folder of the figures and of captions.md.
         format: "png", "pdf" or "svg".
     """
     folder.mkdir(parents=True, exist_ok=True)

@@ -33,7 +33,7 @@ def write_tables(
         directory: The output folder.
         trials: A row per trial.
         file: The name of the JSON file.
-        document: Content of the file.
+        document: Content of the JSON file.
         command: The command line.
     """
     about = {"version": __version__, "commit": _core.commit, "command": command}
@@ -57,9 +57,9 @@ class Curve:
 
     Attributes:
         name: Name of the run, between its rank and its setting; may be empty.
-        setting: Row of the run in the page HParams.
-        evaluations: Step -> the records of the evaluation.
-        scalars: Others, at step 0.
+        setting: Row of the trial on the page HParams.
+        evaluations: Records of each evaluation, by its step.
+        scalars: Other numbers, written at step 0.
     """
 
     name: str

@@ -66,11 +66,12 @@ class SearchTrial:
 
     Attributes:
         name: Name of the trial and of its folder.
-        setting: Hyperparameters of the trial; of population-based training those at its end.
-        progress: How far it came.
+        setting: Hyperparameters that the trial trained with; with population-based training the
+            last ones.
+        progress: Progress that the trial made.
         policy: The folder with the best policy of its lineage; None: it was never evaluated.
         finished: Whether the trial made all steps; otherwise the scheduler stopped it.
-        error: Why it failed.
+        error: Reason why the trial failed; None: it did not.
     """
 
     name: str
@@ -82,14 +83,14 @@ class SearchTrial:
 
     @property
     def state(self) -> str:
-        """What became of it, in words."""
+        """State of the trial, in words."""
         if self.error is not None:
             return "failed"
         return "finished" if self.finished else "stopped early"
 
     @property
     def schedule(self) -> list[dict[str, Any]]:
-        """Which settings its best policy was trained with, from which step on.
+        """Settings that the best policy was trained with, each with its first step.
 
         With population-based training the first ones may be other trials'.
         """
@@ -101,7 +102,7 @@ class SearchStudy(Study[SearchTrial]):
     """A search for hyperparameters.
 
     Args:
-        search: The search.
+        search: Search that is run.
     """
 
     study_type = "search"
@@ -190,7 +191,7 @@ class SearchStudy(Study[SearchTrial]):
 
     @property
     def kept_checkpoints(self) -> int:
-        """Checkpoints of a trial: PBT goes on from that of the last perturbation."""
+        """Checkpoints of a trial: PBT continues from that of the last perturbation."""
         if self.config.perturbation_steps is None:
             return 2
         interval = self.search.training.evaluation.interval_steps
@@ -235,7 +236,7 @@ class SearchStudy(Study[SearchTrial]):
 
     @property
     def best_setting(self) -> Setting:
-        """What the best policy was trained with, in the end."""
+        """Setting that the best policy was trained with at last."""
         setting: Setting = self.ranked[0].schedule[-1]["setting"]
         return setting
 
@@ -372,7 +373,7 @@ def evaluations(folder: Path) -> dict[int, list[dict[str, Any]]]:
 
 
 class Explore:
-    """Population-based training's next setting, near that of the trial it goes on from.
+    """Population-based training's next setting, near that of the trial that it copies.
 
     As in Jaderberg et al., "Population Based Training of Neural Networks", 2017: each value is
     drawn anew with probability 1/4, or multiplied by 0.8 or 1.2; Ray's own would leave the ranges.

@@ -74,19 +74,21 @@ class SearchConfig(BaseModel):
     Attributes:
         name: Name of the search; results go to results/searches/<name>.
         description: The question.
-        training: The training whose hyperparameters are searched: one of `training_names()`, or a
+        training: Training whose hyperparameters are searched: one of `training_names()`, or a
             YAML's path.
         changes: Fields of the training that differ in all trials, such as {steps: 3_000_000}.
-        scheduler: asha: asynchronous successive halving (Li et al., MLSys 2020), which stops bad
-            trials early. pbt: population-based training (Jaderberg et al., 2017), in which bad
-            trials go on from good ones, with hyperparameters near theirs.
+        scheduler: Scheduler of the trials. "asha" (asynchronous successive halving, Li et al.,
+            MLSys 2020) stops bad trials early. With "pbt" (population-based training, Jaderberg et
+            al., 2017) bad trials continue from good ones, with hyperparameters near theirs.
         hyperparameters: The fields that are searched.
         samples: Trials; with pbt the population.
         seed: Seed of the draws. Each trial's training has the seed of `training`.
-        grace_steps: asha: no trial is stopped before.
-        reduction_factor: asha: one of so many trials goes on at each of its milestones.
-        search: asha: independent draws, or Optuna's tree-structured Parzen estimator.
-        perturbation_steps: pbt: after so many steps a trial may be replaced.
+        grace_steps: Number of steps before which asha stops no trial.
+        reduction_factor: Reduction factor of asha: one of so many trials continues at each of its
+            milestones.
+        search: Source of asha's settings: independent draws, or Optuna's tree-structured Parzen
+            estimator.
+        perturbation_steps: Number of steps after which pbt may replace a trial.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
@@ -127,7 +129,7 @@ class Search:
     config: SearchConfig
     file: str
     fields: Mapping[str, Any]
-    """Of the training, as its YAML and `changes` have them."""
+    """Fields of the training, as its YAML and `changes` have them."""
     training: TrainingConfig
 
     def trial(self, setting: Setting) -> TrainingConfig:
@@ -156,11 +158,11 @@ def load_search(name_or_path: str, changes: Sequence[str] = ()) -> Search:
 
     Args:
         name_or_path: One of `search_names()`, or a YAML's path.
-        changes: Such as "samples=8", "changes.steps=1e6" or
+        changes: Changes of fields, such as "samples=8", "changes.steps=1e6" or
             "hyperparameters.hyperparameters.gamma.maximum=0.99".
 
     Raises:
-        ConfigError: There is none, it is not valid, or a change is not.
+        ConfigError: The search does not exist, it is not valid, or a change is not.
     """
     data = read_fields(name_or_path, SEARCHES, "search")
     if isinstance(data.get("hyperparameters"), dict):

@@ -37,11 +37,11 @@ class Progress:
 
     Attributes:
         step: Step of the last evaluation.
-        reward: At that evaluation.
-        best_reward: Of the best policy of the lineage that was trained at all: the one at step 0,
-            which is the same in all trials but for random weights, does not count. NaN before it.
-        best_step: When it was found.
-        lineage: Whose setting the weights were trained with, from which step on.
+        reward: Interquartile mean reward of the last evaluation.
+        best_reward: Reward of the best policy of the lineage, NaN before its first evaluation. The
+            policy at step 0 does not count: it is the same in all trials but for random weights.
+        best_step: Step at which the best policy was evaluated.
+        lineage: Trials and settings that the weights were trained with, each with its first step.
     """
 
     step: int = 0
@@ -66,7 +66,7 @@ class Progress:
         return values
 
     def begins(self, trial: str, setting: Setting) -> Progress:
-        """Returns it with the trial and the setting that go on from here."""
+        """Returns the progress with the trial and the setting that continue from its step."""
         last = self.lineage[-1] if self.lineage else None
         if last is not None and (last["trial"], last["setting"]) == (trial, setting):
             return self
@@ -90,8 +90,8 @@ def run_trial(
     """Trains with the setting that Ray Tune has chosen, and tells it of every evaluation.
 
     Args:
-        config: Configuration of Ray Tune.
-        search: The search.
+        config: Configuration of the trial from Ray Tune.
+        search: Search that the trial belongs to.
         trials: The folder of all trials.
         working: The folder that paths in configurations start from.
         command: The command line, to be kept with the run.

@@ -64,9 +64,10 @@ def explained_share(
 
     Args:
         objectives: Objectives of the trials.
-        means: Mean of each trial's group.
-        groups: How many there are.
-        exact: All combinations were tried; otherwise what noise alone would explain is taken off.
+        means: Mean objective of each trial's group.
+        groups: Number of groups.
+        exact: Whether all combinations were tried; otherwise the share that noise alone would
+            explain is subtracted.
 
     Returns:
         0 to 1; None where the objectives do not vary, or there are as many groups as trials.

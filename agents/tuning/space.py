@@ -14,10 +14,10 @@ class ValueRange(BaseModel):
     """A range of numbers, or a list of values.
 
     Attributes:
-        minimum: Lower end of the range.
-        maximum: Upper end of the range, included.
-        scale: How the range is divided: evenly, evenly in the logarithm, or whole numbers only.
-        values: In place of a range.
+        minimum: Lowest value of the range.
+        maximum: Highest value of the range, included.
+        scale: Scale of the range: evenly divided, evenly in the logarithm, or whole numbers only.
+        values: List of values, in place of a range.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)

@@ -38,9 +38,9 @@ class Study(ABC, Generic[AnyTrial]):
 
     Attributes:
         study_type: Kind of the study: "sweep" or "search".
-        home: Where its folder is by default.
-        files: Files that the study writes into its folder, ray/ apart.
-        summary: The file that the last line names.
+        home: Folder of the study's output folder by default.
+        files: Names of the files that the study writes into its folder, ray/ apart.
+        summary: Text in the last line of the output that names the files.
         name: Name of the study and of its folder.
         trials: Results of the trials, in the order of the study.
     """
@@ -60,8 +60,8 @@ class Study(ABC, Generic[AnyTrial]):
         """Finds what every trial would fail of; returns what only the same study has.
 
         Args:
-            jobs: Trials at the same time; None: what Ray has room for.
-            address: HOST:PORT of a Ray cluster; None: this machine alone.
+            jobs: Number of trials at the same time; None: as many as Ray has room for.
+            address: Address of a Ray cluster; None: this machine alone.
 
         Raises:
             ConfigError, ScenarioError: The study cannot be run.
@@ -73,11 +73,11 @@ class Study(ABC, Generic[AnyTrial]):
 
         Args:
             directory: The output folder.
-            jobs: Trials at the same time; None: what Ray has room for.
+            jobs: Number of trials at the same time; None: as many as Ray has room for.
             command: The command line, to be kept with the runs.
 
         Raises:
-            KeyboardInterrupt: Not all trials are complete.
+            KeyboardInterrupt: Some trials are not complete.
             ray.exceptions.RayError: Ray itself failed.
         """
 
@@ -95,7 +95,7 @@ class Study(ABC, Generic[AnyTrial]):
         """Writes all files; those of an earlier run of the same study are replaced.
 
         Raises:
-            OSError: They cannot be written.
+            OSError: A file cannot be written.
         """
 
     @abstractmethod
@@ -112,7 +112,7 @@ class Study(ABC, Generic[AnyTrial]):
 
         Args:
             fields: The whole configuration, as JSON has it.
-            entries: Scenarios and distributions by which trials are measured.
+            entries: Scenarios and distributions that trials are measured on.
         """
         parts = [fields, digest(content_of(entries)), __version__, _core.commit]
         return Identity(self.study_type, self.name, digest(parts))
@@ -130,11 +130,12 @@ def run_study(
     """Runs a study, writes and prints its results; returns the exit status.
 
     Args:
-        study: The study to be run.
-        out: Folder of the study; None: the default one.
-        jobs: Trials at the same time; None: as many as there are cores, here or in the cluster.
-        resume: Go on with the study that the folder holds.
-        address: HOST:PORT of a Ray cluster; None: this machine alone.
+        study: Study that is run.
+        out: Folder of the output; None: the default one.
+        jobs: Number of trials at the same time; None: as many as there are cores, here or in the
+            cluster.
+        resume: Whether to continue the study that the folder holds.
+        address: Address of a Ray cluster; None: this machine alone.
         command: The command line, to be kept with the results.
     """
     directory = (out or study.home / study.name).absolute()

@@ -66,7 +66,7 @@ SHOWN_METRICS = {
 
 @dataclass(frozen=True)
 class Difference:
-    """How much better the best setting is than the published one, on seeds that chose neither.
+    """How much better the best setting is than the published one, on new seeds.
 
     The mean over the seeds of the objective's difference with each (positive: the best is better),
     and its 95% confidence interval by Student's t over these pairs; None with one seed.
@@ -82,11 +82,11 @@ class SweepStudy(Study[SweepTrial]):
     """A parameter sweep.
 
     Args:
-        config: The sweep's configuration.
-        figures: The figures' files: "png", "pdf" or "svg".
+        config: Configuration of the sweep.
+        figures: Format of the figures: "png", "pdf" or "svg".
 
     Attributes:
-        difference: Difference of the best and the published setting. None: the published trial
+        difference: Difference of the best and the published setting; None: the published trial
             failed, or nothing was confirmed yet.
     """
 
@@ -165,7 +165,7 @@ class SweepStudy(Study[SweepTrial]):
         return trials
 
     def confirm(self) -> None:
-        """Compares the best with the published setting, on as many seeds that chose neither.
+        """Compares the best with the published setting, on as many new seeds as the sweep used.
 
         On the sweep's own seeds, the best of many is ahead by luck too.
 

@@ -36,7 +36,7 @@ from quicgym.yaml_files import CONFIGS, closest, yaml_names
 SWEEPS = CONFIGS / "sweeps"
 
 Value = float | tuple[float, ...]
-"""Of a parameter of a controller."""
+"""Value of a parameter of a controller."""
 
 
 class _Model(BaseModel):
@@ -47,8 +47,10 @@ class SweptParameter(ValueRange):
     """The values of one parameter: a range, or a list of values.
 
     Attributes:
-        count: How many values of the range a grid has; other searches draw from all of it.
-        values: In place of a range; of a parameter that is a list of numbers, lists.
+        count: Number of values that a grid takes from the range; other searches draw from all of
+            it.
+        values: List of values, in place of a range. For a parameter that is a list of numbers, each
+            value is a list.
     """
 
     count: int | None = Field(default=None, ge=2, le=10_000)
@@ -85,19 +87,22 @@ class SweepConfig(_Model):
     Attributes:
         name: Name of the sweep; results go to results/sweeps/<name>.
         description: The question.
-        controller: Any of the catalogue.
-        parameters: The parameters that are swept.
+        controller: Name of a controller of the catalogue.
+        parameters: Parameters that are swept, with their values.
         fixed: Other parameters of the controller, the same in every trial.
-        search: All combinations, independent draws, or Optuna's tree-structured Parzen estimator.
+        search: Way to choose settings: all combinations, independent draws, or Optuna's
+            tree-structured Parzen estimator.
         samples: Trials of random and optuna, beside the published setting.
         seed: Seed of the draws of random and optuna.
-        scenarios: Names or paths; the objective is their mean.
-        suite: In their place: a suite's name or path; the objective is the interquartile mean.
-        seeds: Every trial runs each scenario with the seeds 0 to seeds - 1.
-        reward: Which one is earned.
-        objective: Which of `quicgym.envs.simulation.metrics.EVALUATED`, or of the metrics of its
-            scenarios' traffic, is to be best: highest, or lowest if it is a loss, RTT or delay.
-        engine: native or ns3.
+        scenarios: Names or paths of scenarios; the objective is the mean over them.
+        suite: Name or path of a suite, in place of scenarios; the objective is the interquartile
+            mean.
+        seeds: Number of seeds: every trial runs each scenario with the seeds 0 to seeds - 1.
+        reward: Name of the reward.
+        objective: Metric that is optimized: one of `quicgym.envs.simulation.metrics.EVALUATED`, or
+            of the metrics of its scenarios' traffic. The highest value is best; of a loss, RTT or
+            delay the lowest.
+        engine: Engine of the runs: native or ns3.
         published: The setting to compare with; what it does not name has the controller's default.
     """
 
@@ -208,7 +213,7 @@ class SweepConfig(_Model):
         """Returns what every trial runs: from a distribution, a scenario for each seed.
 
         Raises:
-            ScenarioError: There is no such scenario or suite, or it does not fit.
+            ScenarioError: The scenario or suite does not exist, or does not fit.
         """
         found: tuple[SuiteEntry, ...] = (
             load_suite(self.suite)
@@ -255,10 +260,12 @@ def load_sweep(name_or_path: str, overrides: Sequence[str] = ()) -> SweepConfig:
 
     Args:
         name_or_path: One of `sweep_names()`, or a path.
-        overrides: `key=value`; the key is dotted where it is inside another, the value is YAML.
+        overrides: Changes as `key=value`; the key is dotted where it is inside another, the value
+            is YAML.
 
     Raises:
-        ScenarioError: There is none, or it is not valid; the text names file, field and value.
+        ScenarioError: The sweep does not exist, or is not valid; the text names file, field and
+            value.
     """
     try:
         data = changed(read_fields(name_or_path, SWEEPS, "sweep"), overrides)

@@ -29,10 +29,10 @@ class SweepTrial:
 
     Attributes:
         setting: The swept parameters.
-        objective: Value by which trials are ranked.
+        objective: Value of the objective, by which trials are ranked.
         per_seed: The objective of each seed alone.
         episodes: The metrics of each run with its scenario and seed.
-        error: Why it failed.
+        error: Reason why the trial failed; None: it did not.
     """
 
     setting: Setting
@@ -109,9 +109,9 @@ def run_trial(
     """Runs what Ray Tune has chosen, with the sweep's seeds; returns its metrics.
 
     Args:
-        tuned: Setting as `setting_of` takes it.
-        config: The sweep.
-        scenarios: The scenarios that the sweep names.
+        tuned: Configuration of the trial from Ray Tune, which `setting_of` decodes.
+        config: Configuration of the sweep.
+        scenarios: Scenarios and distributions of the sweep.
         listed: The settings that were not left to Optuna.
     """
     trial = measure(config, scenarios, setting_of(tuned, config, listed), range(config.seeds))

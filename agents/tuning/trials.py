@@ -85,9 +85,9 @@ def fit(
     """Runs trials, or goes on with those that the folder holds.
 
     Args:
-        trainable: A trial, on one core.
-        folder: For Ray Tune's state.
-        space: From which Ray Tune takes what `trainable` gets first.
+        trainable: Function that runs a trial, on one core.
+        folder: Folder of Ray Tune's state.
+        space: Parameter space from which Ray Tune takes the first argument of `trainable`.
         bar: Shows the progress, and says how many trials there are.
         complete: A key of the metrics that only a trial which came to its end has.
         tuning: Other settings of Ray's TuneConfig.
@@ -98,7 +98,7 @@ def fit(
         What became of all trials.
 
     Raises:
-        KeyboardInterrupt: Some are not complete: Ray Tune takes Ctrl-C, and ends.
+        KeyboardInterrupt: Some trials are not complete: Ray Tune takes Ctrl-C, and ends.
     """
     trainable = tune.with_resources(tune.with_parameters(trainable, **given), {"cpu": 1})
     if tune.Tuner.can_restore(str(folder)):
@@ -171,8 +171,8 @@ class Asha(ASHAScheduler):
 
     Args:
         memory: The file with all results so far, a line each.
-        max_t: When a trial is finished.
-        settings: Others of Ray's ASHAScheduler.
+        max_t: Number of steps at which a trial is finished.
+        settings: Other settings of Ray's ASHAScheduler.
     """
 
     def __init__(self, memory: Path, *, max_t: int, **settings: Any) -> None:
@@ -221,11 +221,12 @@ class Bar(tune.Callback):
     is no part of it.
 
     Args:
-        title: Before the bar.
-        total: How many trials there will be.
-        metric: Name of the metric of which the best value is shown.
-        mode: Whether the best is the "max" or the "min".
-        steps: Last `step` of a trial: one under way counts in part. None: it does not count.
+        title: Text before the bar.
+        total: Number of trials of the study.
+        metric: Metric whose best value is shown.
+        mode: "max" where the highest value of the metric is the best, "min" where the lowest is.
+        steps: Number of steps of a trial, so that one under way counts in part. None: only finished
+            trials count.
     """
 
     def __init__(
