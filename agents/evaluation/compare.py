@@ -47,9 +47,9 @@ def run_compare(
     """Reads, writes and prints everything; returns the exit status.
 
     Args:
-        folders: Of `quicgym train` or `quicgym evaluate`.
+        folders: Output folders of `quicgym train` or `quicgym evaluate`.
         directory: TensorBoard's log directory, to be written.
-        force: Move what is in the directory aside, whatever it is.
+        force: Whether to move what is in the directory aside, whatever it is.
         command: The command line, to be kept with the comparison.
     """
     try:

@@ -60,23 +60,26 @@ def run_evaluate(
     """Runs, writes, draws and prints everything; returns the exit status.
 
     Args:
-        directory: Where results go; those of an earlier run are moved aside.
-        policies: As `find_policy` takes them, and "baselines" for all of these; empty: these.
-        suite: As `load_suite` takes it.
-        seeds: How many; from 0.
+        directory: Folder of the results; those of an earlier run are moved aside.
+        policies: Policies as `find_policy` takes them, and "baselines" for all of these; empty: the
+            baselines.
+        suite: Name or path of the suite, as `load_suite` takes it.
+        seeds: Number of seeds, counted from 0.
         window: The part of the run that the metrics are of.
         engine: "native" or "ns3".
         reward: The name of what is earned, or a function of a Python file: `file.py:function`.
-        workers: That run the episodes; a number is one of processes of this machine.
-        format: What is printed.
-        resume: Go on with what the directory holds.
-        trust_zip: Accept models that Stable-Baselines3 saved; loading one runs code in it.
-        figure_format: "png", "pdf" or "svg".
+        workers: Workers that run the episodes, or a number of processes on this machine.
+        format: Format of the printed results: "table", "json" or "csv".
+        resume: Whether to continue the evaluation that the directory holds.
+        trust_zip: Whether to accept models that Stable-Baselines3 saved; loading one runs code in
+            it.
+        figure_format: Format of the figures: "png", "pdf" or "svg".
         versus: Policies to which the differences of all others are printed; empty: a choice.
         command: The command line, to be kept with the results.
 
     Raises:
-        RunError, ScenarioError, PolicyError, Ns3MissingError, ClusterError: As `evaluate`.
+        RunError, ScenarioError, PolicyError, Ns3MissingError, ClusterError: `evaluate` raised the
+            error.
     """
     chosen = expand(policies)
     shown = [split_alias(choice)[0] for choice in chosen]

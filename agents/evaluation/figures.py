@@ -33,9 +33,9 @@ def draw_evaluation(
     Args:
         document: The content of evaluation.json.
         scores: Rewards, policies x scenarios x seeds, in the document's order of policies.
-        scenarios: Of the suite, whose paths the pictures name.
-        folder: Where the files go.
-        format: "png", "pdf" or "svg".
+        scenarios: Scenarios and distributions of the suite, whose paths the pictures name.
+        folder: Folder of the files.
+        format: Format of the files: "png", "pdf" or "svg".
     """
     matplotlib.use("Agg")
     folder.mkdir(parents=True, exist_ok=True)

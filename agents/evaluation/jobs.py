@@ -40,9 +40,10 @@ class PolicyChoice:
     """A policy that steers the flows which name no controller.
 
     Attributes:
-        name: As the user names it.
-        fingerprint: Of a learned policy's weights and description; None: its name says all.
-        trust_zip: Load a model that Stable-Baselines3 saved, which runs code in it.
+        name: Name of the policy, as the user gives it.
+        fingerprint: Fingerprint of a learned policy's weights and description; None: its name says
+            all.
+        trust_zip: Whether to load a model that Stable-Baselines3 saved, which runs code in it.
     """
 
     name: str
@@ -54,11 +55,11 @@ class PolicyChoice:
         """Returns the choice of a policy as its files are now.
 
         Args:
-            name: As `find_policy` takes it.
-            trust_zip: Load a model that Stable-Baselines3 saved, which runs code in it.
+            name: Name of the policy, as `find_policy` takes it.
+            trust_zip: Whether to load a model that Stable-Baselines3 saved, which runs code in it.
 
         Raises:
-            ScenarioError, PolicyError, MissingExtraError: As `find_policy`.
+            ScenarioError, PolicyError, MissingExtraError: `find_policy` raised the error.
         """
         return cls(name, fingerprint_of(name, find_policy(name, trust_zip=trust_zip)), trust_zip)
 
@@ -71,10 +72,10 @@ class PolicyChoice:
         """Returns the policy, loaded once per process.
 
         Args:
-            seed: The run's, for a policy that draws.
+            seed: Seed of the run, for a policy that draws.
 
         Raises:
-            ScenarioError: Its files are not those that the choice was made for.
+            ScenarioError: The policy's files are not those that the choice was made for.
         """
         if policy_kind(self.name) == "random":  # its draws must not depend on what ran before
             return RandomPolicy(action_space("tuning"), seed)
@@ -95,16 +96,16 @@ class RunJob:
     """One run.
 
     Attributes:
-        scenario: What is run.
-        steering: What has the flows that name no controller: a controller's name, or a policy;
-            None where every flow names its controller.
+        scenario: Scenario of the run.
+        steering: Controller's name or policy of the flows that name no controller; None where every
+            flow names its controller.
         engine: "native", "ns3", or a stack and its clock, as in "noq-virtual".
         seed: The run's seed.
         window: The part of the run that the metrics are of.
         measures: Metrics beside those that every run of the kind has.
-        reward: What a policy's run earns.
-        trace_folder: Where the flows' time series are kept; None: nowhere.
-        series_file: Where the series of a policy's run is kept; None: nowhere.
+        reward: Reward of a policy's run.
+        trace_folder: Folder of the flows' time series; None: they are not kept.
+        series_file: File of the time series of a policy's run; None: they are not kept.
     """
 
     scenario: Scenario
@@ -269,7 +270,7 @@ def policy_row(run: Run, policy: str) -> dict[str, Any]:
 
     Args:
         run: The run.
-        policy: The policy as results show it.
+        policy: Name of the policy in results.
     """
     about = {"policy": policy, "scenario": run.scenario.name}
     return {**about, "engine": run.engine, "seed": run.seed, **run.evaluation, **run.facts}
@@ -318,22 +319,22 @@ def make_jobs(
     """Returns every combination; only seed 0 keeps its time series.
 
     Args:
-        policies: As `find_policy` takes them.
-        scenarios: To be run; of a distribution one for each seed.
-        seeds: How many; from 0.
+        policies: Policies, as `find_policy` takes them.
+        scenarios: Scenarios to be run, and distributions, which give a scenario for each seed.
+        seeds: Number of seeds, counted from 0.
         engine: "native" or "ns3".
         window: The part of the run that the metrics are of.
         measures: Metrics beside those of every evaluation.
-        reward: What is earned; None: the default.
-        trust_zip: As `load_policy` has it.
-        series_in: The evaluation's folder, if time series are to be kept.
+        reward: Reward of the episodes; None: the default.
+        trust_zip: Whether to load a model that Stable-Baselines3 saved, which runs code in it.
+        series_in: Folder of the evaluation, where time series are kept; None: they are not kept.
 
     Raises:
         ScenarioError: A policy or the engine does not exist, or a scenario does not fit the engine
             or has no flow for a policy.
         PolicyError: A learned policy cannot be loaded.
-        MissingExtraError: It needs the extra `train`.
-        Ns3MissingError: This build has no ns-3.
+        MissingExtraError: A learned policy needs the extra `train`, which is not installed.
+        Ns3MissingError: The engine is "ns3", and this build has no ns-3.
     """
     known = check_engine(engine)
     scenarios = tuple(scenarios)

@@ -39,13 +39,13 @@ def play(
     """Runs an episode until the policy's flows have ended, or to the scenario's end.
 
     Args:
-        policy: Has every flow that names no controller.
-        scenario: What is run.
+        policy: Policy of every flow that names no controller.
+        scenario: Scenario that is run.
         engine: "native" or "ns3".
-        seed: The simulation's.
-        reward: What is earned; None: the default.
-        from_s: Where the window of the metrics begins, in s; None: with the run.
-        until_s: Where the window ends, in s; None: with the run.
+        seed: Seed of the simulation.
+        reward: Reward of the run; None: the default.
+        from_s: Beginning of the window of the metrics, in s; None: the run's beginning.
+        until_s: End of the window of the metrics, in s; None: the run's end.
 
     Returns:
         The run. Its series have a row for each decision, with every column of `info` of the first
@@ -69,10 +69,10 @@ def play_all(
     """Runs an episode for each scenario and seed, side by side on the native engine.
 
     Args:
-        policy: Has every flow that names no controller.
+        policy: Policy of every flow that names no controller.
         cells: Scenario and seed of each episode.
-        threads: How many run them.
-        reward: What is earned; None: the default.
+        threads: Number of threads that run the episodes.
+        reward: Reward of the episodes; None: the default.
     """
     by_agents: dict[int, list[int]] = {}
     for index, (scenario, _) in enumerate(cells):
@@ -161,9 +161,9 @@ def _recorded(
 
     Args:
         batch: The batch.
-        index: Which of its simulations.
-        policy: The name of what has the flows that name no controller.
-        begin: When the episode began, in ns.
+        index: Index of the simulation in the batch.
+        policy: Name of the policy of the flows that name no controller.
+        begin: Time at which the episode began, in ns.
         series: The reward and the columns of `info` at each decision.
     """
     episode, simulation = batch.episodes[index], batch.simulation(index)

@@ -40,19 +40,20 @@ class Run:
     """One policy's results, or those of one that is being trained.
 
     Attributes:
-        name: As run.json or the evaluation says; two runs may have the same.
-        folder: Where it is.
-        origin: Of the results: "training", "learned" or "hand-coded".
-        policy: Its name.
+        name: Name of the run from run.json or the evaluation; two runs may have the same.
+        folder: Folder of the run.
+        origin: Origin of the results: "training", "learned" or "hand-coded".
+        policy: Name of the policy.
         results: A row for each scenario and seed, the columns "scenario", "seed" and EVALUATED; a
             training run also has "step", in environment steps.
-        suite: What it was evaluated on; None: not known before training is done.
-        reward: What was earned there; None as well.
-        drawn: The suite's distributions, whose paths the seeds draw.
-        settings: Name -> value, nested: of a training run, its configuration.
-        series: Scenario -> the file with the time series of an episode.
-        summary: Of a training run that is finished: start, best and last policy compared.
-        window: Which part of each run the metrics are of, in s; None: as `suite`.
+        suite: Suite that the policy was evaluated on; None: not known before training is done.
+        reward: Reward of the evaluation; None: not known before training is done.
+        drawn: Names of the suite's distributions, whose paths the seeds draw.
+        settings: Settings by name, nested; for a training run, its configuration.
+        series: File with the time series of an episode, by scenario.
+        summary: Comparison of start, best and last policy; None: the run is no finished training.
+        window: Beginning and end in s of the part of each run that the metrics are of; None: not
+            known before training is done.
     """
 
     name: str
@@ -83,7 +84,7 @@ def read_runs(folder: Path) -> list[Run]:
     """Returns the runs of a folder: one of a training run, one for each policy of an evaluation.
 
     Raises:
-        RunError: It is neither, or a file in it is not what it should be.
+        RunError: The folder is neither, or a file in it is not what it should be.
     """
     if (folder / RUN_FILE).is_file():
         return [_read_training(folder)]
@@ -218,7 +219,7 @@ def check_comparable(runs: Sequence[Run]) -> None:
     """Makes sure that all were evaluated on the same suite and window, for the same reward.
 
     Raises:
-        RunError: Two were not.
+        RunError: Two of the runs were not.
     """
     for what in ("suite", "reward", "window"):
         known = [run for run in runs if getattr(run, what) is not None]

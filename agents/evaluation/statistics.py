@@ -37,9 +37,9 @@ class Estimate:
     """A number with its 95% interval.
 
     Attributes:
-        value: From all scores.
-        low: The interval's lower end; None with a single seed, which tells nothing of others.
-        high: Its upper end.
+        value: Number computed from all scores.
+        low: Lower end of the interval; None with a single seed, which tells nothing of others.
+        high: Upper end of the interval; None with a single seed.
     """
 
     value: float
@@ -66,9 +66,9 @@ class Bootstrap:
     """The same resamples of the seeds, for everything that is asked of some scores.
 
     Args:
-        scores: Policies x scenarios x seeds.
-        resamples: How many.
-        seed: Of the draws: the same scores give the same intervals.
+        scores: Scores by policy, scenario and seed.
+        resamples: Number of resamples.
+        seed: Seed of the draws: the same scores give the same intervals.
 
     Raises:
         ValueError: The scores have another shape, or are not all finite.
@@ -145,11 +145,11 @@ def mean_difference(
     """Returns the mean of the first scores minus the second, paired, with its 95% interval.
 
     Args:
-        first: Scenarios x seeds.
-        second: Of the same episodes.
-        resamples: Of the seeds of each scenario, by the stratified bootstrap. Of a distribution,
-            which is one entry, these are resamples of paths.
-        seed: Of the draws.
+        first: Scores by scenario and seed.
+        second: Scores of the same episodes, which are subtracted.
+        resamples: Number of resamples of the seeds of each scenario, by the stratified bootstrap. A
+            distribution is one entry, so its paths are resampled.
+        seed: Seed of the draws.
 
     Raises:
         ValueError: The scores have another shape, or are not all finite.

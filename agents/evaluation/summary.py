@@ -42,11 +42,11 @@ MARGIN_OF_BEST = 0.01
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What came out of an evaluation.
+    """Results of an evaluation.
 
     Attributes:
         jobs: The episodes that were asked for.
-        outcome: What became of them.
+        outcome: Outcome of the jobs: finished, failed or interrupted.
         runs: One row per finished episode: policy, scenario, engine, seed and the metrics.
         document: The content of evaluation.json; None where the evaluation was interrupted.
         figures: The pictures that were drawn.
@@ -78,24 +78,25 @@ def evaluate(
     """Runs every policy in every scenario with the seeds 0 to `seeds` - 1, and sums it up.
 
     Args:
-        policies: As `find_policy` takes them.
-        suite: As `load_suite` takes it.
-        seeds: How many.
-        directory: Where results go; those of an earlier run are moved aside.
+        policies: Policies, as `find_policy` takes them.
+        suite: Name or path of the suite, as `load_suite` takes it.
+        seeds: Number of seeds.
+        directory: Folder of the results; those of an earlier run are moved aside.
         engine: "native" or "ns3".
         window: The part of the run that the metrics are of.
-        reward: What is earned; None: the default.
-        workers: That run the episodes; a number is one of processes of this machine.
-        resume: Go on with what the directory holds.
-        trust_zip: Accept models that Stable-Baselines3 saved; loading one runs code in it.
-        keep_series: Keep the time series of seed 0.
-        figure_format: Of the pictures, "png", "pdf" or "svg"; None: draw none.
+        reward: Reward of the episodes; None: the default.
+        workers: Workers that run the episodes, or a number of processes on this machine.
+        resume: Whether to continue the evaluation that the directory holds.
+        trust_zip: Whether to accept models that Stable-Baselines3 saved; loading one runs code in
+            it.
+        keep_series: Whether to keep the time series of seed 0.
+        figure_format: Format of the pictures, "png", "pdf" or "svg"; None: draw none.
         command: The command line, to be kept with the results.
 
     Raises:
         RunError: The directory cannot be written to, or another command writes there.
-        ScenarioError, PolicyError, Ns3MissingError: As `make_jobs` and `load_suite`.
-        ClusterError: As `Workers.connect`.
+        ScenarioError, PolicyError, Ns3MissingError: `make_jobs` or `load_suite` raised the error.
+        ClusterError: `Workers.connect` raised the error.
     """
     scenarios = load_suite(suite)
     reward = reward or Reward()
@@ -145,11 +146,11 @@ def keep_runs(
 
     Args:
         runs: An episode for each of the suite's scenarios and seeds.
-        policy: Its name.
-        suite: As `load_suite` takes it.
-        seeds: How many of each scenario.
-        directory: Where results go, in place of those that are there.
-        reward: What was earned.
+        policy: Name of the policy.
+        suite: Name or path of the suite, as `load_suite` takes it.
+        seeds: Number of seeds of each scenario.
+        directory: Folder of the results, which replace those that are there.
+        reward: Reward of the episodes.
         command: The command line, to be kept with the results.
     """
     scenarios = load_suite(suite)
@@ -177,13 +178,13 @@ def write_evaluation(
     """Writes evaluation.json and results.parquet of episodes that have been run.
 
     Args:
-        directory: Where they go, in place of those that are there.
+        directory: Folder of the files, which replace those that are there.
         finished: A row for each episode: policy, scenario, engine, seed and its metrics.
-        suite: As results name it.
-        scenarios: Of the suite.
-        seeds: How many were asked for.
-        engine: Of all episodes.
-        reward: That was earned.
+        suite: Name or path of the suite.
+        scenarios: Scenarios and distributions of the suite.
+        seeds: Number of seeds that were asked for.
+        engine: Engine of all episodes.
+        reward: Reward of the episodes.
         command: The command line, to be kept with the results.
         window: The part of each run that the metrics are of.
     """
@@ -270,9 +271,9 @@ def summarize(
 
     Args:
         runs: One row per episode.
-        kinds: Of the policies that were asked for, by name, as `policy_kind` says.
-        scenarios: Of the suite.
-        seeds: How many were asked for.
+        kinds: Kinds of the policies that were asked for, by name, as `policy_kind` returns them.
+        scenarios: Scenarios and distributions of the suite.
+        seeds: Number of seeds that were asked for.
 
     Returns:
         "policies", best first; "differences" of each to all below it; "missing": the runs that

@@ -74,9 +74,9 @@ class EvaluationWriter:
     goes on; this one writes in the call, so that an OSError reaches the caller.
 
     Args:
-        folder: Of the run; TensorBoard shows the folder's name.
-        purge_step: Of a run that was interrupted: TensorBoard forgets what earlier event files of
-            this folder have at this step and later.
+        folder: Folder of the run; TensorBoard shows the folder's name.
+        purge_step: Step at which an interrupted run continues. TensorBoard forgets what earlier
+            event files of this folder have at this step and later.
 
     Raises:
         OSError: The file cannot be written; any method may raise it.
@@ -112,7 +112,7 @@ class EvaluationWriter:
 
         Args:
             step: Environment steps of training so far.
-            records: One for each scenario and seed: the keys "scenario" and EVALUATED.
+            records: Records with the keys "scenario" and EVALUATED, one for each scenario and seed.
         """
         self.scalars(step, evaluation_values(records))
         self._file.flush()
@@ -121,8 +121,9 @@ class EvaluationWriter:
         """Writes the time series of an episode over simulated milliseconds.
 
         Args:
-            scenario: Its name.
-            series: Column -> an array with a value for each decision; "time_s" is one of them.
+            scenario: Name of the scenario.
+            series: Arrays by column, with a value for each decision; "time_s" is one of the
+                columns.
         """
         times = np.round(np.asarray(series["time_s"], dtype=float) * 1e3).astype(int).tolist()
         curves = {name: values for name, values in series.items() if name != "time_s"}
@@ -136,8 +137,9 @@ class EvaluationWriter:
         """Writes an episode as a picture, as environments render it.
 
         Args:
-            scenario: Its name.
-            series: As for `episode`.
+            scenario: Name of the scenario.
+            series: Arrays by column, with a value for each decision; "time_s" is one of the
+                columns.
         """
         from matplotlib.image import imsave
 
@@ -165,8 +167,8 @@ class EvaluationWriter:
         TensorBoard merges the layouts of all runs, so each may have its own.
 
         Args:
-            scenarios: Of the suite.
-            episodes: Scenarios that have the time series of an episode.
+            scenarios: Names of the suite's scenarios.
+            episodes: Names of the scenarios that have the time series of an episode.
         """
         categories = [_category("All scenarios", "evaluation", _EVALUATION_CHARTS, closed=False)]
         # A page with an open category for each scenario would load every value there is.
@@ -195,7 +197,7 @@ class EvaluationWriter:
         """Writes the run's row of the page "HParams"; its metrics are the `evaluation` tags.
 
         Args:
-            settings: Name -> bool, number or text; see `flatten`.
+            settings: Settings by name: bool, number or text; see `flatten`.
             everyones: The settings of all runs that are shown together. TensorBoard takes the
                 columns from any one run, so each has to have those of all. Empty: this run's.
         """
@@ -228,7 +230,7 @@ def evaluation_values(records: pd.DataFrame | Iterable[Mapping[str, Any]]) -> di
     """Returns tag -> value of an evaluation; NaN where nothing was measured.
 
     Args:
-        records: One for each scenario and seed: the keys "scenario" and EVALUATED.
+        records: Records with the keys "scenario" and EVALUATED, one for each scenario and seed.
     """
     frame = records if isinstance(records, pd.DataFrame) else pd.DataFrame(list(records))
     names = evaluated_names(frame)

@@ -19,7 +19,7 @@ from quicgym.output_folders import read_json, write_atomically
 SUMMARY_FORMAT = "quicgym-training-summary-1"
 SUMMARY_FILE = "summary.json"
 ENOUGH_PATHS = 1000
-"""Fewer are for quick trials."""
+"""Paths of a full comparison; fewer are for quick trials."""
 
 
 @dataclass(frozen=True)
@@ -28,12 +28,12 @@ class Compared:
 
     Attributes:
         policy: "start", "best" or "last".
-        step: Of the training.
-        sha256: Of its weights.
-        reward: Mean over the paths.
+        step: Step of the training.
+        sha256: SHA-256 of the policy's weights.
+        reward: Mean reward over the paths.
         gain: Mean of the reward minus the start's on the same path.
         low: Lower end of the gain's 95% interval.
-        high: Upper end.
+        high: Upper end of the gain's 95% interval.
     """
 
     policy: str
@@ -52,16 +52,16 @@ class Compared:
 
 @dataclass(frozen=True)
 class Summary:
-    """What summary.json has.
+    """Content of summary.json.
 
     Attributes:
-        paths: How many.
-        drawn_from: The distribution, or the suite.
-        first_seed: The seeds of each of its entries begin there.
-        identity: Of everything that the numbers depend on, besides the version.
+        paths: Number of paths.
+        drawn_from: Name of the distribution or of the suite that the paths are drawn from.
+        first_seed: First seed of each entry's paths.
+        identity: Digest of everything that the numbers depend on, besides the version.
         policies: "start", "best" and "last".
-        version: Of quicgym.
-        commit: Of quicgym.
+        version: Version of quicgym.
+        commit: Commit of quicgym.
     """
 
     paths: int
@@ -92,7 +92,7 @@ class Summary:
         """Reads summary.json; None where there is none yet.
 
         Raises:
-            RunError: It is something else.
+            RunError: The file is not what it should be.
         """
         if not path.exists():
             return None
