@@ -18,14 +18,15 @@ class Architecture:
     """What a policy's network is made of.
 
     Attributes:
-        extractor: "mlp": the whole observation through dense layers; "gru": the frames, oldest
-            first, through a gated recurrent unit, whose last state goes on with the rest;
-            "multi-scale": means over the last frame, the one before, the two, four, eight … before
-            that, and the rest, through dense layers.
+        extractor: Layers that read an observation. "mlp": the whole observation through dense
+            layers. "gru": the frames, oldest first, through a gated recurrent unit, whose last
+            state is joined with the rest. "multi-scale": means over the last frame, the one before,
+            the two, four, eight … before that, and the rest, through dense layers.
         extractor_sizes: Outputs of the dense layers, or the one size of the unit's state.
         hidden_sizes: Outputs of the dense layers from the features to the actions.
-        activation: Between layers: "tanh" or "relu".
-        output: "clip": to [-1, 1]; "tanh": into it; "argmax": the place of the largest.
+        activation: Function between layers: "tanh" or "relu".
+        output: Function of the last layer's outputs. "clip": limits them to [-1, 1]; "tanh": maps
+            them into it; "argmax": takes the place of the largest.
     """
 
     extractor: Extractor = "mlp"

@@ -100,17 +100,17 @@ def find_policy(choice: str, *, trust_zip: bool = False) -> Policy:
     """Returns the policy that a user names.
 
     Args:
-        choice: A controller of the catalogue, such as "cubic"; one with parameters, such as
-            "ebcc:gamma=60,beta=0.7"; a controller named by its place, see
-            quicgym.controllers.choices; "random"; what `load_policy` takes: the name of a published
-            policy, or the path of one's JSON description, with a preference's weights where it
-            takes one ("NAME:delay=1,throughput=1"); or an object of a Python file,
+        choice: Name of a controller of the catalogue, such as "cubic", also with parameters, such
+            as "ebcc:gamma=60,beta=0.7"; or "random". A controller may be named by its place, see
+            quicgym.controllers.choices. A learned policy is what `load_policy` takes: the name of a
+            published one, or the path of a JSON description. Weights follow where the policy takes
+            a preference ("NAME:delay=1,throughput=1"). An object of a Python file is
             "path/to/file.py:object", which runs the file: see quicgym.agents.policies.from_file.
             Any of these may follow an alias, as in "mine=runs/ppo".
-        trust_zip: As `load_policy` has it.
+        trust_zip: Whether to accept a model that Stable-Baselines3 saved (.zip); see `load_policy`.
 
     Raises:
-        ScenarioError: There is no such controller, parameter, policy or weight.
+        ScenarioError: The controller, parameter, policy or weight does not exist.
         PolicyError: The file is not what it should be, or its policy takes no preference.
         MissingExtraError: The policy is a model of Stable-Baselines3, and the extra `train` is not
             installed.

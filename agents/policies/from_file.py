@@ -48,13 +48,13 @@ class FilePolicy:
     """An object of a file as a policy; what it returns is checked.
 
     Attributes:
-        name: Name that the user gave, `file.py:object`.
-        decisions: In which environment it acts.
-        options: Options with which an environment is to be reset.
-        act: From observations to actions.
-        file: Where it comes from.
-        tensors: The weights, where they are known.
-        has_decisions: The user has said in which environment it acts.
+        name: Name as the user gave it, `file.py:object`.
+        decisions: Environment that the policy acts in, decision interval and observations.
+        options: Options that an environment is to be reset with.
+        act: Function from observations to actions.
+        file: File that the object comes from.
+        tensors: Function that returns the weights by name, none where they are not known.
+        has_decisions: Whether the user has said in which environment the policy acts.
     """
 
     name: str
@@ -162,7 +162,7 @@ def load_policy_of_file(choice: str) -> FilePolicy | None:
     """Loads `path/to/file.py:object`, which runs the file; None where it is a controller.
 
     Raises:
-        PolicyError: There is no such file or object, it fails, or it is no policy for the
+        PolicyError: The file or object does not exist, it fails, or it is no policy for the
             environment.
     """
     path, colon, name = choice.rpartition(":") if ".py:" in choice else (choice, "", "")

@@ -38,7 +38,7 @@ def switch_policy(controller: str) -> ConstantPolicy:
     """Returns the policy of Switch that always chooses one controller.
 
     Raises:
-        ValueError: The preset is not one of `SwitchEnv.presets`.
+        ValueError: The controller is not one of `SwitchEnv.presets`.
     """
     members = actions.choices("switch")
     if controller not in members:
@@ -53,9 +53,9 @@ def controller_policy(
     """Returns any controller as a policy of any environment, by the options of reset.
 
     Args:
-        controller: A name, or a subclass of quicgym.Controller.
-        space: Action space of a single environment, whatever its actions mean.
-        **parameters: Others than the controller's own.
+        controller: Name of a controller, or a subclass of quicgym.Controller.
+        space: Action space of a single environment; what its actions are does not matter.
+        **parameters: Parameters that replace the controller's own.
     """
     name = controller if isinstance(controller, str) else controller.__name__
     if parameters:

@@ -52,8 +52,8 @@ class MlpFeatures(_Features):
     """The whole observation through dense layers.
 
     Args:
-        observation_size: Elements of an observation.
-        architecture: Architecture of the policy.
+        observation_size: Number of elements of an observation.
+        architecture: Architecture of the policy's network.
     """
 
     def __init__(self, observation_size: int, architecture: Architecture) -> None:
@@ -72,9 +72,9 @@ class GruFeatures(_Features):
     """The frames of the history through a gated recurrent unit, beside the rest as it is.
 
     Args:
-        observation_size: Elements of an observation.
-        history_length: Frames at its beginning.
-        architecture: Architecture of the policy.
+        observation_size: Number of elements of an observation.
+        history_length: Number of frames at the observation's beginning.
+        architecture: Architecture of the policy's network.
     """
 
     def __init__(
@@ -101,9 +101,9 @@ class MultiScaleFeatures(_Features):
     start for one, as a mean. Ratios are taken as their logarithms, losses as their roots.
 
     Args:
-        observation_size: Elements of an observation.
-        history_length: Frames at its beginning.
-        architecture: Architecture of the policy.
+        observation_size: Number of elements of an observation.
+        history_length: Number of frames at the observation's beginning.
+        architecture: Architecture of the policy's network.
     """
 
     def __init__(
@@ -161,11 +161,11 @@ def make_features(
 
 
 class Actor(nn.Module):
-    """From observations to actions, without exploration.
+    """Maps observations to actions, without exploration.
 
     Args:
-        architecture: Shape of the network.
-        decisions: The decisions of the policy, and what it observes.
+        architecture: Architecture of the network.
+        decisions: Environment, decision interval and observations of the policy.
     """
 
     def __init__(self, architecture: Architecture, decisions: Decisions) -> None:

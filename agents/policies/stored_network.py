@@ -23,8 +23,8 @@ class StoredNetwork:
     """The network in C++, and on demand the same in PyTorch.
 
     Attributes:
-        architecture: Shape of the network.
-        decisions: The decisions of the policy, and what it observes.
+        architecture: Architecture of the network.
+        decisions: Environment, decision interval and observations of the policy.
         tensors: Weights of the network, float32, by the names that PyTorch gives them.
     """
 
