@@ -39,7 +39,7 @@ class CellularModel:
         volatility: Standard deviation of the rate's change within a second, as a share of half its
             peak, where no reflection comes in between.
         outage_s: Mean length of an outage.
-        between_outages_s: Mean time from the end of one to the start of the next.
+        between_outages_s: Mean time from the end of one outage to the start of the next.
     """
 
     mean_mbps: float
@@ -100,8 +100,9 @@ def cellular_trace(model: CellularModel, duration_ms: int, seed: int) -> np.ndar
 
     Args:
         model: The rate process.
-        duration_ms: Length, after which a trace repeats.
-        seed: The same seed gives the same trace (with the same NumPy: a later one may draw anew).
+        duration_ms: Length of the trace in ms, after which it repeats.
+        seed: Seed of the trace. Equal seeds give equal traces with the same NumPy; a later one may
+            draw anew.
 
     Returns:
         The moments at which a packet may go, whole ms from 1 to `duration_ms` in ascending order,
@@ -131,14 +132,15 @@ class TraceSummary:
     mean_mbps: float
     percentiles_mbps: dict[int, float]
     silent_percent: float
-    """Of the windows: nothing may go in them."""
+    """Percentage of the windows in which nothing may go."""
 
 
 def summarize(times_ms: Sequence[int] | np.ndarray) -> TraceSummary:
     """Summarizes a mahimahi trace.
 
     Args:
-        times_ms: Times as `read_mahimahi` or `cellular_trace` returns them; not empty.
+        times_ms: Times in ms at which a packet may go, from `read_mahimahi` or `cellular_trace`;
+            not empty.
     """
     duration_ms = int(times_ms[-1])
     # The window that a moment ends or lies in; a last window that is cut short is left out.

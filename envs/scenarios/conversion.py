@@ -120,9 +120,9 @@ def to_core(scenario: Scenario, controllers: Sequence[ControllerInfo]) -> _core.
     """Returns a scenario as the engines read it.
 
     Args:
-        scenario: Checked by its model.
-        controllers: One per single flow, and then one per entry of short flows, as
-            `resolve_controllers` returns them.
+        scenario: Scenario that its model has checked.
+        controllers: Controllers from `resolve_controllers`: one per single flow, and then one per
+            entry of short flows.
     """
     core = _links(scenario)
     controller_of = iter(controllers)

@@ -60,7 +60,7 @@ class WholeRange(CheckedModel):
 
 
 class Part(CheckedModel):
-    """What some of a distribution's paths have."""
+    """A feature that some of a distribution's paths have."""
 
     chance: Probability
     """The share of the paths that have the part."""
@@ -85,7 +85,7 @@ class RateChanges(Part):
 
     count: WholeRange
     factor: Range[Positive]
-    """Of the path's rate."""
+    """New rate as a multiple of the path's rate."""
 
 
 class Traces(Part):
@@ -106,9 +106,9 @@ class QueueDisciplines(Part):
     """On some of the paths the bottleneck's queue is managed."""
 
     disciplines: tuple[DisciplineName, ...] = Field(min_length=1)
-    """From which each path's is drawn."""
+    """Disciplines from which each path's is drawn."""
     ecn_marking: Probability = 0.0
-    """That such a queue marks and all flows understand it."""
+    """Probability that such a queue marks and all flows understand it."""
 
 
 class AckAggregation(Part):
@@ -121,9 +121,9 @@ class ShortFlowLoad(Part):
     """On some of the paths transfers come and go beside the flows."""
 
     load: Range[Positive]
-    """Of the path's rate."""
+    """Mean rate of the transfers as a share of the path's rate."""
     sizes: Literal["web-search", "data-mining"] = "web-search"
-    """As in a scenario's `short_flows`."""
+    """Distribution of the sizes, as in a scenario's `short_flows`."""
 
 
 class DelayChanges(Part):
@@ -131,22 +131,22 @@ class DelayChanges(Part):
 
     count: WholeRange
     factor: Range[Positive]
-    """Of the bottleneck's delay."""
+    """New delay as a multiple of the bottleneck's delay."""
 
 
 class RandomJitter(Part):
     """On some of the paths every packet has a delay of its own on top, uniform from 0."""
 
     max_rtt: Range[Positive]
-    """The largest, as a share of the path's RTT."""
+    """Largest delay, as a share of the path's RTT."""
     reordering: Probability = 0.0
-    """That packets overtake one another on such a path."""
+    """Probability that packets overtake one another on such a path."""
 
 
 class Policers(Part):
     """On some of the paths a token bucket comes before the queue."""
 
     rate: Range[Positive]
-    """Of the path's rate."""
+    """Rate of the token bucket as a multiple of the path's rate."""
     burst_rtt: Range[Positive]
-    """What may pass at once, as what the bucket's rate brings in so many RTTs of the path."""
+    """Size of the bucket in RTTs of the path: what the bucket's rate brings in that time."""

@@ -76,8 +76,9 @@ class HeldOutCells(NamedTuple):
     """A part of the plane of rate and RTT with one held-out cell in each row and column.
 
     Attributes:
-        rate_mbps: From the first to the last of the eight columns.
-        rtt_ms: The same of the rows.
+        rate_mbps: Rates in Mbps at which the first of the eight columns begins and the last one
+            ends.
+        rtt_ms: RTTs in ms at which the first of the eight rows begins and the last one ends.
     """
 
     rate_mbps: tuple[float, float]
@@ -98,9 +99,9 @@ class HeldOutCells(NamedTuple):
 CELLS = 8
 _STRIDE = 3  # has no divisor in common with CELLS: one held-out cell per row and per column
 HELD_OUT = HeldOutCells((1.0, 200.0), (10.0, 600.0))
-"""Of the suite `heldout`."""
+"""Held-out cells of the suite `heldout`."""
 HELD_OUT_STRESS = HeldOutCells((0.1, 500.0), (2.0, 1500.0))
-"""Of the suite `stress`."""
+"""Held-out cells of the suite `stress`."""
 _FIRST_CHANGE_S = 0.1
 
 
@@ -129,27 +130,27 @@ class Distribution(CheckedModel):
     duration_s: DurationS
     max_datagram_bytes: DatagramBytes = 1200
     rate_mbps: Range[RateMbps]
-    """Of the bottleneck."""
+    """Rate of the bottleneck."""
     rtt_ms: Range[RttMs]
-    """Of the path, without a queue."""
+    """RTT of the path without a queue."""
     access_delay_ms: NotNegative = 1.0
-    """Of each access link, one way; the path's RTT has it four times."""
+    """Delay of each access link, one way; the path's RTT has it four times."""
     queue_bdp: Range[Positive]
-    """The queue over rate · RTT; two packets at least."""
+    """Limit of the queue over rate · RTT; two packets at least."""
     loss: RandomLoss | None = None
     """Random loss on some of the paths."""
     flows: WholeRange = WholeRange(minimum=1, maximum=1)
-    """How many there are, the agents' included."""
+    """Number of flows, the agents' included."""
     packets_per_flow: NotNegative = 0.0
     """What path and queue hold at least for each flow; where it is less, fewer flows are drawn."""
     agents: int = Field(default=1, ge=1)
     """Flows that name no controller; `flows` counts them."""
     all_agents: Probability = 0.0
-    """That all flows of a path are the agents'."""
+    """Probability that all flows of a path are the agents'."""
     other_controllers: tuple[str, ...] = Field(default=("cubic",), min_length=1)
-    """From which each other flow's is drawn."""
+    """Controllers from which each other flow's is drawn."""
     start_spread_s: float = Field(default=0.0, ge=0)
-    """Within which all flows but the first start."""
+    """Time within which all flows but the first start."""
     extra_rtt: Range[NotNegative] = Range(minimum=0, maximum=0)
     """What all flows but the first have on top, as a share of the path's RTT."""
     rate_changes: RateChanges | None = None
@@ -413,7 +414,8 @@ def load_distribution(name_or_path: str | Path) -> Distribution:
     """Loads a distribution by its name or from a YAML file.
 
     Raises:
-        ScenarioError: There is none, or it is not valid; the text names file, field and value.
+        ScenarioError: The distribution does not exist, or is not valid; the text names file, field
+            and value.
     """
     data, file, folder = read_yaml(name_or_path, DISTRIBUTIONS, "distribution", ScenarioError)
     if isinstance(data, dict) and isinstance(data.get("traces"), dict):

@@ -21,8 +21,8 @@ def check_capabilities(name: str, scenario: _core.Scenario, engine: EngineName) 
 
     Args:
         name: Name of the scenario.
-        scenario: The scenario as `quicgym.envs.scenarios.conversion` makes it.
-        engine: The engine that is to simulate the scenario.
+        scenario: Scenario that `quicgym.envs.scenarios.conversion` has made.
+        engine: Engine that is to simulate the scenario.
     """
     lacking = _core.lacking(scenario, _core.Engine[engine])
     if not lacking:

@@ -13,7 +13,7 @@ from quicgym import _core
 from quicgym.validation import problem
 
 SHORTEST_S = 1e-6
-"""Of a simulation, an episode and a flow's time in it."""
+"""Shortest duration of a simulation, an episode and a flow's time in it."""
 LINK_HEADER_BYTES = 30
 """UDP 8, IPv4 20 and PPP 2: what a datagram's size on the wire has on top."""
 
@@ -95,11 +95,11 @@ DatagramBytes = Annotated[
     ),
 ]
 LARGEST_UNFRAGMENTED_BYTES = 1472
-"""Of a datagram in an Ethernet frame."""
+"""Largest size of a datagram in an Ethernet frame."""
 MtuBytes = Annotated[
     int, Field(strict=True, ge=68, le=65_535, description="a whole number of bytes, 68 to 65535")
 ]
-"""Of IPv4 packets."""
+"""Maximum transmission unit of IPv4 packets."""
 Name = Annotated[
     str,
     Field(
@@ -118,8 +118,8 @@ class Core:
     """A field's member in C++, where the rule of `conversion` gives another one.
 
     Attributes:
-        member: Its name in sim/scenario.hpp.
-        convert: From the field's value to the member's; None: by the rule.
+        member: Name of the member in sim/scenario.hpp.
+        convert: Function from the field's value to the member's; None: by the rule.
     """
 
     member: str
@@ -131,7 +131,7 @@ class Outside:
     """A field without a member of its own in C++.
 
     Attributes:
-        reader: Who reads it.
+        reader: Reader of the field.
     """
 
     reader: str
@@ -150,7 +150,8 @@ def check(model: BaseModel, found: _core.Problem | None) -> None:
 
     Args:
         model: The part of a scenario that was checked; the problem's field is one of it.
-        found: What `_core.queue_problem` or `_core.chain_problem` returned.
+        found: Problem that `_core.queue_problem` or `_core.chain_problem` returned; None: no
+            problem.
     """
     if found is None:
         return

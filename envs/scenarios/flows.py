@@ -27,7 +27,7 @@ from quicgym.validation import problem
 from quicgym.yaml_files import closest
 
 QUIC_FIELDS = ("ack_frequency", "burst_retransmission", "stale_rate_samples")
-"""Of quicgym's endpoints; ns-3's TCP has none of them."""
+"""Fields of quicgym's endpoints; ns-3's TCP has none of them."""
 
 TCP_CONTROLLERS = ("newreno", "linux-reno", "cubic", "bbr", "vegas")
 
@@ -41,7 +41,7 @@ def check_parameters(controller: str, parameters: Parameters, named_in: str, whe
     Args:
         controller: A name of the catalogue, or a registered one; one that is named by its place is
             not looked at.
-        parameters: Its parameters.
+        parameters: Parameters of the controller, by name.
         named_in: The field that names the controller.
         where: The field that holds the parameters.
     """
@@ -115,7 +115,7 @@ class Connection(CheckedModel):
         Field(description="a number, or a list of numbers where the catalogue says so"),
         Outside("to_core, with the controller"),
     ] = {}
-    """Of the controller; what is left out keeps the catalogue's default.
+    """Parameters of the controller; what is left out keeps the catalogue's default.
 
     For tcp: attributes of ns-3's congestion control or of its TcpSocketBase, as numbers.
     """
@@ -126,15 +126,15 @@ class Connection(CheckedModel):
     extra_delay_ms: DelayMs = 0.0
     """One way, at the sender's access link, in each direction."""
     first_hop: HopNumber = 1
-    """Of a chain, where the flow enters; 1 is the bottleneck, 2 the chain's first entry."""
+    """Hop of a chain where the flow enters; 1 is the bottleneck, 2 the chain's first entry."""
     last_hop: HopNumber | None = None
-    """After which it leaves; null: the chain's end. Backward data goes from last to first."""
+    """Hop after which the flow leaves; null: the chain's end. Backward data goes last to first."""
     access: Annotated[Access | None, INLINE] = None
     """Null: the scenario's."""
     max_datagram_bytes: DatagramBytes | None = None
     """Null: the scenario's."""
     flow_control_window_bytes: PositiveInteger = 64 * 2**20
-    """Of each connection and its stream alike; the default is out of the way."""
+    """Window of each connection and its stream alike; the default is out of the way."""
     ecn: StrictBool = False
 
     @field_validator("controller")
@@ -172,7 +172,7 @@ class Flow(Connection):
     send_buffer_bytes: PositiveInteger = 2**20
     """Unsent data that the transport takes; with more, controllers are told that it is blocked."""
     ack_frequency: Annotated[AckFrequency, INLINE] = AckFrequency()
-    """Of its receiver."""
+    """ACK frequency of the flow's receiver."""
     burst_retransmission: StrictBool = False
     """Lost data is sent again when the loss is found, at once, whatever window and pacing say.
 

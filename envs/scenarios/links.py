@@ -48,7 +48,7 @@ class Queue(CheckedModel):
     ecn_marking: StrictBool = False
     """The discipline marks ECN-capable packets instead of dropping them; dualpi2 always does."""
     ce_threshold_ms: PeriodMs | None = None
-    """Of codel and fq-codel: L4S packets are marked where they have waited longer, and never
+    """With codel and fq-codel, L4S packets are marked where they have waited longer, and never
     dropped before the queue is full. Needs ecn_marking."""
 
     @property

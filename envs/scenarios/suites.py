@@ -67,7 +67,8 @@ def load_entry(name_or_path: str | Path) -> SuiteEntry:
     """Loads a scenario, a distribution or a mixture, by its name or from a YAML file.
 
     Raises:
-        ScenarioError: There is none, or it is not valid; the text names file, field and value.
+        ScenarioError: No such entry exists, or it is not valid; the text names file, field and
+            value.
     """
     text = str(name_or_path)
     fields = _fields(DISTRIBUTIONS / f"{text}.yaml" if text in distribution_names() else Path(text))
@@ -91,12 +92,13 @@ def load_suite(name_or_path: str | Path) -> tuple[SuiteEntry, ...]:
     """Loads a suite, a fixed list of scenarios.
 
     Args:
-        name_or_path: One of `suite_names()`; the name of a scenario or of a distribution, a suite
-            of one; or the path of a YAML file: that of one as well, or a list of scenarios, each
-            written out or given as `load_scenario` takes it (paths start at the file's folder).
+        name_or_path: One of `suite_names()`, or the path of a YAML file with a list of scenarios.
+            Each is written out or given as `load_scenario` takes it; paths start at the file's
+            folder. The name or path of a scenario or of a distribution makes a suite of one.
 
     Raises:
-        ScenarioError: There is none, or it is not valid; the text names file, field and value.
+        ScenarioError: The suite does not exist, or is not valid; the text names file, field and
+            value.
     """
     text = str(name_or_path)
     if text in scenario_names() or text in distribution_names():
@@ -126,7 +128,7 @@ def refuse_held_out(
         field: The field of the configuration that names the suite.
         suite: The name or the path of the suite.
         error: The class of the error.
-        entries: What the suite holds. A file is refused where it holds what a held-out suite does.
+        entries: Entries of the suite. A file is refused where it holds what a held-out suite does.
     """
     content = content_of(entries)
     for name in HELD_OUT_SUITES:

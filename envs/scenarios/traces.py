@@ -15,7 +15,7 @@ from quicgym.input_files import MOST_TRACE_BYTES, open_input
 from quicgym.validation import problem
 
 _MOST_CHARACTERS = 1000
-"""Of a line: what follows is not read."""
+"""Longest part of a line that is read."""
 
 
 def read_mahimahi(path: Path) -> list[int]:

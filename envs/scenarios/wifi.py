@@ -60,15 +60,15 @@ class Wifi(CheckedModel):
     max_ampdu_bytes: Annotated[
         int, Field(strict=True, ge=0, le=65_535, description="a whole number, 0 to 65535")
     ]
-    """Of the frames that go out as one aggregate; 0: no aggregation."""
+    """Largest size of the frames that go out as one aggregate; 0: no aggregation."""
     distance_m: Annotated[
         float, Field(strict=True, gt=0, le=1e6, description="metres above 0, at most 1000000")
     ]
-    """From the access point to every station."""
+    """Distance from the access point to every station."""
     path_loss_exponent: Annotated[
         float, Field(strict=True, gt=0, le=10, description="a number above 0, at most 10")
     ]
-    """Of the log-distance path loss, 46.68 dB at 1 m."""
+    """Exponent of the log-distance path loss, 46.68 dB at 1 m."""
     queue: Annotated[WifiQueue, INLINE]
-    """Of the access point's device, and of each station's."""
+    """Queue of the access point's device, and of each station's."""
     wired: WiredLink
