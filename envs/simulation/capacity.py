@@ -11,15 +11,15 @@ from quicgym.envs.scenarios.model import Scenario
 STEP = 1_000_000
 """ns, between two moments at which a changing capacity is looked at."""
 LONGEST_DELAY_S = 30.0
-"""Of what waits at the end of a run; with more it counts as never sent."""
+"""Longest delay of what waits at the end of a run; with more it counts as never sent."""
 
 
 class BottleneckCapacity:
     """The capacity of one hop of a scenario, forward.
 
     Args:
-        scenario: Whose.
-        hop: Counted from 1, the bottleneck.
+        scenario: Scenario that has the hop.
+        hop: Number of the hop, counted from 1, the bottleneck.
         core: The scenario in C++, where that is at hand.
     """
 

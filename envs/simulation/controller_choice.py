@@ -22,7 +22,8 @@ def resolve_controllers(
 
     Args:
         scenario: Flows that name their own controller keep it.
-        controllers: A name or class for all the others, or a list of one for each of them.
+        controllers: Name or class of the controller for all the others, or a list of one for each
+            of them.
 
     Raises:
         ScenarioError: Unknown name, a controller that cannot be loaded, a wrong number of them, or
@@ -82,7 +83,7 @@ def find_controller(controller: ControllerChoice) -> ControllerInfo:
     """Returns what describes a controller that is given by name or class.
 
     Raises:
-        ScenarioError: There is none of this name, or it cannot be loaded.
+        ScenarioError: No controller has this name, or it cannot be loaded.
     """
     try:
         return find(controller) if isinstance(controller, str) else describe(controller)

@@ -74,7 +74,7 @@ from quicgym.envs.simulation.traffic import (
 
 Scope = Literal["flow", "run", "agents", "others"]
 CONVERGED_SHARE = 0.9
-"""Of the rate of the second half; our reading of convergence."""
+"""Share of the second half's rate at which a flow has converged; our reading of convergence."""
 CONVERGENCE_WINDOW_S = 0.1
 
 
@@ -83,18 +83,19 @@ class Metric:
     """The declaration of a metric.
 
     Attributes:
-        name: With the unit.
-        title: For the head of a table, with the unit.
-        unit: As text.
-        formula: In words.
+        name: Name of the metric, with its unit.
+        title: Title at the head of a table, with the unit.
+        unit: Unit as text.
+        formula: Formula in words.
         compute: Returns the value: of FlowTotals (scope flow), RunTotals (any other scope),
             TrafficTotals (with `traffic`), or a flow's trace (with `needs_traces`).
-        scope: What the metric is taken over, see this module's text.
-        less_is_better: Otherwise more is.
-        evaluated: `quicgym evaluate`, sweeps and searches have the metric, too.
-        rate_of: The bytes whose mean rate a metric of flows is; empty: it is no mean rate.
+        scope: Scope that the metric is taken over, see this module's text.
+        less_is_better: Whether a lower value is better; otherwise a higher one is.
+        evaluated: Whether `quicgym evaluate`, sweeps and searches have the metric, too.
+        rate_of: Name of the count of bytes whose mean rate a metric of flows is; empty: it is no
+            mean rate.
         traffic: The kind of traffic that has the metric; empty: every flow, or every run.
-        needs_traces: The metric is that of a flow's time series.
+        needs_traces: Whether the metric is computed from a flow's time series.
     """
 
     name: str
@@ -151,11 +152,12 @@ class FlowTotals:
     """A flow in a window: what the metrics of a flow are computed from.
 
     Attributes:
-        total: Its totals over the window, as SimulatedFlow.statistics has them.
-        begin: When its active time in the window begins, in ns.
-        end: When it ends, in ns; before `begin` where the flow is not active in the window.
-        has_policy: Whether the scenario names no controller for it.
-        is_transfer: Whether it has a fixed number of bytes to send.
+        total: Totals of the flow over the window, with the keys of SimulatedFlow.statistics.
+        begin: Time at which the flow's active time in the window begins, in ns.
+        end: Time at which the active time ends, in ns; before `begin` where the flow is not active
+            in the window.
+        has_policy: Whether the scenario names no controller for the flow.
+        is_transfer: Whether the flow has a fixed number of bytes to send.
     """
 
     def __init__(self, total: Mapping[str, Any], flow: Flow, window: tuple[int, int]) -> None:
@@ -205,12 +207,12 @@ class RunTotals:
     """A run in a window: what the metrics of a run are computed from.
 
     Attributes:
-        flows: Every flow in the window.
-        window: Its ends, in ns.
-        series: The whole run's.
-        traffic: What the applications got in the window.
+        flows: Totals of every flow in the window.
+        window: Beginning and end of the window, in ns.
+        series: Series of the whole run.
+        traffic: Totals of what the applications received in the window.
         queue_seconds: ∫ of the bottleneck's queue dt, in the unit of its limit.
-        queue_limit: In the same unit.
+        queue_limit: Limit of the bottleneck's queue, in its unit.
     """
 
     flows: Sequence[FlowTotals]
@@ -597,7 +599,7 @@ STATISTICS: dict[str, Callable[[np.ndarray], float | None]] = {
     "99th percentile": lambda values: quantile(values, 0.99),
 }
 SIZES = {"small": "at most 100 kB", "medium": "100 kB to 10 MB", "large": "more than 10 MB"}
-"""Of the classes of short flows."""
+"""Sizes of the classes of short flows."""
 
 
 def completion_time(statistic: str, size_class: str = "") -> Any:
@@ -776,7 +778,7 @@ def measure_flow(name: str, controller: str, flow: FlowTotals) -> FlowResult:
     Args:
         name: The flow's name.
         controller: The name of its controller or policy.
-        flow: Its totals over the window.
+        flow: Totals of the flow over the window.
     """
     values = {entry.name: entry.compute(flow) for entry in OF_FLOWS}
     return FlowResult(name=name, controller=controller, **values)  # type: ignore[arg-type]

@@ -41,10 +41,10 @@ class RunTraces:
     """The time series of one run.
 
     Attributes:
-        flows: By name, as `Result.trace` returns them.
-        controllers: By the flow's name.
-        queues: Traces of each hop's queue, as `Result.queue_trace` returns them.
-        duration_s: Duration of the scenario.
+        flows: Time series of each flow by its name, as `Run.trace` returns them.
+        controllers: Name of each flow's controller, by the flow's name.
+        queues: Time series of each hop, as `Run.queue_trace` returns them.
+        duration_s: Duration of the scenario, in s.
     """
 
     flows: Mapping[str, pd.DataFrame]
@@ -99,7 +99,7 @@ def draw_plane(runs: Iterable[Mapping[str, Any]]) -> Figure:
     single run has none. The delay decreases to the right, so up and right is better.
 
     Args:
-        runs: With the keys controller, goodput_mbps and mean_queue_delay_ms, in ms.
+        runs: Runs with the keys controller, goodput_mbps and mean_queue_delay_ms, in ms.
 
     Raises:
         ValueError: No run has both numbers.
@@ -141,11 +141,11 @@ def draw_episodes(series: Mapping[str, pd.DataFrame]) -> Figure:
     axis begins at the lowest value that any policy had.
 
     Args:
-        series: By policy, a row for each decision, with the columns time_s, throughput_mbps,
-            capacity_mbps and rtt_ms of `info`.
+        series: Time series by policy: a row for each decision, with the columns time_s,
+            throughput_mbps, capacity_mbps and rtt_ms of `info`.
 
     Raises:
-        ValueError: There is no policy.
+        ValueError: No policy is given.
         MissingExtraError: Matplotlib is not installed.
     """
     matplotlib, figure_class = _matplotlib()

@@ -25,7 +25,7 @@ RECORD_SEPARATOR = "\x1e"
 
 
 class EventKind(IntEnum):
-    """Of an event; sim/quic/event_log.hpp says what its values are."""
+    """Kind of an event; sim/quic/event_log.hpp says what its values are."""
 
     PACKET_SENT = 0
     PACKET_RECEIVED = 1
@@ -39,10 +39,10 @@ class EventKind(IntEnum):
 INITIAL, ACK_ELICITING, FIN = 1, 2, 4
 """The flags of sim/quic/event_log.hpp."""
 STREAM_ID = 2
-"""Of all data: the client's first unidirectional stream."""
+"""Stream of all data: the client's first unidirectional stream."""
 METRICS = ("congestion_window", "bytes_in_flight", "smoothed_rtt", "latest_rtt", "min_rtt",
            "pacing_rate")  # fmt: skip
-"""Of recovery:metrics_updated, in the order of an event's values."""
+"""Fields of recovery:metrics_updated, in the order of an event's values."""
 TRIGGERS = ("reordering_threshold", "time_threshold")
 """Why a packet was declared lost (RFC 9002 6.1), by the event's value."""
 
@@ -78,10 +78,10 @@ def write_log(path: Path, events: Iterable[Record], side: str, source: str) -> N
     """Writes a qlog file.
 
     Args:
-        path: Path that log_path has returned.
-        events: Each with `time` in ms from the run's beginning, `name` and `data`, in order.
+        path: Path of the file, see log_path.
+        events: Events in order, each with `time` in ms from the run's beginning, `name` and `data`.
         side: "sender" or "receiver".
-        source: Name of what has sent the packets, such as "native" or "aioquic-virtual".
+        source: Engine or stack that has sent the packets, such as "native" or "aioquic-virtual".
     """
     header = {
         "qlog_version": VERSION,
@@ -163,9 +163,9 @@ def write_sender_logs(folder: Path, events: Iterable[NDArray[Any]], source: str)
     """Writes the log of each flow's sender.
 
     Args:
-        folder: See qlog_folder.
+        folder: Folder of the files, see qlog_folder.
         events: Events of each flow, see sender_records.
-        source: See write_log.
+        source: Engine or stack that has sent the packets, see write_log.
     """
     for flow, rows in enumerate(events):
         path = log_path(folder, flow, "sender")

@@ -78,7 +78,7 @@ class Mark:
     """A moment at which the totals of a run were taken.
 
     Attributes:
-        time: In ns.
+        time: Time of the mark, in ns.
         flows: The totals of each flow.
         queue_seconds: ∫ of the bottleneck's queue dt until then, in the unit of its limit.
     """
@@ -90,20 +90,21 @@ class Mark:
 
 @dataclass(frozen=True)
 class Recorded:
-    """What a run is read from.
+    """The record that a run is read from.
 
     Attributes:
-        scenario: What was run.
+        scenario: Scenario of the run.
         engine: "native" or "ns3"; of real packets the stack and the clock, as in "aioquic-real".
         seed: The run's seed.
-        controllers: What steered each flow.
-        short_flow_controllers: What steered each entry of short flows.
-        marks: In the order of time; the last is the end of the run.
-        series: What was measured over intervals.
-        requests: By a flow's place, what its receiving application asked for, if it asks.
-        transfers: Of each entry of short flows, as Simulation.transfers has them.
-        traces: Of each flow, as Simulation.trace has them; empty: none were kept.
-        queue_traces: Of each hop, as Simulation.queue_trace has them.
+        controllers: Name of the controller or policy of each flow.
+        short_flow_controllers: Name of the controller of each entry of short flows.
+        marks: Marks in the order of time; the last is the end of the run.
+        series: Measurements over intervals.
+        requests: Requests of a flow's receiving application, by the flow's place, for flows that
+            ask.
+        transfers: Transfers of each entry of short flows, as Simulation.transfers returns them.
+        traces: Traces of each flow, as Simulation.trace returns them; empty: none were kept.
+        queue_traces: Traces of each hop's queue, as Simulation.queue_trace returns them.
         core: The scenario in C++, where that is at hand.
     """
 
@@ -125,7 +126,7 @@ class Run:
     """A run in a window of time: its metrics, series and traces.
 
     Attributes:
-        scenario: What was run.
+        scenario: Scenario of the run.
         engine: "native" or "ns3"; of real packets the stack and the clock, as in "aioquic-real".
         seed: The run's seed.
     """
@@ -180,8 +181,8 @@ class Run:
         """Returns the same run in another window.
 
         Args:
-            from_s: Where the window begins, in s; None: with the run.
-            until_s: Where it ends, in s; None: with the run.
+            from_s: Beginning of the window, in s; None: the run's beginning.
+            until_s: End of the window, in s; None: the run's end.
 
         Raises:
             ValueError: A time is no mark of the run: what `from_s` or `until_s` of quicgym.run was.
@@ -219,7 +220,7 @@ class Run:
 
     @cached_property
     def _traffic(self) -> list[TrafficTotals]:
-        """Of each flow, and then of each entry of short flows."""
+        """Traffic of each flow, and then of each entry of short flows."""
         recorded, none = self._recorded, np.empty(0)
         return [
             *(
@@ -277,7 +278,7 @@ class Run:
         """Returns a metric by its name, those of traces included.
 
         Raises:
-            ValueError: There is none of this name, or it needs traces that the run has not.
+            ValueError: No metric has this name, or it needs traces that the run has not.
         """
         if name not in METRICS:
             raise ValueError(f"no metric {name!r}; {closest(name, METRICS)}")
@@ -414,10 +415,10 @@ class Run:
         which the link sends what waits; NaN with Wi-Fi, and where the link never does.
 
         Args:
-            hop: Of a chain, counted from 1, the bottleneck.
+            hop: Number of the hop of a chain, counted from 1, the bottleneck.
 
         Raises:
-            ValueError: There is no such hop.
+            ValueError: The chain has no such hop.
         """
         hops = self._hops
         if hop not in hops:
@@ -479,7 +480,7 @@ def flow_traces(traces: pd.DataFrame, most: int | None = None) -> dict[str, pd.D
 
     Args:
         traces: The time series of all flows.
-        most: How many flows, the first ones; None: all.
+        most: Number of flows, the first ones; None: all.
     """
     names = traces["flow"].cat.categories[:most]
     ends = np.cumsum(np.bincount(traces["flow"].cat.codes, minlength=len(names)))

@@ -13,8 +13,9 @@ class Series:
     """A run's intervals, in the order of time.
 
     Attributes:
-        begin: When the first interval begins, in ns.
-        columns: Of each interval: `time_s`, its end, `reward`, and columns of `info`.
+        begin: Time at which the first interval begins, in ns.
+        columns: Measurements of each interval, by column: `time_s`, its end, `reward`, and columns
+            of `info`.
         received_times: The ends of the intervals of `received`, in ns.
         received: The bytes that had reached each flow's receiver then; shape (intervals, flows).
     """
@@ -29,9 +30,9 @@ class Series:
         """Returns the series of a run that has not reached its first interval.
 
         Args:
-            begin: When the first interval will begin, in ns.
+            begin: Time at which the first interval will begin, in ns.
             columns: The names of the columns.
-            flows: How many there are.
+            flows: Number of flows.
         """
         return cls(
             begin,

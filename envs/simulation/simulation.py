@@ -52,7 +52,7 @@ class Ns3MissingError(RuntimeError):
         self._reason = reason
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """As another process makes it: from the reason, not from the whole text."""
+        """Returns how another process makes the error: from the reason, not from the whole text."""
         return type(self), (self._reason,)
 
 
@@ -80,7 +80,7 @@ def check_engine(engine: str) -> EngineName:
     """Returns the engine's name.
 
     Raises:
-        ScenarioError: There is no such engine.
+        ScenarioError: No engine has this name.
         Ns3MissingError: The ns-3 host is not installed.
     """
     for known in ENGINES:
@@ -182,14 +182,16 @@ class Simulation:
         engine: "native" or "ns3".
         seed: Every random draw of the simulation comes from it. Same scenario, seed, engine and
             build: the same packets.
-        controllers: For the flows that name none: a name or a subclass of quicgym.Controller for
-            all, or a list of one for each.
-        trace_interval_ms: Between two rows of the traces; None: no traces.
+        controllers: Controllers of the flows that name none: a name or a subclass of
+            quicgym.Controller for all, or a list of one for each.
+        trace_interval_ms: Interval between two rows of the traces, in ms; None: no traces.
         marks: Times, in ns and rising, at which the totals of every flow are kept.
-        record_deliveries: Keep (flow, packet number, time) of every packet delivered.
-        record_events: Keep what every sender does, for qlog. Engine native only.
-        pcap_prefix: Write packet captures to files whose paths begin so. Engine ns3 only.
-        flow_monitor_path: Write ns-3's FlowMonitor report to this file. Engine ns3 only.
+        record_deliveries: Whether to keep (flow, packet number, time) of every packet delivered.
+        record_events: Whether to keep what every sender does, for qlog. Engine native only.
+        pcap_prefix: Beginning of the paths of packet captures; None: none are written. Engine ns3
+            only.
+        flow_monitor_path: File for the report of ns-3's FlowMonitor; None: none is written. Engine
+            ns3 only.
 
     Raises:
         ScenarioError: The scenario, or the engine for it, is not valid.
@@ -327,7 +329,7 @@ class Simulation:
         """Returns the totals of every flow.
 
         Args:
-            mark: At which of the marks that have been reached, from 0; None: now.
+            mark: Number of one of the marks that have been reached, from 0; None: the totals now.
         """
         count = range(len(self.flows))
         if mark is None:
@@ -344,7 +346,7 @@ class Simulation:
         """Returns the time series of a flow, given by its index or name.
 
         A structured array: `time` in ns; `rtt`, `smoothed_rtt` in whole ns, 0 before the first
-        sample (NaN in `Result.trace`); `window_bytes`, `in_flight_bytes`;
+        sample (NaN in `Run.trace`); `window_bytes`, `in_flight_bytes`;
         `pacing_rate` in bytes per second; totals `sent_bytes`, `delivered_bytes` (acknowledged),
         `lost_bytes` (declared lost), `received_bytes` (at the receiver); `dropped_packets`, by
         queues and by random loss; `mode`, see MODES.
@@ -355,10 +357,11 @@ class Simulation:
         """Returns what waits before the bottleneck: `time` in ns, `packets`, `bytes`.
 
         Args:
-            hop: Of a chain, counted from 1, the bottleneck. The queue is the forward direction's.
+            hop: Number of the hop of a chain, counted from 1, the bottleneck. The queue is the
+                forward direction's.
 
         Raises:
-            ValueError: There is no such hop.
+            ValueError: The chain has no such hop.
         """
         if hop < 1:
             raise ValueError(f"hop = {hop}: hops are counted from 1, the bottleneck")

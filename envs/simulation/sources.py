@@ -61,18 +61,20 @@ def run(
 
     Args:
         scenario: A Scenario, a name from `scenario_names()` or the path of a YAML.
-        controller: For the flows that name none: a name or a subclass of quicgym.Controller for
-            all, or a list of one for each. With a stack names only: of controllers, also with
-            parameters as in "ebcc:gamma=60", of learned policies, of the stack's own controllers.
-        engine: "native" or "ns3". Not with a stack.
-        seed: Every random draw comes from it.
-        trace_interval_ms: Between two rows of the traces; None: no traces. With a stack 10 or None.
-        from_s: Where the window of the metrics begins, in s; None: with the run.
-        until_s: Where the window ends, in s; None: with the run.
+        controller: Controllers of the flows that name none: a name or a subclass of
+            quicgym.Controller for all, or a list of one for each. A stack takes names only: of
+            controllers, also with parameters as in "ebcc:gamma=60", of learned policies, of the
+            stack's own controllers.
+        engine: "native" or "ns3"; not for a stack.
+        seed: Seed of every random draw.
+        trace_interval_ms: Interval between two rows of the traces, in ms; None: no traces. With a
+            stack 10 or None.
+        from_s: Beginning of the window of the metrics, in s; None: the run's beginning.
+        until_s: End of the window of the metrics, in s; None: the run's end.
         stack: "quicgym", "aioquic", "noq", or one of another package; None: a simulation.
-        clock: Of the stack: "virtual", the default where it has one, or "real".
-        qlog: The folder that gets qlog files, `flow-0-sender.sqlog` and so on; None: none. A stack
-            may write receivers', too. Not with the engine ns3.
+        clock: Clock of the stack: "virtual", the default where it has one, or "real".
+        qlog: Folder that gets qlog files, `flow-0-sender.sqlog` and so on; None: none. A stack may
+            write receivers', too. Not with the engine ns3.
 
     Returns:
         The run; with a stack a quicgym.real.RealRun, which has the audit, too.
@@ -81,7 +83,7 @@ def run(
         ScenarioError: The scenario, the engine or stack for it, the controller or the window is not
             valid.
         ControllerError: A controller in Python failed.
-        Ns3MissingError: This build has no ns-3.
+        Ns3MissingError: The engine is "ns3", and this build has no ns-3.
         UserError: The stack is not installed, or its run failed; the text says why.
 
     Example:

@@ -16,7 +16,7 @@ from quicgym.envs.simulation.simulation import NEVER, TRANSFER_DTYPE
 SHORT_FLOWS, REQUESTS, PAGES, VIDEO = "short-flows", "request-response", "web-page", "video"
 """The kinds of traffic that have metrics of their own."""
 SMALL_BYTES, LARGE_BYTES = 100_000, 10_000_000
-"""Of Alizadeh et al., "pFabric", SIGCOMM 2013: small up to one, large above the other."""
+"""Limits of Alizadeh et al., "pFabric", SIGCOMM 2013: small up to one, large above the other."""
 
 
 @dataclass(frozen=True)
@@ -24,14 +24,14 @@ class TrafficTotals:
     """What the metrics of some flows' or short flows' traffic are computed from.
 
     Attributes:
-        kinds: The kinds of traffic that it holds.
+        kinds: Kinds of traffic in the totals.
         transfers: Short flows, of TRANSFER_DTYPE.
-        requests: Of request and response, of the same.
-        page_load_s: Of every page that was loaded.
-        chunk_mbps: The nominal rate of every chunk of video that arrived.
-        switches: How often the rate changed from a chunk to the next.
-        playing_s: Time that video played.
-        stalled_s: Time that it stood still after it had begun.
+        requests: Requests with their responses, of TRANSFER_DTYPE.
+        page_load_s: Load time of every page that was loaded, in s.
+        chunk_mbps: Nominal rate of every chunk of video that arrived, in Mbps.
+        switches: Number of times that the rate changed from a chunk to the next.
+        playing_s: Time that video played, in s.
+        stalled_s: Time that video stood still after it had begun, in s.
     """
 
     kinds: frozenset[str] = frozenset()
@@ -115,10 +115,11 @@ def traffic_of_flow(
     """Returns the traffic of a flow in a window.
 
     Args:
-        flow: The scenario's.
-        total: Its totals over the window, as SimulatedFlow.statistics has them.
-        requests: What its application asked for in the whole run, as Simulation.requests has it.
-        window: Its ends, in ns.
+        flow: Flow of the scenario.
+        total: Totals of the flow over the window, with the keys of SimulatedFlow.statistics.
+        requests: Requests of the flow's application in the whole run, as Simulation.requests
+            returns them.
+        window: Beginning and end of the window, in ns.
     """
     match flow.application:
         case RequestResponse():
@@ -148,8 +149,8 @@ def traffic_of_short_flows(transfers: np.ndarray, window: tuple[int, int]) -> Tr
     """Returns the traffic of an entry of short flows in a window.
 
     Args:
-        transfers: Those of the whole run, as Simulation.transfers has them.
-        window: Its ends, in ns.
+        transfers: Transfers of the whole run, as Simulation.transfers returns them.
+        window: Beginning and end of the window, in ns.
     """
     return TrafficTotals(kinds=frozenset({SHORT_FLOWS}), transfers=within(transfers, window))
 

@@ -13,8 +13,8 @@ class Window(NamedTuple):
     """A part of a run, in s; None: the run's own end.
 
     Attributes:
-        from_s: Where the window begins.
-        until_s: Where it ends.
+        from_s: Beginning of the window, in s.
+        until_s: End of the window, in s.
     """
 
     from_s: float | None = None
