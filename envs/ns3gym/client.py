@@ -49,18 +49,19 @@ class Ns3GymEnv(gymnasium.Env[Any, Any]):
     Args:
         port: TCP port to listen on; 0 takes a free one, see `port`.
         command: A program with its arguments that is started for each episode.
-        cwd: The folder it runs in.
+        cwd: Folder that the program runs in.
         timeout_s: How long a simulation may take to connect or to answer, in s.
         host: Address to listen on; "*" for all of this machine's.
-        strict: Refuse an observation outside of the declared space with a MessageError.
+        strict: Whether to refuse an observation outside of the declared space with a MessageError.
 
     Attributes:
         port: The TCP port in use.
 
     Raises:
-        ValueError: An argument that cannot be.
-        PeerError: No simulation in time, or it ended; with its output if it was started here.
-        MessageError: A wrong message; the text names the field.
+        ValueError: An argument is not valid.
+        PeerError: No simulation connects or answers in time, or it ended; with its output if it was
+            started here.
+        MessageError: A message is wrong; the text names the field.
         Ns3GymError: The port cannot be used.
 
     Example:
@@ -118,18 +119,18 @@ class Ns3GymEnv(gymnasium.Env[Any, Any]):
         """Begins an episode; one that is under way is ended.
 
         Args:
-            seed: Seed of this episode, and of the generator that seeds the following ones. The seed
-                reaches the simulation by `{seed}` in the command only; otherwise a RuntimeWarning
+            seed: Seed of this episode, and of the generator that seeds the following ones. The
+                simulation gets the seed by `{seed}` in the command only; otherwise a RuntimeWarning
                 says so.
-            options: The protocol has none; must be empty.
+            options: Options of the episode; the protocol has none, so the mapping has to be empty.
 
         Returns:
             The first observation, and the simulation's text in {"info": text}.
 
         Raises:
-            ValueError: There are options.
-            PeerError: No simulation in time, or it ended.
-            MessageError: A wrong message, or spaces other than at first.
+            ValueError: Some options are given.
+            PeerError: No simulation connects or answers in time, or it ended.
+            MessageError: A message is wrong, or the spaces are other than at first.
         """
         super().reset(seed=seed)
         if options:
@@ -161,8 +162,8 @@ class Ns3GymEnv(gymnasium.Env[Any, Any]):
 
         Raises:
             ResetNeeded: No episode is under way.
-            MessageError: The action is not in the space (the episode goes on then), or a wrong
-                message.
+            MessageError: The action is not in the space (the episode goes on then), or a message is
+                wrong.
             PeerError: The simulation ended, or is silent.
         """
         if not self._running:

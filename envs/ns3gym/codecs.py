@@ -81,10 +81,10 @@ class SpaceCodec(ABC):
         """Returns the value in a DataContainer.
 
         Args:
-            container: The container as received.
-            where: Begins the text of an error.
-            outside: Is told of a number beyond the space's bounds; the value is returned as it is
-                if this does not raise.
+            container: DataContainer that was received.
+            where: Beginning of an error's text.
+            outside: Function that is told of a number beyond the space's bounds; the value is
+                returned as it is if this does not raise.
 
         Raises:
             MessageError: The container holds no value of the space; the text names the field.

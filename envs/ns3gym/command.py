@@ -29,15 +29,15 @@ def run_serve(
     """Makes an environment and serves it to an agent.
 
     Args:
-        env_id: Id as gymnasium.make takes it. Environments of quicgym run on ns-3 unless told
-            otherwise.
+        env_id: Name of the environment for gymnasium.make. Environments of quicgym run on ns-3
+            unless told otherwise.
         env_arguments: Texts `key=value`, the values in YAML.
-        port: Port and further arguments of `serve`.
-        host: See `serve`.
-        dtype: See `serve`.
-        episodes: See `serve`.
-        seed: See `serve`.
-        timeout_s: See `serve`.
+        port: The agent's TCP port, see `serve`.
+        host: The agent's address, see `serve`.
+        dtype: Kind of numbers that Boxes are sent in, see `serve`.
+        episodes: Number of episodes, see `serve`.
+        seed: Seed of the first episode's reset, see `serve`.
+        timeout_s: Longest time that the agent may take, in s, see `serve`.
 
     Returns:
         The exit status: 0, 1 if the agent failed, 2 for bad input, 130 after Ctrl-C.

@@ -44,7 +44,7 @@ class Connection:
         Args:
             host: The address to listen on or to connect to.
             port: TCP port; 0 with `listens` takes a free one.
-            listens: Whether it is the agent's end.
+            listens: Whether this is the agent's end.
 
         Raises:
             Ns3GymError: The address cannot be used.
@@ -126,16 +126,17 @@ class Connection:
         """Returns the next message.
 
         Args:
-            message_class: Class that the message has to have.
-            timeout_s: How long it may take, in s.
-            began: Since when, as time.monotonic() told it; None: since now.
-            await_peer: Take it from whoever sends one first, and listen to nobody else from then.
-            look_round: Called now and then meanwhile; may raise.
+            message_class: Class that the message has to be of.
+            timeout_s: Longest time that the message may take, in s.
+            began: Time from which `timeout_s` counts, as time.monotonic() told it; None: now.
+            await_peer: Whether to take the message from whoever sends one first, and listen to
+                nobody else from then.
+            look_round: Function that is called now and then meanwhile; may raise.
 
         Raises:
             MessageError: The message is something else, too large, or in several parts.
             PeerGoneError: The other end closed the connection instead.
-            PeerError: Nothing came in time, or we are refused.
+            PeerError: No message came in time, or we are refused.
             Ns3GymError: The other end does not speak ZeroMQ's protocol.
         """
         name = message_class.DESCRIPTOR.name

@@ -40,8 +40,8 @@ def codec_of_space(
 
     Args:
         space: Box, Discrete, Tuple, Dict or a nesting of these.
-        where: Begins the text of an error.
-        fixed_point: Send every Box in unsigned integers; its name then says how.
+        where: Beginning of an error's text.
+        fixed_point: Whether to send every Box in unsigned integers; its name then says how.
         name: The name on the wire.
 
     Raises:
@@ -135,7 +135,7 @@ def codec_of_description(description: Any, where: str) -> SpaceCodec:
     flat, and float64 as FLOAT.
 
     Raises:
-        MessageError: The text names the field that describes no space, or too large a one.
+        MessageError: The description has no space, or too large a one; the text names the field.
     """
     return _codec_of_description(description, where, _Budget(), MAXIMUM_DEPTH)
 

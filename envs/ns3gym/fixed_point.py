@@ -20,7 +20,7 @@ class FixedPoint:
 
     Attributes:
         offset: The number that 0 stands for.
-        scale: From one unsigned integer to the next.
+        scale: Difference from one unsigned integer to the next.
     """
 
     offset: float

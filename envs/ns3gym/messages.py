@@ -71,7 +71,7 @@ def parse(message_class: Any, data: bytes, where: str) -> Any:
     """Returns the message that the bytes hold.
 
     Raises:
-        MessageError: They hold none of this class; the text begins with `where`.
+        MessageError: The bytes hold no message of this class; the text begins with `where`.
     """
     message = message_class()
     try:
@@ -92,7 +92,7 @@ def unpack(field: Any, message_class: Any, where: str) -> Any:
     """Returns the message in a field of type Any.
 
     Raises:
-        MessageError: The message holds something else; the text begins with `where`.
+        MessageError: The field holds something else; the text begins with `where`.
     """
     expected = TYPE_URL_PREFIX + message_class.DESCRIPTOR.name
     if field.type_url != expected:

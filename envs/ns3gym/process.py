@@ -22,15 +22,15 @@ class SimulationProcess:
     """A process group that ends with this object.
 
     Attributes:
-        command: The program and its arguments, as a shell would show them.
+        command: Command that runs, as a shell would show it.
     """
 
     def __init__(self, command: Sequence[str], cwd: str | Path | None) -> None:
-        """Starts it.
+        """Starts the process.
 
         Args:
             command: A program with its arguments; no shell runs.
-            cwd: The folder it runs in.
+            cwd: Folder that the program runs in.
 
         Raises:
             PeerError: The program cannot be started.

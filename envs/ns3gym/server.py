@@ -44,24 +44,24 @@ def serve(
     and infinities. The environment is not closed.
 
     Args:
-        env: Its spaces are Box, Discrete, Tuple, Dict or nestings of these. A Box has one pair of
-            bounds on the wire, the widest of its elements'; an action is clipped to the
+        env: Environment whose spaces are Box, Discrete, Tuple, Dict or nestings of these. A Box has
+            one pair of bounds on the wire, the widest of its elements'; an action is clipped to the
             element's own.
         port: The agent's TCP port.
         dtype: "float": Boxes keep their types, in at most 32 bits if integer. "uint": every Box
             is sent in unsigned integers, and its name says `offset=… scale=…`: the number is
             offset + scale · unsigned.
-        episodes: How many; None: until the agent stays away for `timeout_s` after one.
+        episodes: Number of episodes; None: until the agent stays away for `timeout_s` after one.
         host: The agent's address.
-        timeout_s: How long the agent may take for an answer, or to be there, in s.
-        seed: Seed of the first episode's reset; the following episodes continue its generator.
+        timeout_s: Longest time that the agent may take for an answer, or to be there, in s.
+        seed: Seed of the first episode's reset; the following ones continue its random numbers.
 
     Returns:
         The number of episodes served.
 
     Raises:
-        ValueError: An argument that cannot be.
-        MessageError: A space or value that the protocol does not have, or a wrong message.
+        ValueError: An argument is not valid.
+        MessageError: The protocol does not have a space or value, or a message is wrong.
         PeerError: The agent went away in an episode, or is silent, or not there.
         Ns3GymError: The address cannot be used.
     """

@@ -45,7 +45,7 @@ class Channel:
 
     Attributes:
         name: The peer's address, as `host:port`.
-        message: One that is complete and was not taken yet, without its delimiter.
+        message: Message that is complete and was not taken yet, without its delimiter.
         is_refused: Whether the peer was sent away.
         is_introduced: Whether the peer turned out to be a ZeroMQ socket that fits ours.
         is_open: Whether the connection stands; False once the peer has closed it.
@@ -57,7 +57,8 @@ class Channel:
         Args:
             connected: A TCP connection; becomes non-blocking.
             kind: Kind of our socket: "REP" or "REQ".
-            refusal: Why the peer is sent away; it is then read no more than to let this arrive.
+            refusal: Reason why the peer is sent away; it is then read no more than to let this
+                arrive.
         """
         connected.setblocking(False)
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -76,7 +77,7 @@ class Channel:
         self._parts = bytearray()
 
     def fileno(self) -> int:
-        """For select."""
+        """Returns the file descriptor, for select."""
         return self._socket.fileno()
 
     @property
@@ -114,7 +115,7 @@ class Channel:
 
         Raises:
             MessageError: The message is too large, or has several parts.
-            NotZmtpError: The bytes that came are not ZMTP.
+            NotZmtpError: The other end does not speak ZMTP.
             RefusedError: The other end sent us away.
         """
         while self.message is None and self.is_open:
