@@ -122,7 +122,7 @@ class Ns3GymEnv(gymnasium.Env[Any, Any]):
             seed: Seed of this episode, and of the generator that seeds the following ones. The
                 simulation gets the seed by `{seed}` in the command only; otherwise a RuntimeWarning
                 says so.
-            options: Options of the episode; the protocol has none, so the mapping has to be empty.
+            options: Options of the episode: None or empty, as the protocol has none.
 
         Returns:
             The first observation, and the simulation's text in {"info": text}.
