@@ -20,7 +20,7 @@ from quicgym.envs.scenarios.fields import ScenarioError
 _TIME = INFO_COLUMNS.index("time_s")
 
 Decide = Callable[[int, np.ndarray, np.ndarray], np.ndarray]
-"""From a step's number, the rows that act and the episode of each to an action for each row."""
+"""Maps a step's number, the rows that act and the episode of each to an action for each row."""
 
 
 @dataclass(frozen=True)

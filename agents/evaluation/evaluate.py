@@ -21,7 +21,7 @@ from quicgym.yaml_files import closest
 Format = Literal["table", "json", "csv"]
 ALL_BASELINES = "baselines"
 ENOUGH_SEEDS = 5
-"""With fewer a bootstrap interval is too narrow to be trusted."""
+"""With fewer seeds a bootstrap interval is too narrow to be trusted."""
 COLUMNS = {
     "goodput_mbps": ("goodput\n(Mbps)", ".2f"),
     "loss_percent": ("loss\n(%)", ".2f"),
@@ -37,7 +37,7 @@ COLUMNS = {
     "video_rate_mbps": ("video\n(Mbps)", ".2f"),
     "rebuffering_percent": ("rebuffering\n(%)", ".2f"),
 }
-"""What the table shows; those of traffic only where it is measured. FCT: flow completion time."""
+"""Columns of the table; those of traffic only where it is measured. FCT: flow completion time."""
 
 
 def run_evaluate(

@@ -93,7 +93,7 @@ def _stacks() -> frozenset[str]:
 
 
 _CONTROLLERS_OF_FILES: set[str] = set()
-"""Those objects of Python files that have turned out to be controllers, not policies."""
+"""Objects of Python files that have turned out to be controllers, not policies."""
 
 
 def find_policy(choice: str, *, trust_zip: bool = False) -> Policy:

@@ -36,7 +36,7 @@ _AT_A_TIME = 128  # episodes side by side, after which the bar moves
 
 @dataclass(frozen=True)
 class _Paths:
-    """Where paths are drawn."""
+    """The entries that paths are drawn from, and the seeds of each."""
 
     entries: Sequence[SuiteEntry]
     name: str

@@ -41,7 +41,7 @@ from quicgym.ray_cluster import QUIET, interrupted_afterwards, join
 
 RETRIES = 2
 METRIC = "reward"
-"""By which ASHA and population-based training compare the trials of a search."""
+"""Metric by which ASHA and population-based training compare the trials of a search."""
 _OBJECT_STORE_BYTES = 80 * 2**20  # Ray takes no less than 75 MiB; trials hand over a few kB
 
 

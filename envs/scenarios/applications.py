@@ -64,7 +64,7 @@ class Bursts(CheckedModel):
     """Added to `rate_mbps` during a burst."""
     burst_duration_s: DurationS
     burst_period_s: DurationS
-    """From the start of a burst to the start of the next."""
+    """Time from the start of a burst to the start of the next."""
     burst_count: PositiveInteger
 
     @model_validator(mode="after")
@@ -98,7 +98,7 @@ class RequestResponse(CheckedModel):
     responses: Annotated[Sizes, Core("response_sizes", core_points)]
     """Their sizes, as of short flows."""
     think_s: Annotated[MomentS, Core("think_time")] = 0.0
-    """From a response's last byte to the next request."""
+    """Time from a response's last byte to the next request."""
     request_bytes: RequestBytes = 200
 
     @model_validator(mode="after")
@@ -173,9 +173,9 @@ class Video(CheckedModel):
     ]
     chunk_s: Annotated[DurationS, Core("chunk_duration")] = 4.0
     reservoir_s: MomentS = 90.0
-    """With less in the buffer: the lowest rate."""
+    """With less in the buffer the player takes the lowest rate."""
     cushion_s: DurationS = 126.0
-    """Above the reservoir, over which the rate rises to the highest one."""
+    """Part of the buffer above the reservoir, over which the rate rises to the highest one."""
     max_buffer_s: DurationS = 240.0
     """With no room for another chunk the player waits."""
     request_bytes: RequestBytes = 200

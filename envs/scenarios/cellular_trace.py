@@ -25,7 +25,7 @@ import numpy as np
 TICK_MS = 20
 """The rate stands still for this long; Sprout's tick."""
 PACKET_BITS = 1500 * 8
-"""What one line of a mahimahi trace lets go."""
+"""Size of the packet that one line of a mahimahi trace lets go."""
 MOST_PACKETS = 20_000_000
 WINDOW_MS = 100
 

@@ -48,7 +48,7 @@ UNITS: dict[str, tuple[str, Callable[[float], float] | None]] = {
     "_s": ("", nanoseconds),
     "_m": ("_metres", None),
 }
-"""By the end of a field's name: that of the member's, and the member's value."""
+"""End of the member's name and function to its value, by the end of a field's name."""
 
 
 class Step(NamedTuple):

@@ -142,7 +142,7 @@ class Distribution(CheckedModel):
     flows: WholeRange = WholeRange(minimum=1, maximum=1)
     """Number of flows, the agents' included."""
     packets_per_flow: NotNegative = 0.0
-    """What path and queue hold at least for each flow; where it is less, fewer flows are drawn."""
+    """Packets that path and queue hold at least for each flow; with less, fewer flows are drawn."""
     agents: int = Field(default=1, ge=1)
     """Flows that name no controller; `flows` counts them."""
     all_agents: Probability = 0.0
@@ -152,7 +152,7 @@ class Distribution(CheckedModel):
     start_spread_s: float = Field(default=0.0, ge=0)
     """Time within which all flows but the first start."""
     extra_rtt: Range[NotNegative] = Range(minimum=0, maximum=0)
-    """What all flows but the first have on top, as a share of the path's RTT."""
+    """RTT that all flows but the first have on top, as a share of the path's RTT."""
     rate_changes: RateChanges | None = None
     """The rate becomes a multiple of the first one."""
     traces: Traces | None = None

@@ -167,7 +167,7 @@ class Flow(Connection):
     direction: Literal["forward", "backward"] = "forward"
     """Backward: its data goes over the reverse link, from the receivers' side to the senders'."""
     start_jitter_ms: DelayMs = 0.0
-    """Up to this much, drawn from the seed, is added to the start."""
+    """Largest delay that is drawn from the seed and added to the start."""
     application: Application = Bulk()
     send_buffer_bytes: PositiveInteger = 2**20
     """Unsent data that the transport takes; with more, controllers are told that it is blocked."""

@@ -133,7 +133,7 @@ class Policer(CheckedModel):
 
     rate_mbps: RateMbps
     burst_bytes: PositiveInteger
-    """What may pass at once. The bucket is full at first."""
+    """Size of the bucket: the bytes that may pass at once. The bucket is full at first."""
 
 
 class Link(CheckedModel):
@@ -151,7 +151,7 @@ class Link(CheckedModel):
     loss: Loss | None = None
     rate_schedule: tuple[RateStep, ...] = ()
     opens_every_ms: PeriodMs | None = None
-    """What waits goes out in bursts: from each multiple of it on, until the queue is empty."""
+    """The queue goes out in bursts: from each multiple of this time on, until it is empty."""
     trace: Annotated[Path | None, Core("delivery_opportunities_ms", read_mahimahi)] = None
     """A mahimahi trace: one time in ms per line, each lets one 1500-byte packet go; it repeats.
 
@@ -219,7 +219,7 @@ class Hop(Link):
     core_type = "Link"
 
     reverse: Annotated[Link | None, Outside("Scenario.hops")] = None
-    """From the receivers' side to the senders'. Null: as the hop, drop-tail and without loss."""
+    """Link from the receivers' side to the senders'. Null: as the hop, drop-tail, without loss."""
 
     @property
     def reverse_link(self) -> Link:

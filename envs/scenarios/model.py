@@ -53,7 +53,7 @@ class Scenario(CheckedModel):
     bottleneck: Link | None = None
     """Null: there is `wifi`."""
     reverse: Annotated[Link | None, Outside("reverse_link")] = None
-    """From the receivers to the senders. Null: as the bottleneck, drop-tail and without loss."""
+    """Link from the receivers to the senders. Null: as the bottleneck, drop-tail, without loss."""
     chain: Annotated[
         tuple[Hop, ...],
         Field(
@@ -84,7 +84,7 @@ class Scenario(CheckedModel):
         ),
         Outside("to_core, with the controllers"),
     ] = {}
-    """By controller's name, for the QUIC flows that name no controller and are given this one."""
+    """Parameters by controller, for QUIC flows that name no controller and are given this one."""
     max_datagram_bytes: Annotated[DatagramBytes, Outside("every flow")] = 1200
     """UDP payload of a full packet."""
 

@@ -40,7 +40,7 @@ SIZE_DISTRIBUTIONS = {
         (1_000_000_000, 1),
     ),
 }  # fmt: skip
-"""By name. Both papers print curves; the points are those that Bai et al. read from them
+"""Distributions by name. Both papers print curves; the points are what Bai et al. read from them
 (github.com/HKUST-SING/TrafficGenerator, conf/DCTCP_CDF.txt and VL2_CDF.txt)."""
 
 

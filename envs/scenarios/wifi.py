@@ -26,7 +26,7 @@ class WifiQueue(CheckedModel):
         Field(strict=True, gt=0, le=60_000, description="milliseconds above 0, at most 60000"),
         Core("queue_max_delay"),
     ]
-    """What waits longer is dropped."""
+    """Longest time that a packet waits; after it the packet is dropped."""
 
 
 class WiredLink(CheckedModel):
@@ -49,7 +49,7 @@ class Wifi(CheckedModel):
     """
 
     standard: Annotated[Literal["802.11n"], Outside("nobody: the only one")]
-    """With one spatial stream."""
+    """Standard of the wireless LAN, with one spatial stream."""
     band_ghz: Annotated[Literal[5], Outside("nobody: the only one")]
     channel_width_mhz: Literal[20, 40]
     mcs: Annotated[

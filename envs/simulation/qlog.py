@@ -190,7 +190,7 @@ RECOVERY_NAMES = {
     "marked_for_retransmit": "marked_for_retransmit",
     "timer_updated": "loss_timer_updated",
 }
-"""Of events in draft-ietf-quic-qlog-quic-events-12, and in version 0.3, category recovery."""
+"""Names of recovery events in version 0.3, by those of draft-ietf-quic-qlog-quic-events-12."""
 
 
 def _as_version_03(record: Record) -> Record:
