@@ -27,11 +27,11 @@ def make_jobs(
     """Returns every combination; only the first seed keeps its time series.
 
     Args:
-        scenarios: The scenarios that are run.
-        controllers: For the flows that name none.
+        scenarios: Scenarios that are run.
+        controllers: Controllers of the flows that name none.
         engine: "native" or "ns3".
-        seeds: How many; from 0.
-        trace_folder: Where the time series go; None: nowhere.
+        seeds: Number of seeds, counted from 0.
+        trace_folder: Folder of the time series; None: they are not kept.
         window: The part of the run that the metrics are of.
         measures: Metrics beside those of every run.
 

@@ -211,12 +211,12 @@ def recorded_run(
     """Returns the record of a run.
 
     Args:
-        scenario: The scenario that was run.
+        scenario: Scenario of the run.
         engine: The stack and the clock.
         seed: The seed of the network, of jitter and of controllers.
-        flows: One for each of the scenario's.
-        queues: Shape (rows,), of QUEUE_RECORD_DTYPE, of each hop.
-        interval: Between two rows, in ns.
+        flows: Record of each of the scenario's flows.
+        queues: Records of each hop's queue, of QUEUE_RECORD_DTYPE, shape (rows,).
+        interval: Time between two rows, in ns.
         marks: Times, in ns, at which the totals of every flow are kept: multiples of the interval.
         keep_traces: Keep the time series.
     """
