@@ -61,7 +61,7 @@ class Study(ABC, Generic[AnyTrial]):
 
         Args:
             jobs: Number of trials at the same time; None: as many as Ray has room for.
-            address: Address of a Ray cluster; None: this machine alone.
+            address: HOST:PORT of a Ray cluster; None: this machine alone.
 
         Raises:
             ConfigError, ScenarioError: The study cannot be run.
@@ -135,7 +135,7 @@ def run_study(
         jobs: Number of trials at the same time; None: as many as there are cores, here or in the
             cluster.
         resume: Whether to continue the study that the folder holds.
-        address: Address of a Ray cluster; None: this machine alone.
+        address: HOST:PORT of a Ray cluster; None: this machine alone.
         command: The command line, to be kept with the results.
     """
     directory = (out or study.home / study.name).absolute()

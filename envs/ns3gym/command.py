@@ -29,7 +29,7 @@ def run_serve(
     """Makes an environment and serves it to an agent.
 
     Args:
-        env_id: Name of the environment for gymnasium.make. Environments of quicgym run on ns-3
+        env_id: Id of the environment for gymnasium.make. Environments of quicgym run on ns-3
             unless told otherwise.
         env_arguments: Texts `key=value`, the values in YAML.
         port: The agent's TCP port, see `serve`.

@@ -135,7 +135,8 @@ def codec_of_description(description: Any, where: str) -> SpaceCodec:
     flat, and float64 as FLOAT.
 
     Raises:
-        MessageError: The description has no space, or too large a one; the text names the field.
+        MessageError: The description is of no space, or of too large a one; the text names the
+            field.
     """
     return _codec_of_description(description, where, _Budget(), MAXIMUM_DEPTH)
 
