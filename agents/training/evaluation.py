@@ -21,7 +21,7 @@ from quicgym.agents.training.configuration import TrainingConfig
 from quicgym.agents.training.folder import RunFolder
 from quicgym.agents.training.policies import policy_of, write_policy
 from quicgym.agents.training.progress import TrainingProgress
-from quicgym.envs.rewards import AnyReward, find_reward
+from quicgym.envs.rewards import find_reward
 from quicgym.envs.simulation.run import Run
 
 
@@ -66,6 +66,7 @@ class Evaluations:
     ) -> None:
         """Takes what is measured, and where results go."""
         self._config = config
+        self._reward = find_reward(config.environment.reward)
         self._trainer = trainer
         self._folder = folder
         self._suite = suite
@@ -150,10 +151,6 @@ class Evaluations:
     def _play(self, policy: LearnedPolicy) -> list[Run]:
         threads = self._config.environment.threads or len(os.sched_getaffinity(0))
         return play_all(policy, self._suite, threads=threads, reward=self._reward)
-
-    @property
-    def _reward(self) -> AnyReward:
-        return find_reward(self._config.environment.reward)
 
     def publish(self) -> LearnedPolicy:
         """Writes the best policy, and returns it."""

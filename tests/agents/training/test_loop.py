@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from helpers.training import NEEDS_TRAIN, Unwatched, made, write_config
 import quicgym
 from quicgym.agents.training.configuration import load_training
 from quicgym.agents.training.folder import RunFolder
+from quicgym.envs.simulation.metrics import EVALUATED
 
 pytestmark = NEEDS_TRAIN
 
@@ -130,7 +132,6 @@ def test_a_loss_or_a_weight_that_is_no_number_ends_the_run(loss, weight, begun):
 
 
 def test_the_reward_of_an_evaluation_is_the_interquartile_mean(here, monkeypatch, capsys):
-    from quicgym.agents.evaluation.rollouts import METRICS, Episode
     from quicgym.agents.training import evaluation
     from quicgym.agents.training.progress import TrainingProgress
 
@@ -142,7 +143,8 @@ def test_the_reward_of_an_evaluation_is_the_interquartile_mean(here, monkeypatch
     rewards = (0.1, 0.2, -5.0, 0.4)
 
     def play_all(*arguments, **options):
-        return [Episode({**dict.fromkeys(METRICS, 0.0), "reward": reward}) for reward in rewards]
+        metrics = dict.fromkeys(EVALUATED, 0.0)
+        return [SimpleNamespace(evaluation={**metrics, "reward": reward}) for reward in rewards]
 
     monkeypatch.setattr(evaluation, "play_all", play_all)
     config, trainer = made(here)
