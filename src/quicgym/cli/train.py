@@ -42,7 +42,7 @@ def train(
         str | None, typer.Option(metavar="auto|cpu|cuda", help="Default: the configuration's.")
     ] = None,
 ) -> None:
-    """Train a policy with Stable-Baselines3; evaluate it on the way, and keep checkpoints.
+    """Train a policy; evaluate it on the way, and keep checkpoints.
 
     A run that was interrupted or killed goes on with --resume, and ends with the very same weights
     (on a CPU). The best policy is in DIR/policy, for `quicgym evaluate --policy DIR`; curves are in
