@@ -19,12 +19,10 @@ LINK_HEADER_BYTES = 30
 
 SLOWEST_MBPS = 0.001
 
-RateMbps = Annotated[
-    float,
-    Field(
-        strict=True, ge=SLOWEST_MBPS, le=100_000, description="a number of Mbps, 0.001 to 100000"
-    ),
-]
+
+def within(least: float, most: float, description: str) -> Any:
+    """Returns the limits of a number, which is not converted from a text, and what it takes."""
+    return Field(strict=True, ge=least, le=most, description=description)
 
 
 def _not_between(rate_mbps: float) -> float:
@@ -36,69 +34,30 @@ def _not_between(rate_mbps: float) -> float:
     return rate_mbps
 
 
+RateMbps = Annotated[float, within(SLOWEST_MBPS, 100_000, "a number of Mbps, 0.001 to 100000")]
 RateOrOutageMbps = Annotated[
     float,
-    Field(
-        strict=True,
-        ge=0,
-        le=100_000,
-        description="0 for an outage, or a number of Mbps, 0.001 to 100000",
-    ),
+    within(0, 100_000, "0 for an outage, or a number of Mbps, 0.001 to 100000"),
     AfterValidator(_not_between),
 ]
-DelayMs = Annotated[
-    float,
-    Field(strict=True, ge=0, le=60_000, description="a number of milliseconds, 0 to 60000"),
-]
-PeriodMs = Annotated[
-    float,
-    Field(strict=True, ge=0.001, le=60_000, description="a number of milliseconds, 0.001 to 60000"),
-]
-MomentS = Annotated[
-    float,
-    Field(strict=True, ge=0, le=1e6, description="a number of seconds from the start, 0 or more"),
-]
+DelayMs = Annotated[float, within(0, 60_000, "a number of milliseconds, 0 to 60000")]
+PeriodMs = Annotated[float, within(0.001, 60_000, "a number of milliseconds, 0.001 to 60000")]
+MomentS = Annotated[float, within(0, 1e6, "a number of seconds from the start, 0 or more")]
 DurationS = Annotated[
-    float,
-    Field(
-        strict=True,
-        ge=SHORTEST_S,
-        le=1e6,
-        description="a number of seconds above 0, at most 1000000",
-    ),
+    float, within(SHORTEST_S, 1e6, "a number of seconds above 0, at most 1000000")
 ]
-Probability = Annotated[
-    float, Field(strict=True, ge=0, le=1, description="a probability from 0 to 1")
-]
-PositiveInteger = Annotated[
-    int, Field(strict=True, ge=1, le=2**53, description="a whole number, 1 or more")
-]
-FlowCount = Annotated[
-    int, Field(strict=True, ge=1, le=100_000, description="a whole number, 1 to 100000")
-]
+Probability = Annotated[float, within(0, 1, "a probability from 0 to 1")]
+PositiveInteger = Annotated[int, within(1, 2**53, "a whole number, 1 or more")]
+FlowCount = Annotated[int, within(1, 100_000, "a whole number, 1 to 100000")]
 HopNumber = Annotated[
-    int,
-    Field(
-        strict=True,
-        ge=1,
-        le=_core.MAX_HOPS,
-        description=f"a whole number, 1 (bottleneck) to {_core.MAX_HOPS}",
-    ),
+    int, within(1, _core.MAX_HOPS, f"a whole number, 1 (bottleneck) to {_core.MAX_HOPS}")
 ]
 DatagramBytes = Annotated[
-    int,
-    Field(
-        strict=True,
-        ge=1200,
-        le=65_507,
-        description="1200 to 1472 bytes; with access.mtu_bytes up to 65507",
-    ),
+    int, within(1200, 65_507, "1200 to 1472 bytes; with access.mtu_bytes up to 65507")
 ]
 LARGEST_UNFRAGMENTED_BYTES = 1472
 """Largest size of a datagram in an Ethernet frame."""
-MtuBytes = Annotated[
-    int, Field(strict=True, ge=68, le=65_535, description="a whole number of bytes, 68 to 65535")
-]
+MtuBytes = Annotated[int, within(68, 65_535, "a whole number of bytes, 68 to 65535")]
 """Maximum transmission unit of IPv4 packets."""
 Name = Annotated[
     str,
@@ -108,9 +67,7 @@ Name = Annotated[
         description="letters, digits and . _ + - without spaces",
     ),
 ]
-QueuePackets = Annotated[
-    int, Field(strict=True, ge=1, le=2**32 - 1, description="a whole number of packets, 1 or more")
-]
+QueuePackets = Annotated[int, within(1, 2**32 - 1, "a whole number of packets, 1 or more")]
 
 
 @dataclass(frozen=True)
