@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -120,9 +121,8 @@ def publish(
         if status:
             return status
         evaluation = run / EVALUATION_FOLDER
-    description = policy.description.model_copy(
-        update={"evaluation": _backing(evaluation, folder, fingerprint_of("", policy))}
-    )
+    backing = _backing(evaluation, folder, fingerprint_of("", policy))
+    description = replace(policy.description, evaluation=backing)
     line = _line(name, target.policy, config["name"], about.get("command", ""))
     weights = folder.policy_path.with_suffix(".safetensors").read_bytes()
     contents: dict[Path, str | Callable[[Path], object]] = {

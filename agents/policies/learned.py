@@ -11,125 +11,124 @@ policies that quicgym brings are in `agents/policies/pretrained`.
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from quicgym import _core
-from quicgym.agents.policies.architecture import Activation, Architecture, Extractor, Output
+from quicgym.agents.policies.architecture import Architecture
 from quicgym.agents.policies.by_name import PRETRAINED, pretrained_names
 from quicgym.agents.policies.policy import Decisions
 from quicgym.agents.policies.stored_network import StoredNetwork
 from quicgym.controllers import refuse_place
-from quicgym.envs.actions import ACTION_VERSION, action_space, choices
-from quicgym.envs.observations import OBSERVATION_VERSION, layout_of, observation_space
+from quicgym.envs.actions import ACTION_VERSION, action_space
+from quicgym.envs.observations import OBSERVATION_VERSION, observation_space
 from quicgym.envs.preferences import Preference
-from quicgym.envs.registration import EnvironmentId, environments, find_environment
+from quicgym.envs.registration import environments, find_environment
 from quicgym.errors import MissingExtraError, PolicyError
-from quicgym.input_files import MOST_WEIGHTS_BYTES, read_input, read_input_json
+from quicgym.input_files import MOST_JSON_BYTES, MOST_WEIGHTS_BYTES, read_input
 from quicgym.output_folders import write_atomically
-from quicgym.validation import validated
 from quicgym.yaml_files import closest
 
 if TYPE_CHECKING:
     from quicgym.agents.policies.networks import Actor
 
-_Size = Annotated[int, Field(ge=1, le=65_536)]
+FORMAT = "quicgym-policy-1"
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-
-class ArchitectureDescription(_Model):
-    """quicgym.agents.policies.architecture.Architecture, as JSON has it."""
-
-    extractor: Extractor
-    extractor_sizes: tuple[_Size, ...] = Field(min_length=1, max_length=16)
-    hidden_sizes: tuple[_Size, ...] = Field(max_length=16)
-    activation: Activation
-    output: Output
-
-
-_Weight = Annotated[float, Field(ge=0)]
-
-
-class PreferenceDescription(_Model):
-    """quicgym.envs.preferences.Preference, as JSON has it."""
-
-    throughput: _Weight
-    loss: _Weight
-    fairness: _Weight
-    delay: _Weight
-
-
-class PolicyDescription(_Model):
+@dataclass(frozen=True)
+class PolicyDescription:
     """The JSON beside the weights.
 
     Attributes:
-        format: Format of this file.
-        name: Name in tables.
-        description: Text that says what the policy is.
+        name: The policy's name in tables.
         environment: The id of the environment that it was trained in.
+        decision_interval_ms: The time between two decisions, unless the next is given.
+        decision_interval_rtts: The time between two decisions in smoothed RTTs.
+        history_length: The number of decisions that an observation looks back on.
+        controller: The controller that actions tune or scale; None: the environment's own.
+        preference: Observations end with a preference, and this is it unless the user gives
+            another; None: they do not.
+        architecture: What the network is made of.
+        sha256: The checksum of the file with the weights, in hexadecimal digits.
+        training: Where the policy comes from: command, configuration, seed, steps, version, commit.
+        evaluation: What backs a published policy: suite, engine, seeds, rewards, version, commit.
+        description: What the policy is.
         observation_version: quicgym.envs.observations.OBSERVATION_VERSION at that time.
         action_version: quicgym.envs.actions.ACTION_VERSION at that time.
-        decision_interval_ms: Between two decisions, unless the next is given.
-        decision_interval_rtts: Time between two decisions, in smoothed RTTs.
-        history_length: Decisions that an observation looks back on.
-        controller: The controller that actions tune or scale; None: the environment's own.
-        preference: Observations end with one, and this is it unless the user gives another; None:
-            they do not.
-        architecture: Architecture of the network.
-        sha256: SHA-256 of the file with the weights.
-        training: Where it comes from: command, configuration, seed, steps, version, commit.
-        evaluation: What backs a published policy: suite, engine, seeds, rewards, version, commit.
+        format: The format of the file.
     """
 
-    format: Literal["quicgym-policy-1"] = "quicgym-policy-1"
-    name: str = Field(min_length=1, max_length=100)
-    description: str = ""
-    environment: EnvironmentId
-    observation_version: int
-    action_version: int
-    decision_interval_ms: float = Field(ge=1, le=60_000)
-    decision_interval_rtts: float | None = Field(default=None, ge=0.1, le=1000)
-    history_length: int = Field(ge=1, le=1000)
+    name: str
+    environment: str
+    decision_interval_ms: float
+    decision_interval_rtts: float | None
+    history_length: int
+    architecture: Architecture
+    sha256: str
     controller: str | None = None
-    preference: PreferenceDescription | None = None
-    architecture: ArchitectureDescription
-    sha256: str = Field(pattern="^[0-9a-f]{64}$")
-    training: dict[str, Any] = {}
-    evaluation: dict[str, Any] | None = None
+    preference: Preference | None = None
+    training: Mapping[str, Any] = field(default_factory=dict)
+    evaluation: Mapping[str, Any] | None = None
+    description: str = ""
+    observation_version: int = OBSERVATION_VERSION
+    action_version: int = ACTION_VERSION
+    format: str = FORMAT
 
-    @model_validator(mode="after")
-    def _fits(self) -> PolicyDescription:
-        if self.architecture.extractor != "mlp" and layout_of(self.environment) != "frames":
-            raise ValueError(
-                f"architecture.extractor = {self.architecture.extractor!r} does not fit the "
-                f"observations of {self.environment}"
-            )
-        refuse_place(self.controller, "a policy's description")
-        self.decisions  # noqa: B018 says what is wrong with controller and preference
-        has_choices = bool(choices(self.environment))
-        if has_choices != (self.architecture.output == "argmax"):
-            raise ValueError(
-                f"architecture.output = {self.architecture.output!r} does not fit the actions of "
-                f"{self.environment}"
-            )
-        return self
+    @classmethod
+    def of_json(cls, text: bytes) -> PolicyDescription:
+        """Returns the description that a file holds.
+
+        Raises:
+            ValueError: The file is not valid; the text names field, value and remedy.
+        """
+        _core.check_policy_description(text)
+        fields = {"decision_interval_rtts": None} | json.loads(text)
+        sizes = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in fields["architecture"].items()
+        }
+        preference = fields.get("preference")
+        refuse_place(fields.get("controller"), "a policy's description")
+        try:
+            fields["environment"] = find_environment(fields["environment"]).id
+        except ValueError as error:
+            raise ValueError(f"environment = {fields['environment']!r}: {error}") from None
+        description = cls(
+            **fields
+            | {
+                "architecture": Architecture(**sizes),
+                "preference": preference and Preference(**preference),
+            }
+        )
+        interface = description.decisions.interface
+        _core.check_policy_fit(
+            description.architecture.extractor,
+            description.architecture.output,
+            interface.observations,
+            interface.action_space,
+            description.environment,
+        )
+        return description
 
     def to_json(self) -> str:
         """Returns the text of the file; what is None has no field."""
-        optional = ("evaluation", "controller", "preference")
-        left_out = {name for name in optional if getattr(self, name) is None}
-        return self.model_dump_json(indent=1, exclude=left_out) + "\n"
+        order = ("format", "name", "description", "environment", "observation_version")
+        order += ("action_version", "decision_interval_ms", "decision_interval_rtts")
+        order += ("history_length", "controller", "preference", "architecture", "sha256")
+        values = asdict(self)
+        fields = {name: values[name] for name in (*order, "training", "evaluation")}
+        for name in ("evaluation", "controller", "preference"):
+            if fields[name] is None:
+                del fields[name]
+        return json.dumps(fields, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
     @property
     def decisions(self) -> Decisions:
@@ -140,7 +139,7 @@ class PolicyDescription(_Model):
             self.decision_interval_rtts,
             self.history_length,
             self.controller,
-            None if self.preference is None else Preference(**self.preference.model_dump()),
+            self.preference,
         )
 
 
@@ -251,16 +250,11 @@ def load_policy(name_or_path: str | Path, *, trust_zip: bool = False) -> Any:
         )
     try:
         tensors = _core.read_safetensors(data)
-        architecture = Architecture(**description.architecture.model_dump())
-        network = StoredNetwork(architecture, description.decisions, tensors)
+        network = StoredNetwork(description.architecture, description.decisions, tensors)
         network.in_cpp  # noqa: B018 checks the tensors
     except ValueError as error:
         raise PolicyError(f"{weights}: {error}") from None
     return LearnedPolicy(description.name, description.decisions, network, description)
-
-
-def _described(preference: Preference | None) -> PreferenceDescription | None:
-    return None if preference is None else PreferenceDescription(**asdict(preference))
 
 
 def save_policy(
@@ -285,20 +279,20 @@ def save_policy(
 
     tensors = {name: tensor.contiguous() for name, tensor in policy.actor.state_dict().items()}
     data = safetensors.torch.save(tensors)
+    decisions = policy.decisions
     description = PolicyDescription(
         name=policy.name,
-        environment=find_environment(policy.decisions.environment).id,
-        observation_version=OBSERVATION_VERSION,
-        action_version=ACTION_VERSION,
-        decision_interval_ms=policy.decisions.decision_interval_ms,
-        decision_interval_rtts=policy.decisions.decision_interval_rtts,
-        history_length=policy.decisions.history_length,
-        controller=policy.decisions.controller,
-        preference=_described(policy.decisions.preference),
-        architecture=ArchitectureDescription(**architecture.__dict__),
+        environment=find_environment(decisions.environment).id,
+        decision_interval_ms=decisions.decision_interval_ms,
+        decision_interval_rtts=decisions.decision_interval_rtts,
+        history_length=decisions.history_length,
+        controller=decisions.controller,
+        preference=decisions.preference,
+        architecture=architecture,
         sha256=sha256(data).hexdigest(),
-        training=dict(training),
+        training=training,
     )
+    _core.check_policy_description(description.to_json().encode())
     weights = path.with_suffix(".safetensors")
     write_atomically({weights: lambda new: new.write_bytes(data), path: description.to_json()})
     return description
@@ -306,24 +300,11 @@ def save_policy(
 
 def _read_description(path: Path) -> PolicyDescription:
     try:
-        data = read_input_json(path)
+        return PolicyDescription.of_json(read_input(path, MOST_JSON_BYTES))
     except OSError as error:
         raise PolicyError(f"{path}: {error.strerror}; give a policy's description") from None
     except ValueError as error:
-        raise PolicyError(f"{path}: not valid JSON: {error}") from None
-    description = validated(PolicyDescription, data, str(path), PolicyError)
-    for field, known in (
-        ("observation_version", OBSERVATION_VERSION),
-        ("action_version", ACTION_VERSION),
-    ):
-        given = getattr(description, field)
-        if given != known:
-            raise PolicyError(
-                f"{path}: {field} = {given}: the environments of this quicgym have version "
-                f"{known}; train it again, or use the quicgym that it was trained with "
-                f"({description.training.get('version', 'not stated')})"
-            )
-    return description
+        raise PolicyError(f"{path}: {error}") from None
 
 
 @dataclass(frozen=True, eq=False)

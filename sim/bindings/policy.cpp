@@ -1,4 +1,6 @@
 // sim/policy for Python: the network of a learned policy.
+#include "sim/policy/policy.hpp"
+
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/map.h>
@@ -110,6 +112,25 @@ void bind_policy(nb::module_& module) {
             nb::arg("tensors"))
         .def("__call__", &act, nb::arg("observations"),
              "Maps (rows, observation_size) to (rows, outputs) coordinates, or to (rows,) choices.");
+    module.def(
+        "check_policy_description",
+        [](const nb::bytes& text) {
+            policy::read_description({static_cast<const char*>(text.data()), text.size()});
+        },
+        nb::arg("text"),
+        "Raises ValueError, with field, value and remedy, for a policy's description that cannot be.");
+    module.def(
+        "check_policy_fit",
+        [](const std::string& extractor, const std::string& output, const std::string& observations,
+           const std::string& action_space, const std::string& environment) {
+            policy::Architecture architecture;
+            architecture.extractor = extractor;
+            architecture.output = output;
+            policy::check_fit(architecture, environment::find_observation_layout(observations),
+                              environment::find_action_space(action_space), environment);
+        },
+        nb::arg("extractor"), nb::arg("output"), nb::arg("observations"), nb::arg("action_space"),
+        nb::arg("environment"), "Raises ValueError for a network that cannot act in an environment.");
     module.def("read_safetensors", &read_safetensors, nb::arg("data"),
                "The tensors of a safetensors file, all of float32, by name.");
 }

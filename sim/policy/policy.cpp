@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <initializer_list>
 #include <iterator>
 #include <stdexcept>
 #include <string_view>
@@ -30,6 +32,22 @@ constexpr std::size_t kMostLayers = 16;
     throw std::invalid_argument(what);
 }
 
+std::string shown(double number) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.10g", number);
+    return text;
+}
+
+// A value in a message.
+std::string shown(const JsonValue& value) {
+    if (const auto* const text = value.as<std::string>())
+        return "'" + (text->size() <= 60 ? *text : text->substr(0, 57) + "...") + "'";
+    if (const std::optional<double> number = value.number()) return shown(*number);
+    if (const auto* const flag = value.as<bool>()) return *flag ? "true" : "false";
+    if (value.is_null()) return "null";
+    return value.as<JsonArray>() != nullptr ? "a list" : "an object";
+}
+
 // The fields of an object, each asked for once; what nobody has asked for is an error in the end.
 class Fields {
 public:
@@ -48,22 +66,49 @@ public:
         left_.erase(found);
         return value.is_null() ? nullptr : &value;
     }
-    std::string text(std::string_view name) {
+    // Whether a field is there, and not null.
+    bool has(std::string_view name) {
+        std::erase_if(left_,
+                      [&](const auto* member) { return member->name == name && member->value.is_null(); });
+        return std::any_of(left_.begin(), left_.end(),
+                           [&](const auto* member) { return member->name == name; });
+    }
+    // Passes a field over that may be missing or null, and otherwise is of this kind.
+    template <class Kind>
+    void pass_over(std::string_view name, const std::string& kind) {
         const JsonValue* const value = find(name);
-        if (value == nullptr || !value->as<std::string>()) refuse(named(name) + ": give a string");
-        return *value->as<std::string>();
+        if (value != nullptr && value->as<Kind>() == nullptr) wrong(name, value, "give " + kind);
+    }
+    std::string text(std::string_view name, std::size_t most_bytes) {
+        const JsonValue* const value = find(name);
+        const auto* const text = value == nullptr ? nullptr : value->as<std::string>();
+        if (text == nullptr || text->empty() || text->size() > most_bytes)
+            wrong(name, value, "give a text of 1 to " + std::to_string(most_bytes) + " bytes");
+        return *text;
+    }
+    std::string one_of(std::string_view name, std::initializer_list<std::string_view> choices) {
+        const JsonValue* const value = find(name);
+        const auto* const text = value == nullptr ? nullptr : value->as<std::string>();
+        if (text != nullptr && std::find(choices.begin(), choices.end(), *text) != choices.end())
+            return *text;
+        std::string known;
+        for (const std::string_view choice : choices)
+            known += (known.empty() ? "" : ", ") + std::string(choice);
+        wrong(name, value, "give one of " + known);
     }
     double number(std::string_view name, double least, double most) {
         const JsonValue* const value = find(name);
         const std::optional<double> number = value == nullptr ? std::nullopt : value->number();
-        if (!number || !(*number >= least && *number <= most)) refuse_range(name, least, most, "a number");
+        if (!number || !(*number >= least && *number <= most))
+            wrong(name, value, "give a number " + range(least, most));
         return *number;
     }
     std::int64_t integer(std::string_view name, std::int64_t least, std::int64_t most) {
         const JsonValue* const value = find(name);
         const auto* const number = value == nullptr ? nullptr : value->as<std::int64_t>();
         if (number == nullptr || *number < least || *number > most) {
-            refuse_range(name, static_cast<double>(least), static_cast<double>(most), "a whole number");
+            wrong(name, value,
+                  "give a whole number " + range(static_cast<double>(least), static_cast<double>(most)));
         }
         return *number;
     }
@@ -71,36 +116,34 @@ public:
         const JsonValue* const value = find(name);
         const auto* const array = value == nullptr ? nullptr : value->as<JsonArray>();
         if (array == nullptr || array->size() < least || array->size() > kMostLayers) {
-            refuse(named(name) + ": give " + std::to_string(least) + " to " + std::to_string(kMostLayers) +
-                   " sizes");
+            wrong(name, value,
+                  "give " + std::to_string(least) + " to " + std::to_string(kMostLayers) + " sizes");
         }
         std::vector<std::size_t> result;
         for (const JsonValue& element : *array) {
             const auto* const size = element.as<std::int64_t>();
             if (size == nullptr || *size < 1 || *size > kLargestLayer) {
-                refuse(named(name) + ": a size is a whole number from 1 to " + std::to_string(kLargestLayer));
+                wrong(name, &element, "a size is a whole number from 1 to " + std::to_string(kLargestLayer));
             }
             result.push_back(static_cast<std::size_t>(*size));
         }
         return result;
     }
     void check_all_read() const {
-        if (!left_.empty()) refuse("unknown field " + named(left_.front()->name));
+        if (left_.empty()) return;
+        const JsonMember& unknown = *left_.front();
+        refuse(named(unknown.name) + " = " + shown(unknown.value) + ": unknown field; leave it out");
     }
 
 private:
     std::string named(std::string_view name) const {
         return prefix_ + (prefix_.empty() ? "" : ".") + std::string(name);
     }
-    [[noreturn]] void refuse_range(std::string_view name, double least, double most, const char* what) const {
-        const auto shown = [](double number) {
-            std::string text = std::to_string(number);
-            text.erase(text.find_last_not_of('0') + 1);
-            if (text.back() == '.') text.pop_back();
-            return text;
-        };
-        refuse(named(name) + ": give " + what + " from " + shown(least) +
-               (std::isfinite(most) ? " to " + shown(most) : " on"));
+    [[noreturn]] void wrong(std::string_view name, const JsonValue* value, const std::string& remedy) const {
+        refuse(named(name) + (value == nullptr ? ": is missing; " : " = " + shown(*value) + ": ") + remedy);
+    }
+    static std::string range(double least, double most) {
+        return "from " + shown(least) + (std::isfinite(most) ? " to " + shown(most) : " on");
     }
 
     std::string prefix_;
@@ -117,8 +160,9 @@ std::string read_file(const std::string& path) {
 void check_version(Fields& fields, const char* name) {
     const std::int64_t version = fields.integer(name, INT32_MIN, INT32_MAX);
     if (version == kVersion) return;
-    refuse(std::string(name) + " = " + std::to_string(version) + "; this quicgym has version " +
-           std::to_string(kVersion) + "; train the policy again");
+    refuse(std::string(name) + " = " + std::to_string(version) +
+           ": the environments of this quicgym have version " + std::to_string(kVersion) +
+           "; train it again, or use the quicgym that it was trained with");
 }
 
 environment::Preference preference_of(const JsonValue& value) {
@@ -129,7 +173,7 @@ environment::Preference preference_of(const JsonValue& value) {
     }
     fields.check_all_read();
     const double largest = *std::max_element(weights.begin(), weights.end());
-    if (largest == 0.0) refuse("preference: no weight is above 0");
+    if (largest == 0.0) refuse("preference: no weight is above 0; give one to a term");
     double sum = 0.0;
     for (const double weight : weights) sum += weight / largest;  // so that no sum is infinite
     for (double& weight : weights) weight = weight / largest / sum;
@@ -137,24 +181,23 @@ environment::Preference preference_of(const JsonValue& value) {
 }
 
 Architecture architecture_of(const JsonValue* value) {
-    if (value == nullptr) refuse("architecture: is missing");
+    if (value == nullptr) refuse("architecture: is missing; train the policy again");
     Fields fields(*value, "architecture");
     Architecture architecture;
-    architecture.extractor = fields.text("extractor");
+    architecture.extractor = fields.one_of("extractor", {"mlp", "gru", "multi-scale"});
     architecture.extractor_sizes = fields.sizes("extractor_sizes", 1);
     architecture.hidden_sizes = fields.sizes("hidden_sizes", 0);
-    architecture.activation = fields.text("activation");
-    architecture.output = fields.text("output");
+    architecture.activation = fields.one_of("activation", {"tanh", "relu"});
+    architecture.output = fields.one_of("output", {"clip", "tanh", "argmax"});
     fields.check_all_read();
     return architecture;
 }
 
-void choose_controller(Policy& policy, const environment::Environment& chosen, const JsonValue* value) {
+void choose_controller(Policy& policy, const environment::Environment& chosen,
+                       const std::optional<std::string>& name) {
     std::string space(chosen.action_space);
     policy.controller = chosen.controller;
-    if (value != nullptr) {
-        const auto* const name = value->as<std::string>();
-        if (name == nullptr) refuse("controller: give a string");
+    if (name) {
         if (chosen.choice == environment::ControllerChoice::fixed) {
             refuse("controller = '" + *name + "': the actions of " + std::string(chosen.id) + " are for " +
                    policy.controller);
@@ -165,55 +208,67 @@ void choose_controller(Policy& policy, const environment::Environment& chosen, c
     policy.action_space = &environment::find_action_space(space);
 }
 
-// Returns what the network has to be, and the weights' checksum.
-std::pair<Architecture, std::string> read_description(const std::string& text, Policy& policy) {
-    const JsonValue document = read_json(text);
-    Fields fields(document, "");
-    if (const JsonValue* const format = fields.find("format")) {
-        const auto* const known = format->as<std::string>();
-        if (known == nullptr || *known != "quicgym-policy-1") refuse("format: is not quicgym-policy-1");
-    }
-    policy.name = fields.text("name");
-    for (const char* name : {"description", "training", "evaluation"}) fields.find(name);
-    const environment::Environment& chosen = environment::find_environment(fields.text("environment"));
-    check_version(fields, "observation_version");
-    check_version(fields, "action_version");
-    policy.decision_interval.time = std::llround(1e6 * fields.number("decision_interval_ms", 1.0, 60'000.0));
-    if (const JsonValue* const rtts = fields.find("decision_interval_rtts")) {
-        const std::optional<double> number = rtts->number();
-        if (!number || !(*number >= 0.1 && *number <= 1000.0)) {
-            refuse("decision_interval_rtts: give a number from 0.1 to 1000");
-        }
-        policy.decision_interval.rtts = *number;
-    }
-    policy.history_length = static_cast<std::size_t>(fields.integer("history_length", 1, 1000));
+// What the environment makes of a description; without the network.
+Policy policy_of(const Description& description) {
+    const environment::Environment& chosen = environment::find_environment(description.environment);
+    Policy policy;
+    policy.name = description.name;
+    policy.decision_interval.time = std::llround(1e6 * description.decision_interval_ms);
+    if (description.decision_interval_rtts)
+        policy.decision_interval.rtts = *description.decision_interval_rtts;
+    policy.history_length = description.history_length;
     policy.observations = &environment::find_observation_layout(chosen.observations);
     policy.scales = chosen.scales;
     policy.safe_envelope = chosen.safe_envelope;
-    choose_controller(policy, chosen, fields.find("controller"));
-    if (const JsonValue* const preference = fields.find("preference")) {
-        policy.preference = preference_of(*preference);
-    }
-    Architecture architecture = architecture_of(fields.find("architecture"));
-    const std::string checksum = fields.text("sha256");
-    fields.check_all_read();
-
-    const std::string id(chosen.id);
-    if (architecture.extractor != "mlp" && policy.observations->name != "frames") {
-        refuse("architecture.extractor = '" + architecture.extractor + "' does not fit the observations of " +
-               id);
-    }
-    if ((architecture.output == "argmax") == policy.action_space->choices.empty()) {
-        refuse("architecture.output = '" + architecture.output + "' does not fit the actions of " + id);
-    }
-    architecture.history_length = policy.history_length;
-    architecture.observation_size = environment::observation_size(
-        *policy.observations, policy.history_length, *policy.action_space, policy.preference.has_value());
-    architecture.outputs = policy.action_space->shown_size();
-    return {architecture, checksum};
+    policy.preference = description.preference;
+    choose_controller(policy, chosen, description.controller);
+    check_fit(description.architecture, *policy.observations, *policy.action_space, std::string(chosen.id));
+    return policy;
 }
 
 }  // namespace
+
+Description read_description(const std::string& text) {
+    JsonValue document;
+    try {
+        document = read_json(text);
+    } catch (const JsonError& error) {
+        refuse(std::string("not valid JSON: ") + error.what());
+    }
+    Fields fields(document, "");
+    if (fields.has("format")) fields.one_of("format", {"quicgym-policy-1"});
+    Description description;
+    description.name = fields.text("name", 100);
+    fields.pass_over<std::string>("description", "a text");
+    fields.pass_over<JsonObject>("training", "an object");
+    fields.pass_over<JsonObject>("evaluation", "an object");
+    description.environment = fields.text("environment", 100);
+    check_version(fields, "observation_version");
+    check_version(fields, "action_version");
+    description.decision_interval_ms = fields.number("decision_interval_ms", 1.0, 60'000.0);
+    if (fields.has("decision_interval_rtts"))
+        description.decision_interval_rtts = fields.number("decision_interval_rtts", 0.1, 1000.0);
+    description.history_length = static_cast<std::size_t>(fields.integer("history_length", 1, 1000));
+    if (fields.has("controller")) description.controller = fields.text("controller", 1000);
+    if (const JsonValue* const preference = fields.find("preference"))
+        description.preference = preference_of(*preference);
+    description.architecture = architecture_of(fields.find("architecture"));
+    description.sha256 = fields.text("sha256", 64);
+    fields.check_all_read();
+    return description;
+}
+
+void check_fit(const Architecture& architecture, const environment::ObservationLayout& observations,
+               const environment::ActionSpace& actions, const std::string& environment) {
+    if (architecture.extractor != "mlp" && observations.name != "frames") {
+        refuse("architecture.extractor = '" + architecture.extractor +
+               "': does not fit the observations of " + environment + "; train it again");
+    }
+    if ((architecture.output == "argmax") == actions.choices.empty()) {
+        refuse("architecture.output = '" + architecture.output + "': does not fit the actions of " +
+               environment + "; train it again");
+    }
+}
 
 std::unique_ptr<Controller> Policy::make_controller(std::uint64_t max_datagram_bytes) const {
     std::unique_ptr<Controller> made = quicgym::make_controller(controller, {}, max_datagram_bytes);
@@ -228,14 +283,19 @@ Policy load_policy(const std::string& path) {
         refuse(path + ": give the path of a description, whose name ends with .json");
     std::string file = path;
     try {
-        Policy policy;
-        const auto [architecture, checksum] = read_description(read_file(path), policy);
+        const Description description = read_description(read_file(path));
+        Policy policy = policy_of(description);
         file = path.substr(0, path.size() - kSuffix.size()) + ".safetensors";
         const std::string weights = read_file(file);
-        if (const std::string actual = sha256(weights); actual != checksum) {
-            refuse("its SHA-256 is " + actual + ", the description says " + checksum +
+        if (const std::string actual = sha256(weights); actual != description.sha256) {
+            refuse("its SHA-256 is " + actual + ", the description says " + description.sha256 +
                    "; get both files again, from the same place");
         }
+        Architecture architecture = description.architecture;
+        architecture.history_length = policy.history_length;
+        architecture.observation_size = environment::observation_size(
+            *policy.observations, policy.history_length, *policy.action_space, policy.preference.has_value());
+        architecture.outputs = policy.action_space->shown_size();
         policy.network = std::make_unique<const Network>(architecture, Tensors(read_safetensors(weights)));
         return policy;
     } catch (const std::invalid_argument& error) {

@@ -7,11 +7,33 @@
 
 #include "controllers/controller.hpp"
 #include "sim/environment/decision.hpp"
+#include "sim/policy/architecture.hpp"
 #include "sim/policy/network.hpp"
 
 namespace quicgym::policy {
 
-// quicgym.agents.policies.learned.PolicyDescription, as far as deciding needs it.
+// What a description says, with everything in range. Whether it fits its environment is open: environments
+// may also be a user's in Python.
+struct Description {
+    std::string name;
+    std::string environment;  // a name or an id
+    double decision_interval_ms = 0.0;
+    std::optional<double> decision_interval_rtts;
+    std::size_t history_length = 0;
+    std::optional<std::string> controller;
+    std::optional<environment::Preference> preference;  // its sum is 1
+    Architecture architecture;                          // without what the environment adds
+    std::string sha256;                                 // of the weights
+};
+
+// Anybody may have made the text. Throws std::invalid_argument that names field, value and remedy.
+Description read_description(const std::string& text);
+
+// Throws std::invalid_argument for a network that cannot act in an environment.
+void check_fit(const Architecture& architecture, const environment::ObservationLayout& observations,
+               const environment::ActionSpace& actions, const std::string& environment);
+
+// A description with its network and what the environment adds.
 struct Policy {
     std::string name;
     const environment::ActionSpace* action_space = nullptr;

@@ -215,17 +215,20 @@ def edited(folder, **changes):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"colour": "red"}, ("mine.json", "unknown field colour")),
+        ({"colour": "red"}, ("mine.json", "colour = 'red': unknown field")),
         ({"format": "quicgym-policy-9"}, ("format",)),
-        ({"name": 3}, ("name: give a string",)),
+        ({"name": 3}, ("name = 3: give a text",)),
         ({"environment": "CartPole-v1"}, ("environment = 'CartPole-v1'", "Tuning-v1")),
         ({"environment": "quicgym/Switch-v1"}, ("does not fit the actions",)),
         ({"environment": "quicgym/Rate-v1"}, ("mine.safetensors", "has the shape")),
-        ({"observation_version": 2}, ("observation_version = 2", "train the policy again")),
+        ({"observation_version": 2}, ("observation_version = 2", "train it again")),
         ({"action_version": 0}, ("action_version = 0",)),
-        ({"history_length": 0}, ("history_length: give a whole number from 1 to 1000",)),
+        ({"history_length": 0}, ("history_length = 0: give a whole number from 1 to 1000",)),
         ({"history_length": 9}, ("mine.safetensors", "has the shape")),
-        ({"decision_interval_ms": 0.5}, ("decision_interval_ms: give a number from 1 to 60000",)),
+        (
+            {"decision_interval_ms": 0.5},
+            ("decision_interval_ms = 0.5: give a number from 1 to 60000",),
+        ),
         ({"decision_interval_rtts": 0}, ("decision_interval_rtts",)),
         ({"controller": "cubik"}, ("no controller is named 'cubik'",)),
         ({"preference": {"delay": 1}}, ("preference.throughput",)),
@@ -238,7 +241,7 @@ def edited(folder, **changes):
             {"architecture": {"hidden_sizes": [64_000, 64_000]}},
             ("'hidden.0.weight' has the shape",),
         ),
-        ({"architecture": {"layers": 1}}, ("unknown field architecture.layers",)),
+        ({"architecture": {"layers": 1}}, ("architecture.layers = 1: unknown field",)),
     ],
 )
 def test_a_wrong_description_is_refused(changes, words, tmp_path):

@@ -272,8 +272,8 @@ def test_a_missing_layer_is_refused(published):
         ({"environment": "CartPole-v1"}, ("environment", "Tuning-v1")),
         ({"colour": "red"}, ("colour", "red")),
         ({"history_length": 0}, ("history_length = 0",)),
-        ({"decision_interval_ms": 0.001}, ("decision_interval_ms = 0.001", "equal to 1")),
-        ({"environment": "quicgym/Switch-v1"}, ("'clip' does not fit", "Switch-v1")),
+        ({"decision_interval_ms": 0.001}, ("decision_interval_ms = 0.001", "from 1 to 60000")),
+        ({"environment": "quicgym/Switch-v1"}, ("'clip': does not fit the actions", "Switch-v1")),
     ],
 )
 def test_a_wrong_description_is_refused(published, changes, words):
