@@ -91,7 +91,7 @@ class PolicyDescription:
         """
         _core.check_policy_description(text)
         fields = {"decision_interval_rtts": None} | json.loads(text)
-        sizes = {
+        architecture: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value
             for name, value in fields["architecture"].items()
         }
@@ -104,7 +104,7 @@ class PolicyDescription:
         description = cls(
             **fields
             | {
-                "architecture": Architecture(**sizes),
+                "architecture": Architecture(**architecture),
                 "preference": preference and Preference(**preference),
             }
         )
@@ -120,11 +120,13 @@ class PolicyDescription:
 
     def to_json(self) -> str:
         """Returns the text of the file; what is None has no field."""
-        order = ("format", "name", "description", "environment", "observation_version")
-        order += ("action_version", "decision_interval_ms", "decision_interval_rtts")
-        order += ("history_length", "controller", "preference", "architecture", "sha256")
+        order = [
+            "format", "name", "description", "environment", "observation_version",
+            "action_version", "decision_interval_ms", "decision_interval_rtts", "history_length",
+            "controller", "preference", "architecture", "sha256", "training", "evaluation",
+        ]  # fmt: skip
         values = asdict(self)
-        fields = {name: values[name] for name in (*order, "training", "evaluation")}
+        fields = {name: values[name] for name in order}
         for name in ("evaluation", "controller", "preference"):
             if fields[name] is None:
                 del fields[name]

@@ -243,7 +243,7 @@ class Distribution(CheckedModel):
         bdp_packets = rate_mbps * rtt_ms * 1e3 / 8 / packet_bytes
         limit = max(2, round(queue_bdp * bdp_packets))
         loss = drawn(self.loss, rng)
-        bernoulli = loss and BernoulliLoss(probability=loss.probability.sample(rng))
+        bernoulli = BernoulliLoss(probability=loss.probability.sample(rng)) if loss else None
         # Parts came one by one, and each may only draw behind those before it: a seed's path stays
         # what it is for distributions without the part.
         rate_schedule: tuple[RateStep, ...] = ()
@@ -258,7 +258,7 @@ class Distribution(CheckedModel):
         discipline, marks = self._queue_discipline(rng)
         queue = Queue(limit=limit, discipline=discipline, ecn_marking=marks)
         acks = drawn(self.ack_aggregation, rng)
-        opens_every_ms = acks and acks.opens_every_ms.sample(rng)
+        opens_every_ms = acks.opens_every_ms.sample(rng) if acks else None
         short_flows = self._short_flows(rate_mbps, marks, rng)
         delay_schedule = tuple(
             DelayStep(at_s=at_s, delay_ms=delay_ms * factor)
@@ -312,11 +312,10 @@ class Distribution(CheckedModel):
         )
 
     def _changes(
-        self, part: RateChanges | DelayChanges | None, rng: np.random.Generator
+        self, changes: RateChanges | DelayChanges | None, rng: np.random.Generator
     ) -> list[tuple[float, float]]:
         """Draws when something changes, in s, and by which factor."""
-        changes = drawn(part, rng)
-        if changes is None:
+        if changes is None or drawn(changes, rng) is None:
             return []
         times = sorted(rng.uniform(_FIRST_CHANGE_S, self.duration_s, changes.count.sample(rng)))
         return [(float(time), changes.factor.sample(rng)) for time in times]
@@ -325,7 +324,9 @@ class Distribution(CheckedModel):
         self, rate_mbps: float, steps: tuple[RateStep, ...], rng: np.random.Generator
     ) -> tuple[RateStep, ...]:
         outages = drawn(self.outages, rng)
-        for _ in range(outages.count.sample(rng) if outages else 0):
+        if outages is None:
+            return steps
+        for _ in range(outages.count.sample(rng)):
             begin_s = float(rng.uniform(_FIRST_CHANGE_S, self.duration_s))
             end_s = begin_s + outages.duration_s.sample(rng)
             before = [step for step in steps if step.at_s < begin_s]
