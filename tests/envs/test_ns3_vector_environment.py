@@ -63,10 +63,14 @@ def closes_at_once(vector):
 
 
 @pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
-@pytest.mark.parametrize("per_flow", [False, True])
+@pytest.mark.parametrize(
+    "more",
+    [{"per_flow": False}, {"per_flow": True}, {"preference": "random", "reward": "preference"}],
+    ids=str,
+)
 @pytest.mark.parametrize("name", ENVIRONMENTS)
-def test_it_gives_what_the_native_engine_gives(name, mode, per_flow, make):
-    arguments = {"name": name, "autoreset_mode": mode, "per_flow": per_flow}
+def test_it_gives_what_the_native_engine_gives(name, mode, more, make):
+    arguments = {"name": name, "autoreset_mode": mode, **more}
     ns3, native = make(**arguments), make(engine="native", **arguments)
     first, expected = ns3.reset(seed=5), native.reset(seed=5)
     assert equal(first[0], expected[0]) and equal(first[1], expected[1])

@@ -2,7 +2,6 @@
 
 import re
 
-import gymnasium
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 
 import quicgym
 from quicgym import ScenarioError
-from quicgym.envs import environment_ids, find_environment
+from quicgym.envs import find_environment
 from quicgym.envs.info import INFO_COLUMNS
 from quicgym.envs.observations import observation_names, observation_space
 from quicgym.envs.parallel import ParallelCongestionControlEnv
@@ -68,39 +67,7 @@ def test_observations_end_with_the_weights_of_the_episode(name):
         assert row[4] == without[4]
     for _, reward, _, _, info in rows[1:]:
         assert reward == pytest.approx(reward_of(weights, info), rel=1e-5, abs=1e-6)
-
-
-@pytest.mark.parametrize("id", environment_ids())
-@pytest.mark.filterwarnings("ignore:.*v0 is out of date")
-def test_gymnasium_s_checker_accepts_them(id):
-    check_env(gymnasium.make(id, **RANDOM).unwrapped, skip_render_check=True)
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("mode", ["next_step", "same_step"])
-@pytest.mark.filterwarnings("ignore:.*v0 is out of date")
-def test_a_row_is_the_single_environment_through_all_its_episodes(name, mode):
-    rows = quicgym.make_vec(name, 3, num_threads=2, autoreset_mode=mode, **RANDOM)
-    observations, _ = rows.reset(seed=[11, 12, 13])
-    single = make(name)
-    observation, _ = single.reset(seed=12)
-    assert np.array_equal(observations[1], observation)
-    rows.action_space.seed(1)
-    seen, done = {tuple(observation[-4:])}, False
-    for _ in range(40):
-        actions = rows.action_space.sample()
-        observations, rewards, terminations, truncations, _ = rows.step(actions)
-        if done:
-            observation, reward, done = single.reset()[0], 0.0, False
-        else:
-            observation, reward, terminated, truncated, _ = single.step(actions[1])
-            done = terminated or truncated
-            assert done == (terminations[1] or truncations[1])
-            if done and mode == "same_step":
-                observation, done = single.reset()[0], False
-        assert np.array_equal(observations[1], observation) and rewards[1] == reward
-        seen.add(tuple(observation[-4:]))
-    assert len(seen) > 2
+    check_env(environment, skip_render_check=True)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -237,41 +204,26 @@ def test_a_state_of_an_environment_with_another_preference_is_refused():
             make(preference=preference, reward="power").restore_state(environment.clone_state())
 
 
-@pytest.mark.ns3
-def test_rows_over_ns3_are_those_of_the_native_engine():
-    native = quicgym.make_vec("tuning", 2, **RANDOM)
-    ns3 = quicgym.make_vec("tuning", 2, engine="ns3", **RANDOM)
-    try:
-        assert np.array_equal(ns3.reset(seed=1)[0], native.reset(seed=1)[0])
-        native.action_space.seed(0)
-        for _ in range(15):  # beyond the end of an episode
-            actions = native.action_space.sample()
-            theirs, ours = ns3.step(actions), native.step(actions)
-            assert np.array_equal(theirs[0], ours[0]) and np.array_equal(theirs[1], ours[1])
-    finally:
-        ns3.close()
-
-
 @pytest.mark.parametrize(
-    "arguments, error, text",
+    "preference, text",
     [
-        ({"preference": None}, ValueError, "no preference to weigh by; give preference='random'"),
-        ({"preference": "randm"}, ValueError, "preference = 'randm': give 'random'"),
-        ({"preference": 3}, ValueError, "preference = 3: give weights by name"),
-        ({"preference": {"delai": 1}}, ValueError, "no weight 'delai'; did you mean delay"),
-        ({"preference": {"delay": -1}}, ValueError, "delay = -1: give a finite number from 0 on"),
-        ({"preference": {"delay": np.nan}}, ValueError, "delay = nan: give a finite number"),
-        ({"preference": {"delay": np.inf}}, ValueError, "delay = inf: give a finite number"),
-        ({"preference": {"delay": "1"}}, ValueError, "delay = '1': give a finite number"),
-        ({"preference": {"delay": 0}}, ValueError, "no weight is above 0; give one to throughput"),
-        ({"preference": {}}, ValueError, "no weight is above 0"),
+        (None, "no preference to weigh by; give preference='random'"),
+        ("randm", "preference = 'randm': give 'random'"),
+        (3, "preference = 3: give weights by name"),
+        ({"delai": 1}, "no weight 'delai'; did you mean delay"),
+        ({"delay": -1}, "delay = -1: give a finite number from 0 on"),
+        *(
+            ({"delay": bad}, f"delay = {bad!r}: give a finite number")
+            for bad in (np.nan, np.inf, "1")
+        ),
+        ({"delay": 0}, "no weight is above 0; give one to throughput"),
+        ({}, "no weight is above 0"),
     ],
 )
-def test_what_is_no_preference_is_an_error_at_once(arguments, error, text):
-    with pytest.raises(error, match=re.escape(text)):
-        make(**arguments)
-    with pytest.raises(error, match=re.escape(text)):
-        quicgym.make_vec("tuning", 2, **{**RANDOM, **arguments})
+def test_what_is_no_preference_is_an_error_at_once(preference, text):
+    for one in (make, lambda **fields: quicgym.make_vec("tuning", 2, **{**RANDOM, **fields})):
+        with pytest.raises(ValueError, match=re.escape(text)):
+            one(preference=preference)
 
 
 def test_options_are_checked():

@@ -12,7 +12,7 @@ import gymnasium
 import numpy as np
 import pytest
 from helpers import environments as helper
-from helpers.random_scenarios import delays, flows, links, rates, steps
+from helpers.random_scenarios import networks
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -78,82 +78,6 @@ def check_states(make_environment, seed, before, after) -> None:
     assert go_on(original, after) == wanted
     for environment in (reference, original, other):
         environment.close()
-
-
-jitters = st.fixed_dictionaries({"kind": st.just("uniform"), "max_ms": delays})
-DISCIPLINES = ["drop-tail", "fifo", "codel", "fq-codel", "pie", "red"]
-
-
-def queues(disciplines):
-    return st.fixed_dictionaries(
-        {"limit": st.integers(1, 200), "discipline": st.sampled_from(disciplines)}
-    )
-
-
-features = {
-    "queue": queues(DISCIPLINES),
-    "jitter": st.none() | jitters,
-    "policer": st.none()
-    | st.fixed_dictionaries({"rate_mbps": rates, "burst_bytes": st.integers(1502, 200_000)}),
-    "rate_schedule": steps("rate_mbps", st.just(0.0) | rates),
-    "delay_schedule": steps("delay_ms", delays),
-    "opens_every_ms": st.none() | st.floats(0.1, 100),
-}
-applications = st.sampled_from(
-    [
-        {"kind": "bulk"},
-        {"kind": "transfer", "size_bytes": 300_000},
-        {"kind": "constant-rate", "rate_mbps": 3.0},
-        {"kind": "on-off", "rate_mbps": 4.0, "on_s": 0.2, "off_s": 0.1},
-        {"kind": "request-response", "responses": "web-search", "think_s": 0.05},
-        {
-            "kind": "web-page",
-            "objects": [
-                {"name": "page", "size_bytes": 30_000},
-                {"name": "style", "size_bytes": 60_000, "after": ["page"]},
-                {"name": "picture", "size_bytes": 200_000, "after": ["page", "style"]},
-            ],
-        },
-        {"kind": "video", "rates_mbps": [0.5, 1, 2], "chunk_s": 0.2, "reservoir_s": 0.3,
-         "cushion_s": 1.0, "max_buffer_s": 2.0},
-    ]
-)  # fmt: skip
-short_flows = st.fixed_dictionaries(
-    {
-        "load_mbps": st.floats(0.5, 5),
-        "sizes": st.just("web-search"),
-        "controller": st.sampled_from(["cubic", "bbr", "ibcca", "newreno+"]),
-    }
-)
-
-
-@st.composite
-def networks(draw: st.DrawFn) -> Scenario:
-    """Anything that the native engine simulates, with the agent's flow first."""
-    kind = draw(st.sampled_from(["plain", "reordering", "fragments", "chain"]))
-    agents: dict[str, Any] = {"application": draw(applications), "start_s": 0.05}
-    others = [
-        {**flow, "application": draw(applications),
-         "direction": draw(st.sampled_from(["forward", "backward"])),
-         "burst_retransmission": draw(st.booleans())}
-        for flow in draw(st.lists(flows, max_size=3))
-    ]  # fmt: skip
-    link = links(**features)
-    if kind == "reordering":
-        link = links(**{**features, "jitter": jitters, "reordering": st.just(True)})
-    elif kind != "chain":
-        link = links(**{**features, "queue": queues([*DISCIPLINES, "dualpi2"])})
-    return Scenario(
-        name="random",
-        duration_s=2.0,
-        bottleneck=draw(link),
-        reverse=draw(st.none() | link),
-        chain=[draw(links(**features))] if kind == "chain" else (),
-        access={"rate_mbps": draw(rates), "delay_ms": draw(st.sampled_from([1.0, 5.0])),
-                **({"mtu_bytes": 800} if kind == "fragments" else {})},
-        flows=[agents, *others],
-        short_flows=draw(st.lists(short_flows, max_size=1)),
-    )  # fmt: skip
 
 
 @settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
@@ -238,29 +162,29 @@ class CopiedToNothing:
         raise ArithmeticError("one of a kind")
 
 
-@pytest.mark.parametrize("attribute", [threading.Lock(), CopiedToNothing()])
-def test_a_controller_that_cannot_be_copied_is_named_and_its_environment_goes_on(attribute):
-    keeper = with_attribute(attribute)
+class Odd(Stateful):
+    def __deepcopy__(self, memo):
+        return 5
+
+
+@pytest.mark.parametrize(
+    "controller, text",
+    [
+        (with_attribute(threading.Lock()), "Keeper cannot be copied.*deepcopy"),
+        (with_attribute(CopiedToNothing()), "Keeper cannot be copied.*deepcopy"),
+        (Odd, "Odd cannot be copied.*the copy is 5"),
+    ],
+)
+def test_a_controller_that_cannot_be_copied_is_named_and_its_environment_goes_on(controller, text):
     plain = make(other_controllers=Stateful)
-    environment = make(other_controllers=keeper)
+    environment = make(other_controllers=controller)
     for each in (plain, environment):
         each.reset(seed=1)
     actions = helper.actions(plain.action_space, 6)
     assert go_on(environment, actions[:3]) == go_on(plain, actions[:3])
-    with pytest.raises(ControllerError, match="controller Keeper cannot be copied.*deepcopy"):
+    with pytest.raises(ControllerError, match=f"controller {text}"):
         environment.clone_state()
     assert go_on(environment, actions[3:]) == go_on(plain, actions[3:])
-
-
-def test_a_controller_whose_copy_is_something_else_is_refused():
-    class Odd(Stateful):
-        def __deepcopy__(self, memo):
-            return 5
-
-    environment = make(other_controllers=Odd)
-    environment.reset(seed=1)
-    with pytest.raises(ControllerError, match="controller Odd cannot be copied.*the copy is 5"):
-        environment.clone_state()
 
 
 def test_the_generator_belongs_to_the_state():
@@ -447,8 +371,8 @@ def test_reward_functions_and_their_last_rewards_stay():
 )
 def test_a_state_of_other_arguments_is_refused_and_nothing_changes(argument, text):
     environment, other = make(), make(**argument)
-    environment.reset(seed=1)
-    other.reset(seed=1)
+    for one in (environment, other):
+        one.reset(seed=1)
     before = everything(other)
     with pytest.raises(ValueError, match=f"restore_state: .* {text}; make both with the same"):
         other.restore_state(environment.clone_state())
@@ -460,18 +384,18 @@ def test_what_is_no_state_and_where_there_is_none():
     for nothing in (environment, rows):
         with pytest.raises(RuntimeError, match="environment 0 has no running episode; reset it"):
             nothing.clone_state()
-    environment.reset(seed=1)
-    rows.reset(seed=1)
+        nothing.reset(seed=1)
     with pytest.raises(TypeError, match="None is not what clone_state has returned"):
         environment.restore_state(None)
-    with pytest.raises(ValueError, match="environment = 'rate', this one has 'tuning'"):
-        rows.restore_state([environment.clone_state()], [0])
-    with pytest.raises(ValueError, match="1 states for 2 simulations"):
-        rows.restore_state(rows.clone_state([0]))
+    for states, indices, text in (
+        ([environment.clone_state()], [0], "environment = 'rate', this one has 'tuning'"),
+        (rows.clone_state([0]), None, "1 states for 2 simulations"),
+        (rows.clone_state(), [1, 1], "one is there twice"),
+    ):
+        with pytest.raises(ValueError, match=text):
+            rows.restore_state(states, indices)
     with pytest.raises(ValueError, match="no simulation 2; give numbers from 0 to 1"):
         rows.clone_state([2])
-    with pytest.raises(ValueError, match="one is there twice"):
-        rows.restore_state(rows.clone_state(), [1, 1])
     environment.close()
     with pytest.raises(RuntimeError, match="no running episode"):
         environment.clone_state()
@@ -494,20 +418,14 @@ def test_a_step_that_another_thread_is_in_cannot_be_cloned():
     environment = make(other_controllers=stopped.controller)
     environment.reset(seed=1)
     action = helper.rest(environment.action_space)
-    with (
-        stopped.during(lambda: environment.step(action)),
-        pytest.raises(RuntimeError, match="another thread is in a call"),
-    ):
-        environment.clone_state()
+    with stopped.during(lambda: environment.step(action)):
+        with pytest.raises(RuntimeError, match="another thread is in a call"):
+            environment.clone_state()
 
 
 def test_the_examples_of_the_documentation_run():
-    page = Path(__file__).parents[2] / "docs/reference/environments.md"
-    section = (
-        page.read_text(encoding="utf-8")
-        .split("## Clone and restore a state", 1)[1]
-        .split("\n## ", 1)[0]
-    )
+    page = (Path(__file__).parents[2] / "docs/reference/environments.md").read_text("utf-8")
+    section = page.split("## Clone and restore a state", 1)[1].split("\n## ", 1)[0]
     names: dict[str, Any] = {"gymnasium": gymnasium, "numpy": np, "quicgym": quicgym}
     for example in re.findall(r"^```python\n(.*?)^```", section, re.S | re.M):
         exec(example, names)

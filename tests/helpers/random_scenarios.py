@@ -1,4 +1,4 @@
-"""Strategies of hypothesis for wired scenarios that both engines run."""
+"""Strategies of hypothesis for wired scenarios: most are for both engines."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from quicgym import controllers
+from quicgym import Scenario, controllers
 
 # Round numbers are drawn often: equal delays and rates make much happen in the same nanosecond.
 rates = st.sampled_from([5.0, 10.0, 20.0]) | st.floats(0.5, 50)
@@ -131,3 +131,61 @@ def chains(draw: st.DrawFn) -> dict[str, Any]:
         "access": {"rate_mbps": draw(rates), "delay_ms": draw(delays)},
         "flows": chosen,
     }
+
+
+applications_with_an_answer = st.sampled_from(
+    [
+        {"kind": "bulk"},
+        {"kind": "transfer", "size_bytes": 300_000},
+        {"kind": "constant-rate", "rate_mbps": 3.0},
+        {"kind": "on-off", "rate_mbps": 4.0, "on_s": 0.2, "off_s": 0.1},
+        {"kind": "request-response", "responses": "web-search", "think_s": 0.05},
+        {
+            "kind": "web-page",
+            "objects": [
+                {"name": "page", "size_bytes": 30_000},
+                {"name": "style", "size_bytes": 60_000, "after": ["page"]},
+                {"name": "picture", "size_bytes": 200_000, "after": ["page", "style"]},
+            ],
+        },
+        {"kind": "video", "rates_mbps": [0.5, 1, 2], "chunk_s": 0.2, "reservoir_s": 0.3,
+         "cushion_s": 1.0, "max_buffer_s": 2.0},
+    ]
+)  # fmt: skip
+short_flows = st.fixed_dictionaries(
+    {
+        "load_mbps": st.floats(0.5, 5),
+        "sizes": st.just("web-search"),
+        "controller": st.sampled_from(["cubic", "bbr", "ibcca", "newreno+"]),
+    }
+)
+
+
+@st.composite
+def networks(draw: st.DrawFn) -> Scenario:
+    """Anything that the native engine simulates, with the agent's flow first."""
+    kind = draw(st.sampled_from(["plain", "dualpi2", "reordering", "fragments", "chain"]))
+    agents: dict[str, Any] = {"application": draw(applications_with_an_answer), "start_s": 0.05}
+    others = [
+        {**flow, "application": draw(applications_with_an_answer),
+         "direction": draw(st.sampled_from(["forward", "backward"])),
+         "burst_retransmission": draw(st.booleans())}
+        for flow in draw(st.lists(flows, max_size=3))
+    ]  # fmt: skip
+    changes: dict[str, Any] = {}
+    if kind == "reordering":
+        changes = {"jitter": {"kind": "uniform", "max_ms": draw(delays)}, "reordering": True}
+    elif kind == "dualpi2":
+        changes = {"queue": {"limit": draw(st.integers(1, 200)), "discipline": "dualpi2"}}
+    link = hop_links.map(lambda drawn: drawn | changes)
+    return Scenario(
+        name="random",
+        duration_s=2.0,
+        bottleneck=draw(link),
+        reverse=draw(st.none() | link),
+        chain=[draw(hop_links)] if kind == "chain" else (),
+        access={"rate_mbps": draw(rates), "delay_ms": draw(st.sampled_from([1.0, 5.0])),
+                **({"mtu_bytes": 800} if kind == "fragments" else {})},
+        flows=[agents, *others],
+        short_flows=draw(st.lists(short_flows, max_size=1)),
+    )  # fmt: skip

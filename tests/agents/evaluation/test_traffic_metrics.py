@@ -44,7 +44,10 @@ def scenario(*applications: str, short_flows: bool = False) -> quicgym.Scenario:
 
 
 EVERYTHING = scenario(*TRAFFIC, short_flows=True)
-ENGINES = [("native", EVERYTHING), pytest.param("ns3", scenario(*TRAFFIC), marks=pytest.mark.ns3)]
+ENGINES = [
+    ("native", EVERYTHING),
+    pytest.param("ns3", scenario(*TRAFFIC), marks=pytest.mark.ns3),
+]
 
 
 @pytest.mark.parametrize("engine, chosen", ENGINES, ids=["native", "ns3"])

@@ -105,7 +105,11 @@ def test_an_episode_has_the_metrics_of_a_run():
 
 @pytest.mark.parametrize(
     ("choice", "words"),
-    [("ebcc:gama=60", "gama"), ("ebcc:gamma", "name=number"), ("ebcc:gamma=-1", "gamma")],
+    [
+        ("ebcc:gama=60", "gama"),
+        ("ebcc:gamma", "name=number"),
+        ("ebcc:gamma=-1", "gamma"),
+    ],
 )
 def test_a_policy_s_wrong_parameters_are_named(choice, words):
     with pytest.raises(ScenarioError, match=words):

@@ -16,7 +16,12 @@ from quicgym.agents.evaluation.rollouts import play
 from quicgym.agents.policies.by_name import find_policy
 from quicgym.agents.policies.hand_coded import parse_parameters
 from quicgym.agents.tuning.space import decode
-from quicgym.agents.tuning.sweep_config import SweptParameter, load_sweep, policy_text, sweep_names
+from quicgym.agents.tuning.sweep_config import (
+    SweptParameter,
+    load_sweep,
+    policy_text,
+    sweep_names,
+)
 from quicgym.agents.tuning.sweep_trial import SweepTrial, measure
 from quicgym.benchmarks.leaderboard import SUITES
 from quicgym.envs import Reward, ScenarioError, load_scenario, load_suite

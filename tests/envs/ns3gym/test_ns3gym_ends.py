@@ -8,7 +8,8 @@ import sys
 import textwrap
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +64,28 @@ def agent(port: int, **arguments: Any) -> Ns3GymEnv:
     return Ns3GymEnv(port, **{"timeout_s": PATIENCE_S} | arguments)
 
 
+@contextmanager
+def playing(env: gymnasium.Env[Any, Any], **arguments: Any) -> Iterator[Ns3GymEnv]:
+    """An agent whose simulation plays one episode of the environment."""
+    port = free_port()
+    simulation = serving(env, port, episodes=1, **arguments)
+    with agent(port) as remote:
+        yield remote
+    assert simulation.join() == 1
+
+
+@contextmanager
+def met(*answers: bytes, **arguments: Any) -> Iterator[tuple[Background, Any]]:
+    """A simulation that was answered so, and the socket at which it is."""
+    port = free_port()
+    with raw_socket(zmq.REP, port) as end:
+        simulation = serving(small_env(), port, **arguments)
+        for answer in answers:
+            end.recv()
+            end.send(answer)
+        yield simulation, end
+
+
 def rows(env: gymnasium.Env[Any, Any], actions: list[Any], seed: int | None = None) -> Rows:
     """One episode: what each step shows."""
     observation, _ = env.reset(seed=seed)
@@ -108,21 +131,16 @@ def test_episodes_are_those_of_the_environment_itself(first: str) -> None:
 
 
 def test_a_truncated_episode_is_truncated() -> None:
-    port = free_port()
-    simulation = serving(gymnasium.make("Pendulum-v1", max_episode_steps=4), port, episodes=1)
-    with agent(port) as env:
+    with playing(gymnasium.make("Pendulum-v1", max_episode_steps=4)) as env:
         episode = rows(env, [np.zeros(1, np.float32)] * 9)
         with pytest.raises(ResetNeeded, match="call reset"):
             env.step(np.zeros(1, np.float32))
-    assert simulation.join() == 1
     assert [row[2:] for row in episode] == [(False, False)] * 4 + [(False, True)]
 
 
 def test_nested_spaces_and_info_arrive() -> None:
-    port = free_port()
     simulated = NestedEnv()
-    simulation = serving(simulated, port, episodes=1)
-    with agent(port) as env:
+    with playing(simulated) as env:
         observation, info = env.reset()
         assert info == {"info": '{"capacity": 1.5, "queue": [0, 1]}'}
         received, actions = [observation], []
@@ -133,7 +151,6 @@ def test_nested_spaces_and_info_arrive() -> None:
             assert env.observation_space.contains(observation)
             assert (reward, info) == (0.5, {"info": ""})
             received.append(observation)
-    assert simulation.join() == 1
     for ours, theirs in zip(received, simulated.observations, strict=True):
         assert same(ours["matrix"], theirs["matrix"])
         assert same(ours["inner"], theirs["inner"])
@@ -156,15 +173,11 @@ def test_numbers_that_json_does_not_have_are_null_in_the_info() -> None:
                 "space": NESTED["scalar"],
             }
 
-    port = free_port()
-    simulation = serving(NotMeasured(), port, episodes=1)
-
     def no_constant(text: str) -> None:
         raise AssertionError(f"{text} is no JSON")
 
-    with agent(port) as env:
+    with playing(NotMeasured()) as env:
         _, info = env.reset()
-    assert simulation.join() == 1
     assert json.loads(info["info"], parse_constant=no_constant) == {
         "rtt": [[None, 20.5], [None, None]],
         "loss": None,
@@ -179,12 +192,9 @@ def test_uint_serves_in_fixed_point() -> None:
     actions = [1, 0, 0] * 5
     env = gymnasium.make("CartPole-v1")
     expected = rows(env, actions, seed=5)
-    port = free_port()
-    simulation = serving(env, port, episodes=1, seed=5, dtype="uint")
-    with agent(port) as remote:
+    with playing(env, seed=5, dtype="uint") as remote:
         assert remote.observation_space.dtype == np.uint32
         episode = rows(remote, actions)
-    assert simulation.join() == 1
     for row, (observation, *_) in zip(episode, expected, strict=True):
         np.testing.assert_allclose(-32768 + row[0] / 65536, observation, atol=2**-17)
 
@@ -239,25 +249,19 @@ def test_gymnasium_s_checker_has_nothing_to_say(recwarn: pytest.WarningsRecorder
 
 
 def test_a_seed_that_cannot_arrive_is_said() -> None:
-    port = free_port()
-    simulation = serving(gymnasium.make("CartPole-v1"), port, episodes=1)
-    with agent(port) as env:
+    with playing(gymnasium.make("CartPole-v1")) as env:
         with pytest.warns(RuntimeWarning, match="seed = 7 does not reach the simulation"):
             env.reset(seed=7)
         with pytest.raises(ValueError, match="options = {'a': 1}: ns3-gym's protocol has none"):
             env.reset(options={"a": 1})
-    assert simulation.join() == 1
 
 
 def test_an_action_outside_of_the_space_leaves_the_episode_as_it_was() -> None:
-    port = free_port()
-    simulation = serving(gymnasium.make("CartPole-v1"), port, episodes=1)
-    with agent(port) as env:
+    with playing(gymnasium.make("CartPole-v1")) as env:
         env.reset()
         with pytest.raises(MessageError, match="action = 2: is not in"):
             env.step(2)
         assert env.step(1)[1] == 1.0
-    assert simulation.join() == 1
 
 
 # A client that exists.
@@ -342,40 +346,23 @@ def test_without_a_number_of_episodes_an_agent_that_stays_away_is_the_end(
     monkeypatch.setattr(
         server, "_meet", lambda host, port, init, _: meet(host, port, init, next(timeouts))
     )
-    port = free_port()
-    stop = messages.EnvActMsg(stopSimReq=True).SerializeToString()
-    with raw_socket(zmq.REP, port) as end:
-        simulation = serving(small_env(), port)
-        end.recv()
-        end.send(ACK)
-        end.recv()
-        end.send(stop)
+    with met(ACK, messages.EnvActMsg(stopSimReq=True).SerializeToString()) as (simulation, _):
         assert simulation.join() == 1
 
 
 def test_an_agent_that_goes_away_ends_the_simulation_at_once() -> None:
-    port = free_port()
-    with raw_socket(zmq.REP, port) as end:
-        simulation = serving(small_env(), port, timeout_s=10 * PATIENCE_S)
-        end.recv()
-        end.send(ACK)
+    with met(ACK, timeout_s=10 * PATIENCE_S) as (simulation, end):
         end.recv()
     with pytest.raises(PeerGoneError, match="agent closed the connection where EnvActMsg"):
         simulation.join()
 
 
 def test_an_agent_that_refuses_or_stops_at_once() -> None:
-    port = free_port()
-    with raw_socket(zmq.REP, port) as end:
-        simulation = serving(small_env(), port)
-        end.recv()
-        end.send(messages.SimInitAck(done=True, stopSimReq=True).SerializeToString())
+    stop = messages.SimInitAck(done=True, stopSimReq=True).SerializeToString()
+    with met(stop) as (simulation, _):
         assert simulation.join() == 0
-        simulation = serving(small_env(), port)
-        end.recv()
-        end.send(b"")
-        with pytest.raises(MessageError, match="SimInitAck.done = false"):
-            simulation.join()
+    with met(b"") as (simulation, _), pytest.raises(MessageError, match="SimInitAck.done = false"):
+        simulation.join()
 
 
 WRONG_ANSWERS = [
@@ -392,15 +379,8 @@ WRONG_ANSWERS = [
 
 @pytest.mark.parametrize(("frame", "message"), WRONG_ANSWERS)
 def test_a_wrong_answer_of_an_agent_is_named(frame: bytes, message: str) -> None:
-    port = free_port()
-    with raw_socket(zmq.REP, port) as end:
-        simulation = serving(small_env(), port)
-        end.recv()
-        end.send(ACK)
-        end.recv()
-        end.send(frame)
-        with pytest.raises(MessageError, match=message):
-            simulation.join()
+    with met(ACK, frame) as (simulation, _), pytest.raises(MessageError, match=message):
+        simulation.join()
 
 
 @pytest.mark.parametrize(
@@ -461,10 +441,9 @@ WRONG_STATES = [
 
 @pytest.mark.parametrize(("state", "message"), WRONG_STATES)
 def test_a_wrong_state_of_a_simulation_is_named(state: Any, message: str) -> None:
-    env, _ = against(SMALL_INIT, state, strict=True)
-    with pytest.raises(MessageError, match=message):
-        env.reset()
-    env.close()
+    with against(SMALL_INIT, state, strict=True)[0] as env:
+        with pytest.raises(MessageError, match=message):
+            env.reset()
 
 
 # As ns3-gym's example rl-tcp: it declares 0 to 1e9 and begins with a threshold of 2^32 - 1.
@@ -512,21 +491,18 @@ def test_an_observation_outside_of_the_declared_space_is_returned_with_one_warni
 
 
 def test_a_strict_environment_refuses_an_observation_outside_of_the_declared_space() -> None:
-    env, _ = against(RL_TCP_INIT, rl_tcp_state(2**32 - 1, 1), strict=True)
-    with pytest.raises(MessageError, match=r"uintData\[1\] = 4294967295: is not in 0 to 1e\+09"):
-        env.reset()
-    env.close()
-    env, _ = against(RL_TCP_INIT, rl_tcp_state(1, 3), strict=True)
-    with pytest.raises(MessageError, match=r"data = 3: is not in 0 to 2"):
-        env.reset()
-    env.close()
+    text = r"uintData\[1\] = 4294967295: is not in 0 to 1e\+09"
+    for state, message in ((rl_tcp_state(2**32 - 1, 1), text),
+                           (rl_tcp_state(1, 3), r"data = 3: is not in 0 to 2")):  # fmt: skip
+        with against(RL_TCP_INIT, state, strict=True)[0] as env:
+            with pytest.raises(MessageError, match=message):
+                env.reset()
 
 
 def test_an_observation_that_is_no_number_is_always_refused() -> None:
-    env, _ = against(SMALL_INIT, box_state(2, float("nan")))
-    with pytest.raises(MessageError, match=r"floatData\[1\] = nan: is not in -1 to 1"):
-        env.reset()
-    env.close()
+    with against(SMALL_INIT, box_state(2, float("nan")))[0] as env:
+        with pytest.raises(MessageError, match=r"floatData\[1\] = nan: is not in -1 to 1"):
+            env.reset()
 
 
 @pytest.mark.parametrize(
@@ -591,34 +567,23 @@ over_sockets = settings(
 @given(MUTATED, MUTATED)
 def test_an_agent_survives_any_frames(init: bytes, state: bytes) -> None:
     for frames in ((init,), (SMALL_INIT, state)):
-        try:
-            env, _ = against(*frames)
-            with env:
-                observation, _ = env.reset()
-                assert env.observation_space.contains(observation)
-        except (MessageError, PeerGoneError):
-            pass
+        with suppress(MessageError, PeerGoneError), against(*frames)[0] as env:
+            observation, _ = env.reset()
+            assert env.observation_space.contains(observation)
 
 
 @over_sockets
 @given(MUTATED, MUTATED)
 def test_a_simulation_survives_any_frames(ack: bytes, answer: bytes) -> None:
     for frames in ((ack,), (ACK, answer)):
-        port = free_port()
-        with raw_socket(zmq.REP, port) as end:
-            simulation = serving(small_env(), port, episodes=1)
-            for frame in frames:
-                end.recv()
-                end.send(frame)
+        with met(*frames, episodes=1) as (simulation, end):
             while simulation.is_running and not end.poll(5):
                 pass
             if end.poll(0):  # it goes on
                 end.recv()
                 end.send(messages.EnvActMsg(stopSimReq=True).SerializeToString())
-            try:
+            with suppress(MessageError):
                 simulation.join()
-            except MessageError:
-                pass
 
 
 # Simulations in processes of their own.
@@ -718,43 +683,42 @@ def test_an_environment_that_is_forgotten_frees_port_and_process(
         pass
 
 
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        ({"command": "no-such-program {port}"}, PeerError, "cannot start .*`no-such-program"),
-        ({"command": ""}, ValueError, "command: is empty"),
-        ({"command": "sim"}, ValueError, "command = 'sim': does not say where {port} goes"),
-        ({"command": "ls {port}", "cwd": "/nowhere"}, PeerError, "cannot start .* in /nowhere"),
-        ({"timeout_s": 0}, ValueError, "timeout_s = 0: is not above 0"),
-        ({"port": 65536}, Ns3GymError, "port = 65536: is not in 0 to 65535"),
-        ({"host": "no.such.interface"}, Ns3GymError, "cannot listen on tcp://no.such.interface"),
-    ],
-)
-def test_wrong_arguments_of_the_agent_are_named(
-    arguments: dict[str, Any], error: type[Exception], message: str
-) -> None:
-    with pytest.raises(error, match=message):
-        Ns3GymEnv(**{"port": 0, "timeout_s": PATIENCE_S} | arguments)
-
-
 def test_a_port_in_use_is_named() -> None:
     port = free_port()
     with raw_socket(zmq.REP, port), pytest.raises(Ns3GymError, match="Address already in use; giv"):
         agent(port)
 
 
+def make_agent(**arguments: Any) -> Ns3GymEnv:
+    return Ns3GymEnv(**{"port": 0, "timeout_s": PATIENCE_S} | arguments)
+
+
+def make_simulation(**arguments: Any) -> int:
+    return serve(small_env(), **arguments)
+
+
 @pytest.mark.parametrize(
-    ("arguments", "error", "message"),
+    ("make", "arguments", "error", "message"),
     [
-        ({"dtype": "int"}, ValueError, "dtype = 'int': is neither"),
-        ({"episodes": 0}, ValueError, "episodes = 0: is not above 0"),
-        ({"timeout_s": -1}, ValueError, "timeout_s = -1: is not above 0"),
-        ({"port": 0}, Ns3GymError, "port = 0: is not in 1 to 65535"),
-        ({"host": "a b"}, Ns3GymError, "cannot connect to tcp://a b:5555"),
+        (make_agent, {"command": "no-such-program {port}"}, PeerError,
+         "cannot start .*`no-such-program"),
+        (make_agent, {"command": ""}, ValueError, "command: is empty"),
+        (make_agent, {"command": "sim"}, ValueError, "command = 'sim': does not say where {port} "),
+        (make_agent, {"command": "ls {port}", "cwd": "/nowhere"}, PeerError,
+         "cannot start .* in /nowhere"),
+        (make_agent, {"timeout_s": 0}, ValueError, "timeout_s = 0: is not above 0"),
+        (make_agent, {"port": 65536}, Ns3GymError, "port = 65536: is not in 0 to 65535"),
+        (make_agent, {"host": "no.such.interface"}, Ns3GymError,
+         "cannot listen on tcp://no.such.interface"),
+        (make_simulation, {"dtype": "int"}, ValueError, "dtype = 'int': is neither"),
+        (make_simulation, {"episodes": 0}, ValueError, "episodes = 0: is not above 0"),
+        (make_simulation, {"timeout_s": -1}, ValueError, "timeout_s = -1: is not above 0"),
+        (make_simulation, {"port": 0}, Ns3GymError, "port = 0: is not in 1 to 65535"),
+        (make_simulation, {"host": "a b"}, Ns3GymError, "cannot connect to tcp://a b:5555"),
     ],
-)
-def test_wrong_arguments_of_the_simulation_are_named(
-    arguments: dict[str, Any], error: type[Exception], message: str
+)  # fmt: skip
+def test_wrong_arguments_are_named(
+    make: Callable[..., Any], arguments: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     with pytest.raises(error, match=message):
-        serve(small_env(), **arguments)
+        make(**arguments)

@@ -9,7 +9,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -62,10 +62,20 @@ def ready(kind: str) -> bytes:
     return bytes((4, len(command))) + command
 
 
+def simulation(port: int) -> AbstractContextManager[zmq.Socket[bytes]]:
+    return raw_socket(zmq.REQ, port)
+
+
 @contextmanager
-def simulation(port: int) -> Iterator[zmq.Socket[bytes]]:
-    with raw_socket(zmq.REQ, port) as end:
-        yield end
+def accepted(sent: bytes) -> Iterator[tuple[Background, socket.socket]]:
+    """A simulation, and the socket of what listens there, which has sent this."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        serving = Background(lambda: serve(small_env(), port, timeout_s=PATIENCE_S))
+        end, _ = listener.accept()
+        with end:
+            end.sendall(sent)
+            yield serving, end
 
 
 # What is sent, and what the receiving end says of it.
@@ -114,19 +124,13 @@ def test_a_simulation_connects_again_to_an_agent_that_goes_at_once(
 
 
 @pytest.mark.parametrize("what", WRONG)
-def test_an_agent_names_a_message_that_is_too_much(what: str) -> None:
+def test_a_message_that_is_too_much_is_named(what: str) -> None:
     frames, text = WRONG[what]
     port = free_port()
     with simulation(port) as end:
         end.send_multipart(frames)
         with pytest.raises(MessageError, match=f"SimInitMsg {text}"):
             agent(port)
-
-
-@pytest.mark.parametrize("what", WRONG)
-def test_an_agent_names_a_state_that_is_too_much(what: str) -> None:
-    frames, text = WRONG[what]
-    port = free_port()
 
     def play() -> None:
         with simulation(port) as end:
@@ -138,12 +142,6 @@ def test_an_agent_names_a_state_that_is_too_much(what: str) -> None:
     with agent(port) as env, pytest.raises(MessageError, match=f"EnvStateMsg {text}"):
         env.reset()
     playing.join()
-
-
-@pytest.mark.parametrize("what", WRONG)
-def test_a_simulation_names_an_answer_that_is_too_much(what: str) -> None:
-    frames, text = WRONG[what]
-    port = free_port()
     with raw_socket(zmq.REP, port) as end:
         serving = Background(lambda: serve(small_env(), port, timeout_s=PATIENCE_S))
         end.recv()
@@ -308,58 +306,42 @@ def test_an_agent_goes_on_after_a_peer_that_is_no_zeromq(what: str) -> None:
     knocking = Background(knock)
     with pytest.raises(PeerError, match=f"no SimInitMsg within 0.6 s: .*127.0.0.1 {text}"):
         agent(port, timeout_s=0.6)
-    try:
+    with suppress(ConnectionError):  # the other end had not read everything
         knocking.join()
-    except ConnectionError:  # the other end had not read everything
-        pass
-
-
-@pytest.mark.parametrize("what", WRONG_BEGINNINGS)
-def test_a_simulation_names_what_is_no_agent(what: str) -> None:
-    beginning, text = WRONG_BEGINNINGS[what]
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-        serving = Background(lambda: serve(small_env(), port, timeout_s=PATIENCE_S))
-        end, _ = listener.accept()
-        with end:
-            end.sendall(beginning)
-            with pytest.raises(Ns3GymError, match=f"what listens there {text}"):
-                serving.join()
 
 
 @pytest.mark.parametrize(
-    ("message", "text"),
+    ("sent", "text"),
     [
-        (b"\x00\x05hello", "sends a message without the empty frame"),
-        (b"\x01\x02hi\x00\x00", "sends a message without the empty frame"),
-        (b"\x01\x00\x04\x00", "sends a command in the middle of a message"),
-        (b"\x06" + (1 << 40).to_bytes(8, "big"), "sends a command of 1099511627776 bytes"),
+        *(
+            (beginning, f"what listens there {text}")
+            for beginning, text in WRONG_BEGINNINGS.values()
+        ),
+        *(
+            (GREETING + ready("REP") + message, text)
+            for message, text in (
+                (b"\x00\x05hello", "sends a message without the empty frame"),
+                (b"\x01\x02hi\x00\x00", "sends a message without the empty frame"),
+                (b"\x01\x00\x04\x00", "sends a command in the middle of a message"),
+                (b"\x06" + (1 << 40).to_bytes(8, "big"), "sends a command of 1099511627776 bytes"),
+            )
+        ),
     ],
+    ids=lambda it: it if isinstance(it, str) else "",
 )
-def test_a_wrong_message_of_zmtp_is_named(message: bytes, text: str) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-        serving = Background(lambda: serve(small_env(), port, timeout_s=PATIENCE_S))
-        end, _ = listener.accept()
-        with end:
-            end.sendall(GREETING + ready("REP") + message)
-            with pytest.raises(Ns3GymError, match=text):
-                serving.join()
+def test_a_simulation_names_what_is_no_agent_or_no_message(sent: bytes, text: str) -> None:
+    with accepted(sent) as (serving, _), pytest.raises(Ns3GymError, match=text):
+        serving.join()
 
 
 def test_a_message_in_single_bytes_and_with_commands_arrives() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-        serving = Background(lambda: serve(small_env(), port, timeout_s=PATIENCE_S))
-        end, _ = listener.accept()
+    answer = messages.SimInitAck(done=True, stopSimReq=True).SerializeToString()
+    everything = GREETING + ready("ROUTER") + b"\x04\x07\x04PING\x00\x01" + b"\x01\x00"
+    with accepted(b"") as (serving, end):
         end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        answer = messages.SimInitAck(done=True, stopSimReq=True).SerializeToString()
-        command = b"\x04\x07\x04PING\x00\x01"
-        with end:
-            everything = GREETING + ready("ROUTER") + command + b"\x01\x00"
-            for byte in everything + bytes((0, len(answer))) + answer:
-                end.sendall(bytes((byte,)))
-            assert serving.join() == 0
+        for byte in everything + bytes((0, len(answer))) + answer:
+            end.sendall(bytes((byte,)))
+        assert serving.join() == 0
 
 
 def test_more_connections_than_are_accepted_wait(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from typing import Any
 
 import gymnasium
@@ -99,25 +100,14 @@ def assert_equal_numbers(received: Any, value: Any, space: gymnasium.Space[Any])
 
 
 @on_any_machine
-@given(SPACES, st.integers(0, 2**31))
-def test_actions_arrive_in_the_environment_s_own_space(
-    space: gymnasium.Space[Any], seed: int
+@given(SPACES, st.integers(0, 2**31), st.booleans())
+def test_any_action_of_an_agent_is_one_of_the_environment_s_own_space(
+    space: gymnasium.Space[Any], seed: int, uint: bool
 ) -> None:
-    simulation, agent = both_ends(space)
-    agent.space.seed(seed)
-    action = agent.space.sample()
-    assert space.contains(simulation.decode(agent.encode(action, "action"), "actData"))
-
-
-@on_any_machine
-@given(SPACES, st.integers(0, 2**31))
-def test_an_unsigned_agent_sees_unsigned_boxes_only_and_any_action_of_its_is_valid(
-    space: gymnasium.Space[Any], seed: int
-) -> None:
-    simulation, agent = both_ends(space, uint=True)
-    assert {leaf.dtype for leaf in leaves(agent.space) if isinstance(leaf, spaces.Box)} <= {
-        np.dtype(np.uint32)
-    }
+    simulation, agent = both_ends(space, uint)
+    if uint:
+        dtypes = {leaf.dtype for leaf in leaves(agent.space) if isinstance(leaf, spaces.Box)}
+        assert dtypes <= {np.dtype(np.uint32)}
     agent.space.seed(seed)
     action = agent.space.sample()
     assert space.contains(simulation.decode(agent.encode(action, "action"), "actData"))
@@ -424,25 +414,17 @@ FRAMES = st.one_of(
 @on_any_machine
 @given(FRAMES)
 def test_any_bytes_are_spaces_or_an_error(frame: bytes) -> None:
-    try:
+    with suppress(MessageError):
         init = messages.parse(messages.SimInitMsg, frame, "frame")
         codec = codec_of_description(init.obsSpace, "SimInitMsg.obsSpace")
-    except MessageError:
-        return
-    assert codec.space.contains(codec.space.sample())
+        assert codec.space.contains(codec.space.sample())
 
 
 @on_any_machine
 @given(FRAMES, st.sampled_from([SMALL_INIT.obsSpace, PAIR, NAMED, SMALL_INIT.actSpace]))
 def test_any_bytes_are_a_value_of_the_space_or_an_error(frame: bytes, space: Any) -> None:
     codec = codec_of_description(space, "space")
-    for message_class, field in (
-        (messages.EnvStateMsg, "obsData"),
-        (messages.EnvActMsg, "actData"),
-    ):
-        try:
+    for message_class, field in DATA_FIELDS:
+        with suppress(MessageError):
             message = messages.parse(message_class, frame, "frame")
-            value = codec.decode(getattr(message, field), field)
-        except MessageError:
-            continue
-        assert codec.space.contains(value)
+            assert codec.space.contains(codec.decode(getattr(message, field), field))
