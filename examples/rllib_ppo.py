@@ -9,8 +9,7 @@ Each env runner steps a vector environment of quicgym, in a process of its own; 
 this process. On a cluster quicgym has to be installed on every node. The agent is the controller of
 Window-v1 on paths of `training-50`, as in cleanrl_ppo.py beside this file.
 
-The training takes about 165 s of CPU time in all processes. The mean reward rises from -0.02 to
-between 0.08 and 0.10 (docs/reports/examples.md).
+The training takes about 165 s of CPU time in all processes.
 """
 
 from __future__ import annotations
