@@ -186,7 +186,7 @@ class TestLearned:
         names = [str(path), f"{path}:delay=1", f"{path}:throughput=1"]
         jobs = make_jobs(names, [SCENARIO], 1, reward=quicgym.Reward("preference"))
         assert len({job.key for job in jobs}) == 3
-        rewards = {job.policy: job.run()["reward"] for job in jobs}
+        rewards = {job.steering.name: job.run()["reward"] for job in jobs}
         assert len(set(rewards.values())) == 3
         assert rewards[names[1]] < 0 < rewards[names[2]]  # one earns by throughput, one pays delay
 
