@@ -146,7 +146,8 @@ class EvaluationWriter:
         from quicgym.envs.render import EpisodePlot
 
         plot = EpisodePlot("rgb_array")
-        plot.go_on(series.to_dict("records"), f"{self._name}, {scenario}")
+        rows: Any = series.to_dict("records")  # whose keys pandas calls any hashable
+        plot.go_on(rows, f"{self._name}, {scenario}")
         pixels = plot.draw()
         assert pixels is not None, "the mode is rgb_array"
         content = io.BytesIO()

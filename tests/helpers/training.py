@@ -118,8 +118,7 @@ def make_trainer(
     batch = EpisodeBatch(
         source, simulations, 1, history_length=4, **{"reward": "fair-throughput", **timing}
     )
-    output = "argmax" if batch.choices else "clip"
-    architecture = Architecture("mlp", (16,), (16,), "tanh", output)
+    architecture = Architecture("mlp", (16,), (16,), output="argmax" if batch.choices else "clip")
     torch.manual_seed(1)
     shown = Preference.of({"loss": 1}) if preference else None  # its weights do not matter here
     actor = Actor(architecture, Decisions(id, history_length=4, preference=shown))
