@@ -54,7 +54,7 @@ def find_action_space(name: str) -> _core.ActionSpace:
     """Returns what the C++ side knows of an action space.
 
     Args:
-        name: Of an environment, such as "tuning"; its id; or of the space itself.
+        name: An environment's name, such as "tuning", its id, or the action space's name.
 
     Raises:
         ValueError: There is none of this name.
@@ -70,7 +70,7 @@ def choices(name: str) -> tuple[str, ...]:
     """Returns the names of an action's choices; none where it has coordinates.
 
     Args:
-        name: Of an environment, such as "tuning"; its id; or of an action space.
+        name: An environment's name, such as "tuning", its id, or an action space's name.
     """
     return tuple(find_action_space(name).choices)
 

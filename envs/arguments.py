@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Callable, Iterable
 from typing import ParamSpec, TypeVar
 
+from quicgym.envs.decisions import Decisions
 from quicgym.yaml_files import closest
 
 _P = ParamSpec("_P")
@@ -16,15 +17,21 @@ _T = TypeVar("_T")
 def suggests_arguments(function: Callable[_P, _T]) -> Callable[_P, _T]:
     """Decorates a function so that an argument it does not have is a TypeError with a suggestion.
 
-    Functions that take any keyword are to call `check_arguments` themselves.
+    A last parameter `**decisions` stands for the fields of Decisions, and the signature shows them.
     """
-    known = keywords(function)
+    signature = inspect.signature(function)
+    parameters = list(signature.parameters.values())
+    if parameters[-1].name == "decisions":
+        _, *shared = inspect.signature(Decisions).parameters.values()
+        parameters[-1:] = [entry.replace(kind=entry.KEYWORD_ONLY) for entry in shared]
+    known = tuple(entry.name for entry in parameters)
 
     @functools.wraps(function)
     def checked(*args: _P.args, **kwargs: _P.kwargs) -> _T:
         check_arguments(kwargs, known)
         return function(*args, **kwargs)
 
+    vars(checked)["__signature__"] = signature.replace(parameters=parameters)
     return checked
 
 

@@ -15,7 +15,7 @@ from quicgym import _core
 from quicgym.envs.actions import action_space
 from quicgym.envs.episodes import EpisodeChoice, EpisodeSource
 from quicgym.envs.info import INFO_COLUMNS
-from quicgym.envs.observations import observation_names, observation_space
+from quicgym.envs.observations import observation_names
 from quicgym.envs.rewards import Reward, RewardFunction
 from quicgym.envs.scenarios.conversion import nanoseconds
 from quicgym.envs.simulation.simulation import DELIVERY_DTYPE, TRANSFER_DTYPE, ns3_module
@@ -52,10 +52,6 @@ class EpisodeBatch:
         simulations: int,
         threads: int,
         *,
-        decision_interval_ms: float,
-        decision_interval_rtts: float | None,
-        reward_interval_ms: float | None = None,
-        history_length: int,
         reward: str | Reward | RewardFunction,
         reward_per_flow: bool = False,
         records: bool = False,
@@ -64,41 +60,31 @@ class EpisodeBatch:
         """Allocates everything; no episode has begun.
 
         Args:
-            source: Draws the episodes; its interface has the spaces.
+            source: Draws the episodes; its decisions say when agents act, and on what.
             simulations: The number of simulations.
             threads: The number of threads that run simulations.
-            decision_interval_ms: The time between two decisions, in ms, without the next.
-            decision_interval_rtts: The time between two decisions, in smoothed RTTs; None: in ms.
-            reward_interval_ms: Reward and `info` are means over intervals of this length; None:
-                taken over the whole interval from decision to decision.
-            history_length: Decisions that an observation looks back on.
             reward: A name, with weights or without, or a function.
             reward_per_flow: Each agent earns what its own flow achieves.
             records: Keep what every flow has received at the end of each reward interval.
             one_row: Actions are those of one agent, without an axis for rows.
         """
-        _check_range("decision_interval_ms", decision_interval_ms, 1, 60_000)
-        if decision_interval_rtts is not None:
-            _check_range("decision_interval_rtts", decision_interval_rtts, 0.1, 1000)
-        if reward_interval_ms is not None:
-            _check_range("reward_interval_ms", reward_interval_ms, 1, 60_000)
-        _check_range("history_length", history_length, 1, 1000)
         self._reward_function = reward if callable(reward) else None
-        interface = source.interface
+        decisions = source.decisions
+        interface = decisions.interface
         space = _core.find_action_space(interface.action_space)
         settings = _core.EnvironmentSettings(space, interface.observations)
-        settings.history_length = history_length
-        settings.clips_actions = interface.out_of_range == "clip"
-        settings.decision_interval = nanoseconds(decision_interval_ms / 1e3)
-        settings.decision_interval_rtts = decision_interval_rtts or 0.0
-        if reward_interval_ms is not None:
-            settings.reward_interval = nanoseconds(reward_interval_ms / 1e3)
+        settings.history_length = decisions.history_length
+        settings.clips_actions = decisions.out_of_range == "clip"
+        settings.decision_interval = nanoseconds(decisions.decision_interval_ms / 1e3)
+        settings.decision_interval_rtts = decisions.decision_interval_rtts or 0.0
+        if decisions.reward_interval_ms is not None:
+            settings.reward_interval = nanoseconds(decisions.reward_interval_ms / 1e3)
         settings.reward_per_flow = reward_per_flow
         settings.records = records
-        settings.observes_preference = source.preference is not None
+        settings.observes_preference = decisions.preference is not None
         if isinstance(reward, str | Reward):
             reward = reward if isinstance(reward, Reward) else Reward(reward)
-            if reward.name == "preference" and source.preference is None:
+            if reward.name == "preference" and decisions.preference is None:
                 raise ValueError(
                     "reward = 'preference': there is no preference to weigh by; give "
                     "preference='random', or weights by name such as "
@@ -108,10 +94,6 @@ class EpisodeBatch:
         # What a state must have in common with the batch that goes on from it.
         self._made_with = {
             "environment": space.name,
-            "decision_interval_ms": decision_interval_ms,
-            "decision_interval_rtts": decision_interval_rtts,
-            "reward_interval_ms": reward_interval_ms,
-            "history_length": history_length,
             "reward": reward,
             "reward_per_flow": reward_per_flow,
             **source.arguments,
@@ -119,7 +101,10 @@ class EpisodeBatch:
         self.choices = tuple(space.choices)
         self.action_names: tuple[str, ...] = tuple(space.choices or space.coordinates)
         self.observation_names = observation_names(
-            history_length, space.name, interface.observations, settings.observes_preference
+            decisions.history_length,
+            space.name,
+            interface.observations,
+            settings.observes_preference,
         )
         self.source = source
         self._batch = self._make_batch(settings, simulations, threads)
@@ -134,9 +119,7 @@ class EpisodeBatch:
         self.terminations: np.ndarray = self._batch.terminations
         self.truncations: np.ndarray = self._batch.truncations
         self.action_space = action_space(space.name)
-        self.observation_space = observation_space(
-            history_length, space.name, interface.observations, settings.observes_preference
-        )
+        self.observation_space = decisions.observation_space
         single: tuple[int, ...] = self.action_space.shape or ()
         self._actions_shape = single if one_row else (len(self.rewards), *single)
         # All that a step leaves behind, by simulation.
@@ -188,8 +171,8 @@ class EpisodeBatch:
             ValueError: An action is no number, or one outside [-1, 1] that is not to be clipped;
                 nothing has moved.
             RuntimeError: A simulation has no running episode; nothing has moved.
-            ControllerError: A controller in Python failed. That episode is over; the others have
-                moved on.
+            ControllerError: A controller in Python failed. Its episode is over; the other episodes
+                have moved on.
         """
         try:
             self._batch.step()
@@ -362,8 +345,3 @@ class NamesOfBatch:
     def get_action_meanings(self) -> list[str]:
         """Returns `action_names` as a list, as the environments of Atari games do."""
         return list(self.action_names)
-
-
-def _check_range(name: str, value: float, smallest: float, largest: float) -> None:
-    if not smallest <= value <= largest:
-        raise ValueError(f"{name} = {value}: give a number from {smallest:g} to {largest:g}")

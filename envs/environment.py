@@ -19,10 +19,10 @@ from quicgym.envs import registration
 from quicgym.envs.actions import find_action_space
 from quicgym.envs.arguments import suggests_arguments
 from quicgym.envs.batch import EpisodeBatch, NamesOfBatch
+from quicgym.envs.decisions import Decisions, OutOfRange
 from quicgym.envs.episodes import EpisodeSource, ScenarioChoice, picture_title
 from quicgym.envs.info import row_info
-from quicgym.envs.interface import Interface, OutOfRange
-from quicgym.envs.preferences import PreferenceChoice
+from quicgym.envs.interface import Interface
 from quicgym.envs.rewards import Reward, RewardFunction
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.simulation.controller_choice import ControllerChoice
@@ -109,17 +109,13 @@ class CongestionControlEnv(NamesOfBatch, gymnasium.Env[np.ndarray, Any]):
         )
 
     @classmethod
-    def interface(
-        cls, safe_envelope: bool | None = None, out_of_range: OutOfRange | None = None
-    ) -> Interface:
-        """Returns where agent and flow meet; None: as the class says."""
+    def interface(cls) -> Interface:
+        """Returns where agent and flow meet."""
         return Interface(
             action_space=cls.action_space_name,
             controller=cls.controller,
             observations=cls.observations,
             scales=cls.scales,
-            safe_envelope=cls.safe_envelope if safe_envelope is None else safe_envelope,
-            out_of_range=out_of_range or cls.out_of_range,
         )
 
     @classmethod
@@ -127,11 +123,6 @@ class CongestionControlEnv(NamesOfBatch, gymnasium.Env[np.ndarray, Any]):
         """Returns `default_scenario` for "default", else what is given."""
         given = not isinstance(scenario, str) or scenario != "default"
         return scenario if given else cls.default_scenario
-
-    @classmethod
-    def history(cls, history_length: int | None) -> int:
-        """Returns a history's length in decisions; None: as the class says."""
-        return cls.default_history_length if history_length is None else history_length
 
     @classmethod
     def preset_action(cls, controller: str, **parameters: Any) -> np.ndarray:
@@ -154,21 +145,15 @@ class CongestionControlEnv(NamesOfBatch, gymnasium.Env[np.ndarray, Any]):
         engine: str = "native",
         flow: str | int | None = None,
         other_controllers: ControllerChoice = "cubic",
-        decision_interval_ms: float = 100.0,
-        decision_interval_rtts: float | None = None,
-        reward_interval_ms: float | None = None,
-        history_length: int | None = None,
         reward: str | Reward | RewardFunction = "fair-throughput",
         episode_s: float | None = None,
         record_deliveries: bool = False,
         render_mode: str | None = None,
-        controller: str | None = None,
-        safe_envelope: bool | None = None,
-        out_of_range: OutOfRange | None = None,
-        preference: PreferenceChoice = None,
+        **decisions: Any,
     ) -> None:
         """Checks the arguments; the first episode begins with `reset`."""
-        tuned = self.for_controller(controller)
+        chosen = Decisions.of(type(self), decisions)
+        tuned = self.for_controller(chosen.controller)
         self.action_space_name = tuned.action_space_name
         self.controller = tuned.controller
         self.presets = tuned.presets
@@ -183,21 +168,16 @@ class CongestionControlEnv(NamesOfBatch, gymnasium.Env[np.ndarray, Any]):
         source = EpisodeSource(
             self.scenario_or_default(scenario),
             engine,
-            tuned.interface(safe_envelope, out_of_range),
+            chosen,
             flow=flow,
             other_controllers=other_controllers,
             episode_s=episode_s,
             record_deliveries=record_deliveries,
-            preference=preference,
         )
         self._batch = EpisodeBatch(
             source,
             simulations=1,
             threads=1,
-            decision_interval_ms=decision_interval_ms,
-            decision_interval_rtts=decision_interval_rtts,
-            reward_interval_ms=reward_interval_ms,
-            history_length=self.history(history_length),
             reward=reward,
             one_row=True,
         )

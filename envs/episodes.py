@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol, runtime_checkable
@@ -12,8 +12,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from quicgym import _core
-from quicgym.envs.interface import Interface
-from quicgym.envs.preferences import Preference, PreferenceChoice, preference_choice
+from quicgym.envs.decisions import Decisions
+from quicgym.envs.preferences import Preference
 from quicgym.envs.scenarios.conversion import nanoseconds, to_core
 from quicgym.envs.scenarios.engines import EngineName, check_capabilities
 from quicgym.envs.scenarios.fields import SHORTEST_S, ScenarioError
@@ -60,8 +60,8 @@ class EpisodeChoice:
         scenario: To be simulated.
         seed: Seed of the simulation.
         controller: In the agents' place; None: agents act.
-        parameters: Of that controller, others than its own or the scenario's.
-        preference: What counts how much; None where the environment has none.
+        parameters: The controller's parameters that replace its own or the scenario's.
+        preference: The weights of the episode; None: the environment has no preference.
         marks: Times, in ns and rising, at which the totals of every flow are kept.
     """
 
@@ -101,17 +101,16 @@ class EpisodeSource:
     Args:
         scenario: A scenario or a distribution of them, its name or its path.
         engine: "native" or "ns3".
-        interface: What the agents' flows run while agents act, and within which bounds.
+        decisions: How the agents decide, and on what; the preference is that of all episodes.
         flow: The agent's flow by name or index; None: the first that names no controller.
         every_flow: Each flow that names no controller has an agent.
         other_controllers: For flows without a controller and without an agent.
         episode_s: Length of an episode from the start of the first agent's flow; None: to the end
             of the scenario.
         record_deliveries: Keep every delivery.
-        preference: One for all episodes, "random": one drawn for each; None: there is none.
 
     Attributes:
-        preference: The argument, with weights that sum to 1.
+        decisions: The argument.
 
     Raises:
         ScenarioError: The scenario, the engine for it or an argument is not valid.
@@ -122,22 +121,20 @@ class EpisodeSource:
         self,
         scenario: ScenarioChoice,
         engine: str,
-        interface: Interface,
+        decisions: Decisions,
         *,
         flow: str | int | None = None,
         every_flow: bool = False,
         other_controllers: ControllerChoice = "cubic",
         episode_s: float | None = None,
         record_deliveries: bool = False,
-        preference: PreferenceChoice = None,
     ) -> None:
         """Loads a scenario that is given by name or path, and checks what can be checked."""
         self.engine: EngineName = check_engine(engine)
         self.scenario = _load(scenario)
         if episode_s is not None and not SHORTEST_S <= episode_s < 1e6:
             raise ScenarioError(f"episode_s = {episode_s}: give seconds above 0, or None")
-        self.interface = interface
-        self.preference = preference_choice(preference)
+        self.decisions = decisions
         self._flow = flow
         self._every_flow = every_flow
         self._other_controllers = other_controllers
@@ -153,13 +150,13 @@ class EpisodeSource:
         return {
             "scenario": self.scenario,
             "engine": self.engine,
-            **{item.name: getattr(self.interface, item.name) for item in fields(self.interface)},
+            **self.decisions.arguments,
+            **asdict(self.decisions.interface),
             "flow": self._flow,
             "per_flow": self._every_flow,
             "other_controllers": self._other_controllers,
             "episode_s": self._episode_s,
             "record_deliveries": self._record_deliveries,
-            "preference": self.preference,
         }
 
     def for_prepared(self) -> EpisodeSource:
@@ -210,7 +207,7 @@ class EpisodeSource:
                 is drawn all the same, so that the next episodes do not depend on this option.
 
         Raises:
-            ScenarioError: What was drawn, or an option, is not valid.
+            ScenarioError: The drawn scenario or an option is not valid.
             ValueError: The preference is not valid.
         """
         options = options or {}
@@ -234,7 +231,9 @@ class EpisodeSource:
     def _draw_preference(
         self, rng: np.random.Generator, options: Mapping[str, Any]
     ) -> Preference | None:
-        preference = Preference.draw(rng) if self.preference == "random" else self.preference
+        preference = self.decisions.preference
+        if preference == "random":
+            preference = Preference.draw(rng)
         chosen = options.get("preference")
         if chosen is None:
             return preference
@@ -249,13 +248,13 @@ class EpisodeSource:
         """Returns an episode as the engines take it.
 
         Raises:
-            ScenarioError: It is not valid, or has a preference where there is none, or none where
-                there is.
+            ScenarioError: The episode is not valid, or only one of episode and environment has a
+                preference.
         """
-        if (choice.preference is None) != (self.preference is None):
+        if (choice.preference is None) != (self.decisions.preference is None):
             raise ScenarioError(
                 f"the episode's preference is {choice.preference}, the environment's "
-                f"{self.preference}; give both, or none"
+                f"{self.decisions.preference}; give both, or none"
             )
         prepared = self._prepare(choice.scenario, choice.controller, choice.parameters)
         plan = _core.EpisodePlan()
@@ -291,7 +290,7 @@ class EpisodeSource:
             scenario, self._other_controllers if scenario.has_open_flow else None
         )
         agents_controller = find_controller(
-            self.interface.controller if controller is None else controller
+            self.decisions.interface.controller if controller is None else controller
         )
         try:
             complete = agents_controller.complete(dict(parameters))
@@ -308,8 +307,8 @@ class EpisodeSource:
         flows = core.flows
         for agent in agents:
             if controller is None:
-                flows[agent].scaled = self.interface.scales
-                flows[agent].safe_envelope = self.interface.safe_envelope
+                flows[agent].scaled = self.decisions.interface.scales
+                flows[agent].safe_envelope = self.decisions.safe_envelope
             if models[agent].controller is not None:  # whose parameters are not the agent's
                 given = agents_controller.given
                 flows[agent].parameters = {name: complete[name] for name in given}

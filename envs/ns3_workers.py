@@ -64,7 +64,7 @@ class Ns3WorkerBatch(EpisodeBatch):
         self._restart = on_worker_death == "restart"
         reward = settings["reward"]
         named = reward if isinstance(reward, str | Reward) else "fair-throughput"
-        self._space = _core.find_action_space(source.interface.action_space)
+        self._space = _core.find_action_space(source.decisions.interface.action_space)
         self._arguments = (source.for_prepared(), {**settings, "reward": named})
         super().__init__(source, simulations, threads=1, **settings)
 

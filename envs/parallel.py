@@ -19,12 +19,11 @@ except ImportError as error:
 
 from quicgym.envs.arguments import suggests_arguments
 from quicgym.envs.batch import EpisodeBatch, NamesOfBatch
+from quicgym.envs.decisions import Decisions
 from quicgym.envs.environment import CongestionControlEnv
 from quicgym.envs.episodes import RESET_OPTIONS, EpisodeSource, ScenarioChoice
 from quicgym.envs.info import INFO_COLUMNS, row_info
-from quicgym.envs.interface import OutOfRange
-from quicgym.envs.preferences import PREFERENCE_TERMS, PreferenceChoice
-from quicgym.envs.registration import find_environment
+from quicgym.envs.preferences import PREFERENCE_TERMS
 from quicgym.envs.rewards import Reward, RewardFunction
 from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.envs.scenarios.model import Scenario
@@ -60,39 +59,26 @@ class ParallelCongestionControlEnv(NamesOfBatch, ParallelEnv[str, np.ndarray, An
         *,
         engine: str = "native",
         other_controllers: ControllerChoice = "cubic",
-        decision_interval_ms: float = 100.0,
-        decision_interval_rtts: float | None = None,
-        reward_interval_ms: float | None = None,
-        history_length: int | None = None,
         reward: str | Reward | RewardFunction = "fair-throughput",
         reward_per_flow: bool = False,
         episode_s: float | None = None,
         record_deliveries: bool = False,
-        controller: str | None = None,
-        safe_envelope: bool | None = None,
-        out_of_range: OutOfRange | None = None,
-        preference: PreferenceChoice = None,
+        **decisions: Any,
     ) -> None:
         """Checks the arguments; the first episode begins with `reset`."""
-        chosen = find_environment(environment).for_controller(controller)
         source = EpisodeSource(
             scenario,
             engine,
-            chosen.interface(safe_envelope, out_of_range),
+            Decisions.of(environment, decisions),
             every_flow=True,
             other_controllers=other_controllers,
             episode_s=episode_s,
             record_deliveries=record_deliveries,
-            preference=preference,
         )
         self._batch = EpisodeBatch(
             source,
             simulations=1,
             threads=1,
-            decision_interval_ms=decision_interval_ms,
-            decision_interval_rtts=decision_interval_rtts,
-            reward_interval_ms=reward_interval_ms,
-            history_length=chosen.history(history_length),
             reward=reward,
             reward_per_flow=reward_per_flow,
         )
@@ -122,7 +108,7 @@ class ParallelCongestionControlEnv(NamesOfBatch, ParallelEnv[str, np.ndarray, An
         """Begins an episode, at the start of the first agent's flow.
 
         Args:
-            seed: Of the generator that episodes come from; None: it goes on.
+            seed: The seed of the generator that draws episodes; None: the generator goes on.
             options: Options of the single environment; a scenario has to have the same agents.
 
         Returns:
@@ -225,7 +211,7 @@ class ParallelCongestionControlEnv(NamesOfBatch, ParallelEnv[str, np.ndarray, An
         actions = batch.actions
         choices = len(batch.choices)
         end = batch.observations.shape[1]
-        if batch.source.preference is not None:
+        if batch.source.decisions.preference is not None:
             end -= len(PREFERENCE_TERMS)
         if not choices:
             return batch.observations[:, end - actions.shape[1] : end].copy()

@@ -91,7 +91,7 @@ class FileReward:
 
     Attributes:
         name: The function as the user names it, `file.py:function`.
-        sha256: Of the file and of the modules beside it that it imports.
+        sha256: The SHA-256 of the file and of the modules beside it that it imports.
     """
 
     name: str

@@ -86,7 +86,7 @@ def episodes_of(states: Sequence[EnvironmentState]) -> list[EpisodeState]:
 
 
 def check_arguments(given: Mapping[str, Any], state: EpisodeState) -> None:
-    """Checks that an environment with these arguments can go on from a state.
+    """Checks that an environment with these arguments can continue with a state.
 
     Raises:
         ValueError: An argument differs; the text names it with both values.

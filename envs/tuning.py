@@ -128,21 +128,17 @@ class TuningEnv(CongestionControlEnv):
     | Parameter                | Default             | Description                                  |
     |--------------------------|---------------------|----------------------------------------------|
     | `scenario`               | `"default"`         | a Scenario, a name, a path, or a distribution; default: `training-50` |
-    | `engine`                 | `"native"`          | or `"ns3"`                                   |
-    | `flow`                   | None                | the agent's, by name or index; None: the first that names no controller |
-    | `other_controllers`      | `"cubic"`           | of the other flows that name none            |
-    | `decision_interval_ms`   | 100                 | 1 to 60000                                   |
-    | `decision_interval_rtts` | None                | in place of it: so many smoothed RTTs (333 ms before the first), 1 ms at least |
-    | `reward_interval_ms`     | None                | the terms of the reward are means over intervals of this length; None: taken over the whole decision interval |
-    | `history_length`         | 128                 | decisions that an observation looks back on  |
+    | `engine`                 | `"native"`          | `"native"` or `"ns3"`                        |
+    | `flow`                   | None                | the name or the index of the agent's flow; None: the first flow that names no controller |
+    | `other_controllers`      | `"cubic"`           | the controller of the other flows that name none |
     | `reward`                 | `"fair-throughput"` | a name, a `Reward`, or a function of the columns of `info` |
     | `episode_s`              | None                | None: to the end of the scenario             |
     | `record_deliveries`      | False               | keep what `deliveries()` returns             |
-    | `preference`             | None                | `"random"` or weights by name, such as `{"throughput": 1, "delay": 1}`: observations end with them, and the reward `"preference"` weighs by them; see docs/reference/environments.md |
-    | `controller`             | None                | what the agent tunes; None: `bbr`, by the coordinates above |
-    | `safe_envelope`          | True                | bound window and pacing rate by what was delivered of late |
-    | `out_of_range`           | `"clip"`            | coordinates outside [-1, 1]; or `"error"`: a ValueError |
     | `render_mode`            | None                | `"rgb_array"` or `"human"`                   |
+
+    The fields of `quicgym.Decisions` are arguments, too: the times between decisions and rewards,
+    `history_length` (128), `preference`, `safe_envelope` (on), `out_of_range` (`"clip"`) and
+    `controller`, which the agent tunes in place of `bbr`.
 
     `reset(options={"controller": "cubic"})` runs any controller of `quicgym controllers`, or a
     subclass of `quicgym.Controller`, in the agent's place: actions are checked and ignored, and it

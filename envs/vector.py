@@ -33,12 +33,11 @@ from gymnasium.vector.utils import batch_space
 
 from quicgym.envs.arguments import suggests_arguments
 from quicgym.envs.batch import EpisodeBatch, NamesOfBatch
+from quicgym.envs.decisions import Decisions
 from quicgym.envs.environment import CongestionControlEnv
 from quicgym.envs.episodes import EpisodeSource, ScenarioChoice, picture_title
 from quicgym.envs.info import INFO_COLUMNS, row_info
-from quicgym.envs.interface import OutOfRange
 from quicgym.envs.ns3_workers import Ns3WorkerBatch, WorkerDeath
-from quicgym.envs.preferences import PreferenceChoice
 from quicgym.envs.registration import environments, find_environment
 from quicgym.envs.rewards import Reward, RewardFunction
 from quicgym.envs.simulation.controller_choice import ControllerChoice
@@ -64,15 +63,16 @@ class CongestionControlVectorEnv(NamesOfBatch, VectorEnv[np.ndarray, Any, np.nda
         num_threads: None: as many as this process may use, at most one per simulation.
         autoreset_mode: "next_step" or "same_step", or Gymnasium's enum.
         engine: "native", or "ns3": a worker process for each simulation.
-        on_worker_death: Of engine ns3. "raise" a WorkerDiedError, or "restart": the row is
-            truncated and goes on in a new process; see quicgym.envs.ns3_workers.
+        on_worker_death: The answer to the death of a worker process of engine "ns3". "raise": a
+            WorkerDiedError. "restart": the row is truncated and goes on in a new process; see
+            quicgym.envs.ns3_workers.
         per_flow: Each flow that names no controller is a row: row = simulation · flows + flow.
             Where a distribution's paths have different numbers of them, the rows left over are 0.
         reward_per_flow: Each row earns what its own flow achieves; see quicgym.envs.rewards.
         render_mode: "rgb_array": `render` returns a picture of each simulation (of its first row);
             None: none is drawn.
 
-    The other arguments are those of the single environment.
+    The other arguments are those of the single environment, and the fields of quicgym.Decisions.
 
     Attributes:
         environment: The class of the single environment.
@@ -95,21 +95,15 @@ class CongestionControlVectorEnv(NamesOfBatch, VectorEnv[np.ndarray, Any, np.nda
         on_worker_death: WorkerDeath = "raise",
         flow: str | int | None = None,
         other_controllers: ControllerChoice = "cubic",
-        decision_interval_ms: float = 100.0,
-        decision_interval_rtts: float | None = None,
-        reward_interval_ms: float | None = None,
-        history_length: int | None = None,
         reward: str | Reward | RewardFunction = "fair-throughput",
         episode_s: float | None = None,
         record_deliveries: bool = False,
         render_mode: str | None = None,
-        controller: str | None = None,
-        safe_envelope: bool | None = None,
-        out_of_range: OutOfRange | None = None,
-        preference: PreferenceChoice = None,
+        **decisions: Any,
     ) -> None:
         """Allocates the arrays and starts the threads; episodes begin with `reset`."""
-        self.environment = find_environment(environment).for_controller(controller)
+        chosen = Decisions.of(environment, decisions)
+        self.environment = find_environment(environment).for_controller(chosen.controller)
         self.autoreset_mode = _autoreset_mode(autoreset_mode)
         if self.autoreset_mode is AutoresetMode.DISABLED:
             raise ValueError(
@@ -127,22 +121,14 @@ class CongestionControlVectorEnv(NamesOfBatch, VectorEnv[np.ndarray, Any, np.nda
         source = EpisodeSource(
             self.environment.scenario_or_default(scenario),
             engine,
-            self.environment.interface(safe_envelope, out_of_range),
+            chosen,
             flow=flow,
             every_flow=per_flow,
             other_controllers=other_controllers,
             episode_s=episode_s,
             record_deliveries=record_deliveries,
-            preference=preference,
         )
-        settings: dict[str, Any] = {
-            "decision_interval_ms": decision_interval_ms,
-            "decision_interval_rtts": decision_interval_rtts,
-            "reward_interval_ms": reward_interval_ms,
-            "history_length": self.environment.history(history_length),
-            "reward": reward,
-            "reward_per_flow": reward_per_flow,
-        }
+        settings: dict[str, Any] = {"reward": reward, "reward_per_flow": reward_per_flow}
         self._batch: EpisodeBatch
         if source.engine == "ns3":
             if num_threads is not None:
@@ -151,10 +137,7 @@ class CongestionControlVectorEnv(NamesOfBatch, VectorEnv[np.ndarray, Any, np.nda
                     "leave it out"
                 )
             self._batch = Ns3WorkerBatch(
-                source,
-                num_envs,
-                on_worker_death=on_worker_death,
-                **settings,
+                source, num_envs, on_worker_death=on_worker_death, **settings
             )
         else:
             threads = min(num_threads or len(os.sched_getaffinity(0)), num_envs)
@@ -278,7 +261,7 @@ class CongestionControlVectorEnv(NamesOfBatch, VectorEnv[np.ndarray, Any, np.nda
 
         Raises:
             ValueError: There is no such simulation.
-            NotImplementedError, RuntimeError, ControllerError: As in the single environment.
+            NotImplementedError, RuntimeError, ControllerError: The single environment's errors.
         """
         chosen = self._chosen(indices)
         return [
@@ -306,8 +289,9 @@ class CongestionControlVectorEnv(NamesOfBatch, VectorEnv[np.ndarray, Any, np.nda
             indices: Indices of the simulations; None: all simulations.
 
         Raises:
-            TypeError, ValueError, ControllerError: As in the single environment, or another number
-                of states than of simulations; nothing has changed then.
+            TypeError, ControllerError: The single environment's errors; nothing has changed.
+            ValueError: A state is of an environment with other arguments, or there are more or
+                fewer states than simulations; nothing has changed.
         """
         chosen = self._chosen(indices)
         if len(states) != len(chosen):

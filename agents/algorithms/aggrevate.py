@@ -130,7 +130,7 @@ class Aggrevate(EpisodeTrainer[AnySettings]):
             ScenarioError: The episodes have no decision to learn from.
         """
         batch, settings = self.batch, self.settings
-        random_preference = batch.source.preference == "random"
+        random_preference = batch.source.decisions.preference == "random"
         episodes = [
             replace(
                 path,

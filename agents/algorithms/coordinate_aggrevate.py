@@ -87,7 +87,7 @@ class CoordinateAggrevate(Aggrevate[CoordinateAggrevateSettings]):
     def _find_grids(self) -> list[tuple[int, np.ndarray]]:
         """Returns the place and the settings of each coordinate that is learned."""
         values = self.settings.values
-        space = find_action_space(self.batch.source.interface.action_space)
+        space = find_action_space(self.batch.source.decisions.interface.action_space)
         if space.is_relative or space.choices:
             raise ValueError(
                 f"the actions of {space.name} are no settings that can be held; take Tuning or "
@@ -165,7 +165,7 @@ class CoordinateAggrevate(Aggrevate[CoordinateAggrevateSettings]):
 
     @property
     def _preference(self) -> Preference | Literal["random"] | None:
-        return self.batch.source.preference
+        return self.batch.source.decisions.preference
 
     def _weighed(
         self, observed: torch.Tensor, advantages: torch.Tensor

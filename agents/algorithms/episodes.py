@@ -121,7 +121,7 @@ class Episodes:
         """
         batch, agents, decisions = self.batch, self.batch.agent_count, 0
         all_times_s, all_returns, all_terms = [], [], []
-        weighs = batch.source.preference is not None
+        weighs = batch.source.decisions.preference is not None
         actions = np.zeros((len(batch.rewards), *(batch.action_space.shape or ())))
         for first in range(0, len(episodes), len(batch.selected)):
             part = episodes[first : first + len(batch.selected)]

@@ -41,7 +41,7 @@ from quicgym.agents.policies.networks import (
     begin_with,
     make_features,
 )
-from quicgym.agents.policies.policy import Decisions
+from quicgym.envs.decisions import Decisions
 from quicgym.envs.sb3 import PRIVILEGED
 
 # What the configuration says in fields of its own, or what has no meaning here.

@@ -8,6 +8,7 @@ papers' runs. The reward is that of all flows, at each decision of the first age
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -96,28 +97,28 @@ def _play(
 ) -> list[Run]:
     """Runs episodes that have the same number of agents."""
     options = policy.options or {}
-    arguments = policy.decisions.arguments
-    preference = arguments.pop("preference")
+    decisions = replace(
+        policy.decisions,
+        preference=policy.decisions.evaluated_preference,
+        reward_interval_ms=REWARD_INTERVAL_MS,
+    )
     agents = sum(flow.controller is None for _, flow in cells[0][0].single_flows())
     source = EpisodeSource(
         DrawnElsewhere(max(1, agents)),
         engine,
-        policy.decisions.interface,
+        decisions,
         every_flow=True,
-        preference=preference,
     )
     batch = EpisodeBatch(
         source,
         len(cells),
         threads,
-        **arguments,
-        reward_interval_ms=REWARD_INTERVAL_MS,
         reward=reward or Reward(),
         records=True,
     )
     controller, parameters = options.get("controller"), options.get("parameters") or {}
     choices = [
-        EpisodeChoice(scenario, seed, controller, parameters, preference, window.marks)
+        EpisodeChoice(scenario, seed, controller, parameters, decisions.preference, window.marks)
         for scenario, seed in cells
     ]
     rewards: list[list[float]] = [[] for _ in cells]

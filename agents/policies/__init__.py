@@ -2,11 +2,10 @@
 
 from quicgym.agents.policies.by_name import find_policy, pretrained_names
 from quicgym.agents.policies.hand_coded import controller_policy, preset_policy, switch_policy
-from quicgym.agents.policies.policy import ConstantPolicy, Decisions, Policy, RandomPolicy
+from quicgym.agents.policies.policy import ConstantPolicy, Policy, RandomPolicy
 
 __all__ = [
     "ConstantPolicy",
-    "Decisions",
     "Policy",
     "RandomPolicy",
     "controller_policy",

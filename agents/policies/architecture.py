@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from quicgym.agents.policies.policy import Decisions
 from quicgym.envs.actions import find_action_space
+from quicgym.envs.decisions import Decisions
 
 Extractor = Literal["mlp", "gru", "multi-scale"]
 Activation = Literal["tanh", "relu"]

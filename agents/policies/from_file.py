@@ -28,9 +28,9 @@ from typing import Any
 import numpy as np
 from gymnasium.spaces import Discrete, Space
 
-from quicgym.agents.policies.policy import Decisions
 from quicgym.controllers import Controller
 from quicgym.envs.actions import action_space
+from quicgym.envs.decisions import Decisions
 from quicgym.envs.registration import find_environment
 from quicgym.errors import PolicyError
 from quicgym.python_files import PythonFile
@@ -137,7 +137,7 @@ class FilePolicy:
             valid = (
                 (actions >= 0) & (actions < self.action_space.n) & (actions == np.floor(actions))
             )
-        elif self.decisions.interface.out_of_range == "clip":
+        elif self.decisions.out_of_range == "clip":
             valid = np.isfinite(actions)
         else:
             valid = np.abs(actions) <= 1  # which NaN is not
@@ -153,7 +153,7 @@ class FilePolicy:
     def _wanted(self, shape: tuple[int, ...]) -> str:
         if isinstance(self.action_space, Discrete):
             return f"give whole numbers from 0 to {self.action_space.n - 1} of the shape {shape}"
-        if self.decisions.interface.out_of_range == "clip":
+        if self.decisions.out_of_range == "clip":
             return f"give numbers of the shape {shape}"
         return f"give numbers from -1 to 1 of the shape {shape}"
 

@@ -16,10 +16,11 @@ import numpy as np
 from gymnasium.spaces import Space
 
 from quicgym import controllers
-from quicgym.agents.policies.policy import ConstantPolicy, Decisions
+from quicgym.agents.policies.policy import ConstantPolicy
 from quicgym.controllers import choices
 from quicgym.envs import actions
 from quicgym.envs.actions import preset_action
+from quicgym.envs.decisions import Decisions
 from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.envs.simulation.controller_choice import ControllerChoice
 from quicgym.yaml_files import closest

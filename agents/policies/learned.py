@@ -25,10 +25,10 @@ import numpy as np
 from quicgym import _core
 from quicgym.agents.policies.architecture import Architecture
 from quicgym.agents.policies.by_name import PRETRAINED, pretrained_names
-from quicgym.agents.policies.policy import Decisions
 from quicgym.agents.policies.stored_network import StoredNetwork
 from quicgym.controllers import refuse_place
 from quicgym.envs.actions import ACTION_VERSION, action_space
+from quicgym.envs.decisions import DECISION_ARGUMENTS, Decisions
 from quicgym.envs.observations import OBSERVATION_VERSION, observation_space
 from quicgym.envs.preferences import Preference
 from quicgym.envs.registration import environments, find_environment
@@ -49,32 +49,23 @@ class PolicyDescription:
 
     Attributes:
         name: The policy's name in tables.
-        environment: The id of the environment that it was trained in.
-        decision_interval_ms: The time between two decisions, unless the next is given.
-        decision_interval_rtts: The time between two decisions in smoothed RTTs.
-        history_length: The number of decisions that an observation looks back on.
-        controller: The controller that actions tune or scale; None: the environment's own.
-        preference: Observations end with a preference, and this is it unless the user gives
-            another; None: they do not.
-        architecture: What the network is made of.
+        decisions: The environment in which the policy was trained, how often the policy decides,
+            and on what. The preference is the one that holds unless the user gives another.
+        architecture: The network's layers.
         sha256: The checksum of the file with the weights, in hexadecimal digits.
-        training: Where the policy comes from: command, configuration, seed, steps, version, commit.
-        evaluation: What backs a published policy: suite, engine, seeds, rewards, version, commit.
-        description: What the policy is.
+        training: The training's command, configuration, seed, steps, version and commit.
+        evaluation: The suite, engine, seeds, rewards, version and commit of the measurement that
+            backs a published policy.
+        description: A text that says what the policy is.
         observation_version: quicgym.envs.observations.OBSERVATION_VERSION at that time.
         action_version: quicgym.envs.actions.ACTION_VERSION at that time.
         format: The format of the file.
     """
 
     name: str
-    environment: str
-    decision_interval_ms: float
-    decision_interval_rtts: float | None
-    history_length: int
+    decisions: Decisions
     architecture: Architecture
     sha256: str
-    controller: str | None = None
-    preference: Preference | None = None
     training: Mapping[str, Any] = field(default_factory=dict)
     evaluation: Mapping[str, Any] | None = None
     description: str = ""
@@ -90,23 +81,24 @@ class PolicyDescription:
             ValueError: The file is not valid; the text names field, value and remedy.
         """
         _core.check_policy_description(text)
-        fields = {"decision_interval_rtts": None} | json.loads(text)
+        fields = json.loads(text)
         architecture: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value
             for name, value in fields["architecture"].items()
         }
-        preference = fields.get("preference")
         refuse_place(fields.get("controller"), "a policy's description")
         try:
-            fields["environment"] = find_environment(fields["environment"]).id
+            environment = find_environment(fields["environment"])
         except ValueError as error:
             raise ValueError(f"environment = {fields['environment']!r}: {error}") from None
+        decided = {
+            name: fields.pop(name)
+            for name in ("environment", *DECISION_ARGUMENTS)
+            if name in fields
+        }
         description = cls(
             **fields
-            | {
-                "architecture": Architecture(**architecture),
-                "preference": preference and Preference(**preference),
-            }
+            | {"architecture": Architecture(**architecture), "decisions": Decisions(**decided)}
         )
         interface = description.decisions.interface
         _core.check_policy_fit(
@@ -114,7 +106,7 @@ class PolicyDescription:
             description.architecture.output,
             interface.observations,
             interface.action_space,
-            description.environment,
+            environment.id,
         )
         return description
 
@@ -126,23 +118,13 @@ class PolicyDescription:
             "controller", "preference", "architecture", "sha256", "training", "evaluation",
         ]  # fmt: skip
         values = asdict(self)
+        values |= values["decisions"]
+        values["environment"] = find_environment(self.decisions.environment).id
         fields = {name: values[name] for name in order}
         for name in ("evaluation", "controller", "preference"):
             if fields[name] is None:
                 del fields[name]
         return json.dumps(fields, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-
-    @property
-    def decisions(self) -> Decisions:
-        """What the policy decides, how often, and on what."""
-        return Decisions(
-            self.environment,
-            self.decision_interval_ms,
-            self.decision_interval_rtts,
-            self.history_length,
-            self.controller,
-            self.preference,
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,9 +137,9 @@ class LearnedPolicy:
 
     Attributes:
         name: Name in tables.
-        decisions: In which environment it acts.
-        network: As files have it, or as training has it.
-        description: Where it comes from; None while it is being trained.
+        decisions: The environment in which the policy acts, and how often it decides.
+        network: The network as it was read from files, or as training has it.
+        description: The description in the policy's file; None while the policy is being trained.
     """
 
     name: str
@@ -281,18 +263,8 @@ def save_policy(
 
     tensors = {name: tensor.contiguous() for name, tensor in policy.actor.state_dict().items()}
     data = safetensors.torch.save(tensors)
-    decisions = policy.decisions
     description = PolicyDescription(
-        name=policy.name,
-        environment=find_environment(decisions.environment).id,
-        decision_interval_ms=decisions.decision_interval_ms,
-        decision_interval_rtts=decisions.decision_interval_rtts,
-        history_length=decisions.history_length,
-        controller=decisions.controller,
-        preference=decisions.preference,
-        architecture=architecture,
-        sha256=sha256(data).hexdigest(),
-        training=training,
+        policy.name, policy.decisions, architecture, sha256(data).hexdigest(), training
     )
     _core.check_policy_description(description.to_json().encode())
     weights = path.with_suffix(".safetensors")

@@ -15,7 +15,7 @@ from torch import nn
 
 from quicgym import _core
 from quicgym.agents.policies.architecture import Architecture
-from quicgym.agents.policies.policy import Decisions
+from quicgym.envs.decisions import Decisions
 from quicgym.envs.observations import FRAME_FEATURES
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU}

@@ -11,7 +11,7 @@ import numpy as np
 
 from quicgym import _core
 from quicgym.agents.policies.architecture import Architecture
-from quicgym.agents.policies.policy import Decisions
+from quicgym.envs.decisions import Decisions
 from quicgym.errors import MissingExtraError
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, field_validator, model_valida
 from quicgym.agents.algorithms import registry
 from quicgym.controllers import refuse_place
 from quicgym.envs.actions import choices
-from quicgym.envs.preferences import EQUAL, Preference, preference_choice
+from quicgym.envs.decisions import DECISION_ARGUMENTS, Decisions, declared
 from quicgym.envs.registration import EnvironmentId, environment_ids, find_environment
 from quicgym.envs.rewards import Reward
 from quicgym.envs.scenarios.suites import refuse_held_out
@@ -44,39 +44,34 @@ class _Model(BaseModel):
 class EnvironmentConfig(_Model):
     """The environments that training steps; arguments of quicgym.make_vec.
 
+    The fields that are not listed here are those of quicgym.Decisions. Policies are always measured
+    with `reward_interval_ms` = 100.
+
     Attributes:
-        id: Such as "tuning" or "quicgym/Tuning-v1".
+        id: The environment's name or id, such as "tuning" or "quicgym/Tuning-v1".
         scenario: A scenario or a distribution of scenarios, by name or a YAML's path.
-        simulations: Their number; each flow that names no controller is a row for the policy.
-        threads: That run them; None: as many as there are cores.
-        decision_interval_ms: Between two decisions, unless the next is given.
-        decision_interval_rtts: The same in smoothed RTTs.
-        reward_interval_ms: A decision's reward is the mean over intervals of this length; None:
-            taken over the whole of it. Policies are always measured with 100.
-        history_length: Decisions that an observation looks back on. Default: the environment's.
-        reward: Its name, or a function of a Python file: `file.py:function`.
-        reward_per_flow: Each flow earns its own.
-        controller: That actions tune or scale; None: the environment's own.
-        preference: "random", drawn for each episode, or weights by name: what observations end
-            with; None: they end without.
+        simulations: The number of simulations. Each flow that names no controller is a row for the
+            policy.
+        threads: The number of threads that run simulations; None: as many as there are cores.
+        reward: The reward's name, or a function of a Python file: `file.py:function`.
+        reward_per_flow: Each flow earns its own reward.
     """
 
     id: EnvironmentId = "quicgym/Tuning-v1"
     scenario: str = "training"
     simulations: int = Field(default=128, ge=1, le=65_536)
     threads: int | None = Field(default=None, ge=1)
-    decision_interval_ms: float = Field(default=100.0, ge=1, le=60_000)
-    decision_interval_rtts: float | None = Field(default=None, ge=0.1, le=1000)
-    reward_interval_ms: float | None = Field(default=None, ge=1, le=60_000)
-    history_length: int = Field(default=0, ge=0, le=1000)
+    decision_interval_ms: float = declared("decision_interval_ms")
+    decision_interval_rtts: float | None = declared("decision_interval_rtts")
+    reward_interval_ms: float | None = declared("reward_interval_ms")
+    history_length: int | None = declared("history_length")
     reward: str = "fair-throughput"
     reward_per_flow: bool = False
-    controller: str | None = None
-    preference: Literal["random"] | dict[str, float] | None = None
+    controller: str | None = declared("controller")
+    preference: Literal["random"] | dict[str, float] | None = declared("preference")
 
     @model_validator(mode="after")
     def _with_a_preference(self) -> EnvironmentConfig:
-        preference_choice(self.preference)  # says what is wrong with it
         if not is_python_object(self.reward):
             Reward(self.reward)  # says what is wrong with it
         if self.reward == "preference" and self.preference is None:
@@ -88,21 +83,18 @@ class EnvironmentConfig(_Model):
     @model_validator(mode="after")
     def _of_the_environment(self) -> EnvironmentConfig:
         refuse_place(self.controller, "a training configuration")
-        environment = find_environment(self.id).for_controller(self.controller)
-        if self.history_length == 0:
-            object.__setattr__(self, "history_length", environment.default_history_length)
+        object.__setattr__(self, "history_length", self.decisions.history_length)
         return self
+
+    @property
+    def decisions(self) -> Decisions:
+        """How the agents decide, and on what."""
+        return Decisions.of(self.id, self.model_dump(include=set(DECISION_ARGUMENTS)))
 
     @property
     def environment(self) -> type[CongestionControlEnv]:
         """The class, with the controller."""
         return find_environment(self.id).for_controller(self.controller)
-
-    @property
-    def evaluated_preference(self) -> Preference | None:
-        """The preference that the policy is measured under, unless its user gives another."""
-        chosen = preference_choice(self.preference)
-        return EQUAL if chosen == "random" else chosen
 
 
 class NetworkConfig(_Model):
@@ -137,17 +129,18 @@ class StartConfig(_Model):
     """Where the policy begins; None: where its random weights put it.
 
     Attributes:
-        preset: What it does at first. In Tuning a controller of the BBR family; in Switch one of
-            the controllers to choose from, which it then prefers.
-        parameters: Of the preset in Tuning, others than its own; what a sweep has found, say.
-        policy: With the same network and observations, whose weights training goes on from: a
-            published one's name, a description's path or a run's folder.
+        preset: The controller that the policy is at first. In Tuning a controller of the BBR
+            family; in Switch one of the controllers to choose from, which the policy then prefers.
+        parameters: In Tuning, values that replace the preset's own parameters, such as those that
+            a sweep has found.
+        policy: A policy with the same network and observations, with whose weights training starts:
+            a published policy's name, a description's path or a run's folder.
         temperature: Which that policy's outputs are divided by to be logits, so that the best
             choice is not the only one drawn. What AggreVaTe predicts are differences of rewards.
-        std: Of the exploration, in units of the action space: PPO's and GRPO's at first, TD3's for
-            ever.
-        final_std: Of PPO's and GRPO's at the end, which it falls to exponentially; None: it is
-            learned.
+        std: The standard deviation of the exploration, in units of the action space: with PPO and
+            GRPO at first, with TD3 during the whole training.
+        final_std: The standard deviation at the end of PPO and GRPO, to which it falls
+            exponentially; None: it is learned.
     """
 
     preset: str | None = None
@@ -162,8 +155,8 @@ class EvaluationConfig(_Model):
     """How the policy is measured while it is trained.
 
     Attributes:
-        suite: Its scenarios; never those that results are reported on.
-        seeds: Of each scenario: 0 to seeds - 1.
+        suite: The scenarios; never those on which results are reported.
+        seeds: The number of seeds of each scenario: 0 to seeds - 1.
         interval_steps: After so many steps the policy is evaluated and a checkpoint is written.
         comparison_paths: On which start, best and last policy are compared in the end; see
             quicgym.agents.training.comparison.
@@ -179,14 +172,15 @@ class TrainingConfig(_Model):
     """A training run.
 
     Attributes:
-        name: Of the run and of the policy.
-        algorithm: Of quicgym.agents.algorithms.registry, by name: "ppo", "sac" or "td3", of
+        name: The name of the run and of the policy.
+        algorithm: A name in quicgym.agents.algorithms.registry: "ppo", "sac" or "td3" of
             Stable-Baselines3; "aggrevate", "grpo" and others of quicgym; or an installed package's.
         hyperparameters: Arguments of that algorithm, by its own names.
-        environment: What is stepped.
-        network: What is trained.
+        environment: The environments that are stepped.
+        network: The network that is trained.
         start: Where the policy begins.
-        steps: Of the environment, all rows together; the last rollout is finished.
+        steps: The number of the environments' steps, all rows together; the last rollout is
+            finished.
         seed: Everything random comes from it.
         device: "auto" (a GPU where there is one), "cpu" or "cuda".
         evaluation: How the policy is measured on the way.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -14,11 +15,12 @@ from quicgym.agents.algorithms.trainer import EpisodeTrainer, Trainer
 from quicgym.agents.policies.architecture import Architecture
 from quicgym.agents.policies.learned import LearnedPolicy, load_policy
 from quicgym.agents.policies.networks import Actor, draw_weights
-from quicgym.agents.policies.policy import Decisions
 from quicgym.agents.training.configuration import ConfigError, TrainingConfig
 from quicgym.envs.actions import choices
 from quicgym.envs.batch import EpisodeBatch
+from quicgym.envs.decisions import Decisions
 from quicgym.envs.episodes import EpisodeSource
+from quicgym.envs.registration import find_environment
 from quicgym.envs.rewards import find_reward
 from quicgym.envs.sb3 import Sb3VecEnv, make_sb3
 from quicgym.envs.scenarios.model import Scenario
@@ -77,19 +79,14 @@ def make_batch(config: TrainingConfig) -> EpisodeBatch:
     source = EpisodeSource(
         environment.scenario,
         "native",
-        environment.environment.interface(),
+        environment.decisions,
         every_flow=True,
-        preference=environment.preference,
     )
     threads = min(environment.threads or len(os.sched_getaffinity(0)), simulations)
     return EpisodeBatch(
         source,
         simulations,
         threads,
-        decision_interval_ms=environment.decision_interval_ms,
-        decision_interval_rtts=environment.decision_interval_rtts,
-        reward_interval_ms=environment.reward_interval_ms,
-        history_length=environment.history_length,
         reward=find_reward(environment.reward),
         reward_per_flow=environment.reward_per_flow,
     )
@@ -119,11 +116,9 @@ def make_environments(config: TrainingConfig) -> Sb3VecEnv:
         per_flow=True,
         num_threads=environment.threads,
         scenario=environment.scenario,
-        **{**decisions_of(config).arguments, "preference": environment.preference},
-        reward_interval_ms=environment.reward_interval_ms,
+        **environment.decisions.arguments,
         reward=find_reward(environment.reward),
         reward_per_flow=environment.reward_per_flow,
-        controller=environment.controller,
     )
 
 
@@ -171,11 +166,11 @@ def _begin(trainer: Trainer, config: TrainingConfig) -> None:
 def _first_policy(config: TrainingConfig, chosen: str) -> LearnedPolicy:
     """Loads `start.policy`, which has to fit what is trained."""
     policy: LearnedPolicy = load_policy(chosen)
-    description = policy.description
+    decisions, description = policy.decisions, policy.description
     assert description is not None
     environment = ("decision_interval_ms", "decision_interval_rtts", "history_length", "controller")
     network = ("extractor", "extractor_sizes", "hidden_sizes", "activation")
-    takes, given = (it.preference is not None for it in (description, config.environment))
+    takes, given = (it.preference is not None for it in (decisions, config.environment))
     if takes != given:
         does, here = (("takes", "no"), ("takes no", "a"))[given]
         raise ConfigError(
@@ -183,8 +178,8 @@ def _first_policy(config: TrainingConfig, chosen: str) -> LearnedPolicy:
             "one; make them the same, or begin with another policy"
         )
     its_own = {
-        "environment.id": description.environment,
-        **{f"environment.{name}": getattr(description, name) for name in environment},
+        "environment.id": find_environment(decisions.environment).id,
+        **{f"environment.{name}": getattr(decisions, name) for name in environment},
         **{f"network.{name}": getattr(description.architecture, name) for name in network},
     }
     for place, value in its_own.items():
@@ -200,15 +195,8 @@ def _first_policy(config: TrainingConfig, chosen: str) -> LearnedPolicy:
 
 def decisions_of(config: TrainingConfig) -> Decisions:
     """Returns what the trained policy decides, how often, and on what."""
-    environment = config.environment
-    return Decisions(
-        environment.id,
-        environment.decision_interval_ms,
-        environment.decision_interval_rtts,
-        environment.history_length,
-        environment.controller,
-        environment.evaluated_preference,
-    )
+    decisions = config.environment.decisions
+    return replace(decisions, preference=decisions.evaluated_preference, reward_interval_ms=None)
 
 
 def architecture_of(config: TrainingConfig) -> Architecture:

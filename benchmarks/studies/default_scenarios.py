@@ -23,10 +23,11 @@ from rich.table import Table
 from quicgym import controllers
 from quicgym.agents.evaluation.rollouts import play_all
 from quicgym.agents.policies.by_name import find_policy
-from quicgym.agents.policies.policy import ConstantPolicy, Decisions, Policy
+from quicgym.agents.policies.policy import ConstantPolicy, Policy
 from quicgym.console import progress_bar, wide_console
 from quicgym.envs import find_environment
 from quicgym.envs.actions import WINDOW_EXPONENTS, preset_action
+from quicgym.envs.decisions import Decisions
 from quicgym.envs.scenarios.suites import load_suite, scenario_of
 
 FIRST_SEED = 1_000_000

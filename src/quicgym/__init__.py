@@ -21,11 +21,11 @@ from quicgym.envs import (
     run,
     scenario_names,
 )
+from quicgym.envs.decisions import Decisions
 from quicgym.errors import PolicyError, UserError
 
 if _TYPE_CHECKING:
     from quicgym.agents.policies.learned import load_policy
-    from quicgym.agents.policies.policy import Decisions
 
 __version__ = _version("quicgym")
 _INSTALLED = _Path(_compiled.__file__).parent  # not beside this file after `make develop`
@@ -37,10 +37,6 @@ def __getattr__(name: str) -> object:
         from quicgym.agents.policies.learned import load_policy
 
         return load_policy
-    if name == "Decisions":
-        from quicgym.agents.policies.policy import Decisions
-
-        return Decisions
     raise AttributeError(f"module 'quicgym' has no attribute {name!r}")
 
 

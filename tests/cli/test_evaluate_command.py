@@ -451,7 +451,7 @@ def learned(tmp_path: Path) -> Path:
 
     from quicgym.agents.policies.learned import LearnedPolicy, save_policy
     from quicgym.agents.policies.networks import Actor, Architecture
-    from quicgym.agents.policies.policy import Decisions
+    from quicgym.envs.decisions import Decisions
 
     torch.manual_seed(0)
     architecture, decisions = Architecture(), Decisions()

@@ -8,10 +8,10 @@ from gymnasium.vector import AutoresetMode
 from helpers import environments as helper
 
 import quicgym
-from quicgym.agents.policies.policy import Decisions
 from quicgym.agents.training.configuration import EnvironmentConfig
 from quicgym.envs import ENVIRONMENTS, environment_ids, environments, find_environment
 from quicgym.envs.actions import action_space, choices
+from quicgym.envs.decisions import Decisions
 from quicgym.envs.observations import observation_names, observation_space
 from quicgym.envs.parallel import ParallelCongestionControlEnv
 from quicgym.envs.vector import CongestionControlVectorEnv

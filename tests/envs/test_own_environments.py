@@ -13,10 +13,11 @@ from helpers import environments as helper
 import quicgym
 from quicgym import _core
 from quicgym.agents.evaluation.rollouts import play
-from quicgym.agents.policies.policy import ConstantPolicy, Decisions
+from quicgym.agents.policies.policy import ConstantPolicy
 from quicgym.agents.training.configuration import EnvironmentConfig
 from quicgym.envs import environments
 from quicgym.envs.actions import WINDOW_EXPONENTS, action_space
+from quicgym.envs.decisions import Decisions
 from quicgym.envs.environment import CongestionControlEnv
 from quicgym.envs.parallel import ParallelCongestionControlEnv
 

@@ -23,7 +23,7 @@ sys.path.insert(0, str(HERE.parent))
 from helpers.endpoints import SECOND, Pair, application, make_flow  # noqa: E402
 
 from quicgym import _core, controllers  # noqa: E402
-from quicgym.agents.policies.policy import Decisions  # noqa: E402
+from quicgym.envs.decisions import Decisions  # noqa: E402
 from quicgym.envs.ns3gym import messages, zmtp  # noqa: E402
 from quicgym.envs.ns3gym.descriptions import codec_of_space  # noqa: E402
 

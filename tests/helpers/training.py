@@ -102,26 +102,22 @@ def make_trainer(
 
     from quicgym.agents.algorithms.registry import find
     from quicgym.agents.policies.networks import Actor, Architecture, draw_weights
-    from quicgym.agents.policies.policy import Decisions
     from quicgym.agents.training.configuration import ConfigError
     from quicgym.envs.batch import EpisodeBatch
+    from quicgym.envs.decisions import Decisions
     from quicgym.envs.episodes import EpisodeSource
-    from quicgym.envs.preferences import Preference
     from quicgym.envs.registration import find_environment
     from quicgym.validation import validated
 
     played, settings = find_environment(id), dict(environment)
-    preference = settings.pop("preference", None)
-    interface = played.interface(settings.pop("safe_envelope", None))
-    source = EpisodeSource(scenario, "native", interface, every_flow=True, preference=preference)
-    timing = {"decision_interval_ms": 100.0, "decision_interval_rtts": None, **settings}
-    batch = EpisodeBatch(
-        source, simulations, 1, history_length=4, **{"reward": "fair-throughput", **timing}
-    )
+    reward = settings.pop("reward", "fair-throughput")
+    per_flow = settings.pop("reward_per_flow", False)
+    decisions = Decisions(id, history_length=4, **settings)
+    source = EpisodeSource(scenario, "native", decisions, every_flow=True)
+    batch = EpisodeBatch(source, simulations, 1, reward=reward, reward_per_flow=per_flow)
     architecture = Architecture("mlp", (16,), (16,), output="argmax" if batch.choices else "clip")
     torch.manual_seed(1)
-    shown = Preference.of({"loss": 1}) if preference else None  # its weights do not matter here
-    actor = Actor(architecture, Decisions(id, history_length=4, preference=shown))
+    actor = Actor(architecture, decisions)
     found = find(algorithm).implementation_class
     return found(
         batch,

@@ -117,7 +117,7 @@ def write(folder, environment, controller=None, preference=None, rtts=None):
     from safetensors.numpy import save
 
     from quicgym.agents.policies.architecture import Architecture
-    from quicgym.agents.policies.policy import Decisions
+    from quicgym.envs.decisions import Decisions
     from quicgym.envs.preferences import Preference
 
     chosen = Preference.of(preference) if preference else None

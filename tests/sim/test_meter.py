@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from quicgym import Scenario, Simulation, _core
 from quicgym.envs import find_environment
+from quicgym.envs.decisions import Decisions
 from quicgym.envs.episodes import EpisodeChoice, EpisodeSource
 from quicgym.envs.info import INFO_COLUMNS
 from quicgym.envs.rewards import Reward
@@ -163,8 +164,7 @@ def test_a_recorded_run_has_no_marks() -> None:
 
 def begin_batch(marks: list[int], *, records: bool) -> _core.Batch:
     """A batch of one episode, which has begun."""
-    environment = find_environment("tuning")
-    source = EpisodeSource(BUSY_AGENT, "native", environment.interface())
+    source = EpisodeSource(BUSY_AGENT, "native", Decisions("tuning"))
     core, plan = source.prepare(EpisodeChoice(BUSY_AGENT, 3))
     plan.marks = marks
     options = _core.EnvironmentSettings(_core.find_action_space("tuning"), "frames")

@@ -38,8 +38,8 @@ def make(
     from quicgym.agents.algorithms.stable_baselines3 import Sb3Trainer
     from quicgym.agents.policies.learned import LearnedPolicy
     from quicgym.agents.policies.networks import Architecture
-    from quicgym.agents.policies.policy import Decisions
     from quicgym.envs.actions import choices
+    from quicgym.envs.decisions import Decisions
     from quicgym.envs.sb3 import make_sb3
 
     decisions = Decisions(environment)
@@ -107,7 +107,7 @@ def test_a_policy_acts_as_the_network_of_an_algorithm_of_quicgym(algorithm, envi
     import torch
 
     from quicgym.agents.policies.learned import LearnedPolicy
-    from quicgym.agents.policies.policy import Decisions
+    from quicgym.envs.decisions import Decisions
 
     trainer = make_trainer(algorithm, environment, 2, "ebcc-single", **arguments)
     trainer.actor.action.weight.data.mul_(100)
@@ -417,7 +417,7 @@ def test_a_random_network_acts_as_in_pytorch(environment, history, extractor, ac
     import torch
 
     from quicgym.agents.policies.networks import Actor, Architecture
-    from quicgym.agents.policies.policy import Decisions
+    from quicgym.envs.decisions import Decisions
 
     decisions = Decisions(environment, history_length=history)
     interface = decisions.interface

@@ -20,9 +20,10 @@ from quicgym.agents.evaluation.jobs import make_jobs
 from quicgym.agents.evaluation.rollouts import play
 from quicgym.agents.evaluation.run_folders import read_runs
 from quicgym.agents.policies.by_name import find_policy, policy_kind
-from quicgym.agents.policies.policy import ConstantPolicy, Decisions
+from quicgym.agents.policies.policy import ConstantPolicy
 from quicgym.cli import main
 from quicgym.envs.actions import WINDOW_EXPONENTS
+from quicgym.envs.decisions import Decisions
 
 SCENARIO = load_scenario("ebcc-flows-3").model_copy(update={"duration_s": 2.0})
 KEEP = WINDOW_EXPONENTS.index(0.0)

@@ -17,9 +17,10 @@ from quicgym.agents.evaluation.jobs import make_jobs
 from quicgym.agents.evaluation.rollouts import play
 from quicgym.agents.policies.by_name import find_policy
 from quicgym.agents.policies.hand_coded import controller_policy
-from quicgym.agents.policies.policy import ConstantPolicy, Decisions
+from quicgym.agents.policies.policy import ConstantPolicy
 from quicgym.agents.training.configuration import ConfigError, load_training
 from quicgym.envs.actions import action_space, choices
+from quicgym.envs.decisions import Decisions
 from quicgym.envs.preferences import Preference
 from quicgym.errors import PolicyError
 
