@@ -97,10 +97,9 @@ def _play(
 ) -> list[Run]:
     """Runs episodes that have the same number of agents."""
     options = policy.options or {}
+    preference = policy.decisions.evaluated_preference
     decisions = replace(
-        policy.decisions,
-        preference=policy.decisions.evaluated_preference,
-        reward_interval_ms=REWARD_INTERVAL_MS,
+        policy.decisions, preference=preference, reward_interval_ms=REWARD_INTERVAL_MS
     )
     agents = sum(flow.controller is None for _, flow in cells[0][0].single_flows())
     source = EpisodeSource(
@@ -118,7 +117,7 @@ def _play(
     )
     controller, parameters = options.get("controller"), options.get("parameters") or {}
     choices = [
-        EpisodeChoice(scenario, seed, controller, parameters, decisions.preference, window.marks)
+        EpisodeChoice(scenario, seed, controller, parameters, preference, window.marks)
         for scenario, seed in cells
     ]
     rewards: list[list[float]] = [[] for _ in cells]
