@@ -91,16 +91,12 @@ class PolicyDescription:
             environment = find_environment(fields["environment"])
         except ValueError as error:
             raise ValueError(f"environment = {fields['environment']!r}: {error}") from None
-        decided = {
-            name: fields.pop(name)
-            for name in ("environment", *DECISION_ARGUMENTS)
-            if name in fields
-        }
+        arguments = {name: fields.pop(name) for name in DECISION_ARGUMENTS if name in fields}
+        decisions = Decisions(fields.pop("environment"), **arguments)
         description = cls(
-            **fields
-            | {"architecture": Architecture(**architecture), "decisions": Decisions(**decided)}
+            **fields | {"architecture": Architecture(**architecture), "decisions": decisions}
         )
-        interface = description.decisions.interface
+        interface = decisions.interface
         _core.check_policy_fit(
             description.architecture.extractor,
             description.architecture.output,

@@ -1,5 +1,6 @@
 """One name for an environment everywhere, and what misspelt names and arguments are answered."""
 
+import inspect
 import warnings
 
 import gymnasium
@@ -114,6 +115,23 @@ MAKERS = {
 def test_a_misspelt_argument_has_a_suggestion(maker, misspelt, meant):
     with pytest.raises(TypeError, match=f"unknown argument '{misspelt}'; did you mean {meant}"):
         MAKERS[maker](**{misspelt: 1})
+
+
+@pytest.mark.parametrize("maker", MAKERS)
+def test_every_field_of_decisions_is_an_argument(maker):
+    decisions = Decisions("rate", 50, 2.0, 3, None, "random", 25, False, "error")
+    made = MAKERS[maker](scenario=SCENARIO, **decisions.arguments)
+    assert made.unwrapped._batch.source.decisions == decisions
+
+
+@pytest.mark.parametrize(
+    "constructor",
+    [find_environment("rate"), CongestionControlVectorEnv, ParallelCongestionControlEnv],
+)
+def test_signatures_show_the_fields_of_decisions(constructor):
+    shown = inspect.signature(constructor).parameters
+    for name in Decisions().arguments:
+        assert shown[name].default == getattr(Decisions, name)
 
 
 @pytest.mark.parametrize("maker", MAKERS)
