@@ -218,12 +218,19 @@ def test_a_queues_marks_are_in_the_ip_headers() -> None:
 @pytest.mark.usefixtures("_namespaces")
 @pytest.mark.parametrize(
     ("command", "status"),
-    [(["sh", "-c", "exit 3"], 3), (["sh", "-c", "kill -9 $$"], 137), (["no-such-program"], 127)],
+    [("sleep 0.5; exit 3", 3), ("sleep 0.5; kill -9 $$", 137), ("sleep 0.5; no-such-program", 127)],
 )
-def test_the_exit_status_is_the_commands(command: list[str], status: int) -> None:
-    result = run_link("ebcc-single", command, peer=["sh", "-c", "exit 5"])
+def test_the_exit_status_is_the_commands(command: str, status: int) -> None:
+    # The peer's status is known only where the peer ends first.
+    result = run_link("ebcc-single", ["sh", "-c", command], peer=["sh", "-c", "exit 5"])
     assert (result.exit_status, result.timed_out, result.peer_exit_status) == (status, False, 5)
     assert result.report.audit.problems == ("no packet left the relay",)
+
+
+@pytest.mark.usefixtures("_namespaces")
+def test_a_program_that_is_not_there_has_the_status_of_shells() -> None:
+    result = run_link("ebcc-single", ["no-such-program"], peer=["sh", "-c", "exit 5"])
+    assert (result.exit_status, result.timed_out) == (127, False)
 
 
 @pytest.mark.usefixtures("_namespaces")

@@ -197,7 +197,7 @@ def test_environments_count_short_flows_in_what_the_link_carries_and_not_in_fair
         ({"stop_s": 0.0}, "stop_s"),
         ({"start_s": 20.0}, "none ever arrives"),
         ({"controller": "reno"}, "newreno"),
-        ({"controller": None, "parameters": {"beta": 0.5}}, "name the controller"),
+        ({"controller": None, "parameters": {"beta": 0.5}}, "name the flow's controller"),
         ({"name": "flow-1"}, "two flows have this name"),
     ],
 )

@@ -197,7 +197,7 @@ def test_runs_are_in_the_order_of_their_seeds() -> None:
     scenario = SimpleNamespace(name="s")
     jobs: list[Any] = [
         SimpleNamespace(
-            key=str(seed), seed=seed, scenario=scenario, controller="a", engine="native"
+            key=str(seed), seed=seed, scenario=scenario, steering="a", engine="native"
         )
         for seed in (2, 0, 1, 3)
     ]

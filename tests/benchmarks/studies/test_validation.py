@@ -13,7 +13,7 @@ from validation import (
     with_random_loss,
 )
 
-pytestmark = pytest.mark.ns3
+pytestmark = [pytest.mark.ns3, pytest.mark.long]
 
 
 @pytest.mark.parametrize("scenario", ["ebcc-single", "ebcc-flows-3"])
