@@ -196,9 +196,7 @@ def test_a_printed_table_that_does_not_fit_itself_is_refused(
 def test_runs_are_in_the_order_of_their_seeds() -> None:
     scenario = SimpleNamespace(name="s")
     jobs: list[Any] = [
-        SimpleNamespace(
-            key=str(seed), seed=seed, scenario=scenario, steering="a", engine="native"
-        )
+        SimpleNamespace(key=str(seed), seed=seed, scenario=scenario, steering="a", engine="native")
         for seed in (2, 0, 1, 3)
     ]
     finished = {str(seed): {"jain": seed / 10, "flows": []} for seed in range(3)}
