@@ -520,7 +520,8 @@ def test_a_learned_policy_s_weights_are_part_of_the_key(learned: Path) -> None:
     from quicgym.agents.policies.learned import save_policy
     from quicgym.agents.policies.networks import Architecture
 
-    assert replace(job, fingerprint=None).key != job.key
+    unchecked = replace(job.steering, fingerprint=None)
+    assert replace(job, steering=unchecked).key != job.key
     policy = find_policy(str(learned))
     with torch.no_grad():
         next(policy.actor.parameters()).add_(0.1)
