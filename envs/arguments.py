@@ -24,7 +24,7 @@ def suggests_arguments(function: Callable[_P, _T]) -> Callable[_P, _T]:
     if parameters[-1].name == "decisions":
         _, *shared = inspect.signature(Decisions).parameters.values()
         parameters[-1:] = [entry.replace(kind=entry.KEYWORD_ONLY) for entry in shared]
-    known = tuple(entry.name for entry in parameters)
+    known = tuple(entry.name for entry in parameters if entry.name != "self")
 
     @functools.wraps(function)
     def checked(*args: _P.args, **kwargs: _P.kwargs) -> _T:
