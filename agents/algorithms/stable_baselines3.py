@@ -242,9 +242,12 @@ class Sb3Trainer:
         """The features, the hidden layers and the last one of the policy."""
         policy: Any = self.model.policy
         if isinstance(policy, ActorCriticPolicy):
-            features: Any = policy.features_extractor
-            hidden: Any = policy.mlp_extractor.policy_net
-            return features.features, hidden, policy.action_net  # type: ignore[return-value]
+            actor: Any = policy  # whose layers mypy takes for any module
+            return (
+                actor.features_extractor.features,
+                actor.mlp_extractor.policy_net,
+                actor.action_net,
+            )
         actor = policy.actor
         if isinstance(policy, SACPolicy):
             return actor.features_extractor.features, actor.latent_pi, actor.mu
