@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pytest
@@ -13,6 +13,12 @@ from quicgym.envs import Scenario, load_suite
 CONTROLLERS = controllers.names()
 SHORT_S = 8.0
 """All flows have begun, and the first has left Startup."""
+
+
+@pytest.fixture(scope="module")
+def stress() -> Sequence[Scenario]:
+    networks: Sequence[Scenario] = load_suite("stress")
+    return networks
 
 
 def check(controller: str, networks: Iterable[Scenario], until_s: float | None = None) -> None:
@@ -34,11 +40,13 @@ def check(controller: str, networks: Iterable[Scenario], until_s: float | None =
 
 @pytest.mark.long
 @pytest.mark.parametrize("controller", CONTROLLERS)
-def test_invariants_hold_on_all_of_stress(controller: str) -> None:
-    check(controller, load_suite("stress"))
+def test_invariants_hold_on_all_of_stress(controller: str, stress: Sequence[Scenario]) -> None:
+    check(controller, stress)
 
 
 @pytest.mark.parametrize("controller", CONTROLLERS)
-def test_invariants_hold_where_a_part_of_stress_begins(controller: str) -> None:
+def test_invariants_hold_where_a_part_of_stress_begins(
+    controller: str, stress: Sequence[Scenario]
+) -> None:
     # Each controller on other networks than the one before it.
-    check(controller, load_suite("stress")[CONTROLLERS.index(controller) :: 32], SHORT_S)
+    check(controller, stress[CONTROLLERS.index(controller) :: 32], SHORT_S)

@@ -98,14 +98,19 @@ def test_a_span_sums_up_what_the_flow_did_in_it():
     assert lost[-1] > 0
 
 
+@pytest.fixture(scope="module")
+def stress():
+    return load_suite("stress")
+
+
 @settings(deadline=None, max_examples=10)
 @given(
     name=st.sampled_from(["tuning", "rate", "window", "scale", "switch"]),
     index=st.integers(0, 255),
     seed=st.integers(0, 2**32),
 )
-def test_nothing_reaches_its_bounds_on_the_networks_of_stress(name, index, seed):
-    scenario = load_suite("stress")[index]
+def test_nothing_reaches_its_bounds_on_the_networks_of_stress(stress, name, index, seed):
+    scenario = stress[index]
     environment = find_environment(name)(scenario, episode_s=2.0)
     space = observation_space(128, name)
     chosen = helper.actions(environment.action_space, 20, seed)
