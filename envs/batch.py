@@ -240,23 +240,23 @@ class EpisodeBatch:
 
     def statistics(self, simulation: int, flow: int) -> dict[str, Any]:
         """Returns a flow's totals, as SimulatedFlow.statistics has them."""
-        return dict(self._simulation(simulation).statistics(flow))
+        return dict(self.simulation(simulation).statistics(flow))
 
     def parameters(self, simulation: int, flow: int) -> dict[str, list[float]]:
         """Returns the parameters of a flow's controller, each as a list."""
-        return dict(self._simulation(simulation).parameters(flow))
+        return dict(self.simulation(simulation).parameters(flow))
 
     def deliveries(self, simulation: int) -> np.ndarray:
         """Returns every delivery so far, as Simulation.deliveries has them."""
-        return np.frombuffer(self._simulation(simulation).deliveries(), DELIVERY_DTYPE)
+        return np.frombuffer(self.simulation(simulation).deliveries(), DELIVERY_DTYPE)
 
     def requests(self, simulation: int, flow: int) -> np.ndarray:
         """Returns what a flow's application has asked for, as Simulation.requests has it."""
-        return np.frombuffer(self._simulation(simulation).requests(flow), TRANSFER_DTYPE)
+        return np.frombuffer(self.simulation(simulation).requests(flow), TRANSFER_DTYPE)
 
     def transfers(self, simulation: int, short_flows: int) -> np.ndarray:
         """Returns the transfers of an entry of short flows, as Simulation.transfers has them."""
-        return np.frombuffer(self._simulation(simulation).transfers(short_flows), TRANSFER_DTYPE)
+        return np.frombuffer(self.simulation(simulation).transfers(short_flows), TRANSFER_DTYPE)
 
     def simulation(self, simulation: int) -> _core.Simulation:
         """Returns the simulation of an episode, which its holder keeps when the episode ends."""
@@ -284,9 +284,6 @@ class EpisodeBatch:
         for simulation in range(len(self.episodes)):
             self._batch.close(simulation)
             self.episodes[simulation] = None
-
-    def _simulation(self, simulation: int) -> Any:
-        return self._batch.simulation(simulation)
 
     def _make_batch(self, settings: Any, simulations: int, threads: int) -> Any:
         make = _core.native_batch if self.source.engine == "native" else ns3_module().ns3_batch

@@ -86,9 +86,7 @@ class CongestionControlEnv(NamesOfBatch, gymnasium.Env[np.ndarray, Any]):
         if not hasattr(cls, "action_space_name"):
             cls.action_space_name = name
         find_action_space(cls.action_space_name)
-        _core.observation_elements(
-            cls.observations, 1
-        )  # which raises where there is no such layout
+        _core.observation_elements(cls.observations, 1)  # raises where there is no such layout
         registration.register(cls)
 
     @classmethod
