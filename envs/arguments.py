@@ -24,7 +24,6 @@ def suggests_arguments(function: Callable[_P, _T]) -> Callable[_P, _T]:
     if parameters[-1].name == "decisions":
         _, *shared = inspect.signature(Decisions).parameters.values()
         parameters[-1:] = [entry.replace(kind=entry.KEYWORD_ONLY) for entry in shared]
-    known = tuple(entry.name for entry in parameters if entry.name != "self")
 
     @functools.wraps(function)
     def checked(*args: _P.args, **kwargs: _P.kwargs) -> _T:
@@ -32,6 +31,7 @@ def suggests_arguments(function: Callable[_P, _T]) -> Callable[_P, _T]:
         return function(*args, **kwargs)
 
     vars(checked)["__signature__"] = signature.replace(parameters=parameters)
+    known = keywords(checked)
     return checked
 
 
