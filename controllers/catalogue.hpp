@@ -28,6 +28,7 @@ struct ParameterSpecification {
     std::string source;  // RFC section, draft section or paper equation
     Scale scale = Scale::linear;
     double scale_offset = 0.0;
+    std::vector<std::string> choices = {};  // the names of the values 0, 1, 2 and so on; empty: plain numbers
 };
 
 struct ControllerSpecification {

@@ -7,6 +7,7 @@
 | `package.module:Class` | the same in a module that Python can import |
 | `path/to/library.so:name` | a controller in C++, compiled as QUICGYM_CONTROLLER_MODULE(name, …) |
 | any of these and `:gamma=3,beta=0.7` | the same with other parameters; a list is `1.25/0.75/1` |
+| `cubic:slow_start=standard` | the same with a value that has a name |
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from quicgym.errors import UserError
 from quicgym.python_files import PythonFile, is_python_object
 
 _PARAMETERS = re.compile(r"(?P<controller>.+?):(?P<parameters>\w+=[^:]*)")
+_VALUE = re.compile(r"[a-z][a-z0-9+-]*")
 _LIBRARY = re.compile(r"(?P<path>.+\.(?:so|dylib|pyd)):(?P<name>[A-Za-z_]\w*)")
 _MODULE = re.compile(r"(?P<module>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<name>[A-Za-z_]\w*)")
 
@@ -45,19 +47,23 @@ def split_parameters(choice: str) -> tuple[str, str]:
 def parse_parameters(text: str) -> dict[str, Any]:
     """Returns the parameters in `gamma=60,gain_cycle=1.25/0.75/1`; lists are parted by slashes.
 
+    A value may be a name, as in `slow_start=standard`.
+
     Raises:
-        ValueError: Something is not of the form name=number, or is there twice.
+        ValueError: Something is not of the form name=number or name=name, or is there twice.
     """
     parameters: dict[str, Any] = {}
     for part in text.split(","):
         name, equals, value = part.partition("=")
+        numbers: list[Any]
         try:
             numbers = [float(number) for number in value.split("/")]
         except ValueError:
-            numbers = []
+            numbers = [value] if _VALUE.fullmatch(value) else []
         if not name or not equals or not numbers:
             raise ValueError(
-                f"{part!r} is no parameter: write name=number, or name=number/number/... for a list"
+                f"{part!r} is no parameter: write name=number, name=number/number/... for a list, "
+                "or name=value for a value that has a name"
             )
         if name.strip() in parameters:
             raise ValueError(f"{name.strip()} is there twice in {text!r}: give one value")

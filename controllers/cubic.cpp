@@ -23,9 +23,8 @@ const ParameterTable<CubicParameters>& table() {
             "fast_convergence", 0.0, 1.0, "",
             "1: a flow whose window shrinks from loss to loss gives bandwidth away; 0: it does not",
             "RFC 9438 4.7"),
-        number<P, &P::hystart>("hystart", 0.0, 1.0, "",
-                               "1: HyStart++ may end the first slow start; 0: it may not",
-                               "RFC 9438 4.10, RFC 9406"),
+        choice<P, &P::slow_start>("slow_start", kSlowStarts, kSlowStartDescription,
+                                  "RFC 9438 4.10, RFC 9406"),
         number<P, &P::pacing_gain>("pacing_gain", 1.0, 4.0, "",
                                    "N in pacing rate = N * window / smoothed RTT, in congestion avoidance",
                                    "RFC 9002 7.7"),
@@ -80,7 +79,7 @@ void Cubic::on_ack_held(const AckEvent& event, bool time_goes_on) {
 
 void Cubic::slow_start(const AckEvent& event, double acked) {
     // RFC 9406 4.3: HyStart++ is for the first slow start only.
-    const bool watched = is_on(parameters_.hystart) && std::isinf(slow_start_threshold_);
+    const bool watched = is_on(parameters_.slow_start) && std::isinf(slow_start_threshold_);
     if (!recovery_.covers(event.largest_acked_sent_time) && !event.app_limited) {
         window_ += watched ? acked * hystart_.growth() : acked;
     }
@@ -178,6 +177,7 @@ void Cubic::take_over(std::uint64_t window_bytes, bool slow_start) {
     } else if (!in_slow_start()) {  // the threshold is of a loss that did not end the other one's
         slow_start_threshold_ = std::numeric_limits<double>::infinity();
     }
+    hystart_ = {};  // what it has seen is the other one's queue
     w_max_ = 0.0;
     epoch_start_ = kNever;
     publish();
@@ -205,13 +205,15 @@ ControllerSnapshot Cubic::snapshot() const {
 
 ControllerSpecification cubic_specification() {
     return {"cubic", "CUBIC: the window follows a cubic function of the time since the last loss",
-            "RFC 9438; HyStart++, RFC 9406, as an option", specifications(table(), CubicParameters()),
-            construct<Cubic>};
+            "RFC 9438; HyStart++, RFC 9406", specifications(table(), CubicParameters()), construct<Cubic>};
 }
 
 namespace {
 
-const Registration registered(cubic_specification, {.place = 20, .baseline_place = 30, .switching_place = 1});
+const Registration registered(cubic_specification, {.place = 20,
+                                                    .baseline_place = 30,
+                                                    .switching_place = 1,
+                                                    .switching_parameters = kSwitchedSlowStart});
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// CUBIC, RFC 9438, with HyStart++, RFC 9406, as an option.
+// CUBIC, RFC 9438, with HyStart++, RFC 9406.
 #pragma once
 
 #include <limits>
@@ -14,7 +14,7 @@ struct CubicParameters {
     double c = 0.4;
     double beta = 0.7;
     double fast_convergence = 1.0;  // 0 or 1
-    double hystart = 0.0;           // 0 or 1
+    double slow_start = static_cast<double>(SlowStart::hystart_plus_plus);
     double pacing_gain = 1.25;
     double slow_start_pacing_gain = 2.0;
 };

@@ -219,8 +219,10 @@ ControllerSpecification newreno_plus_specification() {
 }
 
 const Registration registered[] = {
-    {newreno_plus_specification, {.place = 100, .baseline_place = 20, .switching_place = 9}},
-    {cubic_plus_specification, {.place = 110, .baseline_place = 40, .switching_place = 10}},
+    {newreno_plus_specification,
+     {.place = 100, .baseline_place = 20, .switching_place = 9, .switching_parameters = kSwitchedSlowStart}},
+    {cubic_plus_specification,
+     {.place = 110, .baseline_place = 40, .switching_place = 10, .switching_parameters = kSwitchedSlowStart}},
 };
 
 }  // namespace

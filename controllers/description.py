@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,8 @@ class Parameter:
         source: RFC section, draft section or paper equation.
         scale: The scale of an agent's coordinate over the range: "linear", "logarithmic", or
             "odds", which reaches infinity. Only quicgym's own controllers have one.
+        choices: The names of the values 0, 1, 2 and so on; empty: the values are plain numbers.
+            Only quicgym's own controllers have some.
     """
 
     name: str
@@ -39,6 +41,7 @@ class Parameter:
     description: str
     source: str
     scale: str
+    choices: tuple[str, ...]
 
     def __init__(
         self,
@@ -51,6 +54,7 @@ class Parameter:
         description: str = "",
         source: str = "",
         scale: str = "linear",
+        choices: tuple[str, ...] = (),
     ) -> None:
         """Describes a parameter; it is a list where `default` is one.
 
@@ -76,6 +80,7 @@ class Parameter:
             "description": description,
             "source": source,
             "scale": scale,
+            "choices": choices,
         }
         for key, value in fields.items():  # as dataclasses do it where they are frozen
             object.__setattr__(self, key, value)
@@ -129,16 +134,39 @@ class ControllerInfo:
         known = ", ".join(parameter.name for parameter in self.parameters)
         raise KeyError(f"controller '{self.own_name}' has no parameter '{name}'; it has: {known}")
 
+    def numbers(self, values: Mapping[str, Any]) -> dict[str, list[float]]:
+        """Returns values as the simulator takes them: lists of numbers.
+
+        Args:
+            values: Numbers, lists of numbers or names of values by parameter.
+
+        Raises:
+            ValueError: If a parameter has no value of that name.
+        """
+        choices = {parameter.name: parameter.choices for parameter in self.parameters}
+        numbers = {}
+        for name, value in values.items():
+            if isinstance(value, str):
+                known = choices.get(name, ())
+                if value not in known:
+                    remedy = f"give one of {', '.join(known)}" if known else "give a number"
+                    raise ValueError(
+                        f"parameter '{name}' of controller '{self.own_name}' is {value!r}; {remedy}"
+                    )
+                value = known.index(value)
+            numbers[name] = list(value) if isinstance(value, Iterable) else [value]
+        return numbers
+
     def complete(self, values: dict[str, Any] | None = None) -> dict[str, list[float]]:
         """Returns every parameter: the defaults, overridden by `given`, overridden by `values`.
 
         Args:
-            values: Numbers or lists of numbers by parameter name.
+            values: Numbers, lists of numbers or names of values by parameter.
 
         Raises:
             ValueError: If a name is unknown or a value out of range.
         """
-        complete = {**self.given, **(values or {})}
+        complete = self.numbers({**self.given, **(values or {})})
         if self.python_class is None and self.plugin is None:
             return _core.complete_parameters(self.own_name, complete)
         return _core.complete_parameters(self, complete)

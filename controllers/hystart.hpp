@@ -4,10 +4,22 @@
 #pragma once
 
 #include <algorithm>
+#include <string>
+#include <vector>
 
+#include "controllers/controller.hpp"
 #include "sim/base/time.hpp"
 
 namespace quicgym {
+
+// The parameter `slow_start` of a controller.
+enum class SlowStart { standard, hystart_plus_plus };
+inline const std::vector<std::string> kSlowStarts = {"standard", "hystart++"};
+inline constexpr char kSlowStartDescription[] =
+    "What may end the first slow start before a loss: nothing (standard), or a rise of the RTT (hystart++)";
+
+// For members of `switching`: published policies of Switch were trained with it.
+inline const ParameterValues kSwitchedSlowStart = {{"slow_start", {0.0}}};
 
 class HyStart {
 public:

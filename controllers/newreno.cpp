@@ -18,8 +18,8 @@ const ParameterTable<NewRenoParameters>& table() {
         number<P, &P::loss_reduction_factor>("loss_reduction_factor", 0.1, 0.95, "",
                                              "What is left of the window after a congestion event",
                                              "RFC 9002 B.1, kLossReductionFactor"),
-        number<P, &P::hystart>("hystart", 0.0, 1.0, "",
-                               "1: HyStart++ may end the first slow start; 0: it may not", "RFC 9406"),
+        choice<P, &P::slow_start>("slow_start", kSlowStarts, kSlowStartDescription,
+                                  "RFC 9002 7.3.1, RFC 9406"),
         number<P, &P::pacing_gain>("pacing_gain", 1.0, 4.0, "",
                                    "N in pacing rate = N * window / smoothed RTT, in congestion avoidance",
                                    "RFC 9002 7.7"),
@@ -80,7 +80,7 @@ void NewReno::slow_start(const AckEvent& event, bool may_grow) {
     // RFC 9406 4.3: HyStart++ is for the first slow start only.
     const std::uint64_t counted_bytes =
         parameters_.growth_per_ack >= 0.5 ? max_datagram_bytes_ : event.newly_acked_bytes;
-    const bool watched = parameters_.hystart >= 0.5 && slow_start_threshold_ == kNoThreshold;
+    const bool watched = parameters_.slow_start >= 0.5 && slow_start_threshold_ == kNoThreshold;
     if (!watched) {
         if (may_grow) window_bytes_ += counted_bytes;
         return;
@@ -142,6 +142,7 @@ void NewReno::take_over(std::uint64_t window_bytes, bool slow_start) {
     } else if (!in_slow_start()) {  // the threshold is of a loss that did not end the other one's
         slow_start_threshold_ = kNoThreshold;
     }
+    hystart_ = {};  // what it has seen is the other one's queue
     acked_bytes_ = 0;
     update_pacing_rate();
 }
@@ -166,14 +167,16 @@ ControllerSnapshot NewReno::snapshot() const {
 
 ControllerSpecification newreno_specification() {
     return {"newreno", "NewReno: additive increase, multiplicative decrease on loss or ECN-CE",
-            "RFC 9002 section 7 and appendix B; HyStart++, RFC 9406, as an option",
+            "RFC 9002 section 7 and appendix B; HyStart++, RFC 9406",
             specifications(table(), NewRenoParameters()), construct<NewReno>};
 }
 
 namespace {
 
-const Registration registered(newreno_specification,
-                              {.place = 10, .baseline_place = 10, .switching_place = 0});
+const Registration registered(newreno_specification, {.place = 10,
+                                                      .baseline_place = 10,
+                                                      .switching_place = 0,
+                                                      .switching_parameters = kSwitchedSlowStart});
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// NewReno as QUIC specifies it, RFC 9002 section 7 and appendix B, with HyStart++, RFC 9406, as an option.
+// NewReno as QUIC specifies it, RFC 9002 section 7 and appendix B, with HyStart++, RFC 9406.
 #pragma once
 
 #include "controllers/catalogue.hpp"
@@ -10,7 +10,7 @@ namespace quicgym {
 
 struct NewRenoParameters {
     double loss_reduction_factor = 0.5;
-    double hystart = 0.0;  // 0 or 1
+    double slow_start = static_cast<double>(SlowStart::hystart_plus_plus);
     double pacing_gain = 1.25;
     double slow_start_pacing_gain = 2.0;
     // 0 or 1: as TCPs do that do not follow RFC 9002.

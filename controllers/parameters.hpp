@@ -51,6 +51,16 @@ ParameterRow<Parameters> number(const char* name, double minimum, double maximum
             }};
 }
 
+// A parameter that is one of several named values; `Member` is the value's place among them.
+template <typename Parameters, double Parameters::* Member>
+ParameterRow<Parameters> choice(const char* name, std::vector<std::string> choices, const char* description,
+                                const char* source) {
+    const auto last = static_cast<double>(choices.size() - 1);
+    ParameterRow<Parameters> row = number<Parameters, Member>(name, 0.0, last, "", description, source);
+    row.specification.choices = std::move(choices);
+    return row;
+}
+
 // A parameter that is a list of numbers, each of them within the range.
 template <typename Parameters, std::vector<double> Parameters::* Member>
 ParameterRow<Parameters> list(const char* name, double minimum, double maximum, const char* unit,

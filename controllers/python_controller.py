@@ -99,6 +99,7 @@ class Controller(ABC):
                 unit=entry.unit,
                 description=entry.description,
                 source=entry.source,
+                choices=entry.choices,
             )
             for entry in info.parameters
         )

@@ -380,12 +380,12 @@ def _controller(scenario: Scenario, flow: Flow, choice: str) -> Steering:
         )
     values = flow.parameters if flow.controller else scenario.controller_parameters.get(name, {})
     given: dict[str, Any] = {**values, **(parse_parameters(text) if colon else {})}
+    info = controllers.find(name)
     try:
-        controllers.find(name).complete(given)
+        info.complete(given)
     except ValueError as error:
         raise ScenarioError(f"{choice}: {error}") from None
-    lists = {key: list(value) if np.ndim(value) else [value] for key, value in given.items()}
-    return Steering(name, "controller", lists, title=choice)
+    return Steering(name, "controller", info.numbers(given), title=choice)
 
 
 # ---- carrying it out ------------------------------------------------------------------------

@@ -182,4 +182,8 @@ def _split(choice: str) -> tuple[str, dict[str, float]]:
     name, colon, weights = choice.rpartition(":")
     if not colon or "=" not in weights or "/" in weights or Path(choice).exists():
         return choice, {}
-    return name, parse_parameters(weights)
+    values = parse_parameters(weights)
+    for key, value in values.items():
+        if not isinstance(value, float):
+            raise ScenarioError(f"{choice}: '{key}={value}' is no weight; give a number")
+    return name, values

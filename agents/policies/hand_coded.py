@@ -69,6 +69,8 @@ def controller_policy(
 
 
 def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
     return "/".join(f"{number:g}" for number in value) if np.ndim(value) else f"{value:g}"
 
 

@@ -14,6 +14,7 @@ from pydantic import (
     model_validator,
 )
 
+from quicgym.envs.scenarios.flows import Parameters
 from quicgym.errors import UserError
 from quicgym.validation import validated
 from quicgym.yaml_files import CONFIGS, closest, read_yaml, yaml_names
@@ -193,7 +194,7 @@ class Variation(_Model):
     name: str
     fields: dict[str, Any] = {}
     """Field of a scenario, dotted, such as bottleneck.queue.limit -> its value."""
-    controller_parameters: dict[str, dict[str, float | tuple[float, ...]]] = {}
+    controller_parameters: dict[str, Parameters] = {}
     scenario_fields: dict[str, dict[str, Any]] = {}
     """Scenario -> fields for it alone."""
     source: Annotated[str, Field(pattern=r"^[a-z0-9-]+$")] | None = None

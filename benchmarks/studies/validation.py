@@ -49,7 +49,7 @@ class Peer:
 NEWRENO = Peer("newreno")
 # TcpNewReno grows with every ACK, TcpLinuxReno with every acknowledged segment, as RFC 9002 does.
 LINUX_RENO = Peer("linux-reno")
-# Ours has HyStart off; ns-3's variant of it is the original one, not HyStart++.
+# The papers' scenarios start ours with standard slow start, and ns-3's HyStart is the original one.
 CUBIC = Peer("cubic", {"HyStart": 0})
 BBR = Peer("bbr")
 BBR_ACK_EVERY_SEGMENT = Peer("bbr", {"DelAckCount": 1})

@@ -198,7 +198,4 @@ def _give_controller(
         parameters = {**parameters, **controller.given}
     else:
         parameters = {**controller.given, **parameters}
-    core.parameters = {
-        key: list(value) if isinstance(value, tuple | list) else [value]
-        for key, value in parameters.items()
-    }
+    core.parameters = controller.numbers(parameters)

@@ -32,7 +32,7 @@ QUIC_FIELDS = ("ack_frequency", "burst_retransmission", "stale_rate_samples")
 TCP_CONTROLLERS = ("newreno", "linux-reno", "cubic", "bbr", "vegas")
 
 ParameterNumber = Annotated[float, Field(strict=True, allow_inf_nan=True)]
-Parameters = dict[str, ParameterNumber | tuple[ParameterNumber, ...]]
+Parameters = dict[str, ParameterNumber | tuple[ParameterNumber, ...] | str]
 
 
 def check_parameters(controller: str, parameters: Parameters, named_in: str, where: str) -> None:
@@ -73,6 +73,13 @@ def check_parameters(controller: str, parameters: Parameters, named_in: str, whe
                 f"{where}.{name}", value, "wrong type",
                 "give a list of numbers" if specification.is_list else "give one number",
             )  # fmt: skip
+        if isinstance(value, str):
+            known = specification.choices
+            if not known:
+                raise problem(f"{where}.{name}", value, "no valid number", "give one number")
+            if value not in known:
+                raise problem(f"{where}.{name}", value, "no such value", closest(value, known))
+            continue
         for number in value if isinstance(value, tuple) else (value,):
             if not specification.minimum <= number <= specification.maximum:
                 raise problem(
@@ -112,7 +119,9 @@ class Connection(CheckedModel):
     """Null: chosen by whoever runs the scenario."""
     parameters: Annotated[
         Parameters,
-        Field(description="a number, or a list of numbers where the catalogue says so"),
+        Field(
+            description="a number, a name of a value or a list of numbers, as the catalogue says"
+        ),
         Outside("to_core, with the controller"),
     ] = {}
     """Parameters of the controller; what is left out keeps the catalogue's default.

@@ -79,8 +79,8 @@ class Scenario(CheckedModel):
     controller_parameters: Annotated[
         dict[str, Parameters],
         Field(
-            description="a mapping of controllers, each with a mapping of parameters: a number, or "
-            "a list of numbers where the catalogue says so"
+            description="a mapping of controllers, each with a mapping of parameters: a number, a "
+            "name of a value or a list of numbers, as the catalogue says"
         ),
         Outside("to_core, with the controllers"),
     ] = {}

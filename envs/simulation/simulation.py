@@ -124,7 +124,7 @@ class SimulatedFlow:
         self.index = index
         self.name = name
         self.controller = controller.name
-        self._lists = {entry.name for entry in controller.parameters if entry.is_list}
+        self._controller = controller
 
     @property
     def statistics(self) -> dict[str, Any]:
@@ -146,25 +146,20 @@ class SimulatedFlow:
     @property
     def parameters(self) -> dict[str, float | list[float]]:
         """The controller's parameters, in the units that the catalogue states."""
+        lists = {entry.name for entry in self._controller.parameters if entry.is_list}
         return {
-            name: list(value) if name in self._lists else value[0]
+            name: list(value) if name in lists else value[0]
             for name, value in self._host.parameters(self.index).items()
         }
 
-    def set_parameters(self, **values: float | Sequence[float]) -> None:
+    def set_parameters(self, **values: float | Sequence[float] | str) -> None:
         """Replaces the named parameters and keeps the controller's state.
 
         Raises:
             ValueError: Unknown name or value out of range; nothing is changed then.
             ControllerError: A controller in Python failed to take them.
         """
-        lists = {
-            name: list(value) if isinstance(value, Iterable) else [value]
-            for name, value in values.items()
-        }
-        self._host.set_parameters(
-            self.index, {name: [float(number) for number in lists[name]] for name in lists}
-        )
+        self._host.set_parameters(self.index, self._controller.numbers(values))
 
     def __repr__(self) -> str:
         """Returns name and controller."""

@@ -46,6 +46,7 @@ nb::dict describe_parameter(const ParameterSpecification& parameter) {
     result["description"] = parameter.description;
     result["source"] = parameter.source;
     result["scale"] = scale_name(parameter.scale);
+    result["choices"] = nb::tuple(nb::cast(parameter.choices));
     return result;
 }
 

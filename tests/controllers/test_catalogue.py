@@ -7,7 +7,7 @@ from helpers.ack_rounds import DATAGRAM, Driver
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quicgym import _core, controllers
+from quicgym import Scenario, Simulation, _core, controllers, load_scenario
 
 CATALOGUE = controllers.catalogue()
 NAMES = [controller.name for controller in CATALOGUE]
@@ -308,3 +308,24 @@ def check_that_parameters_changed_nothing_else(name, made, before):
     assert after.bandwidth_estimate == before.bandwidth_estimate
     if name != "external" or given > 0:  # whose 0 is the initial window
         assert after.window_bytes == max(window, int(minimum_window(made)))
+
+
+def test_a_value_that_has_a_name_is_given_by_it_wherever_parameters_are_given():
+    slow_start = controllers.find("cubic").parameter("slow_start")
+    standard = slow_start.choices.index("standard")
+    assert slow_start.default != (standard,)
+    flow = {"name": "own", "controller": "cubic", "parameters": {"slow_start": "standard"}}
+    fields = {"flows": [flow, {"controller": "cubic:slow_start=standard"}, {}]}
+    fields["controller_parameters"] = {"cubic": {"slow_start": "standard"}}
+    scenario = load_scenario("ebcc-single").model_dump(exclude_none=True) | fields
+    simulation = Simulation(Scenario.model_validate(scenario), controllers="cubic")
+    for simulated in simulation.flows:
+        assert simulated.parameters["slow_start"] == standard
+    simulated.set_parameters(slow_start="hystart++")
+    assert simulated.parameters["slow_start"] == slow_start.choices.index("hystart++")
+    with pytest.raises(
+        ValueError, match=r"'slow_start' .* 'cubic' is 'none'; give one of standard"
+    ):
+        simulated.set_parameters(slow_start="none")
+    with pytest.raises(ValueError, match="'beta' of controller 'cubic' is 'half'; give a number"):
+        controllers.find("cubic:beta=half")

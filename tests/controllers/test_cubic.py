@@ -178,7 +178,7 @@ def test_after_persistent_congestion_reno_has_nothing_to_catch_up_with():
 
 def test_fills_a_long_fat_path():
     path = Path(rate=2.5e6, base_rtt=200 * MILLISECOND, queue_packets=200)
-    rounds = AckRounds(_core.make_controller("cubic", {"hystart": 1}), path).run(20 * SECOND)
+    rounds = AckRounds(_core.make_controller("cubic"), path).run(20 * SECOND)
     assert rounds.throughput(5 * SECOND, 20 * SECOND) > 0.95 * path.rate
 
 

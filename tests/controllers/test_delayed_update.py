@@ -4,10 +4,12 @@ import pytest
 from helpers.ack_rounds import DATAGRAM, MILLISECOND, SECOND, AckRounds, Driver, Path
 
 from quicgym import _core
+from quicgym.controllers import find
 
 Mode = _core.ControllerMode
 RTT = 20 * MILLISECOND
 PERIOD = 100 * MILLISECOND
+STANDARD = find("cubic").numbers({"slow_start": "standard"})  # as in the paper's experiments
 both = pytest.mark.parametrize("name", ["newreno+", "cubic+"])
 
 
@@ -73,7 +75,8 @@ def test_a_lone_flow_keeps_the_queue_short_and_the_path_full(name):
     # The paper's Scenario I with its large buffer.
     path = Path(rate=250e3, base_rtt=RTT, queue_packets=333)
     rounds, plain = (
-        AckRounds(_core.make_controller(used), path).run(60 * SECOND) for used in (name, name[:-1])
+        AckRounds(_core.make_controller(used, STANDARD), path).run(60 * SECOND)
+        for used in (name, name[:-1])
     )
     assert rounds.throughput(5 * SECOND, 60 * SECOND) > 0.99 * path.rate
     assert rounds.lost == 0 < plain.lost

@@ -4,6 +4,7 @@ import pytest
 from helpers.ack_rounds import DATAGRAM, MILLISECOND, SECOND, AckRounds, Driver, Path
 
 from quicgym import _core
+from quicgym.controllers import find, switching_parameters
 
 Mode = _core.ControllerMode
 CONTROLLERS = ["newreno", "cubic", "newreno+", "cubic+"]
@@ -14,10 +15,9 @@ class SlowStart(Driver):
     """Rounds of ten ACKs for two datagrams each, all with the same RTT."""
 
     def __init__(self, name, **parameters):
-        parameters.setdefault("hystart", 1)
         if name.endswith("+"):  # its own mechanism stays out of the way
             parameters["period_ms"] = 60000
-        super().__init__(_core.make_controller(name, parameters))
+        super().__init__(_core.make_controller(name, find(name).numbers(parameters)))
 
     def round(self, rtt_ms, acks=10):
         rtt = int(rtt_ms * MILLISECOND)
@@ -44,9 +44,16 @@ def in_conservative(name, **parameters):
     return flow
 
 
-def test_it_is_off_by_default(name):
-    assert _core.make_controller(name).parameters["hystart"] == [0]
-    flow = SlowStart(name, hystart=0)
+def test_it_is_the_default_but_for_members_of_switching(name):
+    assert (
+        find(name).complete()["slow_start"]
+        == find(name).numbers({"slow_start": "hystart++"})["slow_start"]
+    )
+    assert switching_parameters(name) == find(name).numbers({"slow_start": "standard"})
+
+
+def test_standard_slow_start_ends_with_loss_alone(name):
+    flow = SlowStart(name, slow_start="standard")
     for rtt in (40, 40, 80, 160, 320, 640, 640, 640, 640):
         flow.round(rtt)
     assert flow.mode == Mode.slow_start
@@ -151,8 +158,8 @@ def test_4_3_it_is_for_the_first_slow_start(name):
 def test_it_spares_a_path_with_room_for_a_queue_losses_of_slow_start(name):
     path = Path(rate=2.5e6, base_rtt=50 * MILLISECOND, queue_packets=200)
 
-    def lost(hystart):
-        controller = _core.make_controller(name, {"hystart": hystart})
+    def lost(slow_start):
+        controller = SlowStart(name, slow_start=slow_start).controller
         return AckRounds(controller, path).run(4 * SECOND).lost
 
-    assert lost(1) < 0.8 * lost(0)
+    assert lost("hystart++") < 0.8 * lost("standard")

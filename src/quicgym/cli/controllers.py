@@ -24,8 +24,13 @@ def controllers() -> None:
             continue
         output.add_row(entry.name, "", "", "", _about(entry.description, entry.source))
         for parameter in entry.parameters:
-            default = ", ".join(f"{number:g}" for number in parameter.default)
-            limits = f"{parameter.minimum:g} to {parameter.maximum:g}"
+            default = ", ".join(
+                parameter.choices[int(number)] if parameter.choices else f"{number:g}"
+                for number in parameter.default
+            )
+            limits = (
+                ", ".join(parameter.choices) or f"{parameter.minimum:g} to {parameter.maximum:g}"
+            )
             text = _about(parameter.description, parameter.source)
             output.add_row(f"  {parameter.name}", default, limits, parameter.unit, text)
     wide_console().print(output)

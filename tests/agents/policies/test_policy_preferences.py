@@ -154,7 +154,7 @@ class TestLearned:
             (":delai=1", quicgym.ScenarioError, "no weight 'delai'; did you mean delay"),
             (":delay=0", quicgym.ScenarioError, "no weight is above 0"),
             (":delay=-1", quicgym.ScenarioError, "delay = -1.0: give a finite number"),
-            (":delay=x", quicgym.ScenarioError, "'delay=x' is no parameter"),
+            (":delay=x", quicgym.ScenarioError, "'delay=x' is no weight; give a number"),
             (":delay=1,delay=2", quicgym.ScenarioError, "delay is there twice"),
         ],
     )
