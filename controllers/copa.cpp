@@ -40,6 +40,10 @@ const ParameterTable<CopaParameters>& table() {
             .logarithmic(1.0),
         number<P, &P::pacing_gain>("pacing_gain", 1.0, 4.0, "", "N in pacing rate = N * window / RTTstanding",
                                    "Copa paper, section 2.1"),
+        number<P, &P::loss_response>("loss_response", 0.0, 1.0, "",
+                                     "1: a loss rate above 30% cuts the window; 0: losses do so in "
+                                     "competitive mode alone, as in mvfst",
+                                     "genericCC, the authors' implementation, at 18299d6: ReduceOnLoss"),
     };
     return rows;
 }
@@ -47,6 +51,11 @@ const ParameterTable<CopaParameters>& table() {
 constexpr char kName[] = "copa";
 constexpr double kMinimumWindow = static_cast<double>(kMinimumWindowDatagrams);
 constexpr double kMaxRttWindowRtts = 4.0;  // section 2.2: RTTmax is of the past four RTTs
+// genericCC: what is left of the window after a loss rate, judged over so many RTTs and more packets.
+constexpr double kLossReduction = 0.7;
+constexpr double kHighLossRate = 0.3;
+constexpr double kLossRateRtts = 2.0;
+constexpr std::uint64_t kLossRatePackets = 20;
 
 std::uint64_t rtts(double count, Time smoothed_rtt) {
     return static_cast<std::uint64_t>(count * static_cast<double>(smoothed_rtt));
@@ -81,7 +90,21 @@ void Copa::on_ack(const AckEvent& event) {
     } else if (!event.app_limited) {  // RFC 9002 7.8: no growth while underutilised
         window_ += step * acked_packets;
     }
+    if (parameters_.loss_response >= 0.5) respond_to_loss(event);
     publish();
+}
+
+// The paper has no such rule: its authors' implementation has it, in both modes.
+void Copa::respond_to_loss(const AckEvent& event) {
+    acked_packets_ += event.newly_acked_packets;
+    const std::uint64_t packets = acked_packets_ + lost_packets_;
+    if (packets <= kLossRatePackets ||
+        event.now <= judged_time_ + static_cast<Time>(rtts(kLossRateRtts, event.rtt)))
+        return;
+    if (static_cast<double>(lost_packets_) > kHighLossRate * static_cast<double>(packets))
+        window_ = std::max(kLossReduction * window_, kMinimumWindow);
+    judged_time_ = event.now;
+    acked_packets_ = lost_packets_ = 0;
 }
 
 void Copa::update_delays(const AckEvent& event) {
@@ -148,7 +171,7 @@ bool Copa::is_below_target() const {
 }
 
 // Section 2.2: AIMD on 1 / delta in competitive mode, with delta at most its default. In default mode
-// Copa does not react to losses.
+// a single loss changes nothing.
 void Copa::congestion_event(Time now, Time sent_time) {
     if (recovery_.covers(sent_time)) return;
     recovery_.begin(now);
@@ -156,6 +179,7 @@ void Copa::congestion_event(Time now, Time sent_time) {
 }
 
 void Copa::on_loss(const LossEvent& event) {
+    lost_packets_ += event.lost_packets;
     congestion_event(event.now, event.largest_lost_sent_time);
 }
 
@@ -181,6 +205,7 @@ void Copa::on_ack_standing_by(const AckEvent& event) {
     if (event.rtt > 0) update_delays(event);
     highest_delivery_rate_ = std::max(highest_delivery_rate_, event.sample.delivery_rate);
     nearly_empty_time_ = event.now;
+    acked_packets_ = lost_packets_ = 0;  // they are the other one's
 }
 
 // In default mode; the velocity is gained anew.
@@ -232,7 +257,8 @@ ControllerSpecification copa_specification() {
             "Arun and Balakrishnan, NSDI 2018", specifications(table(), CopaParameters()), construct<Copa>};
 }
 
-const Registration registered(copa_specification, {.switching_place = 12});
+const Registration registered(copa_specification,
+                              {.switching_place = 12, .switching_parameters = {{"loss_response", {0.0}}}});
 
 }  // namespace
 

@@ -19,6 +19,7 @@ struct CopaParameters {
     double nearly_empty_share = 0.1;
     double velocity_rounds = 3.0;
     double pacing_gain = 2.0;
+    double loss_response = 1.0;  // 0 or 1
 };
 
 class Copa final : public Controller {
@@ -49,6 +50,7 @@ private:
     void update_mode(const AckEvent& event);
     void end_round();
     void turn_to(Direction direction);
+    void respond_to_loss(const AckEvent& event);
     void congestion_event(Time now, Time sent_time);
     void publish();
 
@@ -74,6 +76,11 @@ private:
     double highest_delivery_rate_ = 0.0;  // bytes per second
     double inverse_delta_;                // 1 / delta as it is in force, in packets
     RecoveryPeriod recovery_;
+
+    // Since the loss rate was last judged.
+    Time judged_time_ = 0;
+    std::uint64_t acked_packets_ = 0;
+    std::uint64_t lost_packets_ = 0;
 };
 
 }  // namespace quicgym

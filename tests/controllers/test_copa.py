@@ -208,6 +208,40 @@ def test_a_loss_changes_nothing_in_default_mode():
     assert packets(driver) == pytest.approx(42)
 
 
+def lossy_round(driver, lost, acked):
+    """Two round-trip times and the clock's smallest step, with so many packets of each kind."""
+    driver.loss(lost * DATAGRAM, after=2 * RTT + 1)
+    driver.ack(acked * DATAGRAM, min_rtt=RTT, app_limited=True)  # which may cut, and not grow
+
+
+@pytest.mark.parametrize(
+    "lost, acked, share",
+    [(7, 14, 0.7), (6, 14, 1), (7, 17, 1), (9, 21, 1), (10, 21, 0.7)],  # above 20 and 30% alone
+)
+def test_a_loss_rate_above_30_percent_of_more_than_20_packets_leaves_70_percent(lost, acked, share):
+    driver = in_avoidance(40)
+    lossy_round(driver, lost, acked)
+    assert packets(driver) == pytest.approx(40 * share)
+    lossy_round(driver, 0, 100)  # each packet is counted once
+    assert packets(driver) == pytest.approx(40 * share)
+
+
+def test_the_loss_rate_is_judged_after_two_round_trip_times():
+    driver = in_avoidance(40)
+    lossy_round(driver, 0, 21)
+    driver.loss(10 * DATAGRAM, after=2 * RTT)
+    driver.ack(11 * DATAGRAM, min_rtt=RTT, app_limited=True)
+    assert packets(driver) == 40
+    driver.ack(0, after=1, min_rtt=RTT, app_limited=True)
+    assert packets(driver) == pytest.approx(28)
+
+
+def test_the_response_to_a_high_loss_rate_can_be_switched_off():
+    driver = in_avoidance(40, loss_response=0)
+    lossy_round(driver, 30, 10)
+    assert packets(driver) == 40
+
+
 def test_persistent_congestion_leaves_two_packets_and_slow_start():
     driver = in_avoidance(40)
     driver.controller.on_persistent_congestion(driver.now)

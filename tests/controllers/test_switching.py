@@ -76,6 +76,7 @@ def test_members_have_the_parameters_with_which_published_policies_were_trained(
     others = {name: controllers.switching_parameters(name) for name in MEMBERS}
     assert others.pop("ibcca") == {"rise_restarts_cycle": [1.0]}
     standard = {"slow_start": [0.0]}
+    assert others.pop("copa") == {"loss_response": [0.0]}
     started = {"newreno": standard, "cubic": standard, "newreno+": standard, "cubic+": standard}
     assert {name: values for name, values in others.items() if values} == started
 
