@@ -23,8 +23,7 @@ const ParameterTable<CubicParameters>& table() {
             "fast_convergence", 0.0, 1.0, "",
             "1: a flow whose window shrinks from loss to loss gives bandwidth away; 0: it does not",
             "RFC 9438 4.7"),
-        choice<P, &P::slow_start>("slow_start", kSlowStarts, kSlowStartDescription,
-                                  "RFC 9438 4.10, RFC 9406"),
+        choice<P, &P::slow_start>("slow_start", kSlowStarts, kSlowStartDescription, kSlowStartSource),
         number<P, &P::pacing_gain>("pacing_gain", 1.0, 4.0, "",
                                    "N in pacing rate = N * window / smoothed RTT, in congestion avoidance",
                                    "RFC 9002 7.7"),
@@ -78,15 +77,11 @@ void Cubic::on_ack_held(const AckEvent& event, bool time_goes_on) {
 }
 
 void Cubic::slow_start(const AckEvent& event, double acked) {
-    // RFC 9406 4.3: HyStart++ is for the first slow start only.
-    const bool watched = is_on(parameters_.slow_start) && std::isinf(slow_start_threshold_);
-    if (!recovery_.covers(event.largest_acked_sent_time) && !event.app_limited) {
-        window_ += watched ? acked * hystart_.growth() : acked;
-    }
-    if (watched) {
-        hystart_.on_ack(event.rtt, event.round_start);
-        if (hystart_.done()) slow_start_threshold_ = window_;
-    }
+    const bool first = std::isinf(slow_start_threshold_);
+    if (!recovery_.covers(event.largest_acked_sent_time) && !event.app_limited)
+        window_ += acked * slow_start_exit_.growth(parameters_.slow_start, first);
+    if (slow_start_exit_.on_ack(parameters_.slow_start, first, event, window_, pacing_rate_))
+        slow_start_threshold_ = window_;
 }
 
 // RFC 9438 4.2, equation 1, in segments.
@@ -156,6 +151,7 @@ void Cubic::on_persistent_congestion(Time) {
     w_max_ = 0.0;
     epoch_start_ = kNever;
     recovery_.reset();
+    slow_start_exit_.restart();
     publish();
 }
 
@@ -177,7 +173,7 @@ void Cubic::take_over(std::uint64_t window_bytes, bool slow_start) {
     } else if (!in_slow_start()) {  // the threshold is of a loss that did not end the other one's
         slow_start_threshold_ = std::numeric_limits<double>::infinity();
     }
-    hystart_ = {};  // what it has seen is the other one's queue
+    slow_start_exit_.restart();  // what it has seen is the other one's queue
     w_max_ = 0.0;
     epoch_start_ = kNever;
     publish();
@@ -205,7 +201,8 @@ ControllerSnapshot Cubic::snapshot() const {
 
 ControllerSpecification cubic_specification() {
     return {"cubic", "CUBIC: the window follows a cubic function of the time since the last loss",
-            "RFC 9438; HyStart++, RFC 9406", specifications(table(), CubicParameters()), construct<Cubic>};
+            "RFC 9438; HyStart++, RFC 9406; HyStart, Linux tcp_cubic.c",
+            specifications(table(), CubicParameters()), construct<Cubic>};
 }
 
 namespace {

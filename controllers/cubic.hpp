@@ -5,7 +5,7 @@
 
 #include "controllers/catalogue.hpp"
 #include "controllers/controller.hpp"
-#include "controllers/hystart.hpp"
+#include "controllers/slow_start.hpp"
 #include "controllers/window_pacing.hpp"
 
 namespace quicgym {
@@ -61,7 +61,7 @@ private:
     bool was_app_limited_ = false;
     RecoveryPeriod recovery_;
     WindowPacing pacing_;
-    HyStart hystart_;
+    SlowStartExit slow_start_exit_;
 };
 
 ControllerSpecification cubic_specification();

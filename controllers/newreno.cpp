@@ -18,8 +18,7 @@ const ParameterTable<NewRenoParameters>& table() {
         number<P, &P::loss_reduction_factor>("loss_reduction_factor", 0.1, 0.95, "",
                                              "What is left of the window after a congestion event",
                                              "RFC 9002 B.1, kLossReductionFactor"),
-        choice<P, &P::slow_start>("slow_start", kSlowStarts, kSlowStartDescription,
-                                  "RFC 9002 7.3.1, RFC 9406"),
+        choice<P, &P::slow_start>("slow_start", kSlowStarts, kSlowStartDescription, kSlowStartSource),
         number<P, &P::pacing_gain>("pacing_gain", 1.0, 4.0, "",
                                    "N in pacing rate = N * window / smoothed RTT, in congestion avoidance",
                                    "RFC 9002 7.7"),
@@ -77,20 +76,17 @@ void NewReno::on_ack(const AckEvent& event) {
 }
 
 void NewReno::slow_start(const AckEvent& event, bool may_grow) {
-    // RFC 9406 4.3: HyStart++ is for the first slow start only.
     const std::uint64_t counted_bytes =
         parameters_.growth_per_ack >= 0.5 ? max_datagram_bytes_ : event.newly_acked_bytes;
-    const bool watched = parameters_.slow_start >= 0.5 && slow_start_threshold_ == kNoThreshold;
-    if (!watched) {
-        if (may_grow) window_bytes_ += counted_bytes;
-        return;
-    }
+    const bool first = slow_start_threshold_ == kNoThreshold;
     if (may_grow) {
-        const double grown = static_cast<double>(counted_bytes) * hystart_.growth();
+        const double grown =
+            static_cast<double>(counted_bytes) * slow_start_exit_.growth(parameters_.slow_start, first);
         window_bytes_ += static_cast<std::uint64_t>(grown);
     }
-    hystart_.on_ack(event.rtt, event.round_start);
-    if (hystart_.done()) slow_start_threshold_ = window_bytes_;
+    const double packets = static_cast<double>(window_bytes_) / static_cast<double>(max_datagram_bytes_);
+    if (slow_start_exit_.on_ack(parameters_.slow_start, first, event, packets, pacing_rate_))
+        slow_start_threshold_ = window_bytes_;
 }
 
 void NewReno::on_loss(const LossEvent& event) {
@@ -124,6 +120,7 @@ void NewReno::on_persistent_congestion(Time) {
     window_bytes_ = kMinimumWindowDatagrams * max_datagram_bytes_;
     acked_bytes_ = 0;
     recovery_.reset();
+    slow_start_exit_.restart();
     update_pacing_rate();
 }
 
@@ -142,7 +139,7 @@ void NewReno::take_over(std::uint64_t window_bytes, bool slow_start) {
     } else if (!in_slow_start()) {  // the threshold is of a loss that did not end the other one's
         slow_start_threshold_ = kNoThreshold;
     }
-    hystart_ = {};  // what it has seen is the other one's queue
+    slow_start_exit_.restart();  // what it has seen is the other one's queue
     acked_bytes_ = 0;
     update_pacing_rate();
 }

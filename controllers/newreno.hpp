@@ -3,7 +3,7 @@
 
 #include "controllers/catalogue.hpp"
 #include "controllers/controller.hpp"
-#include "controllers/hystart.hpp"
+#include "controllers/slow_start.hpp"
 #include "controllers/window_pacing.hpp"
 
 namespace quicgym {
@@ -45,7 +45,7 @@ private:
     std::uint64_t acked_bytes_ = 0;  // since the window last grew in congestion avoidance
     RecoveryPeriod recovery_;
     WindowPacing pacing_;
-    HyStart hystart_;
+    SlowStartExit slow_start_exit_;
     Time last_reduction_ = -1;  // with reduction_per_ack
 };
 
