@@ -51,7 +51,7 @@ BROKEN: dict[str, tuple[dict[str, Any], str]] = {
 def test_what_cannot_be_is_found(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     change, text = BROKEN[what]
     scenario = load_scenario("ebcc-single").model_copy(update={"duration_s": 2.0})
-    simulation = Simulation(scenario, controllers="newreno")
+    simulation = Simulation(scenario, controllers="newreno", marks=())
     simulation.run()
     assert scenarios._violations(scenario, simulation) == []
     told = SimulatedFlow.statistics.fget

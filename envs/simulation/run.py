@@ -149,13 +149,17 @@ class Run:
         """Reads a run up to now out of a simulation, which may be closed afterwards.
 
         Args:
-            simulation: The simulation.
+            simulation: The simulation, which has marks.
             window: The part of the run that the metrics are of, from mark to mark.
+
+        Raises:
+            ValueError: The simulation is not measured.
         """
         scenario, now = simulation.scenario, nanoseconds(simulation.time)
+        series = simulation.series
         marks = [
             Mark(time, simulation.totals(index), simulation.queue_seconds_at(index))
-            for index, time in enumerate(simulation.marks)
+            for index, time in enumerate(simulation.marks or ())
             if time < now
         ]
         marks.append(Mark(now, simulation.totals(), simulation.queue_occupancy_seconds))
@@ -168,7 +172,7 @@ class Run:
             [flow.controller for flow in simulation.flows],
             simulation.short_flow_controllers,
             marks,
-            simulation.series,
+            series,
             {flow: simulation.requests(flow) for flow in asking_flows(scenario)},
             [simulation.transfers(entry) for entry in range(len(scenario.short_flows))],
             [simulation.trace(flow) for flow in flows] if traced else (),

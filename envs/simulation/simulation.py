@@ -180,7 +180,8 @@ class Simulation:
         controllers: Controllers of the flows that name none: a name or a subclass of
             quicgym.Controller for all, or a list of one for each.
         trace_interval_ms: Interval between two rows of the traces, in ms; None: no traces.
-        marks: Times, in ns and rising, at which the totals of every flow are kept.
+        marks: Times, in ns and rising, at which the totals of every flow are kept. The simulation
+            is measured every 100 ms then, as `Run.of` needs it. None: it is not measured.
         record_deliveries: Whether to keep (flow, packet number, time) of every packet delivered.
         record_events: Whether to keep what every sender does, for qlog. Engine native only.
         pcap_prefix: Beginning of the paths of packet captures; None: none are written. Engine ns3
@@ -210,7 +211,7 @@ class Simulation:
         controllers: ControllerChoice | Sequence[ControllerChoice] | None = None,
         *,
         trace_interval_ms: float | None = 10.0,
-        marks: Sequence[int] = (),
+        marks: Sequence[int] | None = None,
         record_deliveries: bool = False,
         record_events: bool = False,
         pcap_prefix: str | None = None,
@@ -254,7 +255,7 @@ class Simulation:
         self.core = core
         self.traced = trace_interval_ms is not None
         self._meter: _core.Meter | None = None
-        self.marks = tuple(marks)
+        self.marks = None if marks is None else tuple(marks)
         self.short_flow_controllers = tuple(
             controller.name for controller in chosen[len(tuple(scenario.single_flows())) :]
         )
@@ -280,7 +281,7 @@ class Simulation:
                 measured can be read, and running on raises RuntimeError.
         """
         until = nanoseconds(time_s)
-        if self._meter is None and until >= self.begin:
+        if self._meter is None and self.marks is not None and until >= self.begin:
             self._meter = _core.Meter(
                 self._host,
                 self.core,
@@ -313,7 +314,16 @@ class Simulation:
 
     @property
     def series(self) -> Series:
-        """What was measured so far, every 100 ms and at each pause."""
+        """What was measured so far, every 100 ms and at each pause.
+
+        Raises:
+            ValueError: The simulation is not measured.
+        """
+        if self.marks is None:
+            raise ValueError(
+                f"the simulation of {self.scenario.name} is not measured; give it `marks`, which "
+                "may be empty"
+            )
         meter = self._meter
         if meter is None:
             return Series.of_nothing(self.begin, _core.METER_COLUMNS, len(self.flows))

@@ -72,7 +72,7 @@ class Sawtooth(quicgym.Controller):
 def test_the_mean_window_is_the_integral_over_every_change(
     engine: str, flow: dict[str, Any]
 ) -> None:
-    with Simulation(dumbbell([flow]), engine, 3, Sawtooth) as simulation:
+    with Simulation(dumbbell([flow]), engine, 3, Sawtooth, marks=()) as simulation:
         for pause in (0.25, 2, 2.5):
             simulation.run_until(pause)
             assert simulation.flows[0].statistics["window_seconds"] < pause
@@ -120,7 +120,7 @@ def bytes_before(make: Callable[[], Simulation], counter: str, borders: list[int
 )
 def test_rate_variances_are_those_of_whole_seconds(engine: str, flow: dict[str, Any]) -> None:
     def make() -> Simulation:
-        return Simulation(dumbbell([flow]), engine, 2, "cubic", trace_interval_ms=None)
+        return Simulation(dumbbell([flow]), engine, 2, "cubic", trace_interval_ms=None, marks=())
 
     with make() as simulation:
         simulation.run()
@@ -167,7 +167,7 @@ def test_completion_is_counted_from_the_start(engine: str) -> None:
         {"start_s": 9.9, "application": transfer},
         {},
     ]
-    with Simulation(dumbbell(flows), engine, 1, "newreno") as simulation:
+    with Simulation(dumbbell(flows), engine, 1, "newreno", marks=()) as simulation:
         simulation.run()
         totals = [flow.statistics for flow in simulation.flows]
         result = Run.of(simulation)
@@ -197,7 +197,7 @@ QUEUES: dict[str, dict[str, Any]] = {
 def test_buffer_use_is_the_mean_of_the_queue(engine: str, queue: dict[str, Any]) -> None:
     flows = [{"start_s": 1.5, "start_jitter_ms": 20}, {"start_s": 3}]
     with Simulation(
-        dumbbell(flows, **queue), engine, 5, "cubic", trace_interval_ms=0.1
+        dumbbell(flows, **queue), engine, 5, "cubic", trace_interval_ms=0.1, marks=()
     ) as simulation:
         simulation.run()
         trace = simulation.queue_trace()[queue.get("unit", "packets")]
@@ -237,7 +237,7 @@ def test_tcp_has_the_same_metrics() -> None:
     transfer = {"kind": "transfer", "size_bytes": 3_000_000}
     tcp = {"transport": "tcp", "controller": "cubic"}
     flows = [{"name": "bulk", **tcp}, {"name": "sized", "application": transfer, **tcp}]
-    with Simulation(dumbbell(flows), "ns3", trace_interval_ms=1) as simulation:
+    with Simulation(dumbbell(flows), "ns3", trace_interval_ms=1, marks=()) as simulation:
         simulation.run()
         windows = simulation.trace("bulk")["window_bytes"]
         received = simulation.trace("bulk")["received_bytes"][999::1000]

@@ -34,7 +34,7 @@ def three_flows() -> Run:
 
 
 def test_the_metrics_are_their_formulas() -> None:
-    with Simulation("ebcc-flows-3", seed=3, controllers="cubic") as simulation:
+    with Simulation("ebcc-flows-3", seed=3, controllers="cubic", marks=()) as simulation:
         simulation.run()
         run = Run.of(simulation)
         for flow, measured in zip(simulation.flows, run.flows, strict=True):
@@ -100,7 +100,7 @@ def test_pandas_view(three_flows: Run) -> None:
 
 
 def test_a_trace_in_pandas_is_the_simulation_s_in_the_units_of_its_columns() -> None:
-    with Simulation("ebcc-single", controllers="bbr", trace_interval_ms=50) as simulation:
+    with Simulation("ebcc-single", controllers="bbr", trace_interval_ms=50, marks=()) as simulation:
         simulation.run_until(5)
         rows = simulation.trace(0)
         trace = Run.of(simulation).trace()
@@ -117,7 +117,7 @@ def test_a_trace_in_pandas_is_the_simulation_s_in_the_units_of_its_columns() -> 
 
 
 def test_the_rtt_of_a_trace_is_nan_before_the_first_sample() -> None:
-    with Simulation("ebcc-single", controllers="bbr", trace_interval_ms=10) as simulation:
+    with Simulation("ebcc-single", controllers="bbr", trace_interval_ms=10, marks=()) as simulation:
         simulation.run_until(2)
         rows = simulation.trace(0)
         trace = Run.of(simulation).trace()
@@ -144,7 +144,7 @@ def test_rates_are_over_the_time_that_a_flow_is_active() -> None:
     transfer = scenario_with(
         {"start_s": 1, "application": {"kind": "transfer", "size_bytes": 5_000_000}}
     )
-    with Simulation(transfer, controllers="bbr") as simulation:
+    with Simulation(transfer, controllers="bbr", marks=()) as simulation:
         simulation.run()
         completion_s = simulation.flows[0].statistics["completion"] * 1e-9
         run = Run.of(simulation)
@@ -153,7 +153,7 @@ def test_rates_are_over_the_time_that_a_flow_is_active() -> None:
 
 
 def test_a_flow_that_has_not_begun_has_no_rtt() -> None:
-    simulation = Simulation("ebcc-single", controllers="bbr")
+    simulation = Simulation("ebcc-single", controllers="bbr", marks=())
     simulation.run_until(0.5)
     run = Run.of(simulation)
     assert run.flows[0].mean_rtt_ms is None

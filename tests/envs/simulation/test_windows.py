@@ -128,7 +128,7 @@ def test_a_window_ends_at_marks_of_the_run() -> None:
 
 
 def test_a_simulation_that_pauses_is_measured_up_to_now() -> None:
-    with Simulation(dumbbell([{"start_s": 1}]), controllers="cubic") as simulation:
+    with Simulation(dumbbell([{"start_s": 1}]), controllers="cubic", marks=()) as simulation:
         simulation.run_until(0.5)
         assert Run.of(simulation).metrics["reward"] is None
         with pytest.raises(ValueError, match="lies before the current time"):
@@ -138,3 +138,12 @@ def test_a_simulation_that_pauses_is_measured_up_to_now() -> None:
         assert run.series["time_s"][-1] == pytest.approx(2.05)
         assert run.metrics["goodput_mbps"] == run.flows[0].goodput_mbps > 0
         assert run.metrics["reward"] is not None
+
+
+def test_a_simulation_without_marks_is_not_measured() -> None:
+    with Simulation(dumbbell([{}]), controllers="cubic") as simulation:
+        simulation.run_until(0.5)
+        with pytest.raises(
+            ValueError, match="is not measured; give it `marks`, which may be empty"
+        ):
+            Run.of(simulation)
