@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 import numpy as np
 from rich.table import Table
-from scipy import stats
+from scipy.special import stdtrit
 
 from quicgym import __version__, _core
 from quicgym.agents.evaluation.jobs import RunJob, make_jobs
@@ -185,7 +185,7 @@ def _against(check: Check, numbers: Sequence[float | None]) -> dict[str, Any]:
     reach = 0.0
     if len(known) > 1:
         deviation = float(np.std(known, ddof=1))
-        reach = float(stats.t.ppf(0.5 + CONFIDENCE / 2, len(known) - 1)) * deviation
+        reach = float(stdtrit(len(known) - 1, 0.5 + CONFIDENCE / 2)) * deviation
         reach /= len(known) ** 0.5
     low, high = mean - reach, mean + reach
     if check.at_least is not None:

@@ -27,7 +27,7 @@ from decimal import Decimal
 from typing import Any, Literal
 
 import numpy as np
-from scipy import stats
+from scipy.special import stdtrit
 
 from quicgym.benchmarks.papers.measurements import (
     Measurements,
@@ -295,5 +295,5 @@ def _interval(numbers: Sequence[float] | np.ndarray) -> tuple[float, float]:
     mean, deviation = mean_and_deviation(numbers)
     if deviation == 0:
         return mean, mean
-    reach = stats.t.ppf(0.5 + CONFIDENCE / 2, len(numbers) - 1) * deviation / np.sqrt(len(numbers))
+    reach = stdtrit(len(numbers) - 1, 0.5 + CONFIDENCE / 2) * deviation / np.sqrt(len(numbers))
     return mean - float(reach), mean + float(reach)

@@ -192,11 +192,15 @@ class FigureFormat(StrEnum):
 def save(figure: Figure, file: Path, format: str = "png") -> Path:
     """Writes a figure to `file` with the format's ending added; equal figures give equal bytes."""
     import matplotlib
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     path = file.with_name(f"{file.name}.{format}")
-    metadata: dict[str, Any] = {"png": {}, "pdf": {"CreationDate": None}, "svg": {"Date": None}}
-    with matplotlib.rc_context({"svg.hashsalt": "quicgym"}):
-        with naming(path):
+    metadata: dict[str, Any] = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
+    with matplotlib.rc_context({"svg.hashsalt": "quicgym"}), naming(path):
+        if format == "png":  # the same bytes as savefig's, which draws once more for the layout
+            figure.set_dpi(STYLE["savefig.dpi"])
+            FigureCanvasAgg(figure).print_png(path)
+        else:
             figure.savefig(path, format=format, metadata=metadata[format])
     return path
 
