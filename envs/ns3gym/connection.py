@@ -17,6 +17,8 @@ from quicgym.envs.ns3gym.zmtp import (
     NotZmtpError,
     RefusedError,
     connect,
+    name_of_peer,
+    refuse,
 )
 
 _LOOK_ROUND_S = 0.1
@@ -24,6 +26,9 @@ _RECONNECT_S = 0.01
 _FAREWELL_S = 1.0
 _MOST_CHANNELS = 16
 """Whoever connects beyond these waits in the kernel's queue."""
+
+_INTRODUCTION_S = 1.0
+"""After this time a peer that has not sent its message makes place for one that waits."""
 
 _REFUSAL = "the agent is in an episode with another simulation; give each simulation its own port"
 
@@ -143,9 +148,6 @@ class Connection:
         deadline = (time.monotonic() if began is None else began) + timeout_s
         if await_peer:
             self._tied, self._warned = None, False
-            for refused in (channel for channel in self._channels if channel.is_refused):
-                refused.close()
-            self._forget_closed()
         while True:
             message = self._advance(name)
             if message is not None:
@@ -174,9 +176,7 @@ class Connection:
         """Sends and reads what is possible now; a message that is complete."""
         if self._listener is None and self._tied is None:
             self._try_to_connect()
-        # One large message at a time.
-        alone = next((c for c in self._channels if c.is_in_large_message), None)
-        for channel in [alone] if alone else list(self._channels):
+        for channel in list(self._channels):
             channel.write()
             try:
                 channel.read()
@@ -205,18 +205,18 @@ class Connection:
     def _tie(self, channel: Channel) -> None:
         self._tied = channel
         for other in self._channels:
-            if other is not channel and not other.is_refused:
+            if other is not channel:
                 other.close()
                 if other.is_introduced:
-                    self._warn(other)
+                    self._warn(other.name)
         self._forget_closed()
 
-    def _warn(self, second: Channel) -> None:
+    def _warn(self, second: str) -> None:
         if self._warned:  # ZeroMQ connects again and again
             return
         self._warned = True
         warnings.warn(
-            f"{self.endpoint}: a second simulation, {second.name}, connected in the episode of "
+            f"{self.endpoint}: a second simulation, {second}, connected in the episode of "
             "another one and was refused; give each simulation its own port",
             RuntimeWarning,
             stacklevel=2,
@@ -232,7 +232,12 @@ class Connection:
             connected = connect(self._address)
         except OSError as error:
             raise self._unusable(error) from None
-        self._tied = _channel(connected, "REQ") if connected else None
+        self._tied = None
+        if connected is not None:
+            try:
+                self._tied = Channel(connected, "REQ")
+            except OSError:  # gone again
+                connected.close()
         if self._tied is None:
             self._next_attempt = time.monotonic() + _RECONNECT_S
             return
@@ -241,27 +246,45 @@ class Connection:
             self._tied.send(self._unsent)
             self._unsent = b""
 
+    @property
+    def _accepts(self) -> bool:
+        """Whether somebody who connects gets a place, or is refused, now."""
+        if self._listener is None:
+            return False
+        oldest = self._channels[0].connected_at if self._channels else 0.0
+        return (
+            self._tied is not None
+            or len(self._channels) < _MOST_CHANNELS
+            or time.monotonic() - oldest > _INTRODUCTION_S
+        )
+
     def _accept(self) -> None:
-        while self._listener is not None and len(self._channels) < _MOST_CHANNELS:
+        for _ in range(_MOST_CHANNELS):  # then the deadline is looked at
+            if self._listener is None or not self._accepts:
+                break
             try:
                 accepted, _ = self._listener.accept()
             except OSError:  # nobody there
                 break
-            channel = _channel(accepted, "REP", _REFUSAL if self._tied else "")
-            if channel is None:
+            try:
+                if self._tied is not None:
+                    self._warn(name_of_peer(accepted))
+                    refuse(accepted, _REFUSAL)
+                    continue
+                channel = Channel(accepted, "REP")
+            except OSError:  # gone again
+                accepted.close()
                 continue
+            if len(self._channels) == _MOST_CHANNELS:
+                self._channels.pop(0).close()
             self._channels.append(channel)
             channel.write()
-            if self._tied:
-                self._warn(channel)
-        self._forget_closed()
 
     def _wait(self, timeout_s: float) -> None:
         """Until something can be read or written."""
         writing = [channel for channel in self._channels if channel.must_write]
-        alone = [channel for channel in self._channels if channel.is_in_large_message]
-        reading: list[Any] = alone[:1] or list(self._channels)
-        if self._listener is not None and len(self._channels) < _MOST_CHANNELS:
+        reading: list[Any] = list(self._channels)
+        if self._accepts:
             reading.append(self._listener)
         elif self._tied is None:
             timeout_s = min(timeout_s, _RECONNECT_S)
@@ -269,7 +292,7 @@ class Connection:
         for end in reading:
             poller.register(end, select.POLLIN)
         for end in writing:
-            poller.register(end, select.POLLOUT | (select.POLLIN if end in reading else 0))
+            poller.register(end, select.POLLIN | select.POLLOUT)
         poller.poll(max(0.0, timeout_s) * 1e3)
 
     def close(self) -> None:
@@ -285,12 +308,3 @@ class Connection:
         for channel in self._channels:
             channel.close()
         self._channels = []
-
-
-def _channel(connected: socket.socket, kind: str, refusal: str = "") -> Channel | None:
-    """Returns the peer; None where it has gone again."""
-    try:
-        return Channel(connected, kind, refusal)
-    except OSError:
-        connected.close()
-        return None

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import errno
 import socket
+import time
 from collections.abc import Generator
+from contextlib import suppress
 from typing import Any
 
 from quicgym.envs.ns3gym.errors import MessageError, Ns3GymError, PeerError
@@ -18,8 +20,8 @@ from quicgym.envs.ns3gym.errors import MessageError, Ns3GymError, PeerError
 MAXIMUM_MESSAGE_BYTES = 2**24
 """Nothing of a message that announces more is read."""
 
-SMALL_MESSAGE_BYTES = 2**16
-"""Up to here messages of several peers are read at the same time."""
+MAXIMUM_INTRODUCTION_BYTES = 2**20
+"""The limit of a simulation's first message, which the agent reads from several peers at once."""
 
 # Section "Grammar": signature, version 3.0, mechanism, as-server, filler.
 _GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x00" + b"NULL".ljust(20, b"\0") + bytes(32)
@@ -28,6 +30,7 @@ _MAXIMUM_COMMAND_BYTES = 2**12
 # What both ends' sockets put before a message (https://rfc.zeromq.org/spec/28/).
 _DELIMITER = bytes((_MORE, 0))
 _READ_BYTES = 2**18
+_READS_OF_A_TURN = 16
 
 _PARTNERS = {"REP": ("REQ", "DEALER"), "REQ": ("REP", "ROUTER")}
 
@@ -46,31 +49,28 @@ class Channel:
     Attributes:
         name: The peer's address, as `host:port`.
         message: Message that is complete and was not taken yet, without its delimiter.
-        is_refused: Whether the peer was sent away.
+        connected_at: When the connection was made, as time.monotonic() told it.
         is_introduced: Whether the peer turned out to be a ZeroMQ socket that fits ours.
         is_open: Whether the connection stands; False once the peer has closed it.
     """
 
-    def __init__(self, connected: socket.socket, kind: str, refusal: str = "") -> None:
+    def __init__(self, connected: socket.socket, kind: str) -> None:
         """Begins with the greeting.
 
         Args:
             connected: A TCP connection; becomes non-blocking.
             kind: Kind of our socket: "REP" or "REQ".
-            refusal: Reason why the peer is sent away; it is then read no more than to let this
-                arrive.
         """
         connected.setblocking(False)
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        host, port = connected.getpeername()[:2]
-        self.name = f"{host}:{port}"
+        self.name = name_of_peer(connected)
+        self.connected_at = time.monotonic()
         self.message: bytes | None = None
         self.is_open = True
         self._socket = connected
-        self.is_refused = bool(refusal)
         self.is_introduced = False
-        self._outgoing = bytearray(_GREETING)
-        self._outgoing += _error(refusal) if refusal else _ready(kind)
+        self._first_limit = MAXIMUM_INTRODUCTION_BYTES if kind == "REP" else MAXIMUM_MESSAGE_BYTES
+        self._outgoing = bytearray(_GREETING + _ready(kind))
         self._early = bytearray()
         self._conversation: Generator[int, bytes, bytes | None] = _handshake(kind)
         self._wanted = next(self._conversation)
@@ -85,11 +85,6 @@ class Channel:
         """Whether something is still to be sent."""
         return self.is_open and bool(self._outgoing)
 
-    @property
-    def is_in_large_message(self) -> bool:
-        """Whether it is sending a message that is read from one peer at a time."""
-        return self._wanted > SMALL_MESSAGE_BYTES
-
     def send(self, message: bytes) -> None:
         """Appends a message of one frame to what is sent."""
         # Messages wait for the end of the handshake: libzmq closes a connection where they do not.
@@ -103,22 +98,24 @@ class Channel:
         try:
             while self._outgoing:
                 del self._outgoing[: self._socket.send(self._outgoing)]
-            if self.is_refused:
-                self._socket.shutdown(socket.SHUT_WR)
         except BlockingIOError:
             pass
-        except OSError:
-            self.close()
+        except OSError:  # `read` finds the end, behind what the peer said before it
+            self._outgoing.clear()
 
     def read(self) -> None:
-        """Reads until a message is complete or nothing is there.
+        """Reads until a message is complete, nothing is there, or others have their turn.
+
+        A peer that sends without a pause thus delays neither the others nor a deadline.
 
         Raises:
             MessageError: The message is too large, or has several parts.
             NotZmtpError: The other end does not speak ZMTP.
             RefusedError: The other end sent us away.
         """
-        while self.message is None and self.is_open:
+        for _ in range(_READS_OF_A_TURN):
+            if self.message is not None or not self.is_open:
+                return
             try:
                 part = self._socket.recv(min(_READ_BYTES, self._wanted - len(self._parts)))
             except BlockingIOError:
@@ -127,7 +124,7 @@ class Channel:
                 part = b""
             if not part:
                 self.close()
-            elif not self.is_refused:
+            else:
                 self._take(part)
 
     def _take(self, part: bytes) -> None:
@@ -140,18 +137,44 @@ class Channel:
                     self._wanted = self._conversation.send(b"")
             except StopIteration as ended:
                 self.message = ended.value
+                limit = MAXIMUM_MESSAGE_BYTES
                 if not self.is_introduced:
                     self.is_introduced = True
+                    limit = self._first_limit
                     self._outgoing += self._early
                     self._early.clear()
                     self.write()
-                self._conversation = _message()
+                self._conversation = _message(limit)
                 self._wanted = next(self._conversation)
 
     def close(self) -> None:
         """Ends the connection; what was not sent is lost."""
         self.is_open = False
         self._socket.close()
+
+
+def name_of_peer(connected: socket.socket) -> str:
+    """Returns the address of the other end, as `host:port`.
+
+    Raises:
+        OSError: The other end has gone.
+    """
+    host, port = connected.getpeername()[:2]
+    return f"{host}:{port}"
+
+
+def refuse(connected: socket.socket, reason: str) -> None:
+    """Sends the peer away and closes the connection, without waiting for anything.
+
+    Args:
+        connected: A TCP connection; is closed.
+        reason: Why the peer is refused.
+    """
+    with connected, suppress(OSError):
+        connected.setblocking(False)
+        connected.send(_GREETING + _error(reason))
+        # A connection that closes with unread bytes is reset, which may overtake the reason.
+        connected.recv(_MAXIMUM_COMMAND_BYTES)
 
 
 # These ask for numbers of bytes and get them, one number after the other.
@@ -177,7 +200,7 @@ def _handshake(kind: str) -> Generator[int, bytes, None]:
         raise NotZmtpError(f"is a socket of type {partner}, not {' or '.join(_PARTNERS[kind])}")
 
 
-def _message() -> Generator[int, bytes, bytes]:
+def _message(limit: int) -> Generator[int, bytes, bytes]:
     flags, size = yield from _header()
     while flags & _COMMAND:  # none of version 3.0 asks for anything
         if size > _MAXIMUM_COMMAND_BYTES:
@@ -189,13 +212,11 @@ def _message() -> Generator[int, bytes, bytes]:
     flags, size = yield from _header()
     if flags & _COMMAND:
         raise NotZmtpError("sends a command in the middle of a message")
-    # Before a byte of it is read, and before memory is reserved.
-    if size > MAXIMUM_MESSAGE_BYTES:
-        raise MessageError(
-            f"message too large: is {size} bytes; at most {MAXIMUM_MESSAGE_BYTES} are allowed"
-        )
     if flags & _MORE:
         raise MessageError("has several parts; it is a single frame")
+    # Before a byte of it is read, and before memory is reserved.
+    if size > limit:
+        raise MessageError(f"message too large: is {size} bytes; at most {limit} are allowed")
     return (yield size)
 
 

@@ -8,9 +8,10 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -37,7 +38,7 @@ from quicgym.envs.ns3gym import (
     serve,
     zmtp,
 )
-from quicgym.envs.ns3gym.zmtp import MAXIMUM_MESSAGE_BYTES
+from quicgym.envs.ns3gym.zmtp import MAXIMUM_INTRODUCTION_BYTES, MAXIMUM_MESSAGE_BYTES
 
 LARGE = b"\0" * (MAXIMUM_MESSAGE_BYTES - 1)
 INIT = SMALL_INIT.SerializeToString()
@@ -129,7 +130,8 @@ def test_a_message_that_is_too_much_is_named(what: str) -> None:
     port = free_port()
     with simulation(port) as end:
         end.send_multipart(frames)
-        with pytest.raises(MessageError, match=f"SimInitMsg {text}"):
+        first = text.replace("16777216", str(MAXIMUM_INTRODUCTION_BYTES))
+        with pytest.raises(MessageError, match=f"SimInitMsg {first}"):
             agent(port)
 
     def play() -> None:
@@ -365,3 +367,83 @@ def test_more_connections_than_are_accepted_wait(tmp_path: Path) -> None:
     assert knocking.join() > 16
     for end in silent:
         end.close()
+
+
+FLOOD_S = 20
+"""Far beyond the deadlines below; ends a flood that nobody stops."""
+
+
+def flood(end: socket.socket, is_over: Callable[[], bool]) -> bool:
+    """Sends commands without a pause; whether the other end or `is_over` ended that."""
+    patience = time.monotonic() + FLOOD_S
+    end.settimeout(FLOOD_S)
+    with suppress(ConnectionError):
+        while not is_over():
+            end.sendall(b"\x04\x07\x04PING\0\1" * 2000)
+            if time.monotonic() > patience:
+                return False
+    return True
+
+
+@contextmanager
+def peer_of(port: int, sent: bytes) -> Iterator[socket.socket]:
+    """A peer that greets the agent as a simulation does and then sends these bytes."""
+    await_listener(port)
+    with socket.create_connection(("127.0.0.1", port)) as end:
+        end.sendall(GREETING + ready("REQ") + sent)
+        yield end
+
+
+def test_a_flood_does_not_outlast_the_deadline() -> None:
+    port, over = free_port(), Event()
+
+    def play() -> bool:
+        with peer_of(port, b"") as end:
+            return flood(end, over.is_set)
+
+    playing = Background(play)
+    with pytest.raises(PeerError, match=r"no SimInitMsg within 0\.5 s"):
+        agent(port, timeout_s=0.5)
+    over.set()
+    assert playing.join(), "the agent read as long as the flood lasted"
+
+
+def test_a_refused_peer_that_floods_is_closed_at_once() -> None:
+    port = free_port()
+
+    def play() -> bool:
+        with simulation(port) as end:
+            end.send(INIT)
+            end.recv()
+            with peer_of(port, b"") as intruder:
+                closed = flood(intruder, lambda: False)
+            end.send(STATE)
+            end.recv()
+        return closed
+
+    playing = Background(play)
+    with pytest.warns(RuntimeWarning, match="a second simulation"), agent(port) as env:
+        env.reset()
+    assert playing.join(), "the refused peer could send to the end of the flood"
+
+
+@pytest.mark.filterwarnings("ignore:.*a second simulation")
+@pytest.mark.parametrize(
+    ("count", "sent"),
+    [(1, b"\1\0\2" + (2**20 - 1).to_bytes(8, "big")), (16, b"")],
+    ids=["a large message that does not come", "as many as there are places"],
+)
+def test_silent_peers_do_not_keep_an_honest_simulation_out(count: int, sent: bytes) -> None:
+    port = free_port()
+
+    def play() -> None:
+        with ExitStack() as silent:
+            for _ in range(count):
+                silent.enter_context(peer_of(port, sent))
+            with simulation(port) as end:
+                end.send(INIT)
+                end.recv()
+
+    playing = Background(play)
+    agent(port, timeout_s=FLOOD_S).close()
+    playing.join()

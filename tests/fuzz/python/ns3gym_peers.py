@@ -33,7 +33,7 @@ class Bytes:
 
     def ignore(self, *_: int) -> None: ...
 
-    setblocking = setsockopt = shutdown = close = ignore
+    setblocking = setsockopt = close = ignore
 
 
 def received(channel: Channel) -> list[bytes]:
