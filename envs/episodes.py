@@ -24,6 +24,7 @@ from quicgym.envs.simulation.controller_choice import (
     find_controller,
     resolve_controllers,
 )
+from quicgym.envs.simulation.memory import check_memory, estimate
 from quicgym.envs.simulation.simulation import check_engine, flow_index, flow_indices
 from quicgym.yaml_files import closest
 
@@ -285,6 +286,8 @@ class EpisodeSource:
                 f"episode_s = {self._episode_s}: {scenario.name} lasts {scenario.duration_s:g} s; "
                 "make episode_s shorter or the scenario's duration_s longer"
             )
+        memory = estimate(scenario, self.engine, record_deliveries=self._record_deliveries)
+        check_memory(scenario, memory)
         models = [flow for _, flow in scenario.single_flows()]
         controllers = resolve_controllers(
             scenario, self._other_controllers if scenario.has_open_flow else None

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import typer
 from campaign import __main__ as campaign
-from campaign import cluster, commands, kills, scenarios
+from campaign import cluster, commands, kills, memory, scenarios
 from campaign.part import Found
 
 from quicgym.agents.algorithms import registry
@@ -28,6 +28,12 @@ def test_the_first_scenarios_hold_what_must_hold() -> None:
     assert found.counts["scenarios"] == 40
     assert found.counts["packets"] > 10_000
     assert found.failures == []
+
+
+def test_a_run_that_takes_more_than_its_estimate_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert memory.check(0).failures == []
+    monkeypatch.setattr(memory, "SLACK_BYTES", -(2**40))
+    assert "bytes were taken" in memory.check(0).failures[0]
 
 
 def test_a_number_is_one_scenario() -> None:

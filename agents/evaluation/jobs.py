@@ -23,6 +23,7 @@ from quicgym.envs.scenarios.engines import ENGINES
 from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.scenarios.suites import SuiteEntry, scenario_of
+from quicgym.envs.simulation.memory import fitting_interval_ms
 from quicgym.envs.simulation.metrics import METRICS
 from quicgym.envs.simulation.run import Run
 from quicgym.envs.simulation.simulation import check_engine
@@ -214,6 +215,15 @@ class RunJob:
         steering = self.steering
         from_s, until_s = self.window
         interval_ms = TRACE_INTERVAL_MS if traced else None
+        if traced and self.engine in ENGINES:
+            engine = check_engine(self.engine)
+            interval_ms = fitting_interval_ms(self.scenario, engine, TRACE_INTERVAL_MS)
+            if interval_ms > TRACE_INTERVAL_MS:
+                warnings.warn(
+                    f"{self}: its traces have a row every {interval_ms:g} ms instead of "
+                    f"{TRACE_INTERVAL_MS:g} ms, so that they fit the memory",
+                    stacklevel=2,
+                )
         if self.engine not in ENGINES:
             stack, _, clock = self.engine.rpartition("-")
             return run(

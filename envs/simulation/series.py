@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+REWARD_INTERVAL_MS = 100.0
+"""Over which the reward and its terms are taken, however long a policy's decisions last."""
+
 
 @dataclass(frozen=True)
 class Series:

@@ -22,15 +22,14 @@ from quicgym.envs.scenarios.files import load_scenario
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.simulation.controller_choice import ControllerChoice, resolve_controllers
 from quicgym.envs.simulation.engine import Ns3Module
-from quicgym.envs.simulation.series import Series
+from quicgym.envs.simulation.memory import check_memory, estimate
+from quicgym.envs.simulation.series import REWARD_INTERVAL_MS, Series
 from quicgym.yaml_files import closest
 
 MODES: tuple[str, ...] = _core.MODES
 """Names of the numbers in a trace's `mode`."""
 TRACE_DTYPE = np.dtype(_core.LAYOUTS["TraceSample"])
 TRANSFER_DTYPE = np.dtype(_core.LAYOUTS["Transfer"])
-REWARD_INTERVAL_MS = 100.0
-"""Over which the reward and its terms are taken, however long a policy's decisions last."""
 NEVER = 2**63 - 1
 """The completion, in ns, of a transfer that was not completed."""
 QUEUE_DTYPE = np.dtype(_core.LAYOUTS["QueueSample"])
@@ -235,6 +234,14 @@ class Simulation:
                 f"trace_interval_ms = {trace_interval_ms}: is not a nanosecond; None switches "
                 "traces off"
             )
+        memory = estimate(
+            scenario,
+            self.engine,
+            trace_interval_ms=trace_interval_ms,
+            record_deliveries=record_deliveries,
+            record_events=record_events,
+        )
+        check_memory(scenario, memory)
         chosen = resolve_controllers(scenario, controllers)
         core = to_core(scenario, chosen)
         core.trace_interval = nanoseconds((trace_interval_ms or 0.0) / 1e3)
