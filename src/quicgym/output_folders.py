@@ -11,6 +11,7 @@ import json
 import os
 import re
 import socket
+import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -28,8 +29,9 @@ if TYPE_CHECKING:
 
 RUN_FILE = "run.json"
 """What a training has in its folder, and nothing else has."""
-LOCK_FILE = ".lock"
+LOCK_FILE = ".quicgym-lock"
 """Is in a folder while a command writes there, and after a kill, when it locks nothing."""
+_HOLDER = "process "
 IDENTITY_FILE = "identity.json"
 
 
@@ -153,7 +155,7 @@ def locked(directory: Path, option: str = "--out") -> Iterator[None]:
 
 def _acquire(path: Path, option: str) -> IO[str]:
     while True:
-        file = path.open("a+", encoding="utf-8")
+        file = _open_lock(path)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -173,10 +175,29 @@ def _acquire(path: Path, option: str) -> IO[str]:
         with suppress(FileNotFoundError):
             if os.path.samestat(os.fstat(file.fileno()), path.stat()):
                 file.truncate(0)
-                file.write(f"process {os.getpid()} on {socket.gethostname()}\n")
+                file.write(f"{_HOLDER}{os.getpid()} on {socket.gethostname()}\n")
                 file.flush()
                 return file
         file.close()  # its holder ended after it was opened here, and has removed it
+
+
+def _open_lock(path: Path) -> IO[str]:
+    """Opens the lock of a folder; what is not a lock of quicgym stays as it is.
+
+    Raises:
+        OSError: The file cannot be opened, or somebody else has made it. `strerror` says which.
+    """
+    foreign = OSError(errno.EEXIST, f"{path.name} in it is not quicgym's", str(path))
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK
+    try:
+        descriptor = os.open(path, flags, 0o666)
+    except OSError as error:
+        raise foreign if error.errno == errno.ELOOP else error from None
+    is_regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
+    if not is_regular or os.pread(descriptor, len(_HOLDER), 0) not in (b"", _HOLDER.encode()):
+        os.close(descriptor)
+        raise foreign
+    return os.fdopen(descriptor, "a+", encoding="utf-8", errors="replace")
 
 
 def _unwritable(directory: Path, error: OSError, option: str) -> RunError:
@@ -194,11 +215,14 @@ def write_atomically(contents: Mapping[Path, str | Callable[[Path], object]]) ->
     Raises:
         OSError: One cannot be written; all are as they were. `filename` says which.
     """
-    beside = {path: path.with_name(path.name + ".new") for path in contents}
+    # Of a name that is quicgym's own: one that is there is left from a kill.
+    beside = {path: path.with_name(f".{path.name}.quicgym-new") for path in contents}
     try:
         for path, content in contents.items():
             with naming(path):
                 path.parent.mkdir(parents=True, exist_ok=True)
+                beside[path].unlink(missing_ok=True)
+                beside[path].open("x").close()  # not through a link
                 if isinstance(content, str):
                     beside[path].write_text(content, encoding="utf-8")
                 else:

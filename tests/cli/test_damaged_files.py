@@ -82,7 +82,7 @@ def run(folder: Path, writer: Writer, before: Callable[[], object]) -> Completed
 def check_whole(folder: Path) -> None:
     """What is there can be read; what was begun is not there."""
     for path in folder.rglob("*"):
-        assert not path.name.endswith(".new"), path
+        assert not path.name.endswith(".quicgym-new"), path
         if path.suffix == ".json":
             json.loads(path.read_text())
         if path.suffix == ".parquet":
