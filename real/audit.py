@@ -17,8 +17,8 @@ MOST_STOLEN_PERCENT = 1.0
 """Of the CPU time of all cores; above it a run is invalid. A mean over the run: shorter thefts show
 as lateness."""
 COUNTS = (
-    "kernel_drops", "unsent_packets", "refused_packets", "socket_errors", "moved_packets",
-    "foreign_packets", "oversized_packets", "clock_steps",
+    "kernel_drops", "overflow_packets", "unsent_packets", "refused_packets", "socket_errors",
+    "moved_packets", "foreign_packets", "oversized_packets", "clock_steps",
 )  # fmt: skip
 """What an audit takes from the relay's report as it is."""
 
@@ -61,6 +61,7 @@ class Audit:
         realtime_priority: Whether the relay's thread had SCHED_FIFO, for which it needs
             CAP_SYS_NICE or a limit `ulimit -r` above 0.
         kernel_drops: Packets that the kernel had no room for before the relay read them.
+        overflow_packets: Packets that the relay dropped on arrival, because others took 64 MiB.
         unsent_packets: Packets that were due, and a socket did not take.
         refused_packets: Unsent packets for hosts that had closed their sockets, as at a run's end.
         socket_errors: Other errors of the sockets.
@@ -83,6 +84,7 @@ class Audit:
     relay_cpu_percent: float
     realtime_priority: bool
     kernel_drops: int
+    overflow_packets: int
     unsent_packets: int
     refused_packets: int
     socket_errors: int
@@ -141,6 +143,11 @@ class Audit:
         if self.kernel_drops > 0:
             found.append(
                 f"the kernel dropped {self.kernel_drops} packets on their way to the relay"
+            )
+        if self.overflow_packets > 0:
+            found.append(
+                f"the relay dropped {self.overflow_packets} packets on arrival, because it held "
+                "64 MiB; send no faster than the access links"
             )
         if self.socket_errors > 0:
             found.append(f"{self.socket_errors} socket errors, the last: {self.last_socket_error}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import ipaddress
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -126,27 +127,46 @@ class Relay:
             that stands for the sender, to which the receiver sends.
 
         Raises:
-            UserError: The address is not of this machine alone, and `beyond_loopback` is not set.
+            UserError: The address is not of this machine alone, and `beyond_loopback` is not set;
+                or `sender` or `receiver` is on another machine, which `host` does not reach.
             ValueError: There is no such path, it has its sockets, or an address is none.
             OSError: The system refuses a socket.
         """
-        if not self._beyond_loopback and not ipaddress.ip_address(host).is_loopback:
+        is_local = ipaddress.ip_address(host).is_loopback
+        if not self._beyond_loopback and not is_local:
             raise UserError(
                 f"host = {host!r}: others could reach the relay there; take an address of this "
                 "machine alone, such as 127.0.0.1, or set beyond_loopback=True"
             )
-        way = _core.DataDirection
-        return (
-            self._core.add_udp_port(path, way.forward, (host, 0), sender),
-            self._core.add_udp_port(path, way.backward, (host, 0), receiver),
-        )
+        try:
+            return self._core.add_udp_ports(path, host, sender, receiver)
+        except OSError as error:
+            if not is_local or error.errno != errno.EINVAL:
+                raise
+            raise UserError(
+                f"{error}: this machine's own {host} reaches no other machine; take an address of "
+                "this machine's network for host, and set beyond_loopback=True"
+            ) from error
 
     def record(self, interval: int, duration: int) -> None:
-        """Records what passes, with a row every `interval` ns; before `start()`."""
+        """Records what passes.
+
+        Args:
+            interval: Time between two rows, in ns.
+            duration: Time of the last row, in ns from the start.
+
+        Raises:
+            ValueError: `interval` is below 1, or the rows take more than 1 GiB.
+            RuntimeError: The relay was started before.
+        """
         self._core.record(interval, duration)
 
     def recording(self) -> tuple[list[bytes], list[bytes]]:
-        """Returns it after `stop()`: see quicgym.real.recording."""
+        """Returns it after `stop()`: see quicgym.real.recording.
+
+        Raises:
+            RuntimeError: The relay still runs.
+        """
         return self._core.recording()
 
     def start(self) -> None:
@@ -164,13 +184,22 @@ class Relay:
         return self._core.started_at
 
     def stop(self) -> None:
-        """Ends it; packets on their way are not delivered. OSError where it had failed before."""
+        """Ends it; packets on their way are not delivered. Several threads may call this.
+
+        Raises:
+            OSError: The relay had failed before.
+            RuntimeError: This process was forked after the start, so the relay is not its own.
+        """
         self._core.stop()
         if self._end is None:
             self._end = CpuTicks.now()
 
     def report(self) -> RelayReport:
-        """Returns what it has done, while it runs or afterwards; from one thread at a time."""
+        """Returns what it has done, while it runs or afterwards. Several threads may call this.
+
+        Raises:
+            RuntimeError: This process was forked after the start, so the relay is not its own.
+        """
         start = self._start or CpuTicks.now()
         end = self._end or CpuTicks.now()
         return make_report(self._core.report(), end.stolen_percent_since(start))

@@ -70,7 +70,7 @@ public:
             throw std::invalid_argument("path " + std::to_string(path) + " does not exist; there are " +
                                         std::to_string(network_.path_count()));
         }
-        if (time < 0) throw std::invalid_argument("a packet is sent at 0 ns at the earliest");
+        check_time(time);
         if (wire_bytes < kLinkBytes || wire_bytes > kMostWireBytes) {
             throw std::invalid_argument("a packet has " + std::to_string(kLinkBytes) + " to " +
                                         std::to_string(kMostWireBytes) + " bytes on the wire, not " +
@@ -93,8 +93,16 @@ public:
         return as_dict(network_.totals(way), network_.queue(way, now));
     }
 
+    static void check_time(Time time) {
+        if (time >= 0 && time <= kMostTime) return;
+        throw std::invalid_argument("a packet is sent at 0 ns at the earliest and at " +
+                                    std::to_string(kMostTime) + " ns at the latest, not at " +
+                                    std::to_string(time));
+    }
+
 private:
     static constexpr std::uint32_t kMostWireBytes = 65535 + 2;
+    static constexpr Time kMostTime = 1'000'000 * kSecond;  // the longest that a scenario lasts
 
     EmulatedNetwork network_;
 };
@@ -122,6 +130,7 @@ nb::tuple replay(const Scenario& scenario, std::uint64_t seed, const Column<std:
             const Time time = times.data()[i];
             if (i > 0 && time < times.data()[i - 1])
                 throw std::invalid_argument("times must not go backwards, as at index " + std::to_string(i));
+            CheckedNetwork::check_time(time);
             advance(time + checked.network().lookahead());
             checked.send(i, time, paths.data()[i],
                          backward.data()[i] ? DataDirection::backward : DataDirection::forward,
@@ -140,7 +149,9 @@ nb::tuple replay(const Scenario& scenario, std::uint64_t seed, const Column<std:
 
 #ifdef __linux__
 
-std::optional<relay::Address> make_address(const std::optional<std::pair<std::string, std::uint16_t>>& pair) {
+using OptionalAddress = std::optional<std::pair<std::string, std::uint16_t>>;
+
+std::optional<relay::Address> make_address(const OptionalAddress& pair) {
     if (!pair) return std::nullopt;
     return relay::Address{pair->first, pair->second};
 }
@@ -150,17 +161,21 @@ void bind_real_time(nb::module_& module) {
         .def(nb::init<const Scenario&, std::uint64_t>(), nb::arg("scenario"), nb::arg("seed"))
         .def_prop_ro("path_count", &relay::Relay::path_count)
         .def(
-            "add_udp_port",
-            [](relay::Relay& self, std::size_t path, DataDirection way,
-               const std::pair<std::string, std::uint16_t>& local,
-               const std::optional<std::pair<std::string, std::uint16_t>>& peer) {
+            "add_udp_ports",
+            [](relay::Relay& self, std::size_t path, const std::string& host, const OptionalAddress& sender,
+               const OptionalAddress& receiver) {
                 return raising_os_error([&] {
-                    self.add_port(path, way, relay::Port::udp(*make_address(local), make_address(peer)));
-                    const relay::Address bound = self.local_address(path, way);
-                    return std::pair(bound.host, bound.port);
+                    const relay::Address local{host, 0};
+                    relay::Port forward = relay::Port::udp(local, make_address(sender));
+                    relay::Port backward = relay::Port::udp(local, make_address(receiver));
+                    const auto [to_receiver, to_sender] = std::pair(forward.local(), backward.local());
+                    self.add_port(path, DataDirection::forward, std::move(forward));
+                    self.add_port(path, DataDirection::backward, std::move(backward));
+                    return std::pair(std::pair(to_receiver.host, to_receiver.port),
+                                     std::pair(to_sender.host, to_sender.port));
                 });
             },
-            nb::arg("path"), nb::arg("way"), nb::arg("local"), nb::arg("peer").none())
+            nb::arg("path"), nb::arg("host"), nb::arg("sender").none(), nb::arg("receiver").none())
         .def(
             "add_packet_port",
             [](relay::Relay& self, std::size_t path, DataDirection way, int socket, int interface,
@@ -178,7 +193,6 @@ void bind_real_time(nb::module_& module) {
                      self.stop();
                  });
              })
-        .def_prop_ro("running", &relay::Relay::running)
         .def_prop_ro("started_at", &relay::Relay::started_at)
         .def("record", &relay::Relay::record, nb::arg("interval"), nb::arg("duration"))
         .def("recording", [](relay::Relay& self) { return as_bytes(self.recording()); })

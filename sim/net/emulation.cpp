@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <string>
 #include <variant>
 
 namespace quicgym::net {
@@ -97,6 +98,19 @@ const std::vector<EmulatedNetwork::Outcome>& EmulatedNetwork::advance(Time end) 
 }
 
 void EmulatedNetwork::record(Time interval, Time duration) {
+    if (interval < 1 || duration < 0) {
+        throw std::invalid_argument("interval = " + std::to_string(interval) + ", duration = " +
+                                    std::to_string(duration) + ": use 1 ns or more and 0 ns or more");
+    }
+    constexpr std::size_t kMostBytes = std::size_t{1} << 30;
+    const std::size_t row_bytes =
+        path_count() * sizeof(PassedPackets) + stages_[0].size() * sizeof(QueueRecord);
+    if (static_cast<std::uint64_t>(duration / interval) >= kMostBytes / row_bytes) {
+        throw std::invalid_argument("a row every " + std::to_string(interval) + " ns for " +
+                                    std::to_string(duration) +
+                                    " ns takes over 1 GiB; make interval at least " +
+                                    std::to_string(duration / static_cast<Time>(kMostBytes / row_bytes) + 1));
+    }
     recording_ = Recording(interval, duration, path_count(), stages_[0].size());
 }
 

@@ -86,7 +86,8 @@ public:
     // What waits before the first hop of a way, that of the bottleneck or of the way back over it.
     QueueSample queue(DataDirection way, Time now) const;
 
-    // From now on, before the first packet, what passes is recorded.
+    // From now on, before the first packet, what passes is recorded. Throws std::invalid_argument for an
+    // interval below 1 ns, and for more than 1 GiB of rows.
     void record(Time interval, Time duration);
     const Recording& recording() const { return recording_; }
 

@@ -55,7 +55,7 @@ public:
     template <class Add>
     void add(std::size_t path, Time time, Add add) {
         if (!is_on()) return;
-        const auto row = static_cast<std::size_t>((time + interval_ - 1) / interval_);
+        const auto row = static_cast<std::size_t>(time / interval_ + (time % interval_ > 0));
         if (row < rows_) add(paths_[path][row]);
     }
 

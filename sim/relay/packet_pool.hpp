@@ -15,13 +15,18 @@ struct HeldPacket {
     std::uint8_t content[kMostPacketBytes];
 };
 
+// What a pool gives where it holds kMostHeldBytes already.
+inline constexpr std::uint32_t kNoRoom = 0xffff'ffff;
+inline constexpr std::size_t kMostHeldBytes = std::size_t{64} << 20;
+
 // Grows by a block of packets when none is free, never by a single one.
 class PacketPool {
 public:
     PacketPool() { grow(); }
 
     std::uint32_t take() {
-        if (free_.empty()) grow();
+        if (free_.empty() && blocks_.size() < kMostBlocks) grow();
+        if (free_.empty()) return kNoRoom;
         const std::uint32_t number = free_.back();
         free_.pop_back();
         return number;
@@ -33,6 +38,7 @@ public:
 
 private:
     static constexpr std::uint32_t kBlockPackets = 512;
+    static constexpr std::size_t kMostBlocks = kMostHeldBytes / (kBlockPackets * sizeof(HeldPacket));
 
     void grow() {
         const auto first = static_cast<std::uint32_t>(blocks_.size()) * kBlockPackets;

@@ -80,7 +80,8 @@ Port Port::udp(const Address& local, const std::optional<Address>& peer) {
         fail_with("bind to " + local.host + ":" + std::to_string(local.port));
     set_option(descriptor, IPPROTO_IP, IP_RECVTOS, 1, "IP_RECVTOS");
     port.set_options();
-    if (peer_address) port.connect_to(*peer_address);
+    if (peer_address && !port.connect_to(*peer_address))
+        fail_with("connect " + local.host + " to " + peer->host + ":" + std::to_string(peer->port));
     return port;
 }
 
@@ -124,11 +125,12 @@ void Port::set_options() {
     setsockopt(socket_, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes);
 }
 
-void Port::connect_to(const sockaddr_in& peer) {
-    if (connect(socket_, reinterpret_cast<const sockaddr*>(&peer), sizeof peer) != 0) return fail(errno);
+bool Port::connect_to(const sockaddr_in& peer) {
+    if (connect(socket_, reinterpret_cast<const sockaddr*>(&peer), sizeof peer) != 0) return false;
     std::memcpy(&peer_, &peer, sizeof peer);
     peer_length_ = sizeof peer;
     knows_peer_ = true;
+    return true;
 }
 
 void Port::fail(int error) {
@@ -165,11 +167,14 @@ void Port::receive(PacketPool& pool, std::vector<ReceivedPacket>& received) {
         std::uint8_t bytes[128];
     };
     std::array<Control, kBatch> controls;
+    HeldPacket spare;  // what there is no room for is read all the same: it must not wait in the kernel
 
+    timespec began;
+    clock_gettime(CLOCK_REALTIME, &began);
     for (;;) {
         for (std::size_t i = 0; i < kBatch; ++i) {
             numbers[i] = pool.take();
-            pieces[i] = {pool[numbers[i]].content, kMostPacketBytes};
+            pieces[i] = {(numbers[i] == kNoRoom ? spare : pool[numbers[i]]).content, kMostPacketBytes};
             msghdr& header = messages[i].msg_hdr;
             header = {};
             if (is_udp_) {
@@ -184,56 +189,69 @@ void Port::receive(PacketPool& pool, std::vector<ReceivedPacket>& received) {
         const int count = recvmmsg(socket_, messages.data(), kBatch, MSG_DONTWAIT, nullptr);
         const std::size_t got = count > 0 ? static_cast<std::size_t>(count) : 0;
         if (count < 0 && errno != EAGAIN && errno != EINTR) fail(errno);
-        for (std::size_t i = got; i < kBatch; ++i) pool.give_back(numbers[i]);
-        for (std::size_t i = 0; i < got; ++i) {
-            const msghdr& header = messages[i].msg_hdr;
-            HeldPacket& packet = pool[numbers[i]];
-            packet.bytes = messages[i].msg_len;
-            bool is_welcome = true;
-            if ((header.msg_flags & MSG_TRUNC) != 0) {
-                ++errors_.oversized;
-                is_welcome = false;
-            } else if (is_udp_) {
-                if (!knows_peer_) connect_to(sources[i]);
-                const auto& peer = reinterpret_cast<const sockaddr_in&>(peer_);
-                is_welcome = knows_peer_ && sources[i].sin_port == peer.sin_port &&
-                             sources[i].sin_addr.s_addr == peer.sin_addr.s_addr;
-                errors_.foreign += !is_welcome;
-            } else if (packet.bytes < kIpHeaderBytes || packet.content[0] >> 4 != 4) {
-                is_welcome = false;
-                ++errors_.foreign;
-            }
-            if (!is_welcome) {
-                pool.give_back(numbers[i]);
-                continue;
-            }
+        bool is_flood = false;
+        for (std::size_t i = 0; i < kBatch; ++i) {
             ReceivedPacket next{numbers[i], {}, 0, 0, quic::Ecn::not_ect};
-            bool has_stamp = false;
-            for (const cmsghdr* control = CMSG_FIRSTHDR(&header); control != nullptr;
-                 control = CMSG_NXTHDR(const_cast<msghdr*>(&header), const_cast<cmsghdr*>(control))) {
-                if (control->cmsg_level == SOL_SOCKET && control->cmsg_type == SCM_TIMESTAMPNS) {
-                    std::memcpy(&next.stamp, CMSG_DATA(control), sizeof next.stamp);
-                    has_stamp = true;
-                } else if (control->cmsg_level == IPPROTO_IP && control->cmsg_type == IP_TOS) {
-                    next.ecn = static_cast<quic::Ecn>(*CMSG_DATA(control) & 3);
-                }
-            }
-            if (!has_stamp) {
-                fail(ENODATA);
+            if (i < got && accept(messages[i].msg_hdr, sources[i], messages[i].msg_len, pool, next)) {
+                received.push_back(next);
+            } else if (numbers[i] != kNoRoom) {
                 pool.give_back(numbers[i]);
-                continue;
             }
-            if (is_udp_) {
-                next.wire_bytes = packet.bytes + static_cast<std::uint32_t>(kLinkBytes);
-            } else {
-                next.wire_bytes = packet.bytes + static_cast<std::uint32_t>(net::kFramingBytes);
-                next.ecn = static_cast<quic::Ecn>(packet.content[1] & 3);
-                next.queue_flow = flow_of(packet);
-            }
-            received.push_back(next);
+            is_flood |= next.stamp.tv_sec != began.tv_sec ? next.stamp.tv_sec > began.tv_sec
+                                                          : next.stamp.tv_nsec > began.tv_nsec;
         }
-        if (got < kBatch) return;
+        if (got < kBatch || is_flood) return;
     }
+}
+
+// Completes `next`, a packet that the socket has received. Returns whether it is one of the host's.
+bool Port::accept(const msghdr& header, const sockaddr_in& source, std::uint32_t bytes, PacketPool& pool,
+                  ReceivedPacket& next) {
+    bool has_stamp = false;
+    for (const cmsghdr* control = CMSG_FIRSTHDR(&header); control != nullptr;
+         control = CMSG_NXTHDR(const_cast<msghdr*>(&header), const_cast<cmsghdr*>(control))) {
+        if (control->cmsg_level == SOL_SOCKET && control->cmsg_type == SCM_TIMESTAMPNS) {
+            std::memcpy(&next.stamp, CMSG_DATA(control), sizeof next.stamp);
+            has_stamp = true;
+        } else if (control->cmsg_level == IPPROTO_IP && control->cmsg_type == IP_TOS) {
+            next.ecn = static_cast<quic::Ecn>(*CMSG_DATA(control) & 3);
+        }
+    }
+    if ((header.msg_flags & MSG_TRUNC) != 0) {
+        ++errors_.oversized;
+        return false;
+    }
+    if (is_udp_) {
+        if (!knows_peer_ && !connect_to(source)) fail(errno);
+        const auto& peer = reinterpret_cast<const sockaddr_in&>(peer_);
+        if (!knows_peer_ || source.sin_port != peer.sin_port ||
+            source.sin_addr.s_addr != peer.sin_addr.s_addr) {
+            ++errors_.foreign;
+            return false;
+        }
+    }
+    if (!has_stamp) {
+        fail(ENODATA);
+        return false;
+    }
+    if (next.number == kNoRoom) {
+        ++errors_.overflow;
+        return false;
+    }
+    HeldPacket& packet = pool[next.number];
+    packet.bytes = bytes;
+    if (is_udp_) {
+        next.wire_bytes = bytes + static_cast<std::uint32_t>(kLinkBytes);
+        return true;
+    }
+    if (bytes < kIpHeaderBytes || packet.content[0] >> 4 != 4) {
+        ++errors_.foreign;
+        return false;
+    }
+    next.wire_bytes = bytes + static_cast<std::uint32_t>(net::kFramingBytes);
+    next.ecn = static_cast<quic::Ecn>(packet.content[1] & 3);
+    next.queue_flow = flow_of(packet);
+    return true;
 }
 
 bool Port::send(HeldPacket& packet, quic::Ecn ecn) {

@@ -29,6 +29,7 @@ struct PortErrors {
     int last_error = 0;         // errno
     std::uint64_t foreign = 0;  // datagrams of others than the host, which are ignored
     std::uint64_t oversized = 0;
+    std::uint64_t overflow = 0;  // datagrams for which the pool had no room
 };
 
 struct ReceivedPacket {
@@ -42,7 +43,7 @@ struct ReceivedPacket {
 class Port {
 public:
     // A UDP socket of a host's own. The host is `peer`, or else whoever sends a datagram first. Throws
-    // std::system_error.
+    // std::system_error, also where `peer` cannot be reached from `local`.
     static Port udp(const Address& local, const std::optional<Address>& peer);
     // A packet socket of IPv4 packets on one end of a virtual Ethernet; takes the socket over. The host has
     // the other end, whose hardware address is `host`.
@@ -52,7 +53,8 @@ public:
     Port& operator=(Port&&) = delete;
     ~Port();
 
-    // Adds what has come to `received`, without waiting.
+    // Adds what has come before this call to `received`, without waiting. Some of what comes during the call
+    // may be added as well, but a flood does not keep it from returning.
     void receive(PacketPool& pool, std::vector<ReceivedPacket>& received);
     // Whether it left.
     bool send(HeldPacket& packet, quic::Ecn ecn);
@@ -68,8 +70,10 @@ private:
 
     Port(int socket, bool is_udp) : socket_(socket), is_udp_(is_udp) {}
     void set_options();
-    void connect_to(const sockaddr_in& peer);
+    bool connect_to(const sockaddr_in& peer);
     void fail(int error);
+    bool accept(const msghdr& header, const sockaddr_in& source, std::uint32_t bytes, PacketPool& pool,
+                ReceivedPacket& next);
 
     int socket_;
     bool is_udp_;

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <stdexcept>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 namespace quicgym::relay {
@@ -29,30 +30,19 @@ Relay::Relay(const Scenario& scenario, std::uint64_t seed)
       tick_(std::clamp(network_.shortest_transit() / 4, 50 * kMicrosecond, 500 * kMicrosecond)),
       margin_(std::min(network_.shortest_transit() / 4, 500 * kMicrosecond)) {}
 
-Relay::~Relay() {
-    stopping_ = true;
-    if (thread_.joinable()) thread_.join();
-}
-
 void Relay::add_port(std::size_t path, DataDirection way, Port port) {
     if (path >= path_count()) {
         throw std::invalid_argument("path " + std::to_string(path) + " does not exist; there are " +
                                     std::to_string(path_count()));
     }
-    if (start_ != 0) throw std::logic_error("the relay has been started; add ports before");
+    if (worker_.has_started()) throw std::logic_error("the relay has been started; add ports before");
     std::optional<Port>& place = ports_[port_of(path, way)];
     if (place) throw std::invalid_argument("path " + std::to_string(path) + " has this port already");
     place.emplace(std::move(port));
 }
 
-Address Relay::local_address(std::size_t path, DataDirection way) const {
-    const std::optional<Port>& port = ports_.at(port_of(path, way));
-    if (!port) throw std::invalid_argument("path " + std::to_string(path) + " has no such port yet");
-    return port->local();
-}
-
 void Relay::start() {
-    if (start_ != 0) throw std::logic_error("the relay was started before; make a new one");
+    if (worker_.has_started()) throw std::logic_error("the relay was started before; make a new one");
     for (std::size_t port = 0; port < ports_.size(); ++port) {
         if (!ports_[port]) {
             throw std::logic_error("path " + std::to_string(port / 2) + " has no port on the " +
@@ -61,38 +51,46 @@ void Relay::start() {
     }
     for (const std::optional<Port>& port : ports_) polled_.push_back({port->descriptor(), POLLIN, 0});
     start_ = Clock::monotonic();
-    thread_ = std::thread([this] {
+    worker_.start([this] {
+        const auto note_end = [this] {
+            stopped_at_ = now();
+            cpu_ = thread_cpu();
+        };
         try {
             run();
         } catch (...) {
-            error_ = std::current_exception();
+            note_end();
+            throw;
         }
-        stopped_at_ = now();
-        if (!error_ && network_.recording().is_on()) network_.advance(stopped_at_);
-        cpu_ = thread_cpu();
-        request_ = Request::ended;
+        note_end();
+        if (network_.recording().is_on()) network_.advance(stopped_at_);
     });
 }
 
-void Relay::stop() {
-    stopping_ = true;
-    if (thread_.joinable()) thread_.join();
-    if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+void Relay::record(Time interval, Time duration) {
+    if (worker_.has_started()) throw std::logic_error("the relay has been started; record before");
+    network_.record(interval, duration);
+}
+
+const net::Recording& Relay::recording() const {
+    if (worker_.has_started() && !worker_.has_ended())
+        throw std::logic_error("the relay still runs; stop it before you read its recording");
+    return network_.recording();
 }
 
 void Relay::run() {
     has_realtime_priority_ = wake_on_time();
     Time next_look = 0;
-    while (!stopping_) {
+    while (!worker_.is_stopping()) {
         const bool is_idle = network_.in_transit() == 0 && due_.empty();
         if (is_idle || now() >= next_look) {
             take_in(is_idle);
             next_look = now() + tick_;
         }
         send_due();
-        if (request_ == Request::asked) {
+        if (is_asked_) {
             answer_ = make_report();
-            request_ = Request::answered;
+            is_asked_ = false;
         }
         if (network_.in_transit() == 0 && due_.empty()) continue;
         const Time wake = due_.empty() ? next_look : std::min(next_look, due_.front().time);
@@ -164,7 +162,7 @@ void Relay::send_due() {
 
 Report Relay::make_report() const {
     Report report;
-    report.elapsed = request_ == Request::ended ? stopped_at_ : start_ == 0 ? 0 : now();
+    report.elapsed = worker_.has_ended() ? stopped_at_ : start_ == 0 ? 0 : now();
     for (const DataDirection way : {DataDirection::forward, DataDirection::backward}) {
         const std::size_t index = way == DataDirection::forward ? 0 : 1;
         report.totals[index] = network_.totals(way);
@@ -185,33 +183,24 @@ Report Relay::make_report() const {
         if (errors.errors > 0) report.last_error = errors.last_error;
         report.foreign_packets += errors.foreign;
         report.oversized_packets += errors.oversized;
+        report.overflow_packets += errors.overflow;
         report.kernel_drops += port->kernel_drops();
     }
     report.clock_steps = clock_.steps();
-    report.cpu = request_ == Request::ended ? cpu_ : start_ == 0 ? 0 : thread_cpu();
+    report.cpu = worker_.has_ended() ? cpu_ : start_ == 0 ? 0 : thread_cpu();
     report.has_realtime_priority = has_realtime_priority_;
     return report;
 }
 
 Report Relay::report() {
-    if (!running()) return make_report();
-    Request expected = Request::none;
-    request_.compare_exchange_strong(expected, Request::asked);
-    for (;;) {
-        const Request state = request_;
-        if (state == Request::ended) {
-            stopping_ = true;
-            thread_.join();
-            return make_report();
-        }
-        if (state == Request::answered) {
-            const Report answer = answer_;
-            expected = Request::answered;  // unless it has ended since
-            request_.compare_exchange_strong(expected, Request::none);
-            return answer;
-        }
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    worker_.refuse_in_forked_process();
+    const std::lock_guard lock(reading_);
+    if (worker_.has_started()) {
+        is_asked_ = true;
+        while (is_asked_ && !worker_.has_ended()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        if (!worker_.has_ended()) return answer_;
     }
+    return make_report();
 }
 
 }  // namespace quicgym::relay

@@ -12,11 +12,9 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <exception>
-#include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "sim/base/fields.hpp"
@@ -26,6 +24,7 @@
 #include "sim/relay/lateness.hpp"
 #include "sim/relay/packet_pool.hpp"
 #include "sim/relay/port.hpp"
+#include "sim/relay/worker.hpp"
 #include "sim/scenario.hpp"
 
 namespace quicgym::relay {
@@ -42,10 +41,11 @@ struct Report {
     std::uint64_t unsent_packets = 0;  // that were due, and a socket did not take
     std::uint64_t moved_packets = 0;   // that were seen too late to reach the queue at their time
     Time moved_max = 0;
-    std::uint64_t refused_packets = 0;  // by hosts that had closed their sockets
-    std::uint64_t socket_errors = 0;    // others
-    int last_error = 0;                 // errno
-    std::uint64_t kernel_drops = 0;     // packets that the kernel had no room for
+    std::uint64_t refused_packets = 0;   // by hosts that had closed their sockets
+    std::uint64_t socket_errors = 0;     // others
+    int last_error = 0;                  // errno
+    std::uint64_t kernel_drops = 0;      // packets that the kernel had no room for
+    std::uint64_t overflow_packets = 0;  // packets that the relay had no room for
     std::uint64_t foreign_packets = 0;
     std::uint64_t oversized_packets = 0;
     std::uint64_t clock_steps = 0;
@@ -54,39 +54,37 @@ struct Report {
 
     QUICGYM_FIELDS(Report, elapsed, lateness_packets, lateness_p50, lateness_p99, lateness_max,
                    unsent_packets, moved_packets, moved_max, refused_packets, socket_errors, last_error,
-                   kernel_drops, foreign_packets, oversized_packets, clock_steps, cpu, has_realtime_priority)
+                   kernel_drops, overflow_packets, foreign_packets, oversized_packets, clock_steps, cpu,
+                   has_realtime_priority)
 };
 
 class Relay {
 public:
     // Throws what EmulatedNetwork does.
     Relay(const Scenario& scenario, std::uint64_t seed);
-    ~Relay();
-    Relay(const Relay&) = delete;
-    Relay& operator=(const Relay&) = delete;
 
     std::size_t path_count() const { return network_.path_count(); }
 
     // The port of the host at which the packets of a path's way begin: `way` is forward for the host on the
     // senders' side. Each path needs both before start(). Throws std::invalid_argument for a second one.
     void add_port(std::size_t path, DataDirection way, Port port);
-    Address local_address(std::size_t path, DataDirection way) const;
 
     // Time 0 of the scenario is now. Throws std::logic_error where a port is missing or it was started
     // before.
     void start();
-    // Packets that are on their way are not delivered any more. Throws what ended the thread before.
-    void stop();
-    bool running() const { return thread_.joinable(); }
+    // Packets that are on their way are not delivered any more. Throws what ended the thread before. Any
+    // number of threads may call stop() and report().
+    void stop() { worker_.stop(); }
     // Of Clock::monotonic(); 0 before start().
     Time started_at() const { return start_; }
 
-    // What passes is recorded; before start(). recording() is complete up to the time of stop(), and valid
-    // after it.
-    void record(Time interval, Time duration) { network_.record(interval, duration); }
-    const net::Recording& recording() const { return network_.recording(); }
+    // What passes is recorded. Throws std::logic_error after start(), and what EmulatedNetwork::record()
+    // does.
+    void record(Time interval, Time duration);
+    // Complete up to the time of stop(). Throws std::logic_error while the relay runs.
+    const net::Recording& recording() const;
 
-    // While it runs, as of a moment within the last milliseconds. From one thread at a time.
+    // While it runs, as of a moment within the last milliseconds.
     Report report();
 
 private:
@@ -132,16 +130,14 @@ private:
     Time moved_max_ = 0;
     bool has_realtime_priority_ = false;
 
-    std::thread thread_;
-    std::atomic<bool> stopping_ = false;
-    std::exception_ptr error_;
     Time stopped_at_ = 0;
     Time cpu_ = 0;
 
     // The relay's thread must never wait for one that reads: a reader asks, and the thread answers.
-    enum class Request : std::uint8_t { none, asked, answered, ended };
-    std::atomic<Request> request_ = Request::none;
+    std::mutex reading_;  // of those that read
+    std::atomic<bool> is_asked_ = false;
     Report answer_;
+    Worker worker_;  // last: it ends before anything else goes
 };
 
 }  // namespace quicgym::relay

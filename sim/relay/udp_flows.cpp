@@ -76,6 +76,7 @@ public:
     void check() const {
         const PortErrors& errors = port_->errors();
         if (errors.refused > 0) fail("has lost its peer: the relay is gone");
+        if (errors.overflow > 0) fail("got more at once than there is room for");
         if (errors.errors > 0) fail(std::string("has a socket error: ") + std::strerror(errors.last_error));
     }
 
@@ -254,10 +255,7 @@ UdpFlows::UdpFlows(std::vector<UdpFlowPlan> plans, Time interval, Time duration)
     }
 }
 
-UdpFlows::~UdpFlows() {
-    stopping_ = true;
-    if (thread_.joinable()) thread_.join();
-}
+UdpFlows::~UdpFlows() = default;
 
 Address UdpFlows::receiver_address(std::size_t flow) const {
     return flows_.at(flow)->receiving.port().local();
@@ -274,20 +272,7 @@ void UdpFlows::start(Time zero) {
         polled_.push_back({flow->receiving.port().descriptor(), POLLIN, 0});
     }
     zero_ = zero;
-    thread_ = std::thread([this] {
-        try {
-            run();
-        } catch (...) {
-            error_ = std::current_exception();
-        }
-        finished_ = true;
-    });
-}
-
-void UdpFlows::stop() {
-    stopping_ = true;
-    if (thread_.joinable()) thread_.join();
-    if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
+    worker_.start([this] { run(); });
 }
 
 UdpFlows::Progress UdpFlows::progress() const {
@@ -313,7 +298,7 @@ const std::vector<quic::SenderEvent>& UdpFlows::events(std::size_t flow) const {
 
 void UdpFlows::run() {
     has_realtime_priority_ = wake_on_time();
-    while (!stopping_ && next_row_ <= duration_) {
+    while (!worker_.is_stopping() && next_row_ <= duration_) {
         wait();
         const Time reached = now();  // what comes after it is read next time
         take_in();

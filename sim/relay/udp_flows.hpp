@@ -11,10 +11,8 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <memory>
 #include <optional>
-#include <thread>
 #include <vector>
 
 #include "sim/base/time.hpp"
@@ -23,6 +21,7 @@
 #include "sim/relay/clock.hpp"
 #include "sim/relay/packet_pool.hpp"
 #include "sim/relay/port.hpp"
+#include "sim/relay/worker.hpp"
 #include "sim/scenario.hpp"
 
 namespace quicgym::relay {
@@ -84,8 +83,8 @@ public:
     void start(Time zero);
     // Ends it, also before its duration. Throws what ended the thread: std::runtime_error where a peer sent
     // something else, or a socket failed.
-    void stop();
-    bool finished() const { return finished_; }
+    void stop() { worker_.stop(); }
+    bool finished() const { return worker_.has_ended(); }
 
     // About now: the time, and of each flow goodput_bytes and smoothed RTT.
     struct Progress {
@@ -131,10 +130,7 @@ private:
     std::vector<ReceivedPacket> received_;
     std::atomic<Time> shown_time_ = 0;
     std::atomic<bool> has_realtime_priority_ = false;
-    std::thread thread_;
-    std::atomic<bool> stopping_ = false;
-    std::atomic<bool> finished_ = false;
-    std::exception_ptr error_;
+    Worker worker_;  // last: it ends before anything else goes
 };
 
 }  // namespace quicgym::relay

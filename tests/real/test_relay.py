@@ -15,6 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from helpers.memory import resident_bytes
 
 from quicgym import _core
 from quicgym.envs.scenarios.fields import ScenarioError
@@ -138,8 +139,8 @@ def test_a_relay_that_was_stopped_for_a_while_is_invalid(
 GOOD = Audit(
     packets=1000, lateness_p50_ms=0.05, lateness_p99_ms=MOST_LATE_MS, lateness_max_ms=9.0,
     cpu_steal_percent=0.0, relay_cpu_percent=5.0, realtime_priority=False, kernel_drops=0,
-    unsent_packets=3, refused_packets=3, socket_errors=0, last_socket_error="", moved_packets=2,
-    moved_max_ms=0.1, foreign_packets=1, oversized_packets=0, clock_steps=0,
+    overflow_packets=0, unsent_packets=3, refused_packets=3, socket_errors=0, last_socket_error="",
+    moved_packets=2, moved_max_ms=0.1, foreign_packets=1, oversized_packets=0, clock_steps=0,
 )  # fmt: skip
 
 
@@ -149,6 +150,7 @@ GOOD = Audit(
         ({"lateness_p99_ms": 0.51}, "0.51 ms late"),
         ({"packets": 0}, "no packet"),
         ({"kernel_drops": 1}, "kernel dropped 1"),
+        ({"overflow_packets": 7}, "dropped 7 packets on arrival"),
         ({"moved_max_ms": 0.6}, "reached a queue 0.60 ms late"),
         ({"socket_errors": 2, "last_socket_error": "No buffer space"}, "No buffer space"),
         ({"oversized_packets": 1}, "above 2048 bytes"),
@@ -162,6 +164,28 @@ def test_an_audit_says_what_makes_a_run_invalid(change: dict, text: str) -> None
     bad = replace(GOOD, **change)
     assert not bad.valid
     assert text in bad.problems[0]
+
+
+def test_a_host_that_sends_too_fast_fills_64_mib_and_no_more(
+    hosts: tuple[socket.socket, socket.socket],
+) -> None:
+    sender, receiver = hosts
+    slow = load_scenario("ebcc-single")
+    slow = slow.model_copy(update={"access": slow.access.model_copy(update={"rate_mbps": 0.1})})
+    room = 64 * 2**20 // 2052
+    with Relay(slow) as relay:
+        to_receiver, _ = relay.connect(receiver=receiver.getsockname())
+        relay.start()
+        before = resident_bytes()
+        deadline = time.monotonic() + 30
+        while (report := relay.report()).audit.overflow_packets < room:
+            assert time.monotonic() < deadline, report
+            for _ in range(1000):
+                sender.sendto(bytes(1400), to_receiver)
+        grown = resident_bytes() - before
+    assert room * 0.9 < report.forward.sent_packets < room * 1.1
+    assert grown < 100 * 2**20
+    assert any("dropped" in problem for problem in report.audit.problems)
 
 
 def test_strangers_and_giants_are_counted_and_go_nowhere(
@@ -220,7 +244,25 @@ def test_misuse_is_an_error_and_no_hang() -> None:
         relay.connect(7)
     with pytest.raises(ValueError, match="not an IPv4 address"):
         relay.connect(receiver=("localhost", 1))
+    with pytest.raises(UserError, match=r"connect 127.0.0.1 to 192.0.2.1:9.*beyond_loopback=True"):
+        relay.connect(receiver=("192.0.2.1", 9))
+    for interval, duration, text in (
+        (0, 10**9, "interval = 0"),
+        (10**6, -1, "duration = -1"),
+        (1, 2**62, "takes over 1 GiB; make interval at least 4"),
+    ):
+        with pytest.raises(ValueError, match=text):
+            relay.record(interval, duration)
+    relay.connect()  # no call before has left a socket
+    relay.start()
+    with pytest.raises(RuntimeError, match="record before"):
+        relay.record(10**6, 10**9)
+    with pytest.raises(RuntimeError, match="stop it before"):
+        relay.recording()
     relay.stop()
+    for time_ns in (-1, 2**63 - 1):
+        with pytest.raises(ValueError, match=f"not at {time_ns}"):
+            replay("ebcc-single", [time_ns], [1000])
     with pytest.raises(ScenarioError, match="a wireless LAN cannot be emulated"):
         Relay("ibcca-single")
     wired = load_scenario("ebcc-single")
@@ -229,6 +271,51 @@ def test_misuse_is_an_error_and_no_hang() -> None:
     )
     with pytest.raises(ScenarioError, match="fragments nothing"):
         Relay(fragmenting)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        pytest.param("ask([relay.stop] * 4)", id="stop"),
+        pytest.param("ask([relay.report] * 4)", id="report"),
+        pytest.param("ask([relay.report, relay.report, relay.stop])", id="report and stop"),
+        pytest.param(
+            """if (child := os.fork()) == 0:
+                for call in (relay.report, relay.stop):
+                    try:
+                        call()
+                    except RuntimeError as error:
+                        assert "forked" in str(error)
+                    else:
+                        os._exit(1)
+                del relay, call
+                os._exit(0)
+            assert os.waitpid(child, 0)[1] == 0
+            """,
+            id="fork",
+        ),
+    ],
+)
+def test_threads_and_forked_processes_do_not_hang(use: str) -> None:
+    code = f"""if True:
+        import os
+        from concurrent.futures import ThreadPoolExecutor
+        from quicgym.real import Relay
+
+        def ask(calls):
+            with ThreadPoolExecutor(len(calls)) as pool:
+                for done in [pool.submit(call) for call in calls]:
+                    done.result()
+
+        for _ in range(20):
+            relay = Relay("ebcc-single")
+            relay.connect()
+            relay.start()
+            {use}
+            relay.stop()
+            assert relay.report().elapsed_s > 0
+    """
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
 def test_codepoints_and_marks_pass_the_relay(hosts: tuple[socket.socket, socket.socket]) -> None:
