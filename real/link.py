@@ -58,6 +58,7 @@ def run_link(
     peer: Sequence[str] | None = None,
     limit_s: float = 3600.0,
     seed: int = 0,
+    on_start: Callable[[], None] | None = None,
     on_report: Callable[[RelayReport], None] | None = None,
 ) -> LinkResult:
     """Runs a command in a network namespace of its own, behind a scenario's network.
@@ -73,6 +74,7 @@ def run_link(
             the command begins. None: this machine is on the senders' side, which needs root.
         limit_s: This long after the command's start everything that still runs is ended.
         seed: Seed of the network's random numbers.
+        on_start: Called when the peer is there, before the command starts.
         on_report: Called every second.
 
     Raises:
@@ -103,7 +105,7 @@ def run_link(
                      "peer": None if peer is None else [*peer]}  # fmt: skip
             ours.send(json.dumps(asked).encode())
             _add_ports(relay, ours)
-            result = _run(relay, ours, limit_s, on_report)
+            result = _run(relay, ours, limit_s, on_start, on_report)
         finally:
             ours.close()  # which ends everything that the holder has started
             try:
@@ -131,6 +133,7 @@ def _run(
     relay: _core.Relay,
     ours: socket.socket,
     limit_s: float,
+    on_start: Callable[[], None] | None,
     on_report: Callable[[RelayReport], None] | None,
 ) -> LinkResult:
     ticks = CpuTicks.now()
@@ -141,6 +144,8 @@ def _run(
     ready, _ = _receive(ours, namespaces.PEER_WAIT_S + ANSWER_S)
     if ready is None:
         raise UserError("the process that holds the namespaces does not answer; try again")
+    if on_start is not None:
+        on_start()
     relay.start()
     try:
         ours.send(json.dumps({"start": True}).encode())
@@ -199,6 +204,8 @@ SETTINGS = {
     ),
     "/proc/sys/user/max_user_namespaces": ("0", "user.max_user_namespaces=10000"),
     "/proc/sys/user/max_net_namespaces": ("0", "user.max_net_namespaces=10000"),
+    "/proc/sys/user/max_pid_namespaces": ("0", "user.max_pid_namespaces=10000"),
+    "/proc/sys/user/max_mnt_namespaces": ("0", "user.max_mnt_namespaces=10000"),
 }
 """File -> the content with which a system refuses, and what `sysctl` is to be given."""
 

@@ -4,14 +4,18 @@ A program by itself: `quicgym.real.link` runs this file with the number of a Uni
 makes a user namespace must have one thread only, and NumPy's threads belong to quicgym. So this
 file uses the standard library alone.
 
-There is a namespace for each program, and one for the relay's ends. A virtual Ethernet leads from
-each program's into the relay's. Nothing answers there: packet sockets take what comes in, and go to
-the relay over the Unix socket.
+There is a network namespace for each program, and one for the relay's ends. A virtual Ethernet
+leads from each program's into the relay's. Nothing answers there: packet sockets take what comes
+in, and go to the relay over the Unix socket.
+
+The programs are in a process namespace, whose first process starts them. With that process
+everything in the namespace ends, and it ends with the process that quicgym has started.
 """
 
 from __future__ import annotations
 
 import array
+import contextlib
 import ctypes
 import errno
 import fcntl
@@ -26,8 +30,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-CLONE_NEWUSER, CLONE_NEWNET = 0x10000000, 0x40000000
-PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+CLONE_NEWNS, CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = 0x20000, 0x10000000, 0x20000000, 0x40000000
+MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_REC, MS_SLAVE = 0x2, 0x4, 0x8, 0x4000, 0x80000
+PR_SET_PDEATHSIG = 1
 SIOCSIFFLAGS, SIOCSIFADDR, SIOCSIFNETMASK = 0x8914, 0x8916, 0x891C
 SIOCSIFMTU, SIOCGIFHWADDR, SIOCETHTOOL = 0x8922, 0x8927, 0x8946
 IFF_UP, IFF_RUNNING, IFF_NOARP = 0x1, 0x40, 0x80
@@ -41,8 +46,8 @@ IFLA_IFNAME, IFLA_LINKINFO, IFLA_NET_NS_FD = 3, 18, 28
 IFLA_INFO_KIND, IFLA_INFO_DATA, VETH_INFO_PEER = 1, 2, 1
 RTA_OIF = 4
 
-ADDRESSES = {"peer": "198.18.0.1", "command": "198.18.0.2"}
-"""Of the network that RFC 2544 reserves for measurements."""
+FIRST_ADDRESS, LINKS = 0xC6120000, 1 << 15
+"""198.18.0.0/15, which RFC 2544 reserves for measurements: four addresses for each link."""
 DEVICE = "quicgym"
 PEER_WAIT_S = 5.0
 """How long the command waits for a socket of the peer to be there."""
@@ -62,7 +67,7 @@ class StepError(Exception):
         self.errno = error.errno or 0
 
 
-def call(step: str, function: str, *arguments: int) -> None:
+def call(step: str, function: str, *arguments: int | bytes | None) -> None:
     """Calls a function of the C library; StepError where it fails."""
     if getattr(libc, function)(*arguments) != 0:
         raise StepError(step, OSError(ctypes.get_errno(), function))
@@ -138,6 +143,15 @@ def control(name: str, request: int, content: bytes) -> bytes:
         return fcntl.ioctl(any_socket, request, asked)[16:]
 
 
+def addresses(link: int) -> dict[str, str]:
+    """Returns the programs' addresses on the link of this number."""
+    first = FIRST_ADDRESS + 4 * link
+    return {
+        program: socket.inet_ntoa(struct.pack("!I", first + host))
+        for host, program in enumerate(("peer", "command"), start=1)
+    }
+
+
 def internet_address(address: str) -> bytes:
     """Returns a sockaddr_in without a port."""
     return struct.pack("=HH4s8x", socket.AF_INET, 0, socket.inet_aton(address))
@@ -170,31 +184,31 @@ def set_up_program_end(name: str, address: str, mtu: int) -> str:
 class Namespaces:
     """The namespaces, and the sockets on the relay's ends."""
 
-    def __init__(self, mtu: int, *, as_root: bool, with_peer: bool) -> None:
+    def __init__(self, mtu: int, *, with_peer: bool) -> None:
         """Makes all of it; StepError where the system refuses."""
         here = namespace()
-        if not as_root:
-            enter_user_namespace()
         self.of_relay = new_namespace()
         self.of_program: dict[str, int] = {}
-        hosts = {}
-        for program in ("command", "peer"):
-            if program == "peer" and not with_peer:
-                enter(here)
-                self.of_program[program] = here
-                name = f"{DEVICE}{os.getpid()}"
-            else:
-                self.of_program[program] = new_namespace()
-                name = DEVICE
+        link, hosts = 0, {}
+        for program in ("peer", "command"):
             try:
-                make_virtual_ethernet(name, program, self.of_relay)
-                hosts[program] = set_up_program_end(name, ADDRESSES[program], mtu)
+                if program == "peer" and not with_peer:
+                    enter(here)
+                    self.of_program[program] = here
+                    link = self._take_link()
+                    name = f"{DEVICE}{link}"
+                else:
+                    self.of_program[program] = new_namespace()
+                    name = DEVICE
+                    make_virtual_ethernet(name, program, self.of_relay)
+                hosts[program] = set_up_program_end(name, addresses(link)[program], mtu)
                 if self.of_program[program] != here:
                     set_up("lo")
                     route_everything(name)
             except OSError as error:
                 raise StepError("set up a virtual Ethernet", error) from error
         enter(self.of_relay)
+        self.addresses = addresses(link)
         self.ports = []
         self.sockets = []
         for program, host in hosts.items():
@@ -206,34 +220,67 @@ class Namespaces:
             interface = socket.if_nametoindex(program)
             self.ports.append({"program": program, "interface": interface, "host": host})
 
+    def _take_link(self) -> int:
+        """Makes the device of the first link that this machine has none of; returns its number."""
+        for link in range(LINKS - 1):
+            try:
+                make_virtual_ethernet(f"{DEVICE}{link}", "peer", self.of_relay)
+                return link
+            except StepError as error:
+                if error.errno != errno.EEXIST:
+                    raise
+        make_virtual_ethernet(f"{DEVICE}{LINKS - 1}", "peer", self.of_relay)
+        return LINKS - 1
 
-def start(program: str, arguments: list[str], descriptor: int) -> int:
+
+def enter_process_namespace() -> None:
+    """Becomes the first process of a new process namespace; the process that was waits for it."""
+    call("make a process namespace", "unshare", CLONE_NEWPID | CLONE_NEWNS)
+    process = os.fork()
+    if process != 0:
+        os.waitpid(process, 0)
+        os._exit(0)
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    step = "mount /proc"
+    try:
+        call(step, "mount", None, b"/", None, MS_REC | MS_SLAVE, None)
+        call(step, "mount", b"proc", b"/proc", b"proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, None)
+    except StepError as error:
+        reason = os.strerror(error.errno)
+        say(f"the system refuses to {step} ({reason}); /proc has the processes' numbers outside")
+
+
+def say(text: str) -> None:
+    """Prints to standard error."""
+    print(f"quicgym link: {text}", file=sys.stderr, flush=True)
+
+
+def start(program: str, arguments: list[str], namespaces: Namespaces) -> int:
     """Starts a program in its namespace; returns its process."""
     process = os.fork()
     if process != 0:
         return process
     try:
-        libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        enter(descriptor)
+        enter(namespaces.of_program[program])
         other = "peer" if program == "command" else "command"
-        os.environ["QUICGYM_ADDRESS"] = ADDRESSES[program]
-        os.environ["QUICGYM_PEER"] = ADDRESSES[other]
+        os.environ["QUICGYM_ADDRESS"] = namespaces.addresses[program]
+        os.environ["QUICGYM_PEER"] = namespaces.addresses[other]
         for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGPIPE):
             signal.signal(number, signal.SIG_DFL)
         os.execvp(arguments[0], arguments)
     except FileNotFoundError:
-        print(f"quicgym link: {arguments[0]}: no such program", file=sys.stderr, flush=True)
+        say(f"{arguments[0]}: no such program")
         os._exit(127)
     except BaseException as error:
-        print(f"quicgym link: {arguments[0]}: {error}", file=sys.stderr, flush=True)
+        say(f"{arguments[0]}: {error}")
         os._exit(126)
 
 
-def has_open_socket(process: int) -> bool:
-    """Whether a TCP socket listens, or a UDP socket is bound, in the namespace of a process."""
+def has_open_socket() -> bool:
+    """Whether a TCP socket listens, or a UDP socket is bound, in this process's namespace."""
     for table in ("tcp", "tcp6", "udp", "udp6"):
         try:
-            lines = Path(f"/proc/{process}/net/{table}").read_text().splitlines()[1:]
+            lines = Path(f"/proc/self/net/{table}").read_text().splitlines()[1:]
         except OSError:
             continue
         if any(table.startswith("udp") or line.split()[3] == "0A" for line in lines):
@@ -241,33 +288,12 @@ def has_open_socket(process: int) -> bool:
     return False
 
 
-def descendants() -> list[int]:
-    """Returns the processes that come from this one."""
-    children: dict[int, list[int]] = {}
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit():
-            try:
-                fields = (folder / "stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            children.setdefault(int(fields[1]), []).append(int(folder.name))
-    found, open_ends = [], [os.getpid()]
-    while open_ends:
-        below = children.get(open_ends.pop(), [])
-        found += below
-        open_ends += below
-    return found
-
-
 def end_all() -> None:
-    """Ends everything that the programs have started: this process is where orphans go."""
+    """Ends all processes of the namespace but its first, this one, where orphans go."""
     number, deadline = signal.SIGTERM, time.monotonic() + GRACE_S
     while True:
-        for process in descendants():
-            try:
-                os.kill(process, number)
-            except ProcessLookupError:
-                continue
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(-1, number)
         until = time.monotonic() + 0.1
         while time.monotonic() < until:
             try:
@@ -283,8 +309,9 @@ class Messages:
     """The Unix socket to quicgym: JSON, one text for each message."""
 
     def __init__(self, descriptor: int) -> None:
-        """Takes the socket over."""
+        """Takes the socket over; no program that this one starts gets it."""
         self.socket = socket.socket(fileno=descriptor)
+        self.socket.set_inheritable(False)
 
     def receive(self) -> dict[str, Any]:
         """Returns the next message; {"end": True} where quicgym has ended."""
@@ -303,14 +330,14 @@ class Messages:
 
 def run(messages: Messages) -> None:
     """Makes the namespaces, runs the programs, and ends all of them."""
-    asked = messages.receive()
-    libc.prctl(PR_SET_CHILD_SUBREAPER, 1)
     for number in (signal.SIGINT, signal.SIGQUIT):
         signal.signal(number, signal.SIG_IGN)  # a terminal's; they are the command's
+    asked = messages.receive()
     try:
-        namespaces = Namespaces(
-            asked["mtu"], as_root=asked["as_root"], with_peer=asked["peer"] is not None
-        )
+        if not asked["as_root"]:
+            enter_user_namespace()
+        enter_process_namespace()
+        namespaces = Namespaces(asked["mtu"], with_peer=asked["peer"] is not None)
     except StepError as error:
         messages.send({"failed": error.step, "errno": error.errno})
         return
@@ -332,11 +359,12 @@ def run_programs(
     waits: list[Any] = [messages.socket]
     peer_process = peer_exit = None
     if peer is not None:
-        peer_process = start("peer", peer, namespaces.of_program["peer"])
+        peer_process = start("peer", peer, namespaces)
+        enter(namespaces.of_program["peer"])
         peer_exit = os.pidfd_open(peer_process)
         waits.append(peer_exit)
         deadline = time.monotonic() + PEER_WAIT_S
-        while time.monotonic() < deadline and not has_open_socket(peer_process):
+        while time.monotonic() < deadline and not has_open_socket():
             ready = select.select(waits, [], [], 0.02)[0]
             if messages.socket in ready:
                 return {"status": None, "peer_status": None}
@@ -345,7 +373,7 @@ def run_programs(
     messages.send({"ready": True})
     if "end" in messages.receive():
         return {"status": None, "peer_status": None}
-    process = start("command", command, namespaces.of_program["command"])
+    process = start("command", command, namespaces)
     exited = os.pidfd_open(process)
     waits.append(exited)
     peer_status = None

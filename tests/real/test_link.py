@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -123,36 +125,53 @@ def test_the_time_limit_ends_all_that_was_started() -> None:
     assert "time limit of 2 s" in done.stderr
     processes = done.stdout.split()
     assert len(processes) == 4
-    for process in processes:
-        with pytest.raises(ProcessLookupError):
-            os.kill(int(process), 0)
+    assert marked() == []
 
 
-def started() -> subprocess.Popen[str]:
-    """A link whose command prints its process and goes on, in a session of its own."""
-    command = ["sh", "-c", "echo $$; exec sleep 1000"]
-    return subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "quicgym.cli",
-            "link",
-            "ebcc-single",
-            "--peer",
-            "true",
-            "--",
-            *command,
-        ],
+def marked() -> list[int]:
+    """Returns the processes on this machine that the current test has started."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit() and int(folder.name) != os.getpid():
+            with contextlib.suppress(OSError):
+                if f"PYTEST_CURRENT_TEST={os.environ['PYTEST_CURRENT_TEST']}".encode() in (
+                    folder / "environ"
+                ).read_bytes().split(b"\0"):
+                    found.append(int(folder.name))
+    return found
+
+
+def wait_until_none_is_marked() -> None:
+    deadline = time.monotonic() + 20
+    while left := marked():
+        assert time.monotonic() < deadline, left
+        time.sleep(0.05)
+
+
+@contextlib.contextmanager
+def started(*arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """A `quicgym link ebcc-single` in a session of its own, of which nothing is left."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "quicgym.cli", "link", "ebcc-single", *arguments],
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
-    )
+    ) as process:
+        try:
+            yield process
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+GOES_ON = ("--peer", "true", "--", "sh", "-c", "sleep 1000 & echo begun; exec sleep 1000")
 
 
 @pytest.mark.usefixtures("_namespaces")
 def test_ctrl_c_is_the_commands_and_quicgym_ends_with_it() -> None:
-    with started() as process:
+    with started(*GOES_ON) as process:
         assert process.stdout is not None
         process.stdout.readline()
         os.killpg(process.pid, signal.SIGINT)
@@ -162,19 +181,87 @@ def test_ctrl_c_is_the_commands_and_quicgym_ends_with_it() -> None:
 
 
 @pytest.mark.usefixtures("_namespaces")
-def test_nothing_is_left_when_quicgym_is_killed() -> None:
-    with started() as process:
+def test_ctrl_c_before_the_peer_is_there_ends_the_link() -> None:
+    peer = "sh -c 'echo waiting; exec sleep 1000'"
+    with started("--peer", peer, "--", "echo", "the command has run") as process:
         assert process.stdout is not None
-        command = int(process.stdout.readline())
-        process.kill()
-        process.communicate(timeout=20)
-    for _ in range(200):
-        try:
-            os.kill(command, 0)
-        except ProcessLookupError:
-            return
-        time.sleep(0.05)
-    pytest.fail("the command still runs 10 s later")
+        assert process.stdout.readline() == "waiting\n"
+        os.killpg(process.pid, signal.SIGINT)
+        output, _ = process.communicate(timeout=20)
+    assert (process.returncode, output) == (128 + signal.SIGINT, "")
+    assert marked() == []
+
+
+@pytest.mark.usefixtures("_namespaces")
+@pytest.mark.parametrize("killed", ["quicgym", "its child", "the first process of the namespace"])
+def test_nothing_is_left_when_a_process_is_killed(killed: str) -> None:
+    with started(*GOES_ON) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        number = process.pid
+        if killed != "quicgym":
+            number = only_child(number)
+            if killed != "its child":
+                number = only_child(number)
+        os.kill(number, signal.SIGKILL)
+        _, errors = process.communicate(timeout=20)
+    if killed != "quicgym":
+        assert process.returncode == 2
+        assert "has ended before the command" in errors
+    wait_until_none_is_marked()
+
+
+def only_child(process: int) -> int:
+    """Returns the one child of a process."""
+    (child,) = (
+        int(child)
+        for task in Path(f"/proc/{process}/task").iterdir()
+        for child in (task / "children").read_text().split()
+    )
+    return child
+
+
+@pytest.mark.usefixtures("_namespaces")
+def test_programs_have_standard_streams_and_process_numbers_of_their_own() -> None:
+    files = "ls -l /proc/self/fd; echo $PPID"
+    done = link("--peer", f"sh -c '{files}'", "--", "sh", "-c", f"sleep 1; {files}")
+    assert done.returncode == 0, done.stderr
+    assert "socket:" not in done.stdout
+    assert re.findall(r"^\d+$", done.stdout, re.M) == ["1", "1"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+@pytest.mark.usefixtures("_namespaces")
+def test_two_links_to_this_machine_have_networks_of_their_own() -> None:
+    ask = """if True:
+        import os, socket
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as host:
+            host.settimeout(20)
+            host.sendto(b"ask", (os.environ["QUICGYM_PEER"], int(input())))
+            print(os.environ["QUICGYM_PEER"], host.recv(100).decode(), flush=True)
+            input()
+    """
+    with (
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server,
+        started("--", sys.executable, "-c", ask) as first,
+        started("--", sys.executable, "-c", ask) as second,
+    ):
+        server.bind(("", 0))
+        server.settimeout(20)
+        peers = set()
+        for process in (first, second):
+            assert process.stdin is not None and process.stdout is not None
+            process.stdin.write(f"{server.getsockname()[1]}\n")
+            process.stdin.flush()
+            question, asking = server.recvfrom(100)
+            server.sendto(b"answer", asking)
+            peer, answer = process.stdout.readline().split()
+            peers.add(peer)
+            assert (question, answer) == (b"ask", "answer")
+        assert len(peers) == 2
+        for process in (first, second):
+            _, errors = process.communicate("end\n", timeout=20)
+            assert process.returncode == 0, errors
 
 
 MARKED = """

@@ -71,8 +71,11 @@ def link(
         last[:] = [report]
 
     shown = sys.stderr.isatty() and not quiet
-    # Ctrl-C is the command's; quicgym ends with it.
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    before = signal.getsignal(signal.SIGINT)
+
+    def leave_ctrl_c_to_the_command() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
     try:
         result = run_link(
             scenario,
@@ -80,6 +83,7 @@ def link(
             peer=None if peer is None else shlex.split(peer),
             limit_s=limit_s,
             seed=seed,
+            on_start=leave_ctrl_c_to_the_command,
             on_report=show if shown else None,
         )
     finally:
