@@ -56,24 +56,9 @@ def run_baselines(
 ) -> int:
     """Runs, writes and prints everything; returns the exit status.
 
-    Args:
-        directory: Where results go; those of an earlier run are moved aside.
-        scenarios: Names or paths; empty: the eBCC paper's.
-        controllers: Empty: those of the paper's tables.
-        engine: None: native, and ns-3 for the cross-check rows of the tables.
-        seeds: How many; from 0.
-        window: The part of the run that the metrics are of.
-        workers: Processes.
-        format: The form of what is printed.
-        resume: Go on with what the directory holds.
-        verbose: Print every metric of every scenario, too; so it is where scenarios are named.
-        figure_format: "png", "pdf" or "svg".
-        command: The command line, to be kept with the results.
-
-    Raises:
-        ScenarioError: A scenario, a controller or the engine does not exist or does not fit.
-        Ns3MissingError: This build has no ns-3.
-        RunError: The directory cannot be written to, or another command writes there.
+    The arguments are the options of `quicgym baselines`. No scenario or controller means those of
+    the eBCC paper. The engine None is native, and ns-3 for the cross-check rows of the tables.
+    ScenarioError, Ns3MissingError or RunError says what cannot be run.
     """
     paper = load_paper("ebcc")
     known = check_engine(engine or "native")

@@ -93,11 +93,7 @@ class LeaderboardError(UserError, ValueError):
 
 
 def load_entries(path: Path) -> list[Entry]:
-    """Loads the list of policies.
-
-    Raises:
-        LeaderboardError: The file is not valid; the text names file, field, value and remedy.
-    """
+    """Loads the list of policies; LeaderboardError names file, field, value and remedy."""
     file = read_yaml_file(path, LeaderboardError)
     entries = validated(list[Entry], file.data, file.name, LeaderboardError)
     if not entries:
@@ -187,15 +183,9 @@ def make_sections(
 ) -> list[Section]:
     """Returns what is evaluated, in the order of the page.
 
-    Args:
-        entries: All policies; each section has those that it runs.
-        suites: Names, as `load_suite` takes them; empty: those of SUITES.
-        engines: "native" and "ns3"; empty: both. A suite of SUITES runs only on its own ones.
-        seeds: How many on each engine; None: as many as the suite has there.
-        results: The folder in which each evaluation has its own.
-
-    Raises:
-        LeaderboardError: No suite runs on the engines, or an engine has no policy.
+    No suites means those of SUITES, and no engines both; a suite of SUITES runs only on its own
+    ones. Seeds None: as many as the suite has on the engine. Each evaluation has a folder in
+    `results`. LeaderboardError where no suite runs on the engines, or an engine has no policy.
     """
     sections = []
     for known in dict.fromkeys(engines or ENGINES):

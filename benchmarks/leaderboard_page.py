@@ -78,11 +78,8 @@ def page(
 ) -> str:
     """Returns the page.
 
-    Args:
-        entries: The policies, in the order of the file.
-        documents: The content of each evaluation.json, a section each.
-        command: The command that makes the page again.
-        about: The text on each suite, by its name; a suite without an entry has none.
+    `documents` are the contents of each evaluation.json, a section each. `command` makes the page
+    again. `about` has a text on suites, by name.
     """
     first = documents[0]
     ns3 = any(document["engine"] == "ns3" for document in documents)

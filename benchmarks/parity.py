@@ -81,9 +81,7 @@ def _show(deliveries: np.ndarray, index: int) -> str:
 def run_parity(scenarios: Sequence[str], controllers: Sequence[str]) -> int:
     """Compares and prints every combination; returns the exit status, 1 for any difference.
 
-    Args:
-        scenarios: Names or paths; empty: those with 1, 3 and 5 flows.
-        controllers: Empty: those of the paper's tables.
+    No scenarios means those with 1, 3 and 5 flows, and no controllers those of the paper's tables.
     """
     check_engine("ns3")
     combinations = list(_combinations(scenarios or DEFAULT_SCENARIOS, controllers))
@@ -118,11 +116,9 @@ def run_random_parity(
 ) -> int:
     """Compares random networks of each kind; returns the exit status.
 
-    Args:
-        disciplines: Queue disciplines; each is a kind.
-        features: Features of paths; each is a kind, or each together with each discipline.
-        pairs: Pairs of runs for each kind; the networks are the same every time.
-        chains: Chains of bottlenecks in place of dumbbells, of each discipline; without features.
+    A kind is a queue discipline, a feature of paths, or both. Its `pairs` of runs have the same
+    networks every time. `chains` takes chains of bottlenecks in place of dumbbells, without
+    features.
     """
     check_engine("ns3")
     output = Table(title="Delivery traces, native and ns-3", title_justify="left")

@@ -28,20 +28,11 @@ def run_plot(
     directory: Path | None = None,
     format: str = "png",
 ) -> int:
-    """Draws what a folder holds; returns the exit status.
+    """Draws what a folder of `quicgym baselines`, `papers` or `evaluate` holds; returns the status.
 
     For each scenario the plane of goodput and queueing delay over all seeds, and of an evaluation
     the episodes of all policies with seed 0. For each run that kept its time series the receiving
-    rates over the capacity.
-
-    Args:
-        result: A folder of `quicgym baselines`, `papers` or `evaluate`.
-        scenarios: Names; empty: all.
-        directory: Where the pictures go; None: into `plots` in the result's folder.
-        format: "png", "pdf" or "svg".
-
-    Raises:
-        RunError: The folder holds no runs, or none of a scenario.
+    rates over the capacity. RunError where the folder holds no runs, or none of a scenario.
     """
     runs = list(_runs(result))
     known = list(dict.fromkeys(run["scenario"] for run in runs))

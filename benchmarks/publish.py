@@ -81,23 +81,9 @@ def publish(
 ) -> int:
     """Publishes the best policy of a finished training run; returns the exit status.
 
-    Args:
-        run: The run's folder.
-        name: The policy's name; None: the run's name and seed.
-        evaluation: The folder of a `quicgym evaluate` of this policy; None: the policy is evaluated
-            on `suite`, or what is missing of that where an earlier call has begun it.
-        out: Where everything goes; None: into the checkout around the current folder.
-        force: Replace a policy of this name.
-        workers: Processes of the evaluation.
-        suite: A name, as `load_suite` takes it.
-        seeds: How many; from 0.
-        command: The command line, to be kept with the evaluation.
-
-    Raises:
-        RunError: The folder holds no run, or its evaluation cannot be written.
-        PublishError: The run is not finished, it has not learned anything, the name or the place
-            cannot be used, or the evaluation is not one of this policy.
-        PolicyError, LeaderboardError: The policy's files or the list are not what they should be.
+    The arguments are the options of `quicgym publish`. Without an `evaluation` of this policy,
+    which is a folder of `quicgym evaluate`, the policy is evaluated on `suite`; an interrupted one
+    goes on. RunError, PublishError, PolicyError or LeaderboardError says why nothing is published.
     """
     # PyTorch takes seconds, and the tables of the leaderboard are made without it.
     from quicgym.agents.policies.learned import load_policy
@@ -144,12 +130,7 @@ def publish(
 
 
 def _check_learned(folder: RunFolder, sha256: str) -> None:
-    """Raises PublishError unless the policy is ahead of the one that training started with.
-
-    Args:
-        folder: Of the run.
-        sha256: Of the policy's weights.
-    """
+    """Raises PublishError unless the policy is ahead of the one that training started with."""
     summary = Summary.read(folder.summary_path)
     if summary is None or summary["best"].sha256 != sha256:
         raise PublishError(

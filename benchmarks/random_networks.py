@@ -30,14 +30,9 @@ def random_network(
     """Returns network `number` of a discipline, of a feature, or of both.
 
     1 to 6 flows, controllers of the whole catalogue, queues in packets and bytes, with and without
-    ECN, random loss, rates that change or fail. Half of the ways back have the discipline too.
-
-    Args:
-        number: Which one.
-        discipline: The bottleneck's queue discipline; None: any that both engines have.
-        feature: One of FEATURES that the bottleneck has, and half of the ways back; "backward" is
-            of the flows, and "ack-aggregation" of the way back alone.
-        folder: Where the feature "trace" writes its files.
+    ECN, random loss, rates that change or fail. Half of the ways back have the discipline too, and
+    the feature, but "backward" is of the flows, and "ack-aggregation" of the way back alone. The
+    discipline None is any that both engines have. The feature "trace" writes files into `folder`.
     """
     name = "-".join(part for part in (feature, discipline) if part)
     rng = np.random.default_rng([number, *name.encode()])

@@ -55,15 +55,7 @@ MOST_AT_ONCE = 8
 
 
 def job_of(scenario: Scenario, policy: str, stack: str, source: str, seed: int) -> RunJob:
-    """Returns one run as a job.
-
-    Args:
-        scenario: The network.
-        policy: A controller, a policy, or one of the stack's own controllers.
-        stack: The stack's name.
-        source: One of SOURCES.
-        seed: The run's seed.
-    """
+    """Returns one run of a policy, or of one of the stack's own controllers, as a job."""
     own = stack_of_controller(policy) is not None
     choice = PolicyChoice(policy) if own else PolicyChoice.of(policy)
     engine = "native" if source == "simulator" else f"{stack}-{source}"
@@ -156,9 +148,7 @@ def reality(
 def by_workers(scenarios: Sequence[Scenario], budget_mbps: float) -> dict[int, list[Scenario]]:
     """Returns how many runs in real time may be under way at once -> the scenarios, slow ones last.
 
-    Args:
-        scenarios: To be run.
-        budget_mbps: The largest sum of their rates.
+    `budget_mbps` is the largest sum of their rates.
     """
     groups: dict[int, list[Scenario]] = {}
     for scenario in scenarios:

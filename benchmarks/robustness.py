@@ -44,10 +44,8 @@ def robustness(
 ) -> Robustness:
     """Compares a policy with others, network by network.
 
-    Args:
-        cells: The policy's means of reward, throughput_share, loss_rate, goodput_mbps and
-            mean_rtt_ms on each network.
-        references: Rewards of CUBIC and BBR on the same scenarios, in the same order.
+    `cells` are the policy's means of reward, throughput_share, loss_rate, goodput_mbps and
+    mean_rtt_ms on each network, `references` those of CUBIC and BBR in the same order.
     """
     collapses, differences, powers = 0, [], []
     for own, *others in zip(cells, *references, strict=True):

@@ -24,20 +24,11 @@ def make_jobs(
     window: Window = WHOLE,
     measures: Sequence[str] = (),
 ) -> list[RunJob]:
-    """Returns every combination; only the first seed keeps its time series.
+    """Returns every combination; only the first seed keeps its time series, in `trace_folder`.
 
-    Args:
-        scenarios: Scenarios that are run.
-        controllers: Controllers of the flows that name none.
-        engine: "native" or "ns3".
-        seeds: Number of seeds, counted from 0.
-        trace_folder: Folder of the time series; None: they are not kept.
-        window: The part of the run that the metrics are of.
-        measures: Metrics beside those of every run.
-
-    Raises:
-        ScenarioError: A scenario does not fit the engine or the window, or a controller does not
-            exist.
+    The controllers are those of flows that name none. `measures` are metrics beside those of every
+    run. ScenarioError where a scenario does not fit the engine or the window, or a controller does
+    not exist.
     """
     jobs = []
     for scenario in scenarios:

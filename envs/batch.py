@@ -59,14 +59,10 @@ class EpisodeBatch:
     ) -> None:
         """Allocates everything; no episode has begun.
 
-        Args:
-            source: Draws the episodes; its decisions say when agents act, and on what.
-            simulations: The number of simulations.
-            threads: The number of threads that run simulations.
-            reward: A name, with weights or without, or a function.
-            reward_per_flow: Each agent earns what its own flow achieves.
-            records: Keep what every flow has received at the end of each reward interval.
-            one_row: Actions are those of one agent, without an axis for rows.
+        `source` draws the episodes; its decisions say when agents act, and on what. With
+        `reward_per_flow` each agent earns what its own flow achieves. `records` keeps what every
+        flow has received at the end of each reward interval. With `one_row` actions are those of
+        one agent, without an axis for rows.
         """
         self._reward_function = reward if callable(reward) else None
         decisions = source.decisions
@@ -143,10 +139,8 @@ class EpisodeBatch:
     ) -> None:
         """Begins new episodes and writes their observations, rewards (0) and info.
 
-        Args:
-            simulations: Which, by index.
-            generators: One for each of them.
-            options: The options of EpisodeSource.draw.
+        Each of the `simulations`, by index, has a generator. `options` are those of
+        EpisodeSource.draw.
         """
         self.begin_chosen(
             simulations, [self.source.draw(generator, options) for generator in generators]
@@ -167,12 +161,10 @@ class EpisodeBatch:
     def step(self) -> None:
         """Moves the selected simulations on by one decision, with `actions`.
 
-        Raises:
-            ValueError: An action is no number, or one outside [-1, 1] that is not to be clipped;
-                nothing has moved.
-            RuntimeError: A simulation has no running episode; nothing has moved.
-            ControllerError: A controller in Python failed. Its episode is over; the other episodes
-                have moved on.
+        ValueError where an action is no number, or one outside [-1, 1] that is not to be clipped;
+        RuntimeError where a simulation has no running episode; nothing has moved then.
+        ControllerError where a controller in Python failed: its episode is over, and the other
+        episodes have moved on.
         """
         try:
             self._batch.step()
@@ -183,13 +175,7 @@ class EpisodeBatch:
             self._apply_reward_function(self._reward_function)
 
     def clone(self, simulations: Sequence[int]) -> list[EpisodeState]:
-        """Returns the states of simulations.
-
-        Raises:
-            NotImplementedError: The engine is ns-3.
-            RuntimeError: One has no episode.
-            ControllerError: A controller in Python cannot be copied.
-        """
+        """Returns the states of simulations, see CongestionControlEnv.clone_state."""
         if self.source.engine != "native":
             raise NotImplementedError(
                 "clone_state: ns-3 cannot copy a simulation; make the environment with "
@@ -208,9 +194,7 @@ class EpisodeBatch:
     def restore(self, simulations: Sequence[int], states: Sequence[EpisodeState]) -> None:
         """Puts states in the places of simulations; an error leaves all as they are.
 
-        Raises:
-            ValueError: A state is of an environment with other arguments.
-            ControllerError: A controller in Python cannot be copied.
+        ValueError where a state is of an environment with other arguments.
         """
         for state in states:
             check_arguments(self._made_with, state)
@@ -221,11 +205,7 @@ class EpisodeBatch:
                 array[simulation] = row
 
     def set_actions(self, actions: np.ndarray) -> None:
-        """Copies actions: one of the space for a single environment, else a row for each agent.
-
-        Raises:
-            ValueError: Another shape, or not numbers.
-        """
+        """Copies actions: one of the space for a single environment, else a row for each agent."""
         try:
             array = np.asarray(actions, dtype=np.float32)
         except (TypeError, ValueError):

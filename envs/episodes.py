@@ -246,12 +246,7 @@ class EpisodeSource:
         return Preference.of(chosen)
 
     def prepare(self, choice: EpisodeChoice) -> tuple[_core.Scenario, _core.EpisodePlan]:
-        """Returns an episode as the engines take it.
-
-        Raises:
-            ScenarioError: The episode is not valid, or only one of episode and environment has a
-                preference.
-        """
+        """Returns an episode as the engines take it; ScenarioError where it is not valid."""
         if (choice.preference is None) != (self.decisions.preference is None):
             raise ScenarioError(
                 f"the episode's preference is {choice.preference}, the environment's "

@@ -75,8 +75,7 @@ def unknown_environment(name_or_id: str) -> ValueError:
 def register(environment: type[CongestionControlEnv]) -> None:
     """Tells Gymnasium of an environment, and everything that looks one up.
 
-    Raises:
-        ValueError: The class's name is another environment's, or cannot be one.
+    ValueError where the class's name is another environment's, or cannot be one.
     """
     name = environment.environment
     if not name.isidentifier() or name != name.lower():

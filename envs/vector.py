@@ -426,11 +426,7 @@ def __getattr__(name: str) -> Any:
 
 
 def _plots(render_mode: str | None, rows: int) -> list[EpisodePlot]:
-    """Returns a picture for each row.
-
-    Raises:
-        ValueError: A vector environment cannot render in this mode.
-    """
+    """Returns a picture for each row; ValueError where the mode is none of a vector environment."""
     if render_mode is None:
         return []
     if render_mode != "rgb_array":

@@ -119,15 +119,9 @@ class Aggrevate(EpisodeTrainer[AnySettings]):
     ) -> OwnDecisions:
         """Plays the policy on paths, with a few random actions.
 
-        Args:
-            paths: The paths on which the settings were compared.
-            rng: Generator of all random draws.
-            act: Returns the policy's actions for preprocessed observations.
-            explore: Returns actions with random ones where a mask says so.
-            note: Returns what else is to be known of rows of the batch.
-
-        Raises:
-            ScenarioError: The episodes have no decision to learn from.
+        `act` returns the policy's actions for preprocessed observations, `explore` actions with
+        random ones where a mask says so, and `note` what else is to be known of rows of the batch.
+        ScenarioError where the episodes have no decision to learn from.
         """
         batch, settings = self.batch, self.settings
         random_preference = batch.source.decisions.preference == "random"
@@ -201,11 +195,7 @@ class ChoiceRegression(Aggrevate[AnySettings]):
             bias[np.setdiff1d(np.arange(len(bias)), self.choices)] = _MASKED
 
     def begin_at(self, action: np.ndarray) -> None:
-        """Makes the untrained policy take an action, whatever it observes.
-
-        Raises:
-            ValueError: The action is not among those that are compared.
-        """
+        """Makes the untrained policy take an action; ValueError where it is not a compared one."""
         choice, last = int(action), self.actor.action
         if choice not in self.choices:
             names = self.batch.choices

@@ -58,11 +58,7 @@ class ChoiceAggrevate(ChoiceRegression[ChoiceAggrevateSettings]):
         return np.array([members.index(name) for name in chosen])
 
     def collect(self, rng: np.random.Generator) -> np.ndarray:
-        """Plays new paths with each controller, then by the policy.
-
-        Raises:
-            ScenarioError: The episodes have no decision to learn from.
-        """
+        """Plays new paths with each controller, then by the policy."""
         paths = self.episodes.draw(self.settings.paths, rng)
         constant = self.play_choices(paths)
         own = self.play_policy(

@@ -109,11 +109,7 @@ class CoordinateAggrevate(Aggrevate[CoordinateAggrevateSettings]):
         ]
 
     def collect(self, rng: np.random.Generator) -> np.ndarray:
-        """Plays new paths with each setting, then by the policy.
-
-        Raises:
-            ScenarioError: The episodes have no decision to learn from.
-        """
+        """Plays new paths with each setting, then by the policy."""
         if self.base.isnan().any():
             nothing = self.preprocess(np.zeros_like(self.batch.observations[:1]))
             self.base = torch.from_numpy(self._act(nothing)[0].copy())
@@ -183,14 +179,7 @@ class CoordinateAggrevate(Aggrevate[CoordinateAggrevateSettings]):
         return observed, torch.einsum("rt,rts->rs", weights, advantages)
 
     def best_settings(self, advantages: torch.Tensor) -> torch.Tensor:
-        """Returns where to set the coordinates that are learned.
-
-        Args:
-            advantages: Advantages of the settings, shape (rows, settings).
-
-        Returns:
-            Shape (rows, coordinates that are learned).
-        """
+        """Returns where to set the learned coordinates, shape (rows, coordinates)."""
         parts = advantages.split([len(numbers) for _, numbers in self._grids], dim=1)
         columns = [
             (part / self.settings.temperature).softmax(dim=1)
@@ -228,12 +217,7 @@ class CoordinateAggrevate(Aggrevate[CoordinateAggrevateSettings]):
 
 
 class _Predictor(torch.nn.Module):
-    """Advantages of settings, from preprocessed observations; as large as the policy.
-
-    Args:
-        actor: The policy whose layers it has, with weights of its own.
-        settings: Their number.
-    """
+    """Advantages of settings, from preprocessed observations; its layers are like the policy's."""
 
     def __init__(self, actor: Actor, settings: int) -> None:
         super().__init__()

@@ -60,15 +60,10 @@ class Trajectories:
         return result / (at_s[-1] - begin_s)
 
     def values_of_groups(self, groups: np.ndarray, size: int, times_s: np.ndarray) -> np.ndarray:
-        """Returns `values` of all episodes of a group at each of some times.
+        """Returns `values` of all episodes of a group at each of some times, shape (times, size).
 
-        Args:
-            groups: The group of each time; its episodes are side by side.
-            size: Episodes in a group.
-            times_s: Simulated times in s, of the same shape as `groups`.
-
-        Returns:
-            Shape (times, size).
+        `groups` has the group of each of `times_s`, in s; the `size` episodes of a group are side
+        by side.
         """
         result = np.empty((len(groups), size))
         for group in np.unique(groups):
@@ -79,12 +74,7 @@ class Trajectories:
 
 
 class Episodes:
-    """Draws and plays episodes on a batch.
-
-    Args:
-        batch: The simulations; as many episodes are played side by side.
-        acts_in_slow_start: Whether actions have an effect in slow start.
-    """
+    """Draws and plays episodes on a batch, as many side by side as the batch has simulations."""
 
     def __init__(self, batch: EpisodeBatch, *, acts_in_slow_start: bool) -> None:
         """Plays nothing yet."""
@@ -113,11 +103,8 @@ class Episodes:
     def play(self, episodes: Sequence[EpisodeChoice], decide: Decide) -> Trajectories:
         """Plays episodes to their ends; what agents earn in an episode is their mean.
 
-        Args:
-            episodes: Episodes in the order of the results; as many as there are simulations are
-                played side by side.
-            decide: Function of the step's number, the rows of `batch` whose agents act now, and the
-                episode of each row; returns an action for each row.
+        `decide` takes the step's number, the rows of `batch` whose agents act now, and the episode
+        of each row; it returns an action for each row.
         """
         batch, agents, decisions = self.batch, self.batch.agent_count, 0
         all_times_s, all_returns, all_terms = [], [], []

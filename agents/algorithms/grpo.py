@@ -98,11 +98,7 @@ class Grpo(EpisodeTrainer[GrpoSettings]):
         self.optimizer = torch.optim.Adam(self._weights, lr=rate, eps=1e-5)
 
     def collect(self, rng: np.random.Generator) -> np.ndarray:
-        """Plays each of some new paths several times; the policy draws its actions.
-
-        Raises:
-            ScenarioError: The episodes have no decision to learn from.
-        """
+        """Plays each of some new paths several times; the policy draws its actions."""
         settings = self.settings
         paths = self.episodes.draw(settings.paths, rng)
         episodes = [path for path in paths for _ in range(settings.replays)]
@@ -183,14 +179,9 @@ def group_advantages(
 ) -> tuple[np.ndarray, float]:
     """Compares returns within groups of episodes that have the path and its seed in common.
 
-    Args:
-        rewards: Integrals over steps, of shape (steps, episodes); groups are side by side.
-        group_size: Episodes in a group.
-        gamma: Discount of rewards from one step to the next.
-
-    Returns:
-        Advantages, of the same shape, and the share of the variance of returns that their groups'
-        means explain.
+    `rewards` are integrals over steps, of shape (steps, episodes), with groups side by side.
+    Returns advantages, of the same shape, and the share of the variance of returns that their
+    groups' means explain.
     """
     returns = np.zeros_like(rewards)
     following = np.zeros(rewards.shape[1])

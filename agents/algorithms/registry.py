@@ -75,11 +75,7 @@ class Algorithm:
 
     @property
     def implementation_class(self) -> Any:
-        """The class; imports it where `implementation` is its path.
-
-        Raises:
-            UserError: The path leads nowhere.
-        """
+        """The class, imported where `implementation` is its path; UserError where it is wrong."""
         if not isinstance(self.implementation, str):
             return self.implementation
         module, _, attribute = self.implementation.partition(":")
@@ -182,11 +178,7 @@ def names() -> list[str]:
 
 @cache
 def find(name: str) -> Algorithm:
-    """Returns the algorithm of that name; of a package, its entry is imported.
-
-    Raises:
-        ValueError: No algorithm has the name, or a package's cannot be used; the text says why.
-    """
+    """Returns an algorithm by its name, a package's imported; ValueError says why not."""
     if name in BUILT_IN:
         return BUILT_IN[name]
     if name not in registered():

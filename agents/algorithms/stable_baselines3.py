@@ -55,9 +55,7 @@ _TAKEN = frozenset(
 def settings_of(model_class: type, limits: Mapping[str, tuple[float, float]]) -> type[BaseModel]:
     """Returns the hyperparameters of a class: its arguments, those that it hands on by ** included.
 
-    Args:
-        model_class: An algorithm with the interface of Stable-Baselines3.
-        limits: The lowest and highest value of some of the numbers.
+    `limits` has the lowest and highest value of some of the numbers.
     """
     defaults: dict[str, Any] = {}
     for base in model_class.__mro__:
@@ -98,11 +96,7 @@ def _type_of(default: Any, limits: tuple[float, float] | None) -> Any:
 class Features(BaseFeaturesExtractor):
     """quicgym.agents.policies.networks.make_features, as Stable-Baselines3 takes it.
 
-    Args:
-        observation_space: Observation space of the environments.
-        architecture: Architecture of the policy's network.
-        history_length: Frames in an observation.
-        unseen: Elements at an observation's end that are left out.
+    `unseen` elements at an observation's end are left out.
     """
 
     def __init__(

@@ -43,12 +43,7 @@ class Schedule:
 
 
 def schedule_between(least: float, most: float) -> BeforeValidator:
-    """Returns a validator that makes a number, or `linear_` and a number, a Schedule.
-
-    Args:
-        least: The lowest number; -infinity: there is none.
-        most: The highest number; infinity: there is none.
-    """
+    """Returns a validator that makes a number, or `linear_` and a number, a Schedule."""
     words = "a number"
     if least > -math.inf:
         words += f" of {least:g} or more" if most == math.inf else f" from {least:g} to {most:g}"
@@ -130,13 +125,7 @@ class Trainer(Protocol):
         """Begins everything random, and all episodes, anew."""
 
     def learn(self, until: int, total: int, watch: Watch) -> None:
-        """Trains until so many steps; the last rollout is finished.
-
-        Args:
-            until: The step to stop at.
-            total: The steps of the whole run, over which schedules fall.
-            watch: Object that is told of rollouts and numbers.
-        """
+        """Trains until a step, the last rollout finished; schedules fall over the `total` steps."""
 
     def export(self) -> Actor:
         """Returns a copy of the policy on the CPU, without exploration."""

@@ -62,11 +62,7 @@ class WindowAggrevate(ChoiceRegression[WindowAggrevateSettings]):
         self.begin_at(np.array(WINDOW_EXPONENTS.index(-0.125)))
 
     def collect(self, rng: np.random.Generator) -> np.ndarray:
-        """Plays new paths with each window, then by the policy.
-
-        Raises:
-            ScenarioError: The episodes have no decision to learn from.
-        """
+        """Plays new paths with each window, then by the policy."""
         paths = self.episodes.draw(self.settings.paths, rng)
         fair_bytes = np.array([fair_window_bytes(path.scenario) for path in paths])
         fixed = self.play_fixed_windows(paths, fair_bytes)
@@ -86,12 +82,7 @@ class WindowAggrevate(ChoiceRegression[WindowAggrevateSettings]):
     def play_fixed_windows(
         self, paths: Sequence[EpisodeChoice], fair_bytes: np.ndarray
     ) -> Trajectories:
-        """Plays each path with each window; the windows of a path are side by side.
-
-        Args:
-            paths: The paths to be played.
-            fair_bytes: `fair_window_bytes` of each path, in bytes.
-        """
+        """Plays each path with each multiple of `fair_bytes`; a path's are side by side."""
         episodes = [path for path in paths for _ in self._windows]
         targets = (fair_bytes[:, None] * 2.0**self._windows).ravel()
 
@@ -106,24 +97,19 @@ class WindowAggrevate(ChoiceRegression[WindowAggrevateSettings]):
     def window_values(
         self, fixed: Trajectories, path: np.ndarray, times_s: np.ndarray
     ) -> np.ndarray:
-        """Returns the mean rewards of windows from these times on, of shape (times, windows).
+        """Returns the mean rewards of windows from times in s on, of shape (times, windows).
 
-        Args:
-            fixed: Episodes that `play_fixed_windows` has returned.
-            path: The path of each time, by its place there.
-            times_s: Simulated times in s.
+        `fixed` are the episodes of `play_fixed_windows`, and `path` the place there of each time's
+        path.
         """
         return fixed.values_of_groups(path, len(self._windows), times_s)
 
     def factor_advantages(self, values: np.ndarray, shares: np.ndarray) -> np.ndarray:
         """Returns how much better than on average each factor is at windows of these shares.
 
-        Between the windows that were played values are interpolated, beyond them they are the last
-        one's.
-
-        Args:
-            values: The windows' values, of shape (decisions, windows).
-            shares: The window in force at each decision, as a multiple of the fair one.
+        `values` has shape (decisions, windows), and `shares` the window in force at each decision
+        as a multiple of the fair one. Between the windows that were played values are interpolated,
+        beyond them they are the last one's.
         """
         place = np.interp(
             np.log2(shares)[:, None] + self._in_view, self._windows, np.arange(len(self._windows))

@@ -46,11 +46,8 @@ def run_compare(
 ) -> int:
     """Reads, writes and prints everything; returns the exit status.
 
-    Args:
-        folders: Output folders of `quicgym train` or `quicgym evaluate`.
-        directory: TensorBoard's log directory, to be written.
-        force: Whether to move what is in the directory aside, whatever it is.
-        command: The command line, to be kept with the comparison.
+    `folders` are outputs of `quicgym train` or `quicgym evaluate`, and `directory` is TensorBoard's
+    log directory. `force` moves what is there aside, whatever it is.
     """
     try:
         # One folder twice is one; messages have it as the user wrote it.
@@ -120,11 +117,10 @@ def _in_label(value: Any) -> str:
 
 
 def _has_to_move(directory: Path, folders: Sequence[Path], *, force: bool) -> bool:
-    """Refuses a log directory whose content would be lost, or shown as runs of this comparison.
+    """Whether --force has to move aside what is in the log directory.
 
-    Returns:
-        What is there has to be moved aside, as --force says. False: there is nothing, or an earlier
-        comparison of the same runs, which the new one replaces.
+    A comparison of the same runs is replaced. RunError where content would be lost, or shown as
+    runs of this comparison.
     """
     target = directory.resolve()
     for place, what in [*((folder, "run") for folder in folders), (Path.cwd(), "current folder")]:

@@ -59,27 +59,9 @@ def run_evaluate(
 ) -> int:
     """Runs, writes, draws and prints everything; returns the exit status.
 
-    Args:
-        directory: Folder of the results; those of an earlier run are moved aside.
-        policies: Policies as `find_policy` takes them, and "baselines" for all of these; empty: the
-            baselines.
-        suite: Name or path of the suite, as `load_suite` takes it.
-        seeds: Number of seeds, counted from 0.
-        window: The part of the run that the metrics are of.
-        engine: "native" or "ns3".
-        reward: The name of what is earned, or a function of a Python file: `file.py:function`.
-        workers: Workers that run the episodes, or a number of processes on this machine.
-        format: Format of the printed results: "table", "json" or "csv".
-        resume: Whether to continue the evaluation that the directory holds.
-        trust_zip: Whether to accept models that Stable-Baselines3 saved; loading one runs code in
-            it.
-        figure_format: Format of the figures: "png", "pdf" or "svg".
-        versus: Policies to which the differences of all others are printed; empty: a choice.
-        command: The command line, to be kept with the results.
-
-    Raises:
-        RunError, ScenarioError, PolicyError, Ns3MissingError, ClusterError: `evaluate` raised the
-            error.
+    The arguments are the options of `quicgym evaluate`, and the errors those of `summary.evaluate`.
+    No policy means the baselines. `versus` has the policies to which the differences of all others
+    are printed; empty: a choice.
     """
     chosen = expand(policies)
     shown = [split_alias(choice)[0] for choice in chosen]

@@ -28,14 +28,10 @@ def draw_evaluation(
     folder: Path,
     format: str = "png",
 ) -> list[Path]:
-    """Draws an evaluation into files; returns them.
+    """Draws an evaluation into files of a folder; returns them.
 
-    Args:
-        document: The content of evaluation.json.
-        scores: Rewards, policies x scenarios x seeds, in the document's order of policies.
-        scenarios: Scenarios and distributions of the suite, whose paths the pictures name.
-        folder: Folder of the files.
-        format: Format of the files: "png", "pdf" or "svg".
+    `document` is the content of evaluation.json. `scores` has rewards, policies x scenarios x
+    seeds, in the document's order of policies.
     """
     matplotlib.use("Agg")
     folder.mkdir(parents=True, exist_ok=True)

@@ -67,14 +67,7 @@ def play_all(
     threads: int,
     reward: AnyReward | None = None,
 ) -> list[Run]:
-    """Runs an episode for each scenario and seed, side by side on the native engine.
-
-    Args:
-        policy: Policy of every flow that names no controller.
-        cells: Scenario and seed of each episode.
-        threads: Number of threads that run the episodes.
-        reward: Reward of the episodes; None: the default.
-    """
+    """Runs an episode for each scenario and seed, side by side on the native engine."""
     by_agents: dict[int, list[int]] = {}
     for index, (scenario, _) in enumerate(cells):
         agents = sum(flow.controller is None for _, flow in scenario.single_flows())
@@ -157,15 +150,7 @@ def _play(
 def _recorded(
     batch: EpisodeBatch, index: int, policy: str, begin: int, series: dict[str, np.ndarray]
 ) -> Recorded:
-    """Reads the record of an episode that is over out of a batch.
-
-    Args:
-        batch: The batch.
-        index: Index of the simulation in the batch.
-        policy: Name of the policy of the flows that name no controller.
-        begin: Time at which the episode began, in ns.
-        series: The reward and the columns of `info` at each decision.
-    """
+    """Reads the record of an episode that is over; `begin` is when it began, in ns."""
     episode, simulation = batch.episodes[index], batch.simulation(index)
     assert episode is not None
     scenario, now = episode.scenario, simulation.now

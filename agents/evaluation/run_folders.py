@@ -83,8 +83,7 @@ def series_path(folder: Path, policy: str, scenario: str) -> Path:
 def read_runs(folder: Path) -> list[Run]:
     """Returns the runs of a folder: one of a training run, one for each policy of an evaluation.
 
-    Raises:
-        RunError: The folder is neither, or a file in it is not what it should be.
+    RunError where the folder is neither, or a file in it is not what it should be.
     """
     if (folder / RUN_FILE).is_file():
         return [_read_training(folder)]
@@ -203,11 +202,7 @@ def _read_evaluation(folder: Path) -> list[Run]:
 
 
 def read_series(path: Path) -> pd.DataFrame:
-    """Returns the time series of an episode.
-
-    Raises:
-        RunError: The file is not what it should be.
-    """
+    """Returns the time series of an episode; RunError where the file is not what it should be."""
     frame = read_parquet(path)
     for column in ("time_s", "reward"):
         if column not in frame:
@@ -216,11 +211,7 @@ def read_series(path: Path) -> pd.DataFrame:
 
 
 def check_comparable(runs: Sequence[Run]) -> None:
-    """Makes sure that all were evaluated on the same suite and window, for the same reward.
-
-    Raises:
-        RunError: Two of the runs were not.
-    """
+    """Raises RunError unless all were evaluated on one suite and window, for one reward."""
     for what in ("suite", "reward", "window"):
         known = [run for run in runs if getattr(run, what) is not None]
         for run in known:

@@ -65,13 +65,8 @@ def performance_profiles(scores: np.ndarray, thresholds: np.ndarray) -> np.ndarr
 class Bootstrap:
     """The same resamples of the seeds, for everything that is asked of some scores.
 
-    Args:
-        scores: Scores by policy, scenario and seed.
-        resamples: Number of resamples.
-        seed: Seed of the draws: the same scores give the same intervals.
-
-    Raises:
-        ValueError: The scores have another shape, or are not all finite.
+    `scores` are by policy, scenario and seed; ValueError where they have another shape, or are not
+    all finite. The same scores and `seed` give the same intervals.
     """
 
     def __init__(self, scores: np.ndarray, resamples: int = RESAMPLES, seed: int = 0) -> None:
@@ -144,15 +139,9 @@ def mean_difference(
 ) -> Estimate:
     """Returns the mean of the first scores minus the second, paired, with its 95% interval.
 
-    Args:
-        first: Scores by scenario and seed.
-        second: Scores of the same episodes, which are subtracted.
-        resamples: Number of resamples of the seeds of each scenario, by the stratified bootstrap. A
-            distribution is one entry, so its paths are resampled.
-        seed: Seed of the draws.
-
-    Raises:
-        ValueError: The scores have another shape, or are not all finite.
+    Scores are by scenario and seed; ValueError where they have another shape, or are not all
+    finite. The stratified bootstrap resamples the seeds of each scenario. A distribution is one
+    entry, so its paths are resampled.
     """
     differences = _checked(np.stack([first, second]))
     differences = differences[0] - differences[1]

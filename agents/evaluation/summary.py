@@ -144,14 +144,8 @@ def keep_runs(
 ) -> None:
     """Writes what one policy did on a suite into a folder as `evaluate` leaves it.
 
-    Args:
-        runs: An episode for each of the suite's scenarios and seeds.
-        policy: Name of the policy.
-        suite: Name or path of the suite, as `load_suite` takes it.
-        seeds: Number of seeds of each scenario.
-        directory: Folder of the results, which replace those that are there.
-        reward: Reward of the episodes.
-        command: The command line, to be kept with the results.
+    `runs` are an episode for each of the suite's scenarios and seeds. What is in the folder is
+    replaced.
     """
     scenarios = load_suite(suite)
     finished = []
@@ -175,18 +169,10 @@ def write_evaluation(
     command: str,
     window: Window = WHOLE,
 ) -> None:
-    """Writes evaluation.json and results.parquet of episodes that have been run.
+    """Writes evaluation.json and results.parquet, in place of those that are there.
 
-    Args:
-        directory: Folder of the files, which replace those that are there.
-        finished: A row for each episode: policy, scenario, engine, seed and its metrics.
-        suite: Name or path of the suite.
-        scenarios: Scenarios and distributions of the suite.
-        seeds: Number of seeds that were asked for.
-        engine: Engine of all episodes.
-        reward: Reward of the episodes.
-        command: The command line, to be kept with the results.
-        window: The part of each run that the metrics are of.
+    `finished` has a row for each episode: policy, scenario, engine, seed and its metrics. `seeds`
+    is the number that was asked for.
     """
     kinds = {row["policy"]: policy_kind(row["policy"]) for row in finished}
     about = _about(suite, scenarios, seeds, engine, reward, command, window)
@@ -269,16 +255,10 @@ def summarize(
 ) -> dict[str, Any]:
     """Returns the part of evaluation.json that is computed.
 
-    Args:
-        runs: One row per episode.
-        kinds: Kinds of the policies that were asked for, by name, as `policy_kind` returns them.
-        scenarios: Scenarios and distributions of the suite.
-        seeds: Number of seeds that were asked for.
-
-    Returns:
-        "policies", best first; "differences" of each to all below it; "missing": the runs that
-        failed. A policy with a missing run has no aggregate and no difference, only what its other
-        runs say of each scenario.
+    `runs` has a row per episode, and `kinds` the kind of each policy that was asked for, as
+    `policy_kind` returns it. Returned are "policies", best first; "differences" of each to all
+    below it; and "missing", the runs that failed. A policy with a missing run has no aggregate and
+    no difference, only what its other runs say of each scenario.
     """
     policies = list(kinds)
     names = [scenario.name for scenario in scenarios]

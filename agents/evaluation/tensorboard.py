@@ -71,15 +71,8 @@ class EvaluationWriter:
     """Writes one run's event file.
 
     TensorBoard's own classes write in a thread, where a full disk is a traceback and the caller
-    goes on; this one writes in the call, so that an OSError reaches the caller.
-
-    Args:
-        folder: Folder of the run; TensorBoard shows the folder's name.
-        purge_step: Step at which an interrupted run continues. TensorBoard forgets what earlier
-            event files of this folder have at this step and later.
-
-    Raises:
-        OSError: The file cannot be written; any method may raise it.
+    goes on; any method of this one may raise OSError. TensorBoard forgets what earlier event files
+    of the folder have at `purge_step`, where an interrupted run continues, and later.
     """
 
     def __init__(self, folder: Path, purge_step: int | None = None) -> None:
@@ -108,23 +101,15 @@ class EvaluationWriter:
             self._write(Event(summary=summary), step)
 
     def evaluation(self, step: int, records: pd.DataFrame | Iterable[Mapping[str, Any]]) -> None:
-        """Writes the metrics of a suite, and of each of its scenarios.
+        """Writes the metrics of a suite, and of each of its scenarios, at a step of training.
 
-        Args:
-            step: Environment steps of training so far.
-            records: Records with the keys "scenario" and EVALUATED, one for each scenario and seed.
+        `records` have the keys "scenario" and EVALUATED, one for each scenario and seed.
         """
         self.scalars(step, evaluation_values(records))
         self._file.flush()
 
     def episode(self, scenario: str, series: Mapping[str, np.ndarray] | pd.DataFrame) -> None:
-        """Writes the time series of an episode over simulated milliseconds.
-
-        Args:
-            scenario: Name of the scenario.
-            series: Arrays by column, with a value for each decision; "time_s" is one of the
-                columns.
-        """
+        """Writes an episode's `series`, arrays by column, over its "time_s" in ms."""
         times = np.round(np.asarray(series["time_s"], dtype=float) * 1e3).astype(int).tolist()
         curves = {name: values for name, values in series.items() if name != "time_s"}
         tags = [f"scenario-episode/{scenario}/{name}" for name in curves]
@@ -134,13 +119,7 @@ class EvaluationWriter:
         self._file.flush()
 
     def picture(self, scenario: str, series: pd.DataFrame) -> None:
-        """Writes an episode as a picture, as environments render it.
-
-        Args:
-            scenario: Name of the scenario.
-            series: Arrays by column, with a value for each decision; "time_s" is one of the
-                columns.
-        """
+        """Writes an episode's `series`, arrays by column, as environments render it."""
         from matplotlib.image import imsave
 
         from quicgym.envs.render import EpisodePlot
@@ -165,11 +144,8 @@ class EvaluationWriter:
     def layout(self, scenarios: Iterable[str], episodes: Iterable[str] = ()) -> None:
         """Writes the page "Custom Scalars": a chart for each metric, with all runs in it.
 
-        TensorBoard merges the layouts of all runs, so each may have its own.
-
-        Args:
-            scenarios: Names of the suite's scenarios.
-            episodes: Names of the scenarios that have the time series of an episode.
+        TensorBoard merges the layouts of all runs, so each may have its own. `episodes` are the
+        scenarios that have the time series of an episode.
         """
         categories = [_category("All scenarios", "evaluation", _EVALUATION_CHARTS, closed=False)]
         # A page with an open category for each scenario would load every value there is.
@@ -197,10 +173,8 @@ class EvaluationWriter:
     ) -> None:
         """Writes the run's row of the page "HParams"; its metrics are the `evaluation` tags.
 
-        Args:
-            settings: Settings by name: bool, number or text; see `flatten`.
-            everyones: The settings of all runs that are shown together. TensorBoard takes the
-                columns from any one run, so each has to have those of all. Empty: this run's.
+        TensorBoard takes the columns from any one run, so each has those of `everyones` settings,
+        of all runs that are shown together.
         """
         columns: dict[str, list[Any]] = {}
         for given in everyones or [settings]:
@@ -228,11 +202,7 @@ class EvaluationWriter:
 
 
 def evaluation_values(records: pd.DataFrame | Iterable[Mapping[str, Any]]) -> dict[str, float]:
-    """Returns tag -> value of an evaluation; NaN where nothing was measured.
-
-    Args:
-        records: Records with the keys "scenario" and EVALUATED, one for each scenario and seed.
-    """
+    """Returns tag -> value of an evaluation's records; NaN where nothing was measured."""
     frame = records if isinstance(records, pd.DataFrame) else pd.DataFrame(list(records))
     names = evaluated_names(frame)
     metrics = frame[names].astype(float)

@@ -89,11 +89,7 @@ class Summary:
 
     @classmethod
     def read(cls, path: Path) -> Summary | None:
-        """Reads summary.json; None where there is none yet.
-
-        Raises:
-            RunError: The file is not what it should be.
-        """
+        """Reads summary.json; None where there is none, RunError where it is something else."""
         if not path.exists():
             return None
         data = read_json(path, ("format", "policies"))

@@ -86,11 +86,7 @@ class FilePolicy:
             ) from error.__cause__
 
     def __call__(self, observations: np.ndarray) -> np.ndarray:
-        """Returns an action for each row of observations, or the action for one.
-
-        Raises:
-            PolicyError: The object fails, or returns something else than actions.
-        """
+        """Returns an action for each row, or for one; PolicyError where the object fails to."""
         rows = np.array(np.atleast_2d(observations), dtype=np.float32)  # theirs to change
         given = f"observations of the shape {rows.shape}"
         try:
@@ -161,9 +157,7 @@ class FilePolicy:
 def load_policy_of_file(choice: str) -> FilePolicy | None:
     """Loads `path/to/file.py:object`, which runs the file; None where it is a controller.
 
-    Raises:
-        PolicyError: The file or object does not exist, it fails, or it is no policy for the
-            environment.
+    PolicyError where there is no such object, it fails, or it is no policy for the environment.
     """
     path, colon, name = choice.rpartition(":") if ".py:" in choice else (choice, "", "")
     if not colon or not name:

@@ -36,11 +36,7 @@ def preset_policy(controller: str, **parameters: Any) -> ConstantPolicy:
 
 
 def switch_policy(controller: str) -> ConstantPolicy:
-    """Returns the policy of Switch that always chooses one controller.
-
-    Raises:
-        ValueError: The controller is not one of `SwitchEnv.presets`.
-    """
+    """Returns the policy of Switch that always chooses one of `SwitchEnv.presets`."""
     members = actions.choices("switch")
     if controller not in members:
         raise ValueError(f"no choice {controller!r}; {closest(controller, members)}")
@@ -53,10 +49,7 @@ def controller_policy(
 ) -> ConstantPolicy:
     """Returns any controller as a policy of any environment, by the options of reset.
 
-    Args:
-        controller: Name of a controller, or a subclass of quicgym.Controller.
-        space: Action space of a single environment; what its actions are does not matter.
-        **parameters: Parameters that replace the controller's own.
+    What the actions of `space` are does not matter. `parameters` replace the controller's own.
     """
     name = controller if isinstance(controller, str) else controller.__name__
     if parameters:
@@ -75,11 +68,7 @@ def _text(value: Any) -> str:
 
 
 def parse_parameters(text: str) -> dict[str, Any]:
-    """Returns the parameters in `gamma=60,gain_cycle=1.25/0.75/1`; lists are parted by slashes.
-
-    Raises:
-        ScenarioError: Something is not of the form name=number, or is there twice.
-    """
+    """`quicgym.controllers.choices.parse_parameters`, with ScenarioError."""
     try:
         return choices.parse_parameters(text)
     except ValueError as error:

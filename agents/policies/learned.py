@@ -75,11 +75,7 @@ class PolicyDescription:
 
     @classmethod
     def of_json(cls, text: bytes) -> PolicyDescription:
-        """Returns the description that a file holds.
-
-        Raises:
-            ValueError: The file is not valid; the text names field, value and remedy.
-        """
+        """Returns a file's description; ValueError names field, value and remedy."""
         _core.check_policy_description(text)
         fields = json.loads(text)
         architecture: dict[str, Any] = {
@@ -172,11 +168,7 @@ class LearnedPolicy:
 
     @property
     def actor(self) -> Actor:
-        """The network in PyTorch; changes of its weights before the first call count.
-
-        Raises:
-            MissingExtraError: PyTorch is not installed.
-        """
+        """The network in PyTorch; changes of its weights before the first call count."""
         network = self.network
         return network.actor if isinstance(network, StoredNetwork) else network
 
@@ -240,17 +232,9 @@ def load_policy(name_or_path: str | Path, *, trust_zip: bool = False) -> Any:
 def save_policy(
     path: Path, policy: LearnedPolicy, architecture: Architecture, training: Mapping[str, Any]
 ) -> PolicyDescription:
-    """Writes a policy as `load_policy` takes it.
+    """Writes a policy as `load_policy` takes it: the description, and the weights beside it.
 
-    Args:
-        path: Path of the description (.json); the weights go beside it.
-        policy: To be written.
-        architecture: Architecture of the policy's network.
-        training: Where it comes from.
-
-    Raises:
-        OSError: The files cannot be written; those that were there before still are.
-        MissingExtraError: PyTorch or safetensors is not installed.
+    `training` says where the policy comes from. OSError leaves the files that were there before.
     """
     try:
         import safetensors.torch

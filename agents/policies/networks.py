@@ -49,12 +49,7 @@ class _Features(nn.Module):
 
 
 class MlpFeatures(_Features):
-    """The whole observation through dense layers.
-
-    Args:
-        observation_size: Number of elements of an observation.
-        architecture: Architecture of the policy's network.
-    """
+    """The whole observation through dense layers."""
 
     def __init__(self, observation_size: int, architecture: Architecture) -> None:
         """Makes the layers."""
@@ -69,13 +64,7 @@ class MlpFeatures(_Features):
 
 
 class GruFeatures(_Features):
-    """The frames of the history through a gated recurrent unit, beside the rest as it is.
-
-    Args:
-        observation_size: Number of elements of an observation.
-        history_length: Number of frames at the observation's beginning.
-        architecture: Architecture of the policy's network.
-    """
+    """The frames of the history through a gated recurrent unit, beside the rest as it is."""
 
     def __init__(
         self, observation_size: int, history_length: int, architecture: Architecture
@@ -99,11 +88,6 @@ class MultiScaleFeatures(_Features):
 
     A long history in few numbers: what was seen lately in detail, what was seen long ago, slow
     start for one, as a mean. Ratios are taken as their logarithms, losses as their roots.
-
-    Args:
-        observation_size: Number of elements of an observation.
-        history_length: Number of frames at the observation's beginning.
-        architecture: Architecture of the policy's network.
     """
 
     def __init__(
@@ -161,12 +145,7 @@ def make_features(
 
 
 class Actor(nn.Module):
-    """Maps observations to actions, without exploration.
-
-    Args:
-        architecture: Architecture of the network.
-        decisions: Environment, decision interval and observations of the policy.
-    """
+    """Maps observations to actions, without exploration."""
 
     def __init__(self, architecture: Architecture, decisions: Decisions) -> None:
         """Makes the layers; their weights are random."""

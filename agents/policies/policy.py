@@ -49,13 +49,7 @@ class ConstantPolicy:
 
 
 class RandomPolicy:
-    """Uniform over the action space.
-
-    Args:
-        action_space: Action space of a single environment.
-        seed: Seed of the draws.
-        decisions: The environment in which the policy acts; None: quicgym/Tuning-v1.
-    """
+    """Uniform over the action space of a single environment."""
 
     name = "random"
     options: dict[str, Any] | None = None

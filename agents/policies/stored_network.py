@@ -34,22 +34,14 @@ class StoredNetwork:
 
     @cached_property
     def in_cpp(self) -> _core.PolicyNetwork:
-        """The network in C++.
-
-        Raises:
-            ValueError: A tensor is missing, left over, of another shape or not finite.
-        """
+        """The network in C++; ValueError where a tensor is missing, left over or does not fit."""
         return _core.PolicyNetwork(
             **self.architecture.arguments(self.decisions), tensors=dict(self.tensors)
         )
 
     @cached_property
     def actor(self) -> Actor:
-        """A copy in PyTorch, to go on training with.
-
-        Raises:
-            MissingExtraError: PyTorch is not installed.
-        """
+        """A copy in PyTorch, to go on training with."""
         try:
             import torch
         except ImportError as error:

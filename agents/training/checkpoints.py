@@ -17,11 +17,7 @@ KEPT = 2
 
 
 def save_checkpoint(folder: RunFolder, step: int, state: Mapping[str, Any]) -> Path:
-    """Writes a checkpoint, then removes all but the newest ones.
-
-    Raises:
-        OSError: The checkpoint cannot be written; those that were there before still are.
-    """
+    """Writes a checkpoint, then removes all but the newest ones; after OSError all are there."""
     path = folder.checkpoint(step)
 
     def save(target: Path) -> None:

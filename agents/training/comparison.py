@@ -67,13 +67,8 @@ def compare(
 ) -> Summary:
     """Plays the policies on the same new paths, with a progress bar on standard error.
 
-    Args:
-        config: Configuration of the training.
-        policies: Step and policy, as loaded, of "start", "best" and "last".
-        suite: Suite of the training's evaluations.
-        scenario: Scenario or distribution that the policy is trained on.
-        threads: Number of threads that run the episodes.
-        known: An earlier summary, which is returned where nothing has changed.
+    `policies` has step and policy, as loaded, of "start", "best" and "last". `known` is an earlier
+    summary, which is returned where nothing has changed.
     """
     paths = _paths_of(config, suite, scenario)
     reward = find_reward(config.environment.reward)

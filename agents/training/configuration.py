@@ -283,14 +283,10 @@ def training_names() -> list[str]:
 
 
 def load_training(name_or_path: str, changes: Sequence[str] = ()) -> TrainingConfig:
-    """Loads a configuration.
+    """Loads a configuration: one of `training_names()`, or a YAML's path.
 
-    Args:
-        name_or_path: One of `training_names()`, or a YAML's path.
-        changes: Such as "steps=1e6" or "hyperparameters.gamma=0.9"; values as in YAML.
-
-    Raises:
-        ConfigError: There is none, it is not valid, or a change is not.
+    `changes` are such as "steps=1e6" or "hyperparameters.gamma=0.9". ConfigError where something
+    does not exist or is not valid.
     """
     data = changed(read_fields(name_or_path, TRAINING, "training configuration"), changes)
     return validated(TrainingConfig, data, name_or_path, ConfigError)

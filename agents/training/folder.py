@@ -93,11 +93,7 @@ class RunFolder:
         )
 
     def resuming_command(self) -> str:
-        """Returns the command that goes on with the run.
-
-        Raises:
-            RunError: run.json is not there, or is something else.
-        """
+        """Returns the command that goes on with the run; RunError where run.json is none."""
         about = self.description()
         command = str([about.get("command", "quicgym train"), *about.get("resumed", ())][-1])
         return command if "--resume" in command.split() else f"{command} --resume"
@@ -108,11 +104,7 @@ class RunFolder:
         write_atomically({self.description_path: text})
 
     def description(self) -> dict[str, Any]:
-        """Reads run.json.
-
-        Raises:
-            RunError: run.json is not there, or is something else.
-        """
+        """Reads run.json; RunError where it is not there, or is something else."""
         try:
             data = read_input_json(self.description_path)
         except (OSError, ValueError) as error:
@@ -126,19 +118,11 @@ class RunFolder:
         return data
 
     def evaluations(self) -> list[dict[str, Any]]:
-        """Returns the lines of evaluations.jsonl.
-
-        Raises:
-            RunError: The file cannot be read, or a line is damaged.
-        """
+        """Returns the lines of evaluations.jsonl; RunError where one is damaged."""
         return read_json_lines(self.evaluations_path) if self.evaluations_path.exists() else []
 
     def curve(self) -> dict[int, float]:
-        """Returns the interquartile mean reward of each evaluation, by its step.
-
-        Raises:
-            RunError: The file cannot be read, or a line is damaged.
-        """
+        """Returns the interquartile mean reward of each evaluation, by its step."""
         rewards: dict[int, list[float]] = {}
         for record in self.evaluations():
             rewards.setdefault(record["step"], []).append(record["reward"])

@@ -32,14 +32,7 @@ class TrainingError(UserError):
 class Loop:
     """Trains from one checkpoint to the next; it is the trainer's `Watch`.
 
-    Args:
-        config: Configuration of the training.
-        trainer: The algorithm.
-        folder: Folder of the run.
-        evaluations: Measures the policy, and knows the best one.
-        writer: Writer of the run's event file.
-        progress: Shows the step.
-        on_evaluation: Called with the step, the evaluation's reward and the checkpoint's path.
+    `on_evaluation` is called with the step, the evaluation's reward and the checkpoint's path.
     """
 
     def __init__(
@@ -61,9 +54,8 @@ class Loop:
     def run(self, state: Mapping[str, Any] | None) -> None:
         """Trains to the last step, from a checkpoint's state if there is one.
 
-        Raises:
-            TrainingError: A loss or a weight is not finite any more.
-            OSError: A file cannot be written.
+        TrainingError where a loss or a weight is not finite any more, OSError where a file cannot
+        be written.
         """
         trainer, steps = self._trainer, self._config.steps
         try:

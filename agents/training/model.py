@@ -29,11 +29,7 @@ from quicgym.validation import validated
 
 
 def check_hyperparameters(config: TrainingConfig) -> BaseModel:
-    """Returns the algorithm's settings.
-
-    Raises:
-        ConfigError: The algorithm does not have a hyperparameter, or does not take its value.
-    """
+    """Returns the algorithm's settings; ConfigError where it does not take one."""
     found = config.entry.implementation_class
     if issubclass(found, EpisodeTrainer):
         settings = found.Settings
@@ -48,9 +44,7 @@ def check_hyperparameters(config: TrainingConfig) -> BaseModel:
 def make_trainer(config: TrainingConfig) -> Trainer:
     """Makes the algorithm with an untrained policy, which begins as `start` says.
 
-    Raises:
-        ConfigError: The algorithm refuses a setting, the scenario, or the policy to begin with.
-        ScenarioError: The scenario is not valid.
+    ConfigError where the algorithm refuses a setting, the scenario, or the policy to begin with.
     """
     settings = check_hyperparameters(config)
     if config.device.startswith("cuda") and not torch.cuda.is_available():
@@ -70,11 +64,7 @@ def make_trainer(config: TrainingConfig) -> Trainer:
 
 
 def make_batch(config: TrainingConfig) -> EpisodeBatch:
-    """Makes the simulations for an algorithm that plays whole episodes.
-
-    Raises:
-        ScenarioError: The scenario is not valid.
-    """
+    """Makes the simulations for an algorithm that plays whole episodes."""
     environment, simulations = config.environment, config.environment.simulations
     source = EpisodeSource(
         environment.scenario,
@@ -93,12 +83,7 @@ def make_batch(config: TrainingConfig) -> EpisodeBatch:
 
 
 def make_environments(config: TrainingConfig) -> Sb3VecEnv:
-    """Makes the environments for an algorithm of Stable-Baselines3.
-
-    Raises:
-        ConfigError: The algorithm cannot learn from that scenario.
-        ScenarioError: The scenario is not valid.
-    """
+    """Makes the environments of a Stable-Baselines3 algorithm; ConfigError where it has no use."""
     environment = config.environment
     scenario = load_entry(environment.scenario)
     if not isinstance(scenario, Scenario) and scenario.draws_agents:

@@ -26,16 +26,8 @@ def write_policy(
 ) -> PolicyDescription:
     """Writes a policy and where it comes from; returns the description.
 
-    Args:
-        path: Path of the description (.json); the weights go beside it.
-        policy: Policy that is written.
-        config: Configuration that the policy was trained with.
-        command: The command line.
-        step: Step of the training.
-        reward: Interquartile mean reward on the evaluation's suite; None: not measured.
-
-    Raises:
-        OSError: The files cannot be written.
+    The weights go beside `path`. `reward` is the interquartile mean on the evaluations' suite;
+    None: not measured.
     """
     about = {
         "command": command,

@@ -11,13 +11,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 
 class TrainingProgress:
-    """Shows how far a training is; a context manager, which shows the bar.
-
-    Args:
-        name: Name of the run.
-        steps: Number of steps at the run's end.
-        begin_step: Step at which the training starts or resumes.
-    """
+    """Shows how far a training is; a context manager, which shows the bar."""
 
     def __init__(self, name: str, steps: int, begin_step: int) -> None:
         """Makes the bar."""

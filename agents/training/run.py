@@ -238,11 +238,7 @@ class _Training:
     trial: bool
 
     def run(self, state: Mapping[str, Any] | None) -> Outcome:
-        """Trains, from a checkpoint's state if there is one.
-
-        Raises:
-            TrainingError: The loss is no number, or the folder cannot be written to.
-        """
+        """Trains, from a checkpoint's state if there is one; TrainingError says what failed."""
         try:
             evaluations = self._train(state)
             summary = None if self.trial else self._summarize(evaluations.best_step)

@@ -43,13 +43,7 @@ _MARKS = "Frame: the published setting; star: the best one."
 
 
 def draw_sweep(study: SweepStudy, folder: Path, format: str = "png") -> list[Path]:
-    """Draws a sweep into files of the folder; returns them.
-
-    Args:
-        study: The sweep, with its trials.
-        folder: Folder of the figures and of captions.md.
-        format: "png", "pdf" or "svg".
-    """
+    """Draws a sweep into files of the folder, "png", "pdf" or "svg"; returns them."""
     folder.mkdir(parents=True, exist_ok=True)
     names = list(study.config.parameters)
     shown: list[tuple[str, ...]] = [(names[0],)] if len(names) == 1 else [*combinations(names, 2)]

@@ -27,15 +27,7 @@ LONGEST_RUN_NAME = 100
 def write_tables(
     directory: Path, trials: pd.DataFrame, file: str, document: Mapping[str, Any], command: str
 ) -> None:
-    """Writes trials.parquet and the study's JSON file, both with what made them.
-
-    Args:
-        directory: The output folder.
-        trials: A row per trial.
-        file: The name of the JSON file.
-        document: Content of the JSON file.
-        command: The command line.
-    """
+    """Writes trials.parquet and the study's JSON file, both with what made them."""
     about = {"version": __version__, "commit": _core.commit, "command": command}
     trials.attrs.update(about)
     text = json.dumps(as_json({**about, **document}), indent=1, allow_nan=False) + "\n"

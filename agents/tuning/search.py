@@ -99,11 +99,7 @@ class SearchTrial:
 
 
 class SearchStudy(Study[SearchTrial]):
-    """A search for hyperparameters.
-
-    Args:
-        search: Search that is run.
-    """
+    """A search for hyperparameters."""
 
     study_type = "search"
     home = Path("results/searches")

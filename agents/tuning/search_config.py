@@ -133,11 +133,7 @@ class Search:
     training: TrainingConfig
 
     def trial(self, setting: Setting) -> TrainingConfig:
-        """Returns what a trial trains: on one thread, as trials run beside one another.
-
-        Raises:
-            ConfigError: The training does not take the setting.
-        """
+        """Returns what a trial trains, on one thread; ConfigError where the setting is wrong."""
         data = _nested({**_flat_fields(self.fields), **setting, "environment.threads": 1})
         return validated(TrainingConfig, data, self.file, ConfigError)
 
@@ -154,15 +150,11 @@ def search_names() -> list[str]:
 
 
 def load_search(name_or_path: str, changes: Sequence[str] = ()) -> Search:
-    """Loads a search.
+    """Loads a search: one of `search_names()`, or a YAML's path.
 
-    Args:
-        name_or_path: One of `search_names()`, or a YAML's path.
-        changes: Changes of fields, such as "samples=8", "changes.steps=1e6" or
-            "hyperparameters.hyperparameters.gamma.maximum=0.99".
-
-    Raises:
-        ConfigError: The search does not exist, it is not valid, or a change is not.
+    `changes` are such as "samples=8", "changes.steps=1e6" or
+    "hyperparameters.hyperparameters.gamma.maximum=0.99". ConfigError where something does not exist
+    or is not valid.
     """
     data = read_fields(name_or_path, SEARCHES, "search")
     if isinstance(data.get("hyperparameters"), dict):

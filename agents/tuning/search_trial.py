@@ -89,12 +89,7 @@ def run_trial(
 ) -> None:
     """Trains with the setting that Ray Tune has chosen, and tells it of every evaluation.
 
-    Args:
-        config: Configuration of the trial from Ray Tune.
-        search: Search that the trial belongs to.
-        trials: The folder of all trials.
-        working: The folder that paths in configurations start from.
-        command: The command line, to be kept with the run.
+    Paths in configurations start from the folder `working`.
     """
     os.chdir(working)  # Ray has its own
     torch.set_num_threads(1)  # trials run beside one another

@@ -60,17 +60,11 @@ def _bins(values: np.ndarray) -> np.ndarray:
 def explained_share(
     objectives: np.ndarray, means: np.ndarray, groups: int, *, exact: bool
 ) -> float | None:
-    """Returns the share of the objectives' variance that the means of groups explain.
+    """Returns the share of the objectives' variance that the means of groups explain, 0 to 1.
 
-    Args:
-        objectives: Objectives of the trials.
-        means: Mean objective of each trial's group.
-        groups: Number of groups.
-        exact: Whether all combinations were tried; otherwise the share that noise alone would
-            explain is subtracted.
-
-    Returns:
-        0 to 1; None where the objectives do not vary, or there are as many groups as trials.
+    `means` has the mean objective of each trial's group. Unless all combinations were tried
+    (`exact`), the share that noise alone would explain is subtracted. None where the objectives do
+    not vary, or there are as many groups as trials.
     """
     total = float(np.sum((objectives - objectives.mean()) ** 2)) if len(objectives) else 0.0
     if total == 0:

@@ -59,26 +59,16 @@ class Study(ABC, Generic[AnyTrial]):
     def check(self, jobs: int | None, address: str | None) -> Identity:
         """Finds what every trial would fail of; returns what only the same study has.
 
-        Args:
-            jobs: Number of trials at the same time; None: as many as Ray has room for.
-            address: HOST:PORT of a Ray cluster; None: this machine alone.
-
-        Raises:
-            ConfigError, ScenarioError: The study cannot be run.
+        `jobs` trials run at the same time; None: as many as Ray has room for. ConfigError or
+        ScenarioError where the study cannot be run.
         """
 
     @abstractmethod
     def run(self, directory: Path, jobs: int | None, command: str) -> None:
         """Runs all trials, or goes on with them, and keeps them in `trials`.
 
-        Args:
-            directory: The output folder.
-            jobs: Number of trials at the same time; None: as many as Ray has room for.
-            command: The command line, to be kept with the runs.
-
-        Raises:
-            KeyboardInterrupt: Some trials are not complete.
-            ray.exceptions.RayError: Ray itself failed.
+        KeyboardInterrupt where some are not complete, ray.exceptions.RayError where Ray itself
+        failed.
         """
 
     @abstractmethod
@@ -92,11 +82,7 @@ class Study(ABC, Generic[AnyTrial]):
 
     @abstractmethod
     def write(self, directory: Path, command: str) -> None:
-        """Writes all files; those of an earlier run of the same study are replaced.
-
-        Raises:
-            OSError: A file cannot be written.
-        """
+        """Writes all files, in place of those of an earlier run of the same study."""
 
     @abstractmethod
     def print(self) -> None:
@@ -110,9 +96,7 @@ class Study(ABC, Generic[AnyTrial]):
     def identity(self, fields: Any, entries: Iterable[SuiteEntry]) -> Identity:
         """Returns what has to be equal for --resume to go on with a folder.
 
-        Args:
-            fields: The whole configuration, as JSON has it.
-            entries: Scenarios and distributions that trials are measured on.
+        `fields` are the whole configuration as JSON has it, `entries` what trials are measured on.
         """
         parts = [fields, digest(content_of(entries)), __version__, _core.commit]
         return Identity(self.study_type, self.name, digest(parts))
@@ -129,14 +113,8 @@ def run_study(
 ) -> int:
     """Runs a study, writes and prints its results; returns the exit status.
 
-    Args:
-        study: Study that is run.
-        out: Folder of the output; None: the default one.
-        jobs: Number of trials at the same time; None: as many as there are cores, here or in the
-            cluster.
-        resume: Whether to continue the study that the folder holds.
-        address: HOST:PORT of a Ray cluster; None: this machine alone.
-        command: The command line, to be kept with the results.
+    The arguments are the options of `quicgym sweep` and `quicgym search`. `jobs` None: as many as
+    there are cores, here or in the cluster.
     """
     directory = (out or study.home / study.name).absolute()
     identity = study.check(jobs, address)

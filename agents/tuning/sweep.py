@@ -168,9 +168,6 @@ class SweepStudy(Study[SweepTrial]):
         """Compares the best with the published setting, on as many new seeds as the sweep used.
 
         On the sweep's own seeds, the best of many is ahead by luck too.
-
-        Raises:
-            ray.exceptions.RayError: A run failed that had succeeded with the sweep's own seeds.
         """
         if self.published is None:
             return

@@ -210,11 +210,7 @@ class SweepConfig(_Model):
         ]
 
     def load_scenarios(self) -> tuple[SuiteEntry, ...]:
-        """Returns what every trial runs: from a distribution, a scenario for each seed.
-
-        Raises:
-            ScenarioError: The scenario or suite does not exist, or does not fit.
-        """
+        """Returns what every trial runs: from a distribution, a scenario for each seed."""
         found: tuple[SuiteEntry, ...] = (
             load_suite(self.suite)
             if self.suite is not None
@@ -256,16 +252,10 @@ def sweep_names() -> list[str]:
 
 
 def load_sweep(name_or_path: str, overrides: Sequence[str] = ()) -> SweepConfig:
-    """Loads a sweep by its name or from a YAML file.
+    """Loads a sweep: one of `sweep_names()`, or a YAML's path.
 
-    Args:
-        name_or_path: One of `sweep_names()`, or a path.
-        overrides: Changes as `key=value`; the key is dotted where it is inside another, the value
-            is YAML.
-
-    Raises:
-        ScenarioError: The sweep does not exist, or is not valid; the text names file, field and
-            value.
+    `overrides` are changes as `key=value`; the key is dotted where it is inside another, the value
+    is YAML. ScenarioError names file, field and value.
     """
     try:
         data = changed(read_fields(name_or_path, SWEEPS, "sweep"), overrides)

@@ -60,11 +60,7 @@ class SweepTrial:
 def measure(
     config: SweepConfig, scenarios: Sequence[SuiteEntry], setting: Setting, seeds: Iterable[int]
 ) -> SweepTrial:
-    """Runs a trial: each scenario with each seed, or what each seed draws.
-
-    Raises:
-        ValueError: A run has no value of the objective.
-    """
+    """Runs a trial: each scenario with each seed; ValueError where a run has no objective."""
     parameters = {
         name: list(value) if isinstance(value, tuple) else value
         for name, value in {**config.fixed, **setting}.items()
@@ -108,11 +104,7 @@ def run_trial(
 ) -> dict[str, Any]:
     """Runs what Ray Tune has chosen, with the sweep's seeds; returns its metrics.
 
-    Args:
-        tuned: Configuration of the trial from Ray Tune, which `setting_of` decodes.
-        config: Configuration of the sweep.
-        scenarios: Scenarios and distributions of the sweep.
-        listed: The settings that were not left to Optuna.
+    `listed` are the settings that were not left to Optuna, see `setting_of`.
     """
     trial = measure(config, scenarios, setting_of(tuned, config, listed), range(config.seeds))
     return {

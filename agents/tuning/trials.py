@@ -47,11 +47,7 @@ _OBJECT_STORE_BYTES = 80 * 2**20  # Ray takes no less than 75 MiB; trials hand o
 
 @contextmanager
 def running_ray(address: str | None, jobs: int | None) -> Iterator[None]:
-    """Starts Ray on this machine, or joins a cluster; leaves it at the end.
-
-    Raises:
-        ClusterError: The cluster cannot be joined from here.
-    """
+    """Starts Ray on this machine, or joins a cluster, or ClusterError; leaves it at the end."""
     logging.getLogger("ray").setLevel(logging.CRITICAL)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     try:
@@ -82,23 +78,12 @@ def fit(
     running: Mapping[str, Any] | None = None,
     **given: Any,
 ) -> list[tune.Result]:
-    """Runs trials, or goes on with those that the folder holds.
+    """Runs trials, or goes on with those that the folder holds; returns what became of all.
 
-    Args:
-        trainable: Function that runs a trial, on one core.
-        folder: Folder of Ray Tune's state.
-        space: Parameter space from which Ray Tune takes the first argument of `trainable`.
-        bar: Shows the progress, and says how many trials there are.
-        complete: A key of the metrics that only a trial which came to its end has.
-        tuning: Other settings of Ray's TuneConfig.
-        running: Other settings of Ray's RunConfig.
-        given: Other arguments of `trainable`.
-
-    Returns:
-        What became of all trials.
-
-    Raises:
-        KeyboardInterrupt: Some trials are not complete: Ray Tune takes Ctrl-C, and ends.
+    `trainable` runs a trial on one core; its first argument comes from `space`, the others are
+    `given`. `complete` is a key of the metrics that only a trial which came to its end has.
+    `tuning` and `running` are other settings of Ray's TuneConfig and RunConfig. KeyboardInterrupt
+    where some trials are not complete: Ray Tune takes Ctrl-C, and ends.
     """
     trainable = tune.with_resources(tune.with_parameters(trainable, **given), {"cpu": 1})
     if tune.Tuner.can_restore(str(folder)):
@@ -167,12 +152,7 @@ class Asha(ASHAScheduler):
     """Successive halving that keeps its milestones on disk.
 
     Ray Tune brings trials back after a kill, but no scheduler: what is left of a search would be
-    compared with nothing.
-
-    Args:
-        memory: The file with all results so far, a line each.
-        max_t: Number of steps at which a trial is finished.
-        settings: Other settings of Ray's ASHAScheduler.
+    compared with nothing. The file `memory` has all results so far, a line each.
     """
 
     def __init__(self, memory: Path, *, max_t: int, **settings: Any) -> None:
@@ -215,18 +195,10 @@ class Asha(ASHAScheduler):
 
 
 class Bar(tune.Callback):
-    """Trials done and the best so far, on a terminal's standard error.
+    """Trials done and the best so far by a metric, on a terminal's standard error.
 
     Ray Tune keeps its callbacks on disk and brings them back after a kill, so what is on the screen
-    is no part of it.
-
-    Args:
-        title: Text before the bar.
-        total: Number of trials of the study.
-        metric: Metric whose best value is shown.
-        mode: "max" where the highest value of the metric is the best, "min" where the lowest is.
-        steps: Number of steps of a trial, so that one under way counts in part. None: only finished
-            trials count.
+    is no part of it. With the number of `steps` of a trial, one under way counts in part.
     """
 
     def __init__(

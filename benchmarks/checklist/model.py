@@ -153,10 +153,6 @@ class Checklist(_Model):
 
 
 def load_checklist(name_or_path: str | Path = RFC_9743) -> Checklist:
-    """Loads a checklist by its name or from a YAML file.
-
-    Raises:
-        ChecklistError: There is none, or it is not valid; the text names file, field and value.
-    """
+    """Loads a checklist, by its name or a YAML file; ChecklistError names file and field."""
     data, file, folder = read_yaml(name_or_path, CHECKLISTS, "checklist", ChecklistError)
     return validated(Checklist, data, file, ChecklistError, context={"folder": folder})

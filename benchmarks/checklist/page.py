@@ -16,12 +16,7 @@ from quicgym.yaml_files import CONFIGS
 
 
 def render(document: dict[str, Any], checklist: Checklist) -> str:
-    """Returns the page.
-
-    Args:
-        document: The content of checklist.json.
-        checklist: For the scenarios.
-    """
+    """Returns the page of a checklist.json."""
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(
             lambda name: (files(__package__) / name).read_text(encoding="utf-8")

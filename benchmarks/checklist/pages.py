@@ -30,13 +30,7 @@ def write_pages(
 ) -> int:
     """Runs the checklist of every policy; writes the pages and their table; returns the status.
 
-    Args:
-        policies: Names, as `find_policy` takes them.
-        folder: Where the pages go.
-        results: Where the runs go, a folder for each policy.
-        seeds: How many; from 0.
-        workers: Processes.
-        resume: Skip the runs that `results` has.
+    The runs of each policy go into a folder of `results`.
     """
     folder.mkdir(parents=True, exist_ok=True)
     documents = []

@@ -48,21 +48,9 @@ def run_checklist(
 ) -> int:
     """Runs, judges, writes and prints everything; returns the exit status.
 
-    Args:
-        policy: A name, as `find_policy` takes it.
-        directory: Where results go; those of an earlier run are moved aside.
-        checklist: A name or a path, as `load_checklist` takes it.
-        seeds: How many; from 0.
-        workers: Processes.
-        format: The form of what is printed; "html" writes checklist.html instead.
-        resume: Go on with what the directory holds.
-        trust_zip: Accept models that Stable-Baselines3 saved; loading one runs code in it.
-        command: The command line, to be kept with the results.
-
-    Raises:
-        ChecklistError, ScenarioError, PolicyError: There is no such checklist or policy, or it is
-            not valid.
-        RunError: The directory cannot be written to, or another command writes there.
+    The arguments are the options of `quicgym checklist`; the format "html" writes checklist.html in
+    place of a table. ChecklistError, ScenarioError, PolicyError or RunError says what cannot be
+    run.
     """
     loaded = load_checklist(checklist)
     runs = _make_runs(loaded, policy, seeds, trust_zip=trust_zip)

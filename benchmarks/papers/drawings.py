@@ -134,13 +134,8 @@ def figure_drawing(
 ) -> Drawing | None:
     """Returns a figure of a paper; None where there is no data for it.
 
-    Args:
-        figure: The paper's figure.
-        paper: The paper that it is in.
-        measured: All metrics, for bars.
-        traced: By scenario, the jobs that kept their time series.
-        engine_of: The engine whose values are drawn, by scenario.
-        algorithms: The algorithms to draw; empty: those of the paper's figure.
+    `traced` has by scenario the jobs that kept their time series, and `engine_of` returns the
+    engine whose values are drawn. No algorithms means those of the paper's figure.
     """
     algorithms = algorithms or figure.algorithms or tuple(paper.algorithms)
     if figure.over_time:
@@ -244,12 +239,7 @@ def _label(job: RunJob, paper: Paper) -> str:
 
 
 def read_traces(job: RunJob, most: int | None = None) -> list[pd.DataFrame]:
-    """Returns the time series of a job's flows that are on disk.
-
-    Args:
-        job: The job that kept them.
-        most: How many flows, the first ones; None: all.
-    """
+    """Returns the time series of a job's first `most` flows, or of all, that are on disk."""
     assert job.trace_file is not None
     return [*flow_traces(read_parquet(job.trace_file), most).values()]
 

@@ -23,16 +23,7 @@ MOST_GROUPS_IN_ONE_COLUMN = 4
 
 
 def draw_all(drawings: Iterable[Drawing], folder: Path, format: str = "png") -> list[Path]:
-    """Draws each into a file of the folder, and their captions into captions.md.
-
-    Args:
-        drawings: The figures.
-        folder: Where the files go.
-        format: "png", "pdf" or "svg".
-
-    Returns:
-        The files of the figures.
-    """
+    """Draws into files of the folder, and captions into captions.md; returns the figures' files."""
     matplotlib.use("Agg")
     folder.mkdir(parents=True, exist_ok=True)
     files = []

@@ -276,10 +276,6 @@ def paper_names() -> list[str]:
 
 
 def load_paper(name_or_path: str | Path) -> Paper:
-    """Loads a paper by its name, such as "ebcc", or from a YAML file of the same form.
-
-    Raises:
-        PaperError: No such paper, or a file that does not fit; the text names file and field.
-    """
+    """Loads a paper, such as "ebcc", or a YAML file; PaperError names file and field."""
     file = read_yaml(name_or_path, PAPERS, "paper", PaperError)
     return validated(Paper, file.data, file.name, PaperError)

@@ -35,14 +35,10 @@ def write(
     drawn: dict[str, list[Drawing]],
     networks: Mapping[str, str],
 ) -> None:
-    """Writes the report.
+    """Writes the report as an HTML file.
 
-    Args:
-        file: The HTML file.
-        document: The content of papers.json.
-        papers: The papers, in the order of their sections.
-        drawn: Paper -> its figures.
-        networks: Scenario -> its network in words.
+    `document` is the content of papers.json, `drawn` has the figures of each paper, and `networks`
+    each scenario's network in words.
     """
     environment = jinja2.Environment(
         loader=jinja2.FunctionLoader(

@@ -78,22 +78,9 @@ def run_papers(
 ) -> int:
     """Runs, judges, writes and prints everything; returns the exit status.
 
-    Args:
-        directory: Where results go; those of an earlier run are moved aside.
-        papers: Names or paths; empty: all that quicgym brings.
-        seeds: How many; from 0.
-        window: The part of the run that the metrics are of.
-        workers: Workers that run the simulations; a number means processes of this machine.
-        format: The form of what is printed; "html" writes papers.html instead.
-        resume: Go on with what the directory holds.
-        without_ns3: Leave out what only ns-3 can run.
-        figure_format: "png", "pdf" or "svg".
-        command: The command line, to be kept with the results.
-
-    Raises:
-        PaperError, ScenarioError: A paper or one of its scenarios does not exist or is not valid.
-        RunError: The directory cannot be written to, or another command writes there.
-        ClusterError: There are no workers, as `Workers.connect` says.
+    The arguments are the options of `quicgym papers`; no papers means all that quicgym brings, and
+    the format "html" writes papers.html in place of a table. PaperError, ScenarioError, RunError or
+    ClusterError says what cannot be run.
     """
     names = papers or paper_names()
     loaded = [load_paper(name) for name in names]

@@ -38,11 +38,7 @@ def table_verdict(
 ) -> str | None:
     """Returns the line; None where no run has a printed value in this table.
 
-    Args:
-        table: The printed table.
-        paper: The paper that it is in.
-        measured: Everything measured.
-        engine_of: The engine that counts, by scenario.
+    `engine_of` returns the engine that counts, by scenario.
     """
     lines = [line for line in _lines(table, paper, measured, engine_of) if line]
     if not lines:

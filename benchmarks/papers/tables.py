@@ -52,19 +52,11 @@ def paper_table(
     ratio: bool = False,
     variations: Sequence[str] = (),
 ) -> Table | None:
-    """Returns one table of a paper: our values and the paper's under one another.
+    """Returns one table of a paper, our values below the paper's; None where no run belongs to it.
 
-    Args:
-        table: The printed table.
-        paper: The paper that it is in.
-        measured: Everything measured.
-        engines: The engines whose values a row shows, each in a line of its own.
-        ratio: Add a line with ours divided by the printed value.
-        variations: Sources of variations, each with a line of its own; the scenarios are those of
-            `variations.comparable`.
-
-    Returns:
-        None where no run belongs to the table.
+    A row shows each of its `engines` in a line of its own, and `ratio` adds ours divided by the
+    printed value. Sources of variations have a line each; the scenarios are those of
+    `variations.comparable`.
     """
     columns = table.algorithms or tuple(paper.algorithms)
 
@@ -139,9 +131,8 @@ def _sources(
 def measurement_tables(runs: Sequence[Run], names: Mapping[str, str]) -> Iterator[Table]:
     """Yields, per scenario and engine, every metric of every controller.
 
-    Args:
-        runs: Everything measured; a cell is mean±standard deviation over the seeds.
-        names: Column headings of controllers that have another than their own name.
+    A cell is mean±standard deviation over the seeds. `names` are column headings of controllers
+    that have another than their own name.
     """
     shown = [entry for entry in METRICS.values() if entry.scope in ("flow", "run") or entry.traffic]
     for scenario, engine in dict.fromkeys((run["scenario"], run["engine"]) for run in runs):

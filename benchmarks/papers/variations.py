@@ -10,11 +10,7 @@ from quicgym.validation import validated
 
 
 def varied(scenario: Scenario, variation: Variation) -> Scenario:
-    """Returns the scenario with the variation's fields and parameters.
-
-    Raises:
-        PaperError: A field does not exist, or a value does not fit.
-    """
+    """Returns the scenario with the variation's fields and parameters, or PaperError."""
     data = scenario.model_dump(exclude_none=True)
     fields = {**variation.fields, **variation.scenario_fields.get(scenario.name, {})}
     for field, value in fields.items():

@@ -137,16 +137,9 @@ class Judgement:
 def judge(
     claim: Claim, paper: Paper, measured: Measurements, engine_of: Callable[[str], str]
 ) -> Judgement:
-    """Returns a claim's verdict.
+    """Returns a claim's verdict; MissingMeasurement where a run has failed or was left out.
 
-    Args:
-        claim: The paper's claim.
-        paper: The paper, for the printed values.
-        measured: The measured values.
-        engine_of: The engine that counts, by scenario.
-
-    Raises:
-        MissingMeasurement: A run that the claim needs has failed or was left out.
+    `engine_of` returns the engine that counts, by scenario.
     """
     comparisons = tuple(
         comparison
@@ -164,13 +157,9 @@ def judge(
 def printed_interval(number: Decimal, *, ratio: bool) -> tuple[float, float]:
     """Returns the interval around a printed number within which a measurement agrees with it.
 
-    Half a unit of the last printed digit on either side, and PRINTED_SHARE of the number. Of a
-    ratio of two measurements PRINTED_SHARE of the ratio or of its distance from 1, whichever is
-    less.
-
-    Args:
-        number: The number as printed; trailing zeros count.
-        ratio: Whether the number is a ratio of two measurements; otherwise a quantity.
+    Half a unit of the last printed digit on either side, trailing zeros counted, and PRINTED_SHARE
+    of the number. Of a ratio of two measurements PRINTED_SHARE of the ratio or of its distance from
+    1, whichever is less.
     """
     value = float(number)
     exponent = number.as_tuple().exponent

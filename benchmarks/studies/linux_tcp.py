@@ -34,14 +34,7 @@ ATTEMPTS = 5
 
 
 def linux_run(scenario: Scenario, controller: str, seed: int, path: Path) -> dict[str, float]:
-    """Returns what iperf3 and the relay have measured of a valid run.
-
-    Args:
-        scenario: Behind whose network iperf3 runs.
-        controller: Linux's name.
-        seed: The network's seed.
-        path: Gets iperf3's report.
-    """
+    """Returns what iperf3, whose report goes to `path`, and the relay measured of a valid run."""
     seconds = round(scenario.duration_s)
     client = f"iperf3 -c $QUICGYM_PEER -R -t {seconds} -C {controller} -J --get-server-output"
     command = ["sh", "-c", f"{client} > {shlex.quote(str(path))}"]

@@ -114,11 +114,7 @@ def _means(scenario: Scenario, controller: str | None, seeds: Iterable[int]) -> 
 def compare(
     scenario: Scenario, controller: str, peer: Peer, seeds: Sequence[int] = (0,)
 ) -> Comparison:
-    """Runs the scenario with our controller and with ns-3's TCP, both on ns-3.
-
-    Raises:
-        Ns3MissingError: This build has no ns-3.
-    """
+    """Runs the scenario with our controller and with ns-3's TCP, both on ns-3."""
     quic_goodput, quic_rtt = _means(scenario, controller, seeds)
     tcp_goodput, tcp_rtt = _means(tcp_scenario(scenario, peer), None, seeds)
     return Comparison(scenario.name, controller, peer, quic_goodput, tcp_goodput, quic_rtt, tcp_rtt)

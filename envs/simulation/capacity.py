@@ -15,12 +15,9 @@ LONGEST_DELAY_S = 30.0
 
 
 class BottleneckCapacity:
-    """The capacity of one hop of a scenario, forward.
+    """The capacity of one hop of a scenario, forward; hop 1 is the bottleneck.
 
-    Args:
-        scenario: Scenario that has the hop.
-        hop: Number of the hop, counted from 1, the bottleneck.
-        core: The scenario in C++, where that is at hand.
+    `core` is the scenario in C++, where that is at hand.
     """
 
     def __init__(

@@ -20,14 +20,8 @@ def resolve_controllers(
 ) -> tuple[ControllerInfo, ...]:
     """Returns the controller of every single flow, and then of every entry of short flows.
 
-    Args:
-        scenario: Flows that name their own controller keep it.
-        controllers: Name or class of the controller for all the others, or a list of one for each
-            of them.
-
-    Raises:
-        ScenarioError: Unknown name, a controller that cannot be loaded, a wrong number of them, or
-            a flow without a controller.
+    `controllers` is one for all flows that name none, or a list of one for each of them.
+    ScenarioError where one is unknown or cannot be loaded, or where their number is wrong.
     """
     flows: list[tuple[str, Flow | ShortFlows]] = [
         *scenario.single_flows(),
@@ -80,11 +74,7 @@ def _tcp_controller(controller: ControllerChoice) -> ControllerInfo:
 
 
 def find_controller(controller: ControllerChoice) -> ControllerInfo:
-    """Returns what describes a controller that is given by name or class.
-
-    Raises:
-        ScenarioError: No controller has this name, or it cannot be loaded.
-    """
+    """Returns what describes a controller, given by name or class, or ScenarioError."""
     try:
         return find(controller) if isinstance(controller, str) else describe(controller)
     except KeyError:

@@ -773,24 +773,13 @@ TRAFFIC_METRICS = tuple(entry.name for entry in OF_TRAFFIC)
 
 
 def measure_flow(name: str, controller: str, flow: FlowTotals) -> FlowResult:
-    """Returns a flow's metrics.
-
-    Args:
-        name: The flow's name.
-        controller: The name of its controller or policy.
-        flow: Totals of the flow over the window.
-    """
+    """Returns a flow's metrics."""
     values = {entry.name: entry.compute(flow) for entry in OF_FLOWS}
     return FlowResult(name=name, controller=controller, **values)  # type: ignore[arg-type]
 
 
 def measure_run(flows: Sequence[FlowResult], run: RunTotals) -> dict[str, float | None]:
-    """Returns a run's metrics: means over the flows, and what belongs to the run.
-
-    Args:
-        flows: The metrics of each flow.
-        run: The run's totals over the same window.
-    """
+    """Returns a run's metrics: means over the flows, and what belongs to the run."""
     means = {
         entry.name: run.mean_rate_mbps(run.all_flows, entry.rate_of)
         if entry.rate_of

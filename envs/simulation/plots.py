@@ -59,11 +59,8 @@ def draw_run(traces: RunTraces) -> Figure:
     Rates are means over the WINDOWS-th part of the run before each moment. The grey area is what
     the bottleneck could have sent. The queueing delay is the time in which the queues of all hops
     would be empty if nothing more arrived; with Wi-Fi, where the queue's rate is not known, it is
-    each flow's RTT above its lowest. A cross is a moment with drops.
-
-    Raises:
-        ValueError: The run has no traces.
-        MissingExtraError: Matplotlib is not installed.
+    each flow's RTT above its lowest. A cross is a moment with drops. ValueError where there are no
+    traces.
     """
     matplotlib, figure_class = _matplotlib()
     if not traces.queues or traces.queues[0].empty:
@@ -94,16 +91,11 @@ def draw_run(traces: RunTraces) -> Figure:
 def draw_plane(runs: Iterable[Mapping[str, Any]]) -> Figure:
     """Returns goodput over queueing delay: a cross and an ellipse for each controller.
 
-    The cross is the mean over the runs. The ellipse is the 1-σ contour of the normal distribution
-    with the runs' mean and covariance, as Winstein and Balakrishnan (SIGCOMM 2013) draw it; a
-    single run has none. The delay decreases to the right, so up and right is better.
-
-    Args:
-        runs: Runs with the keys controller, goodput_mbps and mean_queue_delay_ms, in ms.
-
-    Raises:
-        ValueError: No run has both numbers.
-        MissingExtraError: Matplotlib is not installed.
+    Runs have the keys controller, goodput_mbps and mean_queue_delay_ms, in ms; ValueError where
+    none has both numbers. The cross is the mean over the runs. The ellipse is the 1-σ contour of
+    the normal distribution with the runs' mean and covariance, as Winstein and Balakrishnan
+    (SIGCOMM 2013) draw it; a single run has none. The delay decreases to the right, so up and right
+    is better.
     """
     matplotlib, figure_class = _matplotlib()
     points: dict[str, list[tuple[float, float]]] = {}
@@ -136,17 +128,11 @@ def draw_plane(runs: Iterable[Mapping[str, Any]]) -> Figure:
 def draw_episodes(series: Mapping[str, pd.DataFrame]) -> Figure:
     """Returns what several policies did on one path: throughput over capacity, RTT below.
 
-    Throughput is that of all flows together, its mean over the WINDOWS-th part of the episode
-    before each moment. RTT is the mean over the samples of all flows since the last decision; its
-    axis begins at the lowest value that any policy had.
-
-    Args:
-        series: Time series by policy: a row for each decision, with the columns time_s,
-            throughput_mbps, capacity_mbps and rtt_ms of `info`.
-
-    Raises:
-        ValueError: No policy is given.
-        MissingExtraError: Matplotlib is not installed.
+    `series` has by policy a row for each decision, with the columns time_s, throughput_mbps,
+    capacity_mbps and rtt_ms of `info`; ValueError where it is empty. Throughput is that of all
+    flows together, its mean over the WINDOWS-th part of the episode before each moment. RTT is the
+    mean over the samples of all flows since the last decision; its axis begins at the lowest value
+    that any policy had.
     """
     matplotlib, figure_class = _matplotlib()
     if not series:

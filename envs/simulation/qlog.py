@@ -50,11 +50,7 @@ Record = dict[str, Any]
 
 
 def qlog_folder(folder: str | Path) -> Path:
-    """Returns the folder, which is made where it is not there.
-
-    Raises:
-        UserError: The folder cannot be made.
-    """
+    """Returns the folder, made where it is not there; UserError where it cannot be made."""
     made = Path(folder)
     try:
         made.mkdir(parents=True, exist_ok=True)
@@ -64,24 +60,16 @@ def qlog_folder(folder: str | Path) -> Path:
 
 
 def log_path(folder: Path, flow: int, side: str) -> Path:
-    """Returns where the log of one end of a flow goes.
-
-    Args:
-        folder: Folder of the run.
-        flow: Index of the flow.
-        side: "sender" or "receiver".
-    """
+    """Returns where the log of one end of a flow goes; `side` is "sender" or "receiver"."""
     return folder / f"flow-{flow}-{side}.sqlog"
 
 
 def write_log(path: Path, events: Iterable[Record], side: str, source: str) -> None:
-    """Writes a qlog file.
+    """Writes a qlog file, at a path of log_path.
 
-    Args:
-        path: Path of the file, see log_path.
-        events: Events in order, each with `time` in ms from the run's beginning, `name` and `data`.
-        side: "sender" or "receiver".
-        source: Engine or stack that has sent the packets, such as "native" or "aioquic-virtual".
+    Events are in order, each with `time` in ms from the run's beginning, `name` and `data`.
+    `source` is the engine or stack that has sent the packets, such as "native" or
+    "aioquic-virtual".
     """
     header = {
         "qlog_version": VERSION,
@@ -112,11 +100,7 @@ def read_log(path: Path) -> list[Record]:
 
 
 def sender_records(events: NDArray[Any]) -> Iterator[Record]:
-    """Yields qlog events of what a sender recorded.
-
-    Args:
-        events: Shape (events,), of EVENT_DTYPE, as Simulation.events returns them.
-    """
+    """Yields qlog events of what a sender recorded, as Simulation.events returns it."""
     metrics: Record = {}
     mode: str | None = None
     rows = list(zip(events["time"].tolist(), events["kind"].tolist(), events["values"].tolist(),
@@ -160,13 +144,7 @@ def sender_records(events: NDArray[Any]) -> Iterator[Record]:
 
 
 def write_sender_logs(folder: Path, events: Iterable[NDArray[Any]], source: str) -> None:
-    """Writes the log of each flow's sender.
-
-    Args:
-        folder: Folder of the files, see qlog_folder.
-        events: Events of each flow, see sender_records.
-        source: Engine or stack that has sent the packets, see write_log.
-    """
+    """Writes the log of each flow's sender into a folder, see sender_records and write_log."""
     for flow, rows in enumerate(events):
         path = log_path(folder, flow, "sender")
         write_log(path, sender_records(rows), "sender", source)

@@ -480,12 +480,7 @@ class Run:
 
 
 def flow_traces(traces: pd.DataFrame, most: int | None = None) -> dict[str, pd.DataFrame]:
-    """Returns each flow's part of what `Run.traces` returned, by the flow's name.
-
-    Args:
-        traces: The time series of all flows.
-        most: Number of flows, the first ones; None: all.
-    """
+    """Returns each flow's part of `Run.traces`, of the first `most` flows or of all."""
     names = traces["flow"].cat.categories[:most]
     ends = np.cumsum(np.bincount(traces["flow"].cat.codes, minlength=len(names)))
     return {

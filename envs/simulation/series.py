@@ -30,13 +30,7 @@ class Series:
 
     @classmethod
     def of_nothing(cls, begin: int, columns: Iterable[str], flows: int) -> Series:
-        """Returns the series of a run that has not reached its first interval.
-
-        Args:
-            begin: Time at which the first interval will begin, in ns.
-            columns: The names of the columns.
-            flows: Number of flows.
-        """
+        """Returns the series of a run that has not reached its first interval, at `begin` in ns."""
         return cls(
             begin,
             {name: np.empty(0) for name in columns},
@@ -45,12 +39,7 @@ class Series:
         )
 
     def mean(self, column: str, window: tuple[int, int]) -> float | None:
-        """Returns the mean of a column over time; None where no interval is in the window.
-
-        Args:
-            column: The column's name.
-            window: The window's ends, in ns.
-        """
+        """Returns the mean of a column over time; None where the window, in ns, has no interval."""
         ends = self.columns["time_s"]
         begins = np.concatenate([[self.begin * 1e-9], ends[:-1]])
         begins = np.maximum(begins, window[0] * 1e-9)

@@ -76,12 +76,7 @@ def ns3_version() -> str | None:
 
 
 def check_engine(engine: str) -> EngineName:
-    """Returns the engine's name.
-
-    Raises:
-        ScenarioError: No engine has this name.
-        Ns3MissingError: The ns-3 host is not installed.
-    """
+    """Returns the engine's name; ScenarioError where none has it, Ns3MissingError without ns-3."""
     for known in ENGINES:
         if engine == known:
             if known == "ns3":

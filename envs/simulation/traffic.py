@@ -112,14 +112,10 @@ def asking_flows(scenario: Scenario) -> list[int]:
 def traffic_of_flow(
     flow: Flow, total: Mapping[str, Any], requests: np.ndarray, window: tuple[int, int]
 ) -> TrafficTotals:
-    """Returns the traffic of a flow in a window.
+    """Returns the traffic of a flow in a window, whose ends are in ns.
 
-    Args:
-        flow: Flow of the scenario.
-        total: Totals of the flow over the window, with the keys of SimulatedFlow.statistics.
-        requests: Requests of the flow's application in the whole run, as Simulation.requests
-            returns them.
-        window: Beginning and end of the window, in ns.
+    `total` has the keys of SimulatedFlow.statistics, over the window. `requests` are those of the
+    flow's application in the whole run, as Simulation.requests returns them.
     """
     match flow.application:
         case RequestResponse():
@@ -146,12 +142,7 @@ def traffic_of_flow(
 
 
 def traffic_of_short_flows(transfers: np.ndarray, window: tuple[int, int]) -> TrafficTotals:
-    """Returns the traffic of an entry of short flows in a window.
-
-    Args:
-        transfers: Transfers of the whole run, as Simulation.transfers returns them.
-        window: Beginning and end of the window, in ns.
-    """
+    """Returns an entry's traffic in a window, in ns, by all its `transfers` of the run."""
     return TrafficTotals(kinds=frozenset({SHORT_FLOWS}), transfers=within(transfers, window))
 
 

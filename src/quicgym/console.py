@@ -31,10 +31,8 @@ def print_by_columns(
 ) -> None:
     """Prints a table; columns for which a terminal has no room follow below, with the first again.
 
-    Args:
-        headings: Headings of the columns, of one line or more; the first column names the rows.
-        rows: Rows of cells, each with as many cells as headings.
-        width: Characters of a line; None: the terminal's.
+    Headings have one line or more; the first column names the rows. `width` is in characters; None:
+    the terminal's.
     """
     room = terminal_width() if width is None else width
     columns = [
@@ -68,8 +66,7 @@ def say(text: str) -> None:
 def progress_bar(*columns: TextColumn) -> Progress:
     """Returns a bar on standard error that counts what is done; silent where that is no terminal.
 
-    Args:
-        columns: Shown after the time left; their fields are given to `add_task`.
+    `columns` are shown after the time left; their fields are given to `add_task`.
     """
     # Not console.is_terminal, which Jupyter's FORCE_COLOR makes true for a pipe and for a file.
     is_terminal = sys.stderr.isatty()

@@ -37,12 +37,7 @@ class MissingExtraError(UserError, ImportError):
     """A part of quicgym that an extra installs is not there."""
 
     def __init__(self, what: str, extra: str = "train") -> None:
-        """Says how to get it.
-
-        Args:
-            what: Needs the extra, and which package of it.
-            extra: A key of EXTRA_PACKAGES.
-        """
+        """Says what needs the extra, a key of EXTRA_PACKAGES, and how to get it."""
         extras = {"train": "dev,all", "examples": "dev,all,examples"}.get(extra)
         command = f"make setup EXTRAS={extras}" if extras else "make setup"
         super().__init__(

@@ -20,13 +20,8 @@ MOST_WEIGHTS_BYTES = 2**27
 def open_input(path: Path, most_bytes: int) -> BufferedReader:
     """Opens a file for reading, without waiting for a writer and without reading a device.
 
-    Args:
-        path: Path of the file.
-        most_bytes: How large it may be.
-
-    Raises:
-        OSError: The file cannot be read, is no regular file (but a device, a pipe, a folder), or is
-            larger. `strerror` says which.
+    `strerror` of OSError says why not: the file cannot be read, is no regular file (but a device, a
+    pipe, a folder), or is larger than `most_bytes`.
     """
     file = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
@@ -52,12 +47,10 @@ def read_input(path: Path, most_bytes: int) -> bytes:
 
 
 def read_input_json(path: Path, most_bytes: int = MOST_JSON_BYTES) -> Any:
-    """Reads a JSON file of anybody's making.
+    """Reads a JSON file of anybody's making; OSError as `open_input`.
 
-    Raises:
-        OSError: The file cannot be read, see `open_input`.
-        ValueError: The file is not JSON: text that is not UTF-8, nesting that is too deep, and
-            numbers of thousands of digits are included.
+    ValueError where the file is not JSON: text that is not UTF-8, nesting that is too deep, and
+    numbers of thousands of digits are included.
     """
     data = read_input(path, most_bytes)
     try:

@@ -53,11 +53,7 @@ class Workers(Protocol):
     """What runs jobs: processes of this machine, or a Ray cluster."""
 
     def connect(self) -> None:
-        """Makes sure that there are workers, before anything is written.
-
-        Raises:
-            ClusterError: There are none.
-        """
+        """Makes sure that there are workers before anything is written, or ClusterError."""
 
     @property
     def count(self) -> int:
@@ -66,26 +62,15 @@ class Workers(Protocol):
     def run(self, jobs: Sequence[AnyJob], directory: Path, finish: Finish[AnyJob]) -> None:
         """Runs jobs; `finish` is called once for each, in this thread.
 
-        Args:
-            jobs: To be run.
-            directory: Where their results go.
-            finish: Is told of each job that is over.
-
-        Raises:
-            ClusterError: The workers are gone, not a job alone.
+        Results go into the directory. ClusterError where the workers are gone, not a job alone.
         """
 
 
 def workers_of(count: int | None, address: str | None = None) -> Workers:
     """Returns the workers that a command line names.
 
-    Args:
-        count: Jobs at the same time; None: one per core, here or in the cluster.
-        address: HOST:PORT of a Ray cluster; None: processes of this machine.
-
-    Raises:
-        ClusterError: The address is not HOST:PORT.
-        MissingExtraError: The extra `train`, which brings Ray, is not installed.
+    `count` jobs run at the same time; None: one per core, here or in the cluster. `address` is
+    HOST:PORT of a Ray cluster, or ClusterError; None: processes of this machine.
     """
     if address is None:
         return LocalProcesses(count or os.cpu_count() or 1)
@@ -161,17 +146,11 @@ def run_jobs(
     resume: bool = False,
     title: str = "simulations",
 ) -> Outcome:
-    """Runs the jobs, with a progress bar on standard error.
+    """Runs the jobs, with a progress bar on standard error; runs.jsonl of the directory gets them.
 
     A job that fails is noted and the others go on. Ctrl-C ends the workers; what was finished is
-    kept. So it is where a cluster goes away.
-
-    Args:
-        jobs: The jobs to be run.
-        directory: The folder that gets runs.jsonl.
-        workers: The workers that run the jobs; a number is one of processes of this machine.
-        resume: Skip what runs.jsonl has.
-        title: Title of the progress bar.
+    kept. So it is where a cluster goes away. A number of workers is one of processes of this
+    machine. `resume` skips what runs.jsonl has.
     """
     outcome = Outcome()
     kept = read_finished(directory) if resume else {}
@@ -271,12 +250,7 @@ def report_interruption(
 ) -> None:
     """Says on standard error what is kept, and the command that goes on with it.
 
-    Args:
-        outcome: The outcome of the jobs.
-        jobs: All jobs, finished or not.
-        directory: Where the finished runs are.
-        command: The command line that was interrupted.
-        resumed: Whether the command line has --resume already.
+    `jobs` are all, finished or not. `resumed` says whether the command has --resume already.
     """
     again = command if resumed else f"{command} --resume"
     say(

@@ -55,11 +55,7 @@ class Identity:
     fingerprint: str
 
     def check(self, directory: Path) -> None:
-        """Makes sure that the folder holds this study, or none.
-
-        Raises:
-            RunError: The folder holds another study.
-        """
+        """Raises RunError where the folder holds another study."""
         file = directory / IDENTITY_FILE
         if not file.exists():
             return
@@ -88,14 +84,8 @@ def output_folder(
 ) -> Iterator[None]:
     """Makes a folder, keeps it locked, and moves an earlier run's results aside unless resumed.
 
-    Args:
-        directory: The folder.
-        names: Names of results in the folder; other files stay where they are.
-        resume: Leave everything, because this run goes on with it.
-        identity: Identity of the study, where only the same study may be resumed.
-
-    Raises:
-        RunError: The folder cannot be used; the text says why, and what to do.
+    `names` are those of results; other files stay where they are. With an `identity` only the same
+    study may be resumed. RunError says why the folder cannot be used, and what to do.
     """
     if (directory / RUN_FILE).exists():
         raise RunError(
@@ -130,13 +120,8 @@ def locked(directory: Path, option: str = "--out") -> Iterator[None]:
     """Makes a folder, and keeps other commands from writing there.
 
     The lock belongs to the open file, so the system takes it away from a process that is killed.
-
-    Args:
-        directory: The folder.
-        option: With which the user gives it.
-
-    Raises:
-        RunError: Another command writes there, or nobody can.
+    RunError, with the `option` that gave the folder, where another command writes there, or nobody
+    can.
     """
     if directory.exists() and not directory.is_dir():
         raise RunError(f"{directory}: is a file; give a folder with {option}")
@@ -209,11 +194,8 @@ def _unwritable(directory: Path, error: OSError, option: str) -> RunError:
 def write_atomically(contents: Mapping[Path, str | Callable[[Path], object]]) -> None:
     """Writes files beside their places, and renames them when all are on the disk.
 
-    Args:
-        contents: For each file its text, or what writes it to the path that it is given.
-
-    Raises:
-        OSError: One cannot be written; all are as they were. `filename` says which.
+    `contents` has for each file its text, or what writes it to the path that it is given. After
+    OSError all are as they were; `filename` says which one cannot be written.
     """
     # Of a name that is quicgym's own: one that is there is left from a kill.
     beside = {path: path.with_name(f".{path.name}.quicgym-new") for path in contents}
@@ -260,11 +242,7 @@ def naming(path: Path) -> Iterator[None]:
 
 
 def read_json(path: Path, keys: Sequence[str] = ()) -> dict[str, Any]:
-    """Reads a JSON object that has the keys.
-
-    Raises:
-        RunError: The file is not there, or is no JSON object with the keys.
-    """
+    """Reads a JSON object that has the keys; RunError where the file is none."""
     try:
         data = read_input_json(path)
     except OSError as error:
@@ -280,11 +258,7 @@ def read_json(path: Path, keys: Sequence[str] = ()) -> dict[str, Any]:
 
 
 def read_json_lines(path: Path) -> list[dict[str, Any]]:
-    """Reads a file that has a JSON object in each line.
-
-    Raises:
-        RunError: The file cannot be read, or a line is damaged.
-    """
+    """Reads a file that has a JSON object in each line; RunError where one is damaged."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -302,11 +276,7 @@ def read_json_lines(path: Path) -> list[dict[str, Any]]:
 
 
 def read_parquet(path: Path) -> DataFrame:
-    """Reads a table.
-
-    Raises:
-        RunError: The file is not there, or is something else.
-    """
+    """Reads a table; RunError where the file is not there, or is something else."""
     import pandas as pd
     import pyarrow
 

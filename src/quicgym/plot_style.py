@@ -132,10 +132,9 @@ _SEED = re.compile(r"-seed(\d+)$")
 def look_of(name: str) -> Look:
     """Returns how a controller or a policy is drawn, in every figure of every command.
 
-    Args:
-        name: Name in results: `cubic`, `ebcc:gamma=3`, `window-grpo-seed1`, or a user's own.
-            Parameters change the line style, not the colour. A name that is not in the table gets a
-            look that follows from the name.
+    Names are those of results: `cubic`, `ebcc:gamma=3`, `window-grpo-seed1`, or a user's own.
+    Parameters change the line style, not the colour. A name that is not in the table gets a look
+    that follows from the name.
     """
     if name in LOOKS:
         return LOOKS[name]
@@ -210,11 +209,6 @@ CAPTIONS_FILE = "captions.md"
 
 
 def write_captions(folder: Path, captions: Mapping[str, str]) -> None:
-    """Writes what the figures of a folder show.
-
-    Args:
-        folder: The figures'.
-        captions: File name -> one sentence or more, with full stops.
-    """
+    """Writes what the figures of a folder show: by file name one sentence or more."""
     lines = [f"- `{name}`: {caption}\n" for name, caption in captions.items()]
     write_atomically({folder / CAPTIONS_FILE: "".join(lines)})

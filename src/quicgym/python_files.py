@@ -25,11 +25,8 @@ class PythonFile:
     """A Python file that has been run, as a module of its own.
 
     The file finds the modules in its folder, as `python file.py` does. They are its own: another
-    file that imports a module of the same name gets the one in its own folder.
-
-    Args:
-        path: Path of the file.
-        error: The error that is raised, with file, line and remedy, where the file cannot be used.
+    file that imports a module of the same name gets the one in its own folder. `error` is raised,
+    with file, line and remedy, where the file cannot be used.
     """
 
     def __init__(self, path: Path, error: type[UserError]) -> None:

@@ -67,11 +67,7 @@ def _check_form(address: str) -> tuple[str, int]:
 
 
 def check_address(address: str) -> None:
-    """Asks a Ray cluster whether it is there: Ray itself would wait for minutes.
-
-    Raises:
-        ClusterError: No Ray cluster is there.
-    """
+    """Asks a Ray cluster whether it is there, or ClusterError; Ray itself waits for minutes."""
     host, port = _check_form(address)
     remedy = "start one with `ray start --head`, or leave --address away to use this machine alone"
     try:
@@ -98,11 +94,7 @@ def check_address(address: str) -> None:
 
 
 def join(address: str) -> None:
-    """Makes this process a part of a cluster that `check_address` has found.
-
-    Raises:
-        ClusterError: The cluster cannot be joined from here.
-    """
+    """Makes this process a part of a cluster that `check_address` has found, or ClusterError."""
     logging.getLogger("ray").setLevel(logging.CRITICAL)
     try:
         with interrupted_afterwards():
@@ -129,14 +121,9 @@ def interrupted_afterwards() -> Iterator[None]:
 
 
 class RayCluster:
-    """The nodes of a Ray cluster, as `Workers` of `quicgym.jobs`.
+    """The nodes of a Ray cluster at HOST:PORT, as `Workers` of `quicgym.jobs`.
 
-    Args:
-        address: HOST:PORT.
-        most: Number of jobs at the same time; None: one per core of the cluster.
-
-    Raises:
-        ClusterError: The address is not HOST:PORT.
+    `most` jobs run at the same time; None: one per core of the cluster.
     """
 
     def __init__(self, address: str, most: int | None = None) -> None:
@@ -148,8 +135,7 @@ class RayCluster:
     def connect(self) -> None:
         """Joins the cluster; this process leaves it when it ends.
 
-        Raises:
-            ClusterError: The cluster is not there, cannot be joined, or has no core.
+        ClusterError where the cluster is not there, cannot be joined, or has no core.
         """
         if not ray.is_initialized():
             check_address(self._address)
@@ -183,13 +169,7 @@ class RayCluster:
     def run(self, jobs: Sequence[AnyJob], directory: Path, finish: Finish[AnyJob]) -> None:
         """Runs jobs; those of a node that dies run again on others.
 
-        Args:
-            jobs: To be run.
-            directory: Where their results go.
-            finish: Is told of each job that is over.
-
-        Raises:
-            ClusterError: The cluster is gone, or a node lacks what the jobs need.
+        ClusterError where the cluster is gone, or a node lacks what the jobs need.
         """
         self.connect()
         # Under a new name, which no node has on a disk of its own.
@@ -299,9 +279,8 @@ def _node() -> str:
 def _run_batch(place: _Place, jobs: Sequence[Job]) -> list[dict[str, Any] | str] | str:
     """On a node: runs jobs until the time of a batch is over, one at least.
 
-    Returns:
-        For each job that was run its result, or the text of why it failed; one text where the node
-        lacks what they need.
+    Returns for each job that was run its result, or the text of why it failed; one text where the
+    node lacks what they need.
     """
     if lacking := place.problem():
         return lacking

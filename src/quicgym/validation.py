@@ -33,14 +33,10 @@ def validated(
     *,
     context: Mapping[str, Any] | None = None,
 ) -> T:
-    """Returns what a file holds, as `expected`.
+    """Returns what a file holds, as `expected`: a pydantic model, or a type that pydantic checks.
 
-    Args:
-        expected: A pydantic model, or any other type that pydantic can check.
-        data: The data as read from the file.
-        file: Name of the file.
-        error: The error that is raised where `data` does not fit, with a line for each wrong field.
-        context: Context for the validators of `expected`.
+    `error` is raised, with a line for each wrong field, where `data` does not fit. `context` is for
+    the validators of `expected`.
     """
     try:
         return TypeAdapter(expected).validate_python(data, context=dict(context or {}))

@@ -61,15 +61,11 @@ def read_yaml(
     *,
     otherwise: str = "",
 ) -> YamlFile:
-    """Reads a file.
+    """Reads one of `yaml_names(folder)`, or a path; see `is_path`.
 
-    Args:
-        name_or_path: One of `yaml_names(folder)`, or a path; see `is_path`.
-        folder: The folder of quicgym's own files.
-        what: Kind of the file, such as "scenario".
-        error: The error that is raised, with file, line and remedy, where there is no such file or
-            no YAML in it.
-        otherwise: End of the message that names what else could be given.
+    `what` is the kind of the file, such as "scenario". `error` is raised, with file, line and
+    remedy, where there is no such file or no YAML in it; `otherwise` ends the message that names
+    what else could be given.
     """
     text = str(name_or_path)
     if is_path(name_or_path):

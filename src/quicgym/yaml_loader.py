@@ -17,9 +17,8 @@ MOST_NUMBER_CHARACTERS = 100
 def parse_yaml(text: str) -> Any:
     """Returns what a YAML text holds.
 
-    Raises:
-        yaml.YAMLError: The text is not valid, has a key twice, or has a number that cannot be. Or
-            the text has more than 50 levels, or 500,000 nodes with aliases written out.
+    yaml.YAMLError where the text is not valid, has a key twice, or has a number that cannot be. Or
+    the text has more than 50 levels, or 500,000 nodes with aliases written out.
     """
     return yaml.load(text, Loader=_Loader)  # noqa: S506 is a SafeLoader
 
