@@ -315,6 +315,8 @@ def _union_s(intervals: Iterable[tuple[int, int]]) -> float:
 
 
 # ---- the metrics ----------------------------------------------------------------------------
+# In a few lines each, and not in one line for each argument.
+# fmt: off
 
 
 @dataclass(frozen=True)
@@ -323,142 +325,72 @@ class FlowResult:
 
     name: str
     controller: str
-    send_rate_mbps: float = metric(
-        "sending rate (Mbps)",
-        "Mbps",
-        "sent bytes · 8 / active time / 10^6",
-        lambda flow: flow.mbps("sent_bytes"),
-        rate_of="sent_bytes",
-    )
-    receive_rate_mbps: float = metric(
-        "receiving rate (Mbps)",
-        "Mbps",
+    send_rate_mbps: float = metric("sending rate (Mbps)", "Mbps",
+        "sent bytes · 8 / active time / 10^6", lambda flow: flow.mbps("sent_bytes"),
+        rate_of="sent_bytes")
+    receive_rate_mbps: float = metric("receiving rate (Mbps)", "Mbps",
         "bytes that reached the receiver · 8 / active time / 10^6",
-        lambda flow: flow.mbps("received_bytes"),
-        rate_of="received_bytes",
-    )
-    goodput_mbps: float = metric(
-        "goodput (Mbps)",
-        "Mbps",
+        lambda flow: flow.mbps("received_bytes"), rate_of="received_bytes")
+    goodput_mbps: float = metric("goodput (Mbps)", "Mbps",
         "stream bytes received for the first time · 8 / active time / 10^6",
-        lambda flow: flow.mbps("goodput_bytes"),
-        rate_of="goodput_bytes",
-        evaluated=True,
-    )
-    loss_percent: float | None = metric(
-        "loss (%)",
-        "%",
+        lambda flow: flow.mbps("goodput_bytes"), rate_of="goodput_bytes", evaluated=True)
+    loss_percent: float | None = metric("loss (%)", "%",
         "100 · packets that the network dropped / packets sent",
         lambda flow: ratio(100 * flow["dropped_packets"], flow["sent_packets"]),
-        less_is_better=True,
-        evaluated=True,
-    )
-    mean_rtt_ms: float | None = metric(
-        "mean RTT (ms)",
-        "ms",
+        less_is_better=True, evaluated=True)
+    mean_rtt_ms: float | None = metric("mean RTT (ms)", "ms",
         "mean of the sender's RTT samples, the peer's ACK delay included",
-        lambda flow: flow.mean_ms("rtt_sum_seconds", "rtt_samples"),
-        less_is_better=True,
-        evaluated=True,
-    )
-    p95_rtt_ms: float | None = metric(
-        "95th percentile RTT (ms)",
-        "ms",
+        lambda flow: flow.mean_ms("rtt_sum_seconds", "rtt_samples"), less_is_better=True,
+        evaluated=True)
+    p95_rtt_ms: float | None = metric("95th percentile RTT (ms)", "ms",
         "their 95th percentile, from a histogram with under 1% error",
         lambda flow: 1e3 * flow["rtt_p95_seconds"] if flow["rtt_samples"] else None,
-        less_is_better=True,
-    )
-    mean_queue_delay_ms: float | None = metric(
-        "queueing delay (ms)",
-        "ms",
+        less_is_better=True)
+    mean_queue_delay_ms: float | None = metric("queueing delay (ms)", "ms",
         "mean time in the bottleneck's queue of the packets that left it; in a chain the mean over "
         "the queues passed, times their number",
-        lambda flow: ratio(
-            1e3 * flow["queue_delay_sum_seconds"] * flow["queues"], flow["queue_samples"]
-        ),
-        less_is_better=True,
-        evaluated=True,
-    )
-    mean_one_way_delay_ms: float | None = metric(
-        "one-way delay (ms)",
-        "ms",
+        lambda flow: ratio(1e3 * flow["queue_delay_sum_seconds"] * flow["queues"],
+                           flow["queue_samples"]), less_is_better=True, evaluated=True)
+    mean_one_way_delay_ms: float | None = metric("one-way delay (ms)", "ms",
         "mean of receiving − sending time of what reached the receiver",
         lambda flow: flow.mean_ms("one_way_delay_sum_seconds", "received_packets"),
-        less_is_better=True,
-    )
-    completion_time_s: float | None = metric(
-        "completion time (s)",
-        "s",
+        less_is_better=True)
+    completion_time_s: float | None = metric("completion time (s)", "s",
         "of a sized transfer: the receiver has every byte − the flow's start",
-        lambda flow: flow.completion_s(),
-        less_is_better=True,
-    )
-    mean_window_packets: float | None = metric(
-        "mean window (packets)",
-        "packets",
+        lambda flow: flow.completion_s(), less_is_better=True)
+    mean_window_packets: float | None = metric("mean window (packets)", "packets",
         "∫ window dt / time / size of a full packet",
-        lambda flow: ratio(flow["window_packet_seconds"], flow["window_seconds"]),
-    )
-    max_window_packets: float | None = metric(
-        "largest window (packets)",
-        "packets",
+        lambda flow: ratio(flow["window_packet_seconds"], flow["window_seconds"]))
+    max_window_packets: float | None = metric("largest window (packets)", "packets",
         "largest window / size of a full packet",
-        lambda flow: flow["max_window_packets"] if flow["window_seconds"] else None,
-    )
-    send_rate_variance_mbps2: float | None = metric(
-        "variance of the sending rate (Mbps²)",
-        "Mbps²",
-        "variance of the sent bytes · 8 / 10^6 per second",
-        lambda flow: flow.variance_mbps2("send"),
-        less_is_better=True,
-    )
-    receive_rate_variance_mbps2: float | None = metric(
-        "variance of the receiving rate (Mbps²)",
-        "Mbps²",
-        "the same of the bytes that reached the receiver",
-        lambda flow: flow.variance_mbps2("receive"),
-        less_is_better=True,
-    )
+        lambda flow: flow["max_window_packets"] if flow["window_seconds"] else None)
+    send_rate_variance_mbps2: float | None = metric("variance of the sending rate (Mbps²)",
+        "Mbps²", "variance of the sent bytes · 8 / 10^6 per second",
+        lambda flow: flow.variance_mbps2("send"), less_is_better=True)
+    receive_rate_variance_mbps2: float | None = metric("variance of the receiving rate (Mbps²)",
+        "Mbps²", "the same of the bytes that reached the receiver",
+        lambda flow: flow.variance_mbps2("receive"), less_is_better=True)
 
 
 def over_time(title: str, unit: str, formula: str, column: str, **more: Any) -> Any:
     """Declares the mean over time of a column of the series, which evaluations have."""
-    return metric(
-        title,
-        unit,
-        f"mean over time of {formula}",
-        lambda run: run.mean(column),
-        scope="run",
-        evaluated=True,
-        **more,
-    )
+    return metric(title, unit, f"mean over time of {formula}", lambda run: run.mean(column),
+        scope="run", evaluated=True, **more)
 
 
 def goodput(scope: Literal["agents", "others"], whose: str, **more: Any) -> Any:
     """Declares the mean goodput of some flows."""
-    return metric(
-        f"goodput of {whose} flows (Mbps)",
-        "Mbps",
-        f"mean goodput of {whose} flows",
-        lambda run: run.mean_rate_mbps(getattr(run, scope), "goodput_bytes"),
-        scope=scope,
-        **more,
-    )
+    return metric(f"goodput of {whose} flows (Mbps)", "Mbps", f"mean goodput of {whose} flows",
+        lambda run: run.mean_rate_mbps(getattr(run, scope), "goodput_bytes"), scope=scope, **more)
 
 
 def loss(scope: Literal["agents", "others"], whose: str) -> Any:
     """Declares the loss of some flows together."""
-    return metric(
-        f"loss of {whose} flows (%)",
-        "%",
+    return metric(f"loss of {whose} flows (%)", "%",
         "100 · their packets that the network dropped / those that they sent, all flows together",
-        lambda run: ratio(
-            100 * run.sum(getattr(run, scope), "dropped_packets"),
-            run.sum(getattr(run, scope), "sent_packets"),
-        ),
-        scope=scope,
-        less_is_better=True,
-    )
+        lambda run: ratio(100 * run.sum(getattr(run, scope), "dropped_packets"),
+                          run.sum(getattr(run, scope), "sent_packets")),
+        scope=scope, less_is_better=True)
 
 
 @dataclass(frozen=True)
@@ -466,116 +398,54 @@ class RunMetrics:
     """Metrics of the run as a whole, of the policy's flows, and of the others."""
 
     reward: float | None = over_time("reward", "1", "the reward", "reward")
-    throughput_share: float | None = over_time(
-        "throughput share",
-        "1",
-        "what reached the receivers / mean capacity over the run",
-        "throughput_share",
-    )
-    loss_rate: float | None = over_time(
-        "loss rate",
-        "1",
-        "packets dropped / packets dropped or received",
-        "loss_rate",
-        less_is_better=True,
-    )
-    jain_of_intervals: float | None = over_time(
-        "Jain's index of intervals",
-        "0 to 1",
-        "Jain's index over the throughputs of the flows that are active",
-        "jain",
-    )
-    jain: float | None = metric(
-        "Jain's index",
-        "0 to 1",
+    throughput_share: float | None = over_time("throughput share", "1",
+        "what reached the receivers / mean capacity over the run", "throughput_share")
+    loss_rate: float | None = over_time("loss rate", "1",
+        "packets dropped / packets dropped or received", "loss_rate", less_is_better=True)
+    jain_of_intervals: float | None = over_time("Jain's index of intervals", "0 to 1",
+        "Jain's index over the throughputs of the flows that are active", "jain")
+    jain: float | None = metric("Jain's index", "0 to 1",
         "(Σ x)² / (n · Σ x²) over the receiving rates while all flows are active",
-        lambda run: jain(run.shared_rates_mbps(run.all_flows) or ()),
-        scope="run",
-        evaluated=True,
-    )
-    smallest_share: float | None = metric(
-        "smallest share",
-        "0 to 1",
+        lambda run: jain(run.shared_rates_mbps(run.all_flows) or ()), scope="run", evaluated=True)
+    smallest_share: float | None = metric("smallest share", "0 to 1",
         "smallest / mean receiving rate while all flows are active",
-        lambda run: smallest_share(run.shared_rates_mbps(run.all_flows)),
-        scope="run",
-    )
-    efficiency_index_mbps: float | None = metric(
-        "efficiency index (Mbps)",
-        "Mbps",
+        lambda run: smallest_share(run.shared_rates_mbps(run.all_flows)), scope="run")
+    efficiency_index_mbps: float | None = metric("efficiency index (Mbps)", "Mbps",
         "sum of the receiving rates while all flows are active",
-        lambda run: sum_of(run.shared_rates_mbps(run.all_flows)),
-        scope="run",
-    )
-    buffer_use_percent: float | None = metric(
-        "buffer use (%)",
-        "%",
+        lambda run: sum_of(run.shared_rates_mbps(run.all_flows)), scope="run")
+    buffer_use_percent: float | None = metric("buffer use (%)", "%",
         "100 · ∫ queue dt / time / the queue's limit, in the limit's unit",
-        lambda run: run.buffer_use_percent,
-        scope="run",
-    )
-    utilisation: float | None = metric(
-        "utilisation",
-        "1",
+        lambda run: run.buffer_use_percent, scope="run")
+    utilisation: float | None = metric("utilisation", "1",
         "bits that the flows' receivers got, headers included / what the bottleneck could carry",
-        lambda run: ratio(run.wire_bits(run.all_flows, "received"), run.capacity_bits),
-        scope="run",
-    )
-    queue_delay_ms: float | None = metric(
-        "queueing delay of all packets (ms)",
-        "ms",
+        lambda run: ratio(run.wire_bits(run.all_flows, "received"), run.capacity_bits), scope="run")
+    queue_delay_ms: float | None = metric("queueing delay of all packets (ms)", "ms",
         "mean time in the bottleneck's queue of all packets that left it",
-        lambda run: ratio(
-            1e3 * run.sum(run.all_flows, "queue_delay_sum_seconds"),
-            run.sum(run.all_flows, "queue_samples"),
-        ),
-        scope="run",
-        less_is_better=True,
-    )
+        lambda run: ratio(1e3 * run.sum(run.all_flows, "queue_delay_sum_seconds"),
+                          run.sum(run.all_flows, "queue_samples")),
+        scope="run", less_is_better=True)
     agent_goodput_mbps: float | None = goodput("agents", "the policy's", evaluated=True)
-    agent_jain: float | None = metric(
-        "Jain's index of the policy's flows",
-        "0 to 1",
+    agent_jain: float | None = metric("Jain's index of the policy's flows", "0 to 1",
         "(Σ x)² / (n · Σ x²) over their receiving rates while all of them are active",
-        lambda run: jain(run.shared_rates_mbps(run.agents) or ()),
-        scope="agents",
-    )
+        lambda run: jain(run.shared_rates_mbps(run.agents) or ()), scope="agents")
     agent_loss_percent: float | None = loss("agents", "the policy's")
-    agent_sent_packets: float | None = metric(
-        "packets sent by each of the policy's flows",
-        "packets",
-        "packets that they sent / their number",
-        lambda run: ratio(run.sum(run.agents, "sent_packets"), len(run.agents)),
-        scope="agents",
-    )
-    agent_offered_load: float | None = metric(
-        "offered load of the policy's flows",
-        "1",
+    agent_sent_packets: float | None = metric("packets sent by each of the policy's flows",
+        "packets", "packets that they sent / their number",
+        lambda run: ratio(run.sum(run.agents, "sent_packets"), len(run.agents)), scope="agents")
+    agent_offered_load: float | None = metric("offered load of the policy's flows", "1",
         "bits that they sent, headers included / what the bottleneck could carry",
-        lambda run: ratio(run.wire_bits(run.agents, "sent"), run.capacity_bits),
-        scope="agents",
-    )
+        lambda run: ratio(run.wire_bits(run.agents, "sent"), run.capacity_bits), scope="agents")
     agent_transfer_time_s: float | None = metric(
-        "completion time of the policy's transfers (s)",
-        "s",
+        "completion time of the policy's transfers (s)", "s",
         "mean of completion − start over their sized transfers; None where one is not complete",
-        lambda run: run.transfer_time_s(),
-        scope="agents",
-        less_is_better=True,
-    )
+        lambda run: run.transfer_time_s(), scope="agents", less_is_better=True)
     others_goodput_mbps: float | None = goodput("others", "the other")
     others_loss_percent: float | None = loss("others", "the other")
-    others_one_way_delay_ms: float | None = metric(
-        "one-way delay of the other flows (ms)",
-        "ms",
+    others_one_way_delay_ms: float | None = metric("one-way delay of the other flows (ms)", "ms",
         "mean of receiving − sending time of their packets, all flows together",
-        lambda run: ratio(
-            1e3 * run.sum(run.others, "one_way_delay_sum_seconds"),
-            run.sum(run.others, "received_packets"),
-        ),
-        scope="others",
-        less_is_better=True,
-    )
+        lambda run: ratio(1e3 * run.sum(run.others, "one_way_delay_sum_seconds"),
+                          run.sum(run.others, "received_packets")),
+        scope="others", less_is_better=True)
 
 
 def sum_of(values: Sequence[float] | None) -> float | None:
@@ -605,46 +475,30 @@ SIZES = {"small": "at most 100 kB", "medium": "100 kB to 10 MB", "large": "more 
 def completion_time(statistic: str, size_class: str = "") -> Any:
     """Declares a statistic of the completion times of short flows, all or those of a class."""
     sizes = f" of {SIZES[size_class]}" if size_class else ""
-    return metric(
-        f"completion time{sizes}, {statistic} (ms)",
-        "ms",
+    return metric(f"completion time{sizes}, {statistic} (ms)", "ms",
         f"{statistic} of completion − arrival over the completed short flows{sizes}",
         lambda traffic: STATISTICS[statistic](traffic.completion_ms(size_class)),
-        less_is_better=True,
-        traffic=SHORT_FLOWS,
-    )
+        less_is_better=True, traffic=SHORT_FLOWS)
 
 
 def latency(statistic: str) -> Any:
     """Declares a statistic of the latencies of requests."""
-    return metric(
-        f"request latency, {statistic} (ms)",
-        "ms",
+    return metric(f"request latency, {statistic} (ms)", "ms",
         f"{statistic} of (last byte of the response received − request made)",
         lambda traffic: STATISTICS[statistic](traffic.latency_ms()),
-        less_is_better=True,
-        traffic=REQUESTS,
-    )
+        less_is_better=True, traffic=REQUESTS)
 
 
 @dataclass(frozen=True)
 class TrafficMetrics:
     """Metrics of applications: only runs and flows with such traffic have them."""
 
-    short_flow_arrivals: float = metric(
-        "short flows arrived",
-        "flows",
-        "transfers that arrived",
-        lambda traffic: len(traffic.transfers),
-        traffic=SHORT_FLOWS,
-    )
-    short_flows_completed_percent: float | None = metric(
-        "short flows completed (%)",
-        "%",
+    short_flow_arrivals: float = metric("short flows arrived", "flows", "transfers that arrived",
+        lambda traffic: len(traffic.transfers), traffic=SHORT_FLOWS)
+    short_flows_completed_percent: float | None = metric("short flows completed (%)", "%",
         "100 · transfers of which the receiver has every byte / transfers that arrived",
         lambda traffic: ratio(100 * len(traffic.completed), len(traffic.transfers)),
-        traffic=SHORT_FLOWS,
-    )
+        traffic=SHORT_FLOWS)
     fct_mean_ms: float | None = completion_time("mean")
     fct_median_ms: float | None = completion_time("median")
     fct_p99_ms: float | None = completion_time("99th percentile")
@@ -657,56 +511,30 @@ class TrafficMetrics:
     fct_large_mean_ms: float | None = completion_time("mean", "large")
     fct_large_median_ms: float | None = completion_time("median", "large")
     fct_large_p99_ms: float | None = completion_time("99th percentile", "large")
-    short_flow_median_s: float | None = metric(
-        "short flows, median (s)",
-        "s",
+    short_flow_median_s: float | None = metric("short flows, median (s)", "s",
         "median completion time of all short flows; None where half of them are not complete",
-        lambda traffic: traffic.completion_quantile_s(0.5),
-        less_is_better=True,
-        traffic=SHORT_FLOWS,
-    )
-    short_flow_p95_s: float | None = metric(
-        "short flows, 95th percentile (s)",
-        "s",
+        lambda traffic: traffic.completion_quantile_s(0.5), less_is_better=True,
+        traffic=SHORT_FLOWS)
+    short_flow_p95_s: float | None = metric("short flows, 95th percentile (s)", "s",
         "95th percentile of it; None where more than 5% are not complete",
-        lambda traffic: traffic.completion_quantile_s(0.95),
-        less_is_better=True,
-        traffic=SHORT_FLOWS,
-    )
+        lambda traffic: traffic.completion_quantile_s(0.95), less_is_better=True,
+        traffic=SHORT_FLOWS)
     request_latency_mean_ms: float | None = latency("mean")
     request_latency_median_ms: float | None = latency("median")
     request_latency_p99_ms: float | None = latency("99th percentile")
-    page_load_time_s: float | None = metric(
-        "page load time (s)",
-        "s",
+    page_load_time_s: float | None = metric("page load time (s)", "s",
         "mean of (last object received − the flow's start) over the pages that were loaded",
-        lambda traffic: mean_of(traffic.page_load_s),
-        less_is_better=True,
-        traffic=PAGES,
-    )
-    video_rate_mbps: float | None = metric(
-        "video bit rate (Mbps)",
-        "Mbps",
+        lambda traffic: mean_of(traffic.page_load_s), less_is_better=True, traffic=PAGES)
+    video_rate_mbps: float | None = metric("video bit rate (Mbps)", "Mbps",
         "mean of the nominal rates of the chunks that arrived",
-        lambda traffic: mean_of(traffic.chunk_mbps),
-        traffic=VIDEO,
-    )
-    video_switches: float = metric(
-        "video rate switches",
-        "switches",
+        lambda traffic: mean_of(traffic.chunk_mbps), traffic=VIDEO)
+    video_switches: float = metric("video rate switches", "switches",
         "how often a chunk that arrived has another rate than the one before it",
-        lambda traffic: traffic.switches,
-        less_is_better=True,
-        traffic=VIDEO,
-    )
-    rebuffering_percent: float | None = metric(
-        "rebuffering (%)",
-        "%",
+        lambda traffic: traffic.switches, less_is_better=True, traffic=VIDEO)
+    rebuffering_percent: float | None = metric("rebuffering (%)", "%",
         "100 · time at standstill / (time at standstill + time played), from the first picture on",
         lambda traffic: ratio(100 * traffic.stalled_s, traffic.stalled_s + traffic.playing_s),
-        less_is_better=True,
-        traffic=VIDEO,
-    )
+        less_is_better=True, traffic=VIDEO)
 
 
 def _rtt_deviation_ms(trace: np.ndarray) -> float | None:
@@ -734,31 +562,17 @@ def _convergence_time_s(trace: np.ndarray) -> float | None:
 class TraceMetrics:
     """Metrics of a flow's time series, which begins with the flow."""
 
-    rtt_deviation_ms: float | None = metric(
-        "standard deviation of the RTT (ms)",
-        "ms",
-        "standard deviation of the sender's latest RTT over time",
-        _rtt_deviation_ms,
-        less_is_better=True,
-        needs_traces=True,
-    )
-    startup_entries: float | None = metric(
-        "entries into Startup",
-        "entries",
-        "how often the controller enters Startup, the first time included",
-        _startup_entries,
-        needs_traces=True,
-    )
-    convergence_time_s: float | None = metric(
-        "convergence time (s)",
-        "s",
+    rtt_deviation_ms: float | None = metric("standard deviation of the RTT (ms)", "ms",
+        "standard deviation of the sender's latest RTT over time", _rtt_deviation_ms,
+        less_is_better=True, needs_traces=True)
+    startup_entries: float | None = metric("entries into Startup", "entries",
+        "how often the controller enters Startup, the first time included", _startup_entries,
+        needs_traces=True)
+    convergence_time_s: float | None = metric("convergence time (s)", "s",
         "from the flow's start until the receiving rate of 0.1 s is first 90% of that of the "
-        "flow's second half",
-        _convergence_time_s,
-        less_is_better=True,
-        needs_traces=True,
-    )
+        "flow's second half", _convergence_time_s, less_is_better=True, needs_traces=True)
 
+# fmt: on
 
 OF_FLOWS, OF_RUNS, OF_TRAFFIC, OF_TRACES = map(
     metrics_of, (FlowResult, RunMetrics, TrafficMetrics, TraceMetrics)
