@@ -44,12 +44,9 @@ LEADERBOARD = Path(str(CONFIGS / "leaderboard.yaml"))
 
 @dataclass(frozen=True)
 class LeaderboardSuite:
-    """How the leaderboard evaluates a suite.
+    """How the leaderboard evaluates a suite: engine -> seeds.
 
-    Attributes:
-        seeds: The engines that run it, and how many seeds each.
-        about: The page's text on the suite.
-        also: Policies that run here on every engine, whatever their `engines` say.
+    Policies of `also` run here on every engine, whatever their `engines` say.
     """
 
     seeds: Mapping[str, int]
@@ -115,15 +112,7 @@ def load_entries(path: Path) -> list[Entry]:
 
 @dataclass(frozen=True)
 class Section:
-    """A suite on an engine: an evaluation of its own, and a section of the page.
-
-    Attributes:
-        suite: A name, as `load_suite` takes it.
-        engine: "native" or "ns3".
-        seeds: How many.
-        entries: The policies that this engine runs.
-        results: The folder in which the evaluation has its own.
-    """
+    """A suite on an engine: an evaluation of its own in `results`, and a section of the page."""
 
     suite: str
     engine: str

@@ -52,14 +52,7 @@ class PublishError(UserError, ValueError):
 
 
 class _Target(NamedTuple):
-    """Where a policy goes.
-
-    Attributes:
-        description: Its JSON; the weights go beside it.
-        leaderboard: The list that gets a line.
-        policy: As `quicgym evaluate --policy` and the list take it.
-        listed: What the list holds.
-    """
+    """Where a policy goes: its JSON with the weights beside it, and the list that gets a line."""
 
     description: Path
     leaderboard: Path

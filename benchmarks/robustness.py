@@ -26,11 +26,8 @@ _BEHIND = 0.1
 class Robustness:
     """A policy on the networks of a suite.
 
-    Attributes:
-        collapses: On how many networks it collapsed, by the rule above.
-        behind: On which share of them its reward is more than 0.1 below.
-        worst: The largest such difference: its reward less the better one's.
-        power: In Mbit/s per s; None where no network has a goodput and an RTT.
+    `collapses` counts networks. `behind` is the share of them on which its reward is more than 0.1
+    below the better one's, and `worst` the largest such difference. Power is in Mbit/s per s.
     """
 
     collapses: int

@@ -25,25 +25,12 @@ from quicgym.envs.states import EpisodeState, check_arguments
 class EpisodeBatch:
     """A fixed number of episodes; arrays have a row per agent, in the order of the simulations.
 
-    Each simulation has as many rows as an episode may have agents. Those without one are 0, their
-    info is NaN but for `active`.
-
-    Attributes:
-        choices: The choices of an action, by name; none where an action has coordinates.
-        action_names: The choices, or the coordinates.
-        observation_names: The name of every element of an observation.
-        source: Draws the episodes.
-        episodes: The current one of each simulation; None before its first.
-        action_space: The space of one agent's actions.
-        observation_space: The space of one agent's observations.
-        actions: To be filled before `step`; float32, shape (rows, coordinates).
-        observations: After `begin` and `step`; float32, shape (rows, features).
-        rewards: float64, shape (rows,).
-        info: float64, shape (rows, len(INFO_COLUMNS)).
-        has_agent: Which rows have one; bool, shape (rows,).
-        selected: Which simulations `step` moves on; bool, shape (simulations,).
-        terminations: bool, shape (simulations,).
-        truncations: bool, shape (simulations,).
+    Each simulation has as many rows as an episode may have agents. Those without one are 0, and
+    their info is NaN but for `active`; `has_agent` says which rows have one. `actions`, float32,
+    shape (rows, coordinates), are to be filled before `step`, which moves the `selected`
+    simulations on. After `begin` and `step` there are `observations`, float32, shape (rows,
+    features); `rewards`, float64, shape (rows,); and `info`, float64, shape (rows,
+    len(INFO_COLUMNS)). `terminations` and `truncations` are bool, shape (simulations,).
     """
 
     def __init__(

@@ -57,13 +57,8 @@ class _Prepared:
 class EpisodeChoice:
     """What was drawn for an episode.
 
-    Attributes:
-        scenario: To be simulated.
-        seed: Seed of the simulation.
-        controller: In the agents' place; None: agents act.
-        parameters: The controller's parameters that replace its own or the scenario's.
-        preference: The weights of the episode; None: the environment has no preference.
-        marks: Times, in ns and rising, at which the totals of every flow are kept.
+    A `controller` acts in the agents' place, with `parameters` that replace its own or the
+    scenario's. `marks` are times, in ns and rising, at which the totals of every flow are kept.
     """
 
     scenario: Scenario
@@ -83,11 +78,7 @@ def picture_title(environment: str, episode: EpisodeChoice) -> str:
 
 @dataclass(frozen=True)
 class DrawnElsewhere:
-    """A distribution's stand-in where episodes are only prepared.
-
-    Attributes:
-        most_agents: How many agents an episode may have.
-    """
+    """A distribution's stand-in where episodes are only prepared."""
 
     most_agents: int
 
@@ -99,23 +90,11 @@ class DrawnElsewhere:
 class EpisodeSource:
     """Draws episodes; the same generator state gives the same episode.
 
-    Args:
-        scenario: A scenario or a distribution of them, its name or its path.
-        engine: "native" or "ns3".
-        decisions: How the agents decide, and on what; the preference is that of all episodes.
-        flow: The agent's flow by name or index; None: the first that names no controller.
-        every_flow: Each flow that names no controller has an agent.
-        other_controllers: For flows without a controller and without an agent.
-        episode_s: Length of an episode from the start of the first agent's flow; None: to the end
-            of the scenario.
-        record_deliveries: Keep every delivery.
-
-    Attributes:
-        decisions: The argument.
-
-    Raises:
-        ScenarioError: The scenario, the engine for it or an argument is not valid.
-        Ns3MissingError: This build has no ns-3.
+    `flow` is the agent's, by name or index; None: the first that names no controller. With
+    `every_flow` each of these has an agent. `other_controllers` are for flows without a controller
+    and without an agent. `episode_s` is counted from the start of the first agent's flow; None: to
+    the end of the scenario. ScenarioError where the scenario, the engine for it or an argument is
+    not valid.
     """
 
     def __init__(

@@ -272,11 +272,7 @@ class _SimulationOfWorker:
 
 
 class _Worker:
-    """One process.
-
-    Attributes:
-        owes_answer: To the last order.
-    """
+    """One process; `owes_answer` to the last order."""
 
     def __init__(self, arguments: bytes) -> None:
         self.owes_answer = False

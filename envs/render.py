@@ -37,15 +37,7 @@ _PANELS: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
 class EpisodePlot:
     """Draws what `info` said at each decision of an episode; a line is drawn, not a picture anew.
 
-    Args:
-        render_mode: "rgb_array" or "human", which shows a window.
-
-    Attributes:
-        figure: Matplotlib's.
-
-    Raises:
-        ValueError: Another mode.
-        RuntimeError: "human" without a display.
+    "human" shows a window; RuntimeError where there is no display.
     """
 
     def __init__(self, render_mode: str) -> None:

@@ -75,12 +75,10 @@ AnySettings = TypeVar("AnySettings", bound=AggrevateSettings)
 class OwnDecisions(NamedTuple):
     """Decisions of the policy's episodes; arrays have a row for each.
 
-    Attributes:
-        features: Observations, preprocessed.
-        notes: The array that `note` returned for the rows of these decisions.
-        paths: The path that each was made on, by its place.
-        times_s: Simulated times in s.
-        mean_rewards: Mean rewards of the episodes; shape (paths · rollouts,).
+    A row has preprocessed observations, what `note` returned, the place of the path, and simulated
+    times in s.
+
+    `mean_rewards` are those of the episodes, shape (paths · rollouts,).
     """
 
     features: torch.Tensor
@@ -93,11 +91,9 @@ class OwnDecisions(NamedTuple):
 class Aggrevate(EpisodeTrainer[AnySettings]):
     """What all three forms have: decisions of the policy, with a value for each setting.
 
-    Attributes:
-        observations: Observations of all iterations, preprocessed as the network's features take
-            them; float32, shape (n, features).
-        advantages: Advantages of the settings at these observations: their values less the mean;
-            float32, a row for each observation.
+    `observations` are those of all iterations, preprocessed as the network's features take them.
+    `advantages` are the settings' values there less the mean, a row for each observation. Both are
+    float32.
     """
 
     kept = (*EpisodeTrainer.kept, "observations", "advantages")
@@ -167,8 +163,7 @@ class Aggrevate(EpisodeTrainer[AnySettings]):
 class ChoiceRegression(Aggrevate[AnySettings]):
     """Learns to predict the advantages of choices; the policy takes the highest prediction.
 
-    Attributes:
-        choices: The actions that are compared and taken; all others never are.
+    Only `choices` are compared and taken.
     """
 
     choices: np.ndarray

@@ -77,9 +77,7 @@ class Decisions(NamedTuple):
 class Grpo(EpisodeTrainer[GrpoSettings]):
     """Trains a policy that draws its actions. Agents of an episode earn the same.
 
-    Attributes:
-        decisions: Decisions of the last iteration.
-        log_std: Logarithm of the standard deviation of a Box's actions, by coordinate.
+    `log_std` is the logarithm of the standard deviation of a Box's actions, by coordinate.
     """
 
     Settings = GrpoSettings

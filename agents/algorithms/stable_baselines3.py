@@ -161,22 +161,10 @@ def policy_arguments(
 
 
 class Sb3Trainer:
-    """An algorithm of Stable-Baselines3 with quicgym's network.
+    """An algorithm of Stable-Baselines3, the entry of the registry, with quicgym's network.
 
-    Args:
-        algorithm: The entry in the registry.
-        environments: Vector environment that is stepped; `close` closes it.
-        architecture: Architecture of the policy's network.
-        decisions: Environment, decision interval and observations of the policy.
-        settings: The hyperparameters, by the names of the class's arguments.
-        std: The standard deviation of exploration at first; None: the class's own.
-        privileged_critic: Whether the critic sees PRIVILEGED.
-        seed: Seed of the weights.
-        device: "auto", "cpu" or "cuda".
-
-    Attributes:
-        model: The algorithm.
-        losses: The losses of the last update, by TensorBoard's tag.
+    `close` closes the environments. `std` is the standard deviation of exploration at first; None:
+    the class's own. `losses` has those of the last update, by TensorBoard's tag.
     """
 
     def __init__(

@@ -27,12 +27,7 @@ from quicgym.envs.episodes import EpisodeChoice
 
 @dataclass(frozen=True)
 class Schedule:
-    """A number that stays, or falls to 0 in proportion to the steps of a run.
-
-    Attributes:
-        first: The number at the first step.
-        falls: Whether the number falls.
-    """
+    """A number that stays at `first`, or falls to 0 in proportion to the steps of a run."""
 
     first: float
     falls: bool = False
@@ -155,21 +150,10 @@ AnySettings = TypeVar("AnySettings", bound=Settings)
 class EpisodeTrainer(ABC, Generic[AnySettings]):
     """A training algorithm that draws and plays whole episodes.
 
-    Args:
-        batch: The simulations.
-        actor: The policy's network, untrained.
-        settings: The hyperparameters.
-        acts_in_slow_start: Whether actions of the environment have an effect in slow start.
-        std: The standard deviation of exploration at first, in units of the action space.
-        device: Device of the network: "auto" (a GPU where there is one), "cpu" or "cuda".
-
-    Attributes:
-        Settings: The class of the hyperparameters.
-        kept: The names of the attributes that a checkpoint keeps: tensors, modules, optimizers.
-        optimizer: Optimizer of the policy's weights; each algorithm makes its own.
-
-    Raises:
-        ValueError: A setting does not fit the environment.
+    A subclass names in `kept` what a checkpoint keeps: tensors, modules, optimizers; it makes the
+    `optimizer` of the policy's weights. `actor` is untrained. `std` is the standard deviation of
+    exploration at first, in units of the action space. `device` "auto" is a GPU where there is one.
+    ValueError where a setting does not fit the environment.
     """
 
     Settings: ClassVar[type[Settings]]

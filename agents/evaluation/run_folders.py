@@ -39,21 +39,11 @@ RESULTS_FILE = "results.parquet"
 class Run:
     """One policy's results, or those of one that is being trained.
 
-    Attributes:
-        name: Name of the run from run.json or the evaluation; two runs may have the same.
-        folder: Folder of the run.
-        origin: Origin of the results: "training", "learned" or "hand-coded".
-        policy: Name of the policy.
-        results: A row for each scenario and seed, the columns "scenario", "seed" and EVALUATED; a
-            training run also has "step", in environment steps.
-        suite: Suite that the policy was evaluated on; None: not known before training is done.
-        reward: Reward of the evaluation; None: not known before training is done.
-        drawn: Names of the suite's distributions, whose paths the seeds draw.
-        settings: Settings by name, nested; for a training run, its configuration.
-        series: File with the time series of an episode, by scenario.
-        summary: Comparison of start, best and last policy; None: the run is no finished training.
-        window: Beginning and end in s of the part of each run that the metrics are of; None: not
-            known before training is done.
+    `results` has a row for each scenario and seed, with the columns "scenario", "seed" and
+    EVALUATED; a training run also has "step", in environment steps. `origin` is "training",
+    "learned" or "hand-coded". The suite, reward and window (in s) are None before training is done.
+    `drawn` names the suite's distributions, whose paths the seeds draw. `series` has the file with
+    the time series of an episode, by scenario.
     """
 
     name: str

@@ -42,14 +42,9 @@ MARGIN_OF_BEST = 0.01
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Results of an evaluation.
+    """Results of an evaluation; `runs` has a row per episode, with policy, seed and metrics.
 
-    Attributes:
-        jobs: The episodes that were asked for.
-        outcome: Outcome of the jobs: finished, failed or interrupted.
-        runs: One row per finished episode: policy, scenario, engine, seed and the metrics.
-        document: The content of evaluation.json; None where the evaluation was interrupted.
-        figures: The pictures that were drawn.
+    `document` is the content of evaluation.json; None where the evaluation was interrupted.
     """
 
     jobs: Sequence[RunJob]

@@ -24,16 +24,9 @@ ENOUGH_PATHS = 1000
 
 @dataclass(frozen=True)
 class Compared:
-    """One of the policies.
+    """The "start", "best" or "last" policy, with its mean reward over the paths.
 
-    Attributes:
-        policy: "start", "best" or "last".
-        step: Step of the training.
-        sha256: SHA-256 of the policy's weights.
-        reward: Mean reward over the paths.
-        gain: Mean of the reward minus the start's on the same path.
-        low: Lower end of the gain's 95% interval.
-        high: Upper end of the gain's 95% interval.
+    `gain` is the mean of the reward minus the start's on the same path, with its 95% interval.
     """
 
     policy: str
@@ -54,14 +47,8 @@ class Compared:
 class Summary:
     """Content of summary.json.
 
-    Attributes:
-        paths: Number of paths.
-        drawn_from: Name of the distribution or of the suite that the paths are drawn from.
-        first_seed: First seed of each entry's paths.
-        identity: Digest of everything that the numbers depend on, besides the version.
-        policies: "start", "best" and "last".
-        version: Version of quicgym.
-        commit: Commit of quicgym.
+    The paths are drawn from a distribution or a suite, with seeds from `first_seed` on. `identity`
+    is the digest of everything that the numbers depend on, besides the version.
     """
 
     paths: int

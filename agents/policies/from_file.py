@@ -45,16 +45,11 @@ _HOW_TO_SAY = (
 
 @dataclass(frozen=True, eq=False)
 class FilePolicy:
-    """An object of a file as a policy; what it returns is checked.
+    """An object of a file, `file.py:object`, as a policy; what it returns is checked.
 
-    Attributes:
-        name: Name as the user gave it, `file.py:object`.
-        decisions: Environment that the policy acts in, decision interval and observations.
-        options: Options that an environment is to be reset with.
-        act: Function from observations to actions.
-        file: File that the object comes from.
-        tensors: Function that returns the weights by name, none where they are not known.
-        has_decisions: Whether the user has said in which environment the policy acts.
+    `options` are those that an environment is to be reset with. `tensors` returns the weights by
+    name, none where they are not known. `has_decisions` says whether the user has named the
+    environment.
     """
 
     name: str

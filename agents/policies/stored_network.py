@@ -20,13 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class StoredNetwork:
-    """The network in C++, and on demand the same in PyTorch.
-
-    Attributes:
-        architecture: Architecture of the network.
-        decisions: Environment, decision interval and observations of the policy.
-        tensors: Weights of the network, float32, by the names that PyTorch gives them.
-    """
+    """The network in C++, and on demand the same in PyTorch; tensors have PyTorch's names."""
 
     architecture: Architecture
     decisions: Decisions

@@ -37,19 +37,9 @@ class _Best:
 class Evaluations:
     """Measures a policy on the evaluation's suite, and publishes the best one so far.
 
-    Args:
-        config: Configuration of the training.
-        trainer: Trainer whose policy is measured.
-        folder: Folder of the run.
-        suite: Scenarios and seeds.
-        command: The command line, to be kept with the policy.
-        writer: Writer of the run's event file.
-        progress: Display where results are shown.
-        start_counts: The policy at step 0 may be the best one. False: it is only until the next
-            evaluation, so that the best reward is one that training has led to.
-
-    Attributes:
-        last_reward: Interquartile mean of the last evaluation's rewards; NaN before the first.
+    `last_reward` is the interquartile mean of the last evaluation's rewards; NaN before the first.
+    With `start_counts` the policy at step 0 may be the best one. Without, it is only until the next
+    evaluation, so that the best reward is one that training has led to.
     """
 
     def __init__(

@@ -213,12 +213,7 @@ def _that_stay(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a training.
-
-    Attributes:
-        reward: The best policy's interquartile mean reward on the evaluation's suite.
-        summary: Start, best and last policy on the same new paths; None for a trial.
-    """
+    """What came of a training; `reward` is the best policy's, and a trial has no summary."""
 
     reward: float
     summary: Summary | None

@@ -47,11 +47,8 @@ def as_json(value: Any) -> Any:
 class Curve:
     """A trial in TensorBoard.
 
-    Attributes:
-        name: Name of the run, between its rank and its setting; may be empty.
-        setting: Row of the trial on the page HParams.
-        evaluations: Records of each evaluation, by its step.
-        scalars: Other numbers, written at step 0.
+    The run's `name` stands between its rank and its setting. `evaluations` have records by step;
+    other scalars are written at step 0.
     """
 
     name: str

@@ -64,14 +64,8 @@ TRIALS_FOLDER, POLICY_FOLDER, SEARCH_FILE = "trials", "policy", "search.json"
 class SearchTrial:
     """What became of a trial.
 
-    Attributes:
-        name: Name of the trial and of its folder.
-        setting: Hyperparameters that the trial trained with; with population-based training the
-            last ones.
-        progress: Progress that the trial made.
-        policy: The folder with the best policy of its lineage; None: it was never evaluated.
-        finished: Whether the trial made all steps; otherwise the scheduler stopped it.
-        error: Reason why the trial failed; None: it did not.
+    With population-based training `setting` is the last one. `policy` is the folder with the best
+    policy of its lineage. A trial that has not `finished` was stopped by the scheduler.
     """
 
     name: str

@@ -33,15 +33,11 @@ CHECKPOINT, PROGRESS, POLICY = "checkpoint.pt", "progress.json", "policy"
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a trial is.
+    """How far a trial is: step and interquartile mean reward of the last evaluation.
 
-    Attributes:
-        step: Step of the last evaluation.
-        reward: Interquartile mean reward of the last evaluation.
-        best_reward: Reward of the best policy of the lineage, NaN before its first evaluation. The
-            policy at step 0 does not count: it is the same in all trials but for random weights.
-        best_step: Step at which the best policy was evaluated.
-        lineage: Trials and settings that the weights were trained with, each with its first step.
+    The best policy of the lineage does not count at step 0: it is the same in all trials but for
+    random weights. `lineage` has the trials and settings that the weights were trained with, each
+    with its first step.
     """
 
     step: int = 0

@@ -79,16 +79,7 @@ class Difference:
 
 
 class SweepStudy(Study[SweepTrial]):
-    """A parameter sweep.
-
-    Args:
-        config: Configuration of the sweep.
-        figures: Format of the figures: "png", "pdf" or "svg".
-
-    Attributes:
-        difference: Difference of the best and the published setting; None: the published trial
-            failed, or nothing was confirmed yet.
-    """
+    """A parameter sweep; `difference` is the best less the published setting, once confirmed."""
 
     study_type = "sweep"
     home = Path("results/sweeps")

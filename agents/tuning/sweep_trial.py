@@ -25,15 +25,7 @@ from quicgym.envs.simulation.metrics import evaluated_names
 
 @dataclass(frozen=True)
 class SweepTrial:
-    """What became of a trial.
-
-    Attributes:
-        setting: The swept parameters.
-        objective: Value of the objective, by which trials are ranked.
-        per_seed: The objective of each seed alone.
-        episodes: The metrics of each run with its scenario and seed.
-        error: Reason why the trial failed; None: it did not.
-    """
+    """What became of a trial; `error` is the reason why it failed."""
 
     setting: Setting
     objective: float = math.nan

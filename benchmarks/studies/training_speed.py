@@ -93,12 +93,7 @@ class _Stopwatch(BaseCallback):
 
 
 class Trained:
-    """A training in several parts, and where its time went.
-
-    Attributes:
-        spent_s: By PARTS.
-        steps: The number of steps that were made.
-    """
+    """A training in several parts, and the time that each of PARTS took, in s."""
 
     def __init__(self, config: TrainingConfig, environments: _Timed) -> None:
         """Makes the model; the environments are the caller's to close."""

@@ -151,13 +151,8 @@ def mean_of(values: Iterable[float | None]) -> float | None:
 class FlowTotals:
     """A flow in a window: what the metrics of a flow are computed from.
 
-    Attributes:
-        total: Totals of the flow over the window, with the keys of SimulatedFlow.statistics.
-        begin: Time at which the flow's active time in the window begins, in ns.
-        end: Time at which the active time ends, in ns; before `begin` where the flow is not active
-            in the window.
-        has_policy: Whether the scenario names no controller for the flow.
-        is_transfer: Whether the flow has a fixed number of bytes to send.
+    `total` has the keys of SimulatedFlow.statistics. The flow's active time in the window is from
+    `begin` to `end`, in ns; `end` is before `begin` where the flow is not active.
     """
 
     def __init__(self, total: Mapping[str, Any], flow: Flow, window: tuple[int, int]) -> None:
@@ -204,15 +199,10 @@ class FlowTotals:
 
 @dataclass(frozen=True)
 class RunTotals:
-    """A run in a window: what the metrics of a run are computed from.
+    """A run in a window, in ns: what the metrics of a run are computed from.
 
-    Attributes:
-        flows: Totals of every flow in the window.
-        window: Beginning and end of the window, in ns.
-        series: Series of the whole run.
-        traffic: Totals of what the applications received in the window.
-        queue_seconds: ∫ of the bottleneck's queue dt, in the unit of its limit.
-        queue_limit: Limit of the bottleneck's queue, in its unit.
+    `series` is that of the whole run. `queue_seconds` is ∫ of the bottleneck's queue dt, in the
+    unit of its limit.
     """
 
     flows: Sequence[FlowTotals]

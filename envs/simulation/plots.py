@@ -38,14 +38,7 @@ MOST_NAMES = 12
 
 @dataclass(frozen=True)
 class RunTraces:
-    """The time series of one run.
-
-    Attributes:
-        flows: Time series of each flow by its name, as `Run.trace` returns them.
-        controllers: Name of each flow's controller, by the flow's name.
-        queues: Time series of each hop, as `Run.queue_trace` returns them.
-        duration_s: Duration of the scenario, in s.
-    """
+    """The time series of one run, as `Run.trace` and `Run.queue_trace` return them."""
 
     flows: Mapping[str, pd.DataFrame]
     controllers: Mapping[str, str]

@@ -75,12 +75,9 @@ class TotalsAt(Protocol):
 
 @dataclass(frozen=True)
 class Mark:
-    """A moment at which the totals of a run were taken.
+    """A moment, in ns, at which the totals of a run's flows were taken.
 
-    Attributes:
-        time: Time of the mark, in ns.
-        flows: The totals of each flow.
-        queue_seconds: ∫ of the bottleneck's queue dt until then, in the unit of its limit.
+    `queue_seconds` is ∫ of the bottleneck's queue dt until then, in the unit of its limit.
     """
 
     time: int
@@ -92,20 +89,10 @@ class Mark:
 class Recorded:
     """The record that a run is read from.
 
-    Attributes:
-        scenario: Scenario of the run.
-        engine: "native" or "ns3"; of real packets the stack and the clock, as in "aioquic-real".
-        seed: The run's seed.
-        controllers: Name of the controller or policy of each flow.
-        short_flow_controllers: Name of the controller of each entry of short flows.
-        marks: Marks in the order of time; the last is the end of the run.
-        series: Measurements over intervals.
-        requests: Requests of a flow's receiving application, by the flow's place, for flows that
-            ask.
-        transfers: Transfers of each entry of short flows, as Simulation.transfers returns them.
-        traces: Traces of each flow, as Simulation.trace returns them; empty: none were kept.
-        queue_traces: Traces of each hop's queue, as Simulation.queue_trace returns them.
-        core: The scenario in C++, where that is at hand.
+    Of real packets `engine` is the stack and the clock, as in "aioquic-real". The last of the marks
+    is the end of the run. `requests` are by the place of each flow that asks. `requests`,
+    `transfers`, `traces` and `queue_traces` are as Simulation returns them; traces are empty where
+    none were kept. `core` is the scenario in C++, where that is at hand.
     """
 
     scenario: Scenario

@@ -13,14 +13,11 @@ REWARD_INTERVAL_MS = 100.0
 
 @dataclass(frozen=True)
 class Series:
-    """A run's intervals, in the order of time.
+    """A run's intervals, in the order of time, from `begin` on, in ns.
 
-    Attributes:
-        begin: Time at which the first interval begins, in ns.
-        columns: Measurements of each interval, by column: `time_s`, its end, `reward`, and columns
-            of `info`.
-        received_times: The ends of the intervals of `received`, in ns.
-        received: The bytes that had reached each flow's receiver then; shape (intervals, flows).
+    `columns` has `time_s`, the end of each interval, `reward`, and columns of `info`. `received`
+    are the bytes that had reached each flow's receiver at `received_times`, in ns; shape
+    (intervals, flows).
     """
 
     begin: int

@@ -23,15 +23,9 @@ SMALL_BYTES, LARGE_BYTES = 100_000, 10_000_000
 class TrafficTotals:
     """What the metrics of some flows' or short flows' traffic are computed from.
 
-    Attributes:
-        kinds: Kinds of traffic in the totals.
-        transfers: Short flows, of TRANSFER_DTYPE.
-        requests: Requests with their responses, of TRANSFER_DTYPE.
-        page_load_s: Load time of every page that was loaded, in s.
-        chunk_mbps: Nominal rate of every chunk of video that arrived, in Mbps.
-        switches: Number of times that the rate changed from a chunk to the next.
-        playing_s: Time that video played, in s.
-        stalled_s: Time that video stood still after it had begun, in s.
+    Transfers and requests are of TRANSFER_DTYPE. Pages have load times in s, the chunks of video
+    that arrived nominal rates in Mbps. `switches` counts rate changes from a chunk to the next.
+    Video stood still for `stalled_s` after it had begun.
     """
 
     kinds: frozenset[str] = frozenset()

@@ -10,12 +10,7 @@ from quicgym.envs.scenarios.model import Scenario
 
 
 class Window(NamedTuple):
-    """A part of a run, in s; None: the run's own end.
-
-    Attributes:
-        from_s: Beginning of the window, in s.
-        until_s: End of the window, in s.
-    """
+    """A part of a run, in s; None: the run's own end."""
 
     from_s: float | None = None
     until_s: float | None = None

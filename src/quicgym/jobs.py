@@ -81,11 +81,7 @@ def workers_of(count: int | None, address: str | None = None) -> Workers:
 
 @dataclass(frozen=True)
 class LocalProcesses:
-    """Processes of this machine.
-
-    Attributes:
-        count: How many.
-    """
+    """Processes of this machine."""
 
     count: int
 

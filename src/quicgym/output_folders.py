@@ -42,13 +42,7 @@ def digest(parts: Any) -> str:
 
 @dataclass(frozen=True)
 class Identity:
-    """Which study a folder holds. Only the same one is resumed.
-
-    Attributes:
-        study: Kind of the study: "sweep" or "search".
-        name: Name of the study.
-        fingerprint: The digest of all that the study's results depend on.
-    """
+    """Which study a folder holds. Only the same one, by its fingerprint, is resumed."""
 
     study: str
     name: str

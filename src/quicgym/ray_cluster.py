@@ -236,13 +236,9 @@ class RayCluster:
 
 @dataclass(frozen=True)
 class _Place:
-    """What a node must have to run jobs.
+    """What a node must have to run jobs: this quicgym, and the `folder` where the command runs.
 
-    Attributes:
-        folder: In which the command runs, where relative paths begin.
-        token: A file in the folder of the results.
-        version: Of quicgym.
-        commit: Of quicgym.
+    `token` is a file in the folder of the results.
     """
 
     folder: Path
