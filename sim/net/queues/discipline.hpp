@@ -1,5 +1,5 @@
-// What decides which packet of a queue is next, and which are dropped or marked. A discipline is a pair of
-// files in this folder: the .cpp ends with a RegisteredDiscipline, and nothing else names it.
+// What decides which packet of a queue is next, and which are dropped or marked. A discipline is one
+// file in this folder, which ends with a RegisteredDiscipline, and nothing else names it.
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,48 @@
-#include "sim/net/queues/pie.hpp"
-
+// PIE, RFC 8033: drops at random on arrival, with a probability that a controller updates from the queueing
+// delay and its trend.
+//
+// Equal to ns-3's PieQueueDisc with its default attributes. Of what the RFC leaves open: the delay is the
+// sojourn time of the packet that left last (section 4.3), marks end at a probability of 10% (5.1), PIE is
+// never switched off (5.3), drops are not derandomised (5.4). Its departures: a burst is let pass again only
+// after 1.5 s without congestion, and the probability of a byte-limited queue is scaled by the size over 1000
+// bytes.
 #include <algorithm>
+#include <cstdint>
+
+#include "sim/net/queues/discipline.hpp"
+#include "sim/net/queues/ns3_numbers.hpp"
+#include "sim/net/queues/packet_fifo.hpp"
 
 namespace quicgym::net {
 
 namespace {
+
+class Pie final : public QueueDiscipline {
+public:
+    explicit Pie(const DisciplineSettings& settings)
+        : QueueDiscipline(settings.link), random_(settings.seed, settings.stream) {}
+    std::unique_ptr<QueueDiscipline> clone() const override { return std::make_unique<Pie>(*this); }
+
+    void enqueue(QueuedPacket packet) override;
+    bool dequeue(Time now, QueuedPacket& packet) override;
+
+private:
+    enum class Burst : std::uint8_t { none, protecting, over };
+
+    bool drops_early(const QueuedPacket& packet);
+    void update_before(Time now);
+    void update_probability();
+
+    PacketFifo queue_;
+    Ns3Random random_;
+    double probability_ = 0.0;
+    Time delay_ = 0;
+    Time delay_before_ = 0;  // at the update before
+    Time next_update_ = 0;
+    Time burst_allowance_ = 0;
+    Burst burst_ = Burst::none;
+    std::uint32_t quiet_updates_ = 0;
+};
 
 // RFC 8033, sections 4 and 5.1.
 constexpr Time kTargetDelay = 15 * kMillisecond;
@@ -26,8 +64,6 @@ double damped(double step, double probability) {
     if (probability < 0.1) return step / 2;
     return step;
 }
-
-}  // namespace
 
 void Pie::enqueue(QueuedPacket packet) {
     update_before(packet.arrival);
@@ -97,9 +133,9 @@ void Pie::update_probability() {
     delay_before_ = delay_;
 }
 
-namespace {
 const RegisteredDiscipline registered(
     {.name = "pie", .can_mark = true, .ns3_type = "ns3::PieQueueDisc", .make = make_discipline_of<Pie>});
-}
+
+}  // namespace
 
 }  // namespace quicgym::net
