@@ -19,7 +19,7 @@ from quicgym.agents.policies.by_name import pretrained_names
 from quicgym.agents.policies.hand_coded import BASELINES
 from quicgym.benchmarks.checklist.model import RFC_9743, load_checklist
 from quicgym.benchmarks.checklist.run import run_checklist
-from quicgym.cli.options import JobsOption, ResumeOption, SeedsOption
+from quicgym.cli import options
 from quicgym.output_folders import write_atomically
 
 SIGNS = {"met": "✓", "open": "≈", "missed": "✗", None: ""}
@@ -89,9 +89,9 @@ def _table(documents: Sequence[dict[str, Any]]) -> str:
 
 
 def main(
-    seeds: SeedsOption = 5,
-    jobs: JobsOption = None,
-    resume: ResumeOption = False,
+    seeds: options.Seeds = 5,
+    jobs: options.Jobs = None,
+    resume: options.Resume = False,
     pages: Path = Path("docs/reports/checklists"),
     out: Path = Path("results/checklists"),
 ) -> None:

@@ -5,31 +5,12 @@ from __future__ import annotations
 import platform
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
 from quicgym import Ns3MissingError, ScenarioError, __version__, _core
-from quicgym.cli import (
-    baselines,
-    checklist,
-    compare,
-    controllers,
-    evaluate,
-    link,
-    papers,
-    parity,
-    plot,
-    publish,
-    real,
-    scenarios,
-    search,
-    serve,
-    speed,
-    sweep,
-    trace,
-    train,
-)
 from quicgym.envs.simulation.simulation import ns3_version
 from quicgym.errors import UserError, missing_extra
 from quicgym.output_folders import DISK_ERRORS
@@ -72,25 +53,14 @@ def _epilog(examples: Sequence[str]) -> str:
     return "Examples:\n\n\b\n" + "\n".join(f"  {example}" for example in examples)
 
 
-# In the order of `quicgym --help`.
-app.command(epilog=_epilog(baselines.EXAMPLES))(baselines.baselines)
-app.command(epilog=_epilog(papers.EXAMPLES))(papers.papers)
-app.command(epilog=_epilog(evaluate.EXAMPLES))(evaluate.evaluate)
-app.command(epilog=_epilog(plot.EXAMPLES))(plot.plot)
-app.command(epilog=_epilog(checklist.EXAMPLES))(checklist.checklist)
-app.command(epilog=_epilog(parity.EXAMPLES))(parity.parity)
-app.command(epilog=_epilog(speed.EXAMPLES))(speed.speed)
-app.command(epilog=_epilog(serve.EXAMPLES))(serve.serve)
-app.command(epilog=_epilog(link.EXAMPLES))(link.link)
-app.command(epilog=_epilog(real.EXAMPLES))(real.real)
-app.command(epilog=_epilog(train.EXAMPLES))(train.train)
-app.command(epilog=_epilog(publish.EXAMPLES))(publish.publish)
-app.command(epilog=_epilog(trace.EXAMPLES))(trace.trace)
-app.command(epilog=_epilog(compare.EXAMPLES))(compare.compare)
-app.command(epilog=_epilog(sweep.EXAMPLES))(sweep.sweep)
-app.command(epilog=_epilog(search.EXAMPLES))(search.search)
-app.command()(scenarios.scenarios)
-app.command()(controllers.controllers)
+COMMANDS = (  # in the order of `quicgym --help`
+    "baselines", "papers", "evaluate", "plot", "checklist", "parity", "speed", "serve", "link",
+    "real", "train", "publish", "trace", "compare", "sweep", "search", "scenarios", "controllers",
+)  # fmt: skip
+for _name in COMMANDS:
+    _module = import_module(f"quicgym.cli.{_name}")
+    _examples = getattr(_module, "EXAMPLES", None)
+    app.command(epilog=_epilog(_examples) if _examples else None)(getattr(_module, _name))
 
 
 def spread(arguments: Sequence[str]) -> list[str]:

@@ -8,20 +8,7 @@ from typing import Annotated
 
 import typer
 
-from quicgym.cli.options import (
-    ControllerOption,
-    FiguresOption,
-    FormatOption,
-    FromOption,
-    JobsOption,
-    OutOption,
-    ResultFormat,
-    ResumeOption,
-    ScenarioOption,
-    SeedsOption,
-    UntilOption,
-    command_line,
-)
+from quicgym.cli import options
 from quicgym.plot_style import FigureFormat
 
 EXAMPLES = (
@@ -33,8 +20,8 @@ EXAMPLES = (
 
 
 def baselines(
-    scenario: ScenarioOption = None,
-    controller: ControllerOption = None,
+    scenario: options.Scenario = None,
+    controller: options.Controller = None,
     engine: Annotated[
         str | None,
         typer.Option(
@@ -42,14 +29,14 @@ def baselines(
             help="Default: native, and one ns-3 row per table when no scenario is named.",
         ),
     ] = None,
-    seeds: SeedsOption = 5,
-    from_s: FromOption = None,
-    until_s: UntilOption = None,
-    jobs: JobsOption = None,
-    format: FormatOption = ResultFormat.table,
-    out: OutOption = Path("results/baselines"),
-    figures: FiguresOption = FigureFormat.png,
-    resume: ResumeOption = False,
+    seeds: options.Seeds = 5,
+    from_s: options.From = None,
+    until_s: options.Until = None,
+    jobs: options.Jobs = None,
+    format: options.Format = options.ResultFormat.table,
+    out: options.Out = Path("results/baselines"),
+    figures: options.Figures = FigureFormat.png,
+    resume: options.Resume = False,
     verbose: Annotated[
         bool,
         typer.Option(
@@ -83,6 +70,6 @@ def baselines(
         resume=resume,
         verbose=verbose,
         figure_format=figures.value,
-        command=command_line(),
+        command=options.command_line(),
     )
     raise typer.Exit(status)

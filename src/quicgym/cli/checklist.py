@@ -8,15 +8,7 @@ from typing import Annotated
 
 import typer
 
-from quicgym.cli.options import (
-    JobsOption,
-    ReportFormat,
-    ResumeOption,
-    SeedsOption,
-    TrustZipOption,
-    command_line,
-    config_names,
-)
+from quicgym.cli import options
 
 EXAMPLES = (
     "quicgym checklist bbr",
@@ -37,22 +29,24 @@ def checklist(
     ],
     checklist: Annotated[
         str,
-        typer.Option(metavar="NAME", help=f"{config_names('checklists')}, or a YAML of that form."),
+        typer.Option(
+            metavar="NAME", help=f"{options.config_names('checklists')}, or a YAML of that form."
+        ),
     ] = "rfc9743",
-    seeds: SeedsOption = 5,
-    jobs: JobsOption = None,
+    seeds: options.Seeds = 5,
+    jobs: options.Jobs = None,
     format: Annotated[
-        ReportFormat,
+        options.ReportFormat,
         typer.Option(help="What is printed; html writes DIR/checklist.html, one file."),
-    ] = ReportFormat.table,
+    ] = options.ReportFormat.table,
     out: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR", help="Where results are written.  [default: results/checklists/POLICY]"
         ),
     ] = None,
-    resume: ResumeOption = False,
-    trust_zip: TrustZipOption = False,
+    resume: options.Resume = False,
+    trust_zip: options.TrustZip = False,
 ) -> None:
     """Measure what RFC 9743 asks of a new congestion controller.
 
@@ -72,6 +66,6 @@ def checklist(
         format=format.value,
         resume=resume,
         trust_zip=trust_zip,
-        command=command_line(),
+        command=options.command_line(),
     )
     raise typer.Exit(status)

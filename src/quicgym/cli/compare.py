@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from quicgym.cli.options import command_line
+from quicgym.cli import options
 
 EXAMPLES = (
     "quicgym compare results/train/ppo-seed0 results/evaluation",
@@ -39,4 +39,4 @@ def compare(
     except ImportError as error:  # without the extra `train`
         print(f"quicgym: {error}", file=sys.stderr)
         raise typer.Exit(2) from None
-    raise typer.Exit(run_compare(runs, logdir, force=force, command=command_line()))
+    raise typer.Exit(run_compare(runs, logdir, force=force, command=options.command_line()))

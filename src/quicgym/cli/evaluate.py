@@ -7,20 +7,7 @@ from typing import Annotated
 
 import typer
 
-from quicgym.cli.options import (
-    AddressOption,
-    FiguresOption,
-    FormatOption,
-    FromOption,
-    JobsOption,
-    OutOption,
-    ResultFormat,
-    ResumeOption,
-    SeedsOption,
-    TrustZipOption,
-    UntilOption,
-    command_line,
-)
+from quicgym.cli import options
 from quicgym.plot_style import FigureFormat
 
 EXAMPLES = (
@@ -55,9 +42,9 @@ def evaluate(
             "seed draws a scenario, or a YAML's path.",
         ),
     ] = "heldout",
-    seeds: SeedsOption = 5,
-    from_s: FromOption = None,
-    until_s: UntilOption = None,
+    seeds: options.Seeds = 5,
+    from_s: options.From = None,
+    until_s: options.Until = None,
     engine: Annotated[str, typer.Option(metavar="native|ns3")] = "native",
     reward: Annotated[
         str,
@@ -67,12 +54,12 @@ def evaluate(
             "Python file (mine.py:reward; runs the file).",
         ),
     ] = "fair-throughput",
-    jobs: JobsOption = None,
-    format: FormatOption = ResultFormat.table,
-    out: OutOption = Path("results/evaluation"),
-    figures: FiguresOption = FigureFormat.png,
-    resume: ResumeOption = False,
-    address: AddressOption = None,
+    jobs: options.Jobs = None,
+    format: options.Format = options.ResultFormat.table,
+    out: options.Out = Path("results/evaluation"),
+    figures: options.Figures = FigureFormat.png,
+    resume: options.Resume = False,
+    address: options.Address = None,
     versus: Annotated[
         list[str] | None,
         typer.Option(
@@ -80,7 +67,7 @@ def evaluate(
             help="Print the difference of every policy to this one; one or more.",
         ),
     ] = None,
-    trust_zip: TrustZipOption = False,
+    trust_zip: options.TrustZip = False,
 ) -> None:
     """Compare policies, learned or hand-coded, over a suite of scenarios.
 
@@ -107,6 +94,6 @@ def evaluate(
         trust_zip=trust_zip,
         figure_format=figures.value,
         versus=versus or (),
-        command=command_line(),
+        command=options.command_line(),
     )
     raise typer.Exit(status)

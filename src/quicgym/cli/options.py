@@ -30,57 +30,43 @@ class ReportFormat(StrEnum):
     html = "html"
 
 
-FormatOption = Annotated[ResultFormat, typer.Option(help="What is printed on standard output.")]
-OutOption = Annotated[
-    Path, typer.Option(metavar="DIR", help="Where results and figures are written.")
-]
-ScenarioOption = Annotated[
+Format = Annotated[ResultFormat, typer.Option(help="What is printed on standard output.")]
+Out = Annotated[Path, typer.Option(metavar="DIR", help="Where results and figures are written.")]
+Scenario = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME", help="A name from `quicgym scenarios` or a YAML's path; one or more."
     ),
 ]
-SeedsOption = Annotated[int, typer.Option(min=1, help="Runs the seeds 0 to N-1.", metavar="N")]
-JobsOption = Annotated[
+Seeds = Annotated[int, typer.Option(min=1, help="Runs the seeds 0 to N-1.", metavar="N")]
+Jobs = Annotated[
     int | None, typer.Option(min=1, metavar="N", help="Processes. Default: all cores.")
 ]
-TrialsOption = Annotated[
+Trials = Annotated[
     int | None,
     typer.Option(min=1, metavar="N", help="Trials at the same time. Default: one per core."),
 ]
-AddressOption = Annotated[
+Address = Annotated[
     str | None,
     typer.Option(metavar="HOST:PORT", help="Of a Ray cluster. Default: this machine alone."),
 ]
-FromOption = Annotated[
+From = Annotated[
     float | None,
-    typer.Option(
-        "--from-s",
-        min=0,
-        metavar="S",
-        help="Measure from here. Default: the start.",
-    ),
+    typer.Option("--from-s", min=0, metavar="S", help="Measure from here. Default: the start."),
 ]
-UntilOption = Annotated[
+Until = Annotated[
     float | None,
-    typer.Option(
-        "--until-s",
-        min=0,
-        metavar="S",
-        help="Measure until here. Default: the end.",
-    ),
+    typer.Option("--until-s", min=0, metavar="S", help="Measure until here. Default: the end."),
 ]
-ResumeOption = Annotated[
-    bool, typer.Option("--resume", help="Skip the runs that DIR already holds.")
-]
-TrustZipOption = Annotated[
+Resume = Annotated[bool, typer.Option("--resume", help="Skip the runs that DIR already holds.")]
+TrustZip = Annotated[
     bool,
     typer.Option(
         "--trust-zip",
         help="Load models that Stable-Baselines3 saved (.zip), which runs code in them.",
     ),
 ]
-ControllerOption = Annotated[
+Controller = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME",
@@ -88,17 +74,14 @@ ControllerOption = Annotated[
         "of yours: file.py:Class, package.module:Class, or library.so:name in C++; one or more.",
     ),
 ]
-ChangesArgument = Annotated[
+Changes = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[KEY=VALUE]...", help="Fields of CONFIG to change, as in a=1 or a.b=1."
     ),
 ]
-
-
-FiguresOption = Annotated[
-    FigureFormat,
-    typer.Option(help="Of the figures' files; pdf and svg are vector graphics."),
+Figures = Annotated[
+    FigureFormat, typer.Option(help="Of the figures' files; pdf and svg are vector graphics.")
 ]
 
 

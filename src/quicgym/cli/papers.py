@@ -7,19 +7,7 @@ from typing import Annotated
 
 import typer
 
-from quicgym.cli.options import (
-    AddressOption,
-    FiguresOption,
-    FromOption,
-    JobsOption,
-    OutOption,
-    ReportFormat,
-    ResumeOption,
-    SeedsOption,
-    UntilOption,
-    command_line,
-    config_names,
-)
+from quicgym.cli import options
 from quicgym.plot_style import FigureFormat
 
 EXAMPLES = (
@@ -36,21 +24,22 @@ def papers(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help=f"{config_names('papers')}, or a YAML of that form; one or more. Default: all.",
+            help=f"{options.config_names('papers')}, or a YAML of that form; one or more. "
+            "Default: all.",
         ),
     ] = None,
-    seeds: SeedsOption = 5,
-    from_s: FromOption = None,
-    until_s: UntilOption = None,
-    jobs: JobsOption = None,
+    seeds: options.Seeds = 5,
+    from_s: options.From = None,
+    until_s: options.Until = None,
+    jobs: options.Jobs = None,
     format: Annotated[
-        ReportFormat,
+        options.ReportFormat,
         typer.Option(help="What is printed; html writes DIR/papers.html, one file for a browser."),
-    ] = ReportFormat.table,
-    out: OutOption = Path("results/papers"),
-    figures: FiguresOption = FigureFormat.png,
-    resume: ResumeOption = False,
-    address: AddressOption = None,
+    ] = options.ReportFormat.table,
+    out: options.Out = Path("results/papers"),
+    figures: options.Figures = FigureFormat.png,
+    resume: options.Resume = False,
+    address: options.Address = None,
     without_ns3: Annotated[
         bool,
         typer.Option(
@@ -78,6 +67,6 @@ def papers(
         resume=resume,
         without_ns3=without_ns3,
         figure_format=figures.value,
-        command=command_line(),
+        command=options.command_line(),
     )
     raise typer.Exit(status)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from quicgym import _core
-from quicgym.cli.options import ControllerOption, ScenarioOption
+from quicgym.cli import options
 
 EXAMPLES = (
     "quicgym parity",
@@ -43,8 +43,8 @@ class Feature(StrEnum):
 
 
 def parity(
-    scenario: ScenarioOption = None,
-    controller: ControllerOption = None,
+    scenario: options.Scenario = None,
+    controller: options.Controller = None,
     discipline: Annotated[
         list[Discipline] | None,
         typer.Option(help="Random networks with this queue discipline instead; one or more."),

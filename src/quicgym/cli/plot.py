@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from quicgym.cli.options import FiguresOption, ScenarioOption
+from quicgym.cli import options
 from quicgym.plot_style import FigureFormat
 
 EXAMPLES = (
@@ -23,12 +23,12 @@ def plot(
             metavar="RESULT", help="A folder that baselines, papers or evaluate has written."
         ),
     ],
-    scenario: ScenarioOption = None,
+    scenario: options.Scenario = None,
     out: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Where the pictures go.  [default: RESULT/plots]"),
     ] = None,
-    figures: FiguresOption = FigureFormat.png,
+    figures: options.Figures = FigureFormat.png,
 ) -> None:
     """Draw the runs of a result.
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from quicgym.cli.options import JobsOption, command_line
+from quicgym.cli import options
 
 EXAMPLES = (
     "quicgym publish results/train/window-v1-grpo-seed0",
@@ -39,7 +39,7 @@ def publish(
             "checkout of quicgym around the current folder.",
         ),
     ] = None,
-    jobs: JobsOption = None,
+    jobs: options.Jobs = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a policy of this name.")] = False,
 ) -> None:
     """Publish the best policy of a training run: weights, description, a line of the leaderboard.
@@ -58,6 +58,6 @@ def publish(
         out=out,
         force=force,
         workers=jobs or os.cpu_count() or 1,
-        command=command_line(),
+        command=options.command_line(),
     )
     raise typer.Exit(status)

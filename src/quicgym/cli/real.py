@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from quicgym.cli.options import FromOption, UntilOption, command_line
+from quicgym.cli import options
 
 EXAMPLES = (
     "quicgym real --scenario ebcc-single --controller bbr --stack aioquic --clock virtual",
@@ -43,8 +43,8 @@ def real(
         typer.Option(metavar="virtual|real", help="Default: virtual, where the stack has it."),
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="Runs the seeds 0 to N-1.", metavar="N")] = 1,
-    from_s: FromOption = None,
-    until_s: UntilOption = None,
+    from_s: options.From = None,
+    until_s: options.Until = None,
     compare: Annotated[
         bool,
         typer.Option(
@@ -83,6 +83,6 @@ def real(
         compare=compare,
         directory=out,
         qlog=qlog,
-        command=command_line(),
+        command=options.command_line(),
     )
     raise typer.Exit(status)

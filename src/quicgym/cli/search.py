@@ -7,13 +7,7 @@ from typing import Annotated
 
 import typer
 
-from quicgym.cli.options import (
-    AddressOption,
-    ChangesArgument,
-    TrialsOption,
-    command_line,
-    config_names,
-)
+from quicgym.cli import options
 
 EXAMPLES = (
     "quicgym search ppo-asha",
@@ -28,21 +22,21 @@ def search(
         str,
         typer.Argument(
             metavar="CONFIG",
-            help=f"{config_names('searches')}, or a YAML of that form.",
+            help=f"{options.config_names('searches')}, or a YAML of that form.",
         ),
     ],
-    changes: ChangesArgument = None,
+    changes: options.Changes = None,
     out: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR", help="Where results are written.  [default: results/searches/NAME]"
         ),
     ] = None,
-    jobs: TrialsOption = None,
+    jobs: options.Trials = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the search that DIR holds.")
     ] = False,
-    address: AddressOption = None,
+    address: options.Address = None,
 ) -> None:
     """Search an agent's hyperparameters: many trainings, of which the bad ones end early.
 
@@ -59,6 +53,6 @@ def search(
 
     study = SearchStudy(loaded)
     status = run_study(
-        study, out, jobs=jobs, resume=resume, address=address, command=command_line()
+        study, out, jobs=jobs, resume=resume, address=address, command=options.command_line()
     )
     raise typer.Exit(status)

@@ -7,14 +7,7 @@ from typing import Annotated
 
 import typer
 
-from quicgym.cli.options import (
-    AddressOption,
-    ChangesArgument,
-    FiguresOption,
-    TrialsOption,
-    command_line,
-    config_names,
-)
+from quicgym.cli import options
 from quicgym.plot_style import FigureFormat
 
 EXAMPLES = (
@@ -30,22 +23,22 @@ def sweep(
         str,
         typer.Argument(
             metavar="CONFIG",
-            help=f"{config_names('sweeps')}, or a YAML of that form.",
+            help=f"{options.config_names('sweeps')}, or a YAML of that form.",
         ),
     ],
-    changes: ChangesArgument = None,
+    changes: options.Changes = None,
     out: Annotated[
         Path | None,
         typer.Option(
             metavar="DIR", help="Where results are written.  [default: results/sweeps/NAME]"
         ),
     ] = None,
-    jobs: TrialsOption = None,
+    jobs: options.Trials = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on with the sweep that DIR holds.")
     ] = False,
-    address: AddressOption = None,
-    figures: FiguresOption = FigureFormat.png,
+    address: options.Address = None,
+    figures: options.Figures = FigureFormat.png,
 ) -> None:
     """Sweep a controller's parameters: which are best, and how far the published ones are from it.
 
@@ -61,6 +54,6 @@ def sweep(
 
     study = SweepStudy(loaded, figures.value)
     status = run_study(
-        study, out, jobs=jobs, resume=resume, address=address, command=command_line()
+        study, out, jobs=jobs, resume=resume, address=address, command=options.command_line()
     )
     raise typer.Exit(status)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quicgym.cli.options import ChangesArgument, command_line, config_names
+from quicgym.cli import options
 from quicgym.console import say
 
 if TYPE_CHECKING:
@@ -27,10 +27,10 @@ def train(
         str,
         typer.Argument(
             metavar="CONFIG",
-            help=f"{config_names('training')}, or a YAML of that form.",
+            help=f"{options.config_names('training')}, or a YAML of that form.",
         ),
     ],
-    changes: ChangesArgument = None,
+    changes: options.Changes = None,
     out: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="The run's folder. Default: results/train/NAME-seedSEED."),
@@ -59,7 +59,7 @@ def train(
     from quicgym.agents.training.run import train as train_policy
 
     directory = out or Path("results/train") / f"{settings.name}-seed{settings.seed}"
-    command = command_line()
+    command = options.command_line()
     try:
         outcome = train_policy(settings, directory, command, resume=resume)
     except KeyboardInterrupt:
