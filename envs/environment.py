@@ -70,12 +70,7 @@ class CongestionControlEnv(NamesOfBatch, gymnasium.Env[np.ndarray, Any]):
     out_of_range: ClassVar[OutOfRange] = "clip"
 
     def __init_subclass__(cls, **arguments: Any) -> None:
-        """Registers a subclass that has a name of its own.
-
-        Raises:
-            ValueError: The name is another environment's, or there is no such action space or
-                layout of observations.
-        """
+        """Registers a subclass that has a name of its own; ValueError where it cannot have it."""
         super().__init_subclass__(**arguments)
         name = vars(cls).get("environment")
         if name is None:
@@ -91,13 +86,9 @@ class CongestionControlEnv(NamesOfBatch, gymnasium.Env[np.ndarray, Any]):
 
     @classmethod
     def for_controller(cls, controller: str | None) -> type[CongestionControlEnv]:
-        """Returns the environment in which the agent's flow runs this controller.
+        """Returns the environment in which the agent's flow runs this controller; None: its own.
 
-        Args:
-            controller: None: the environment's own.
-
-        Raises:
-            ValueError: Actions of this environment do not fit another controller.
+        ValueError where actions of this environment do not fit another controller.
         """
         if controller is None:
             return cls

@@ -179,16 +179,11 @@ class EpisodeSource:
     def draw(self, rng: np.random.Generator, options: Mapping[str, Any] | None) -> EpisodeChoice:
         """Returns the next episode: its scenario is drawn first, then its seed and its preference.
 
-        Args:
-            rng: The environment's generator.
-            options: "controller": any controller in place of the agents, whose actions are then
-                ignored. "parameters": of that controller, by name. "scenario": a scenario in place
-                of the environment's. "preference": in place of the environment's; one that is drawn
-                is drawn all the same, so that the next episodes do not depend on this option.
-
-        Raises:
-            ScenarioError: The drawn scenario or an option is not valid.
-            ValueError: The preference is not valid.
+        The option "controller" is any controller in place of the agents, whose actions are then
+        ignored, and "parameters" are that controller's, by name. "scenario" and "preference" are in
+        place of the environment's. A preference that is drawn is drawn all the same, so that the
+        next episodes do not depend on this option. ScenarioError where the drawn scenario or an
+        option is not valid, ValueError where the preference is not.
         """
         options = options or {}
         for name in options:

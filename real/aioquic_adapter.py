@@ -50,15 +50,10 @@ def nanoseconds(seconds: float) -> int:
 
 
 class Counts:
-    """What a sender has seen, so far.
+    """What a sender has seen so far, of packets of the application data space.
 
-    Attributes:
-        delivered_bytes: Bytes of the application data space that were acknowledged.
-        lost_bytes: Bytes of the application data space that were declared lost.
-        lost_packets: Packets of the application data space that were declared lost.
-        rtt: Time and RTT of every sample, both in ns.
-        probe_timeouts: Number of probe timeouts that sent data again.
-        persistent_congestion: How often persistent congestion was declared.
+    `rtt` has time and RTT of every sample, both in ns. `probe_timeouts` are those that sent data
+    again.
     """
 
     def __init__(self) -> None:
@@ -246,11 +241,7 @@ class Pacer:
 
 
 class Log(QuicLogger):
-    """The qlog of one end, with the times of the run's clock in place of the time of day.
-
-    Attributes:
-        now_s: The time of what happens next, in s from the run's beginning.
-    """
+    """The qlog of one end, with the run's clock, `now_s` in s, in place of the time of day."""
 
     def __init__(self) -> None:
         """Nothing has happened."""
@@ -283,12 +274,7 @@ class _Trace(QuicLoggerTrace):
 
 
 class SteeredSender:
-    """The client's connection of a flow, with what steers it and what it has counted.
-
-    Attributes:
-        connection: aioquic's.
-        counts: See Counts.
-    """
+    """The client's connection of a flow, with what steers it and what it has counted."""
 
     def __init__(
         self,
@@ -296,13 +282,7 @@ class SteeredSender:
         steering_name: str,
         controller: HostedController | None,
     ) -> None:
-        """Makes the connection.
-
-        Args:
-            configuration: The client's configuration.
-            steering_name: One of OWN where there is no controller.
-            controller: The controller of quicgym; None: one of aioquic's own.
-        """
+        """Makes the connection; without a controller one of OWN, aioquic's, steers it."""
         self.counts = Counts()
         self._controller = controller
         kind = _Told if controller is not None else OWN[steering_name]

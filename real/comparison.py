@@ -75,22 +75,10 @@ def run_real(
 ) -> int:
     """Runs, prints and stores everything; returns the exit status.
 
-    Args:
-        scenarios: Names or paths.
-        controllers: Controllers for the flows that name none; see `quicgym.real.runs`.
-        stack: Name of the stack.
-        clock: "virtual" or "real"; None: the stack's first.
-        seeds: Number of seeds, which begin with 0.
-        window: The part of the run that the metrics are of.
-        compare: Also run the simulator, and for the real clock the stack in virtual time.
-        directory: Where rows and an evaluation's folder for each clock go; None: nowhere.
-        qlog: Where a folder of qlog files of each run goes; None: nowhere. Of learned policies the
-            simulator writes none.
-        command: The command line, to be kept with the results.
-
-    Raises:
-        ScenarioError, PolicyError, UserError: A scenario, controller or stack is not there or does
-            not fit.
+    The arguments are the options of `quicgym real`. Without a clock it is the stack's first.
+    `compare` also runs the simulator, and for the real clock the stack in virtual time. Of learned
+    policies the simulator writes no qlog. ScenarioError, PolicyError or UserError says what does
+    not exist or does not fit.
     """
     known = find_stack(stack)
     chosen = check_clock(known, clock)
@@ -313,11 +301,7 @@ def _store(
 
 
 def check_audited(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Returns the rows, of which those in real time have a valid audit.
-
-    Raises:
-        UserError: One has none, or an invalid one.
-    """
+    """Returns the rows; UserError where one in real time has no audit, or an invalid one."""
     for row in rows:
         if not row["engine"].endswith("-real"):
             continue

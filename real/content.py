@@ -20,11 +20,7 @@ def content(offset: int, size: int) -> memoryview:
 
 
 class Comparison:
-    """Compares what arrives, in order, with what was sent.
-
-    Attributes:
-        compared_bytes: Number of bytes that were equal.
-    """
+    """Compares what arrives, in order, with what was sent; counts the bytes that were equal."""
 
     def __init__(self) -> None:
         """Begins at the first byte."""

@@ -97,11 +97,7 @@ class HostedController:
     """
 
     def __init__(self, steering: Steering, max_datagram_bytes: int, seed: int, now: int) -> None:
-        """Makes it as the connection begins.
-
-        Raises:
-            UserError: There is no such controller or parameter, or the policy's files are wrong.
-        """
+        """Makes it as the connection begins; UserError names what does not exist, or is wrong."""
         self._c = _library()
         self._handle = None
         if steering.policy is None:

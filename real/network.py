@@ -24,8 +24,7 @@ def as_scenario(scenario: Scenario | str | Path) -> Scenario:
 def to_network(scenario: Scenario) -> _core.Scenario:
     """Returns what an emulated network reads: links, and a path for each single flow.
 
-    Raises:
-        ScenarioError: The scenario has something that only a simulation can do.
+    ScenarioError where the scenario has something that only a simulation can do.
     """
     core = with_every_flow(scenario)
     try:

@@ -36,13 +36,7 @@ COPIED = ("window_bytes", "pacing_rate", "smoothed_rtt", "in_flight_bytes", "del
 
 
 class RecordedFlow:
-    """One flow: what a stack measured of it, and what passed its path.
-
-    Attributes:
-        index: Place of the flow in the scenario, from 0.
-        name: Name of the flow in the scenario.
-        controller: Name of the controller or policy that steered the flow.
-    """
+    """One flow of the scenario: what a stack measured of it, and what passed its path."""
 
     def __init__(
         self,
@@ -54,16 +48,10 @@ class RecordedFlow:
         interval: int,
         hops: int,
     ) -> None:
-        """Joins the two.
+        """Joins the plan, the stack's record, and what had `passed` the path before each row.
 
-        Args:
-            index: Place of the flow in the scenario, from 0.
-            name: Name of the flow in the scenario.
-            plan: The plan that the stack carried out.
-            record: The stack's measurements.
-            passed: Shape (rows,), of PASSED_DTYPE: what passed the path before each row.
-            interval: Time between two rows, in ns.
-            hops: Number of hops that the flow's data passes.
+        `passed` has the shape (rows,), of PASSED_DTYPE; `interval` is between two rows, in ns. The
+        flow's data passes a number of `hops`.
         """
         self.index, self.name = index, name
         self.controller = plan.steering.title or plan.steering.name
@@ -89,12 +77,7 @@ class RecordedFlow:
         return RecordedTotals(self, time)
 
     def statistics(self, begin: int, end: int) -> dict[str, Any]:
-        """Returns the members of FlowStatistics in sim/simulation.hpp between two rows.
-
-        Args:
-            begin: The time of the first row, in ns.
-            end: The time of the last row, in ns.
-        """
+        """Returns FlowStatistics (sim/simulation.hpp) between the times of two rows, in ns."""
         plan, record = self._plan, self._record
         first, last = begin // self._interval, end // self._interval
 
@@ -144,10 +127,8 @@ class RecordedFlow:
     def _rates(self, column: str, begin: int, until: int) -> tuple[int, float]:
         """Returns the number of whole seconds from the start, and the variance of their rates.
 
-        Args:
-            column: What is counted.
-            begin: Where the first second begins at the earliest, in ns.
-            until: Where the last second ends at the latest, in ns.
+        The first second begins at `begin` at the earliest, the last one ends at `until` at the
+        latest, in ns.
         """
         start = self._plan.start
         first, last = -(-max(0, begin - start) // SECOND), (until - start) // SECOND
@@ -210,15 +191,9 @@ def recorded_run(
 ) -> Recorded:
     """Returns the record of a run.
 
-    Args:
-        scenario: Scenario of the run.
-        engine: The stack and the clock.
-        seed: The seed of the network, of jitter and of controllers.
-        flows: Record of each of the scenario's flows.
-        queues: Records of each hop's queue, of QUEUE_RECORD_DTYPE, shape (rows,).
-        interval: Time between two rows, in ns.
-        marks: Times, in ns, at which the totals of every flow are kept: multiples of the interval.
-        keep_traces: Keep the time series.
+    `engine` is the stack and the clock. `queues` has each hop's queue, of QUEUE_RECORD_DTYPE, shape
+    (rows,). `interval` is between two rows, in ns; `marks`, at which the totals of every flow are
+    kept, are multiples of it.
     """
     end = (len(queues[0]) - 1) * interval
     times = [time for time in marks if time < end]

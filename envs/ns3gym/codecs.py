@@ -46,12 +46,7 @@ def enum_name(enum: Any, number: int) -> str:
 
 
 class SpaceCodec(ABC):
-    """A space and its way over the wire.
-
-    Attributes:
-        space: The space on this side.
-        name: The name on the wire, in the description and in every container.
-    """
+    """A space on this side, and its way over the wire, where it has a name."""
 
     type: ClassVar[Any]
     container_class: ClassVar[Any]
@@ -68,26 +63,16 @@ class SpaceCodec(ABC):
         return description
 
     def encode(self, value: Any, where: str) -> Any:
-        """Returns the DataContainer of a value.
-
-        Raises:
-            MessageError: The value is not in the space; the text begins with `where`.
-        """
+        """Returns the DataContainer of a value, or MessageError, whose text begins with `where`."""
         container = messages.DataContainer(type=self.type, name=self.name)
         pack(container.data, self._encode(value, where))
         return container
 
     def decode(self, container: Any, where: str, outside: Outside = refuse) -> Any:
-        """Returns the value in a DataContainer.
+        """Returns the value in a DataContainer, or MessageError, whose text begins with `where`.
 
-        Args:
-            container: DataContainer that was received.
-            where: Beginning of an error's text.
-            outside: Function that is told of a number beyond the space's bounds; the value is
-                returned as it is if this does not raise.
-
-        Raises:
-            MessageError: The container holds no value of the space; the text names the field.
+        `outside` is told of a number beyond the space's bounds; the value is returned as it is if
+        this does not raise.
         """
         if container.type != self.type:
             found = enum_name(SpaceType, container.type)
@@ -129,15 +114,8 @@ class DiscreteCodec(SpaceCodec):
 class BoxCodec(SpaceCodec):
     """A Box; the wire has one lower and one upper bound for all its elements, in float32.
 
-    Args:
-        space: The Box on this side.
-        name: The name on the wire.
-        dtype: The Dtype that the description states.
-        low: The lower bound there, a float32 or -inf.
-        high: The upper bound there, a float32 or inf.
-        sent_dtype: The Dtype of the values that this side sends.
-        sent_shape: The shape that this side states with them.
-        fixed_point: How numbers become unsigned integers; None: they do not.
+    The description states `dtype`, `low` and `high`; this side sends values in `sent_dtype` and
+    states `sent_shape` with them. With `fixed_point` numbers become unsigned integers.
     """
 
     type = SpaceType.Box

@@ -26,21 +26,10 @@ def run_serve(
     seed: int | None,
     timeout_s: float,
 ) -> int:
-    """Makes an environment and serves it to an agent.
+    """Makes an environment and serves it to an agent; the arguments are those of `quicgym serve`.
 
-    Args:
-        env_id: Id of the environment for gymnasium.make. Environments of quicgym run on ns-3
-            unless told otherwise.
-        env_arguments: Texts `key=value`, the values in YAML.
-        port: The agent's TCP port, see `serve`.
-        host: The agent's address, see `serve`.
-        dtype: Kind of numbers that Boxes are sent in, see `serve`.
-        episodes: Number of episodes, see `serve`.
-        seed: Seed of the first episode's reset, see `serve`.
-        timeout_s: Longest time that the agent may take, in s, see `serve`.
-
-    Returns:
-        The exit status: 0, 1 if the agent failed, 2 for bad input, 130 after Ctrl-C.
+    Environments of quicgym run on ns-3 unless told otherwise. Returns the exit status: 0, 1 if the
+    agent failed, 2 for bad input, 130 after Ctrl-C.
     """
     try:
         arguments = _parse(env_arguments)

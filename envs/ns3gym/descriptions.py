@@ -38,14 +38,8 @@ def codec_of_space(
 ) -> SpaceCodec:
     """Returns the codec of an environment's space, as a simulation describes it.
 
-    Args:
-        space: Box, Discrete, Tuple, Dict or a nesting of these.
-        where: Beginning of an error's text.
-        fixed_point: Whether to send every Box in unsigned integers; its name then says how.
-        name: The name on the wire.
-
-    Raises:
-        MessageError: The protocol has no such space.
+    With `fixed_point` every Box is sent in unsigned integers; its name then says how. MessageError,
+    whose text begins with `where`, for a space that the protocol has not.
     """
     if isinstance(space, spaces.Box):
         return _codec_of_box(space, where, fixed_point, name)
@@ -132,11 +126,8 @@ def codec_of_description(description: Any, where: str) -> SpaceCodec:
     """Returns the codec of a space that a simulation describes, as an agent uses it.
 
     Boxes get int32, uint32, float32 or float64. Actions are sent as ns3-gym's client sends them:
-    flat, and float64 as FLOAT.
-
-    Raises:
-        MessageError: The description is of no space, or of too large a one; the text names the
-            field.
+    flat, and float64 as FLOAT. MessageError names the field where the description is of no space,
+    or of too large a one.
     """
     return _codec_of_description(description, where, _Budget(), MAXIMUM_DEPTH)
 

@@ -16,12 +16,7 @@ _FRACTION = 2.0**-16
 
 @dataclass(frozen=True)
 class FixedPoint:
-    """A number is `offset + scale * unsigned`, with `unsigned` from 0 to LARGEST.
-
-    Attributes:
-        offset: The number that 0 stands for.
-        scale: Difference from one unsigned integer to the next.
-    """
+    """A number is `offset + scale * unsigned`, with `unsigned` from 0 to LARGEST."""
 
     offset: float
     scale: float

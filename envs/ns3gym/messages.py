@@ -68,11 +68,7 @@ EnvActMsg = _message("EnvActMsg")
 
 
 def parse(message_class: Any, data: bytes, where: str) -> Any:
-    """Returns the message that the bytes hold.
-
-    Raises:
-        MessageError: The bytes hold no message of this class; the text begins with `where`.
-    """
+    """Returns the message that the bytes hold, or MessageError, whose text begins with `where`."""
     message = message_class()
     try:
         message.ParseFromString(data)
@@ -89,11 +85,7 @@ def pack(field: Any, message: Message) -> None:
 
 
 def unpack(field: Any, message_class: Any, where: str) -> Any:
-    """Returns the message in a field of type Any.
-
-    Raises:
-        MessageError: The field holds something else; the text begins with `where`.
-    """
+    """Returns the message in a field of type Any, or MessageError, beginning with `where`."""
     expected = TYPE_URL_PREFIX + message_class.DESCRIPTOR.name
     if field.type_url != expected:
         raise MessageError(f"{where}.type_url = {show(field.type_url)}: is not {expected!r}")

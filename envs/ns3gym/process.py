@@ -19,22 +19,10 @@ _TERMINATE_S = 5.0
 
 
 class SimulationProcess:
-    """A process group that ends with this object.
-
-    Attributes:
-        command: Command that runs, as a shell would show it.
-    """
+    """A process group that ends with this object; `command` is as a shell would show it."""
 
     def __init__(self, command: Sequence[str], cwd: str | Path | None) -> None:
-        """Starts the process.
-
-        Args:
-            command: A program with its arguments; no shell runs.
-            cwd: Folder that the program runs in.
-
-        Raises:
-            PeerError: The program cannot be started.
-        """
+        """Starts a program with its arguments, without a shell, or PeerError."""
         self.command = shlex.join(command)
         # A file: nobody has to read it for the simulation to go on.
         self._output = tempfile.TemporaryFile()  # noqa: SIM115

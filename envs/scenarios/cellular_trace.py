@@ -66,11 +66,7 @@ MODELS = {
 
 
 def packet_rates(model: CellularModel, duration_ms: int, rng: np.random.Generator) -> np.ndarray:
-    """Draws a path of the rate.
-
-    Returns:
-        Packets per second in each millisecond, shape (duration_ms,); 0 in an outage.
-    """
+    """Draws a path of the rate: packets per second in each millisecond; 0 in an outage."""
     peak = model.peak_packets_per_s
     ticks = -(-duration_ms // TICK_MS)
     step = model.volatility * peak / 2 * np.sqrt(TICK_MS / 1e3)
@@ -136,12 +132,7 @@ class TraceSummary:
 
 
 def summarize(times_ms: Sequence[int] | np.ndarray) -> TraceSummary:
-    """Summarizes a mahimahi trace.
-
-    Args:
-        times_ms: Times in ms at which a packet may go, from `read_mahimahi` or `cellular_trace`;
-            not empty.
-    """
+    """Summarizes a mahimahi trace: times in ms at which a packet may go; not empty."""
     duration_ms = int(times_ms[-1])
     # The window that a moment ends or lies in; a last window that is cut short is left out.
     windows = np.maximum(np.asarray(times_ms) - 1, 0) // WINDOW_MS

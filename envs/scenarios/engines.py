@@ -17,13 +17,7 @@ ENGINES: tuple[EngineName, ...] = get_args(EngineName)
 
 
 def check_capabilities(name: str, scenario: _core.Scenario, engine: EngineName) -> None:
-    """Raises ScenarioError for the fields that the engine cannot do.
-
-    Args:
-        name: Name of the scenario.
-        scenario: Scenario that `quicgym.envs.scenarios.conversion` has made.
-        engine: Engine that is to simulate the scenario.
-    """
+    """Raises ScenarioError, with the scenario's name, for the fields that the engine cannot do."""
     lacking = _core.lacking(scenario, _core.Engine[engine])
     if not lacking:
         return

@@ -10,10 +10,8 @@ from quicgym.envs.scenarios.traces import mean_rate_mbps
 def fair_window_bytes(scenario: Scenario) -> float:
     """Returns an equal part of the bottleneck's rate, times the first open flow's empty RTT.
 
-    A trace counts with its mean rate, a schedule with the rate that it begins with.
-
-    Raises:
-        ScenarioError: The bottleneck is a wireless LAN, there is a chain, or no flow is open.
+    A trace counts with its mean rate, a schedule with the rate that it begins with. ScenarioError
+    where the bottleneck is a wireless LAN, there is a chain, or no flow is open.
     """
     if scenario.chain:
         raise ScenarioError(

@@ -72,11 +72,9 @@ QueuePackets = Annotated[int, within(1, 2**32 - 1, "a whole number of packets, 1
 
 @dataclass(frozen=True)
 class Core:
-    """A field's member in C++, where the rule of `conversion` gives another one.
+    """A field's member in sim/scenario.hpp, where the rule of `conversion` gives another one.
 
-    Attributes:
-        member: Name of the member in sim/scenario.hpp.
-        convert: Function from the field's value to the member's; None: by the rule.
+    `convert` makes the member's value of the field's; None: by the rule.
     """
 
     member: str
@@ -85,11 +83,7 @@ class Core:
 
 @dataclass(frozen=True)
 class Outside:
-    """A field without a member of its own in C++.
-
-    Attributes:
-        reader: Reader of the field.
-    """
+    """A field without a member of its own in C++; `reader` says what reads it."""
 
     reader: str
 
@@ -103,13 +97,7 @@ class ScenarioError(ValueError):
 
 
 def check(model: BaseModel, found: _core.Problem | None) -> None:
-    """Raises the error of a pydantic validator where C++ has found a problem.
-
-    Args:
-        model: The part of a scenario that was checked; the problem's field is one of it.
-        found: Problem that `_core.queue_problem` or `_core.chain_problem` returned; None: no
-            problem.
-    """
+    """Raises a pydantic validator's error where C++ has found a problem in a field of `model`."""
     if found is None:
         return
     value: Any = model
@@ -130,11 +118,7 @@ class CheckedModel(BaseModel):
     """The structure's name in sim/scenario.hpp, where it is not the model's."""
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """Returns a copy with other values in some fields.
-
-        Raises:
-            pydantic.ValidationError: A field does not exist, or the values do not fit.
-        """
+        """Returns a copy with other values in some fields, or pydantic.ValidationError."""
         if not update:
             return super().model_copy(deep=deep)
         fields = {name: getattr(self, name) for name in self.model_fields_set}

@@ -57,9 +57,7 @@ class Mixture(CheckedModel):
 def load_mixture(name_or_path: str | Path) -> Mixture:
     """Loads a mixture by its name or from a YAML file, its distributions included.
 
-    Raises:
-        ScenarioError: The mixture does not exist, or is not valid; the text names file, field and
-            value.
+    ScenarioError names file, field and value.
     """
     data, file, folder = read_yaml(name_or_path, DISTRIBUTIONS, "mixture", ScenarioError)
     if isinstance(data, dict) and isinstance(data.get("mixture"), dict):
