@@ -12,9 +12,8 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import gymnasium
 import numpy as np
@@ -42,31 +41,32 @@ Costs = dict[str, tuple[float, int]]
 """By a measurement's name: CPU time in ns per packet or step, and how many of them."""
 
 
-@dataclass(frozen=True)
-class Measurement:
-    """One line of the report on packets."""
+class Kind(NamedTuple):
+    """A table of the report: its title, and the unit of cost and what is counted.
 
-    name: str
-    cpu_ns_per_packet: float
-    packets: int
+    `key` and `counted` are the fields in JSON, `heading` that of the column. `cost` makes the
+    column's number of CPU nanoseconds.
+    """
 
-
-@dataclass(frozen=True)
-class StepMeasurement:
-    """One line of the report on environments: Tuning-v1 on ebcc-single, a decision per 100 ms."""
-
-    name: str
-    steps_per_cpu_second: float
-    steps: int
+    title: str
+    key: str
+    heading: str
+    counted: str
+    digits: int
+    cost: Callable[[float], float]
 
 
-@dataclass(frozen=True)
-class ShortFlowMeasurement:
-    """What a transfer of one packet costs: connection, handshake, transfer, close and record."""
-
-    name: str
-    cpu_us_per_flow: float
-    flows: int
+PACKETS = Kind(
+    "CPU time per delivered packet", "cpu_ns_per_packet", "ns per packet", "packets", 1, float
+)
+SHORT_FLOWS = Kind(
+    "CPU time per short flow of one packet: connection, handshake, transfer, close and record",
+    "cpu_us_per_flow", "µs per flow", "flows", 2, lambda ns: ns / 1e3,
+)  # fmt: skip
+STEPS = Kind(
+    "Environment steps of 100 ms, one thread: Tuning-v1 on ebcc-single",
+    "steps_per_cpu_second", "steps per CPU second", "steps", 0, lambda ns: 1e9 / ns,
+)  # fmt: skip
 
 
 def speed_scenario(
@@ -178,15 +178,11 @@ def _short_flows(name: str, duration_s: float) -> Costs:
     return {name: (spent / flows, flows)}
 
 
-def measure_short_flows() -> list[ShortFlowMeasurement]:
-    """Measures short flows in a short and in a long simulation: what has gone costs nothing."""
-    tasks: list[Callable[[], Costs]] = [
+def short_flow_tasks() -> list[Callable[[], Costs]]:
+    """Short flows in a short and in a long simulation: what has gone costs nothing."""
+    return [
         partial(_short_flows, "native-short-flow", SHORT_S),
         partial(_short_flows, "native-short-flow-400s", LONG_S),
-    ]
-    return [
-        ShortFlowMeasurement(name, cost / 1e3, flows)
-        for name, (cost, flows) in _best(tasks).items()
     ]
 
 
@@ -226,21 +222,19 @@ def _step_single(name: str, engine: EngineName) -> Costs:
     return {name: (spent / steps, steps)}
 
 
-def measure_steps() -> list[StepMeasurement]:
-    """Measures the environments; ns-3 only where this build has it."""
+def step_tasks() -> list[Callable[[], Costs]]:
+    """The environments; ns-3 only where this build has it."""
     tasks: list[Callable[[], Costs]] = [
         partial(_step_vector, "vec-native-tuning"),
         partial(_step_single, "gym-native-tuning", "native"),
     ]
     if ns3_version() is not None:
         tasks.append(partial(_step_single, "gym-ns3-tuning", "ns3"))
-    return [
-        StepMeasurement(name, 1e9 / cost, steps) for name, (cost, steps) in _best(tasks).items()
-    ]
+    return tasks
 
 
-def measure() -> list[Measurement]:
-    """Measures everything; ns-3 only where this build has it."""
+def packet_tasks() -> list[Callable[[], Costs]]:
+    """Networks, controllers and disciplines; ns-3 only where this build has it."""
     tasks: list[Callable[[], Costs]] = [_bare_loop, _short_and_long]
     short = speed_scenario(1, 15, SHORT_S)
     for entry in controllers.catalogue():
@@ -261,7 +255,7 @@ def measure() -> list[Measurement]:
         tasks.append(partial(_simulate, name, scenario, "bbr", "native"))
     if ns3_version() is not None:
         tasks.append(partial(_simulate, "ns3-bbr-1x15mbps", short, "bbr", "ns3"))
-    return [Measurement(name, cost, packets) for name, (cost, packets) in _best(tasks).items()]
+    return tasks
 
 
 def _best(tasks: Sequence[Callable[[], Costs]]) -> Costs:
@@ -279,43 +273,37 @@ def _best(tasks: Sequence[Callable[[], Costs]]) -> Costs:
 
 def run_speed(format: Literal["table", "json"]) -> int:
     """Measures and prints; returns the exit status."""
-    measurements = measure()
-    short_flows = measure_short_flows()
-    steps = measure_steps()
+    measured = {
+        kind: _best(tasks)
+        for kind, tasks in (
+            (PACKETS, packet_tasks()), (SHORT_FLOWS, short_flow_tasks()), (STEPS, step_tasks()),
+        )
+    }  # fmt: skip
     if format == "json":
-        entries = [*map(asdict, measurements), *map(asdict, short_flows), *map(asdict, steps)]
+        entries = [
+            {"name": name, kind.key: kind.cost(ns), kind.counted: count}
+            for kind, costs in measured.items()
+            for name, (ns, count) in costs.items()
+        ]
         print(json.dumps({"measurements": entries}, indent=1))
         return 0
-    output = Table(title="CPU time per delivered packet", title_justify="left")
-    output.add_column("measurement")
-    for heading in ("ns per packet", "times bare-loop", "packets"):
-        output.add_column(heading, justify="right")
-    for entry in measurements:
-        ratio = entry.cpu_ns_per_packet / measurements[0].cpu_ns_per_packet
-        output.add_row(
-            entry.name, f"{entry.cpu_ns_per_packet:,.1f}", f"{ratio:,.1f}", f"{entry.packets:,}"
-        )
-    wide_console().print(output)
-    output = Table(title="CPU time per short flow of one packet", title_justify="left")
-    output.add_column("measurement")
-    for heading in ("µs per flow", "flows"):
-        output.add_column(heading, justify="right")
-    for flow in short_flows:
-        output.add_row(flow.name, f"{flow.cpu_us_per_flow:,.2f}", f"{flow.flows:,}")
-    wide_console().print(output)
-    output = Table(title="Environment steps of 100 ms, one thread", title_justify="left")
-    output.add_column("measurement")
-    for heading in ("steps per CPU second", "steps"):
-        output.add_column(heading, justify="right")
-    for line in steps:
-        output.add_row(line.name, f"{line.steps_per_cpu_second:,.0f}", f"{line.steps:,}")
-    wide_console().print(output)
-    costs = {entry.name: entry.cpu_ns_per_packet for entry in measurements}
-    growth = costs["native-bbr-1x15mbps-400s"] / costs["native-bbr-1x15mbps"]
+    bare_loop = measured[PACKETS]["bare-loop"][0]
+    for kind, costs in measured.items():
+        times = ["times bare-loop"] if kind is PACKETS else []
+        output = Table(title=kind.title, title_justify="left")
+        output.add_column("measurement")
+        for heading in (kind.heading, *times, kind.counted):
+            output.add_column(heading, justify="right")
+        for name, (ns, count) in costs.items():
+            ratio = [f"{ns / bare_loop:,.1f}"] if times else []
+            output.add_row(name, f"{kind.cost(ns):,.{kind.digits}f}", *ratio, f"{count:,}")
+        wide_console().print(output)
+    costs = measured[PACKETS]
+    growth = costs["native-bbr-1x15mbps-400s"][0] / costs["native-bbr-1x15mbps"][0]
     print(f"400 s cost per packet {growth:.2f} times what 20 s cost")
     if "ns3-bbr-1x15mbps" in costs:
-        ratio = costs["ns3-bbr-1x15mbps"] / costs["native-bbr-1x15mbps"]
-        print(f"ns-3 costs {ratio:.0f} times the native engine")
+        ratio_of_ns3 = costs["ns3-bbr-1x15mbps"][0] / costs["native-bbr-1x15mbps"][0]
+        print(f"ns-3 costs {ratio_of_ns3:.0f} times the native engine")
     else:
         print("ns-3 is left out: this build does not have it")
     return 0
