@@ -1,5 +1,5 @@
 // The queue disciplines by name, with what each can do: both engines, the rules of scenarios and Python read
-// this list. A discipline is a pair of files in sim/net/queues/, whose .cpp ends with a RegisteredDiscipline.
+// this list. A discipline is one file in sim/net/queues/, which ends with a RegisteredDiscipline.
 #pragma once
 
 #include <memory>

@@ -32,7 +32,7 @@ endif()
 add_library(quicgym_warnings INTERFACE)
 target_compile_options(quicgym_warnings INTERFACE -Wall -Wextra -Wshadow -Wconversion)
 
-# Globs, so that a controller is a pair of files and nothing else. An object library, because the linker
+# Globs, so that a controller is one file and nothing else. An object library, because the linker
 # leaves out of an archive what nothing refers to, and nothing refers to a controller or an action space:
 # they register themselves.
 set(folders "${QUICGYM_SOURCE}/controllers" "${QUICGYM_SOURCE}/sim" "${QUICGYM_SOURCE}/sim/base"

@@ -56,15 +56,14 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return source
 
 
-def test_a_pair_of_files_is_all_it_takes(checkout: Path) -> None:
+def test_a_file_is_all_it_takes(checkout: Path) -> None:
     before = lines(checkout / "build/show")
     for title in ("catalogue", "baselines", "members"):
         assert before[title].split() == SOME
     for name in SOME:
         assert int(before[name]) == _core.make_controller(name).window_bytes
 
-    for name in ("halving.hpp", "halving.cpp"):
-        shutil.copy(EXAMPLE / name, checkout / "controllers")
+    shutil.copy(EXAMPLE / "halving.cpp", checkout / "controllers")
     after = lines(build(checkout))
     assert after == {
         **before,

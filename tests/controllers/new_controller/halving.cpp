@@ -1,14 +1,40 @@
-#include "controllers/halving.hpp"
-
+// One packet more per round, half on loss: the example of docs/how-to/controllers.md.
 #include <algorithm>
 #include <memory>
 
+#include "controllers/controller.hpp"
 #include "controllers/parameters.hpp"
 #include "controllers/registration.hpp"
+#include "controllers/window_pacing.hpp"
 
 namespace quicgym {
 
 namespace {
+
+struct HalvingParameters {
+    double decrease = 0.5;
+};
+
+class Halving final : public Controller {
+public:
+    Halving(const ParameterValues& values, std::uint64_t max_datagram_bytes);
+    std::unique_ptr<Controller> clone() const override { return std::make_unique<Halving>(*this); }
+
+    void on_ack(const AckEvent& event) override;
+    void on_loss(const LossEvent& event) override;
+    void on_persistent_congestion(Time now) override;
+    void on_ecn(const EcnEvent& event) override;
+    void set_parameters(const ParameterValues& values) override;
+    ParameterValues parameters() const override;
+    ControllerSnapshot snapshot() const override;
+
+private:
+    void set_window(std::uint64_t window_bytes);
+
+    HalvingParameters parameters_;
+    RecoveryPeriod recovery_;
+    WindowPacing pacing_;
+};
 
 constexpr char kName[] = "halving";
 
@@ -19,8 +45,6 @@ const ParameterTable<HalvingParameters>& table() {
     };
     return rows;
 }
-
-}  // namespace
 
 Halving::Halving(const ParameterValues& values, std::uint64_t max_datagram_bytes)
     : Controller(max_datagram_bytes), parameters_(with_values(table(), kName, HalvingParameters(), values)) {
@@ -62,14 +86,14 @@ void Halving::set_window(std::uint64_t window_bytes) {
     pacing_rate_ = pacing_.rate(1.25, static_cast<double>(window_bytes_));
 }
 
-namespace {
-
 ControllerSpecification specification() {
     return {kName, "One packet more per round, half on loss", "none: an example",
             specifications(table(), HalvingParameters()), construct<Halving>};
 }
 
 const Registration registered(specification);
+
+}  // namespace
 
 }  // namespace
 
