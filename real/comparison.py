@@ -281,23 +281,15 @@ def _store(
     window: Window,
 ) -> None:
     """Writes for each engine a folder as `quicgym evaluate` leaves it, for `quicgym compare`."""
-    from quicgym.agents.evaluation.summary import write_evaluation  # pandas
+    from quicgym.agents.evaluation.summary import Asked, write_evaluation  # pandas
 
+    suite = ", ".join(scenario.name for scenario in scenarios)
     for engine in dict.fromkeys(row["engine"] for row in runs):
         folder = directory / engine
         folder.mkdir(exist_ok=True)
         rows = [row for row in runs if row["engine"] == engine]
-        write_evaluation(
-            folder,
-            check_audited(rows),
-            ", ".join(scenario.name for scenario in scenarios),
-            scenarios,
-            seeds,
-            engine,
-            Reward(),
-            command,
-            window,
-        )
+        asked = Asked(suite, scenarios, seeds, engine, Reward(), command, window)
+        write_evaluation(folder, asked, check_audited(rows))
 
 
 def check_audited(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -22,7 +22,7 @@ from quicgym.envs.scenarios.conversion import nanoseconds
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.simulation.run import Mark, Recorded, Run
 from quicgym.envs.simulation.series import Series
-from quicgym.envs.simulation.simulation import REWARD_INTERVAL_MS, TRANSFER_DTYPE
+from quicgym.envs.simulation.simulation import REWARD_INTERVAL_MS
 from quicgym.envs.simulation.traffic import asking_flows
 from quicgym.envs.simulation.window import WHOLE, Window
 
@@ -95,19 +95,8 @@ def _play(
         policy.decisions, preference=preference, reward_interval_ms=REWARD_INTERVAL_MS
     )
     agents = sum(flow.controller is None for _, flow in cells[0][0].single_flows())
-    source = EpisodeSource(
-        DrawnElsewhere(max(1, agents)),
-        engine,
-        decisions,
-        every_flow=True,
-    )
-    batch = EpisodeBatch(
-        source,
-        len(cells),
-        threads,
-        reward=reward or Reward(),
-        records=True,
-    )
+    source = EpisodeSource(DrawnElsewhere(max(1, agents)), engine, decisions, every_flow=True)
+    batch = EpisodeBatch(source, len(cells), threads, reward=reward or Reward(), records=True)
     controller, parameters = options.get("controller"), options.get("parameters") or {}
     choices = [
         EpisodeChoice(scenario, seed, controller, parameters, preference, window.marks)
@@ -169,12 +158,6 @@ def _recorded(
         [entry.controller or policy for entry in scenario.short_flows],
         [*marks, Mark(now, totals, simulation.queue_occupancy_seconds)],
         Series(begin, series, *batch.received(index)),
-        {
-            flow: np.frombuffer(simulation.requests(flow), TRANSFER_DTYPE)
-            for flow in asking_flows(scenario)
-        },
-        [
-            np.frombuffer(simulation.transfers(entry), TRANSFER_DTYPE)
-            for entry in range(len(scenario.short_flows))
-        ],
+        {flow: batch.requests(index, flow) for flow in asking_flows(scenario)},
+        [batch.transfers(index, entry) for entry in range(len(scenario.short_flows))],
     )

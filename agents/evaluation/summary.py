@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -38,6 +39,35 @@ RESULTS = (
 )  # fmt: skip
 MARGIN_OF_BEST = 0.01
 """A reward below the best baseline's by at most this share of it counts as within 1% of best."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What an evaluation is of; `entries` are the suite's, `seeds` their number."""
+
+    suite: str | Path
+    entries: Sequence[SuiteEntry]
+    seeds: int
+    engine: str
+    reward: AnyReward
+    command: str
+    window: Window = WHOLE
+
+    def about(self) -> dict[str, Any]:
+        """Returns what evaluation.json says of it."""
+        drawn = [entry.name for entry in self.entries if not isinstance(entry, Scenario)]
+        return {
+            "suite": str(self.suite),
+            "distributions": drawn,
+            "engine": self.engine,
+            "seeds": list(range(self.seeds)),
+            "reward": asdict(self.reward),
+            **self.window._asdict(),
+            "version": __version__,
+            "commit": _core.commit,
+            "ns3_version": ns3_version(),
+            "command": self.command,
+        }
 
 
 @dataclass(frozen=True)
@@ -93,15 +123,14 @@ def evaluate(
         ScenarioError, PolicyError, Ns3MissingError: `make_jobs` or `load_suite` raised the error.
         ClusterError: `Workers.connect` raised the error.
     """
-    scenarios = load_suite(suite)
-    reward = reward or Reward()
+    asked = Asked(suite, load_suite(suite), seeds, engine, reward or Reward(), command, window)
     jobs = make_jobs(
         policies,
-        scenarios,
+        asked.entries,
         seeds,
         engine=engine,
         window=window,
-        reward=reward,
+        reward=asked.reward,
         trust_zip=trust_zip,
         series_in=directory if keep_series else None,
     )
@@ -112,18 +141,17 @@ def evaluate(
         runs = _rows(finished)
         if outcome.interrupted:
             return Evaluation(jobs, outcome, runs, None)
-        about = _about(suite, scenarios, seeds, engine, reward, command, window)
         policies_of_jobs = [job.steering for job in jobs if isinstance(job.steering, PolicyChoice)]
-        about["fingerprints"] = {
+        fingerprints = {
             policy.shown: policy.fingerprint
             for policy in policies_of_jobs
             if policy.fingerprint is not None
         }
         kinds = {split_alias(choice)[0]: policy_kind(choice) for choice in policies}
-        document = _write(directory, about, runs, kinds, scenarios, seeds)
+        document = _write(directory, asked, runs, kinds, {"fingerprints": fingerprints})
         pictures: Sequence[Path] = ()
         if figure_format is not None:
-            pictures = _draw(document, runs, scenarios, directory / "figures", figure_format)
+            pictures = _draw(document, runs, asked.entries, directory / "figures", figure_format)
         return Evaluation(jobs, outcome, runs, document, pictures)
 
 
@@ -142,7 +170,6 @@ def keep_runs(
     `runs` are an episode for each of the suite's scenarios and seeds. What is in the folder is
     replaced.
     """
-    scenarios = load_suite(suite)
     finished = []
     for run in runs:
         about = {"policy": policy, "scenario": run.scenario.name, "engine": run.engine}
@@ -150,28 +177,17 @@ def keep_runs(
         if run.seed == 0:
             path = series_path(directory, policy, run.scenario.name)
             write_atomically({path: pd.DataFrame(dict(run.series)).to_parquet})
-    write_evaluation(directory, finished, suite, scenarios, seeds, "native", reward, command)
+    asked = Asked(suite, load_suite(suite), seeds, "native", reward, command)
+    write_evaluation(directory, asked, finished)
 
 
-def write_evaluation(
-    directory: Path,
-    finished: Sequence[dict[str, Any]],
-    suite: str | Path,
-    scenarios: Sequence[SuiteEntry],
-    seeds: int,
-    engine: str,
-    reward: AnyReward,
-    command: str,
-    window: Window = WHOLE,
-) -> None:
+def write_evaluation(directory: Path, asked: Asked, finished: Sequence[dict[str, Any]]) -> None:
     """Writes evaluation.json and results.parquet, in place of those that are there.
 
-    `finished` has a row for each episode: policy, scenario, engine, seed and its metrics. `seeds`
-    is the number that was asked for.
+    `finished` has a row for each episode: policy, scenario, engine, seed and its metrics.
     """
     kinds = {row["policy"]: policy_kind(row["policy"]) for row in finished}
-    about = _about(suite, scenarios, seeds, engine, reward, command, window)
-    _write(directory, about, _rows(finished), kinds, scenarios, seeds)
+    _write(directory, asked, _rows(finished), kinds)
 
 
 def _rows(finished: Sequence[dict[str, Any]]) -> pd.DataFrame:
@@ -180,39 +196,16 @@ def _rows(finished: Sequence[dict[str, Any]]) -> pd.DataFrame:
     return runs.astype(dict.fromkeys(metrics, float))
 
 
-def _about(
-    suite: str | Path,
-    entries: Sequence[SuiteEntry],
-    seeds: int,
-    engine: str,
-    reward: AnyReward,
-    command: str,
-    window: Window,
-) -> dict[str, Any]:
-    return {
-        "suite": str(suite),
-        "distributions": [entry.name for entry in entries if not isinstance(entry, Scenario)],
-        "engine": engine,
-        "seeds": list(range(seeds)),
-        "reward": asdict(reward),
-        **window._asdict(),
-        "version": __version__,
-        "commit": _core.commit,
-        "ns3_version": ns3_version(),
-        "command": command,
-    }
-
-
 def _write(
     directory: Path,
-    about: dict[str, Any],
+    asked: Asked,
     runs: pd.DataFrame,
     kinds: Mapping[str, str],
-    scenarios: Sequence[SuiteEntry],
-    seeds: int,
+    more: Mapping[str, Any] = MappingProxyType({}),
 ) -> dict[str, Any]:
-    """Writes evaluation.json and results.parquet; returns the former's content."""
-    document = about | summarize(runs, kinds, scenarios, seeds)
+    """Writes evaluation.json, with `more`, and results.parquet; returns the former's content."""
+    about = {**asked.about(), **more}
+    document = about | summarize(runs, kinds, asked.entries, asked.seeds)
     text = json.dumps(document, indent=1, allow_nan=False) + "\n"
     runs.attrs.update(about)
     write_atomically(
