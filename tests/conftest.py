@@ -60,7 +60,8 @@ def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
     reporter.write_line(f"skipped: {reasons.total()}" + (f" ({why})" if why else ""))
 
 
-def _run_jobs_here(_: LocalProcesses, jobs: Sequence[Any], __: Path, finish: Any) -> None:
+def run_jobs_here(_: LocalProcesses, jobs: Sequence[Any], __: Path, finish: Any) -> None:
+    """Runs jobs in this process, as `LocalProcesses.run` does in others."""
     for job in jobs:
         try:
             result = job.run()
@@ -72,7 +73,7 @@ def _run_jobs_here(_: LocalProcesses, jobs: Sequence[Any], __: Path, finish: Any
 @pytest.fixture
 def jobs_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets jobs run in this process: a new one needs seconds for its imports."""
-    monkeypatch.setattr(LocalProcesses, "run", _run_jobs_here)
+    monkeypatch.setattr(LocalProcesses, "run", run_jobs_here)
 
 
 @pytest.fixture

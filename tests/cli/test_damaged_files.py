@@ -17,11 +17,11 @@ from subprocess import CompletedProcess
 import matplotlib.font_manager  # noqa: F401 (writes its list of fonts now, not on the full disk)
 import pandas as pd
 import pytest
-from conftest import Command
+from conftest import Command, run_jobs_here
 from helpers.commands import run_forked, run_process, small_files
 from helpers.inputs import write_inputs
 
-from quicgym.jobs import read_finished
+from quicgym.jobs import LocalProcesses, read_finished
 
 PR_CAPBSET_DROP = 24
 CAPABILITY_VERSION = 0x20080522
@@ -154,8 +154,11 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of finished commands; tests copy it."""
     folder = write_inputs(tmp_path_factory.mktemp("finished"))
-    for name in ("baselines", "papers", "evaluate"):
-        run_process(folder, *as_arguments(name))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(LocalProcesses, "run", run_jobs_here)
+        for name in ("baselines", "papers", "evaluate"):
+            done = run_forked(folder, *as_arguments(name), before=lambda: None)
+            assert done.returncode == 0, done.stderr
     return folder
 
 

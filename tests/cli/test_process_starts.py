@@ -1,4 +1,4 @@
-"""Each command starts in a process of its own, as users start it; other tests call its function."""
+"""Commands start in a process of their own, as users start them; others call their functions."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import typer
+from conftest import Command
 from helpers.commands import run_process
 
 from quicgym.cli import app
@@ -30,7 +31,7 @@ def test_a_command_starts(arguments: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_wrong_option_is_named(name: str, tmp_path: Path) -> None:
-    done = run_process(tmp_path, name, "--nonsense", status=2)
+def test_a_wrong_option_is_named(name: str, quicgym: Command, tmp_path: Path) -> None:
+    done = quicgym(name, "--nonsense", status=2)
     assert done.stdout == "" and "--nonsense" in done.stderr
     assert list(tmp_path.iterdir()) == []
