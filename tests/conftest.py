@@ -6,18 +6,17 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import pytest
-from helpers.commands import check_end
+from helpers.commands import check_end, run_jobs_here
 from hypothesis import settings
 
 from quicgym import cli
 from quicgym.envs.simulation.simulation import ns3_version
-from quicgym.jobs import LocalProcesses, failure_text
+from quicgym.jobs import LocalProcesses
 
 # The tests share the cores; PyTorch's threads would get into each other's way.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -58,16 +57,6 @@ def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
         reasons[text.removeprefix("Skipped: ")] += 1
     why = "; ".join(f"{count}: {reason}" for reason, count in reasons.most_common())
     reporter.write_line(f"skipped: {reasons.total()}" + (f" ({why})" if why else ""))
-
-
-def run_jobs_here(_: LocalProcesses, jobs: Sequence[Any], __: Path, finish: Any) -> None:
-    """Runs jobs in this process, as `LocalProcesses.run` does in others."""
-    for job in jobs:
-        try:
-            result = job.run()
-        except Exception as error:
-            result = failure_text(error)
-        finish(job, result)
 
 
 @pytest.fixture

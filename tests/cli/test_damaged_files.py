@@ -17,8 +17,8 @@ from subprocess import CompletedProcess
 import matplotlib.font_manager  # noqa: F401 (writes its list of fonts now, not on the full disk)
 import pandas as pd
 import pytest
-from conftest import Command, run_jobs_here
-from helpers.commands import run_forked, run_process, small_files
+from conftest import Command
+from helpers.commands import run_forked, run_jobs_here, run_process, small_files
 from helpers.inputs import write_inputs
 
 from quicgym.jobs import LocalProcesses, read_finished

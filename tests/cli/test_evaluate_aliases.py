@@ -85,6 +85,7 @@ def test_two_policies_of_one_name_are_refused() -> None:
         make_jobs(["cubic", "cubic=bbr"], [scenario], 1)
 
 
+@pytest.mark.usefixtures("jobs_here")
 @pytest.mark.parametrize("width", [80, 120])
 def test_no_line_of_the_table_is_wider_than_the_terminal(
     width: int, short: Path, tmp_path: Path

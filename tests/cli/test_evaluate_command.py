@@ -6,6 +6,7 @@ import contextlib
 import csv
 import io
 import json
+import os
 import subprocess
 import sys
 import time
@@ -571,13 +572,15 @@ def test_a_published_policy_is_evaluated_without_pytorch(tmp_path: Path, suite: 
         "        if name in ('torch', 'safetensors', 'stable_baselines3'):\n"
         "            raise ModuleNotFoundError(name, name=name)\n"
         "sys.meta_path.insert(0, Missing)\n"
-        "from quicgym.cli import main\n"
+        "from helpers.commands import LocalProcesses, main, run_jobs_here\n"
+        "LocalProcesses.run = run_jobs_here\n"
         "main()\n"
     )
     arguments = ["evaluate", "--policy", "window-grpo-seed1", "--suite", str(suite), "--seeds", "1"]
     done = subprocess.run(
-        [sys.executable, "-c", program, *arguments, "--jobs", "1"],
+        [sys.executable, "-c", program, *arguments],
         cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
         capture_output=True,
         text=True,
     )

@@ -39,7 +39,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 BASELINE = "- {name: CUBIC, policy: cubic, kind: baseline}\n"
-LEADERBOARD = "--policies policies.yaml --engine native --results"
+LEADERBOARD = "--suite papers --policies policies.yaml --engine native --results"
 COMMANDS = [
     ("baselines --scenario ebcc-single --seeds 1 --out", main),
     ("papers --paper ebcc --seeds 1 --without-ns3 --out", main),

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from quicgym.cli import main
+from quicgym.jobs import LocalProcesses, failure_text
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
@@ -69,36 +70,62 @@ def small_files(limit: int) -> Callable[[], None]:
     return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 
 
-def run_forked(
-    folder: Path, *arguments: str | Path | float, before: Callable[[], object]
-) -> subprocess.CompletedProcess[str]:
-    """Runs a command in a copy of this process, which has imported everything already.
+def run_jobs_here(_: LocalProcesses, jobs: Sequence[Any], __: Path, finish: Any) -> None:
+    """Runs jobs in this process, as `LocalProcesses.run` does in others."""
+    for job in jobs:
+        try:
+            result = job.run()
+        except Exception as error:
+            result = failure_text(error)
+        finish(job, result)
+
+
+def _start_forked(
+    folder: Path,
+    arguments: Sequence[str | Path | float],
+    streams: dict[int, int],
+    before: Callable[[], object],
+) -> int:
+    """Starts a command in a copy of this process, which has imported everything already.
 
     Args:
         folder: The folder in which the command runs.
         arguments: The command's name and arguments.
+        streams: What stands for stdin, stdout and stderr, by their number.
         before: A function that the copy calls first, such as one that limits its files.
+
+    Returns:
+        The copy's process number.
     """
-    pipes = [os.pipe(), os.pipe()]
     process = os.fork()
-    if process == 0:
-        status = 70
-        try:
-            for stream, (_, ours) in enumerate(pipes, 1):
-                os.dup2(ours, stream)
-            sys.stdout, sys.stderr = open(1, "w"), open(2, "w")
-            os.chdir(folder)
-            before()
-            sys.argv = command(*arguments)[2:]
-            main()
-        except SystemExit as end:
-            status = int(end.code or 0)
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            sys.stdout.flush()
-            sys.stderr.flush()
-            os._exit(status)
+    if process:
+        return process
+    status = 70
+    try:
+        for stream, ours in streams.items():
+            os.dup2(ours, stream)
+        sys.stdout, sys.stderr = open(1, "w"), open(2, "w")
+        os.chdir(folder)
+        before()
+        sys.argv = command(*arguments)[2:]
+        main()
+    except SystemExit as end:
+        status = int(end.code or 0)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+
+
+def run_forked(
+    folder: Path, *arguments: str | Path | float, before: Callable[[], object]
+) -> subprocess.CompletedProcess[str]:
+    """Runs a command in a copy of this process; `_start_forked` has the arguments."""
+    pipes = [os.pipe(), os.pipe()]
+    streams = {stream: ours for stream, (_, ours) in enumerate(pipes, 1)}
+    process = _start_forked(folder, arguments, streams, before)
     for _, ours in pipes:
         os.close(ours)
     with ThreadPoolExecutor() as threads:  # a pipe that nobody reads becomes full
@@ -123,7 +150,7 @@ def says(done: subprocess.CompletedProcess[str], *texts: str) -> None:
 def in_terminal(
     arguments: Sequence[str | Path], folder: Path, width: int = 120
 ) -> tuple[int, list[str]]:
-    """Runs a command of quicgym in a terminal.
+    """Runs a command in a terminal, in a copy of this process.
 
     Args:
         arguments: The command's name and arguments.
@@ -136,11 +163,14 @@ def in_terminal(
     """
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, width, 0, 0))
-    left_out = ("COLUMNS", "LINES", "NO_COLOR")
-    environment = {name: value for name, value in os.environ.items() if name not in left_out}
-    streams: Any = dict.fromkeys(("stdin", "stdout", "stderr"), theirs)
-    environment["TERM"] = "xterm"
-    process = subprocess.Popen(command(*arguments), cwd=folder, env=environment, **streams)
+
+    def set_environment() -> None:
+        for name in ("COLUMNS", "LINES", "NO_COLOR"):
+            os.environ.pop(name, None)
+        os.environ["TERM"] = "xterm"
+
+    streams = dict.fromkeys(range(3), theirs)
+    process = _start_forked(folder, arguments, streams, set_environment)
     os.close(theirs)
     output = b""
     while True:
@@ -153,4 +183,5 @@ def in_terminal(
         output += read
     os.close(ours)
     lines = re.split(r"[\r\n]+", _ESCAPES.sub("", output.decode()))
-    return process.wait(), [line.rstrip() for line in lines if line.strip()]
+    status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+    return status, [line.rstrip() for line in lines if line.strip()]
