@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -14,7 +14,8 @@ import pytest
 from helpers.commands import check_end, run_jobs_here
 from hypothesis import settings
 
-from quicgym import cli
+from quicgym import Scenario, cli
+from quicgym.envs import load_suite
 from quicgym.envs.simulation.simulation import ns3_version
 from quicgym.jobs import LocalProcesses
 
@@ -90,6 +91,13 @@ def quicgym(
         return check_end(done, status)
 
     return run
+
+
+@pytest.fixture(scope="session")
+def stress() -> Sequence[Scenario]:
+    """The networks of the suite stress, whose file takes a second to read."""
+    networks: Sequence[Scenario] = load_suite("stress")
+    return networks
 
 
 IN_CLUSTER = pytest.mark.xdist_group("in the Ray cluster")

@@ -8,17 +8,11 @@ import numpy as np
 import pytest
 
 from quicgym import Simulation, controllers
-from quicgym.envs import Scenario, load_suite
+from quicgym.envs import Scenario
 
 CONTROLLERS = controllers.names()
 SHORT_S = 8.0
 """All flows have begun, and the first has left Startup."""
-
-
-@pytest.fixture(scope="module")
-def stress() -> Sequence[Scenario]:
-    networks: Sequence[Scenario] = load_suite("stress")
-    return networks
 
 
 def check(controller: str, networks: Iterable[Scenario], until_s: float | None = None) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quicgym import Scenario, Simulation, preset_action
-from quicgym.envs import find_environment, load_suite
+from quicgym.envs import find_environment
 from quicgym.envs.observations import observation_names, observation_space
 from quicgym.envs.scenarios.flows import Flow
 from quicgym.envs.scenarios.links import Access, Link, Queue
@@ -96,11 +96,6 @@ def test_a_span_sums_up_what_the_flow_did_in_it():
         assert seen["interval"] == pytest.approx(math.log10(0.05 / rtt) if rtt else 0.0, abs=1e-5)
         assert seen["age"] == pytest.approx(math.log10(1 + 0.05 * step), abs=1e-5)
     assert lost[-1] > 0
-
-
-@pytest.fixture(scope="module")
-def stress():
-    return load_suite("stress")
 
 
 @settings(deadline=None, max_examples=10)

@@ -13,7 +13,6 @@ import quicgym
 from quicgym.errors import UserError
 from quicgym.python_files import PythonFile
 
-torch = pytest.importorskip("torch", reason="needs torch")
 pytestmark = pytest.mark.train
 EXAMPLE = Path(__file__).parents[2] / "examples/cleanrl_ppo.py"
 
@@ -41,6 +40,8 @@ class NotesResets(gymnasium.vector.VectorWrapper):
 @pytest.fixture
 def rollouts(example: Any) -> Any:
     """Two rollouts in a row, a decision each RTT: episodes end in different steps."""
+    import torch
+
     torch.manual_seed(1)
     environments = NotesResets(
         quicgym.make_vec(
@@ -59,6 +60,8 @@ def rollouts(example: Any) -> Any:
 
 
 def test_exactly_the_rows_of_resets_are_left_out(example: Any, rollouts: Any) -> None:
+    import torch
+
     _, *parts = rollouts
     for rollout, resets in parts:
         assert torch.equal(rollout.is_reset, resets)
@@ -78,6 +81,8 @@ def test_exactly_the_rows_of_resets_are_left_out(example: Any, rollouts: Any) ->
 
 
 def test_what_resets_hold_does_not_reach_the_loss(example: Any, rollouts: Any) -> None:
+    import torch
+
     agent, _, (rollout, resets) = rollouts
 
     def loss() -> float:
@@ -95,6 +100,8 @@ def test_what_resets_hold_does_not_reach_the_loss(example: Any, rollouts: Any) -
 
 
 def test_an_advantage_ends_with_its_episode(example: Any, rollouts: Any) -> None:
+    import torch
+
     _, _, (rollout, _) = rollouts
     before = example.advantages_of(rollout)
     step, row = torch.nonzero(rollout.ends[:-2])[0].tolist()

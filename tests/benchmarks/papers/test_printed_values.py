@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import cache
 
 from quicgym.benchmarks.papers.measurements import split
 from quicgym.benchmarks.papers.model import Check, Claim, Paper, load_paper, paper_names
@@ -20,8 +21,10 @@ ONE: Place = ("", "", "one")
 CLEARLY = 0.01
 """By how much a smallest value exceeds what it has to, as a logarithm."""
 
-PAPERS = {name: load_paper(name) for name in paper_names()}
-CLAIMS = [(paper, claim) for paper in PAPERS.values() for claim in paper.claims]
+
+@cache
+def claims() -> list[tuple[Paper, Claim]]:
+    return [(paper, claim) for paper in map(load_paper, paper_names()) for claim in paper.claims]
 
 
 class Fed:
@@ -156,17 +159,17 @@ def reversed_values(paper: Paper, claim: Claim) -> Values:
 
 
 def test_what_a_paper_prints_bears_out_what_it_claims() -> None:
-    for paper, claim in CLAIMS:
+    for paper, claim in claims():
         assert_verdict("holds", paper, claim, fed(paper, claim))
 
 
 def test_the_reverse_of_what_a_paper_prints_refutes_it() -> None:
-    for paper, claim in CLAIMS:
+    for paper, claim in claims():
         assert_verdict("fails", paper, claim, reversed_values(paper, claim))
 
 
 def test_equal_values_never_bear_out_an_order() -> None:
-    for paper, claim in CLAIMS:
+    for paper, claim in claims():
         orders = [check for check in claim.checks if 1.0 in (check.above, check.below) and check.to]
         if orders:
             places = {place for _, *both in comparisons(claim) for place in both}

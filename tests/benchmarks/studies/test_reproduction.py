@@ -63,9 +63,10 @@ def test_fields_of_one_scenario_and_of_one_flow_can_vary() -> None:
         assert scenario.flows[0].burst_retransmission
 
 
-@pytest.mark.parametrize("name", [name for name in paper_names() if load_paper(name).variations])
-def test_every_variation_that_comes_with_quicgym_fits_a_scenario_of_its_paper(name: str) -> None:
-    paper = load_paper(name)
-    scenario = load_scenario(paper.claims[0].checks[0].within[0])
-    for variation in paper.variations:
-        assert varied(scenario, variation) != scenario
+def test_every_variation_that_comes_with_quicgym_fits_a_scenario_of_its_paper() -> None:
+    papers = [paper for paper in map(load_paper, paper_names()) if paper.variations]
+    assert len(papers) > 3
+    for paper in papers:
+        scenario = load_scenario(paper.claims[0].checks[0].within[0])
+        for variation in paper.variations:
+            assert varied(scenario, variation) != scenario

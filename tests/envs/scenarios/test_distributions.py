@@ -22,11 +22,6 @@ def path(scenario):
     return rate_mbps, 2 * (link.delay_ms + 2 * scenario.access.delay_ms)
 
 
-@pytest.fixture(scope="module")
-def stress():
-    return load_suite("stress")
-
-
 def draws(name, count, seed=0):
     rng = np.random.default_rng(seed)
     distribution = load_distribution(name)
