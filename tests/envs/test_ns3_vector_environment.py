@@ -1,5 +1,6 @@
 """The vector environment over ns-3: equal to the native one, and what happens to its processes."""
 
+import itertools
 import os
 import signal
 import subprocess
@@ -62,15 +63,16 @@ def closes_at_once(vector):
     return time.monotonic() - began < 5
 
 
-@pytest.mark.parametrize("mode", [AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
-@pytest.mark.parametrize(
-    "more",
-    [{"per_flow": False}, {"per_flow": True}, {"preference": "random", "reward": "preference"}],
-    ids=str,
-)
-@pytest.mark.parametrize("name", ENVIRONMENTS)
-def test_it_gives_what_the_native_engine_gives(name, mode, more, make):
-    arguments = {"name": name, "autoreset_mode": mode, **more}
+# Each environment in one way of many, for each row is a process that has to start.
+MODES = (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP)
+MORE = ({"per_flow": False}, {"per_flow": True}, {"preference": "random", "reward": "preference"})
+WAYS = list(zip(ENVIRONMENTS, itertools.cycle(itertools.product(MODES, MORE)), strict=False))
+
+
+@pytest.mark.parametrize("name, way", WAYS, ids=str)
+def test_it_gives_what_the_native_engine_gives(name, way, make):
+    mode, more = way
+    arguments = {"name": name, "num_envs": 2, "autoreset_mode": mode, **more}
     ns3, native = make(**arguments), make(engine="native", **arguments)
     first, expected = ns3.reset(seed=5), native.reset(seed=5)
     assert equal(first[0], expected[0]) and equal(first[1], expected[1])
@@ -79,7 +81,7 @@ def test_it_gives_what_the_native_engine_gives(name, mode, more, make):
         for ours, theirs in zip(ns3.step(batch), native.step(batch), strict=True):
             assert equal(ours, theirs)
             ends += 0 if isinstance(ours, dict) or ours.dtype != np.bool_ else int(ours.sum())
-    assert ends >= 6
+    assert ends >= 4
 
 
 def _earned(info):
