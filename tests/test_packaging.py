@@ -193,18 +193,23 @@ def sdist(folder: Path, out: Path) -> Path:
     return archive.with_name(archive.name.removesuffix(".tar.gz"))
 
 
-def test_a_source_distribution_knows_its_commit(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def core(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The source distribution of quicgym."""
+    return sdist(ROOT, tmp_path_factory.mktemp("core"))
+
+
+def test_a_source_distribution_knows_its_commit(core: Path, tmp_path: Path) -> None:
     described = subprocess.run(
         ["git", "describe", "--always", "--dirty", "--abbrev=12"],
         cwd=ROOT, check=True, capture_output=True, text=True,
     )  # fmt: skip
-    unpacked = sdist(ROOT, tmp_path)
-    assert (unpacked / "COMMIT").read_text() == described.stdout
+    assert (core / "COMMIT").read_text() == described.stdout
     # Made from it again, without git, it still does.
-    assert (sdist(unpacked, tmp_path / "again") / "COMMIT").read_text() == described.stdout
+    assert (sdist(core, tmp_path) / "COMMIT").read_text() == described.stdout
 
 
-def test_the_source_distributions_hold_what_they_compile(tmp_path: Path) -> None:
+def test_the_source_distributions_hold_what_they_compile(core: Path, tmp_path: Path) -> None:
     def sources(folder: Path, names: list[str]) -> set[str]:
         return {
             str(path.relative_to(folder))
@@ -213,7 +218,6 @@ def test_the_source_distributions_hold_what_they_compile(tmp_path: Path) -> None
         }
 
     shared = ["controllers", "sim", "sim/base", "sim/quic", "sim/quic/recovery", "sim/environment"]
-    core = sdist(ROOT, tmp_path / "core")
     ours = [*shared, "sim/net", "sim/policy"]
     assert sources(core, ours) == sources(ROOT, ours)
     assert (core / "sim" / "simulator.cmake").exists()

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import Command
-from helpers.commands import run_process, says
+from helpers.commands import run_in_copy, says
 from helpers.training import write_config
 
 from quicgym import load_policy, load_scenario
@@ -34,10 +34,10 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
         steps=320,
         evaluation={"suite": "./suite.yaml", "interval_steps": 160, "comparison_paths": 1000},
     )
-    done = run_process(folder, "train", config, "--out", "run")
+    done = run_in_copy(folder, "train", config, "--out", "run")
     assert "Learned: best − start is" in done.stdout
-    arguments = ("--suite", "suite.yaml", "--seeds", "2", "--out", "evaluated", "--jobs", "1")
-    run_process(folder, "evaluate", "--policy", "run", "bbr", *arguments)
+    arguments = ("--suite", "suite.yaml", "--seeds", "2", "--out", "evaluated")
+    run_in_copy(folder, "evaluate", "--policy", "run", "bbr", *arguments)
     return folder
 
 
@@ -104,7 +104,7 @@ def test_in_a_checkout_the_list_gets_a_line_and_keeps_its_comments(work: Path) -
     shutil.copy(LEADERBOARD, checkout / "configs/leaderboard.yaml")
     before = LEADERBOARD.read_text()
     arguments = ("../../run", "--evaluation", "../../evaluated", "--name", "mine")
-    run_process(checkout / "configs", "publish", *arguments)
+    run_in_copy(checkout / "configs", "publish", *arguments)
     after = (checkout / "configs/leaderboard.yaml").read_text()
     assert after.startswith(before) and len(after.splitlines()) == len(before.splitlines()) + 1
     assert load_entries(checkout / "configs/leaderboard.yaml")[-1].policy == "mine"

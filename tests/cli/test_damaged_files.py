@@ -17,11 +17,11 @@ from subprocess import CompletedProcess
 import matplotlib.font_manager  # noqa: F401 (writes its list of fonts now, not on the full disk)
 import pandas as pd
 import pytest
-from conftest import Command
-from helpers.commands import run_forked, run_jobs_here, run_process, small_files
+from conftest import IN_CLUSTER, Command
+from helpers.commands import run_forked, run_in_copy, run_process, small_files
 from helpers.inputs import write_inputs
 
-from quicgym.jobs import LocalProcesses, read_finished
+from quicgym.jobs import read_finished
 
 PR_CAPBSET_DROP = 24
 CAPABILITY_VERSION = 0x20080522
@@ -60,14 +60,12 @@ WRITERS = {
     "real": Writer("real --scenario ./path.yaml --controller cubic --out out --qlog out/qlog"),
     "trace": Writer("trace out/link.trace"),
     "train": Writer("train tiny.yaml --out out", (60, 6_000)),
-    "sweep": Writer(f"sweep sweep.yaml {JOBS}", (60,)),
+    "sweep": Writer("sweep sweep.yaml --out out", (60,)),
 }  # fmt: skip
+MARKS = {"train": [pytest.mark.train], "sweep": [pytest.mark.train, IN_CLUSTER]}
 EVERY_WRITER = pytest.mark.parametrize(
     "writer",
-    [
-        pytest.param(writer, id=name, marks=[pytest.mark.train] * (name in ("train", "sweep")))
-        for name, writer in WRITERS.items()
-    ],
+    [pytest.param(writer, id=name, marks=MARKS.get(name, ())) for name, writer in WRITERS.items()],
 )
 
 
@@ -100,7 +98,7 @@ def check_refusal(done: CompletedProcess[str], reason: str) -> None:
 
 @EVERY_WRITER
 def test_a_full_disk_leaves_whole_files_and_the_command_goes_on(
-    writer: Writer, quicgym: Command, tmp_path: Path
+    writer: Writer, quicgym: Command, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     out = write_inputs(tmp_path) / "out"
     out.mkdir()
@@ -119,7 +117,9 @@ def test_a_full_disk_leaves_whole_files_and_the_command_goes_on(
         assert {path.name for path in out.iterdir()} <= {"runs.jsonl", "series", "traces"}
         finished = read_finished(out)
         assert 0 < len(finished) < writer.runs
-    quicgym(*writer.goes_on)
+    is_sweep = writer is WRITERS["sweep"]
+    where = ["--address", request.getfixturevalue("ray_cluster")] if is_sweep else []
+    quicgym(*writer.goes_on, *where)
     if writer.partial:
         assert len(read_finished(out)) == writer.runs
         assert finished.items() <= read_finished(out).items()
@@ -154,11 +154,8 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of finished commands; tests copy it."""
     folder = write_inputs(tmp_path_factory.mktemp("finished"))
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(LocalProcesses, "run", run_jobs_here)
-        for name in ("baselines", "papers", "evaluate"):
-            done = run_forked(folder, *as_arguments(name), before=lambda: None)
-            assert done.returncode == 0, done.stderr
+    for name in ("baselines", "papers", "evaluate"):
+        run_in_copy(folder, *as_arguments(name))
     return folder
 
 

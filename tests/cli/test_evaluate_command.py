@@ -217,6 +217,7 @@ def test_bad_input(quicgym: Command, tmp_path: Path, arguments: str) -> None:
     assert not (tmp_path / "results").exists()
 
 
+@pytest.mark.usefixtures("jobs_here")
 def test_a_failing_run_leaves_no_aggregate_over_what_is_missing(tmp_path: Path) -> None:
     scenario = load_scenario("ebcc-single").model_copy(update={"duration_s": 2.0})
     # Past the models' checks: the C++ core refuses it.

@@ -41,25 +41,14 @@ def test_all_controllers_with_1_3_and_5_flows(quicgym: Command) -> None:
 @pytest.mark.ns3
 @pytest.mark.parametrize("scenario", ["ebcc-single", "ebcc-flows-3"])
 @pytest.mark.parametrize(
-    "controller",
-    [
-        *("vegas", "bbr-smooth", "bbr-extended", "bbr-combined"),
-        *(
-            "ibcca",
-            "newreno+",
-            "cubic+",
-            "ibcca-cubic",
-            "switching",
-            "guided",
-            "copa",
-            "vivace",
-            "prague",
-        ),
-    ],
+    "controller", sorted({*controllers.names()} - {"newreno", "cubic", "bbr", "ebcc", "external"})
 )
 def test_controllers_beside_the_four_of_the_command(scenario: str, controller: str) -> None:
-    comparison = compare(load_scenario(scenario), controller)
-    assert comparison.deliveries > 20_000
+    # BBR's first ProbeRTT is in it, 10 s after the start.
+    comparison = compare(
+        load_scenario(scenario).model_copy(update={"duration_s": 12.5}), controller
+    )
+    assert comparison.deliveries > 12_000
     assert comparison.difference is None
 
 
@@ -206,8 +195,11 @@ def test_bad_input(quicgym: Command) -> None:
 
 
 @pytest.mark.ns3
-@settings(deadline=None, max_examples=200, suppress_health_check=[HealthCheck.too_slow])
-@given(description=wired(links(), st.none() | links()), seed=st.integers(0, 2**32))
-def test_random_wired_scenarios(description: dict[str, object], seed: int) -> None:
-    comparison = compare(Scenario.model_validate(description), None, seed)
-    assert comparison.difference is None
+@pytest.mark.parametrize("pairs", [60, pytest.param(1000, marks=pytest.mark.long)])
+def test_random_wired_scenarios(pairs: int) -> None:
+    @settings(deadline=None, max_examples=pairs, suppress_health_check=[HealthCheck.too_slow])
+    @given(description=wired(links(), st.none() | links()), seed=st.integers(0, 2**32))
+    def check(description: dict[str, object], seed: int) -> None:
+        assert compare(Scenario.model_validate(description), None, seed).difference is None
+
+    check()

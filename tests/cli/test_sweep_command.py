@@ -96,8 +96,11 @@ def run(folder: Path, *arguments: str | Path, status: int = 0) -> CompletedProce
     return run_process(folder, "sweep", *arguments, status=status, env=environment(folder))
 
 
-def test_a_grid_gives_the_table_and_all_files(tmp_path: Path) -> None:
-    done = run(tmp_path, write_sweep(tmp_path), "--out", "out", "--jobs", "2")
+@IN_CLUSTER
+def test_a_grid_gives_the_table_and_all_files(
+    quicgym: Command, ray_cluster: str, tmp_path: Path
+) -> None:
+    done = quicgym("sweep", write_sweep(tmp_path), "--out", "out", "--address", ray_cluster)
     check_table(tmp_path, done.stdout)
     check_document(tmp_path)
     check_pictures_and_hparams(tmp_path)

@@ -14,10 +14,10 @@ from helpers.commands import (
     check_end,
     in_terminal,
     run_forked,
-    run_process,
+    run_in_copy,
     says,
     small_files,
-    start_process,
+    start_forked,
 )
 from helpers.training import install_algorithm, write_config
 
@@ -40,7 +40,7 @@ def finished(tmp_path_factory):
     """A run of PPO to its end."""
     folder = tmp_path_factory.mktemp("finished")
     config = write_config(folder)
-    return folder, run_process(folder, "train", config, "--out", "run")
+    return folder, run_in_copy(folder, "train", config, "--out", "run")
 
 
 def test_a_run_keeps_what_it_was(finished):
@@ -116,12 +116,12 @@ def test_the_seed_alone_decides_the_weights(finished, quicgym, tmp_path):
 def test_a_killed_run_goes_on_to_the_same_weights(algorithm, quicgym, tmp_path):
     config = write_config(tmp_path, algorithm)
     quicgym("train", config, "--out", "whole")
-    killed = start_process(tmp_path, "train", config, "--out", "killed")
+    killed = start_forked(tmp_path, "train", config, "--out", "killed")
     checkpoint = tmp_path / "killed/checkpoints/step-000000000160.pt"
-    while not checkpoint.exists() and killed.poll() is None:
+    while not checkpoint.exists() and killed.is_alive():
         time.sleep(0.01)
     killed.kill()
-    killed.communicate()
+    killed.join()
     resumed = quicgym("train", config, "--out", "killed", "--resume")
     assert "going on from step" in resumed.stderr
     assert weights(tmp_path / "killed") == weights(tmp_path / "whole")

@@ -7,7 +7,7 @@ import signal
 import time
 
 import pytest
-from helpers.commands import run_process, start_process
+from helpers.commands import run_in_copy, start_process
 from helpers.training import write_config
 
 from quicgym import load_policy
@@ -23,7 +23,7 @@ def nothing_learned(tmp_path_factory):
     """A run whose weights hardly change."""
     folder = tmp_path_factory.mktemp("nothing")
     write_config(folder, steps=160)
-    return folder, run_process(folder, *UNCHANGED)
+    return folder, run_in_copy(folder, *UNCHANGED)
 
 
 def summary_of(run):

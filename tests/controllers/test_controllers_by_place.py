@@ -128,7 +128,7 @@ def test_evaluate_takes_a_controller_beside_policies(folder: Path) -> None:
         "mine:Aimd": "baseline",
         "cubic": "baseline",
     }
-    chosen = ["--policy", *kinds, "--suite", str(short(folder)), "--seeds", "1"]
+    chosen = ["--policy", *kinds, "--suite", str(short(folder)), "--seeds", "1", "--jobs", "1"]
     command = ["-m", "quicgym.cli", "evaluate", *chosen, "--format", "json"]
     done = run_python(folder, folder, *command)
     assert done.returncode == 0, done.stderr

@@ -583,7 +583,7 @@ except quicgym.ScenarioError as error:
 def test_a_batch_goes_on_after_a_controller_failed(installed: Any) -> None:
     result = installed(
         *("-m", "quicgym.cli", "baselines", "--scenario", "ebcc-single", "--seeds", "1"),
-        *("--controller", "failing", "aimd", "newreno", "--format", "json", "--jobs", "2"),
+        *("--controller", "failing", "aimd", "newreno", "--format", "json", "--jobs", "1"),
     )
     assert result.returncode == 1
     runs = json.loads(result.stdout)["runs"]

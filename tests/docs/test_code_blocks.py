@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import subprocess
-import sys
 import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -19,6 +17,7 @@ from pathlib import Path
 import pytest
 import typer
 import yaml
+from helpers.programs import run_program
 from typer.core import TyperGroup
 
 from quicgym.agents.training.configuration import load_training, training_names
@@ -158,14 +157,7 @@ def test_the_python_of_a_page_runs_in_order(name: str, tmp_path: Path) -> None:
         program += [""] * (block.line - len(program))
         program += (block.text.replace(old, new) if old else block.text).splitlines()
     (tmp_path / "page.py").write_text("\n".join(program), encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, "page.py"],
-        cwd=tmp_path,
-        env={"MPLBACKEND": "agg", "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        timeout=560,
-    )
+    done = run_program(tmp_path / "page.py", tmp_path)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
 
 

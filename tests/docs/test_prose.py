@@ -4,22 +4,33 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from conftest import Command
 
-SCRIPT = Path(__file__).parents[2] / ".ci" / "prose.py"
+from quicgym.errors import UserError
+from quicgym.python_files import PythonFile
+
+PROSE = PythonFile(Path(__file__).parents[2] / ".ci/prose.py", UserError).module
+Check = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
-def check(
-    folder: Path, text: str, exceptions: str = "exceptions = []", name: str = "page.md"
-) -> subprocess.CompletedProcess[str]:
-    page, settings = folder / name, folder / "prose.toml"
-    page.write_text(text, encoding="utf-8")
-    settings.write_text(f'abbreviations = ["ACK"]\n{exceptions}\n', encoding="utf-8")
-    return subprocess.run(
-        [sys.executable, SCRIPT, "--settings", settings, page], capture_output=True, text=True
-    )
+@pytest.fixture
+def check(quicgym: Command, tmp_path: Path) -> Check:
+    """Runs the check on a page of this text."""
+
+    def run(
+        text: str, exceptions: str = "exceptions = []", name: str = "page.md"
+    ) -> subprocess.CompletedProcess[str]:
+        page, settings = tmp_path / name, tmp_path / "prose.toml"
+        page.write_text(text, encoding="utf-8")
+        settings.write_text(f'abbreviations = ["ACK"]\n{exceptions}\n', encoding="utf-8")
+        main = lambda: sys.exit(PROSE.main())  # noqa: E731
+        return quicgym("--settings", settings, page, status=None, main=main)
+
+    return run
 
 
 LONG = "A sentence " + "with many words " * 9 + "ends here."
@@ -38,10 +49,8 @@ LONG = "A sentence " + "with many words " * 9 + "ends here."
         ("The XQZ is full. An extra queue zone (XQZ) follows.\n", "XQZ is not explained"),
     ],
 )
-def test_what_breaks_a_rule_is_named_with_its_line(
-    tmp_path: Path, text: str, complaint: str
-) -> None:
-    done = check(tmp_path, text)
+def test_what_breaks_a_rule_is_named_with_its_line(check: Check, text: str, complaint: str) -> None:
+    done = check(text)
     assert complaint in done.stdout
     assert done.returncode == 1
 
@@ -59,15 +68,15 @@ def test_what_breaks_a_rule_is_named_with_its_line(
         "The window, see Ross et al. 2014, is small. A [long](https://example.org/It_is) link.\n",
     ],
 )
-def test_what_breaks_no_rule_passes(tmp_path: Path, text: str) -> None:
-    done = check(tmp_path, text)
+def test_what_breaks_no_rule_passes(check: Check, text: str) -> None:
+    done = check(text)
     assert (done.returncode, done.stdout) == (0, "")
 
 
-def test_what_was_measured_on_a_day_belongs_into_a_report(tmp_path: Path) -> None:
+def test_what_was_measured_on_a_day_belongs_into_a_report(check: Check) -> None:
     text = "An earlier version read one file.\n"
-    assert "a manual says what holds" in check(tmp_path, text).stdout
-    assert check(tmp_path, text, name="CHANGELOG.md").returncode == 0
+    assert "a manual says what holds" in check(text).stdout
+    assert check(text, name="CHANGELOG.md").returncode == 0
 
 
 DOCSTRING = '''def run(seed):
@@ -97,11 +106,11 @@ def _private(seed):
     ],
 )
 def test_texts_of_arguments_and_summaries_say_what_things_are(
-    tmp_path: Path, text: str, end: str, complaint: str
+    check: Check, text: str, end: str, complaint: str
 ) -> None:
-    done = check(tmp_path, DOCSTRING.format(text=text, end=end), name="page.py")
+    done = check(DOCSTRING.format(text=text, end=end), name="page.py")
     assert complaint in done.stdout and done.returncode == 1
-    done = check(tmp_path, DOCSTRING.format(text="Seed", end="."), name="page.py")
+    done = check(DOCSTRING.format(text="Seed", end="."), name="page.py")
     assert (done.returncode, done.stdout) == (0, "")
 
 
@@ -109,18 +118,18 @@ def exception(reason: str) -> str:
     return f'[[exceptions]]\npage = "page.md"\ncontains = "It reads"\nreason = "{reason}"'
 
 
-def test_a_sentence_with_a_reason_may_stay(tmp_path: Path) -> None:
-    done = check(tmp_path, "It reads a file.\n", exception("a quotation"))
+def test_a_sentence_with_a_reason_may_stay(check: Check) -> None:
+    done = check("It reads a file.\n", exception("a quotation"))
     assert (done.returncode, done.stdout) == (0, "")
 
 
-def test_an_exception_needs_a_reason(tmp_path: Path) -> None:
-    done = check(tmp_path, "It reads a file.\n", exception(""))
+def test_an_exception_needs_a_reason(check: Check) -> None:
+    done = check("It reads a file.\n", exception(""))
     assert "no reason for 'It reads'" in done.stdout
     assert done.returncode == 1
 
 
-def test_exceptions_are_at_most_twenty(tmp_path: Path) -> None:
-    done = check(tmp_path, "It reads a file.\n" * 21, exception("a quotation"))
+def test_exceptions_are_at_most_twenty(check: Check) -> None:
+    done = check("It reads a file.\n" * 21, exception("a quotation"))
     assert "21 sentences are exceptions, 20 at most" in done.stdout
     assert done.returncode == 1

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from helpers.commands import check_end, run_forked
+from helpers.programs import run_program
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -23,12 +23,8 @@ COMMANDS = [
 TRAINING = [command for command in COMMANDS if command[0].startswith("quicgym train")]
 
 
-def run(folder: Path, *arguments: str) -> str:
-    done = subprocess.run(
-        [sys.executable, *arguments], cwd=folder, capture_output=True, text=True, timeout=3000
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+def run(folder: Path, command: str) -> str:
+    return check_end(run_forked(folder, *shlex.split(command)[1:]), 0).stdout
 
 
 def test_readme_is_short_and_has_no_block_that_no_test_runs() -> None:
@@ -42,14 +38,15 @@ def test_readme_is_short_and_has_no_block_that_no_test_runs() -> None:
 
 def test_the_python_prints_what_stands_below_it(tmp_path: Path) -> None:
     for program, output in PYTHON:
-        assert run(tmp_path, "-c", program) == output
+        (tmp_path / "block.py").write_text(program, encoding="utf-8")
+        assert run_program(tmp_path / "block.py", tmp_path).stdout == output
 
 
 def test_the_commands_print_what_stands_below_them(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     for command, output in COMMANDS:
         if (command, output) not in TRAINING:
-            printed = run(tmp_path, "-m", "quicgym.cli", *shlex.split(command)[1:])
+            printed = run(tmp_path, command)
             for line in output.splitlines():
                 assert line == "..." or line in printed
     pictures = {path.name for path in (tmp_path / "results/picture/plots").iterdir()}
@@ -60,5 +57,5 @@ def test_the_commands_print_what_stands_below_them(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_the_training_learns(tmp_path: Path) -> None:
     for command, _ in TRAINING:
-        printed = run(tmp_path, "-m", "quicgym.cli", *shlex.split(command)[1:])
+        printed = run(tmp_path, command)
         assert "Learned: best − start is +" in printed

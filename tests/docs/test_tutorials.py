@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from helpers.programs import run_program
 
 FOLDER = Path(__file__).parents[2] / "docs" / "tutorials"
 PAGES = {page.stem: page for page in FOLDER.glob("*.md") if page.stem != "index"}
@@ -42,14 +43,9 @@ def program(page: Path) -> str:
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=MARKS.get(name, ())) for name in PAGES])
 def test_every_cell_of_a_tutorial_runs(name: str, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", program(PAGES[name])],
-        cwd=tmp_path,
-        env={"MPLBACKEND": "agg", "PATH": "/usr/bin:/bin"},
-        capture_output=True,
-        text=True,
-        timeout=560,
-    )
+    cells = tmp_path / "cells.py"
+    cells.write_text(program(PAGES[name]), encoding="utf-8")
+    done = run_program(cells, tmp_path)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
 
 

@@ -1,11 +1,10 @@
 """The examples of the environments run, and print what they say."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from helpers.programs import run_program
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -23,10 +22,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
     ],
 )  # fmt: skip
 def test_an_example_runs(name, lines, tmp_path):
-    done = subprocess.run(
-        [sys.executable, EXAMPLES / f"{name}.py"],
-        cwd=tmp_path, capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
+    done = run_program(EXAMPLES / f"{name}.py", tmp_path)
     assert done.returncode == 0, done.stderr
     printed = done.stdout.splitlines()
     assert len(printed) == len(lines)

@@ -180,13 +180,12 @@ def test_the_cpp_file_of_a_recipe_registers_itself(tmp_path, place):
     registry, (main, expected) = list(RECIPES.items())[place]
     # The part and its registry alone: to build all of quicgym with it takes minutes.
     page = (ROOT / "docs" / "how-to" / "own-environment.md").read_text(encoding="utf-8")
-    (tmp_path / "part.cpp").write_text(page.split("```cpp\n")[place + 1].split("```")[0])
-    (tmp_path / "main.cpp").write_text(main)
+    part = page.split("```cpp\n")[place + 1].split("```")[0]
+    (tmp_path / "main.cpp").write_text(part + main)
     program = tmp_path / "program"
     compiled = subprocess.run(
         ["c++", "-std=c++20", "-O0", "-Wall", "-Wextra", "-I", ROOT, "-o", program]
-        + [tmp_path / "main.cpp", tmp_path / "part.cpp"]
-        + [ROOT / "sim" / "environment" / f"{registry}.cpp"],
+        + [tmp_path / "main.cpp", ROOT / "sim" / "environment" / f"{registry}.cpp"],
         capture_output=True,
         text=True,
     )

@@ -80,20 +80,24 @@ def check_states(make_environment, seed, before, after) -> None:
         environment.close()
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
-@given(
-    name=st.sampled_from(environment_ids()),
-    network=networks(),
-    seed=st.integers(0, 2**32),
-    moments=st.tuples(st.integers(1, 12), st.integers(2, 8)),
-)
-def test_what_follows_a_state_is_the_same_to_the_last_bit(name, network, seed, moments):
-    def one():
-        return make(name, scenario=network)
+@pytest.mark.parametrize("networks_drawn", [40, pytest.param(1000, marks=pytest.mark.long)])
+def test_what_follows_a_state_is_the_same_to_the_last_bit(networks_drawn):
+    @settings(max_examples=networks_drawn, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(
+        name=st.sampled_from(environment_ids()),
+        network=networks(),
+        seed=st.integers(0, 2**32),
+        moments=st.tuples(st.integers(1, 12), st.integers(2, 8)),
+    )
+    def check(name, network, seed, moments):
+        def one():
+            return make(name, scenario=network)
 
-    before, after = moments
-    actions = helper.actions(one().action_space, before + after, seed % 1000)
-    check_states(one, seed, actions[:before], actions[before:])
+        before, after = moments
+        actions = helper.actions(one().action_space, before + after, seed % 1000)
+        check_states(one, seed, actions[:before], actions[before:])
+
+    check()
 
 
 @pytest.mark.parametrize("controller", controllers.names())

@@ -25,7 +25,9 @@ MORE = {"rllib_ppo": ("--env-runners", "1")}
 
 
 @pytest.mark.train
-@pytest.mark.parametrize("name", NEEDS)
+@pytest.mark.parametrize(
+    "name", ["cleanrl_ppo", "torchrl_ppo", pytest.param("rllib_ppo", marks=pytest.mark.long)]
+)
 def test_an_example_trains_and_is_evaluated_by_name(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

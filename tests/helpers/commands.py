@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import multiprocessing
 import os
 import pty
 import re
@@ -12,15 +13,17 @@ import struct
 import subprocess
 import sys
 import termios
-import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from multiprocessing.process import BaseProcess
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from quicgym.cli import main
 from quicgym.jobs import LocalProcesses, failure_text
 
+_COPIES = multiprocessing.get_context("fork")
 _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
@@ -80,28 +83,22 @@ def run_jobs_here(_: LocalProcesses, jobs: Sequence[Any], __: Path, finish: Any)
         finish(job, result)
 
 
-def _start_forked(
+def start_forked(
     folder: Path,
-    arguments: Sequence[str | Path | float],
-    streams: dict[int, int],
-    before: Callable[[], object],
-) -> int:
+    *arguments: str | Path | float,
+    streams: Mapping[int, int] = MappingProxyType({}),
+    before: Callable[[], object] = lambda: None,
+) -> BaseProcess:
     """Starts a command in a copy of this process, which has imported everything already.
 
     Args:
         folder: The folder in which the command runs.
         arguments: The command's name and arguments.
-        streams: What stands for stdin, stdout and stderr, by their number.
+        streams: File descriptors that stand for stdin, stdout and stderr, by their number.
         before: A function that the copy calls first, such as one that limits its files.
-
-    Returns:
-        The copy's process number.
     """
-    process = os.fork()
-    if process:
-        return process
-    status = 70
-    try:
+
+    def run() -> None:
         for stream, ours in streams.items():
             os.dup2(ours, stream)
         sys.stdout, sys.stderr = open(1, "w"), open(2, "w")
@@ -109,30 +106,35 @@ def _start_forked(
         before()
         sys.argv = command(*arguments)[2:]
         main()
-    except SystemExit as end:
-        status = int(end.code or 0)
-    except BaseException:
-        traceback.print_exc()
-    finally:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(status)
+
+    process = _COPIES.Process(target=run)
+    process.start()
+    return process
 
 
 def run_forked(
-    folder: Path, *arguments: str | Path | float, before: Callable[[], object]
+    folder: Path, *arguments: str | Path | float, before: Callable[[], object] = lambda: None
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a command in a copy of this process; `_start_forked` has the arguments."""
+    """Runs a command in a copy of this process until it ends; see `start_forked`."""
     pipes = [os.pipe(), os.pipe()]
     streams = {stream: ours for stream, (_, ours) in enumerate(pipes, 1)}
-    process = _start_forked(folder, arguments, streams, before)
+    process = start_forked(folder, *arguments, streams=streams, before=before)
     for _, ours in pipes:
         os.close(ours)
     with ThreadPoolExecutor() as threads:  # a pipe that nobody reads becomes full
         output, errors = threads.map(lambda pipe: open(pipe[0], encoding="utf-8").read(), pipes)
-    _, state = os.waitpid(process, 0)
-    status = os.waitstatus_to_exitcode(state)
+    process.join()
+    status = process.exitcode or 0
     return subprocess.CompletedProcess(command(*arguments), status, output, errors)
+
+
+def run_in_copy(folder: Path, *arguments: str | Path | float) -> subprocess.CompletedProcess[str]:
+    """Runs a command and its jobs in a copy of this process, and checks that it ends well."""
+
+    def before() -> None:
+        LocalProcesses.run = run_jobs_here  # type: ignore[method-assign]
+
+    return check_end(run_forked(folder, *arguments, before=before), 0)
 
 
 def says(done: subprocess.CompletedProcess[str], *texts: str) -> None:
@@ -170,7 +172,7 @@ def in_terminal(
         os.environ["TERM"] = "xterm"
 
     streams = dict.fromkeys(range(3), theirs)
-    process = _start_forked(folder, arguments, streams, set_environment)
+    process = start_forked(folder, *arguments, streams=streams, before=set_environment)
     os.close(theirs)
     output = b""
     while True:
@@ -183,5 +185,5 @@ def in_terminal(
         output += read
     os.close(ours)
     lines = re.split(r"[\r\n]+", _ESCAPES.sub("", output.decode()))
-    status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
-    return status, [line.rstrip() for line in lines if line.strip()]
+    process.join()
+    return process.exitcode or 0, [line.rstrip() for line in lines if line.strip()]

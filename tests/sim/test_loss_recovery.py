@@ -62,7 +62,7 @@ def test_ecn_marks_are_counted_echoed_and_reduce_the_window():
     marked = Pair(make_flow(ecn=True), mark=lambda index: index == 100)
     plain = Pair(make_flow(ecn=True))
     for pair in (marked, plain):
-        pair.run_until(SECOND)
+        pair.run_until(SECOND // 2)
     assert marked.sender.statistics()["ecn_marks"] == 1
     assert plain.sender.statistics()["ecn_marks"] == 0
     assert marked.sender.window_bytes < plain.sender.window_bytes
