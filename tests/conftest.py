@@ -18,6 +18,7 @@ from quicgym import Scenario, cli
 from quicgym.envs import load_suite
 from quicgym.envs.simulation.simulation import ns3_version
 from quicgym.jobs import LocalProcesses
+from quicgym.plot_style import STYLE
 
 # The tests share the cores; PyTorch's threads would get into each other's way.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -76,9 +77,12 @@ def quicgym(
     """Runs a command in this process, and its jobs too.
 
     The command runs in tmp_path, and the test fails where it ends with another `status` than 0;
-    None stands for any.
+    None stands for any. Its figures have few pixels and no layout, which would take most of the
+    time.
     """
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(STYLE, "savefig.dpi", 50)
+    monkeypatch.setitem(STYLE, "figure.constrained_layout.use", False)
 
     def run(
         *arguments: str | Path | float, status: int | None = 0, main: Callable[[], None] = cli.main
