@@ -62,6 +62,13 @@ def pytest_sessionfinish(session: pytest.Session) -> Iterator[None]:
 
 
 @pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of the test, in which it runs."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
 def jobs_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets jobs run in this process: a new one needs seconds for its imports."""
     monkeypatch.setattr(LocalProcesses, "run", run_jobs_here)

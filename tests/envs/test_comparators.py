@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from helpers import environments as helper
 
-from quicgym import Simulation
 from quicgym.envs import find_environment
 from quicgym.envs.orca import OrcaEnv
 from quicgym.envs.scenarios.flows import Flow
@@ -24,17 +23,7 @@ def played(name, action, controller, **arguments):
     ]
     if controller is None:
         return seen, [row[4] for row in rows], None, None
-    totals = []
-    with Simulation(
-        scenario, "native", environment.episode_seed, controller, trace_interval_ms=50
-    ) as simulation:
-        for row in rows:
-            simulation.run_until(row[4]["time_s"])
-            totals.append(simulation.flows[0].statistics)
-        trace = [
-            dict(zip(sample.dtype.names, sample.tolist(), strict=True))
-            for sample in simulation.trace(0)
-        ]
+    totals, trace = helper.twin(environment, rows, controller, 50)
     return seen, [row[4] for row in rows], totals, trace
 
 

@@ -5,7 +5,7 @@ import math
 import pytest
 from helpers import environments as helper
 
-from quicgym import Simulation, preset_action
+from quicgym import preset_action
 from quicgym.envs.observations import FRAME_FEATURES, observation_names
 from quicgym.envs.scenarios.flows import Flow
 from quicgym.envs.tuning import TuningEnv
@@ -32,17 +32,7 @@ def test_an_observation_is_what_the_flow_did_in_the_interval_and_where_it_stands
     scenario = helper.scenario(duration_s=2, loss=0.01, flow_list=(Flow(start_s=0.1),))
     environment = FramesEnv(scenario, history_length=1, decision_interval_ms=10)
     rows = helper.play(environment, [preset_action("ebcc")] * 200, seed=7)
-    with Simulation(
-        scenario, "native", environment.episode_seed, "ebcc", trace_interval_ms=10
-    ) as simulation:
-        totals = []
-        for row in rows:
-            simulation.run_until(row[4]["time_s"])
-            totals.append(simulation.flows[0].statistics)
-        trace = [
-            dict(zip(sample.dtype.names, sample.tolist(), strict=True))
-            for sample in simulation.trace(0)
-        ]
+    totals, trace = helper.twin(environment, rows, "ebcc", 10)
     assert len(trace) == len(rows) == 191
     names = observation_names(1, "tuning", "frames")
     maximum = {name: bound for name, bound, _ in FRAME_FEATURES}

@@ -8,7 +8,7 @@ from helpers import environments as helper
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from quicgym import Scenario, Simulation, preset_action
+from quicgym import Scenario, preset_action
 from quicgym.envs import find_environment
 from quicgym.envs.observations import observation_names, observation_space
 from quicgym.envs.scenarios.flows import Flow
@@ -34,17 +34,7 @@ def test_a_span_sums_up_what_the_flow_did_in_it():
     )
     action = preset_action("ebcc")
     rows = helper.play(environment, [action] * 200, seed=7)
-    with Simulation(
-        scenario, "native", environment.episode_seed, "ebcc", trace_interval_ms=50
-    ) as simulation:
-        totals = []
-        for row in rows:
-            simulation.run_until(row[4]["time_s"])
-            totals.append(simulation.flows[0].statistics)
-        trace = [
-            dict(zip(sample.dtype.names, sample.tolist(), strict=True))
-            for sample in simulation.trace(0)
-        ]
+    totals, trace = helper.twin(environment, rows, "ebcc", 50)
     delivered = np.array([sample["delivered_bytes"] for sample in trace], float)
     sent = np.array([sample["sent_bytes"] for sample in trace], float)
     lost = np.array([sample["lost_bytes"] for sample in trace], float)

@@ -79,6 +79,29 @@ def play(environment, chosen, seed=None, options=None):
     return rows
 
 
+def twin(environment, rows, controller, interval_ms):
+    """The same episode as a simulation of a controller: totals at each row, and the flow's trace.
+
+    Args:
+        environment: The environment, native and with one agent, whose episode has been played.
+        rows: The rows that `play` returned.
+        controller: The controller that decides in the agent's place.
+        interval_ms: Between two samples of the trace.
+    """
+    with quicgym.Simulation(
+        environment.scenario,
+        seed=environment.episode_seed,
+        controllers=controller,
+        trace_interval_ms=interval_ms,
+    ) as simulation:
+        totals = []
+        for row in rows:
+            simulation.run_until(row[4]["time_s"])
+            totals.append(simulation.flows[0].statistics)
+        samples = simulation.trace(0)
+        return totals, [dict(zip(samples.dtype.names, it.tolist(), strict=True)) for it in samples]
+
+
 def same(first, second) -> bool:
     """Whether two episodes are the same, bit for bit."""
     return len(first) == len(second) and all(

@@ -23,10 +23,9 @@ SCENARIO = helper.scenario(duration_s=2.0)
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+def here(here):
     Path("mine.py").write_text(SHARE)
-    return tmp_path
+    return here
 
 
 def test_a_function_of_a_file_is_what_an_episode_earns(here):

@@ -192,12 +192,6 @@ class TestLearned:
         assert rewards[names[1]] < 0 < rewards[names[2]]  # one earns by throughput, one pays delay
 
 
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 RANDOM = ("environment.preference=random", "environment.reward=preference")
 
 

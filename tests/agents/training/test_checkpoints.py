@@ -8,12 +8,6 @@ from helpers.training import NEEDS_TRAIN, learned, made
 pytestmark = NEEDS_TRAIN
 
 
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def leaves(state):
     """What a state holds, by its place: tensors as lists, all else as it is."""
     if isinstance(state, dict):

@@ -14,12 +14,6 @@ from quicgym.envs.scenarios.suites import load_suite
 pytestmark = NEEDS_TRAIN
 
 
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 class Played:
     """Instead of episodes: what was played, and rewards that a policy's bias decides."""
 

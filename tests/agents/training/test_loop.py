@@ -18,12 +18,6 @@ from quicgym.envs.simulation.metrics import EVALUATED
 pytestmark = NEEDS_TRAIN
 
 
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 class Counting:
     """A trainer whose rollouts have 80 steps."""
 

@@ -22,12 +22,6 @@ from quicgym.envs.registration import find_environment
 pytestmark = NEEDS_TRAIN
 
 
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 @pytest.mark.parametrize("name", training_names())
 def test_the_shipped_configurations_are_what_the_algorithms_take(name):
     from quicgym.agents.training.model import make_trainer
