@@ -76,6 +76,34 @@ SUITES = {
         "fit in. BBR and eBCC run here beside those that ns-3 runs anyway.",
         also=("bbr", "ebcc"),
     ),
+    "heldout-coexistence": LeaderboardSuite(
+        {"native": 2},
+        "Beside CUBIC, BBR, BBRv3 and NewReno: 2 to 100 Mbps, queues of 0.3 to 16 BDP.",
+    ),
+    "heldout-changing": LeaderboardSuite(
+        {"native": 2},
+        "Another rate, another delay or both every few seconds.",
+    ),
+    "heldout-cellular": LeaderboardSuite(
+        {"native": 2},
+        "Rates that move at random, with outages, before queues of up to 60 BDP.",
+    ),
+    "heldout-satellite": LeaderboardSuite(
+        {"native": 2},
+        "Low-orbit satellites: another rate and another delay about every 15 s.",
+    ),
+    "heldout-wireless": LeaderboardSuite(
+        {"native": 2},
+        "Fast moving rates, aggregation and the jitter of retransmissions.",
+    ),
+    "heldout-lan": LeaderboardSuite(
+        {"native": 2},
+        "Local networks: 0.2 to 10 ms, up to 1 Gbps.",
+    ),
+    "heldout-long-fat": LeaderboardSuite(
+        {"native": 2},
+        "20 to 500 Mbps at 100 to 600 ms.",
+    ),
 }
 OTHER_SUITE = LeaderboardSuite({"native": 40, "ns3": 2})
 """How a suite is evaluated that the list does not have."""

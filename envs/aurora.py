@@ -12,7 +12,8 @@ class AuroraEnv(CongestionControlEnv):
 
     A comparator: the decision process of Jay et al., "A Deep Reinforcement Learning Perspective on
     Internet Congestion Control" (ICML 2019), over quicgym's networks. A monitor interval is a
-    decision interval: give `decision_interval_rtts=1` and `reward="aurora"`.
+    decision interval: give `decision_interval_ms=1`, `decision_interval_rtts=1` and
+    `reward="aurora"`.
 
     ## Action Space
 

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from gymnasium.spaces import Box
 from pydantic import Field
 
+from quicgym import _core
 from quicgym.envs.interface import Interface
 from quicgym.envs.observations import observation_space
 from quicgym.envs.preferences import EQUAL, Preference, preference_choice
@@ -42,11 +43,13 @@ class Decisions:
     Attributes:
         environment: The environment's name, such as "tuning"; an id or a class becomes the name.
         decision_interval_ms: The time between two decisions, from 1 to 60000 ms.
-        decision_interval_rtts: The time between two decisions, from 0.1 to 1000 smoothed RTTs, in
-            place of `decision_interval_ms`. Before the first RTT sample an RTT is 333 ms. The time
-            is at least 1 ms. None: `decision_interval_ms` holds.
+        decision_interval_rtts: The time between two decisions in smoothed RTTs, from 0.1 to 1000,
+            where that is longer than `decision_interval_ms`. Before the first RTT sample an RTT is
+            333 ms. None: `decision_interval_ms` holds.
         history_length: The number of decisions that an observation looks back on, from 1 to 1000;
             None: the environment's `default_history_length`.
+        observations: The name of the layout of observations, such as "recent"; None: the
+            environment's.
         controller: The name of the controller that actions tune or scale; None: the environment's.
         preference: Weights by name, such as {"throughput": 1, "delay": 1}. Observations end with
             them, and the reward `preference` weighs by them. "random": weights are drawn for each
@@ -68,6 +71,7 @@ class Decisions:
     decision_interval_ms: float = 100.0
     decision_interval_rtts: float | None = None
     history_length: int = _ENVIRONMENTS_OWN
+    observations: str = _ENVIRONMENTS_OWN
     controller: str | None = None
     preference: Preference | Literal["random"] | None = None
     reward_interval_ms: float | None = None
@@ -81,11 +85,11 @@ class Decisions:
         for name, value in (
             ("environment", environment.environment),
             ("preference", preference_choice(self.preference)),
-            ("interface", environment.interface()),
         ):
             object.__setattr__(self, name, value)
         for name, default in (
             ("history_length", environment.default_history_length),
+            ("observations", environment.observations),
             ("safe_envelope", environment.safe_envelope),
             ("out_of_range", environment.out_of_range),
         ):
@@ -97,6 +101,9 @@ class Decisions:
                 raise ValueError(
                     f"{name} = {value}: give a number from {smallest:g} to {largest:g}"
                 )
+        interface = replace(environment.interface(), observations=self.observations)
+        object.__setattr__(self, "interface", interface)
+        _core.observation_elements(self.observations, 1)  # raises where there is no such layout
         known = get_args(OutOfRange)
         if self.out_of_range not in known:
             raise ValueError(f"out_of_range = {self.out_of_range!r}: give one of {known}")

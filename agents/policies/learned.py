@@ -107,7 +107,8 @@ class PolicyDescription:
         order = [
             "format", "name", "description", "environment", "observation_version",
             "action_version", "decision_interval_ms", "decision_interval_rtts", "history_length",
-            "controller", "preference", "architecture", "sha256", "training", "evaluation",
+            "observations", "controller", "preference", "architecture", "sha256", "training",
+            "evaluation",
         ]  # fmt: skip
         values = asdict(self)
         values |= values["decisions"]

@@ -67,6 +67,7 @@ class EnvironmentConfig(_Model):
     history_length: int | None = declared("history_length")
     reward: str = "fair-throughput"
     reward_per_flow: bool = False
+    observations: str | None = declared("observations")
     controller: str | None = declared("controller")
     preference: Literal["random"] | dict[str, float] | None = declared("preference")
 
@@ -83,7 +84,8 @@ class EnvironmentConfig(_Model):
     @model_validator(mode="after")
     def _of_the_environment(self) -> EnvironmentConfig:
         refuse_place(self.controller, "a training configuration")
-        object.__setattr__(self, "history_length", self.decisions.history_length)
+        for name in ("history_length", "observations"):
+            object.__setattr__(self, name, getattr(self.decisions, name))
         return self
 
     @property
@@ -240,10 +242,7 @@ class TrainingConfig(_Model):
                 f"algorithm = {entry.name!r} is for {ids}, and environment.id is "
                 f"{self.environment.id}; change one"
             )
-        if (
-            self.network.extractor != "mlp"
-            and self.environment.environment.observations != "frames"
-        ):
+        if self.network.extractor != "mlp" and self.environment.observations != "frames":
             raise ValueError(
                 f"network.extractor = {self.network.extractor!r} is for a history of frames, and "
                 f"{self.environment.id} has summed it up in spans; use mlp"

@@ -153,7 +153,10 @@ def _first_policy(config: TrainingConfig, chosen: str) -> LearnedPolicy:
     policy: LearnedPolicy = load_policy(chosen)
     decisions, description = policy.decisions, policy.description
     assert description is not None
-    environment = ("decision_interval_ms", "decision_interval_rtts", "history_length", "controller")
+    environment = (
+        "decision_interval_ms", "decision_interval_rtts", "history_length", "observations",
+        "controller",
+    )  # fmt: skip
     network = ("extractor", "extractor_sizes", "hidden_sizes", "activation")
     takes, given = (it.preference is not None for it in (decisions, config.environment))
     if takes != given:

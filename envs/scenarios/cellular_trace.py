@@ -22,6 +22,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from quicgym.envs.scenarios.distribution_parts import reflected
+
 TICK_MS = 20
 """The rate stands still for this long; Sprout's tick."""
 PACKET_BITS = 1500 * 8
@@ -71,8 +73,7 @@ def packet_rates(model: CellularModel, duration_ms: int, rng: np.random.Generato
     ticks = -(-duration_ms // TICK_MS)
     step = model.volatility * peak / 2 * np.sqrt(TICK_MS / 1e3)
     free = rng.uniform(0, peak) + np.cumsum(rng.normal(0, step, ticks))
-    folded = np.abs((free + peak) % (2 * peak) - peak)  # reflection at 0 and at the peak
-    rates = np.repeat(folded, TICK_MS)[:duration_ms]
+    rates = np.repeat(reflected(free, peak), TICK_MS)[:duration_ms]
     rates[_outages(model, duration_ms, rng)] = 0.0
     return rates
 

@@ -59,6 +59,11 @@ class WholeRange(CheckedModel):
         return int(rng.integers(self.minimum, self.maximum, endpoint=True))
 
 
+def reflected(values: np.ndarray, peak: float) -> np.ndarray:
+    """Returns values between 0 and a peak, at which those beyond are reflected."""
+    return np.abs((values + peak) % (2 * peak) - peak)
+
+
 class Part(CheckedModel):
     """A feature that some of a distribution's paths have."""
 
@@ -86,6 +91,42 @@ class RateChanges(Part):
     count: WholeRange
     factor: Range[Positive]
     """New rate as a multiple of the path's rate."""
+
+
+class RateWalk(Part):
+    """On some of the paths the rate is a random walk, as a cellular link's.
+
+    The walk is that of cellular_trace.py: it is reflected at 0 and at twice the path's rate, which
+    is therefore its mean.
+    """
+
+    volatility: Range[Positive]
+    """Standard deviation of the change within a second, as a share of the path's rate."""
+    every_s: Positive = 0.1
+    """Time for which the rate stands still."""
+
+    def rates(self, duration_s: float, rng: np.random.Generator) -> np.ndarray:
+        """Draws the rates at every_s, 2 every_s, …, as multiples of the path's rate."""
+        step = self.volatility.sample(rng) * math.sqrt(self.every_s)
+        steps = rng.normal(0, step, math.ceil(duration_s / self.every_s) - 1)
+        return reflected(rng.uniform(0, 2) + np.cumsum(steps), 2.0)
+
+
+class Reconfigurations(Part):
+    """On some of the paths rate and delay become others at equal intervals, as at a handover.
+
+    Low-orbit constellations assign satellites anew every 15 s, all over the world at the same
+    moment (Mohan et al., "A Multifaceted Look at Starlink Performance", WWW 2024, section 5).
+    """
+
+    every_s: Range[Positive]
+    """Time from one to the next; the first is at any moment before."""
+    rate: Range[Positive]
+    """New rate as a multiple of the path's rate."""
+    delay: Range[Positive]
+    """New delay as a multiple of the bottleneck's delay."""
+    outage_s: Range[NotNegative]
+    """Time for which nothing is sent first."""
 
 
 class Traces(Part):

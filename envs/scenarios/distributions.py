@@ -10,17 +10,19 @@ between 1 and 200 Mbps and 10 and 600 ms. In each row and in each column one cel
 distribution with `held_out: true` draws again while it meets one. All scenarios of the suite
 `heldout` lie in those cells, so training on such a distribution cannot have met any of them, or any
 path much like it, while rates and RTTs of every size are on both sides. The suite `stress` has
-cells of the same kind on a wider plane, which `held_out_stress: true` leaves out.
+cells of the same kind on a wider plane, which `held_out_stress: true` leaves out. Worlds have cells
+on the plane of their own ranges: `cells: training` leaves these out, and the world's suite is drawn
+with `cells: held-out`.
 """
 
 from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
-from pydantic import Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from quicgym.envs.scenarios.distribution_parts import (
     AckAggregation,
@@ -34,6 +36,8 @@ from quicgym.envs.scenarios.distribution_parts import (
     RandomLoss,
     Range,
     RateChanges,
+    RateWalk,
+    Reconfigurations,
     ShortFlowLoad,
     Traces,
     WholeRange,
@@ -116,6 +120,10 @@ RttMs = Annotated[
 ]
 
 
+def _as_range(value: Any) -> Any:
+    return {"minimum": value, "maximum": value} if isinstance(value, int) else value
+
+
 class Distribution(CheckedModel):
     """Ranges of dumbbells; see configs/distributions/training.yaml.
 
@@ -143,8 +151,9 @@ class Distribution(CheckedModel):
     """Number of flows, the agents' included."""
     packets_per_flow: NotNegative = 0.0
     """Packets that path and queue hold at least for each flow; with less, fewer flows are drawn."""
-    agents: int = Field(default=1, ge=1)
-    """Flows that name no controller; `flows` counts them."""
+    agents: Annotated[WholeRange, BeforeValidator(_as_range)] = WholeRange(minimum=1, maximum=1)
+    """Flows that name no controller; `flows` counts them. Where their number is drawn, at least one
+    flow of a path is another's."""
     all_agents: Probability = 0.0
     """Probability that all flows of a path are the agents'."""
     other_controllers: tuple[str, ...] = Field(default=("cubic",), min_length=1)
@@ -155,6 +164,10 @@ class Distribution(CheckedModel):
     """RTT that all flows but the first have on top, as a share of the path's RTT."""
     rate_changes: RateChanges | None = None
     """The rate becomes a multiple of the first one."""
+    rate_walk: RateWalk | None = None
+    """The rate moves at random, in place of `rate_changes`."""
+    reconfigurations: Reconfigurations | None = None
+    """Rate and delay become others every few seconds, in place of all other changes of them."""
     traces: Traces | None = None
     """A mahimahi trace takes the place of the rate."""
     outages: Outages | None = None
@@ -175,6 +188,8 @@ class Distribution(CheckedModel):
     """Never draw from the cells of the suite `heldout`; traces are not concerned."""
     held_out_stress: bool = False
     """Nor from those of the suite `stress`."""
+    cells: Literal["all", "training", "held-out"] = "all"
+    """Cells of the plane of `rate_mbps` and `rtt_ms` that paths are drawn from."""
 
     @model_validator(mode="after")
     def _possible(self) -> Distribution:
@@ -184,7 +199,7 @@ class Distribution(CheckedModel):
                 f"rtt_ms.minimum = {self.rtt_ms.minimum:g}: the access links alone have "
                 f"{shortest_ms:g} ms; make it longer, or access_delay_ms shorter"
             )
-        if self.agents > self.flows.minimum:
+        if self.agents.maximum > self.flows.maximum or self.agents.minimum > self.flows.minimum:
             raise ValueError(f"agents: there are only {self.flows.minimum} flows at times")
         if self.start_spread_s > self.duration_s - SHORTEST_S:
             raise ValueError("start_spread_s: make it shorter than duration_s")
@@ -216,12 +231,12 @@ class Distribution(CheckedModel):
     @property
     def most_agents(self) -> int:
         """How many agents a path has at most."""
-        return self.flows.maximum if self.all_agents else self.agents
+        return self.flows.maximum if self.all_agents else self.agents.maximum
 
     @property
     def draws_agents(self) -> bool:
         """Whether paths have different numbers of agents."""
-        return self.all_agents > 0
+        return self.all_agents > 0 or self.agents.minimum < self.agents.maximum
 
     def content(self) -> list[Any]:
         """Returns all that its draws depend on, the packets of its traces included."""
@@ -253,6 +268,8 @@ class Distribution(CheckedModel):
                 for at_s, factor in self._changes(self.rate_changes, rng)
             )
         flows = self._flows(rtt_ms, bdp_packets + limit, rng)
+        if trace is None and (walk := drawn(self.rate_walk, rng)) is not None:
+            rate_schedule = _walk(walk, rate_mbps, self.duration_s, rng)
         if trace is None:
             rate_schedule = self._with_outages(rate_mbps, rate_schedule, rng)
         discipline, marks = self._queue_discipline(rng)
@@ -264,6 +281,10 @@ class Distribution(CheckedModel):
             DelayStep(at_s=at_s, delay_ms=delay_ms * factor)
             for at_s, factor in self._changes(self.delay_changes, rng)
         )
+        if (handovers := drawn(self.reconfigurations, rng)) is not None:
+            rate_schedule, delay_schedule = _reconfigured(
+                handovers, rate_mbps, delay_ms, self.duration_s, rng
+            )
         jitter, reordering = None, False
         if (random_jitter := drawn(self.jitter, rng)) is not None:
             jitter = UniformJitter(max_ms=random_jitter.max_rtt.sample(rng) * rtt_ms)
@@ -301,10 +322,16 @@ class Distribution(CheckedModel):
         )
 
     def _path(self, rng: np.random.Generator) -> tuple[float, float]:
+        own = HeldOutCells(
+            (self.rate_mbps.minimum, self.rate_mbps.maximum),
+            (self.rtt_ms.minimum, self.rtt_ms.maximum),
+        )
         for _ in range(1000):
             rate_mbps, rtt_ms = self.rate_mbps.sample(rng), self.rtt_ms.sample(rng)
             held_out = self.held_out and HELD_OUT.contain(rate_mbps, rtt_ms)
             held_out |= self.held_out_stress and HELD_OUT_STRESS.contain(rate_mbps, rtt_ms)
+            if self.cells != "all":
+                held_out |= own.contain(rate_mbps, rtt_ms) == (self.cells == "training")
             if not held_out:
                 return rate_mbps, rtt_ms
         raise ScenarioError(
@@ -374,9 +401,11 @@ class Distribution(CheckedModel):
         self, rtt_ms: float, room_packets: float, rng: np.random.Generator
     ) -> tuple[Flow, ...]:
         count = self.flows.sample(rng)
-        agents = self.agents
+        agents = self.agents.minimum
         if self.packets_per_flow:
             count = max(agents, min(count, int(room_packets / self.packets_per_flow)))
+        if self.agents.minimum < self.agents.maximum:
+            agents = min(self.agents.sample(rng), max(agents, count - 1))
         others = count - 1
         if self.all_agents and rng.uniform() < self.all_agents:
             agents = 1 + others
@@ -399,9 +428,40 @@ class Distribution(CheckedModel):
         return tuple(flows)
 
 
+def _walk(
+    walk: RateWalk, rate_mbps: float, duration_s: float, rng: np.random.Generator
+) -> tuple[RateStep, ...]:
+    rates = np.maximum(rate_mbps * walk.rates(duration_s, rng), SLOWEST_MBPS)
+    return tuple(
+        RateStep(at_s=number * walk.every_s, rate_mbps=float(rate))
+        for number, rate in enumerate(rates, 1)
+    )
+
+
+def _reconfigured(
+    part: Reconfigurations,
+    rate_mbps: float,
+    delay_ms: float,
+    duration_s: float,
+    rng: np.random.Generator,
+) -> tuple[tuple[RateStep, ...], tuple[DelayStep, ...]]:
+    rates: list[RateStep] = []
+    delays: list[DelayStep] = []
+    every_s = part.every_s.sample(rng)
+    for at_s in np.arange(rng.uniform(_FIRST_CHANGE_S, every_s), duration_s, every_s):
+        again_s = float(at_s) + part.outage_s.sample(rng)
+        if again_s > at_s:
+            rates.append(RateStep(at_s=float(at_s), rate_mbps=0))
+        rates.append(RateStep(at_s=again_s, rate_mbps=rate_mbps * part.rate.sample(rng)))
+        delays.append(DelayStep(at_s=float(at_s), delay_ms=delay_ms * part.delay.sample(rng)))
+    return tuple(rates), tuple(delays)
+
+
 def _position(value: float, limits: tuple[float, float]) -> int | None:
     if not limits[0] <= value <= limits[1]:
         return None
+    if limits[0] == limits[1]:
+        return 0
     position = math.log(value / limits[0]) / math.log(limits[1] / limits[0])
     return min(CELLS - 1, math.floor(CELLS * position))
 

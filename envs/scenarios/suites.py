@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import yaml
+from pydantic import Field
 
 from quicgym.envs.scenarios.distributions import (
     DISTRIBUTIONS,
@@ -16,7 +17,7 @@ from quicgym.envs.scenarios.distributions import (
     distribution_names,
     load_distribution,
 )
-from quicgym.envs.scenarios.fields import ScenarioError
+from quicgym.envs.scenarios.fields import CheckedModel, ScenarioError
 from quicgym.envs.scenarios.files import load_scenario, scenario_names
 from quicgym.envs.scenarios.mixtures import Mixture, load_mixture
 from quicgym.envs.scenarios.model import Scenario
@@ -26,7 +27,20 @@ from quicgym.yaml_files import CONFIGS, is_path, read_yaml, yaml_names
 from quicgym.yaml_loader import parse_yaml
 
 SUITES = CONFIGS / "suites"
-HELD_OUT_SUITES = ("papers", "heldout", "stress", "ibcca-wireless")
+WORLD_SUITES = tuple(
+    f"heldout-{world}"
+    for world in (
+        "coexistence",
+        "changing",
+        "cellular",
+        "satellite",
+        "wireless",
+        "lan",
+        "long-fat",
+    )  # fmt: skip
+)
+"""Paths of single worlds, in the cells that training leaves out."""
+HELD_OUT_SUITES = ("papers", "heldout", "stress", "ibcca-wireless", *WORLD_SUITES)
 """The suites of the leaderboard: nothing is trained on them, chosen by them or tuned for them."""
 
 _ONLY_DISTRIBUTIONS = frozenset(Distribution.model_fields) - frozenset(Scenario.model_fields)
@@ -36,6 +50,25 @@ _ONLY_MIXTURES = frozenset(("mixture",))
 def suite_names() -> list[str]:
     """Returns the names of the suites that quicgym brings."""
     return yaml_names(SUITES)
+
+
+class DrawnSuite(CheckedModel):
+    """A suite whose scenarios are drawn; see configs/suites/heldout-lan.yaml."""
+
+    held_out_of: str
+    """A distribution, by name or path; its held-out cells are drawn from."""
+    scenarios: int = Field(ge=1, le=10_000)
+    """How many; number i is drawn with the seed i."""
+
+    def draw(self, folder: Path) -> tuple[Scenario, ...]:
+        """Draws the scenarios; a relative path begins at `folder`."""
+        name = self.held_out_of
+        distribution = load_distribution(folder / name if is_path(name) else name)
+        held_out = distribution.model_copy(update={"cells": "held-out"})
+        return tuple(
+            scenario_of(held_out, seed).model_copy(update={"name": f"{distribution.name}-{seed}"})
+            for seed in range(self.scenarios)
+        )
 
 
 SuiteEntry = Scenario | Distribution | Mixture
@@ -94,7 +127,8 @@ def load_suite(name_or_path: str | Path) -> tuple[SuiteEntry, ...]:
     Args:
         name_or_path: One of `suite_names()`, or the path of a YAML file with a list of scenarios.
             Each is written out or given as `load_scenario` takes it; paths start at the file's
-            folder. The name or path of a scenario or of a distribution makes a suite of one.
+            folder. In place of the list a file may have the fields of `DrawnSuite`. The name or
+            path of a scenario or of a distribution makes a suite of one.
 
     Raises:
         ScenarioError: The suite does not exist, or is not valid; the text names file, field and
@@ -110,6 +144,8 @@ def load_suite(name_or_path: str | Path) -> tuple[SuiteEntry, ...]:
         ScenarioError,
         otherwise=", or the name of a scenario or a distribution",
     )
+    if isinstance(data, dict) and "held_out_of" in data:
+        return validated(DrawnSuite, data, file, ScenarioError).draw(folder)
     if isinstance(data, dict):
         return (load_entry(Path(file)),)
     if not isinstance(data, list) or not data:

@@ -15,13 +15,13 @@ namespace quicgym::environment {
 // From one decision to the next.
 struct DecisionInterval {
     Time time = 100 * kMillisecond;
-    double rtts = 0.0;  // above 0: so many smoothed RTTs, in place of `time`
+    double rtts = 0.0;  // so many smoothed RTTs, where they are longer
 
     // `smoothed_rtt` is 0 before the first sample.
     Time after(Time smoothed_rtt) const {
         if (rtts <= 0.0) return time;
         const Time rtt = smoothed_rtt > 0 ? smoothed_rtt : kInitialRtt;
-        return std::max<Time>(kMillisecond, std::llround(rtts * static_cast<double>(rtt)));
+        return std::max<Time>(time, std::llround(rtts * static_cast<double>(rtt)));
     }
     bool operator==(const DecisionInterval&) const = default;
 };

@@ -1,8 +1,11 @@
-// The observation layout `spans`: sums over spans that double with their age, in logarithms.
+// The observation layouts `spans` and `recent`: sums over spans that double with their age, in logarithms.
+// What they are relative to is the lowest RTT of the connection in `spans`, and that of late in `recent`: a
+// longer path is taken for a queue for ever, or for some seconds.
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 #include "sim/environment/doubling_spans.hpp"
@@ -19,15 +22,17 @@ inline constexpr float kDecades = 9.0F;
 // before those and so on, back to the history's length. What the episode does not have yet of a span is left
 // out; a span without anything is 0 throughout.
 //
-// "Reference rate" is the highest delivery rate of an interval of the history, and at least a datagram in it;
-// BDP is the reference rate times the minimum RTT, and at least a datagram.
+// "Reference rate" is the highest delivery rate of an interval, and at least a datagram in it; BDP is the
+// reference rate times the base RTT, and at least a datagram. In `spans` the intervals are those of the
+// history, and the base RTT is the connection's minimum. In `recent` they are those of the last kRecent, but
+// kRecentIntervals at least, and the base RTT is the lowest mean of one of them.
 inline constexpr std::array<BoundedFeature, 9> kSpanFeatures{{
     {"known", 0.0F, 1.0F, "share of the span's intervals that there have been"},
     {"delivery_rate", -kDecades, kDecades,
      "log10 (bytes acknowledged + a datagram) / (reference rate * length + a datagram)"},
     {"send_rate", -kDecades, kDecades, "log10 (bytes sent + a datagram) / (bytes acknowledged + a datagram)"},
-    {"rtt", 0.0F, kDecades,
-     "log10 mean RTT / minimum RTT; without a sample that of the span's last interval"},
+    {"rtt", -kDecades, kDecades,
+     "log10 mean RTT / base RTT; without a sample that of the span's last interval"},
     {"loss", 0.0F, 3.1F, "log10 (1 + 1000 * bytes declared lost / (declared lost + acknowledged))"},
     {"marks", 0.0F, 3.1F, "log10 (1 + 1000 * packets marked ECN-CE / datagrams acknowledged, at most 1)"},
     {"window", -kDecades, kDecades, "mean over the span's intervals of log10 window / BDP at their ends"},
@@ -35,7 +40,12 @@ inline constexpr std::array<BoundedFeature, 9> kSpanFeatures{{
     {"in_flight", -kDecades, kDecades, "the same of (bytes in flight + a datagram) / BDP"},
 }};
 
-// Once, after the spans.
+constexpr Time kRecent = 10 * kSecond;
+constexpr std::size_t kRecentIntervals = 10;
+// What comes as near as this to the lowest or highest value so far is the same again.
+constexpr double kNear = 0.05;
+
+// Once, after the spans of `spans`.
 inline constexpr std::array<BoundedFeature, 6> kSpanStateFeatures{{
     {"bdp", 0.0F, kDecades, "log10 BDP in datagrams"},
     {"min_rtt", -kDecades, kDecades, "log10 minimum RTT in ms; 0 before the first sample"},
@@ -45,6 +55,21 @@ inline constexpr std::array<BoundedFeature, 6> kSpanStateFeatures{{
     {"queue", 0.0F, kDecades, "log10 (1 + packets of the flow in the queue: eBCC's diff)"},
 }};
 
+// Once, after the spans of `recent`. Ages are in base RTTs.
+inline constexpr std::array<BoundedFeature, 10> kRecentStateFeatures{{
+    {"bdp", 0.0F, kDecades, "log10 BDP in datagrams"},
+    {"base_rtt", -kDecades, kDecades, "log10 base RTT in ms; 0 before the first sample"},
+    {"base_rtt_age", 0.0F, kDecades, "log10 (1 + age of the interval with the base RTT)"},
+    {"min_rtt", 0.0F, kDecades, "log10 base RTT / the connection's minimum RTT"},
+    {"min_rtt_age", 0.0F, kDecades, "log10 (1 + age of the last interval that was near the lowest so far)"},
+    {"highest_rate", 0.0F, kDecades, "log10 highest delivery rate of an interval so far / reference rate"},
+    {"highest_rate_age", 0.0F, kDecades, "log10 (1 + age of the last interval that was near that)"},
+    {"interval", -kDecades, kDecades, "log10 time since the last decision / smoothed RTT"},
+    {"age", 0.0F, kDecades, "log10 (1 + age of the flow)"},
+    {"queue", 0.0F, kDecades, "log10 (1 + packets of the flow in the queue: eBCC's diff)"},
+}};
+
+template <bool IsRecent>
 class SpanObserver final : public Observer {
 public:
     SpanObserver(std::size_t history_length, std::uint64_t max_datagram_bytes);
@@ -74,13 +99,26 @@ private:
         double delivery_rate = 0.0;  // bytes per second
     };
 
+    // What the path is taken for.
+    struct Path {
+        double reference_rate;  // bytes per second
+        double base_rtt;        // seconds
+        double base_rtt_at;     // in seconds since the episode's beginning
+    };
+
+    Path path() const;
+    float* write_state(const Path& path, double bdp, float* out) const;
+
     const Sums& at(std::size_t intervals) const { return ring_[intervals % ring_.size()]; }
 
     double datagram_;
     std::vector<Sums> ring_;     // one more than the history's length
     std::size_t intervals_ = 0;  // so far
     FlowState previous_;
-    double highest_rate_ = 0.0;  // bytes per second
+    double highest_rate_ = 0.0;                                    // bytes per second
+    double highest_rate_at_ = 0.0;                                 // seconds, like the next but one
+    double lowest_rtt_ = std::numeric_limits<double>::infinity();  // seconds
+    double lowest_rtt_at_ = 0.0;
 };
 
 double log_ratio(double numerator, double denominator) {
@@ -99,14 +137,17 @@ float* write_bounded(const double (&values)[Size], const std::array<BoundedFeatu
     return out;
 }
 
-SpanObserver::SpanObserver(std::size_t history_length, std::uint64_t max_datagram_bytes)
+template <bool IsRecent>
+SpanObserver<IsRecent>::SpanObserver(std::size_t history_length, std::uint64_t max_datagram_bytes)
     : datagram_(static_cast<double>(max_datagram_bytes)), ring_(history_length + 1) {}
 
-void SpanObserver::start(const FlowState& state) {
+template <bool IsRecent>
+void SpanObserver<IsRecent>::start(const FlowState& state) {
     previous_ = state;
 }
 
-void SpanObserver::update(const FlowState& state, double /*gamma*/) {
+template <bool IsRecent>
+void SpanObserver<IsRecent>::update(const FlowState& state, double /*gamma*/) {
     const TraceSample& now = state.sample;
     const TraceSample& before = previous_.sample;
     Sums sums = at(intervals_);
@@ -128,24 +169,44 @@ void SpanObserver::update(const FlowState& state, double /*gamma*/) {
     sums.log_pacing_rate += std::log10(std::max(1.0, now.pacing_rate));
     sums.log_in_flight += std::log10(static_cast<double>(now.in_flight_bytes) + datagram_);
     sums.delivery_rate = seconds > 0.0 ? delivered / seconds : 0.0;
+    if (sums.delivery_rate >= (1.0 - kNear) * highest_rate_) highest_rate_at_ = sums.seconds;
     highest_rate_ = std::max(highest_rate_, sums.delivery_rate);
+    if (sums.rtt > 0.0 && sums.rtt <= (1.0 + kNear) * lowest_rtt_) {
+        lowest_rtt_at_ = sums.seconds;
+        lowest_rtt_ = std::min(lowest_rtt_, sums.rtt);
+    }
     ++intervals_;
     ring_[intervals_ % ring_.size()] = sums;
     previous_ = state;
 }
 
-float* SpanObserver::write(float* out) const {
-    const std::size_t history_length = ring_.size() - 1;
-    const std::size_t known = std::min(intervals_, history_length);
+template <bool IsRecent>
+auto SpanObserver<IsRecent>::path() const -> Path {
+    const std::size_t known = std::min(intervals_, ring_.size() - 1);
     const Sums& now = at(intervals_);
-    const double min_rtt = to_seconds(previous_.min_rtt);
     // A datagram in the last interval, where nothing has been delivered at all.
     const double interval = known > 0 ? now.seconds - at(intervals_ - 1).seconds : 0.0;
-    double reference_rate = interval > 0.0 ? datagram_ / interval : 0.0;
+    const double min_rtt = to_seconds(previous_.min_rtt);
+    Path path{interval > 0.0 ? datagram_ / interval : 0.0, min_rtt, now.seconds};
+    double lowest_rtt = std::numeric_limits<double>::infinity();
     for (std::size_t age = 0; age < known; ++age) {
-        reference_rate = std::max(reference_rate, at(intervals_ - age).delivery_rate);
+        const Sums& one = at(intervals_ - age);
+        if (IsRecent && age >= kRecentIntervals && now.seconds - one.seconds > to_seconds(kRecent)) break;
+        path.reference_rate = std::max(path.reference_rate, one.delivery_rate);
+        if (!IsRecent || one.rtt <= 0.0 || one.rtt >= lowest_rtt) continue;
+        lowest_rtt = one.rtt;
+        path.base_rtt_at = one.seconds;
     }
-    const double bdp = std::max(datagram_, reference_rate * min_rtt);
+    if (lowest_rtt < std::numeric_limits<double>::infinity()) path.base_rtt = lowest_rtt;
+    return path;
+}
+
+template <bool IsRecent>
+float* SpanObserver<IsRecent>::write(float* out) const {
+    const std::size_t history_length = ring_.size() - 1;
+    const std::size_t known = std::min(intervals_, history_length);
+    const Path path = this->path();
+    const double bdp = std::max(datagram_, path.reference_rate * path.base_rtt);
     for_each_doubling_span(history_length, [&](const DoublingSpan& span) {
         const std::size_t last = std::min(span.last, known);
         if (last <= span.first) {
@@ -163,35 +224,62 @@ float* SpanObserver::write(float* out) const {
         const double seconds = to.seconds - from.seconds;
         const double values[kSpanFeatures.size()] = {
             count / static_cast<double>(span.last - span.first),
-            log_ratio(delivered + datagram_, reference_rate * seconds + datagram_),
+            log_ratio(delivered + datagram_, path.reference_rate * seconds + datagram_),
             log_ratio(to.sent_bytes - from.sent_bytes + datagram_, delivered + datagram_),
-            log_ratio(rtt, min_rtt),
+            log_ratio(rtt, path.base_rtt),
             log_share(lost, lost + delivered),
             log_share(to.marks - from.marks, delivered / datagram_),
             (to.log_window - from.log_window) / count - std::log10(bdp),
-            (to.log_pacing_rate - from.log_pacing_rate) / count - std::log10(std::max(1.0, reference_rate)),
+            (to.log_pacing_rate - from.log_pacing_rate) / count -
+                std::log10(std::max(1.0, path.reference_rate)),
             (to.log_in_flight - from.log_in_flight) / count - std::log10(bdp),
         };
         out = write_bounded(values, kSpanFeatures, out);
     });
-    const TraceSample& sample = previous_.sample;
-    // eBCC equations 3 to 5, which hold for any window.
-    const double queue_packets =
-        now.rtt > 0.0 ? static_cast<double>(sample.window_bytes) * (1.0 - min_rtt / now.rtt) / datagram_
-                      : 0.0;
-    const double values[kSpanStateFeatures.size()] = {
-        std::log10(bdp / datagram_),
-        min_rtt > 0.0 ? std::log10(min_rtt * 1e3) : 0.0,
-        log_ratio(highest_rate_, reference_rate),
-        log_ratio(interval, to_seconds(sample.smoothed_rtt)),
-        std::log10(1.0 + std::max(0.0, to_seconds(sample.time - previous_.start))),
-        std::log10(1.0 + std::max(0.0, queue_packets)),
-    };
-    out = write_bounded(values, kSpanStateFeatures, out);
-    return write_modes(sample.mode, out);
+    out = write_state(path, bdp, out);
+    return write_modes(previous_.sample.mode, out);
 }
 
-std::vector<Element> SpanObserver::elements(std::size_t history_length) {
+template <bool IsRecent>
+float* SpanObserver<IsRecent>::write_state(const Path& path, double bdp, float* out) const {
+    const TraceSample& sample = previous_.sample;
+    const Sums& now = at(intervals_);
+    const double interval = intervals_ > 0 ? now.seconds - at(intervals_ - 1).seconds : 0.0;
+    const double age = std::max(0.0, to_seconds(sample.time - previous_.start));
+    // eBCC equations 3 to 5, which hold for any window.
+    const double queue_packets =
+        now.rtt > 0.0 ? static_cast<double>(sample.window_bytes) * (1.0 - path.base_rtt / now.rtt) / datagram_
+                      : 0.0;
+    const double log_bdp = std::log10(bdp / datagram_);
+    const double log_base_rtt = path.base_rtt > 0.0 ? std::log10(path.base_rtt * 1e3) : 0.0;
+    const double log_highest_rate = log_ratio(highest_rate_, path.reference_rate);
+    const double log_interval = log_ratio(interval, to_seconds(sample.smoothed_rtt));
+    const double log_queue = std::log10(1.0 + std::max(0.0, queue_packets));
+    if constexpr (IsRecent) {
+        const auto log_age = [&](double seconds) { return std::log10(1.0 + ratio(seconds, path.base_rtt)); };
+        const double values[kRecentStateFeatures.size()] = {
+            log_bdp,
+            log_base_rtt,
+            log_age(now.seconds - path.base_rtt_at),
+            log_ratio(path.base_rtt, to_seconds(previous_.min_rtt)),
+            log_age(now.seconds - lowest_rtt_at_),
+            log_highest_rate,
+            log_age(now.seconds - highest_rate_at_),
+            log_interval,
+            log_age(age),
+            log_queue,
+        };
+        return write_bounded(values, kRecentStateFeatures, out);
+    } else {
+        const double values[kSpanStateFeatures.size()] = {
+            log_bdp, log_base_rtt, log_highest_rate, log_interval, std::log10(1.0 + age), log_queue,
+        };
+        return write_bounded(values, kSpanStateFeatures, out);
+    }
+}
+
+template <bool IsRecent>
+std::vector<Element> SpanObserver<IsRecent>::elements(std::size_t history_length) {
     std::vector<Element> elements;
     for_each_doubling_span(history_length, [&](const DoublingSpan& span) {
         const std::string age = span.last - span.first == 1 ? "[" + std::to_string(span.first) + "]"
@@ -201,14 +289,22 @@ std::vector<Element> SpanObserver::elements(std::size_t history_length) {
             elements.push_back({std::string(feature.name) + age, feature.minimum, feature.maximum});
         }
     });
-    for (const BoundedFeature& feature : kSpanStateFeatures) {
-        elements.push_back({std::string(feature.name), feature.minimum, feature.maximum});
+    const auto add = [&](const auto& features) {
+        for (const BoundedFeature& feature : features) {
+            elements.push_back({std::string(feature.name), feature.minimum, feature.maximum});
+        }
+    };
+    if constexpr (IsRecent) {
+        add(kRecentStateFeatures);
+    } else {
+        add(kSpanStateFeatures);
     }
     add_mode_elements(elements);
     return elements;
 }
 
-const RegisteredObservationLayout<SpanObserver> kRegistered("spans");
+const RegisteredObservationLayout<SpanObserver<false>> kSpans("spans");
+const RegisteredObservationLayout<SpanObserver<true>> kRegisteredRecent("recent");
 
 }  // namespace
 

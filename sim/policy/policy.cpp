@@ -217,7 +217,8 @@ Policy policy_of(const Description& description) {
     if (description.decision_interval_rtts)
         policy.decision_interval.rtts = *description.decision_interval_rtts;
     policy.history_length = description.history_length;
-    policy.observations = &environment::find_observation_layout(chosen.observations);
+    policy.observations = &environment::find_observation_layout(
+        description.observations ? std::string_view(*description.observations) : chosen.observations);
     policy.scales = chosen.scales;
     policy.safe_envelope = chosen.safe_envelope;
     policy.preference = description.preference;
@@ -249,6 +250,7 @@ Description read_description(const std::string& text) {
     if (fields.has("decision_interval_rtts"))
         description.decision_interval_rtts = fields.number("decision_interval_rtts", 0.1, 1000.0);
     description.history_length = static_cast<std::size_t>(fields.integer("history_length", 1, 1000));
+    if (fields.has("observations")) description.observations = fields.text("observations", 100);
     if (fields.has("controller")) description.controller = fields.text("controller", 1000);
     if (const JsonValue* const preference = fields.find("preference"))
         description.preference = preference_of(*preference);

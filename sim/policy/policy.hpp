@@ -20,6 +20,7 @@ struct Description {
     double decision_interval_ms = 0.0;
     std::optional<double> decision_interval_rtts;
     std::size_t history_length = 0;
+    std::optional<std::string> observations;  // their layout; else the environment's
     std::optional<std::string> controller;
     std::optional<environment::Preference> preference;  // its sum is 1
     Architecture architecture;                          // without what the environment adds

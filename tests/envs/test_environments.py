@@ -271,13 +271,25 @@ def test_the_agent_has_the_first_open_flow_or_the_one_named(make):
 
 def test_decisions_follow_the_round_trip_time_where_asked(make):
     environment = make(
-        "quicgym/Tuning-v1", scenario=helper.scenario(loss=0), decision_interval_rtts=2
-    )
+        "quicgym/Tuning-v1", scenario=helper.scenario(loss=0),
+        decision_interval_ms=1, decision_interval_rtts=2,
+    )  # fmt: skip
     rows = helper.play(environment, helper.actions(environment.action_space, 8), seed=1)
     times = np.array([row[4]["time_s"] for row in rows])
     assert times[1] - times[0] == pytest.approx(2 * 0.333)
     # The path has 40 ms, and its queue adds at most 35 packets.
     assert np.all((np.diff(times)[1:-1] > 0.079) & (np.diff(times)[1:-1] < 2 * 0.085))
+
+
+def test_the_decision_interval_is_the_longer_of_time_and_round_trips(make):
+    environment = make(
+        "quicgym/Tuning-v1", scenario=helper.scenario(loss=0),
+        decision_interval_ms=200, decision_interval_rtts=2,
+    )  # fmt: skip
+    rows = helper.play(environment, helper.actions(environment.action_space, 8), seed=1)
+    seconds = np.diff([row[4]["time_s"] for row in rows])
+    assert seconds[0] == pytest.approx(2 * 0.333)
+    assert seconds[1:-1] == pytest.approx(0.2)
 
 
 TERMS = ("throughput_mbps", "capacity_mbps", "throughput_share", "loss_rate", "jain", "rtt_ratio")

@@ -278,7 +278,10 @@ def test_orcas_reward_of_a_flow_remembers_its_highest_rate():
 def test_decisions_follow_the_agent_with_the_shortest_round_trip_time():
     flows = (Flow(name="far", extra_delay_ms=60), Flow(name="near"))
     environment = ParallelCongestionControlEnv(
-        "tuning", helper.scenario(loss=0, flow_list=flows), decision_interval_rtts=2
+        "tuning",
+        helper.scenario(loss=0, flow_list=flows),
+        decision_interval_ms=1,
+        decision_interval_rtts=2,  # fmt: skip
     )
     environment.reset(seed=1)
     times = []

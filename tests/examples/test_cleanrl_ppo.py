@@ -45,7 +45,8 @@ def rollouts(example: Any) -> Any:
     torch.manual_seed(1)
     environments = NotesResets(
         quicgym.make_vec(
-            "window", 6, scenario="single", episode_s=0.7, decision_interval_rtts=1.0,
+            "window", 6, scenario="single", episode_s=0.7, decision_interval_ms=1,
+            decision_interval_rtts=1.0,
             autoreset_mode="next_step",
         )
     )  # fmt: skip

@@ -121,7 +121,10 @@ def write(folder, environment, controller=None, preference=None, rtts=None):
     from quicgym.envs.preferences import Preference
 
     chosen = Preference.of(preference) if preference else None
-    decisions = Decisions(environment, 100.0, rtts, 3, controller, chosen)
+    decisions = Decisions(
+        environment, decision_interval_rtts=rtts, history_length=3, controller=controller,
+        preference=chosen,
+    )  # fmt: skip
     space = _core.find_action_space(decisions.interface.action_space)
     output = "argmax" if space.choices else "clip"
     architecture = Architecture("mlp", (4,), (), "tanh", output)
@@ -137,7 +140,8 @@ def write(folder, environment, controller=None, preference=None, rtts=None):
     )
     description = {
         "name": "constant", "environment": environments()[environment].id,
-        "observation_version": 1, "action_version": 1, "decision_interval_ms": 100.0,
+        "observation_version": 1, "action_version": 1,
+        "decision_interval_ms": 1.0 if rtts else 100.0,
         "history_length": 3, "sha256": sha256(data).hexdigest(),
         "architecture": {
             "extractor": "mlp", "extractor_sizes": [4], "hidden_sizes": [], "activation": "tanh",
