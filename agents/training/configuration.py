@@ -157,8 +157,12 @@ class EvaluationConfig(_Model):
     """How the policy is measured while it is trained.
 
     Attributes:
-        suite: The scenarios; never those on which results are reported.
+        suite: The scenarios; never those on which results are reported. Of a mixture each part is
+            evaluated.
         seeds: The number of seeds of each scenario: 0 to seeds - 1.
+        controllers: Hand-coded controllers that are measured on the same paths. With them the best
+            policy is the one whose worst world is best (quicgym.agents.training.worlds); without
+            them it has the highest interquartile mean.
         interval_steps: After so many steps the policy is evaluated and a checkpoint is written.
         comparison_paths: On which start, best and last policy are compared in the end; see
             quicgym.agents.training.comparison.
@@ -166,6 +170,7 @@ class EvaluationConfig(_Model):
 
     suite: str = "validation"
     seeds: int = Field(default=1, ge=1, le=1_000_000)
+    controllers: tuple[str, ...] = ()
     interval_steps: int = Field(default=500_000, ge=1)
     comparison_paths: int = Field(default=1024, ge=16, le=1_000_000)
 

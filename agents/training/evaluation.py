@@ -21,6 +21,7 @@ from quicgym.agents.training.configuration import TrainingConfig
 from quicgym.agents.training.folder import RunFolder
 from quicgym.agents.training.policies import policy_of, write_policy
 from quicgym.agents.training.progress import TrainingProgress
+from quicgym.agents.training.worlds import World, Worlds
 from quicgym.envs.rewards import find_reward
 from quicgym.envs.simulation.run import Run
 
@@ -31,6 +32,8 @@ class _Best:
 
     reward: float = -math.inf
     step: int = 0
+    score: float = -math.inf  # by which it was chosen
+    rewards: list[float] = field(default_factory=list)  # on the suite
     weights: dict[str, torch.Tensor] = field(default_factory=dict)
 
 
@@ -38,8 +41,10 @@ class Evaluations:
     """Measures a policy on the evaluation's suite, and publishes the best one so far.
 
     `last_reward` is the interquartile mean of the last evaluation's rewards; NaN before the first.
-    With `start_counts` the policy at step 0 may be the best one. Without, it is only until the next
-    evaluation, so that the best reward is one that training has led to.
+    `worlds` has the rewards of hand-coded controllers on the suite; with None, the highest
+    interquartile mean is the best. With `start_counts` the policy at step 0 may be the best one.
+    Without, it is only until the next evaluation, so that the best reward is one that training has
+    led to.
     """
 
     def __init__(
@@ -48,6 +53,7 @@ class Evaluations:
         trainer: Trainer,
         folder: RunFolder,
         suite: list[tuple[Any, int]],
+        worlds: Worlds | None,
         command: str,
         writer: EvaluationWriter,
         progress: TrainingProgress,
@@ -60,6 +66,7 @@ class Evaluations:
         self._trainer = trainer
         self._folder = folder
         self._suite = suite
+        self._worlds = worlds
         self._command = command
         self._writer = writer
         self._progress = progress
@@ -78,6 +85,11 @@ class Evaluations:
     def best_step(self) -> int:
         """Step at which the best policy was evaluated."""
         return self._best.step
+
+    @property
+    def best_worlds(self) -> list[World]:
+        """How the best policy did in each world; empty without controllers to compare it with."""
+        return self._worlds.compare(np.array(self._best.rewards)) if self._worlds else []
 
     def state(self) -> dict[str, Any]:
         """Returns what a checkpoint keeps of the best policy."""
@@ -108,18 +120,24 @@ class Evaluations:
         self._records += records
         rewards = np.array([record["reward"] for record in records])
         self.last_reward = float(interquartile_mean(rewards))
+        worlds = self._worlds.compare(rewards) if self._worlds else []
+        worst = min(worlds, key=lambda world: world.difference.value, default=None)
+        score = self.last_reward if worst is None else worst.difference.value
         replaces_start = step > 0 == self._best.step and not self._start_counts
-        if self.last_reward > self._best.reward or replaces_start:
-            self._best = _Best(self.last_reward, step, policy.actor.state_dict())
+        if score > self._best.score or replaces_start:
+            weights = policy.actor.state_dict()
+            self._best = _Best(self.last_reward, step, score, rewards.tolist(), weights)
             self._best_runs = runs
         self._writer.evaluation(step, records)
         self._folder.write_evaluations(self._records)
         self.publish()
-        self._progress.evaluated(
-            step,
-            f"reward {self.last_reward:.4f} on {self._config.evaluation.suite} "
-            f"(best {self._best.reward:.4f})",
-        )
+        text = f"reward {self.last_reward:.4f} on {self._config.evaluation.suite}"
+        if worst is None:
+            text += f" (best {self._best.reward:.4f})"
+        else:
+            text += f"; worst world {worst.name}: {score:+.4f} to {worst.best}"
+            text += f" (best {self._best.score:+.4f})"
+        self._progress.evaluated(step, text)
 
     def keep_best(self) -> None:
         """Writes the best policy and its evaluation.

@@ -4,6 +4,7 @@
 |---|---|
 | `run.json` | the commands, the whole configuration, seed, version and commit |
 | `checkpoints/step-*.pt` | everything that training goes on from; the newest two |
+| `controllers.json` | rewards of hand-coded controllers on the evaluations' paths |
 | `evaluations.jsonl` | a line per evaluation and scenario: step, scenario, seed, metrics |
 | `policy/policy.json`, `.safetensors` | the best policy so far, as `quicgym.load_policy` takes it |
 | `policy/start.json`, `policy/last.json` | the policies that training started and ended with |
@@ -61,6 +62,11 @@ class RunFolder:
     def evaluations_path(self) -> Path:
         """Path of evaluations.jsonl."""
         return self.directory / "evaluations.jsonl"
+
+    @property
+    def controllers_path(self) -> Path:
+        """Path of controllers.json."""
+        return self.directory / "controllers.json"
 
     @property
     def policy_path(self) -> Path:

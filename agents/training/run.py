@@ -30,6 +30,7 @@ from quicgym.agents.training.loop import Loop, TrainingError
 from quicgym.agents.training.model import check_hyperparameters, make_trainer
 from quicgym.agents.training.policies import policy_of, write_policy
 from quicgym.agents.training.progress import TrainingProgress
+from quicgym.agents.training.worlds import World, measure_controllers, parts_of
 from quicgym.console import say
 from quicgym.envs.rewards import FileReward, find_reward
 from quicgym.envs.scenarios.suites import (
@@ -77,7 +78,7 @@ def train(
     folder = RunFolder(directory)
     if resume:
         folder.description()  # before anything is made there
-    entries = load_suite(config.evaluation.suite)
+    entries = parts_of(load_suite(config.evaluation.suite))
     refuse_held_out("evaluation.suite", config.evaluation.suite, ConfigError, entries)
     scenario = load_entry(config.environment.scenario)
     trainer = make_trainer(config)
@@ -213,10 +214,15 @@ def _that_stay(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a training; `reward` is the best policy's, and a trial has no summary."""
+    """What came of a training; `reward`, `step` and `worlds` are the best policy's.
+
+    A trial has no summary, and there are no worlds without `evaluation.controllers`.
+    """
 
     reward: float
     summary: Summary | None
+    step: int
+    worlds: Sequence[World]
 
 
 @dataclass(frozen=True)
@@ -243,7 +249,8 @@ class _Training:
                 f"({error.strerror or error}). Training stops; {self.folder.last_checkpoint()}. "
                 "Make room and go on with --resume"
             ) from error
-        return Outcome(evaluations.best_reward, summary)
+        step, worlds = evaluations.best_step, evaluations.best_worlds
+        return Outcome(evaluations.best_reward, summary, step, worlds)
 
     def _train(self, state: Mapping[str, Any] | None) -> Evaluations:
         config, folder, trainer = self.config, self.folder, self.trainer
@@ -254,12 +261,24 @@ class _Training:
             closing(EvaluationWriter(folder.tensorboard, step + 1 if state else None)) as file,
             TrainingProgress(config.name, config.steps, step) as progress,
         ):
-            cells = episodes_of(self.suite, config.evaluation.seeds)
+            evaluation = config.evaluation
+            worlds = None
+            if evaluation.controllers:
+                worlds = measure_controllers(
+                    evaluation.controllers,
+                    self.suite,
+                    evaluation.seeds,
+                    folder.controllers_path,
+                    threads=self._threads,
+                    reward=find_reward(config.environment.reward),
+                )
+            cells = episodes_of(self.suite, evaluation.seeds)
             evaluations = Evaluations(
                 config,
                 trainer,
                 folder,
                 cells,
+                worlds,
                 self.command,
                 file,
                 progress,

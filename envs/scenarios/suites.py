@@ -64,7 +64,9 @@ class DrawnSuite(CheckedModel):
         """Draws the scenarios; a relative path begins at `folder`."""
         name = self.held_out_of
         distribution = load_distribution(folder / name if is_path(name) else name)
-        held_out = distribution.model_copy(update={"cells": "held-out"})
+        held_out = distribution.model_copy(
+            update={"cells": "held-out", "held_out": False, "held_out_stress": False}
+        )
         return tuple(
             scenario_of(held_out, seed).model_copy(update={"name": f"{distribution.name}-{seed}"})
             for seed in range(self.scenarios)

@@ -12,7 +12,7 @@ from quicgym import Scenario, preset_action
 from quicgym.envs import find_environment
 from quicgym.envs.observations import observation_names, observation_space
 from quicgym.envs.scenarios.flows import Flow
-from quicgym.envs.scenarios.links import Access, Link, Queue
+from quicgym.envs.scenarios.links import Access, DelayStep, Link, Queue, RateStep
 
 DATAGRAM = 1200
 SPANS = [(0, 1), (1, 2), (2, 4), (4, 8), (8, 10)]
@@ -88,6 +88,54 @@ def test_a_span_sums_up_what_the_flow_did_in_it():
     assert lost[-1] > 0
 
 
+def test_a_longer_path_is_no_queue_after_ten_seconds():
+    link = Link(
+        rate_mbps=8, delay_ms=20, queue=Queue(limit=40),
+        delay_schedule=(DelayStep(at_s=8, delay_ms=60),),
+    )  # fmt: skip
+    scenario = Scenario(
+        name="longer", duration_s=24, bottleneck=link, access=Access(rate_mbps=50, delay_ms=1),
+        flows=(Flow(),),
+    )  # fmt: skip
+    seen = {}
+    for layout in ("spans", "recent"):
+        environment = find_environment("tuning")(scenario, observations=layout)
+        names = observation_names(128, "tuning", layout)
+        rows = helper.play(environment, [preset_action("bbr")] * 240, seed=1)
+        seen[layout] = [dict(zip(names, map(float, row[0]), strict=True)) for row in rows]
+    before, during, after = 70, 100, 230  # decisions of 100 ms
+    for rows in seen.values():
+        assert 0.2 < rows[during]["rtt[0]"] < 0.6
+    assert seen["spans"][after]["rtt[0]"] > 0.2
+    recent = seen["recent"]
+    assert abs(recent[after]["rtt[0]"]) < 0.1
+    assert recent[after]["base_rtt"] == pytest.approx(math.log10(86), abs=0.03)
+    # The connection's lowest RTT and its age are still there to see.
+    assert recent[before]["min_rtt"] < 0.05 < 0.2 < recent[after]["min_rtt"]
+    assert recent[after]["min_rtt_age"] == pytest.approx(math.log10(1 + 15.1 / 0.086), abs=0.1)
+    assert recent[before]["bdp"] + 0.2 < recent[after]["bdp"]
+
+
+def test_the_highest_rate_and_its_age_stay_where_the_path_got_slower():
+    link = Link(
+        rate_mbps=16, delay_ms=20, queue=Queue(limit=60),
+        rate_schedule=(RateStep(at_s=5, rate_mbps=2),),
+    )  # fmt: skip
+    scenario = Scenario(
+        name="slower", duration_s=20, bottleneck=link, access=Access(rate_mbps=50, delay_ms=1),
+        flows=(Flow(),),
+    )  # fmt: skip
+    environment = find_environment("tuning")(scenario, observations="recent")
+    names = observation_names(128, "tuning", "recent")
+    rows = helper.play(environment, [preset_action("bbr")] * 190, seed=1)
+    first, last = (dict(zip(names, rows[place][0], strict=True)) for place in (40, 185))
+    assert first["highest_rate"] < 0.05
+    assert last["highest_rate"] == pytest.approx(math.log10(8), abs=0.15)
+    assert last["highest_rate_age"] == pytest.approx(
+        math.log10(1 + 13.5e3 / 10 ** last["base_rtt"]), abs=0.15
+    )
+
+
 @settings(deadline=None, max_examples=10)
 @given(
     name=st.sampled_from(["tuning", "rate", "window", "scale", "switch"]),
@@ -96,10 +144,11 @@ def test_a_span_sums_up_what_the_flow_did_in_it():
 )
 def test_nothing_reaches_its_bounds_on_the_networks_of_stress(stress, name, index, seed):
     scenario = stress[index]
-    environment = find_environment(name)(scenario, episode_s=2.0)
-    space = observation_space(128, name)
+    layout = ("spans", "recent")[seed % 2]
+    environment = find_environment(name)(scenario, episode_s=2.0, observations=layout)
+    space = observation_space(128, name, layout)
     chosen = helper.actions(environment.action_space, 20, seed)
-    names = observation_names(128, name)
+    names = observation_names(128, name, layout)
     bounded = space.high > 1
     for observation, *_ in helper.play(environment, chosen, seed=seed):
         assert space.contains(observation)

@@ -74,6 +74,10 @@ def train(
         from quicgym.agents.evaluation.training_summary import print_summary
 
         print_summary(outcome.summary)
+    if outcome.worlds:
+        from quicgym.agents.training.worlds import print_worlds
+
+        print_worlds(outcome.worlds, outcome.step)
     print(f"{directory}: reward {outcome.reward:.4f} on the suite {settings.evaluation.suite}")
 
 

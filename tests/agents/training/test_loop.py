@@ -144,11 +144,44 @@ def test_the_reward_of_an_evaluation_is_the_interquartile_mean(here, monkeypatch
     config, trainer = made(here)
     writer, progress = Writer(), TrainingProgress("test", 480, 0)
     folder = RunFolder(here / "run")
-    measured = evaluation.Evaluations(config, trainer, folder, suite, "test", writer, progress)
+    measured = evaluation.Evaluations(
+        config, trainer, folder, suite, None, "test", writer, progress
+    )
     measured.measure()
     assert measured.last_reward == measured.best_reward == pytest.approx(0.15)
     assert writer.written == (0, 4) and len(folder.evaluations()) == 4
     assert "reward 0.1500 on ./suite.yaml (best 0.1500)" in capsys.readouterr().err
+
+
+def test_with_controllers_the_best_policy_is_the_one_whose_worst_world_is_best(here, monkeypatch):
+    from quicgym.agents.training import evaluation
+    from quicgym.agents.training.worlds import Worlds
+
+    rewards = iter([(0.5, 0.5, 0.3, 0.3), (0.9, 0.9, 0.2, 0.2), (0.4, 0.4, 0.4, 0.4)])
+
+    def play_all(*arguments, **options):
+        metrics = dict.fromkeys(EVALUATED, 0.0)
+        return [SimpleNamespace(evaluation={**metrics, "reward": of}) for of in next(rewards)]
+
+    monkeypatch.setattr(evaluation, "play_all", play_all)
+    config, trainer = made(here)
+    said = []
+    tell = SimpleNamespace(evaluation=lambda *_: None, evaluating=lambda *_: None)
+    tell.evaluated = lambda step, text: said.append(text)
+    suite = [(quicgym.load_scenario(name), seed) for name in CALM_AND_ROUGH for seed in range(2)]
+    worlds = Worlds(CALM_AND_ROUGH, {"cubic": np.array([[0.4, 0.4], [0.5, 0.5]])})
+    measured = evaluation.Evaluations(
+        config, trainer, RunFolder(here / "run"), suite, worlds, "test", tell, tell
+    )
+    for step in (0, 100, 200):
+        trainer.model.num_timesteps = step
+        measured.measure()
+    assert measured.best_step == 200 and measured.best_reward == pytest.approx(0.4)
+    assert [world.difference.value for world in measured.best_worlds] == pytest.approx([0, -0.1])
+    assert "worst world high-latency: -0.3000 to cubic (best -0.2000)" in said[1]
+
+
+CALM_AND_ROUGH = ("ebcc-single", "high-latency")
 
 
 def test_the_reward_of_a_rollout_is_of_that_rollout_alone(here, monkeypatch):

@@ -9,9 +9,15 @@ import yaml
 
 import quicgym
 from quicgym.envs import ENVIRONMENTS, ScenarioError, load_distribution, load_scenario, load_suite
-from quicgym.envs.scenarios.distributions import HELD_OUT, HELD_OUT_STRESS, distribution_names
+from quicgym.envs.scenarios.distribution_parts import Range, RateWalk
+from quicgym.envs.scenarios.distributions import (
+    HELD_OUT,
+    HELD_OUT_STRESS,
+    HeldOutCells,
+    distribution_names,
+)
 from quicgym.envs.scenarios.mixtures import Mixture, load_mixture
-from quicgym.envs.scenarios.suites import load_entry, scenario_of, suite_names
+from quicgym.envs.scenarios.suites import WORLD_SUITES, load_entry, scenario_of, suite_names
 from quicgym.yaml_files import CONFIGS
 
 
@@ -28,14 +34,17 @@ def draws(name, count, seed=0):
     return [distribution.sample(rng) for _ in range(count)]
 
 
-MIXTURES = ("wide",)
-OUTSIDE_STRESS = ("aurora", "ordinary", "stress-training")
+MIXTURES = ("wide", "worlds")
+WORLDS = [name.removeprefix("heldout-") for name in WORLD_SUITES]
+OUTSIDE_STRESS = ("aurora", "ordinary", "stress-training", *WORLDS)
 
 
 def test_mixtures_are_made_of_what_never_draws_a_held_out_path():
     known = [name for name in distribution_names() if isinstance(load_entry(name), Mixture)]
     assert known == list(MIXTURES)
-    assert set(load_mixture("wide").mixture) <= set(OUTSIDE_STRESS)
+    for name in MIXTURES:
+        assert set(load_mixture(name).mixture) <= set(OUTSIDE_STRESS)
+    assert set(load_mixture("worlds").mixture) >= set(WORLDS)
 
 
 @pytest.mark.parametrize("name", sorted(set(distribution_names()) - set(MIXTURES)))
@@ -53,11 +62,62 @@ def test_training_never_draws_a_held_out_path(name):
         assert min(values) < 1.1 * expected.minimum and max(values) > 0.9 * expected.maximum
 
 
+def cells_of(world):
+    limits = load_distribution(world)
+    ranges = (limits.rate_mbps, limits.rtt_ms)
+    return HeldOutCells(*((of.minimum, of.maximum) for of in ranges))
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_a_world_s_suite_lies_in_cells_that_its_training_never_draws(world):
+    cells = cells_of(world)
+    assert not any(cells.contain(*path(entry)) for entry in draws(world, 500))
+    suite = load_suite(f"heldout-{world}")
+    assert len({entry.name for entry in suite}) == len(suite) == 128
+    assert all(cells.contain(*path(entry)) for entry in suite)
+    assert len({cells.cell(*path(entry)) for entry in suite}) == 8
+    assert load_suite(f"heldout-{world}") == suite
+
+
+def test_coexistence_has_agents_and_others_on_every_path():
+    counts = [
+        (len(entry.flows), sum(flow.controller is None for flow in entry.flows))
+        for entry in draws("coexistence", 300)
+    ]
+    assert {agents for _, agents in counts} == {1, 2, 3}
+    assert all(1 <= flows - agents <= 4 for flows, agents in counts)
+    assert load_distribution("coexistence").most_agents == 3
+
+
+def test_a_rate_walk_stays_between_nothing_and_twice_its_rate():
+    walk = RateWalk(chance=1, volatility=Range(minimum=0.4, maximum=0.4), every_s=0.1)
+    rates = np.array([walk.rates(30, np.random.default_rng(seed)) for seed in range(400)])
+    assert rates.shape == (400, 299) and rates.min() >= 0 and rates.max() <= 2
+    # Uniform at every moment: mean 1, deviation 1 / sqrt(3).
+    assert np.abs(rates.mean(axis=0) - 1).max() < 0.15
+    assert rates[:, 150].std() == pytest.approx(3**-0.5, abs=0.05)
+    free = np.diff(rates)[np.abs(rates[:, :-1] - 1) < 0.5]  # too far from the ends for a reflection
+    assert free.std() == pytest.approx(0.4 * 0.1**0.5, rel=0.05)
+
+
+def test_reconfigurations_change_rate_and_delay_together_at_equal_intervals():
+    for entry in draws("satellite", 40):
+        link = entry.bottleneck
+        times = [step.at_s for step in link.delay_schedule]
+        assert np.ptp(np.diff(times)) < 1e-9 and 10 <= np.diff(times)[0] <= 20
+        silent = [step.at_s for step in link.rate_schedule if step.rate_mbps == 0]
+        again = [step.at_s for step in link.rate_schedule if step.rate_mbps > 0]
+        assert silent == times and all(0 <= b - a <= 0.3 for a, b in zip(times, again, strict=True))
+        rates = [step.rate_mbps / link.rate_mbps for step in link.rate_schedule if step.rate_mbps]
+        assert all(0.4 <= rate <= 1.6 for rate in rates)
+
+
 def test_the_held_out_suite_is_64_held_out_paths_in_every_size():
     suite = load_suite("heldout")
     known = [
         "beside-cubic",
         "heldout",
+        *sorted(WORLD_SUITES),
         "ibcca-wired",
         "ibcca-wireless",
         "papers",

@@ -1,0 +1,142 @@
+"""A policy beside hand-coded controllers on the same paths of each world.
+
+A world is an entry of the evaluation's suite: a distribution, or a part of a mixture. What a policy
+is chosen by is its worst world: the least of its mean rewards minus that of the best single
+controller there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from quicgym.agents.evaluation.rollouts import play_all
+from quicgym.agents.evaluation.statistics import Estimate, mean_difference
+from quicgym.agents.policies.by_name import find_policy
+from quicgym.console import progress_bar
+from quicgym.envs.rewards import AnyReward
+from quicgym.envs.scenarios.mixtures import Mixture
+from quicgym.envs.scenarios.suites import SuiteEntry, content_of, episodes_of
+from quicgym.output_folders import digest, read_json, write_atomically
+
+
+@dataclass(frozen=True)
+class World:
+    """How a policy did in a world.
+
+    Attributes:
+        name: Name of the distribution or the scenario.
+        reward: Mean reward of the policy.
+        best: Name of the controller with the highest mean reward.
+        difference: Mean reward minus that controller's, paired, with its 95% interval.
+    """
+
+    name: str
+    reward: float
+    best: str
+    difference: Estimate
+
+
+@dataclass(frozen=True)
+class Worlds:
+    """The rewards of controllers on the paths of an evaluation.
+
+    Attributes:
+        names: Name of each world.
+        rewards: Rewards by the controller's name, each of shape (worlds, seeds).
+    """
+
+    names: Sequence[str]
+    rewards: Mapping[str, np.ndarray]
+
+    def compare(self, rewards: np.ndarray) -> list[World]:
+        """Returns how a policy did in each world.
+
+        Args:
+            rewards: The policy's rewards on the same paths, world by world.
+        """
+        own = rewards.reshape(len(self.names), -1)
+        worlds = []
+        for place, name in enumerate(self.names):
+            best = max(self.rewards, key=lambda controller: self.rewards[controller][place].mean())
+            other = self.rewards[best][place]
+            difference = mean_difference(own[[place]], other[None])
+            worlds.append(World(name, float(own[place].mean()), best, difference))
+        return worlds
+
+
+def parts_of(entries: Sequence[SuiteEntry]) -> list[SuiteEntry]:
+    """Returns the entries, with the parts of mixtures in their places."""
+    parts: list[SuiteEntry] = []
+    for entry in entries:
+        parts += entry.parts if isinstance(entry, Mixture) else [entry]
+    return parts
+
+
+def measure_controllers(
+    controllers: Sequence[str],
+    entries: Sequence[SuiteEntry],
+    seeds: int,
+    path: Path,
+    *,
+    threads: int,
+    reward: AnyReward,
+) -> Worlds:
+    """Measures hand-coded controllers, with a progress bar, or reads what an earlier call measured.
+
+    Args:
+        controllers: Controllers, as `quicgym evaluate --policy` takes them.
+        entries: The worlds.
+        seeds: Number of seeds of each world.
+        path: File in which the rewards are kept.
+        threads: Number of threads that run episodes.
+        reward: Reward of the episodes.
+    """
+    identity = digest([list(controllers), content_of(entries), seeds, asdict(reward)])
+    names, shape = [entry.name for entry in entries], (len(entries), seeds)
+    if path.exists():
+        kept = read_json(path, ("identity", "rewards"))
+        if kept["identity"] == identity:
+            return Worlds(names, {name: np.array(of) for name, of in kept["rewards"].items()})
+    cells = episodes_of(entries, seeds)
+    rewards = {}
+    with progress_bar() as progress:
+        task = progress.add_task("hand-coded controllers", total=len(controllers) * len(entries))
+        for name in controllers:
+            earned: list[float] = []
+            for begin in range(0, len(cells), seeds):
+                played = play_all(
+                    find_policy(name), cells[begin : begin + seeds], threads=threads, reward=reward
+                )
+                earned += [run.evaluation["reward"] for run in played]
+                progress.advance(task)
+            rewards[name] = np.array(earned).reshape(shape)
+    document = {
+        "identity": identity,
+        "worlds": names,
+        "rewards": {name: of.tolist() for name, of in rewards.items()},
+    }
+    write_atomically({path: json.dumps(document) + "\n"})
+    return Worlds(names, rewards)
+
+
+def print_worlds(worlds: Sequence[World], step: int) -> None:
+    """Prints a row for each world, the worst last."""
+    table = Table(box=None, pad_edge=False)
+    words = ("world", "best controller")
+    for heading in ("world", "reward", "best controller", "minus its reward", "95% interval"):
+        table.add_column(heading, justify="left" if heading in words else "right")
+    for world in sorted(worlds, key=lambda world: -world.difference.value):
+        low, high = world.difference.low, world.difference.high
+        interval = "" if low is None else f"{low:+.4f} to {high:+.4f}"
+        row = (world.name, f"{world.reward:.4f}", world.best, f"{world.difference.value:+.4f}")
+        table.add_row(*row, interval)
+    console = Console()
+    console.print(f"\nThe chosen policy (step {step:,}) in each world, the worst last:\n")
+    console.print(table)
