@@ -6,6 +6,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <stdexcept>
 #include <vector>
@@ -57,10 +58,9 @@ public:
         while (run_.now() < until) {
             meter_.run_until(run_, interval_ < until - run_.now() ? run_.now() + interval_ : until);
             const Reading reading(meter_, run_);
-            for (std::size_t column = 0; column < kRunColumns; ++column) {
-                rows_.push_back(kInfoColumns[column].value(reading));
-            }
-            rows_.push_back(reward(reward_, {}, reading.total));
+            std::array<double, kColumns> row{};
+            *write_run_columns(reading, row.data()) = reward(reward_, {}, reading.total);
+            rows_.insert(rows_.end(), row.begin(), row.end());
         }
     }
 

@@ -100,7 +100,7 @@ void Episode::write_info(double* out) const {
     Reading reading(meter_, *simulation_);
     for (const Agent& agent : agents_) {
         reading.choose(agent.flow);
-        for (const InfoColumn& column : kInfoColumns) *out++ = column.value(reading);
+        out = write_flow_columns(reading, write_run_columns(reading, out));
     }
 }
 

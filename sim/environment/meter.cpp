@@ -89,6 +89,26 @@ constexpr std::array<InfoColumn, 19> kInfoColumns{{
 }};
 static_assert(kInfoColumns[kActiveColumn].name == "active");
 
+namespace {
+
+// Without a loop, so that the compiler inlines the columns: it calls nothing through their pointers.
+template <std::size_t kFirst, std::size_t... kPlaces>
+double* write_columns(const Reading& reading, double* out, std::index_sequence<kPlaces...>) {
+    ((*out++ = kInfoColumns[kFirst + kPlaces].value(reading)), ...);
+    return out;
+}
+
+}  // namespace
+
+double* write_run_columns(const Reading& reading, double* out) {
+    return write_columns<0>(reading, out, std::make_index_sequence<kRunColumns>());
+}
+
+double* write_flow_columns(const Reading& reading, double* out) {
+    constexpr std::size_t kCount = kInfoColumns.size() - kRunColumns;
+    return write_columns<kRunColumns>(reading, out, std::make_index_sequence<kCount>());
+}
+
 Reading::Reading(const Meter& of_meter, const Watched& of_run)
     : meter(of_meter), run(of_run), total(of_meter.mean().value()) {
     for (std::size_t hop = 0; hop < run.hop_count(); ++hop) {

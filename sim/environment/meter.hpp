@@ -123,4 +123,8 @@ extern const std::array<InfoColumn, 19> kInfoColumns;
 inline constexpr std::size_t kRunColumns = 11;
 inline constexpr std::size_t kActiveColumn = kRunColumns;
 
+// Write the columns of the run, and those of the chosen flow; return where the next number goes.
+double* write_run_columns(const Reading& reading, double* out);
+double* write_flow_columns(const Reading& reading, double* out);
+
 }  // namespace quicgym::environment
