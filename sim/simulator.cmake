@@ -25,7 +25,8 @@ find_package(nanobind CONFIG REQUIRED)
 set(QUICGYM_SANITIZE "" CACHE STRING "Sanitizers to build with: address,undefined or thread; empty for none")
 include(CheckIPOSupported)
 check_ipo_supported(RESULT ipo_supported OUTPUT ipo_message LANGUAGES CXX)
-if(ipo_supported AND NOT QUICGYM_SANITIZE)
+# Not for an editable installation, where linking anew is what an edit waits for.
+if(ipo_supported AND NOT QUICGYM_SANITIZE AND NOT SKBUILD_STATE STREQUAL "editable")
   set(CMAKE_INTERPROCEDURAL_OPTIMIZATION ON)
 endif()
 
