@@ -95,6 +95,4 @@ const Registration registered(specification);
 
 }  // namespace
 
-}  // namespace
-
 }  // namespace quicgym
