@@ -17,14 +17,13 @@ from typing import Annotated, Any
 
 import typer
 
-from quicgym import Ns3MissingError, ScenarioError
 from quicgym.agents.evaluation.evaluate import report_missing
 from quicgym.agents.evaluation.jobs import RunJob, make_jobs
 from quicgym.agents.evaluation.summary import evaluate
 from quicgym.agents.policies.by_name import policy_kind
 from quicgym.benchmarks.leaderboard_page import ENGINES, Entry, evaluate_command, page
 from quicgym.benchmarks.run_time import Estimate, in_words
-from quicgym.console import say
+from quicgym.console import run_program, say
 from quicgym.envs.scenarios.suites import load_suite
 from quicgym.envs.simulation.simulation import check_engine
 from quicgym.errors import UserError
@@ -329,12 +328,8 @@ def _command() -> str:
 
 
 def main() -> None:
-    """Runs the command; bad input ends with exit status 2 and a message, without a traceback."""
-    try:
-        typer.run(leaderboard)
-    except (ScenarioError, Ns3MissingError, UserError) as error:
-        print(f"quicgym: {error}", file=sys.stderr)
-        sys.exit(2)
+    """Runs the command."""
+    run_program(leaderboard)
 
 
 if __name__ == "__main__":

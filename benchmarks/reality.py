@@ -20,15 +20,14 @@ import numpy as np
 import typer
 from scipy.stats import spearmanr
 
-from quicgym import Ns3MissingError, ScenarioError, __version__, _core
+from quicgym import __version__, _core
 from quicgym.agents.evaluation.jobs import PolicyChoice, RunJob
 from quicgym.agents.evaluation.statistics import Estimate, mean_difference
 from quicgym.agents.policies.by_name import policy_kind, stack_of_controller
-from quicgym.console import say
-from quicgym.envs import Scenario
+from quicgym.console import run_program, say
+from quicgym.envs import Scenario, ScenarioError
 from quicgym.envs.scenarios.suites import load_suite
 from quicgym.envs.simulation.capacity import BottleneckCapacity
-from quicgym.errors import UserError
 from quicgym.jobs import RUNS_FILE, report_failures, run_jobs
 from quicgym.output_folders import output_folder, write_atomically
 from quicgym.real.comparison import check_audited, gap
@@ -376,12 +375,8 @@ def _audits(rows: Rows) -> list[str]:
 
 
 def main() -> None:
-    """Runs the command; bad input ends with exit status 2 and a message, without a traceback."""
-    try:
-        typer.run(reality)
-    except (ScenarioError, Ns3MissingError, UserError) as error:
-        print(f"quicgym: {error}", file=sys.stderr)
-        sys.exit(2)
+    """Runs the command."""
+    run_program(reality)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,6 @@ from quicgym.agents.training.run import train
 from quicgym.agents.tuning.search_config import Search
 from quicgym.agents.tuning.space import Setting, decode
 from quicgym.agents.tuning.trials import tune
-from quicgym.envs import ScenarioError
 from quicgym.errors import UserError
 
 CHECKPOINT, PROGRESS, POLICY = "checkpoint.pt", "progress.json", "policy"
@@ -106,7 +105,7 @@ def run_trial(
                 on_evaluation=reporter,
                 trial=True,
             )
-        except (UserError, ScenarioError) as error:
+        except UserError as error:
             if isinstance(error.__cause__, OSError):
                 raise  # a disk may be mended; what is no number stays so
             tune.report({**reporter.progress.metrics(), "error": str(error)})

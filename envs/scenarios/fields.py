@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Final, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from quicgym import _core
+from quicgym.errors import UserError
 from quicgym.validation import problem
 
 SHORTEST_S = 1e-6
@@ -92,7 +93,7 @@ INLINE: Final = "inline"
 """The fields of this part are members of the structure around it."""
 
 
-class ScenarioError(ValueError):
+class ScenarioError(UserError, ValueError):
     """A scenario that cannot be simulated; the text says where, what and the remedy."""
 
 

@@ -24,6 +24,7 @@ from quicgym.envs.simulation.controller_choice import ControllerChoice, resolve_
 from quicgym.envs.simulation.engine import Ns3Module
 from quicgym.envs.simulation.memory import check_memory, estimate
 from quicgym.envs.simulation.series import REWARD_INTERVAL_MS, Series
+from quicgym.errors import UserError
 from quicgym.yaml_files import closest
 
 MODES: tuple[str, ...] = _core.MODES
@@ -42,7 +43,7 @@ NS3_REMEDY = (
 )
 
 
-class Ns3MissingError(RuntimeError):
+class Ns3MissingError(UserError, RuntimeError):
     """The ns-3 host is not there: not installed, of another build, or without ns-3's libraries."""
 
     def __init__(self, reason: str = "the ns-3 host is not installed") -> None:

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from quicgym import Ns3MissingError, ScenarioError, __version__, _core
+from quicgym import __version__, _core
 from quicgym.envs.simulation.simulation import ns3_version
 from quicgym.errors import UserError, missing_extra
 from quicgym.output_folders import DISK_ERRORS
@@ -86,7 +86,7 @@ def main() -> None:
     """Runs the command; bad input ends with exit status 2 and a message, without a traceback."""
     try:
         app(spread(sys.argv[1:]), prog_name="quicgym")
-    except (ScenarioError, Ns3MissingError, UserError) as error:
+    except UserError as error:
         print(f"quicgym: {error}", file=sys.stderr)
         sys.exit(2)
     except OSError as error:
