@@ -36,7 +36,10 @@ def preset_policy(controller: str, **parameters: Any) -> ConstantPolicy:
 
 
 def switch_policy(controller: str) -> ConstantPolicy:
-    """Returns the policy of Switch that always chooses one of `SwitchEnv.presets`."""
+    """Returns the policy of Switch that always chooses one of `SwitchEnv.presets`.
+
+    ValueError where the controller is none of them.
+    """
     members = actions.choices("switch")
     if controller not in members:
         raise ValueError(f"no choice {controller!r}; {closest(controller, members)}")
@@ -68,7 +71,7 @@ def _text(value: Any) -> str:
 
 
 def parse_parameters(text: str) -> dict[str, Any]:
-    """`quicgym.controllers.choices.parse_parameters`, with ScenarioError."""
+    """Returns what `choices.parse_parameters` does; ScenarioError where the text is wrong."""
     try:
         return choices.parse_parameters(text)
     except ValueError as error:

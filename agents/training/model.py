@@ -83,7 +83,10 @@ def make_batch(config: TrainingConfig) -> EpisodeBatch:
 
 
 def make_environments(config: TrainingConfig) -> Sb3VecEnv:
-    """Makes the environments of a Stable-Baselines3 algorithm; ConfigError where it has no use."""
+    """Makes the environments for an algorithm of Stable-Baselines3.
+
+    ConfigError where the algorithm cannot learn from the scenario.
+    """
     environment = config.environment
     scenario = load_entry(environment.scenario)
     if not isinstance(scenario, Scenario) and scenario.draws_agents:

@@ -47,7 +47,10 @@ _OBJECT_STORE_BYTES = 80 * 2**20  # Ray takes no less than 75 MiB; trials hand o
 
 @contextmanager
 def running_ray(address: str | None, jobs: int | None) -> Iterator[None]:
-    """Starts Ray on this machine, or joins a cluster, or ClusterError; leaves it at the end."""
+    """Starts Ray on this machine, or joins a cluster; leaves it at the end.
+
+    ClusterError where the cluster cannot be joined from here.
+    """
     logging.getLogger("ray").setLevel(logging.CRITICAL)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     try:

@@ -10,7 +10,7 @@ from quicgym.validation import validated
 
 
 def varied(scenario: Scenario, variation: Variation) -> Scenario:
-    """Returns the scenario with the variation's fields and parameters, or PaperError."""
+    """Returns the scenario with the variation's fields; PaperError where one does not fit."""
     data = scenario.model_dump(exclude_none=True)
     fields = {**variation.fields, **variation.scenario_fields.get(scenario.name, {})}
     for field, value in fields.items():

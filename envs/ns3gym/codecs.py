@@ -63,16 +63,20 @@ class SpaceCodec(ABC):
         return description
 
     def encode(self, value: Any, where: str) -> Any:
-        """Returns the DataContainer of a value, or MessageError, whose text begins with `where`."""
+        """Returns the DataContainer of a value.
+
+        MessageError, whose text begins with `where`: the value is not in the space.
+        """
         container = messages.DataContainer(type=self.type, name=self.name)
         pack(container.data, self._encode(value, where))
         return container
 
     def decode(self, container: Any, where: str, outside: Outside = refuse) -> Any:
-        """Returns the value in a DataContainer, or MessageError, whose text begins with `where`.
+        """Returns the value in a DataContainer.
 
         `outside` is told of a number beyond the space's bounds; the value is returned as it is if
-        this does not raise.
+        this does not raise. MessageError, whose text begins with `where`, names the field that is
+        wrong.
         """
         if container.type != self.type:
             found = enum_name(SpaceType, container.type)

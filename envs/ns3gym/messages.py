@@ -68,7 +68,7 @@ EnvActMsg = _message("EnvActMsg")
 
 
 def parse(message_class: Any, data: bytes, where: str) -> Any:
-    """Returns the message that the bytes hold, or MessageError, whose text begins with `where`."""
+    """Returns the message that the bytes hold; MessageError begins with `where`."""
     message = message_class()
     try:
         message.ParseFromString(data)
@@ -85,7 +85,7 @@ def pack(field: Any, message: Message) -> None:
 
 
 def unpack(field: Any, message_class: Any, where: str) -> Any:
-    """Returns the message in a field of type Any, or MessageError, beginning with `where`."""
+    """Returns the message in a field of type Any; MessageError begins with `where`."""
     expected = TYPE_URL_PREFIX + message_class.DESCRIPTOR.name
     if field.type_url != expected:
         raise MessageError(f"{where}.type_url = {show(field.type_url)}: is not {expected!r}")

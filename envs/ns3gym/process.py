@@ -22,7 +22,7 @@ class SimulationProcess:
     """A process group that ends with this object; `command` is as a shell would show it."""
 
     def __init__(self, command: Sequence[str], cwd: str | Path | None) -> None:
-        """Starts a program with its arguments, without a shell, or PeerError."""
+        """Starts a program, without a shell; PeerError where it cannot be started."""
         self.command = shlex.join(command)
         # A file: nobody has to read it for the simulation to go on.
         self._output = tempfile.TemporaryFile()  # noqa: SIM115

@@ -119,7 +119,7 @@ class CheckedModel(BaseModel):
     """The structure's name in sim/scenario.hpp, where it is not the model's."""
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """Returns a copy with other values in some fields, or pydantic.ValidationError."""
+        """Returns a copy with other values in some fields, which pydantic checks."""
         if not update:
             return super().model_copy(deep=deep)
         fields = {name: getattr(self, name) for name in self.model_fields_set}

@@ -74,7 +74,7 @@ def _tcp_controller(controller: ControllerChoice) -> ControllerInfo:
 
 
 def find_controller(controller: ControllerChoice) -> ControllerInfo:
-    """Returns what describes a controller, given by name or class, or ScenarioError."""
+    """Returns what describes a controller, given by name or class; ScenarioError: there is none."""
     try:
         return find(controller) if isinstance(controller, str) else describe(controller)
     except KeyError:

@@ -53,7 +53,7 @@ class Workers(Protocol):
     """What runs jobs: processes of this machine, or a Ray cluster."""
 
     def connect(self) -> None:
-        """Makes sure that there are workers before anything is written, or ClusterError."""
+        """Raises ClusterError, before anything is written, where there are no workers."""
 
     @property
     def count(self) -> int:

@@ -67,7 +67,7 @@ def _check_form(address: str) -> tuple[str, int]:
 
 
 def check_address(address: str) -> None:
-    """Asks a Ray cluster whether it is there, or ClusterError; Ray itself waits for minutes."""
+    """Raises ClusterError where no Ray cluster is: Ray itself would wait for minutes."""
     host, port = _check_form(address)
     remedy = "start one with `ray start --head`, or leave --address away to use this machine alone"
     try:
@@ -94,7 +94,7 @@ def check_address(address: str) -> None:
 
 
 def join(address: str) -> None:
-    """Makes this process a part of a cluster that `check_address` has found, or ClusterError."""
+    """Makes this process a part of a cluster; ClusterError where it cannot join from here."""
     logging.getLogger("ray").setLevel(logging.CRITICAL)
     try:
         with interrupted_afterwards():
