@@ -280,9 +280,7 @@ def main() -> None:
     parser.add_argument("--paths", type=int, default=1024, help="on which rewards are measured")
     options = parser.parse_args()
     torch.manual_seed(options.seed)
-    torch.set_num_threads(
-        1
-    )  # the networks are small, and the simulations have threads of their own
+    torch.set_num_threads(1)  # the networks are small; simulations have their own threads
 
     environments, _ = make_environments(1, options.seed)
     agent = make_agent(environments)
