@@ -10,11 +10,12 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from quicgym.agents.evaluation.evaluate import number
 from quicgym.agents.evaluation.summary import within_1_percent
 from quicgym.benchmarks.robustness import REFERENCES, Robustness, robustness
+from quicgym.validation import StrictModel
 
 ENGINES = {"native": "native engine", "ns3": "ns-3"}
 COLUMNS = {
@@ -53,10 +54,8 @@ CPU time of the native engine, so its sections have fewer seeds and fewer polici
 """
 
 
-class Entry(BaseModel):
+class Entry(StrictModel):
     """A policy of configs/leaderboard.yaml."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     name: str = Field(min_length=1)
     """As tables show it."""

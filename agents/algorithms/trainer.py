@@ -17,12 +17,13 @@ from typing import Annotated, Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 import torch
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BeforeValidator, Field
 
 from quicgym.agents.algorithms.episodes import Decide, Episodes, Trajectories
 from quicgym.agents.policies.networks import Actor, begin_at, begin_with
 from quicgym.envs.batch import EpisodeBatch
 from quicgym.envs.episodes import EpisodeChoice
+from quicgym.validation import StrictModel
 
 
 @dataclass(frozen=True)
@@ -66,15 +67,13 @@ NotNegative = Annotated[float, Field(ge=0)]
 Positive = Annotated[float, Field(gt=0)]
 
 
-class Settings(BaseModel):
+class Settings(StrictModel):
     """Hyperparameters of an algorithm: a field for each, with its default and its range.
 
     Attributes:
         learning_rate: Learning rate of the optimizer; `linear_1e-3` falls from 1e-3 to 0 over the
             run.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     learning_rate: Rate = Schedule(1e-3)
 

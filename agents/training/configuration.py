@@ -12,7 +12,7 @@ from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from quicgym.agents.algorithms import registry
 from quicgym.controllers import refuse_place
@@ -23,7 +23,7 @@ from quicgym.envs.rewards import Reward
 from quicgym.envs.scenarios.suites import refuse_held_out
 from quicgym.errors import UserError
 from quicgym.python_files import is_python_object
-from quicgym.validation import validated
+from quicgym.validation import StrictModel, validated
 from quicgym.yaml_files import CONFIGS, closest, read_yaml, yaml_names
 from quicgym.yaml_loader import parse_yaml
 
@@ -37,11 +37,7 @@ class ConfigError(UserError, ValueError):
     """A configuration is not valid; the text names file, field, value and remedy."""
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-
-class EnvironmentConfig(_Model):
+class EnvironmentConfig(StrictModel):
     """The environments that training steps; arguments of quicgym.make_vec.
 
     The fields that are not listed here are those of quicgym.Decisions. Policies are always measured
@@ -99,7 +95,7 @@ class EnvironmentConfig(_Model):
         return find_environment(self.id).for_controller(self.controller)
 
 
-class NetworkConfig(_Model):
+class NetworkConfig(StrictModel):
     """The policy's network; see quicgym.agents.policies.architecture.Architecture.
 
     Attributes:
@@ -127,7 +123,7 @@ class NetworkConfig(_Model):
         return self
 
 
-class StartConfig(_Model):
+class StartConfig(StrictModel):
     """Where the policy begins; None: where its random weights put it.
 
     Attributes:
@@ -153,7 +149,7 @@ class StartConfig(_Model):
     final_std: float | None = Field(default=None, gt=0)
 
 
-class EvaluationConfig(_Model):
+class EvaluationConfig(StrictModel):
     """How the policy is measured while it is trained.
 
     Attributes:
@@ -175,7 +171,7 @@ class EvaluationConfig(_Model):
     comparison_paths: int = Field(default=1024, ge=16, le=1_000_000)
 
 
-class TrainingConfig(_Model):
+class TrainingConfig(StrictModel):
     """A training run.
 
     Attributes:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from quicgym.agents.training.configuration import (
     TRAINING,
@@ -32,7 +32,7 @@ from quicgym.agents.training.configuration import (
 )
 from quicgym.agents.tuning.space import Setting, ValueRange
 from quicgym.envs.scenarios.fields import Name
-from quicgym.validation import validated
+from quicgym.validation import StrictModel, validated
 from quicgym.yaml_files import CONFIGS, yaml_names
 
 SEARCHES = CONFIGS / "searches"
@@ -68,7 +68,7 @@ class SearchedField(ValueRange):
         return int(value) if self.scale == "whole" else super().number(value)
 
 
-class SearchConfig(BaseModel):
+class SearchConfig(StrictModel):
     """A search for hyperparameters.
 
     Attributes:
@@ -90,8 +90,6 @@ class SearchConfig(BaseModel):
             estimator.
         perturbation_steps: Number of steps after which pbt may replace a trial.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     name: Name
     description: str = ""

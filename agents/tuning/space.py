@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
+
+from quicgym.validation import StrictModel
 
 
-class ValueRange(BaseModel):
+class ValueRange(StrictModel):
     """A range of numbers, or a list of values.
 
     Attributes:
@@ -19,8 +21,6 @@ class ValueRange(BaseModel):
         scale: Scale of the range: evenly divided, evenly in the logarithm, or whole numbers only.
         values: List of values, in place of a range.
     """
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     minimum: float | None = None
     maximum: float | None = None

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from quicgym.agents.training.configuration import ConfigError, changed, read_fields
 from quicgym.agents.tuning.space import Setting, ValueRange, rounded
@@ -30,17 +30,13 @@ from quicgym.envs.scenarios.flows import ParameterNumber, Parameters
 from quicgym.envs.scenarios.suites import SuiteEntry, refuse_held_out
 from quicgym.envs.simulation.controller_choice import find_controller
 from quicgym.envs.simulation.metrics import EVALUATED, METRICS, TRAFFIC_METRICS
-from quicgym.validation import validated
+from quicgym.validation import StrictModel, validated
 from quicgym.yaml_files import CONFIGS, closest, yaml_names
 
 SWEEPS = CONFIGS / "sweeps"
 
 Value = float | tuple[float, ...]
 """Value of a parameter of a controller."""
-
-
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class SweptParameter(ValueRange):
@@ -81,7 +77,7 @@ class SweptParameter(ValueRange):
         return tuple(map(rounded, numbers))
 
 
-class SweepConfig(_Model):
+class SweepConfig(StrictModel):
     """A parameter sweep.
 
     Attributes:

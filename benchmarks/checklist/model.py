@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from quicgym import controllers
 from quicgym.envs.scenarios.fields import ScenarioError
@@ -13,7 +13,7 @@ from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.simulation.metrics import METRICS
 from quicgym.envs.simulation.window import Window
 from quicgym.errors import UserError
-from quicgym.validation import problem, validated
+from quicgym.validation import StrictModel, problem, validated
 from quicgym.yaml_files import CONFIGS, closest, read_yaml
 
 CHECKLISTS = CONFIGS / "checklists"
@@ -24,11 +24,7 @@ class ChecklistError(UserError, ValueError):
     """A checklist cannot be used; the text names file, field, value and remedy."""
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-
-class Check(_Model):
+class Check(StrictModel):
     """One number with its threshold, in each of some scenarios."""
 
     question: str
@@ -83,7 +79,7 @@ class Check(_Model):
         return f"at most {self.at_most:g}"
 
 
-class Item(_Model):
+class Item(StrictModel):
     """What a section of the RFC asks for."""
 
     section: str
@@ -102,7 +98,7 @@ class Item(_Model):
         return self
 
 
-class Checklist(_Model):
+class Checklist(StrictModel):
     """Items in the order of their document."""
 
     name: str

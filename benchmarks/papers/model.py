@@ -6,17 +6,11 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    model_validator,
-)
+from pydantic import BeforeValidator, Field, model_validator
 
 from quicgym.envs.scenarios.flows import Parameters
 from quicgym.errors import UserError
-from quicgym.validation import validated
+from quicgym.validation import StrictModel, validated
 from quicgym.yaml_files import CONFIGS, closest, read_yaml, yaml_names
 
 PAPERS = CONFIGS / "papers"
@@ -42,11 +36,7 @@ Printed = Annotated[Decimal, BeforeValidator(_as_printed), Field(allow_inf_nan=F
 """A number as a paper prints it; its digits say how exact it is, so 2.00 stands in quotes."""
 
 
-class _Model(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-
-class TableRow(_Model):
+class TableRow(StrictModel):
     """One printed row: the scenario that reproduces it, and its cells as printed."""
 
     label: str
@@ -54,7 +44,7 @@ class TableRow(_Model):
     values: dict[str, str] = {}
 
 
-class PrintedTable(_Model):
+class PrintedTable(StrictModel):
     """One table of a paper.
 
     A cell holds one number per entry of `metrics`, separated by "/"; "-" where none is printed.
@@ -96,14 +86,14 @@ class PrintedTable(_Model):
         return None if number == "-" else number
 
 
-class FigureRow(_Model):
+class FigureRow(StrictModel):
     """One group of bars."""
 
     label: str
     scenario: str
 
 
-class Figure(_Model):
+class Figure(StrictModel):
     """One figure of a paper: either curves over time, or groups of bars."""
 
     number: str
@@ -135,7 +125,7 @@ class Figure(_Model):
         return self
 
 
-class Check(_Model):
+class Check(StrictModel):
     """One comparison of a claim; it stands for each combination of what it lists.
 
     With `to`: the metric of `of` against a multiple of the metric of `to`. Without: against a
@@ -174,7 +164,7 @@ class Check(_Model):
         return self
 
 
-class Claim(_Model):
+class Claim(StrictModel):
     """What a paper says, and the comparisons of our measurements that decide about it."""
 
     id: Annotated[str, Field(pattern=r"^[a-z0-9.+-]+$")]
@@ -188,7 +178,7 @@ class Claim(_Model):
     checks: tuple[Check, ...]
 
 
-class Variation(_Model):
+class Variation(StrictModel):
     """One value of something that the paper leaves open, other than the scenarios have it."""
 
     name: str
@@ -201,7 +191,7 @@ class Variation(_Model):
     """Its line in the tables of `quicgym baselines`, between ours and the paper's; null: none."""
 
 
-class Watched(_Model):
+class Watched(StrictModel):
     """A quantity that is shown beside the verdicts of each variation."""
 
     scenario: str
@@ -209,7 +199,7 @@ class Watched(_Model):
     metric: str
 
 
-class Paper(_Model):
+class Paper(StrictModel):
     """Everything of one paper that can be reproduced."""
 
     name: str

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, Field
 
 from quicgym import _core
 from quicgym.errors import UserError
-from quicgym.validation import problem
+from quicgym.validation import StrictModel, problem
 
 SHORTEST_S = 1e-6
 """Shortest duration of a simulation, an episode and a flow's time in it."""
@@ -111,10 +111,9 @@ def check(model: BaseModel, found: _core.Problem | None) -> None:
     raise problem(found.field, value, found.text, found.remedy)
 
 
-class CheckedModel(BaseModel):
+class CheckedModel(StrictModel):
     """A part of a scenario: frozen, without unknown fields, and checked when it is changed, too."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
     core_type: ClassVar[str] = ""
     """The structure's name in sim/scenario.hpp, where it is not the model's."""
 

@@ -7,13 +7,19 @@ from collections.abc import Mapping, Sequence
 from types import NoneType, UnionType
 from typing import Annotated, Any, NamedTuple, TypeVar, Union, get_args, get_origin
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from quicgym.yaml_files import closest
 
 T = TypeVar("T")
+
+
+class StrictModel(BaseModel):
+    """A model of a file's fields: frozen, without unknown fields, infinity and NaN."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 def problem(field: str, value: Any, text: str, remedy: str) -> PydanticCustomError:
