@@ -8,8 +8,6 @@
 #include "sim/bindings/environment.hpp"
 #include "sim/bindings/interface.hpp"
 #include "sim/bindings/modules.hpp"
-#include "sim/bindings/plugin_controller.hpp"
-#include "sim/bindings/python_controller.hpp"
 #include "sim/bindings/simulation.hpp"
 #include "sim/environment/capacity.hpp"
 #include "sim/net/engine.hpp"

@@ -8,6 +8,8 @@
 namespace quicgym::bindings {
 
 void bind_scenario(nanobind::module_& module);
+void bind_python_controllers(nanobind::module_& module);  // subclasses of quicgym.Controller
+void bind_plugin_controllers(nanobind::module_& module);  // in extension modules of other packages
 void bind_wire(nanobind::module_& module);
 void bind_queues(nanobind::module_& module);
 void bind_policy(nanobind::module_& module);

@@ -1,9 +1,9 @@
-#include "sim/bindings/plugin_controller.hpp"
-
+// Controllers in extension modules of other packages, on both engines.
 #include <string>
 
 #include "controllers/plugin.hpp"
 #include "sim/bindings/controllers.hpp"
+#include "sim/bindings/modules.hpp"
 
 namespace quicgym::bindings {
 

@@ -1,5 +1,4 @@
-#include "sim/bindings/python_controller.hpp"
-
+// Controllers written in Python: subclasses of quicgym.Controller, on both engines.
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>

@@ -7,9 +7,8 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include "sim/bindings/controllers.hpp"
 #include "sim/bindings/modules.hpp"
-#include "sim/bindings/plugin_controller.hpp"
-#include "sim/bindings/python_controller.hpp"
 #include "sim/capabilities.hpp"
 #include "sim/queue_disciplines.hpp"
 
