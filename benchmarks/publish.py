@@ -51,6 +51,15 @@ class PublishError(UserError, ValueError):
     """A run cannot be published as asked; the text says why, and what to do."""
 
 
+class _Source(NamedTuple):
+    """What is published: a policy's description, its folder, and how it came to be."""
+
+    policy: Path
+    folder: Path
+    group: str
+    command: str
+
+
 class _Target(NamedTuple):
     """Where a policy goes: its JSON with the weights beside it, and the list that gets a line."""
 
@@ -61,8 +70,9 @@ class _Target(NamedTuple):
 
 
 def publish(
-    run: Path,
+    runs: Sequence[Path],
     *,
+    ensemble: bool = False,
     name: str | None = None,
     evaluation: Path | None = None,
     out: Path | None = None,
@@ -72,38 +82,45 @@ def publish(
     seeds: int = SEEDS,
     command: str = "",
 ) -> int:
-    """Publishes the best policy of a finished training run; returns the exit status.
+    """Publishes the best policy of a finished training run, or an ensemble of several runs' best.
 
-    The arguments are the options of `quicgym publish`. Without an `evaluation` of this policy,
-    which is a folder of `quicgym evaluate`, the policy is evaluated on `suite`; an interrupted one
-    goes on. RunError, PublishError, PolicyError or LeaderboardError says why nothing is published.
+    The arguments are the options of `quicgym publish`; returns the exit status. Without an
+    `evaluation` of this policy, which is a folder of `quicgym evaluate`, the policy is evaluated on
+    `suite`; an interrupted one goes on. RunError, PublishError, PolicyError or LeaderboardError
+    says why nothing is published.
     """
     # PyTorch takes seconds, and the tables of the leaderboard are made without it.
     from quicgym.agents.policies.learned import load_policy
     from quicgym.agents.training.folder import RunFolder
 
-    folder = RunFolder(run)
-    about = folder.description()
-    if not (folder.evaluation / "evaluation.json").is_file():
+    if ensemble != (len(runs) > 1):
         raise PublishError(
-            f"{run}: its training is not finished; go on with it:\n  {folder.resuming_command()}"
+            f"{len(runs)} runs: give --ensemble with the folders of two runs or more, or one folder"
         )
-    config = about["config"]
-    name = name or f"{config['name']}-seed{config['seed']}"
+    folders = [RunFolder(run) for run in runs]
+    configs = [_config_of(folder) for folder in folders]
+    name = name or configs[0]["name"] + ("" if ensemble else f"-seed{configs[0]['seed']}")
     _check_name(name)
     target = _target(name, out)
     _check_free(target, name, force)
-    policy = load_policy(folder.policy_path)
-    _check_learned(folder, policy.description.sha256)
+    for folder in folders:
+        _check_learned(folder, load_policy(folder.policy_path).description.sha256)
+    if ensemble:
+        source = _join(folders, runs[0].parent / name, name, command)
+    else:
+        about = folders[0].description()
+        group = configs[0]["name"]
+        source = _Source(folders[0].policy_path, runs[0], group, about.get("command", ""))
+    policy = load_policy(source.policy)
     if evaluation is None:
-        status = _evaluate(folder.policy_path, run, suite, seeds, workers, command)
+        status = _evaluate(source.policy, source.folder, suite, seeds, workers, command)
         if status:
             return status
-        evaluation = run / EVALUATION_FOLDER
-    backing = _backing(evaluation, folder, fingerprint_of("", policy))
+        evaluation = source.folder / EVALUATION_FOLDER
+    backing = _backing(evaluation, folders[0], fingerprint_of("", policy))
     description = replace(policy.description, evaluation=backing)
-    line = _line(name, target.policy, config["name"], about.get("command", ""))
-    weights = folder.policy_path.with_suffix(".safetensors").read_bytes()
+    line = _line(name, target.policy, source.group, source.command)
+    weights = source.policy.with_suffix(".safetensors").read_bytes()
     contents: dict[Path, str | Callable[[Path], object]] = {
         target.description.with_suffix(".safetensors"): lambda path: path.write_bytes(weights),
         target.description: description.to_json(),
@@ -120,6 +137,45 @@ def publish(
         ) from None
     _report(target, description.evaluation or {})
     return 0
+
+
+def _config_of(folder: RunFolder) -> dict[str, Any]:
+    """The configuration of a finished run."""
+    if not (folder.evaluation / "evaluation.json").is_file():
+        raise PublishError(
+            f"{folder.directory}: its training is not finished; go on with it:\n"
+            f"  {folder.resuming_command()}"
+        )
+    config: dict[str, Any] = folder.description()["config"]
+    return config
+
+
+def _join(folders: Sequence[RunFolder], out: Path, name: str, command: str) -> _Source:
+    """Makes one policy of the runs' best ones, and compares it with them on new paths."""
+    from quicgym.agents.policies.ensemble import joined
+    from quicgym.agents.policies.learned import LearnedPolicy, load_policy, save_policy
+    from quicgym.agents.training.comparison import compare_members
+    from quicgym.agents.training.configuration import TrainingConfig
+
+    members = [load_policy(folder.policy_path) for folder in folders]
+    try:
+        network = joined([member.network for member in members])
+    except ValueError as error:
+        raise PublishError(f"--ensemble: {error}") from None
+    policy = LearnedPolicy(name, members[0].decisions, network)
+    config = TrainingConfig(**folders[0].description()["config"])
+    gain = compare_members(config, policy, members)
+    if gain.value < 0:
+        raise PublishError(
+            f"--ensemble: {gain.value:+.4f} to the best member; publish that one alone"
+        )
+    training = {
+        "members": [dict(member.description.training) for member in members],
+        "minus_best_member": vars(gain),
+    }
+    path = out / "policy" / "policy.json"
+    save_policy(path, policy, network.architecture, training)
+    return _Source(path, out, name, command)
 
 
 def _check_learned(folder: RunFolder, sha256: str) -> None:

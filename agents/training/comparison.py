@@ -13,20 +13,29 @@ where the interval of best minus start is above 0.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
 from quicgym.agents.evaluation.rollouts import play_all
-from quicgym.agents.evaluation.statistics import mean_difference
+from quicgym.agents.evaluation.statistics import Estimate, mean_difference
 from quicgym.agents.evaluation.training_summary import Compared, Summary
 from quicgym.agents.policies.learned import LearnedPolicy
 from quicgym.agents.training.configuration import TrainingConfig
+from quicgym.agents.training.worlds import parts_of
 from quicgym.console import progress_bar, say
-from quicgym.envs.rewards import find_reward
+from quicgym.envs.rewards import AnyReward, find_reward
 from quicgym.envs.scenarios.model import Scenario
-from quicgym.envs.scenarios.suites import SuiteEntry, content_of, scenario_of
+from quicgym.envs.scenarios.suites import (
+    SuiteEntry,
+    content_of,
+    load_entry,
+    load_suite,
+    scenario_of,
+)
 from quicgym.output_folders import digest
 
 FIRST_SEED = 1_000_000
@@ -78,23 +87,7 @@ def compare(
         return known
     different = {weights[name]: policy for name, (_, policy) in policies.items()}
     say(f"comparing start, best and last policy on {paths.count:,} paths of {paths.name}")
-    cells = [
-        (scenario_of(entry, seed), seed)
-        for entry in paths.entries
-        for seed in range(FIRST_SEED, FIRST_SEED + paths.seeds)
-    ]
-    rewards: dict[str, np.ndarray] = {}
-    with progress_bar() as progress:
-        task = progress.add_task("episodes", total=len(different) * len(cells))
-        for sha256, policy in different.items():
-            earned: list[float | None] = []
-            for begin in range(0, len(cells), _AT_A_TIME):
-                chosen = cells[begin : begin + _AT_A_TIME]
-                played = play_all(policy, chosen, threads=threads, reward=reward)
-                earned += [episode.metrics["reward"] for episode in played]
-                progress.advance(task, len(chosen))
-            shape = (len(paths.entries), paths.seeds)
-            rewards[sha256] = np.array(earned, dtype=float).reshape(shape)
+    rewards = _rewards_of(different, paths, threads, reward)
     start = rewards[weights["start"]]
     compared = []
     for name, (step, _) in policies.items():
@@ -104,6 +97,43 @@ def compare(
         reached = (float(own.mean()), gain.value, gain.low, gain.high)
         compared.append(Compared(name, step, weights[name], *reached))
     return Summary(paths.count, paths.name, FIRST_SEED, identity, tuple(compared))
+
+
+def compare_members(
+    config: TrainingConfig, ensemble: LearnedPolicy, members: Sequence[LearnedPolicy]
+) -> Estimate:
+    """Returns the mean reward of an ensemble minus that of its best member, on new paths."""
+    suite = parts_of(load_suite(config.evaluation.suite))
+    paths = _paths_of(config, suite, load_entry(config.environment.scenario))
+    say(f"comparing the ensemble with its members on {paths.count:,} paths of {paths.name}")
+    threads = config.environment.threads or len(os.sched_getaffinity(0))
+    reward = find_reward(config.environment.reward)
+    policies = dict(enumerate([ensemble, *members]))
+    own, *others = _rewards_of(policies, paths, threads, reward).values()
+    return mean_difference(own, max(others, key=lambda of: float(of.mean())))
+
+
+def _rewards_of(
+    policies: Mapping[Any, LearnedPolicy], paths: _Paths, threads: int, reward: AnyReward
+) -> dict[Any, np.ndarray]:
+    """The rewards of each policy, of shape (entries, seeds), with a progress bar."""
+    cells = [
+        (scenario_of(entry, seed), seed)
+        for entry in paths.entries
+        for seed in range(FIRST_SEED, FIRST_SEED + paths.seeds)
+    ]
+    rewards = {}
+    with progress_bar() as progress:
+        task = progress.add_task("episodes", total=len(policies) * len(cells))
+        for name, policy in policies.items():
+            earned: list[float | None] = []
+            for begin in range(0, len(cells), _AT_A_TIME):
+                chosen = cells[begin : begin + _AT_A_TIME]
+                played = play_all(policy, chosen, threads=threads, reward=reward)
+                earned += [run.metrics["reward"] for run in played]
+                progress.advance(task, len(chosen))
+            rewards[name] = np.array(earned, dtype=float).reshape(len(paths.entries), paths.seeds)
+    return rewards
 
 
 def _weights_of(policy: LearnedPolicy) -> str:

@@ -134,7 +134,7 @@ def print_worlds(worlds: Sequence[World], step: int) -> None:
         table.add_column(heading, justify="left" if heading in words else "right")
     for world in sorted(worlds, key=lambda world: -world.difference.value):
         low, high = world.difference.low, world.difference.high
-        interval = "" if low is None else f"{low:+.4f} to {high:+.4f}"
+        interval = "" if low is None or high is None else f"{low:+.4f} to {high:+.4f}"
         row = (world.name, f"{world.reward:.4f}", world.best, f"{world.difference.value:+.4f}")
         table.add_row(*row, interval)
     console = Console()

@@ -117,7 +117,7 @@ def test_without_an_evaluation_the_policy_is_evaluated(
     from quicgym.benchmarks.publish import publish
 
     monkeypatch.chdir(work)
-    status = publish(Path("run"), out=Path("mine"), suite="suite.yaml", seeds=2, command="test")
+    status = publish([Path("run")], out=Path("mine"), suite="suite.yaml", seeds=2, command="test")
     assert status == 0
     backing = load_policy(work / "mine/tiny-seed0.json").description.evaluation
     assert (backing["suite"], backing["seeds"], backing["command"]) == (
@@ -129,7 +129,7 @@ def test_without_an_evaluation_the_policy_is_evaluated(
     entry = next(entry for entry in document["policies"] if entry["policy"] == "run")
     assert backing["iqm_reward"] == entry["iqm_reward"]
     runs = (work / "run/heldout/runs.jsonl").read_text()
-    again = publish(Path("run"), name="other", out=Path("mine"), suite="suite.yaml", seeds=2)
+    again = publish([Path("run")], name="other", out=Path("mine"), suite="suite.yaml", seeds=2)
     assert again == 0 and (work / "run/heldout/runs.jsonl").read_text() == runs
 
 
@@ -198,6 +198,34 @@ def list_nonsense(work: Path) -> None:
 
 def do_nothing(work: Path) -> None:
     pass
+
+
+def test_an_ensemble_of_runs_is_one_policy_with_their_vote(
+    work: Path, quicgym: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(work)
+    shutil.copytree(work / "run", work / "again")
+    quicgym("evaluate", "--policy", "run", "--suite", "suite.yaml", "--out", "voted")
+    arguments = ("--ensemble", "run", "again", "--name", "both", "--out", "mine")
+    says(quicgym("publish", *arguments, "--evaluation", "voted", status=2), "voted/evaluation.json")
+    quicgym(
+        "evaluate", "--policy", "both/policy/policy.json", "--suite", "suite.yaml", "--out", "b"
+    )
+    quicgym("publish", *arguments, "--evaluation", "b")
+    policy, own = load_policy(work / "mine/both.json"), load_policy(work / "run")
+    seen = np.random.default_rng(0).normal(size=(50, *own.decisions.observation_space.shape))
+    assert (policy(seen) == own(seen)).all()  # twice the same vote
+    training = json.loads((work / "mine/both.json").read_text())["training"]
+    assert training["members"] == [own.description.training] * 2
+    assert training["minus_best_member"]["value"] == 0
+
+
+@pytest.mark.parametrize("runs", [("--ensemble", "run"), ("run", "run")])
+def test_an_ensemble_is_of_several_runs_and_several_runs_are_an_ensemble(
+    work: Path, quicgym: Command, monkeypatch: pytest.MonkeyPatch, runs: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(work)
+    says(quicgym("publish", *runs, "--out", "mine", status=2), "runs: give --ensemble with")
 
 
 @pytest.mark.parametrize(
