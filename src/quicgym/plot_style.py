@@ -100,6 +100,7 @@ LOOKS = {
     "vegas": Look(SKY, 0),
     "copa": Look(SKY, 1),
     "vivace": Look(SKY, 2),
+    "vivace-uspace": Look(SKY, 3),
     "bbr": Look(GREEN, 0),
     "bbr-smooth": Look(GREEN, 1),
     "bbr-extended": Look(GREEN, 2),

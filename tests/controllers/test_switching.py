@@ -77,6 +77,8 @@ def test_members_have_the_parameters_with_which_published_policies_were_trained(
     assert others.pop("ibcca") == {"rise_restarts_cycle": [1.0]}
     standard = {"slow_start": [0.0]}
     assert others.pop("copa") == {"loss_response": [0.0]}
+    hybrid = {"probing_pairs": [2.0], "double_check": [0.0], "swing_buffer": [2.0]}
+    assert others.pop("vivace") == hybrid
     started = {"newreno": standard, "cubic": standard, "newreno+": standard, "cubic+": standard}
     assert {name: values for name, values in others.items() if values} == started
 
