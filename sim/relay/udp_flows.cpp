@@ -249,6 +249,10 @@ struct UdpFlows::Hosts : SteeredFlows {
 
 UdpFlows::UdpFlows(std::vector<UdpFlowPlan> plans, Time interval, Time duration)
     : shown_(std::make_unique<Shown[]>(plans.size())), interval_(interval), duration_(duration) {
+    if (interval < 1 || duration < 0) {
+        throw std::invalid_argument("interval = " + std::to_string(interval) + ", duration = " +
+                                    std::to_string(duration) + ": use 1 ns or more and 0 ns or more");
+    }
     for (const UdpFlowPlan& plan : plans) {
         flows_.push_back(std::make_unique<Hosts>(plan, pool_));
         flows_.back()->record.rows.reserve(static_cast<std::size_t>(duration / interval) + 1);
@@ -262,10 +266,12 @@ Address UdpFlows::receiver_address(std::size_t flow) const {
 }
 
 void UdpFlows::connect(std::size_t flow, const Address& to_receiver) {
+    if (worker_.has_started()) throw std::logic_error("the flows have been started; connect before");
     flows_.at(flow)->sending.set_port(Port::udp({"127.0.0.1", 0}, to_receiver));
 }
 
 void UdpFlows::start(Time zero) {
+    if (worker_.has_started()) throw std::logic_error("the flows were started before; make new ones");
     for (const auto& flow : flows_) {
         if (!flow->sending.has_port()) throw std::logic_error("a flow's sender is not connected");
         polled_.push_back({flow->sending.port().descriptor(), POLLIN, 0});
@@ -285,15 +291,23 @@ UdpFlows::Progress UdpFlows::progress() const {
 }
 
 const FlowRecord& UdpFlows::record(std::size_t flow) const {
+    refuse_while_running();
     return flows_.at(flow)->record;
 }
 
 void UdpFlows::record_events() {
+    if (worker_.has_started()) throw std::logic_error("the flows have been started; record before");
     for (const auto& flow : flows_) flow->sender.record_events();
 }
 
 const std::vector<quic::SenderEvent>& UdpFlows::events(std::size_t flow) const {
+    refuse_while_running();
     return flows_.at(flow)->sender.events();
+}
+
+void UdpFlows::refuse_while_running() const {
+    if (worker_.has_started() && !worker_.has_ended())
+        throw std::logic_error("the flows still run; stop them before you read what they did");
 }
 
 void UdpFlows::run() {

@@ -66,8 +66,8 @@ struct FlowRecord {
 
 class UdpFlows {
 public:
-    // Each flow starts at its start. Throws std::invalid_argument for an unknown controller or parameter, and
-    // std::system_error where the system refuses a socket.
+    // Each flow starts at its start. Throws std::invalid_argument for an unknown controller or parameter and
+    // for an interval below 1 ns, and std::system_error where the system refuses a socket.
     UdpFlows(std::vector<UdpFlowPlan> plans, Time interval, Time duration);
     ~UdpFlows();
     UdpFlows(const UdpFlows&) = delete;
@@ -76,10 +76,11 @@ public:
     std::size_t flow_count() const { return flows_.size(); }
     // Where a flow's receiver is. It answers whoever sends to it first.
     Address receiver_address(std::size_t flow) const;
-    // Where a flow's sender sends to; of each flow before start().
+    // Where a flow's sender sends to; of each flow before start(). Throws std::logic_error after start().
     void connect(std::size_t flow, const Address& to_receiver);
 
-    // `zero` is time 0 on Clock::monotonic(). Throws std::logic_error where a flow is not connected.
+    // `zero` is time 0 on Clock::monotonic(). Throws std::logic_error where a flow is not connected, and when
+    // it is called again.
     void start(Time zero);
     // Ends it, also before its duration. Throws what ended the thread: std::runtime_error where a peer sent
     // something else, or a socket failed.
@@ -95,10 +96,10 @@ public:
     Progress progress() const;
     bool has_realtime_priority() const { return has_realtime_priority_; }
 
-    // Keeps what the senders do; before start().
+    // Keeps what the senders do. Throws std::logic_error after start().
     void record_events();
 
-    // After stop().
+    // Both throw std::logic_error while the flows run.
     const FlowRecord& record(std::size_t flow) const;
     const std::vector<quic::SenderEvent>& events(std::size_t flow) const;
 
@@ -109,6 +110,7 @@ private:
         std::atomic<Time> smoothed_rtt = 0;
     };
 
+    void refuse_while_running() const;
     Time now() const { return Clock::monotonic() - zero_; }
     void run();
     void wait();

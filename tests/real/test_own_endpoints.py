@@ -76,3 +76,19 @@ def test_an_unknown_controller_or_policy_is_named():
         _core.UdpFlows([(flow, 1, None)], SECOND // 100, SECOND)
     with pytest.raises(ValueError, match=r"missing\.json"):
         _core.UdpFlows([(flow, 1, "missing.json")], SECOND // 100, SECOND)
+
+
+def test_what_comes_at_the_wrong_time_is_an_error(flows, peer):
+    for call, arguments in (
+        (flows.start, (0,)),
+        (flows.connect, (0, peer.getsockname())),
+        (flows.record_events, ()),
+        (flows.record, (0,)),
+        (flows.events, (0,)),
+    ):
+        with pytest.raises(RuntimeError, match=r"the flows (were|have been|still)"):
+            call(*arguments)
+    flows.stop()
+    assert flows.record(0)["probe_timeouts"] == 0
+    with pytest.raises(ValueError, match="interval = 0"):
+        _core.UdpFlows([], 0, SECOND)
