@@ -17,7 +17,7 @@ SOURCES := CMakeLists.txt pyproject.toml README.md LICENSE $(shell find sim $(PA
 CPP := $(shell find sim controllers tests/fuzz -not -path 'sim/ns3/build/*' \( -name '*.cpp' -o -name '*.hpp' \))
 
 .PHONY: help setup develop real reality baselines leaderboard checklists test test-all test-long lint format messages constraints \
-	docs wheels speed parity sanitized-core sanitize sanitize-all sanitize-threads campaign fuzz versions clean
+	docs wheels speed parity sanitized-core sanitize sanitize-all sanitize-real thread-sanitized-core sanitize-threads sanitize-real-threads campaign fuzz versions clean
 
 help:
 	@echo "make setup      build and install quicgym and quicgym-ns3 into $(VENV); EXTRAS=dev,all for PyTorch too"
@@ -41,6 +41,7 @@ help:
 	@echo "make fuzz BUDGET_S=3600  only the parsers and endpoints, with libFuzzer; needs clang"
 	@echo "make versions   make test with the oldest and newest packages, other Pythons, clang"
 	@echo "make sanitize-all  the environments and the ns-3 host too  make sanitize-threads  vector environments under TSan"
+	@echo "make sanitize-real  relay, UDP endpoints and link under ASan and UBSan  make sanitize-real-threads  under TSan"
 	@echo "Options of a command go into ARGS, e.g. make baselines ARGS='--scenario ebcc-single'"
 
 $(VENV)/requirements-%.txt: pyproject.toml sim/ns3/pyproject.toml constraints.txt .ci/requirements.py
@@ -169,13 +170,24 @@ sanitize-all: sanitized-core
 	$(WITH_ASAN) LD_LIBRARY_PATH="$$($(BIN)/python -c $(NS3_LIBRARIES))" \
 	  $(BIN)/pytest -p no:cacheprovider -n auto tests/sim tests/controllers tests/envs -m "not long and not train" $(UNLIMITED) $(ARGS)
 
-# The pool of threads behind a batch of episodes. ThreadSanitizer needs the usual places of memory.
+# Packets of real programs: the relay, quicgym's endpoints over UDP, and `link`.
+REAL := $(BIN)/pytest -p no:cacheprovider $(addprefix tests/real/test_,relay.py link.py own_endpoints.py emulated_network.py network_capsule.py)
+sanitize-real: sanitized-core
+	$(WITH_ASAN) $(REAL) $(ARGS)
+
+# ThreadSanitizer needs the usual places of memory.
 THREAD_SANITIZED := build/thread-sanitized
-sanitize-threads: setup
+WITH_TSAN := LD_PRELOAD="$$($(CXX) -print-file-name=libtsan.so)" TSAN_OPTIONS="exitcode=66" PYTHONPATH=$(THREAD_SANITIZED) setarch -R
+thread-sanitized-core: setup
 	$(PIP) install --no-build-isolation --no-deps --upgrade --target $(THREAD_SANITIZED) \
 	  -C build-dir=build/thread-sanitized-objects -C cmake.define.QUICGYM_SANITIZE=thread .
-	LD_PRELOAD="$$($(CXX) -print-file-name=libtsan.so)" TSAN_OPTIONS="exitcode=66" \
-	  PYTHONPATH=$(THREAD_SANITIZED) setarch -R $(BIN)/pytest -p no:cacheprovider tests/envs/test_vector_environment.py \
+
+sanitize-real-threads: thread-sanitized-core
+	$(WITH_TSAN) $(REAL) $(ARGS)
+
+# The pool of threads behind a batch of episodes.
+sanitize-threads: thread-sanitized-core
+	$(WITH_TSAN) $(BIN)/pytest -p no:cacheprovider tests/envs/test_vector_environment.py \
 	  tests/envs/test_states.py tests/envs/test_preferences.py -m "not ns3 and not long and not train" $(UNLIMITED) $(ARGS)
 
 BUDGET_S ?= 600
