@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import select
+import signal
 import socket
 import subprocess
 import sys
@@ -94,11 +95,16 @@ def run_link(
         )
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with ours:
-        with theirs:
-            holder = subprocess.Popen(
-                [sys.executable, "-I", namespaces.__file__, str(theirs.fileno())],
-                pass_fds=[theirs.fileno()],
-            )
+        # Until the holder ignores it, Ctrl-C would end the holder with a traceback.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            with theirs:
+                holder = subprocess.Popen(
+                    [sys.executable, "-I", namespaces.__file__, str(theirs.fileno())],
+                    pass_fds=[theirs.fileno()],
+                )
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         try:
             mtu = network.flows[0].max_datagram_bytes + LINK_HEADER_BYTES - PPP_BYTES
             asked = {"mtu": mtu, "as_root": as_root, "command": [*command],

@@ -332,6 +332,7 @@ def run(messages: Messages) -> None:
     """Makes the namespaces, runs the programs, and ends all of them."""
     for number in (signal.SIGINT, signal.SIGQUIT):
         signal.signal(number, signal.SIG_IGN)  # a terminal's; they are the command's
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     asked = messages.receive()
     try:
         if not asked["as_root"]:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import typer
 from campaign import __main__ as campaign
-from campaign import cluster, commands, kills, memory, scenarios
+from campaign import cluster, commands, kills, memory, overload, scenarios, signals
 from campaign.part import Found
 
 from quicgym.agents.algorithms import registry
@@ -34,6 +34,22 @@ def test_a_run_that_takes_more_than_its_estimate_is_found(monkeypatch: pytest.Mo
     assert memory.check(0).failures == []
     monkeypatch.setattr(memory, "SLACK_BYTES", -(2**40))
     assert "bytes were taken" in memory.check(0).failures[0]
+
+
+def test_a_relay_that_takes_too_much_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    if lacking := overload.PART.missing():
+        pytest.skip(lacking)
+    assert overload.check(0).failures == []
+    monkeypatch.setattr(overload, "MOST_BYTES", 1)
+    assert "the relay took" in overload.check(0).failures[0]
+
+
+def test_a_process_that_a_link_leaves_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    if lacking := signals.PART.missing():
+        pytest.skip(lacking)
+    monkeypatch.setattr(signals, "left_after", lambda mark, seconds: [1])
+    (failure,) = signals.check(0).failures
+    assert failure.endswith("1 processes are left")
 
 
 def test_a_number_is_one_scenario() -> None:

@@ -8,7 +8,18 @@ import sys
 import time
 from pathlib import Path
 
-from campaign import cluster, fuzzing, kills, memory, parity, scenarios, soak, suites
+from campaign import (
+    cluster,
+    fuzzing,
+    kills,
+    memory,
+    overload,
+    parity,
+    scenarios,
+    signals,
+    soak,
+    suites,
+)  # fmt: skip
 from campaign.part import Part
 from campaign.report import SHOWN_FAILURES, Report, Run, summary
 from quicgym import __version__, _core
@@ -16,8 +27,7 @@ from quicgym.console import say
 
 PARTS: list[Part] = [
     scenarios.PART, parity.PART, fuzzing.PART, kills.PART, cluster.PART, soak.PART,
-    memory.PART,
-    suites.TESTS_PART, suites.VERSIONS_PART,
+    memory.PART, overload.PART, signals.PART, suites.TESTS_PART, suites.VERSIONS_PART,
 ]  # fmt: skip
 REPORT = Path("docs/reports/reliability.md")
 

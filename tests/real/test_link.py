@@ -11,11 +11,11 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from helpers.processes import left_after, marked, only_child
 
 from quicgym import _core
 from quicgym.cli import spread
@@ -125,27 +125,12 @@ def test_the_time_limit_ends_all_that_was_started() -> None:
     assert "time limit of 2 s" in done.stderr
     processes = done.stdout.split()
     assert len(processes) == 4
-    assert marked() == []
+    assert marked(mark()) == []
 
 
-def marked() -> list[int]:
-    """Returns the processes on this machine that the current test has started."""
-    found = []
-    for folder in Path("/proc").iterdir():
-        if folder.name.isdigit() and int(folder.name) != os.getpid():
-            with contextlib.suppress(OSError):
-                if f"PYTEST_CURRENT_TEST={os.environ['PYTEST_CURRENT_TEST']}".encode() in (
-                    folder / "environ"
-                ).read_bytes().split(b"\0"):
-                    found.append(int(folder.name))
-    return found
-
-
-def wait_until_none_is_marked() -> None:
-    deadline = time.monotonic() + 20
-    while left := marked():
-        assert time.monotonic() < deadline, left
-        time.sleep(0.05)
+def mark() -> str:
+    """What the environment of all processes has that the current test starts."""
+    return f"PYTEST_CURRENT_TEST={os.environ['PYTEST_CURRENT_TEST']}"
 
 
 @contextlib.contextmanager
@@ -189,36 +174,27 @@ def test_ctrl_c_before_the_peer_is_there_ends_the_link() -> None:
         os.killpg(process.pid, signal.SIGINT)
         output, _ = process.communicate(timeout=20)
     assert (process.returncode, output) == (128 + signal.SIGINT, "")
-    assert marked() == []
+    assert marked(mark()) == []
 
 
 @pytest.mark.usefixtures("_namespaces")
-@pytest.mark.parametrize("killed", ["quicgym", "its child", "the first process of the namespace"])
-def test_nothing_is_left_when_a_process_is_killed(killed: str) -> None:
+@pytest.mark.parametrize("generations", [0, 1, 2])
+def test_nothing_is_left_when_a_process_is_killed(generations: int) -> None:
+    # quicgym, its child, or that one's child, which is the first process of the namespace.
     with started(*GOES_ON) as process:
         assert process.stdout is not None
         process.stdout.readline()
-        number = process.pid
-        if killed != "quicgym":
+        number: int | None = process.pid
+        for _ in range(generations):
+            assert number is not None
             number = only_child(number)
-            if killed != "its child":
-                number = only_child(number)
+        assert number is not None
         os.kill(number, signal.SIGKILL)
         _, errors = process.communicate(timeout=20)
-    if killed != "quicgym":
+    if generations > 0:
         assert process.returncode == 2
         assert "has ended before the command" in errors
-    wait_until_none_is_marked()
-
-
-def only_child(process: int) -> int:
-    """Returns the one child of a process."""
-    (child,) = (
-        int(child)
-        for task in Path(f"/proc/{process}/task").iterdir()
-        for child in (task / "children").read_text().split()
-    )
-    return child
+    assert left_after(mark(), 20) == []
 
 
 @pytest.mark.usefixtures("_namespaces")
