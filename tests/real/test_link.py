@@ -7,6 +7,7 @@ import ctypes
 import functools
 import os
 import re
+import shlex
 import signal
 import socket
 import subprocess
@@ -47,6 +48,8 @@ print("whole" if round_trip_ms > 100 else round_trip_ms, flush=True)
 sys.exit(17)
 """
 SIZE = 300_000
+SHELL = ("env", "-u", "LD_PRELOAD", "sh", "-c")
+"""A sanitizer's library, which quicgym needs, ends a shell."""
 CAP_NET_ADMIN, CAP_SYS_ADMIN = 12, 21
 PR_CAPBSET_DROP = 24
 
@@ -119,8 +122,8 @@ def test_a_user_without_privileges_can_do_it() -> None:
 @pytest.mark.usefixtures("_namespaces")
 def test_the_time_limit_ends_all_that_was_started() -> None:
     shell = "sleep 1000 & echo $!; setsid sleep 1000 & echo $!"
-    command = ["sh", "-c", f"{shell}; sleep 1000"]
-    done = link("--limit-s", "2", "--peer", f"sh -c '{shell}'", "--", *command)
+    command = [*SHELL, f"{shell}; sleep 1000"]
+    done = link("--limit-s", "2", "--peer", shlex.join([*SHELL, shell]), "--", *command)
     assert done.returncode == 124, done.stderr
     assert "time limit of 2 s" in done.stderr
     processes = done.stdout.split()
@@ -151,7 +154,7 @@ def started(*arguments: str) -> Iterator[subprocess.Popen[str]]:
                 os.killpg(process.pid, signal.SIGKILL)
 
 
-GOES_ON = ("--peer", "true", "--", "sh", "-c", "sleep 1000 & echo begun; exec sleep 1000")
+GOES_ON = ("--peer", "true", "--", *SHELL, "sleep 1000 & echo begun; exec sleep 1000")
 
 
 @pytest.mark.usefixtures("_namespaces")
@@ -167,7 +170,7 @@ def test_ctrl_c_is_the_commands_and_quicgym_ends_with_it() -> None:
 
 @pytest.mark.usefixtures("_namespaces")
 def test_ctrl_c_before_the_peer_is_there_ends_the_link() -> None:
-    peer = "sh -c 'echo waiting; exec sleep 1000'"
+    peer = shlex.join([*SHELL, "echo waiting; exec sleep 1000"])
     with started("--peer", peer, "--", "echo", "the command has run") as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "waiting\n"
@@ -200,7 +203,7 @@ def test_nothing_is_left_when_a_process_is_killed(generations: int) -> None:
 @pytest.mark.usefixtures("_namespaces")
 def test_programs_have_standard_streams_and_process_numbers_of_their_own() -> None:
     files = "ls -l /proc/self/fd; echo $PPID"
-    done = link("--peer", f"sh -c '{files}'", "--", "sh", "-c", f"sleep 1; {files}")
+    done = link("--peer", shlex.join([*SHELL, files]), "--", *SHELL, f"sleep 1; {files}")
     assert done.returncode == 0, done.stderr
     assert "socket:" not in done.stdout
     assert re.findall(r"^\d+$", done.stdout, re.M) == ["1", "1"]
@@ -285,14 +288,14 @@ def test_a_queues_marks_are_in_the_ip_headers() -> None:
 )
 def test_the_exit_status_is_the_commands(command: str, status: int) -> None:
     # The peer's status is known only where the peer ends first.
-    result = run_link("ebcc-single", ["sh", "-c", command], peer=["sh", "-c", "exit 5"])
+    result = run_link("ebcc-single", [*SHELL, command], peer=[*SHELL, "exit 5"])
     assert (result.exit_status, result.timed_out, result.peer_exit_status) == (status, False, 5)
     assert result.report.audit.problems == ("no packet left the relay",)
 
 
 @pytest.mark.usefixtures("_namespaces")
 def test_a_program_that_is_not_there_has_the_status_of_shells() -> None:
-    result = run_link("ebcc-single", ["no-such-program"], peer=["sh", "-c", "exit 5"])
+    result = run_link("ebcc-single", ["no-such-program"], peer=[*SHELL, "exit 5"])
     assert (result.exit_status, result.timed_out) == (127, False)
 
 
