@@ -43,6 +43,7 @@ def _run_with_tables(scenario: Scenario) -> None:
         scenario,
         controllers="cubic" if scenario.has_open_flow else None,
         trace_interval_ms=INTERVAL_MS,
+        marks=(),
     ) as simulation:
         simulation.run()
         run = Run.of(simulation)
