@@ -57,9 +57,12 @@ class OwnStack:
         if qlog is not None:
             endpoints.record_events()
         for path in range(len(flows)):
-            receiver = endpoints.receiver_address(path)
-            to_receiver, _ = network.connect(path, receiver=receiver)
-            endpoints.connect(path, to_receiver)
+            hosts = network.connect(
+                path,
+                sender=endpoints.sender_address(path),
+                receiver=endpoints.receiver_address(path),
+            )
+            endpoints.connect(path, *hosts)
         network.start()
         endpoints.start(network.started_at_ns)
         try:

@@ -28,6 +28,7 @@ namespace nb = nanobind;
 namespace {
 
 using relay::UdpFlows;
+using Pair = std::pair<std::string, std::uint16_t>;
 using Plan = std::tuple<const Flow*, std::uint64_t, std::optional<std::string>>;
 
 std::vector<relay::UdpFlowPlan> to_plans(const std::vector<Plan>& given) {
@@ -37,6 +38,10 @@ std::vector<relay::UdpFlowPlan> to_plans(const std::vector<Plan>& given) {
         if (policy) plans.back().policy = std::make_shared<policy::Policy>(policy::load_policy(*policy));
     }
     return plans;
+}
+
+Pair as_pair(const relay::Address& address) {
+    return {address.host, address.port};
 }
 
 template <class Element>
@@ -67,14 +72,16 @@ void bind_udp_flows(nb::module_& module) {
             },
             nb::arg("plans"), nb::arg("interval"), nb::arg("duration"),
             "A plan is a flow, the seed of its controller, and the path of a policy's description or None.")
+        .def("sender_address",
+             [](const UdpFlows& self, std::size_t flow) { return as_pair(self.sender_address(flow)); })
         .def("receiver_address",
-             [](const UdpFlows& self, std::size_t flow) {
-                 const relay::Address address = self.receiver_address(flow);
-                 return std::pair(address.host, address.port);
-             })
+             [](const UdpFlows& self, std::size_t flow) { return as_pair(self.receiver_address(flow)); })
         .def("connect",
-             [](UdpFlows& self, std::size_t flow, const std::pair<std::string, std::uint16_t>& to_receiver) {
-                 raising_os_error([&] { self.connect(flow, {to_receiver.first, to_receiver.second}); });
+             [](UdpFlows& self, std::size_t flow, const Pair& to_receiver, const Pair& to_sender) {
+                 raising_os_error([&] {
+                     self.connect(flow, {to_receiver.first, to_receiver.second},
+                                  {to_sender.first, to_sender.second});
+                 });
              })
         .def("start", &UdpFlows::start, nb::arg("zero"), nb::call_guard<nb::gil_scoped_release>())
         .def("stop",

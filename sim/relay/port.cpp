@@ -71,8 +71,6 @@ void set_ecn(HeldPacket& packet, quic::Ecn ecn) {
 
 Port Port::udp(const Address& local, const std::optional<Address>& peer) {
     const sockaddr_in address = to_socket_address(local);
-    const std::optional<sockaddr_in> peer_address =
-        peer ? std::optional(to_socket_address(*peer)) : std::nullopt;
     const int descriptor = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     if (descriptor < 0) fail_with("socket");
     Port port(descriptor, true);
@@ -80,8 +78,7 @@ Port Port::udp(const Address& local, const std::optional<Address>& peer) {
         fail_with("bind to " + local.host + ":" + std::to_string(local.port));
     set_option(descriptor, IPPROTO_IP, IP_RECVTOS, 1, "IP_RECVTOS");
     port.set_options();
-    if (peer_address && !port.connect_to(*peer_address))
-        fail_with("connect " + local.host + " to " + peer->host + ":" + std::to_string(peer->port));
+    if (peer) port.connect(*peer);
     return port;
 }
 
@@ -125,8 +122,13 @@ void Port::set_options() {
     setsockopt(socket_, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes);
 }
 
+void Port::connect(const Address& peer) {
+    if (!connect_to(to_socket_address(peer)))
+        fail_with("connect " + local().host + " to " + peer.host + ":" + std::to_string(peer.port));
+}
+
 bool Port::connect_to(const sockaddr_in& peer) {
-    if (connect(socket_, reinterpret_cast<const sockaddr*>(&peer), sizeof peer) != 0) return false;
+    if (::connect(socket_, reinterpret_cast<const sockaddr*>(&peer), sizeof peer) != 0) return false;
     std::memcpy(&peer_, &peer, sizeof peer);
     peer_length_ = sizeof peer;
     knows_peer_ = true;

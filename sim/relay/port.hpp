@@ -42,8 +42,8 @@ struct ReceivedPacket {
 
 class Port {
 public:
-    // A UDP socket of a host's own. The host is `peer`, or else whoever sends a datagram first. Throws
-    // std::system_error, also where `peer` cannot be reached from `local`.
+    // A UDP socket of a host's own. The host is `peer`, or else that of connect(), or else whoever sends a
+    // datagram first. Throws std::system_error.
     static Port udp(const Address& local, const std::optional<Address>& peer);
     // A packet socket of IPv4 packets on one end of a virtual Ethernet; takes the socket over. The host has
     // the other end, whose hardware address is `host`.
@@ -52,6 +52,10 @@ public:
     Port(Port&& other) noexcept;
     Port& operator=(Port&&) = delete;
     ~Port();
+
+    // Takes datagrams of this host alone from now on. Throws std::system_error where it cannot be reached.
+    void connect(const Address& peer);
+    bool knows_peer() const { return knows_peer_; }
 
     // Adds what has come before this call to `received`, without waiting. Some of what comes during the call
     // may be added as well, but a flood does not keep it from returning.

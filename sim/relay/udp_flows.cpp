@@ -52,12 +52,11 @@ struct Arrived {
 // One host's end: what has come for its endpoint, and where its datagrams go.
 class UdpHost {
 public:
-    UdpHost(PacketPool& pool, const char* name) : pool_(pool), name_(name) {}
+    UdpHost(PacketPool& pool, const char* name)
+        : pool_(pool), name_(name), port_(Port::udp({"127.0.0.1", 0}, std::nullopt)) {}
 
-    void set_port(Port port) { port_.emplace(std::move(port)); }
-    bool has_port() const { return port_.has_value(); }
-    Port& port() { return *port_; }
-    const Port& port() const { return *port_; }
+    Port& port() { return port_; }
+    const Port& port() const { return port_; }
 
     // Queues a datagram. Throws std::runtime_error for one that is not as it was sent.
     void take_in(const ReceivedPacket& packet, Time time) {
@@ -74,7 +73,7 @@ public:
 
     // Throws std::runtime_error where the peer's socket is closed, or the own one has failed.
     void check() const {
-        const PortErrors& errors = port_->errors();
+        const PortErrors& errors = port_.errors();
         if (errors.refused > 0) fail("has lost its peer: the relay is gone");
         if (errors.overflow > 0) fail("got more at once than there is room for");
         if (errors.errors > 0) fail(std::string("has a socket error: ") + std::strerror(errors.last_error));
@@ -100,7 +99,7 @@ public:
         std::memset(packet_.content + outgoing_.prefix_bytes, 0, packet_.bytes - outgoing_.prefix_bytes);
         const Tag tag{checksum(packet_.content, content), outgoing_.sealed_number, 0};
         std::memcpy(packet_.content + content, &tag, sizeof tag);
-        if (port_->send(packet_, outgoing_.ecn)) return;
+        if (port_.send(packet_, outgoing_.ecn)) return;
         check();
         fail("cannot send");
     }
@@ -115,7 +114,7 @@ private:
 
     PacketPool& pool_;
     std::string name_;
-    std::optional<Port> port_;
+    Port port_;
     Ring<Arrived> arrived_;
     std::uint64_t head_ = 0;
     std::uint64_t tail_ = 0;
@@ -183,7 +182,6 @@ struct UdpFlows::Hosts : SteeredFlows {
             agent.emplace(plan.policy, flow.max_datagram_bytes);
             next_decision = start;
         }
-        receiving.set_port(Port::udp({"127.0.0.1", 0}, std::nullopt));
     }
 
     ControllerSnapshot snapshot(std::size_t) const override { return sender.controller().snapshot(); }
@@ -265,15 +263,20 @@ Address UdpFlows::receiver_address(std::size_t flow) const {
     return flows_.at(flow)->receiving.port().local();
 }
 
-void UdpFlows::connect(std::size_t flow, const Address& to_receiver) {
+Address UdpFlows::sender_address(std::size_t flow) const {
+    return flows_.at(flow)->sending.port().local();
+}
+
+void UdpFlows::connect(std::size_t flow, const Address& to_receiver, const Address& to_sender) {
     if (worker_.has_started()) throw std::logic_error("the flows have been started; connect before");
-    flows_.at(flow)->sending.set_port(Port::udp({"127.0.0.1", 0}, to_receiver));
+    flows_.at(flow)->sending.port().connect(to_receiver);
+    flows_.at(flow)->receiving.port().connect(to_sender);
 }
 
 void UdpFlows::start(Time zero) {
     if (worker_.has_started()) throw std::logic_error("the flows were started before; make new ones");
     for (const auto& flow : flows_) {
-        if (!flow->sending.has_port()) throw std::logic_error("a flow's sender is not connected");
+        if (!flow->receiving.port().knows_peer()) throw std::logic_error("a flow is not connected");
         polled_.push_back({flow->sending.port().descriptor(), POLLIN, 0});
         polled_.push_back({flow->receiving.port().descriptor(), POLLIN, 0});
     }

@@ -74,10 +74,12 @@ public:
     UdpFlows& operator=(const UdpFlows&) = delete;
 
     std::size_t flow_count() const { return flows_.size(); }
-    // Where a flow's receiver is. It answers whoever sends to it first.
+    // Where a flow's hosts are.
+    Address sender_address(std::size_t flow) const;
     Address receiver_address(std::size_t flow) const;
-    // Where a flow's sender sends to; of each flow before start(). Throws std::logic_error after start().
-    void connect(std::size_t flow, const Address& to_receiver);
+    // Where they send to, and from where alone they take datagrams; of each flow before start(). Throws
+    // std::logic_error after start(), and std::system_error for an address that cannot be reached.
+    void connect(std::size_t flow, const Address& to_receiver, const Address& to_sender);
 
     // `zero` is time 0 on Clock::monotonic(). Throws std::logic_error where a flow is not connected, and when
     // it is called again.

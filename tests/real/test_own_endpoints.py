@@ -28,7 +28,7 @@ def flows(peer):
     flow.controller = "newreno"
     flow.max_datagram_bytes = 1400
     made = _core.UdpFlows([(flow, 1, None)], SECOND // 100, 30 * SECOND)
-    made.connect(0, peer.getsockname())
+    made.connect(0, peer.getsockname(), peer.getsockname())
     made.start(time.monotonic_ns())
     yield made
 
@@ -53,6 +53,17 @@ def test_a_datagram_that_is_altered_on_the_way_ends_the_run(flows, peer):
     altered[600] ^= 1
     peer.sendto(bytes(altered), flows.receiver_address(0))
     assert f"the receiver got {len(datagram)} bytes that are no datagram" in end_of(flows)
+
+
+def test_strangers_are_ignored(flows, peer):
+    datagram, sender = peer.recvfrom(2048)
+    receiver = flows.receiver_address(0)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger:
+        for address in (sender, receiver):
+            stranger.sendto(b"garbage" * 10, address)
+    peer.sendto(datagram, receiver)
+    while peer.recvfrom(2048)[1] != receiver:  # but the sender, which tries again
+        assert not flows.finished
 
 
 def test_a_peer_that_dies_ends_the_run(flows, peer):
@@ -81,7 +92,7 @@ def test_an_unknown_controller_or_policy_is_named():
 def test_what_comes_at_the_wrong_time_is_an_error(flows, peer):
     for call, arguments in (
         (flows.start, (0,)),
-        (flows.connect, (0, peer.getsockname())),
+        (flows.connect, (0, peer.getsockname(), peer.getsockname())),
         (flows.record_events, ()),
         (flows.record, (0,)),
         (flows.events, (0,)),
