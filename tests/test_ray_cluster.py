@@ -145,10 +145,10 @@ def test_a_job_whose_process_dies_takes_no_other_with_it(
 ) -> None:
     monkeypatch.chdir(files)
     scenario = load_scenario("ebcc-single").model_copy(update={"duration_s": 3.0})
-    jobs = make_jobs(["cubic", "mine.py:Fixed:ends=1"], [scenario], 6)
+    jobs = make_jobs(["cubic", "mine.py:Fixed:ends=1"], [scenario], 3)
     local = run_jobs(jobs, files / "local", LocalProcesses(1))
     cluster = run_jobs(jobs, files / "cluster", workers_of(None, ray_cluster))
-    assert len(local.finished) >= 6 and "its process died" in local.failures[0]
+    assert len(local.finished) >= 3 and "its process died" in local.failures[0]
     assert cluster.finished == local.finished
     assert sorted(cluster.failures) == sorted(local.failures)
 

@@ -252,7 +252,7 @@ class Operations(Driver):
     [entry for entry in CATALOGUE if not entry.preset_of],  # all parameters are drawn below
     ids=lambda entry: entry.name,
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_invariants_hold_under_any_sequence_of_events(controller, data):
     values = parameter_values(controller)

@@ -107,6 +107,8 @@ def start_forked(
         sys.argv = command(*arguments)[2:]
         main()
 
+    if arguments[0] == "train":
+        import quicgym.agents.training.run  # noqa: F401 (with PyTorch, once for all copies)
     process = _COPIES.Process(target=run)
     process.start()
     return process
