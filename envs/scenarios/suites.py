@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
@@ -170,13 +171,19 @@ def refuse_held_out(
     """
     content = content_of(entries)
     for name in HELD_OUT_SUITES:
-        is_copy = is_path(suite) and content[0] and content == content_of(load_suite(name))
+        is_copy = is_path(suite) and content[0] and content == _held_out_content(name)
         if suite == name or is_copy:
             same = f" is the suite {name}" if is_copy else ""
             raise error(
                 f"{field} = {suite!r}{same}: it is for evaluation alone, and what it has chosen is "
                 "no longer held out; use validation, and `quicgym evaluate` in the end"
             )
+
+
+@cache
+def _held_out_content(name: str) -> list[Any]:
+    """Reads a held-out suite once: the file of `stress` takes a second."""
+    return content_of(load_suite(name))
 
 
 def _suite_entry(entry: Any, place: str, folder: Path) -> Scenario:
