@@ -132,18 +132,18 @@ def test_a_killed_worker_is_reported_and_replaced_by_the_next_reset(workers):
 
 
 def test_a_workers_output_is_shown(make):
-    vector = make(num_envs=4, scenario=helper.scenario(loss=0.05))
+    vector = make(num_envs=2, scenario=helper.scenario(loss=0.05))
     vector.reset(seed=1, options={"controller": Exits})
     with pytest.raises(WorkerDiedError, match="(?s)exit status 3; its output:.*lights go out"):
         for _ in range(15):
-            vector.step(np.zeros((4, 18), np.float32))
+            vector.step(np.zeros((2, 18), np.float32))
 
 
 def test_with_restart_the_row_is_truncated_and_goes_on(make):
-    vector = make(num_envs=4, scenario=helper.scenario(loss=0.05), on_worker_death="restart")
+    vector = make(num_envs=2, scenario=helper.scenario(loss=0.05), on_worker_death="restart")
     vector.reset(seed=1, options={"controller": Exits})
-    rest = np.zeros((4, 18), np.float32)
-    died = np.zeros(4, bool)
+    rest = np.zeros((2, 18), np.float32)
+    died = np.zeros(2, bool)
     with pytest.warns(RuntimeWarning, match="(?s)scenario short.*lights go out.*A new worker"):
         for _ in range(10):
             _, rewards, _, truncations, info = vector.step(rest)
@@ -152,7 +152,7 @@ def test_with_restart_the_row_is_truncated_and_goes_on(make):
             died |= early
     assert died.any()
     seeds = vector.episode_seeds()
-    again = make(num_envs=4, scenario=helper.scenario(loss=0.05), on_worker_death="restart")
+    again = make(num_envs=2, scenario=helper.scenario(loss=0.05), on_worker_death="restart")
     again.reset(seed=1, options={"controller": Exits})
     with pytest.warns(RuntimeWarning):
         for _ in range(10):
@@ -161,9 +161,9 @@ def test_with_restart_the_row_is_truncated_and_goes_on(make):
 
 
 def test_a_failing_controller_is_named_and_its_worker_lives(make):
-    vector = make(num_envs=4, scenario=helper.scenario(loss=0.05))
+    vector = make(num_envs=2, scenario=helper.scenario(loss=0.05))
     vector.reset(seed=1, options={"controller": Fails})
-    rest = np.zeros((4, 18), np.float32)
+    rest = np.zeros((2, 18), np.float32)
     with pytest.raises(Exception, match="nothing is left") as error:
         for _ in range(15):
             vector.step(rest)
