@@ -18,7 +18,7 @@ import matplotlib.font_manager  # noqa: F401 (writes its list of fonts now, not 
 import pandas as pd
 import pytest
 from conftest import IN_CLUSTER, Command
-from helpers.commands import run_forked, run_in_copy, run_process, small_files
+from helpers.commands import run_forked, run_in_copy, small_files
 from helpers.inputs import write_inputs
 
 from quicgym.jobs import read_finished
@@ -70,10 +70,7 @@ EVERY_WRITER = pytest.mark.parametrize(
 
 
 def run(folder: Path, writer: Writer, before: Callable[[], object]) -> CompletedProcess[str]:
-    """Runs a command that fails; Ray does not start in a copy of a process."""
-    if writer.arguments.startswith("sweep"):
-        arguments = writer.arguments.split()
-        return run_process(folder, *arguments, status=None, preexec_fn=before)
+    """Runs a command that fails: a sweep does before it starts Ray, which no copy could."""
     return run_forked(folder, *writer.arguments.split(), before=before)
 
 

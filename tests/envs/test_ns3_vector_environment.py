@@ -28,7 +28,7 @@ def make(monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[1]))
     made = []
 
-    def make(name="quicgym/Tuning-v1", num_envs=3, **arguments):
+    def make(name="quicgym/Tuning-v1", num_envs=2, **arguments):
         arguments = {"scenario": SHORT, "engine": "ns3", **arguments}
         made.append(quicgym.make_vec(name, num_envs, **arguments))
         return made[-1]
@@ -72,7 +72,7 @@ WAYS = list(zip(ENVIRONMENTS, itertools.cycle(itertools.product(MODES, MORE)), s
 @pytest.mark.parametrize("name, way", WAYS, ids=str)
 def test_it_gives_what_the_native_engine_gives(name, way, make):
     mode, more = way
-    arguments = {"name": name, "num_envs": 2, "autoreset_mode": mode, **more}
+    arguments = {"name": name, "autoreset_mode": mode, **more}
     ns3, native = make(**arguments), make(engine="native", **arguments)
     first, expected = ns3.reset(seed=5), native.reset(seed=5)
     assert equal(first[0], expected[0]) and equal(first[1], expected[1])
@@ -108,8 +108,8 @@ def test_a_reward_function_is_not_asked_about_a_worker_that_died(workers):
     os.kill(pids[1], signal.SIGKILL)
     with pytest.warns(RuntimeWarning, match="A new worker goes on"):
         _, rewards, _, truncations, _ = vector.step(batches(vector, 1)[0])
-    assert truncations.tolist() == [False, True, False]
-    assert rewards[1] == 0 and (rewards[[0, 2]] >= 1).all()
+    assert truncations.tolist() == [False, True]
+    assert rewards[1] == 0 and rewards[0] >= 1
 
 
 def test_a_killed_worker_is_reported_and_replaced_by_the_next_reset(workers):
@@ -132,7 +132,7 @@ def test_a_killed_worker_is_reported_and_replaced_by_the_next_reset(workers):
 
 
 def test_a_workers_output_is_shown(make):
-    vector = make(num_envs=2, scenario=helper.scenario(loss=0.05))
+    vector = make(scenario=helper.scenario(loss=0.05))
     vector.reset(seed=1, options={"controller": Exits})
     with pytest.raises(WorkerDiedError, match="(?s)exit status 3; its output:.*lights go out"):
         for _ in range(15):
@@ -140,7 +140,7 @@ def test_a_workers_output_is_shown(make):
 
 
 def test_with_restart_the_row_is_truncated_and_goes_on(make):
-    vector = make(num_envs=2, scenario=helper.scenario(loss=0.05), on_worker_death="restart")
+    vector = make(scenario=helper.scenario(loss=0.05), on_worker_death="restart")
     vector.reset(seed=1, options={"controller": Exits})
     rest = np.zeros((2, 18), np.float32)
     died = np.zeros(2, bool)
@@ -152,7 +152,7 @@ def test_with_restart_the_row_is_truncated_and_goes_on(make):
             died |= early
     assert died.any()
     seeds = vector.episode_seeds()
-    again = make(num_envs=2, scenario=helper.scenario(loss=0.05), on_worker_death="restart")
+    again = make(scenario=helper.scenario(loss=0.05), on_worker_death="restart")
     again.reset(seed=1, options={"controller": Exits})
     with pytest.warns(RuntimeWarning):
         for _ in range(10):
@@ -161,7 +161,7 @@ def test_with_restart_the_row_is_truncated_and_goes_on(make):
 
 
 def test_a_failing_controller_is_named_and_its_worker_lives(make):
-    vector = make(num_envs=2, scenario=helper.scenario(loss=0.05))
+    vector = make(scenario=helper.scenario(loss=0.05))
     vector.reset(seed=1, options={"controller": Fails})
     rest = np.zeros((2, 18), np.float32)
     with pytest.raises(Exception, match="nothing is left") as error:
@@ -181,8 +181,8 @@ def test_a_bad_action_moves_nothing(make):
     vector.reset(seed=5)
     for batch, observations in zip(chosen, expected, strict=True):
         bad = batch.copy()
-        bad[2, 3] = np.nan
-        with pytest.raises(ValueError, match=r"row 2: \[3\], cycle_length = nan"):
+        bad[1, 3] = np.nan
+        with pytest.raises(ValueError, match=r"row 1: \[3\], cycle_length = nan"):
             vector.step(bad)
         assert np.array_equal(vector.step(batch)[0], observations)
 
@@ -195,7 +195,7 @@ def test_wrong_arguments_are_answered_with_the_remedy(make):
 
 
 def test_after_an_interrupted_call_no_answer_is_taken_for_another(make):
-    vector, expected = make(num_envs=2), make(num_envs=2)
+    vector, expected = make(), make()
     vector.reset(seed=3)
 
     def interrupt(*_):
@@ -248,8 +248,8 @@ def test_what_is_begun_after_close_is_closed_again(workers):
 
 
 def test_with_restart_a_worker_that_died_between_steps_is_replaced_at_the_autoreset(workers):
-    vector, pids = workers(seed=4, num_envs=2, on_worker_death="restart")
-    expected, _ = workers(seed=4, num_envs=2)
+    vector, pids = workers(seed=4, on_worker_death="restart")
+    expected, _ = workers(seed=4)
     for one in (vector, expected):
         for batch in batches(one, 20):
             if one.step(batch)[3].all():
