@@ -588,35 +588,36 @@ def test_a_simulation_survives_any_frames(ack: bytes, answer: bytes) -> None:
 
 # Simulations in processes of their own.
 
-SIMULATION = """
+# Without quicgym, whose import would take most of the time.
+SIMULATION = f"""
     import sys, time, zmq
-    from helpers.ns3gym_peers import SMALL_INIT, box_state, raw_socket
 
-    port, what = int(sys.argv[1]), sys.argv[2]
+    INIT, STATE = {SMALL_INIT.SerializeToString()!r}, {box_state(0, 0).SerializeToString()!r}
+    port, what = sys.argv[1:3]
     print("simulation", *sys.argv[1:], flush=True)
-    with raw_socket(zmq.REQ, port) as end:
-        if what == "silent":
-            time.sleep(1000)
-        end.send(SMALL_INIT.SerializeToString())
+    end = zmq.Context().socket(zmq.REQ)
+    end.connect("tcp://127.0.0.1:" + port)
+    if what == "silent":
+        time.sleep(1000)
+    end.send(INIT)
+    end.recv()
+    end.send(STATE)
+    end.recv()
+    if what == "dies":
+        sys.exit("assert failed: queue")
+    if what == "stubborn":
+        import signal, subprocess
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        child = subprocess.Popen(["sleep", "1000"])
+        open(sys.argv[3], "w").write(str(child.pid))
+        end.send(STATE)
         end.recv()
-        end.send(box_state(0, 0).SerializeToString())
-        end.recv()
-        if what == "dies":
-            sys.exit("assert failed: queue")
-        if what == "stubborn":
-            import signal, subprocess
-            signal.signal(signal.SIGTERM, signal.SIG_IGN)
-            child = subprocess.Popen(["sleep", "1000"])
-            open(sys.argv[3], "w").write(str(child.pid))
-            end.send(box_state(0, 0).SerializeToString())
-            end.recv()
-            time.sleep(1000)
+        time.sleep(1000)
 """
 
 
 @pytest.fixture
-def simulation_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[str]]:
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+def simulation_command(tmp_path: Path) -> Callable[..., list[str]]:
     script = tmp_path / "simulation.py"
     script.write_text(textwrap.dedent(SIMULATION))
     return lambda *arguments: [sys.executable, str(script), "{port}", *map(str, arguments)]
