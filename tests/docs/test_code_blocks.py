@@ -11,6 +11,7 @@ import shlex
 import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -267,10 +268,16 @@ CONFIGURED: dict[str, tuple[list[str], Callable[[str, list[str]], object]]] = {
 """Commands whose arguments change a configuration that quicgym brings."""
 
 
-def parse(arguments: list[str]) -> None:
-    """Parses a command line as the command does, without running it."""
+@cache
+def command_group() -> TyperGroup:
     group = typer.main.get_command(app)
     assert isinstance(group, TyperGroup)
+    return group
+
+
+def parse(arguments: list[str]) -> None:
+    """Parses a command line as the command does, without running it."""
+    group = command_group()
     context = group.make_context("quicgym", spread(arguments))
     name, command, rest = group.resolve_command(context, spread(arguments))
     assert name is not None and command is not None
