@@ -169,7 +169,7 @@ def _earned(
     rows = len(columns["time_s"])
     try:
         returned = function(columns)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise RewardError(f"{choice}: {file.describe(error)}; it was given {rows} rows") from error
     try:
         rewards = np.asarray(returned, dtype=np.float64)

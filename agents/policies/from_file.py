@@ -88,7 +88,7 @@ class FilePolicy:
             returned = self.act(rows)
         except PolicyError as error:
             raise PolicyError(f"{self.name}: {error}, given {given}") from None
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise PolicyError(f"{self.name}: {self.file.describe(error)}, given {given}") from error
         actions = self._checked(returned, len(rows), given)
         return actions if observations.ndim == 2 else actions[0]

@@ -33,7 +33,7 @@ from quicgym.envs.observations import OBSERVATION_VERSION, observation_space
 from quicgym.envs.preferences import Preference
 from quicgym.envs.registration import environments, find_environment
 from quicgym.errors import MissingExtraError, PolicyError
-from quicgym.input_files import MOST_JSON_BYTES, MOST_WEIGHTS_BYTES, read_input
+from quicgym.input_files import MOST_DESCRIPTION_BYTES, MOST_WEIGHTS_BYTES, read_input
 from quicgym.output_folders import write_atomically
 from quicgym.yaml_files import closest
 
@@ -255,7 +255,7 @@ def save_policy(
 
 def _read_description(path: Path) -> PolicyDescription:
     try:
-        return PolicyDescription.of_json(read_input(path, MOST_JSON_BYTES))
+        return PolicyDescription.of_json(read_input(path, MOST_DESCRIPTION_BYTES))
     except OSError as error:
         raise PolicyError(f"{path}: {error.strerror}; give a policy's description") from None
     except ValueError as error:

@@ -12,9 +12,12 @@ from typing import Any
 
 MOST_YAML_BYTES = 2**22
 MOST_JSON_BYTES = 2**26
+MOST_DESCRIPTION_BYTES = 2**20
 MOST_TRACE_BYTES = 2**28
 """For 20 million packets, each with its line."""
 MOST_WEIGHTS_BYTES = 2**27
+MOST_RUNS_BYTES = 2**32
+MOST_TABLE_BYTES = 2**32
 
 
 def open_input(path: Path, most_bytes: int) -> BufferedReader:

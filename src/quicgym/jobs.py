@@ -1,7 +1,7 @@
 """Runs many jobs over cores or a Ray cluster; every finished one is on disk at once.
 
-runs.jsonl holds one line per finished job: its key and its result. A later call with `resume` skips
-what is there under the same key.
+runs.jsonl holds one line per finished job: its key, its result, and the digest of both. A later
+call with `resume` skips what is there under the same key.
 """
 
 from __future__ import annotations
@@ -11,18 +11,24 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from io import BufferedIOBase, BytesIO
+from multiprocessing.context import SpawnContext
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from quicgym.console import progress_bar, say
-from quicgym.errors import ClusterError
-from quicgym.output_folders import naming
+from quicgym.errors import ClusterError, RunError
+from quicgym.input_files import MOST_RUNS_BYTES, open_input
+from quicgym.output_folders import digest, naming
 
 RUNS_FILE = "runs.jsonl"
+_SAFE_PATH = "PYTHONSAFEPATH"
 PROCESS_DIED = "its process died (killed, or out of memory)"
 
 
@@ -109,24 +115,47 @@ class Outcome:
 
 
 def read_finished(directory: Path) -> dict[str, dict[str, Any]]:
-    """Returns key -> metrics of the runs kept in a directory; a damaged line is left out."""
-    path = directory / RUNS_FILE
+    """Returns key -> metrics of the runs kept in a directory; a damaged line is left out.
+
+    Raises:
+        RunError: The file cannot be read.
+    """
     finished = {}
-    # By bytes: what is not UTF-8 spoils its own line alone.
-    for line in path.read_bytes().splitlines() if path.exists() else []:
-        try:
-            record = json.loads(line)
-            if isinstance(record["run"], dict):
-                finished[record["key"]] = record["run"]
-        except (ValueError, RecursionError, KeyError, TypeError):
-            continue
+    with _open_runs(directory / RUNS_FILE) as file:
+        for line in file:  # by bytes: a line that is not UTF-8 spoils no other
+            try:
+                record = json.loads(line)
+                if record == _record(record["key"], record["run"]):
+                    finished[record["key"]] = record["run"]
+            except (ValueError, RecursionError, KeyError, TypeError):
+                continue
     return finished
 
 
+def _open_runs(path: Path) -> BufferedIOBase:
+    try:
+        return open_input(path, MOST_RUNS_BYTES)
+    except FileNotFoundError:
+        return BytesIO()
+    except OSError as error:
+        raise RunError(
+            f"{path}: cannot be read: {error.strerror}; move it away to begin anew"
+        ) from None
+
+
+def _record(key: str, result: dict[str, Any]) -> dict[str, Any]:
+    return {"key": key, "run": result, "digest": digest([key, result])}
+
+
 def _end_torn_line(path: Path) -> None:
-    if path.exists() and path.stat().st_size > 0 and not path.read_bytes().endswith(b"\n"):
-        with path.open("ab") as file:
-            file.write(b"\n")
+    with _open_runs(path) as file:
+        if file.seek(0, os.SEEK_END) == 0:
+            return
+        file.seek(-1, os.SEEK_END)
+        is_torn = file.read() != b"\n"
+    if is_torn:
+        with path.open("ab") as end:
+            end.write(b"\n")
 
 
 def as_workers(workers: int | Workers) -> Workers:
@@ -147,6 +176,9 @@ def run_jobs(
     A job that fails is noted and the others go on. Ctrl-C ends the workers; what was finished is
     kept. So it is where a cluster goes away. A number of workers is one of processes of this
     machine. `resume` skips what runs.jsonl has.
+
+    Raises:
+        RunError: runs.jsonl cannot be read.
     """
     outcome = Outcome()
     kept = read_finished(directory) if resume else {}
@@ -168,7 +200,7 @@ def run_jobs(
                 outcome.failures.append(f"{job}: {result}")
             else:
                 outcome.finished[job.key] = result
-                file.write(json.dumps({"key": job.key, "run": result}) + "\n")
+                file.write(json.dumps(_record(job.key, result)) + "\n")
                 file.flush()
             progress.advance(task)
 
@@ -185,19 +217,14 @@ def run_jobs(
 
 def _run_pool(jobs: Sequence[AnyJob], workers: int, finish: Finish[AnyJob]) -> list[AnyJob]:
     """Runs the jobs in a new pool; returns those that were lost when one of its workers died."""
-    executor = ProcessPoolExecutor(
-        min(workers, len(jobs)),
-        mp_context=multiprocessing.get_context("spawn"),
-        initializer=_end_with_parent,
-    )
+    context = _Context()
+    with _passed_on_to_workers():
+        executor = ProcessPoolExecutor(
+            min(workers, len(jobs)), mp_context=context, initializer=_begin_worker
+        )
+        futures = {executor.submit(job.run): job for job in jobs}
     lost = []
     try:
-        # Workers inherit that Ctrl-C is ignored; only this process reacts to it.
-        handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
-        try:
-            futures = {executor.submit(job.run): job for job in jobs}
-        finally:
-            signal.signal(signal.SIGINT, handler)
         for future in as_completed(futures):
             job = futures[future]
             try:
@@ -205,11 +232,11 @@ def _run_pool(jobs: Sequence[AnyJob], workers: int, finish: Finish[AnyJob]) -> l
             except BrokenProcessPool:
                 lost.append(job)
                 continue
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 result = failure_text(error)
             finish(job, result)
     except BaseException:  # Ctrl-C, or a result that cannot be written
-        for process in multiprocessing.active_children():
+        for process in context.processes:
             process.terminate()
         # Waits for the pool's thread, which would close pipes that Python uses at exit.
         executor.shutdown(cancel_futures=True)
@@ -218,13 +245,54 @@ def _run_pool(jobs: Sequence[AnyJob], workers: int, finish: Finish[AnyJob]) -> l
     return lost
 
 
-def failure_text(error: Exception) -> str:
+def failure_text(error: BaseException) -> str:
     """Returns why a job failed, the same wherever it ran."""
     return f"{type(error).__name__}: {error}"
 
 
-def _end_with_parent() -> None:
+class _Context(SpawnContext):
+    """New processes for one pool.
+
+    Attributes:
+        processes: The pool's processes. The program may have others.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.processes: list[BaseProcess] = []
+
+    def Process(self, *args: Any, **kwargs: Any) -> Any:  # noqa: N802 -- as multiprocessing calls it
+        self.processes.append(super().Process(*args, **kwargs))
+        return self.processes[-1]
+
+
+@contextmanager
+def _passed_on_to_workers() -> Iterator[None]:
+    """Starts Python without the current folder's modules, and with Ctrl-C ignored.
+
+    A module such as signal.py beside somebody's scenario is no part of Python. Only this process
+    reacts to Ctrl-C; outside of the main thread Python cannot change that, and workers ignore it
+    once they run.
+    """
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    handler = signal.signal(signal.SIGINT, signal.SIG_IGN) if in_main_thread else None
+    given = os.environ.get(_SAFE_PATH)
+    os.environ[_SAFE_PATH] = "1"
+    try:
+        yield
+    finally:
+        if given is None:
+            del os.environ[_SAFE_PATH]
+        else:
+            os.environ[_SAFE_PATH] = given
+        if in_main_thread:
+            signal.signal(signal.SIGINT, handler)
+
+
+def _begin_worker() -> None:
     """In a worker: ends it where the process that gives it work was killed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.environ.pop(_SAFE_PATH)  # programs that a job starts are the user's
     parent = multiprocessing.parent_process()
     assert parent is not None
 

@@ -22,7 +22,13 @@ from typing import IO, TYPE_CHECKING, Any
 
 from quicgym.console import say
 from quicgym.errors import RunError
-from quicgym.input_files import read_input_json
+from quicgym.input_files import (
+    MOST_JSON_BYTES,
+    MOST_TABLE_BYTES,
+    open_input,
+    read_input,
+    read_input_json,
+)
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -254,9 +260,10 @@ def read_json(path: Path, keys: Sequence[str] = ()) -> dict[str, Any]:
 def read_json_lines(path: Path) -> list[dict[str, Any]]:
     """Reads a file that has a JSON object in each line; RunError where one is damaged."""
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = read_input(path, MOST_JSON_BYTES).decode().splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise RunError(f"{path}: cannot be read: {error}") from None
+        reason = getattr(error, "strerror", None) or error
+        raise RunError(f"{path}: cannot be read: {reason}") from None
     records = []
     for number, line in enumerate(lines, 1):
         try:
@@ -275,7 +282,8 @@ def read_parquet(path: Path) -> DataFrame:
     import pyarrow
 
     try:
-        return pd.read_parquet(path)
+        with open_input(path, MOST_TABLE_BYTES) as file:
+            return pd.read_parquet(file)
     except (OSError, ValueError, pyarrow.ArrowException) as error:
         raise RunError(
             f"{path}: cannot be read: {str(error).strip().partition(chr(10))[0]}"

@@ -76,7 +76,15 @@ def check_address(address: str) -> None:
         raise ClusterError(
             f"--address {address}: no Ray cluster is there ({error.strerror or error}); {remedy}"
         ) from None
-    command = [sys.executable, "-m", "ray.scripts.scripts", "health-check", "--address", address]
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "ray.scripts.scripts",
+        "health-check",
+        "--address",
+        address,
+    ]
     try:
         # In a process of its own, which can be ended: against another server Ray's client hangs.
         done = subprocess.run(command, capture_output=True, text=True, timeout=_HEALTH_S)
@@ -289,7 +297,7 @@ def _run_batch(place: _Place, jobs: Sequence[Job]) -> list[dict[str, Any] | str]
                 files = ", ".join(map(str, _files_of(job))) or "the packages"
                 return f"{_node()} has other content in {files}, on which {job} depends; {_SHARE}"
             results.append(job.run())
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             for path in _files_of(job):
                 if not path.exists():
                     return f"{_node()} has no {path}, which {job} needs; {_SHARE}"

@@ -269,18 +269,24 @@ def test_files_and_objects_that_there_are_not() -> None:
     assert refused("agent.py:") == "agent.py:: name the object as well, such as agent.py:policy"
 
 
-def test_a_failure_in_an_episode_names_policy_and_line(write: Write) -> None:
+@pytest.mark.parametrize(
+    ("failure", "said"),
+    [('LookupError("lost")', "LookupError: lost, "), ("SystemExit(0)", "SystemExit: 0; put what")],
+)
+def test_a_failure_in_an_episode_names_policy_and_line(
+    failure: str, said: str, write: Write
+) -> None:
     choice = write(
         WINDOW
         + """
 def policy(rows):
     if rows[0, 0] > 0:
-        raise LookupError("lost")
+        raise FAILURE
     return np.zeros(len(rows))
-"""
+""".replace("FAILURE", failure)
     )
     (job,) = make_jobs([choice], [SCENARIO], 1)
-    with pytest.raises(PolicyError, match=r"agent.py:policy: \S*agent.py:8: LookupError: lost, "):
+    with pytest.raises(PolicyError, match=rf"agent.py:policy: \S*agent.py:8: {said}"):
         job.run()
 
 
