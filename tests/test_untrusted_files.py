@@ -64,7 +64,11 @@ YAML_FILES = {
         SCENARIO.replace("delay_ms: 10", "rate_mbps: 20"),
         ":3: .*rate_mbps = 20 is given a second time, first in line 3; leave one out",
     ),
-    "a number twice as key": ("1: a\n0x1: b\n", ":2: .*0x1 = b is given a second time"),
+    "keys whose hashes collide": (
+        "\n".join(f"{i * (2**61 - 1)}: 1" for i in range(1, 100_000)),
+        ":1: .*2305843009213693951 is a number, and no key is one; put it in quotes",
+    ),
+    "a fraction as key": ("a: {1.5: b}\n", ":1: .*1.5 is a number, and no key is one"),
     "a large file": ("#" * 2**23, ": Has 8388608 bytes, more than the 4194304 that are read"),
 }
 
@@ -81,19 +85,18 @@ def test_a_yaml_file_that_cannot_be_is_refused_with_its_place(what: str, tmp_pat
 
 
 def test_aliases_merges_and_overridden_keys_are_still_read() -> None:
-    text = "a: &a {x: 1, y: [1, 2]}\nb: {<<: *a, x: 3}\nc: *a\n1: one\n'1': text\n"
+    text = "a: &a {x: 1, y: [1, 2]}\nb: {<<: *a, x: 3}\nc: *a\n'1': text\n"
     assert parse_yaml(text) == {
         "a": {"x": 1, "y": [1, 2]},
         "b": {"x": 3, "y": [1, 2]},
         "c": {"x": 1, "y": [1, 2]},
-        1: "one",
         "1": "text",
     }
 
 
 PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text() | st.integers(), inner),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
     max_leaves=30,
 )
 

@@ -80,10 +80,12 @@ class _Loader(yaml.SafeLoader):
         return node
 
     def _key(self, node: yaml.ScalarNode) -> Any:
-        """What tells keys of a mapping apart: 1 and 0x1 are one key, 1 and "1" two."""
+        """What tells keys of a mapping apart; no numbers, whose hashes anybody can make collide."""
+        if node.tag.endswith((":int", ":float")):
+            text = f"{node.value:.60} is a number, and no key is one; put it in quotes"
+            raise ComposerError(None, None, text, node.start_mark)
         try:
-            value = self.construct_object(node)
-            return (type(value) is str, value)
+            return self.construct_object(node)
         except yaml.YAMLError:  # << and the like
             return (node.tag, node.value)
 
