@@ -17,6 +17,7 @@ from helpers.papers import SMALL
 from quicgym import load_scenario
 from quicgym.agents.evaluation.jobs import make_jobs
 from quicgym.benchmarks import leaderboard
+from quicgym.errors import ClusterError
 from quicgym.jobs import RUNS_FILE, LocalProcesses, run_jobs, workers_of
 
 CONTROLLERS = '''
@@ -213,3 +214,15 @@ def test_without_ray_the_error_names_the_extra(
     done = quicgym(command, "--address", "127.0.0.1:6379", status=2)
     says(done, "--address needs Ray", "quicgym[train]")
     assert not (tmp_path / "results").exists()
+
+
+@pytest.mark.train
+def test_ray_on_this_machine_always_asks_for_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    from quicgym.agents.tuning.trials import running_ray
+
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    with (
+        pytest.raises(ClusterError, match="RAY_AUTH_MODE = disabled: .*unset"),
+        running_ray(None, 1),
+    ):
+        pass

@@ -23,7 +23,7 @@ os.environ["TUNE_DISABLE_AUTO_CALLBACK_LOGGERS"] = "1"
 os.environ["TUNE_GLOBAL_CHECKPOINT_S"] = "1"
 
 from quicgym.console import progress_bar
-from quicgym.errors import MissingExtraError
+from quicgym.errors import ClusterError, MissingExtraError
 
 try:
     import optuna
@@ -49,8 +49,15 @@ _OBJECT_STORE_BYTES = 80 * 2**20  # Ray takes no less than 75 MiB; trials hand o
 def running_ray(address: str | None, jobs: int | None) -> Iterator[None]:
     """Starts Ray on this machine, or joins a cluster; leaves it at the end.
 
-    ClusterError where the cluster cannot be joined from here.
+    ClusterError where the cluster cannot be joined from here, or where Ray here would ask for no
+    token.
     """
+    mode = os.environ.get("RAY_AUTH_MODE", "token")
+    if address is None and mode.lower() != "token":
+        raise ClusterError(
+            f"RAY_AUTH_MODE = {mode}: Ray listens on all interfaces of this machine, and without "
+            "a token everybody there could run code; unset RAY_AUTH_MODE, or set it to token"
+        )
     logging.getLogger("ray").setLevel(logging.CRITICAL)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     try:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -28,6 +31,22 @@ STARTS = {
 )
 def test_a_command_starts(arguments: str, tmp_path: Path) -> None:
     assert STARTS[arguments] in run_process(tmp_path, *arguments.split()).stdout
+
+
+def test_ctrl_c_while_the_commands_are_imported_ends_without_a_traceback(tmp_path: Path) -> None:
+    # Stands in for a package that the commands import.
+    interrupt = "import os, signal, time; os.kill(os.getpid(), signal.SIGINT); time.sleep(60)"
+    (tmp_path / "typer.py").write_text(interrupt)
+    program = "import sys; sys.path.insert(0, '.'); from quicgym.start import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        # Whoever runs the tests may ignore it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    assert (done.returncode, done.stderr) == (-signal.SIGINT, "")
 
 
 @pytest.mark.parametrize("name", COMMANDS)
