@@ -17,7 +17,7 @@ SOURCES := CMakeLists.txt pyproject.toml README.md LICENSE $(shell find sim $(PA
 CPP := $(shell find sim controllers tests/fuzz -not -path 'sim/ns3/build/*' \( -name '*.cpp' -o -name '*.hpp' \))
 
 .PHONY: help setup develop real reality baselines leaderboard checklists test test-all test-long lint format messages constraints \
-	docs wheels speed parity sanitized-core sanitize sanitize-all sanitize-real thread-sanitized-core sanitize-threads sanitize-real-threads campaign fuzz versions clean
+	docs wheels audit speed parity sanitized-core sanitize sanitize-all sanitize-real thread-sanitized-core sanitize-threads sanitize-real-threads campaign fuzz versions clean
 
 help:
 	@echo "make setup      build and install quicgym and quicgym-ns3 into $(VENV); EXTRAS=dev,all for PyTorch too"
@@ -34,6 +34,7 @@ help:
 	@echo "make messages   compile ns3-gym's messages"
 	@echo "make docs       the documentation site, in build/docs/html; its notebooks are executed"
 	@echo "make constraints  test the newest versions of all packages: writes constraints.txt"
+	@echo "make audit      known vulnerabilities of the packages in constraints.txt"
 	@echo "make wheels     build source distributions and wheels of both distributions into dist/"
 	@echo "make speed      CPU time per packet    make parity     native engine against ns-3"
 	@echo "make sanitize   tests of the parser and the engine under ASan and UBSan"
@@ -130,9 +131,17 @@ constraints:
 	{ sed -n '/^#/p' constraints.txt; $(FRESH)/bin/pip freeze | grep -viE '^(nvidia|cuda|triton)'; } > $(FRESH)/constraints.txt
 	mv $(FRESH)/constraints.txt constraints.txt
 
+# Known vulnerabilities of the versions of constraints.txt. Asks pypi.org.
+AUDIT := build/audit
+audit:
+	$(PYTHON) -m venv $(AUDIT)
+	$(AUDIT)/bin/pip --quiet --disable-pip-version-check install --constraint .ci/tools.txt pip-audit
+	$(AUDIT)/bin/pip-audit --no-deps --disable-pip --requirement constraints.txt
+
 wheels: setup
-	$(PIP) install --constraint constraints.txt build
-	@for project in $(DISTRIBUTIONS); do $(BIN)/python -m build --outdir dist $$project || exit; done
+	$(PIP) install --constraint constraints.txt --constraint .ci/tools.txt build
+	@export PIP_CONSTRAINT=$(CURDIR)/constraints.txt; \
+	for project in $(DISTRIBUTIONS); do $(BIN)/python -m build --outdir dist $$project || exit; done
 
 format: setup
 	$(BIN)/ruff check --fix .

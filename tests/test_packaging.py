@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import sysconfig
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from quicgym.errors import EXTRA_PACKAGES
 
@@ -26,6 +28,23 @@ def project(folder: Path) -> dict[str, Any]:
     content = tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))
     table: dict[str, Any] = content["project"]
     return table
+
+
+def test_workflows_run_known_code_and_hand_out_no_credentials() -> None:
+    pinned = {line for line in (ROOT / ".ci/tools.txt").read_text().split() if "==" in line}
+    tools = {line.partition("==")[0] for line in pinned}
+    for file in (ROOT / ".github/workflows").glob("*.yml"):
+        workflow = yaml.safe_load(file.read_text())
+        assert workflow["permissions"] == {"contents": "read"}, file
+        for step in (step for job in workflow["jobs"].values() for step in job["steps"]):
+            action, _, commit = step.get("uses", "").partition("@")
+            assert not action or re.fullmatch("[0-9a-f]{40}", commit), (file, step)
+            if action == "actions/checkout":
+                assert step["with"]["persist-credentials"] is False, file
+            if " install " in step.get("run", ""):
+                *_, option, constraints, tool = step["run"].split()
+                assert (option, constraints) == ("--constraint", ".ci/tools.txt"), (file, step)
+                assert tool in tools, (file, step)
 
 
 @pytest.mark.parametrize(
