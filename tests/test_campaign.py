@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import typer
 from campaign import __main__ as campaign
-from campaign import cluster, commands, kills, memory, overload, scenarios, signals
+from campaign import cluster, commands, kills, memory, overload, peers, scenarios, signals
 from campaign.part import Found
 
 from quicgym.agents.algorithms import registry
@@ -50,6 +50,18 @@ def test_a_process_that_a_link_leaves_is_found(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(signals, "left_after", lambda mark, seconds: [1])
     (failure,) = signals.check(0).failures
     assert failure.endswith("1 processes are left")
+
+
+def test_an_agent_that_hostile_peers_keep_from_its_simulation_is_found(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = peers.check(0)
+    assert found.failures == [] and found.counts["hostile peers"] > 0
+    monkeypatch.setattr("quicgym.envs.ns3gym.connection._INTRODUCTION_S", math.inf)
+    monkeypatch.setattr(peers, "PATIENCE_S", 1.0)
+    monkeypatch.setattr(peers, "PEERS", {"silent": b""})
+    monkeypatch.setattr(peers, "COUNTS", (16, 17))
+    assert "no SimInitMsg within" in peers.check(0).failures[0]
 
 
 def test_a_number_is_one_scenario() -> None:

@@ -15,6 +15,7 @@ from campaign import (
     memory,
     overload,
     parity,
+    peers,
     scenarios,
     signals,
     soak,
@@ -27,7 +28,7 @@ from quicgym.console import say
 
 PARTS: list[Part] = [
     scenarios.PART, parity.PART, fuzzing.PART, kills.PART, cluster.PART, soak.PART,
-    memory.PART, overload.PART, signals.PART, suites.TESTS_PART, suites.VERSIONS_PART,
+    memory.PART, overload.PART, signals.PART, peers.PART, suites.TESTS_PART, suites.VERSIONS_PART,
 ]  # fmt: skip
 REPORT = Path("docs/reports/reliability.md")
 

@@ -18,7 +18,9 @@ import pytest
 import zmq
 from gymnasium import spaces
 from helpers.ns3gym_peers import (
+    GREETING,
     PATIENCE_S,
+    PINGS,
     SMALL_INIT,
     Background,
     NestedEnv,
@@ -26,6 +28,7 @@ from helpers.ns3gym_peers import (
     box_state,
     free_port,
     raw_socket,
+    ready,
 )
 
 from quicgym.envs.ns3gym import (
@@ -44,7 +47,6 @@ LARGE = b"\0" * (MAXIMUM_MESSAGE_BYTES - 1)
 INIT = SMALL_INIT.SerializeToString()
 STATE = box_state(0.5, -0.5, reward=1).SerializeToString()
 ACK = messages.SimInitAck(done=True).SerializeToString()
-GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x00NULL" + bytes(48)
 
 
 def agent(port: int, **arguments: Any) -> Ns3GymEnv:
@@ -56,11 +58,6 @@ def small_env() -> NestedEnv:
     env.observation_space = spaces.Box(-1, 1, (2,))  # type: ignore[assignment]
     env.action_space = spaces.Discrete(3)  # type: ignore[assignment]
     return env
-
-
-def ready(kind: str) -> bytes:
-    command = b"\x05READY\x0bSocket-Type" + len(kind).to_bytes(4, "big") + kind.encode()
-    return bytes((4, len(command))) + command
 
 
 def simulation(port: int) -> AbstractContextManager[zmq.Socket[bytes]]:
@@ -379,7 +376,7 @@ def flood(end: socket.socket, is_over: Callable[[], bool]) -> bool:
     end.settimeout(FLOOD_S)
     with suppress(ConnectionError):
         while not is_over():
-            end.sendall(b"\x04\x07\x04PING\0\1" * 2000)
+            end.sendall(PINGS)
             if time.monotonic() > patience:
                 return False
     return True
