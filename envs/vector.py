@@ -48,6 +48,9 @@ if TYPE_CHECKING:
     from quicgym.envs.render import EpisodePlot
 
 
+MOST_SIMULATIONS = 100_000
+
+
 def row_seed(seed: int, row: int) -> int:
     """Returns the seed of a simulation of a vector environment that is reset with `seed`."""
     return int(np.random.SeedSequence(seed, spawn_key=(row,)).generate_state(1, np.uint64)[0])
@@ -59,7 +62,7 @@ class CongestionControlVectorEnv(NamesOfBatch, VectorEnv[np.ndarray, Any, np.nda
     Args:
         environment: The single environment that a row equals, by its name, id or class; its page
             describes the spaces.
-        num_envs: The number of simulations.
+        num_envs: The number of simulations, at most MOST_SIMULATIONS.
         num_threads: None: as many as this process may use, at most one per simulation.
         autoreset_mode: "next_step" or "same_step", or Gymnasium's enum.
         engine: "native", or "ns3": a worker process for each simulation.
@@ -110,8 +113,10 @@ class CongestionControlVectorEnv(NamesOfBatch, VectorEnv[np.ndarray, Any, np.nda
                 f"autoreset_mode = {autoreset_mode}: give NEXT_STEP or SAME_STEP; "
                 "without autoreset, step single environments"
             )
-        if num_envs < 1:
-            raise ValueError(f"num_envs = {num_envs}: give a whole number above 0")
+        if not 1 <= num_envs <= MOST_SIMULATIONS:
+            raise ValueError(
+                f"num_envs = {num_envs}: give a whole number from 1 to {MOST_SIMULATIONS}"
+            )
         if num_threads is not None and num_threads < 1:
             raise ValueError(f"num_threads = {num_threads}: give a whole number above 0, or None")
         if flow is not None and per_flow:

@@ -378,6 +378,7 @@ def test_a_failing_controller_is_named_and_the_other_rows_go_on(mode):
     "arguments, message",
     [
         ({"num_envs": 0}, "num_envs = 0"),
+        ({"num_envs": 10**9}, "num_envs = 1000000000: give a whole number from 1 to 100000"),
         ({"num_threads": 0}, "num_threads = 0"),
         ({"autoreset_mode": AutoresetMode.DISABLED}, "give NEXT_STEP or SAME_STEP"),
         ({"per_flow": True, "flow": 0}, "flow = 0: with per_flow"),
