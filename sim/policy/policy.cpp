@@ -5,11 +5,12 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <initializer_list>
-#include <iterator>
 #include <stdexcept>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "controllers/catalogue.hpp"
@@ -27,6 +28,9 @@ namespace {
 constexpr std::int64_t kVersion = 1;  // OBSERVATION_VERSION and ACTION_VERSION of envs/
 constexpr std::int64_t kLargestLayer = 65'536;
 constexpr std::size_t kMostLayers = 16;
+// src/quicgym/input_files.py has the same.
+constexpr std::uintmax_t kMostDescriptionBytes = 1U << 20;
+constexpr std::uintmax_t kMostWeightsBytes = 1U << 27;
 
 [[noreturn]] void refuse(const std::string& what) {
     throw std::invalid_argument(what);
@@ -150,10 +154,25 @@ private:
     std::vector<const JsonMember*> left_;
 };
 
-std::string read_file(const std::string& path) {
+// A pipe would make it wait, and a device has no end.
+std::string read_file(const std::string& path, std::uintmax_t most_bytes) {
+    std::error_code problem;
+    const auto kind = std::filesystem::status(path, problem).type();
+    if (kind == std::filesystem::file_type::not_found) refuse("cannot be read: No such file or directory");
+    if (kind == std::filesystem::file_type::directory) refuse("cannot be read: Is a directory");
+    if (!problem && kind != std::filesystem::file_type::regular)
+        refuse("cannot be read: Is a pipe or a device, not a regular file");
+    const std::uintmax_t size = problem ? 0 : std::filesystem::file_size(path, problem);
+    if (problem) refuse("cannot be read: " + problem.message());
+    if (size > most_bytes) {
+        refuse("cannot be read: Has " + std::to_string(size) + " bytes, more than the " +
+               std::to_string(most_bytes) + " that are read");
+    }
     std::ifstream file(path, std::ios::binary);
-    std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+    std::string text(size, '\0');
+    file.read(text.data(), static_cast<std::streamsize>(size));
     if (!file.is_open() || file.bad()) refuse(std::string("cannot be read: ") + std::strerror(errno));
+    text.resize(static_cast<std::size_t>(file.gcount()));
     return text;
 }
 
@@ -285,10 +304,10 @@ Policy load_policy(const std::string& path) {
         refuse(path + ": give the path of a description, whose name ends with .json");
     std::string file = path;
     try {
-        const Description description = read_description(read_file(path));
+        const Description description = read_description(read_file(path, kMostDescriptionBytes));
         Policy policy = policy_of(description);
         file = path.substr(0, path.size() - kSuffix.size()) + ".safetensors";
-        const std::string weights = read_file(file);
+        const std::string weights = read_file(file, kMostWeightsBytes);
         if (const std::string actual = sha256(weights); actual != description.sha256) {
             refuse("its SHA-256 is " + actual + ", the description says " + description.sha256 +
                    "; get both files again, from the same place");

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import os
 import shutil
 from hashlib import sha256
 
@@ -268,8 +269,22 @@ def test_files_that_are_damaged_or_missing_are_refused(tmp_path):
     ):
         path.write_text(text)
         assert C["policy_load"](str(path).encode()) is None and word in last_error()
+    path.write_text(" " * 2**21)
+    for target, word in (
+        (None, "Has 2097152 bytes, more than the 1048576 that are read"),
+        ("/dev/zero", "Is a pipe or a device, not a regular file"),
+        ("fifo", "Is a pipe or a device, not a regular file"),
+        (tmp_path, "Is a directory"),
+        ("none", "No such file or directory"),
+    ):
+        if target is not None:
+            path.unlink()
+            path.symlink_to(target)
+        if target == "fifo":
+            os.mkfifo(tmp_path / target)
+        assert C["policy_load"](str(path).encode()) is None
+        assert f"mine.json: cannot be read: {word}" in last_error()
     path.unlink()
-    assert C["policy_load"](str(path).encode()) is None and "cannot be read" in last_error()
     edited(tmp_path).with_suffix(".safetensors").unlink()
     assert C["policy_load"](str(path).encode()) is None and "mine.safetensors" in last_error()
     assert C["policy_load"](b"mine.zip") is None and ".json" in last_error()
