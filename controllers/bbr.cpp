@@ -269,9 +269,10 @@ void Bbr::update_pacing_rate() {
 
 // Draft 4.2.3.2, BBRInflight: gain * BDP, and room for the bursts of the two hosts.
 double Bbr::in_flight_target(double gain) const {
+    constexpr double kMost = 0x1p62;  // callers make it a whole number of 64 bits
     const double bdp = bandwidth_.best() * model_rtt_seconds_;
     if (bdp <= 0.0) return static_cast<double>(initial_window_bytes(max_datagram_bytes_));
-    return gain * bdp + derived_.quanta_bytes;
+    return std::min(gain * bdp + derived_.quanta_bytes, kMost);
 }
 
 // Draft 4.2.3.2 to 4.2.3.6, BBRSetCwnd.

@@ -139,6 +139,14 @@ def test_rate_variances_are_those_of_whole_seconds(engine: str, flow: dict[str, 
         assert value > 0
 
 
+def test_rtts_of_minutes_have_a_95th_percentile() -> None:
+    far = {"controller": "newreno", "extra_delay_ms": 60_000}
+    slow = {**dumbbell([far]).model_dump(exclude_none=True), "duration_s": 1500.0}
+    slow["bottleneck"]["delay_ms"] = 60_000
+    metrics = quicgym.run(Scenario.model_validate(slow)).metrics
+    assert metrics["p95_rtt_ms"] == pytest.approx(240_020, rel=0.01)
+
+
 def test_no_whole_second_no_variance() -> None:
     flow = quicgym.run(dumbbell([{}], duration_s=0.99), "bbr").flows[0]
     assert flow.send_rate_variance_mbps2 is None
