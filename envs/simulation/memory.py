@@ -24,9 +24,9 @@ from quicgym.envs.simulation.series import REWARD_INTERVAL_MS
 MAXIMUM_BYTES = 2 * 2**30
 """A run whose estimate is above this is refused."""
 
-_FLOW_BYTES = {"native": 48 * 2**10, "ns3": 64 * 2**10}
+_FLOW_BYTES = {"native": 64 * 2**10, "ns3": 96 * 2**10}
 """Of two endpoints, their way through the network, and the flow's results."""
-_CONNECTION_BYTES = 20 * 2**10
+_CONNECTION_BYTES = 28 * 2**10
 """Of a short flow that is not complete."""
 _TRANSFER_BYTES = 100
 _ROW_BYTES, _QUEUE_ROW_BYTES, _DELIVERY_BYTES, _EVENT_BYTES = (
@@ -65,6 +65,7 @@ def estimate(
     scenario: Scenario,
     engine: EngineName = "native",
     *,
+    is_measured: bool = True,
     trace_interval_ms: float | None = None,
     record_deliveries: bool = False,
     record_events: bool = False,
@@ -74,6 +75,7 @@ def estimate(
     Args:
         scenario: Scenario of the run.
         engine: "native" or "ns3".
+        is_measured: Whether the run has the series of a `Run`.
         trace_interval_ms: Interval between two rows of the traces, in ms; None: no traces.
         record_deliveries: Whether every delivery is recorded.
         record_events: Whether every sender's events are recorded.
@@ -84,14 +86,17 @@ def estimate(
     parts = [
         Part(flows * _FLOW_BYTES[engine], f"{flows} flows", "make flows.count smaller"),
         _in_flight(scenario),
-        Part(
-            duration_s * 1e3 / REWARD_INTERVAL_MS
-            * 8 * (len(_core.METER_COLUMNS) + 1 + flows) * _GROWN,
-            f"measurements of {flows} flows every {REWARD_INTERVAL_MS:g} ms for {lasts}",
-            "make duration_s shorter, or flows.count smaller",
-        ),
         *(_short_flows(scenario, index) for index in range(len(scenario.short_flows))),
-    ]  # fmt: skip
+    ]
+    if is_measured:
+        row_bytes = 8 * (len(_core.METER_COLUMNS) + 1 + flows)
+        parts.append(
+            Part(
+                duration_s * 1e3 / REWARD_INTERVAL_MS * row_bytes * _GROWN,
+                f"measurements of {flows} flows every {REWARD_INTERVAL_MS:g} ms for {lasts}",
+                "make duration_s shorter, or flows.count smaller",
+            )
+        )
     if trace_interval_ms is not None:
         row_bytes = _ROW_BYTES * flows + _QUEUE_ROW_BYTES * (1 + len(scenario.chain))
         parts.append(

@@ -233,6 +233,7 @@ class Simulation:
         memory = estimate(
             scenario,
             self.engine,
+            is_measured=marks is not None,
             trace_interval_ms=trace_interval_ms,
             record_deliveries=record_deliveries,
             record_events=record_events,

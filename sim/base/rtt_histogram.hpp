@@ -73,7 +73,7 @@ private:
     static constexpr int kMantissaBits = 7;
     static constexpr std::uint64_t kBucketsPerOctave = 1U << kMantissaBits;
     static constexpr int kSmallestExponent = 10;  // about 1 µs
-    static constexpr int kOctaves = 40;           // up to 13 days, longer than any scenario
+    static constexpr int kOctaves = 31;           // up to about 2199 s
     static constexpr std::uint64_t kSmallest = 1ULL << kSmallestExponent;
     static constexpr std::uint64_t kLargest = (1ULL << (kSmallestExponent + kOctaves)) - 1;
 

@@ -31,13 +31,14 @@ def scenario(duration_s: float = 1.0, rate_mbps: float = 10.0, **fields: Any) ->
 
 
 TRANSFERS = {"controller": "cubic", "load_mbps": 20, "sizes": 300}
+GREEDY = {"controller": "newreno", "parameters": {"slow_start": 0}, "count": 3}
 SLOW = {"rate_mbps": 50, "delay_ms": 1}
 KINDS: dict[str, tuple[Scenario, dict[str, Any]]] = {
     "flows": (scenario(0.05, flows=[{"controller": "bbr", "count": 3000}]), {}),
     "traces": (scenario(4000, 0.01), {"trace_interval_ms": 10.0}),
     "measurements": (scenario(100, flows=[{"controller": "cubic", "count": 400}]), {}),
     "short flows": (scenario(1, short_flows=[TRANSFERS]), {}),
-    "in flight": (scenario(9, 500, access=SLOW, flows=[{"controller": "cubic", "count": 3}]), {}),
+    "in flight": (scenario(9, 500, access=SLOW, flows=[GREEDY]), {}),
     "deliveries": (scenario(10, 200), {"record_deliveries": True}),
     "events": (scenario(5, 200), {"record_events": True}),
 }
@@ -45,7 +46,7 @@ KINDS: dict[str, tuple[Scenario, dict[str, Any]]] = {
 
 def run_it(kind: str) -> None:
     tried, kept = KINDS[kind]
-    with Simulation(tried, **({"trace_interval_ms": None} | kept)) as simulation:
+    with Simulation(tried, marks=(), **({"trace_interval_ms": None} | kept)) as simulation:
         simulation.run()
         run = Run.of(simulation)
         run.to_dict()
