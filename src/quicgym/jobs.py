@@ -261,7 +261,7 @@ class _Context(SpawnContext):
         super().__init__()
         self.processes: list[BaseProcess] = []
 
-    def Process(self, *args: Any, **kwargs: Any) -> Any:  # noqa: N802 -- as multiprocessing calls it
+    def Process(self, *args: Any, **kwargs: Any) -> Any:  # type: ignore[override]  # noqa: N802
         self.processes.append(super().Process(*args, **kwargs))
         return self.processes[-1]
 
