@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
 from campaign import __main__ as campaign
-from campaign import cluster, commands, kills, memory, overload, peers, scenarios, signals
+from campaign import cluster, commands, faults, kills, memory, overload, peers, scenarios, signals
 from campaign.part import Found
 
 from quicgym.agents.algorithms import registry
@@ -148,6 +149,17 @@ def test_a_killed_command_is_resumed_and_compared() -> None:
     assert kills.kill_once(command, 1, expected, usual_s) == []
     (wrong,) = kills.kill_once(command, 2, "another result", 0.01)
     assert wrong.startswith("2: baselines: result = {")
+
+
+@pytest.mark.long
+@pytest.mark.skipif(shutil.which("cc") is None, reason="compiles a library")
+def test_a_command_is_killed_at_a_step_of_its_own_and_resumed() -> None:
+    expected, _ = commands.Uninterrupted().of(commands.EVALUATE)
+    for step in (1, 12):
+        assert faults.fault(commands.EVALUATE, step, expected) == ([], True)
+    assert faults.fault(commands.EVALUATE, 1000, expected) == ([], False)
+    (wrong,), _ = faults.fault(commands.EVALUATE, 2, "another result")
+    assert wrong.startswith("evaluate, step 2: result = {")
 
 
 @pytest.mark.long

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from campaign import (
     cluster,
+    faults,
     fuzzing,
     kills,
     memory,
@@ -28,7 +29,8 @@ from quicgym.console import say
 
 PARTS: list[Part] = [
     scenarios.PART, parity.PART, fuzzing.PART, kills.PART, cluster.PART, soak.PART,
-    memory.PART, overload.PART, signals.PART, peers.PART, suites.TESTS_PART, suites.VERSIONS_PART,
+    memory.PART, overload.PART, signals.PART, peers.PART, faults.PART,
+    suites.TESTS_PART, suites.VERSIONS_PART,
 ]  # fmt: skip
 REPORT = Path("docs/reports/reliability.md")
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -135,11 +136,21 @@ def difference(expected: Any, found: Any, where: str = "result") -> str:
     return next(filter(None, texts), "")
 
 
-def start(command: Command, folder: Path, *more: str) -> subprocess.Popen[str]:
-    """Starts a command in a folder, in a process group of its own; results go to out/ there."""
+def start(
+    command: Command, folder: Path, *more: str, environment: Mapping[str, str] | None = None
+) -> subprocess.Popen[str]:
+    """Starts a command in a folder, in a process group of its own; results go to out/ there.
+
+    Args:
+        command: The command.
+        folder: The folder.
+        more: Further arguments.
+        environment: Variables beside those of this process.
+    """
     return subprocess.Popen(
         command_line(*command.arguments, "--out", "out", *more),
         cwd=folder,
+        env={**os.environ, **(environment or {})},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
