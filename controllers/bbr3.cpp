@@ -92,9 +92,9 @@ void Bbr3::on_ecn(const EcnEvent& event) {
     marked_bytes_ += event.newly_marked_packets * max_datagram_bytes_;
 }
 
-// 5.6.4.4, OnEnterRTO, with the floor of 5.6.4.3 for the window.
+// 5.6.4.4, OnEnterRTO, with the floor of 5.6.4.3 for the window. The losses that show it have begun the loss
+// recovery, so the state is saved.
 void Bbr3::on_persistent_congestion(Time) {
-    save_state_upon_loss();
     window_bytes_ = min_window_bytes_;
 }
 
@@ -146,7 +146,7 @@ void Bbr3::set_window(const AckEvent& event) {
     window_bytes_ = std::min(window_bytes_, volume_cap());
 }
 
-// 5.6.4.7, BoundCwndForModel, and the last column of 5.6.1.
+// 5.6.4.7, BoundCwndForModel. The last column of 5.6.1 caps Drain, too; the pseudocode does not.
 std::uint64_t Bbr3::volume_cap() const {
     std::uint64_t cap = kUnbounded;
     if (state_ == State::probe_rtt || state_ == State::cruise) {

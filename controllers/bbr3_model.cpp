@@ -111,12 +111,10 @@ void Bbr3::on_packet_lost(const LostPacket& packet) {
                     packet.app_limited || limited_.covers(packet.sent_time));
 }
 
-// 5.5.10.2, NoteLoss.
+// 5.5.10.2, NoteLoss. The draft saves the state here, too: at each round of a loss recovery. State that the
+// recovery has lowered would then be restored. 5.5.11.1 says "when a loss recovery episode starts".
 void Bbr3::note_congestion() {
-    if (!loss_in_round_) {
-        loss_round_delivered_ = delivered_;
-        save_state_upon_loss();
-    }
+    if (!loss_in_round_) loss_round_delivered_ = delivered_;
     loss_in_round_ = true;
 }
 

@@ -4,7 +4,7 @@ import itertools
 import math
 
 import pytest
-from helpers.ack_rounds import DATAGRAM, MILLISECOND, SECOND, AckRounds, Driver, Path
+from helpers.ack_rounds import DATAGRAM, MILLISECOND, SECOND, Driver
 from helpers.endpoints import Pair, application, make_flow
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -639,6 +639,17 @@ def test_5_5_11_2_a_spurious_loss_gives_window_and_short_term_bounds_back():
     assert flow.shortterm == 0
 
 
+def test_5_5_11_1_a_spurious_recovery_of_two_rounds_is_undone_to_its_beginning():
+    flow = in_up()
+    flow.lose(*TOO_MANY, flight=2 * BDP)
+    assert flow.longterm and flow.phase == Phase.down
+    for _ in range(int(0.7 * BDP / ACKED)):
+        flow.step(flight=BDP // 2)  # another round, with packets from before the first loss
+    flow.lose(20)
+    flow.controller.on_spurious_loss(flow.now)
+    assert not flow.longterm and flow.phase == Phase.refill
+
+
 def test_5_5_11_2_a_spurious_loss_returns_to_startup_or_refills_for_another_probe():
     flow = Flow()
     flow.rounds(2)
@@ -667,47 +678,6 @@ def test_3_7_marks_end_startup(marked):
 
 
 # ---- over a path -------------------------------------------------------------------------------
-
-
-def over(path, until=20 * SECOND, **arguments):
-    return AckRounds(_core.make_controller("bbr3"), path, **arguments).run(until)
-
-
-def modes(rows):
-    return [name for name, _ in itertools.groupby(row.snapshot.mode.name for row in rows)]
-
-
-PATH = Path(rate=1.25e6, base_rtt=50 * MILLISECOND, queue_packets=100)
-
-
-def test_a_1_startup_finds_the_bandwidth_and_drains():
-    rows = over(PATH, 2 * SECOND).rows
-    assert modes(rows)[:3] == ["startup", "drain", "probe_bw"]
-    assert rows[-1].snapshot.bandwidth_estimate == pytest.approx(PATH.rate, rel=0.02)
-    # A.7: with an application below the path it goes on.
-    assert modes(over(PATH, 4 * SECOND, application_rate=PATH.rate / 10).rows) == ["startup"]
-
-
-def test_a_14_a_bdp_below_a_packet_is_filled():
-    path = Path(rate=12e3, base_rtt=10 * MILLISECOND)
-    rounds = over(path)
-    assert {row.window // DATAGRAM for row in rounds.rows[-20:]} <= set(range(4, 12))
-    assert rounds.throughput(5 * SECOND, 20 * SECOND) > 0.95 * path.rate
-
-
-@pytest.mark.parametrize("factor, queue, seconds", [(10, 1000, 40), (0.1, 100, 60)])
-def test_a_15_and_16_ten_times_the_bandwidth_and_a_tenth_of_it_are_found(factor, queue, seconds):
-    rounds = over(PATH)
-    rounds.path = Path(factor * PATH.rate, PATH.base_rtt, queue)
-    rounds.run(seconds * SECOND)
-    late = [row for row in rounds.rows if row.now > (seconds - 10) * SECOND]
-    estimate = late[-1].snapshot.bandwidth_estimate
-    assert estimate == pytest.approx(factor * PATH.rate, rel=0.1)
-    if factor > 1:
-        used = rounds.throughput((seconds - 5) * SECOND, seconds * SECOND)
-        assert used > 0.9 * rounds.path.rate
-    else:
-        assert late[-1].lost - late[0].lost < 0.02 * (late[-1].delivered - late[0].delivered)
 
 
 @pytest.mark.parametrize("arrive, mode", [(True, Mode.startup), (False, Mode.probe_bw)])
