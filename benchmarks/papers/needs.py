@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from quicgym import controllers
 from quicgym.benchmarks.papers.drawings import SERIES
 from quicgym.benchmarks.papers.measurements import problem_with, split
 from quicgym.benchmarks.papers.model import Paper, PaperError
-from quicgym.envs import Scenario
+from quicgym.envs import Scenario, ScenarioError
+from quicgym.envs.simulation.controller_choice import find_controller
 from quicgym.envs.simulation.metrics import METRICS
 from quicgym.yaml_files import closest
 
@@ -71,18 +71,16 @@ def _quantities(paper: Paper) -> Iterator[tuple[str, str, str]]:
 
 def check_names(file: str, paper: Paper, scenarios: dict[str, Scenario]) -> None:
     """Raises PaperError where the file asks for what quicgym does not have."""
-    known = controllers.names()
     for scenario, algorithm in needs(paper):
         if scenarios[scenario].name != scenario:
             raise PaperError(
                 f"{file}: scenario {scenario!r} has the name {scenarios[scenario].name!r}; a paper "
                 "names quicgym's own scenarios, which are found by their names"
             )
-        if algorithm not in known:
-            raise PaperError(
-                f"{file}: {scenario}: no controller is named {algorithm!r}; "
-                f"{closest(algorithm, known)}"
-            )
+        try:
+            find_controller(algorithm)
+        except ScenarioError as error:
+            raise PaperError(f"{file}: {scenario}: {error}") from None
     for field, scenario, quantity in _quantities(paper):
         flows = [name for name, _ in scenarios[scenario].single_flows()]
         problem = problem_with(quantity, flows)

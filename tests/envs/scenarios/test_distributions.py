@@ -122,6 +122,7 @@ def test_the_held_out_suite_is_64_held_out_paths_in_every_size():
         "ibcca-wireless",
         "papers",
         "reality",
+        "short-transfers",
         "stress",
         "validation",
     ]
