@@ -54,9 +54,9 @@ def _epilog(examples: Sequence[str]) -> str:
 
 
 COMMANDS = (  # in the order of `quicgym --help`
-    "baselines", "papers", "evaluate", "plot", "checklist", "conformance", "parity", "speed", "serve",
-    "link", "real", "train", "publish", "trace", "compare", "sweep", "search", "scenarios",
-    "controllers",
+    "baselines", "papers", "evaluate", "plot", "checklist", "conformance", "parity", "speed",
+    "serve", "link", "real", "train", "publish", "trace", "compare", "sweep", "search",
+    "scenarios", "controllers",
 )  # fmt: skip
 for _name in COMMANDS:
     _module = import_module(f"quicgym.cli.{_name}")
