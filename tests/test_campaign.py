@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from campaign import __main__ as campaign
 from campaign import cluster, commands, faults, kills, memory, overload, peers, scenarios, signals
 from campaign.part import Found
 
 from quicgym.agents.algorithms import registry
-from quicgym.cli import app
+from quicgym.cli import group
 from quicgym.envs import Simulation, load_scenario
 from quicgym.envs.simulation.simulation import SimulatedFlow
 
@@ -190,7 +189,7 @@ def test_where_two_results_differ_is_said() -> None:
 
 
 def test_every_command_that_resumes_and_every_algorithm_has_its_kills() -> None:
-    known = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    known = group().commands
     resuming = {
         name
         for name, command in known.items()

@@ -8,13 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
-import typer
 from conftest import Command
 from helpers.commands import run_process
 
-from quicgym.cli import app
+from quicgym.cli import group
 
-COMMANDS = sorted(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
+COMMANDS = sorted(group().commands)
 STARTS = {
     "--version": "Python 3.",
     "controllers": "gamma",

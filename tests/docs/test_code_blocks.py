@@ -11,20 +11,17 @@ import shlex
 import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-import typer
 import yaml
 from helpers.programs import run_program
-from typer.core import TyperGroup
 
 from quicgym.agents.training.configuration import load_training, training_names
 from quicgym.agents.tuning.search_config import load_search, search_names
 from quicgym.agents.tuning.sweep_config import load_sweep, sweep_names
-from quicgym.cli import app, spread
+from quicgym.cli import group, spread
 from quicgym.envs.scenarios.suites import load_entry
 
 ROOT = Path(__file__).parents[2]
@@ -268,18 +265,10 @@ CONFIGURED: dict[str, tuple[list[str], Callable[[str, list[str]], object]]] = {
 """Commands whose arguments change a configuration that quicgym brings."""
 
 
-@cache
-def command_group() -> TyperGroup:
-    group = typer.main.get_command(app)
-    assert isinstance(group, TyperGroup)
-    return group
-
-
 def parse(arguments: list[str]) -> None:
     """Parses a command line as the command does, without running it."""
-    group = command_group()
-    context = group.make_context("quicgym", spread(arguments))
-    name, command, rest = group.resolve_command(context, spread(arguments))
+    context = group().make_context("quicgym", spread(arguments))
+    name, command, rest = group().resolve_command(context, spread(arguments))
     assert name is not None and command is not None
     with command.make_context(name, rest, parent=context) as parsed:
         config = parsed.params.get("config")
