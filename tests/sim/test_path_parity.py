@@ -130,7 +130,7 @@ def scenarios_with(feature: str, folder: Path) -> Strategy:
     )
 
 
-@pytest.mark.parametrize("pairs", [20, pytest.param(1000, marks=pytest.mark.long)])
+@pytest.mark.parametrize("pairs", [12, pytest.param(1000, marks=pytest.mark.long)])
 @pytest.mark.parametrize("feature", FEATURES)
 def test_every_packet_arrives_in_the_same_nanosecond(
     feature: str, pairs: int, tmp_path: Path
