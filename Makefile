@@ -181,7 +181,8 @@ sanitize-all: sanitized-core
 	  $(BIN)/pytest -p no:cacheprovider -n auto tests/sim tests/controllers tests/envs -m "not long and not train" $(UNLIMITED) $(ARGS)
 
 # Packets of real programs: the relay, quicgym's endpoints over UDP, and `link`.
-REAL := $(BIN)/pytest -p no:cacheprovider $(addprefix tests/real/test_,relay.py link.py own_endpoints.py emulated_network.py network_capsule.py)
+REAL := $(BIN)/pytest -p no:cacheprovider $(addprefix tests/real/test_,relay.py link.py own_endpoints.py \
+  emulated_network.py network_capsule.py real_runs.py::test_own_endpoints_over_sockets_do_what_they_do_in_the_simulator)
 sanitize-real: sanitized-core
 	$(WITH_ASAN) $(REAL) $(UNLIMITED) $(ARGS)
 
