@@ -28,9 +28,9 @@ def controllers() -> None:
                 parameter.choices[int(number)] if parameter.choices else f"{number:g}"
                 for number in parameter.default
             )
-            limits = (
-                ", ".join(parameter.choices) or f"{parameter.minimum:g} to {parameter.maximum:g}"
-            )
+            limits = f"{parameter.minimum:g} to {parameter.maximum:g}"
+            if parameter.choices:
+                limits = "a name"  # the description has all of them
             text = _about(parameter.description, parameter.source)
             output.add_row(f"  {parameter.name}", default, limits, parameter.unit, text)
     wide_console().print(output)
