@@ -51,7 +51,8 @@ def rows(name, parameters):
 )
 def test_one_does_what_the_other_does(name, parameters, other, others):
     found = rows(name, parameters)
-    assert len(found) > 1000 or name in ("external", "guided")  # whose windows nobody sets
+    # Nobody sets the windows of the last two; on a short path LEDBAT++ grows slowly after a loss.
+    assert len(found) > 1000 or name in ("ledbat++", "external", "guided")
     assert found == rows(other, others)
 
 
@@ -101,5 +102,6 @@ def test_any_path_is_survived_and_used(name, loss_period):
     lose = every(loss_period)
     rounds = AckRounds(_core.make_controller(name), path, lose=lose).run(10 * SECOND)
     assert all(row.window >= 2 * DATAGRAM for row in rounds.rows)
-    least = 0.1 if loss_period else 0.9
+    # LEDBAT++ gives a tenth of its time to slowdowns.
+    least = 0.1 if loss_period else 0.85 if name == "ledbat++" else 0.9
     assert rounds.throughput(2 * SECOND, 10 * SECOND) > least * path.rate
