@@ -226,3 +226,18 @@ def test_ray_on_this_machine_always_asks_for_a_token(monkeypatch: pytest.MonkeyP
         running_ray(None, 1),
     ):
         pass
+
+
+@pytest.mark.train
+def test_ray_on_this_machine_imports_nothing_from_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import ray
+
+    from quicgym.agents.tuning.trials import running_ray
+
+    (tmp_path / "colorsys.py").write_text("")
+    monkeypatch.chdir(tmp_path)
+    with running_ray(None, 1):
+        where = ray.remote(lambda: __import__("colorsys").__file__).remote()
+        assert Path(ray.get(where)).parent != tmp_path

@@ -10,7 +10,7 @@ import re
 import shutil
 import signal
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -64,7 +64,8 @@ def running_ray(address: str | None, jobs: int | None) -> Iterator[None]:
         if address is not None:
             join(address)
         else:
-            with interrupted_afterwards():
+            # Ray puts the current folder before Python's own modules, in all of its processes.
+            with interrupted_afterwards(), chdir("/"):
                 ray.init(
                     "local",
                     num_cpus=jobs or os.cpu_count() or 1,
