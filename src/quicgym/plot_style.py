@@ -97,6 +97,7 @@ LOOKS = {
     "cubic": Look(ORANGE, 0),
     "cubic+": Look(ORANGE, 1),
     "ibcca-cubic": Look(ORANGE, 2),
+    "cubic-resume": Look(ORANGE, 3),
     "vegas": Look(SKY, 0),
     "copa": Look(SKY, 1),
     "vivace": Look(SKY, 2),
@@ -110,6 +111,7 @@ LOOKS = {
     "random": Look(BLACK, 2),
     "ebcc": Look(VERMILION, 0),
     "ibcca": Look(PINK, 0),
+    "ledbat++": Look(PINK, 1),
 }
 """Of quicgym's own controllers."""
 

@@ -166,10 +166,11 @@ def test_a_controller_that_is_chosen_once_is_that_controller(member):
     rows = helper.play(environment, [place] * 100, seed=5)
     shown = rows[-1][0][-len(choices("switch")) :]
     assert shown[place] == 1.0 == shown.sum()
-    parameters = {key: value[0] for key, value in controllers.switching_parameters(member).items()}
-    alone = scenario.model_copy(update={"controller_parameters": {member: parameters}})
+    values = controllers.switching_parameters(member).items()
+    given = ",".join(f"{key}={value[0]:g}" for key, value in values)
+    alone = f"{member}:{given}" if given else member
     with Simulation(
-        alone, "native", environment.episode_seed, [member, "cubic"], record_deliveries=True
+        scenario, "native", environment.episode_seed, [alone, "cubic"], record_deliveries=True
     ) as simulation:
         simulation.run()
         assert np.array_equal(environment.deliveries(), simulation.deliveries())
