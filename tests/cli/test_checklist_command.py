@@ -79,7 +79,7 @@ def test_a_controller_against_itself_does_no_harm(quicgym: Command, tmp_path: Pa
 
 
 def test_the_table_and_the_page_show_every_question(quicgym: Command, tmp_path: Path) -> None:
-    arguments = ("checklist", "ebcc:gamma=60", "--checklist", written(tmp_path), "--seeds", "2")
+    arguments = ("checklist", "ebcc:gamma=60", "--checklist", written(tmp_path), "--seeds", "3")
     table = quicgym(*arguments, "--out", "here")
     page = quicgym(*arguments, "--out", "here", "--resume", "--format", "html")
     assert page.stdout == ""
