@@ -49,11 +49,13 @@ def test_the_networks_are_the_papers(name: str) -> None:
     assert (queue.limit, queue.unit, queue.discipline) == (buffer, "bytes", "drop-tail")
     assert scenario.max_datagram_bytes + LINK_HEADER_BYTES == 1500
     assert scenario.duration_s == 200
-    for controller in ("cubic+", "newreno+"):
-        assert scenario.controller_parameters[controller] == {
-            "period_ms": period_ms,
-            "jitter_threshold_ms": threshold_ms,
-        }
+    start = {"slow_start": "standard"}
+    plus = {**start, "period_ms": period_ms, "jitter_threshold_ms": threshold_ms}
+    assert scenario.controller_parameters == {
+        "newreno": start, "newreno+": plus, "cubic": start, "cubic+": plus
+    }  # fmt: skip
+    for flow in scenario.flows:
+        assert flow.controller != "newreno" or flow.parameters == start
 
 
 @pytest.mark.parametrize("network", NETWORKS)
