@@ -146,6 +146,8 @@ def _drain_on_time(seen: Observed, at: float) -> None:
 def _up_on_plateau(seen: Observed, _: float) -> None:
     up = seen.spell("PROBE_UP", UP, seen.startup_end())
     passed, lost = seen.rounds(up.first, up.last), float(seen.lost[up.last] - seen.lost[up.first])
+    before = float(seen.gain[up.first - 3])
+    require(abs(before - 1) < 0.1, f"paced at {before:.2f} before, not in PROBE_REFILL")
     require(lost == 0, f"PROBE_UP lost {lost:.0f} bytes")
     require(1.8 <= passed <= 5, f"PROBE_UP lasted {passed:.1f} rounds")
     down = seen.spell("PROBE_DOWN", DOWN, up.last)
