@@ -46,7 +46,7 @@ def joined(members: Sequence[StoredNetwork]) -> StoredNetwork:
             tensors[name] = _blocks(parts)
     if first.architecture.output != "argmax":
         for name in ("action.weight", "action.bias"):
-            tensors[name] /= np.float32(len(members))
+            tensors[name] = tensors[name] / np.float32(len(members))
     return StoredNetwork(_sizes_of(members), first.decisions, tensors)
 
 
@@ -67,11 +67,13 @@ def _sizes_of(members: Sequence[StoredNetwork]) -> Architecture:
     architectures = [member.architecture for member in members]
     return replace(
         architectures[0],
-        **{
-            name: tuple(map(sum, zip(*(getattr(of, name) for of in architectures), strict=True)))
-            for name in ("extractor_sizes", "hidden_sizes")
-        },
+        extractor_sizes=_sums([of.extractor_sizes for of in architectures]),
+        hidden_sizes=_sums([of.hidden_sizes for of in architectures]),
     )
+
+
+def _sums(sizes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
+    return tuple(sum(layer) for layer in zip(*sizes, strict=True))
 
 
 def _blocks(parts: Sequence[np.ndarray]) -> np.ndarray:

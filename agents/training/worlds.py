@@ -109,14 +109,14 @@ def measure_controllers(
     with progress_bar() as progress:
         task = progress.add_task("hand-coded controllers", total=len(controllers) * len(entries))
         for name in controllers:
-            earned: list[float] = []
+            earned: list[float | None] = []
             for begin in range(0, len(cells), seeds):
                 played = play_all(
                     find_policy(name), cells[begin : begin + seeds], threads=threads, reward=reward
                 )
                 earned += [run.evaluation["reward"] for run in played]
                 progress.advance(task)
-            rewards[name] = np.array(earned).reshape(shape)
+            rewards[name] = np.array(earned, dtype=float).reshape(shape)
     document = {
         "identity": identity,
         "worlds": names,

@@ -21,7 +21,7 @@ from quicgym.benchmarks.leaderboard import (
     make_sections,
 )
 from quicgym.benchmarks.leaderboard_page import Entry, page
-from quicgym.envs.scenarios.suites import load_suite
+from quicgym.envs.scenarios.suites import WORLD_SUITES, load_suite
 
 
 @pytest.fixture
@@ -261,6 +261,7 @@ def test_each_suite_has_its_own_engines_and_seeds() -> None:
     assert sections() == {
         "papers, native engine": 40, "heldout, native engine": 40, "stress, native engine": 4,
         "papers, ns-3": 2, "heldout, ns-3": 2, "ibcca-wireless, ns-3": 2,
+        **{f"{world}, native engine": 2 for world in WORLD_SUITES},
     }  # fmt: skip
     assert sections(suites=["stress"]) == {"stress, native engine": 4}
     assert sections(suites=["ibcca-single"], engines=["ns3"]) == {"ibcca-single, ns-3": 2}

@@ -134,7 +134,7 @@ def run_in_copy(folder: Path, *arguments: str | Path | float) -> subprocess.Comp
     """Runs a command and its jobs in a copy of this process, and checks that it ends well."""
 
     def before() -> None:
-        LocalProcesses.run = run_jobs_here  # type: ignore[method-assign]
+        LocalProcesses.run = run_jobs_here  # type: ignore[method-assign, assignment]
 
     return check_end(run_forked(folder, *arguments, before=before), 0)
 

@@ -158,7 +158,8 @@ class ExistingClient:
     def _read_state(self) -> None:
         state = self._receive(messages.EnvStateMsg)
         self.observation = self._plain(state.obsData)
-        self.reward, self.over, self.info = state.reward, state.isGameOver, state.info
+        self.reward, self.info = state.reward, state.info
+        self.over: bool = state.isGameOver
         self.reason = state.reason
 
     def _receive(self, message_class: Any) -> Any:
