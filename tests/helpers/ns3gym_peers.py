@@ -119,6 +119,8 @@ class ExistingClient:
     Only what it sends and when; nothing that it receives is checked.
     """
 
+    over: bool
+
     def __init__(self, port: int) -> None:
         self.port = port
         self._fresh = False
@@ -158,8 +160,7 @@ class ExistingClient:
     def _read_state(self) -> None:
         state = self._receive(messages.EnvStateMsg)
         self.observation = self._plain(state.obsData)
-        self.reward, self.info = state.reward, state.info
-        self.over: bool = state.isGameOver
+        self.reward, self.over, self.info = state.reward, state.isGameOver, state.info
         self.reason = state.reason
 
     def _receive(self, message_class: Any) -> Any:
