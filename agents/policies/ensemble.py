@@ -46,7 +46,7 @@ def joined(members: Sequence[StoredNetwork]) -> StoredNetwork:
             tensors[name] = _blocks(parts)
     if first.architecture.output != "argmax":
         for name in ("action.weight", "action.bias"):
-            tensors[name] = np.divide(tensors[name], len(members), dtype=np.float32)
+            tensors[name] = np.asarray(tensors[name] / len(members), dtype=np.float32)
     return StoredNetwork(_sizes_of(members), first.decisions, tensors)
 
 
