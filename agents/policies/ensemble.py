@@ -39,7 +39,7 @@ def joined(members: Sequence[StoredNetwork]) -> StoredNetwork:
         if name == "action.weight":
             tensors[name] = np.concatenate(parts, axis=1)
         elif name == "action.bias":
-            tensors[name] = np.sum(parts, axis=0, dtype=np.float32)
+            tensors[name] = np.stack(parts).sum(axis=0)
         elif name.endswith("bias") or name == "features.layers.0.weight":
             tensors[name] = np.concatenate(parts)  # all members read the observation
         else:
