@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -229,15 +230,16 @@ def test_ray_on_this_machine_always_asks_for_a_token(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.train
-def test_ray_on_this_machine_imports_nothing_from_the_current_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import ray
-
-    from quicgym.agents.tuning.trials import running_ray
-
+def test_ray_on_this_machine_imports_nothing_from_the_current_folder(tmp_path: Path) -> None:
     (tmp_path / "colorsys.py").write_text("")
-    monkeypatch.chdir(tmp_path)
-    with running_ray(None, 1):
-        where = ray.remote(lambda: __import__("colorsys").__file__).remote()
-        assert Path(ray.get(where)).parent != tmp_path
+    # A process of its own, because this one may have joined a cluster. -P: as a command does.
+    program = (
+        "import ray; from quicgym.agents.tuning.trials import running_ray\n"
+        "with running_ray(None, 1):\n"
+        "    print(ray.get(ray.remote(lambda: __import__('colorsys').__file__).remote()))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", program],
+        cwd=tmp_path, check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    assert Path(done.stdout.split()[-1]).parent not in (tmp_path, Path())

@@ -106,7 +106,9 @@ void decode_tuning(const float* coordinates, ParameterValues& values) {
         set_number(values, row.parameter, rounded(row.own * power(row.base, at(kFirstPower + i))));
     }
     const double own_rounds = own_bandwidth_window(cycle.size());
-    const double rounds = std::max(1.0, std::round(own_rounds * power(4.0, at(kBandwidthWindow))));
+    // A whole number within the space: a quarter of 25 rounds is 7, so that it can be encoded again.
+    const double rounds =
+        std::max(std::ceil(own_rounds / 4.0), std::round(own_rounds * power(4.0, at(kBandwidthWindow))));
     set_number(values, "bandwidth_window_rounds", rounds == own_rounds ? 0.0 : rounds);
 }
 

@@ -6,7 +6,7 @@ import gymnasium
 import numpy as np
 import pytest
 from helpers import environments as helper
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
@@ -69,6 +69,7 @@ def test_every_action_is_a_valid_set_of_parameters(action):
     assert 1 <= len(parameters["gain_cycle"]) <= 64
 
 
+@example(np.array([0.5] * 17 + [-1], np.float32))  # a bandwidth window of no whole number
 @given(tuning_actions)
 def test_the_mapping_can_be_inverted(action):
     parameters = action_parameters(action)
