@@ -44,6 +44,10 @@ KINDS: dict[str, tuple[Scenario, dict[str, Any]]] = {
 }
 
 
+ALLOCATOR_BYTES = 8 * 2**20
+"""What a process's allocator takes beside, whatever the run."""
+
+
 def run_it(kind: str) -> None:
     tried, kept = KINDS[kind]
     with Simulation(tried, marks=(), **({"trace_interval_ms": None} | kept)) as simulation:
@@ -64,7 +68,7 @@ def test_a_run_takes_no_more_than_the_estimate_and_not_much_less(kind: str) -> N
     parts = estimate(tried, **kept)
     quicgym.run(scenario(0.1)).traces()  # what is imported and reserved only once
     taken = peak_bytes(lambda: run_it(kind))
-    assert taken < total_bytes(parts) < 8 * taken, parts
+    assert taken < total_bytes(parts) + ALLOCATOR_BYTES and total_bytes(parts) < 8 * taken, parts
 
 
 LONG = scenario(1e6, 0.001)
