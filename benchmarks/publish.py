@@ -31,7 +31,7 @@ from quicgym.envs.rewards import Reward
 from quicgym.errors import UserError
 from quicgym.input_files import read_input_json
 from quicgym.jobs import report_failures, report_interruption
-from quicgym.output_folders import write_atomically
+from quicgym.output_folders import RUN_FILE, write_atomically
 
 if TYPE_CHECKING:
     from quicgym.agents.training.folder import RunFolder
@@ -106,7 +106,7 @@ def publish(
     for folder in folders:
         _check_learned(folder, load_policy(folder.policy_path).description.sha256)
     if ensemble:
-        source = _join(folders, runs[0].parent / name, name, command)
+        source = _join(folders, configs[0], runs[0].parent / name, name, command)
     else:
         about = folders[0].description()
         group = configs[0]["name"]
@@ -150,21 +150,24 @@ def _config_of(folder: RunFolder) -> dict[str, Any]:
     return config
 
 
-def _join(folders: Sequence[RunFolder], out: Path, name: str, command: str) -> _Source:
+def _join(
+    folders: Sequence[RunFolder], fields: dict[str, Any], out: Path, name: str, command: str
+) -> _Source:
     """Makes one policy of the runs' best ones, and compares it with them on new paths."""
     from quicgym.agents.policies.ensemble import joined
     from quicgym.agents.policies.learned import LearnedPolicy, load_policy, save_policy
     from quicgym.agents.training.comparison import compare_members
     from quicgym.agents.training.configuration import TrainingConfig
 
+    if (out / RUN_FILE).exists():
+        raise PublishError(f"{out}: is a run, whose policy stays; give another --name")
     members = [load_policy(folder.policy_path) for folder in folders]
     try:
         network = joined([member.network for member in members])
     except ValueError as error:
         raise PublishError(f"--ensemble: {error}") from None
     policy = LearnedPolicy(name, members[0].decisions, network)
-    config = TrainingConfig(**folders[0].description()["config"])
-    gain = compare_members(config, policy, members)
+    gain = compare_members(TrainingConfig(**fields), policy, members)
     if gain.value < 0:
         raise PublishError(
             f"--ensemble: {gain.value:+.4f} to the best member; publish that one alone"

@@ -205,6 +205,8 @@ def test_an_ensemble_of_runs_is_one_policy_with_their_vote(
 ) -> None:
     monkeypatch.chdir(work)
     shutil.copytree(work / "run", work / "again")
+    taken = ("--ensemble", "run", "again", "--name", "again", "--out", "mine")
+    says(quicgym("publish", *taken, status=2), "again: is a run", "another --name")
     quicgym("evaluate", "--policy", "run", "--suite", "suite.yaml", "--out", "voted")
     arguments = ("--ensemble", "run", "again", "--name", "both", "--out", "mine")
     says(quicgym("publish", *arguments, "--evaluation", "voted", status=2), "voted/evaluation.json")
