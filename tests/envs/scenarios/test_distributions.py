@@ -121,6 +121,7 @@ def test_the_held_out_suite_is_64_held_out_paths_in_every_size():
         "ibcca-wired",
         "ibcca-wireless",
         "papers",
+        "path-changes",
         "reality",
         "short-transfers",
         "stress",
