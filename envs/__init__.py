@@ -19,7 +19,7 @@ from quicgym.envs.simulation.sources import run
 from quicgym.envs.switch import SwitchEnv
 from quicgym.envs.tuning import TuningEnv
 from quicgym.envs.vector import make_vec
-from quicgym.envs.window import WindowEnv, WindowV0Env
+from quicgym.envs.window import WindowEnv
 
 __all__ = [
     "ENVIRONMENTS",
@@ -38,7 +38,6 @@ __all__ = [
     "SwitchEnv",
     "TuningEnv",
     "WindowEnv",
-    "WindowV0Env",
     "action_parameters",
     "environment_ids",
     "environments",

@@ -40,8 +40,7 @@ class CongestionControlEnv(NamesOfBatch, gymnasium.Env[np.ndarray, Any]):
 
     Attributes:
         environment: The name, such as "tuning". A subclass that sets it is registered.
-        id: For Gymnasium, such as "quicgym/Tuning-v1"; made from the name, which may end with the
-            version: "window_v0". Without one the version is 1.
+        id: For Gymnasium, such as "quicgym/Tuning-v1"; made from the name.
         action_space_name: The name of the action space, which is C++ (sim/environment). Default:
             the environment's name.
         controller: The name of the controller of the agent's flow.

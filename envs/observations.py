@@ -8,9 +8,6 @@ at the end (quicgym.envs.preferences).
 so on, `history_length` in all, each span summed up; then the state. Ratios are in logarithms
 (sim/environment/spans_observation.cpp).
 
-"frames", of Window-v0: `history_length` frames, oldest first, one per decision interval; then the
-state (sim/environment/frames_observation.cpp).
-
 "aurora" and "orca", of the papers (sim/environment/aurora_observation.cpp, orca_observation.cpp).
 """
 
@@ -26,8 +23,6 @@ from quicgym.envs.registration import environment_name, environments
 
 OBSERVATION_VERSION = 1
 """Rises when an element of an observation changes its meaning, scale or place."""
-FRAME_FEATURES: tuple[tuple[str, float, str], ...] = tuple(_core.FRAME_FEATURES)
-"""Name, maximum and meaning; the minimum is 0, which also stands for "not known yet"."""
 
 
 def observation_names(

@@ -28,11 +28,8 @@ def environment_ids() -> tuple[str, ...]:
 
 
 def environment_id(name: str) -> str:
-    """Returns Gymnasium's id: "window_v0" has version 0, "window" version 1."""
-    base, separator, version = name.rpartition("_v")
-    if not (separator and version.isdecimal()):
-        base, version = name, "1"
-    return f"quicgym/{''.join(part.capitalize() for part in base.split('_'))}-v{version}"
+    """Returns Gymnasium's id: "window" has "quicgym/Window-v1"."""
+    return f"quicgym/{''.join(part.capitalize() for part in name.split('_'))}-v1"
 
 
 def environment_name(name_or_id: str) -> str:

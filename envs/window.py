@@ -1,4 +1,4 @@
-"""quicgym/Window-v1 and quicgym/Window-v0."""
+"""quicgym/Window-v1."""
 
 from __future__ import annotations
 
@@ -64,63 +64,9 @@ class WindowEnv(CongestionControlEnv):
 
     ## Version History
 
-    * v0: `WindowV0Env`.
+    * v0: Observations in frames, without the safe envelope; removed.
     * v1: Observations in logarithms over spans; the safe envelope.
     """
 
     environment = "window"
     acts_in_slow_start = False
-
-
-class WindowV0Env(WindowEnv):
-    r"""The agent scales the window of its flow, without the safe envelope, and sees frames.
-
-    ## Description
-
-    The decision process of quicgym/Window-v1, with other observations and without the safe
-    envelope.
-
-    ## Action Space
-
-    `Discrete(13)`, as in quicgym/Window-v1.
-
-    ## Observation Space
-
-    `Box` of float32 with the shape `(8 history_length + 22,)`. First come `history_length` frames,
-    the oldest first. A frame sums up one decision interval, and frames before the episode are 0.
-    Then comes the state, and a 1 in the place of the last action (0 at first).
-
-    | Feature          | Meaning                                                      | Min | Max |
-    |------------------|--------------------------------------------------------------|-----|-----|
-    | delivery_rate    | bytes acknowledged per second / highest rate                 | 0   | 1   |
-    | send_rate        | bytes sent per second / highest rate                         | 0   | 4   |
-    | pacing_rate      | pacing rate / highest rate                                   | 0   | 4   |
-    | rtt              | mean RTT / minimum RTT                                       | 0   | 10  |
-    | loss             | bytes declared lost / (bytes declared lost + acknowledged)   | 0   | 1   |
-    | in_flight        | bytes in flight / BDP                                        | 0   | 10  |
-    | window           | window / BDP                                                 | 0   | 10  |
-    | queue_over_gamma | eBCC's diff / γ; 0 where the controller has no γ             | 0   | 10  |
-    | bdp              | log10(1 + BDP in datagrams) / 6                              | 0   | 1   |
-    | min_rtt          | log10(1 + minimum RTT in ms) / 5                             | 0   | 1   |
-    | the seven modes  | 1 in this one, else 0                                        | 0   | 1   |
-    | action_…         | the factors: 1 for the last one chosen, else 0               | 0   | 1   |
-
-    The highest rate is that of all delivery rates of an interval so far, BDP is this times the
-    minimum RTT. What is not known yet is 0; what is larger than its maximum is the maximum.
-
-    ## Rewards, Starting State and Episode End
-
-    Rewards, starting state and end are those of quicgym/Window-v1.
-
-    ## Arguments
-
-    The arguments are those of quicgym/Window-v1. `history_length` is 4 and `scenario` is
-    `ebcc-single` by default.
-
-    ## Version History
-
-    * v0: Initial version.
-    """
-
-    environment = "window_v0"
-    default_scenario = "ebcc-single"

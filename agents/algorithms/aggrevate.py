@@ -75,13 +75,13 @@ AnySettings = TypeVar("AnySettings", bound=AggrevateSettings)
 class OwnDecisions(NamedTuple):
     """Decisions of the policy's episodes; arrays have a row for each.
 
-    A row has preprocessed observations, what `note` returned, the place of the path, and simulated
+    A row has observations, what `note` returned, the place of the path, and simulated
     times in s.
 
     `mean_rewards` are those of the episodes, shape (paths · rollouts,).
     """
 
-    features: torch.Tensor
+    observations: torch.Tensor
     notes: np.ndarray
     paths: np.ndarray
     times_s: np.ndarray
@@ -91,7 +91,7 @@ class OwnDecisions(NamedTuple):
 class Aggrevate(EpisodeTrainer[AnySettings]):
     """What all three forms have: decisions of the policy, with a value for each setting.
 
-    `observations` are those of all iterations, preprocessed as the network's features take them.
+    `observations` are those of all iterations.
     `advantages` are the settings' values there less the mean, a row for each observation. Both are
     float32.
     """
@@ -102,7 +102,7 @@ class Aggrevate(EpisodeTrainer[AnySettings]):
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         """Begins without decisions; see `EpisodeTrainer` for the arguments."""
         super().__init__(*arguments, **keywords)
-        self.observations = self.preprocess(np.zeros_like(self.batch.observations[:0]))
+        self.observations = torch.from_numpy(self.batch.observations[:0].copy())
 
     def play_policy(
         self,
@@ -115,7 +115,7 @@ class Aggrevate(EpisodeTrainer[AnySettings]):
     ) -> OwnDecisions:
         """Plays the policy on paths, with a few random actions.
 
-        `act` returns the policy's actions for preprocessed observations, `explore` actions with
+        `act` returns the policy's actions for observations, `explore` actions with
         random ones where a mask says so, and `note` what else is to be known of rows of the batch.
         ScenarioError where the episodes have no decision to learn from.
         """
@@ -131,14 +131,14 @@ class Aggrevate(EpisodeTrainer[AnySettings]):
             for _ in range(settings.rollouts)
         ]
         exploration = rng.random(len(episodes)) * settings.exploration
-        features, notes, places = [], [], []
+        observations, notes, places = [], [], []
 
         def decide(step: int, rows: np.ndarray, of_episodes: np.ndarray) -> np.ndarray:
-            seen = self.preprocess(batch.observations[rows])
+            seen = torch.from_numpy(batch.observations[rows])
             chance = rng.random(len(rows)) * self.episodes.agents_beside(rows)
             takes_effect = self.episodes.takes_effect(rows)
             kept = np.flatnonzero((chance < settings.keep_fraction) & takes_effect)
-            features.append(seen[kept])
+            observations.append(seen[kept])
             notes.append(note(rows[kept]))
             places.append((np.full(len(kept), step), of_episodes[kept]))
             return explore(act(seen), rng.random(len(rows)) < exploration[of_episodes])
@@ -147,16 +147,16 @@ class Aggrevate(EpisodeTrainer[AnySettings]):
         steps, of_episodes = (np.concatenate(column) for column in zip(*places, strict=True))
         check_decisions(len(steps), episodes)
         return OwnDecisions(
-            torch.cat(features),
+            torch.cat(observations),
             np.concatenate(notes),
             of_episodes // settings.rollouts,
             trajectories.times_s[steps, of_episodes],
             trajectories.mean_rewards(),
         )
 
-    def add(self, preprocessed: torch.Tensor, advantages: np.ndarray) -> None:
+    def add(self, observations: torch.Tensor, advantages: np.ndarray) -> None:
         """Adds decisions to those that are learned from."""
-        self.observations = torch.cat([self.observations, preprocessed])
+        self.observations = torch.cat([self.observations, observations])
         self.advantages = torch.cat([self.advantages, torch.from_numpy(advantages).float()])
 
 
@@ -200,10 +200,10 @@ class ChoiceRegression(Aggrevate[AnySettings]):
             last.weight.zero_()
             last.bias[choice] += _PREFERRED
 
-    def best(self, preprocessed: torch.Tensor) -> np.ndarray:
+    def best(self, observations: torch.Tensor) -> np.ndarray:
         """Returns the choice with the highest prediction for each observation."""
         with torch.inference_mode():
-            predictions = self.outputs(preprocessed)
+            predictions = self.outputs(observations)
         best: np.ndarray = predictions.argmax(dim=1).cpu().numpy()
         return best
 

@@ -72,7 +72,7 @@ class ChoiceAggrevate(ChoiceRegression[ChoiceAggrevateSettings]):
         )
         values = constant.values_of_groups(own.paths, len(self.choices), own.times_s)
         advantages = values - values.mean(axis=1, keepdims=True)
-        self.add(own.features, advantages + self.settings.margin * own.notes)
+        self.add(own.observations, advantages + self.settings.margin * own.notes)
         return own.mean_rewards
 
     def play_choices(self, paths: Sequence[EpisodeChoice]) -> Trajectories:

@@ -111,7 +111,7 @@ class CoordinateAggrevate(Aggrevate[CoordinateAggrevateSettings]):
     def collect(self, rng: np.random.Generator) -> np.ndarray:
         """Plays new paths with each setting, then by the policy."""
         if self.base.isnan().any():
-            nothing = self.preprocess(np.zeros_like(self.batch.observations[:1]))
+            nothing = torch.zeros(1, self.batch.observations.shape[1])
             self.base = torch.from_numpy(self._act(nothing)[0].copy())
         paths = self.episodes.draw(self.settings.paths, rng)
         constant = self.play_settings(paths)
@@ -128,12 +128,12 @@ class CoordinateAggrevate(Aggrevate[CoordinateAggrevateSettings]):
             self.advantages_of(term.values_of_groups(own.paths, settings, own.times_s))
             for term in constant.by_term()
         ]
-        self.add(own.features, np.stack(advantages, axis=1))
+        self.add(own.observations, np.stack(advantages, axis=1))
         return own.mean_rewards
 
-    def _act(self, preprocessed: torch.Tensor) -> np.ndarray:
+    def _act(self, observations: torch.Tensor) -> np.ndarray:
         with torch.inference_mode():
-            actions: np.ndarray = self.outputs(preprocessed).clamp(-1.0, 1.0).cpu().numpy()
+            actions: np.ndarray = self.outputs(observations).clamp(-1.0, 1.0).cpu().numpy()
         return actions
 
     def play_settings(self, paths: Sequence[EpisodeChoice]) -> Trajectories:
@@ -217,7 +217,7 @@ class CoordinateAggrevate(Aggrevate[CoordinateAggrevateSettings]):
 
 
 class _Predictor(torch.nn.Module):
-    """Advantages of settings, from preprocessed observations; its layers are like the policy's."""
+    """Advantages of settings, from observations; its layers are like the policy's."""
 
     def __init__(self, actor: Actor, settings: int) -> None:
         super().__init__()
@@ -227,7 +227,7 @@ class _Predictor(torch.nn.Module):
         torch.nn.init.zeros_(self.last.weight)
         torch.nn.init.zeros_(self.last.bias)
 
-    def forward(self, preprocessed: torch.Tensor) -> torch.Tensor:
-        """Maps (rows, what `preprocess` returns) to (rows, settings)."""
-        advantages: torch.Tensor = self.last(self.hidden(self.features.encode(preprocessed)))
+    def forward(self, observations: torch.Tensor) -> torch.Tensor:
+        """Maps (rows, observation size) to (rows, settings)."""
+        advantages: torch.Tensor = self.last(self.hidden(self.features(observations)))
         return advantages

@@ -68,7 +68,7 @@ class GrpoSettings(Settings):
 class Decisions(NamedTuple):
     """What an iteration learns from; a row for each decision."""
 
-    features: torch.Tensor
+    observations: torch.Tensor
     actions: torch.Tensor
     log_probabilities: torch.Tensor
     advantages: torch.Tensor
@@ -100,17 +100,17 @@ class Grpo(EpisodeTrainer[GrpoSettings]):
         settings = self.settings
         paths = self.episodes.draw(settings.paths, rng)
         episodes = [path for path in paths for _ in range(settings.replays)]
-        features, actions, log_probabilities, places = [], [], [], []
+        observations, actions, log_probabilities, places = [], [], [], []
 
         def decide(step: int, rows: np.ndarray, of_episodes: np.ndarray) -> np.ndarray:
-            seen = self.preprocess(self.batch.observations[rows])
+            seen = torch.from_numpy(self.batch.observations[rows])
             with torch.inference_mode():
                 distribution = self.distribution(seen)
                 drawn = distribution.rsample() if self._is_box else distribution.sample()
                 probable = distribution.log_prob(drawn).cpu()
             drawn = drawn.cpu()
             kept = np.flatnonzero(self.episodes.takes_effect(rows))
-            features.append(seen[kept])
+            observations.append(seen[kept])
             actions.append(drawn[kept])
             log_probabilities.append(probable[kept])
             places.append((np.full(len(kept), step), of_episodes[kept]))
@@ -125,16 +125,16 @@ class Grpo(EpisodeTrainer[GrpoSettings]):
         advantages = advantages[steps, of_episodes]
         advantages = (advantages / (advantages.std() + 1e-12)).clip(-_MOST, _MOST)
         self.decisions = Decisions(
-            torch.cat(features),
+            torch.cat(observations),
             torch.cat(actions),
             torch.cat(log_probabilities),
             torch.from_numpy(advantages).float(),
         )
         return trajectories.mean_rewards()
 
-    def distribution(self, features: torch.Tensor) -> Distribution:
-        """Returns the policy's distribution of actions for preprocessed observations."""
-        outputs = self.outputs(features)
+    def distribution(self, observations: torch.Tensor) -> Distribution:
+        """Returns the policy's distribution of actions for observations."""
+        outputs = self.outputs(observations)
         if not self._is_box:
             return Categorical(logits=outputs)
         return Independent(Normal(outputs, torch.ones_like(outputs) * self.log_std.exp()), 1)
@@ -144,11 +144,11 @@ class Grpo(EpisodeTrainer[GrpoSettings]):
         settings, decisions = self.settings, self.decisions
         log: dict[str, list[float]] = defaultdict(list)
         for _ in range(settings.n_epochs):
-            for part in torch.randperm(len(decisions.features)).split(settings.batch_size):
-                features, actions, old, advantages = (
+            for part in torch.randperm(len(decisions.observations)).split(settings.batch_size):
+                observations, actions, old, advantages = (
                     column[part].to(self.device) for column in decisions
                 )
-                distribution = self.distribution(features)
+                distribution = self.distribution(observations)
                 log_ratio = distribution.log_prob(actions) - old
                 ratio = log_ratio.exp()
                 clipped = ratio.clamp(1 - settings.clip_range, 1 + settings.clip_range)

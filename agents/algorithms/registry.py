@@ -128,7 +128,7 @@ BUILT_IN: Mapping[str, Algorithm] = {
         Algorithm(
             name="aggrevate",
             implementation="quicgym.agents.algorithms.window_aggrevate:WindowAggrevate",
-            environments=("quicgym/Window-v1", "quicgym/Window-v0"),
+            environments=("quicgym/Window-v1",),
             action_spaces=("discrete",),
             mutable=("learning_rate", "paths", "rollouts", "hold", "exploration", "keep_fraction")
             + ("n_updates", "batch_size"),

@@ -37,9 +37,9 @@ from quicgym.agents.policies.architecture import Architecture
 from quicgym.agents.policies.networks import (
     ACTIVATIONS,
     Actor,
+    Extractor,
     begin_at,
     begin_with,
-    make_features,
 )
 from quicgym.envs.decisions import Decisions
 from quicgym.envs.sb3 import PRIVILEGED
@@ -94,7 +94,7 @@ def _type_of(default: Any, limits: tuple[float, float] | None) -> Any:
 
 
 class Features(BaseFeaturesExtractor):
-    """quicgym.agents.policies.networks.make_features, as Stable-Baselines3 takes it.
+    """quicgym.agents.policies.networks.Extractor, as Stable-Baselines3 takes it.
 
     `unseen` elements at an observation's end are left out.
     """
@@ -103,12 +103,11 @@ class Features(BaseFeaturesExtractor):
         self,
         observation_space: gymnasium.spaces.Box,
         architecture: Architecture,
-        history_length: int,
         unseen: int = 0,
     ) -> None:
         """Makes the extractor."""
         self._size = observation_space.shape[0] - unseen
-        features = make_features(architecture, self._size, history_length)
+        features = Extractor(self._size, architecture)
         super().__init__(observation_space, features_dim=features.size)
         self.features = features
 
@@ -139,7 +138,7 @@ class PrivilegedCriticPolicy(ActorCriticPolicy):
 
 
 def policy_arguments(
-    algorithm: Algorithm, architecture: Architecture, history_length: int, initial_std: float | None
+    algorithm: Algorithm, architecture: Architecture, initial_std: float | None
 ) -> dict[str, Any]:
     """Returns `policy_kwargs` that make Stable-Baselines3 train our network.
 
@@ -148,10 +147,7 @@ def policy_arguments(
     sizes = list(architecture.hidden_sizes)
     arguments: dict[str, Any] = {
         "features_extractor_class": Features,
-        "features_extractor_kwargs": {
-            "architecture": architecture,
-            "history_length": history_length,
-        },
+        "features_extractor_kwargs": {"architecture": architecture},
         "activation_fn": ACTIVATIONS[architecture.activation],
         "net_arch": dict.fromkeys(filter(None, ("pi", algorithm.critic)), sizes),
     }
@@ -195,10 +191,7 @@ class Sb3Trainer:
             PrivilegedCriticPolicy if privileged_critic else "MlpPolicy",
             environments,
             policy_kwargs=policy_arguments(
-                algorithm,
-                architecture,
-                decisions.history_length,
-                std if algorithm.stochastic else None,
+                algorithm, architecture, std if algorithm.stochastic else None
             ),
             seed=seed,
             device=device,

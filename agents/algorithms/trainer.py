@@ -193,13 +193,9 @@ class EpisodeTrainer(ABC, Generic[AnySettings]):
         self.step += trajectories.decisions
         return trajectories
 
-    def preprocess(self, observations: np.ndarray) -> torch.Tensor:
-        """Returns what the network's features make of observations without weights, to be kept."""
-        return self.actor.features.preprocess(torch.from_numpy(observations))
-
-    def outputs(self, preprocessed: torch.Tensor) -> torch.Tensor:
-        """Returns the values of the network's last layer for preprocessed observations."""
-        return self.actor.outputs(preprocessed.to(self.device))
+    def outputs(self, observations: torch.Tensor) -> torch.Tensor:
+        """Returns the values of the network's last layer for observations."""
+        return self.actor.outputs(observations.to(self.device))
 
     @property
     def network(self) -> torch.nn.Module:

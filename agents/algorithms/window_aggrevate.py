@@ -76,7 +76,9 @@ class WindowAggrevate(ChoiceRegression[WindowAggrevateSettings]):
             note=lambda rows: self.batch.info[rows, _WINDOW],
         )
         values = self.window_values(fixed, own.paths, own.times_s)
-        self.add(own.features, self.factor_advantages(values, own.notes / fair_bytes[own.paths]))
+        self.add(
+            own.observations, self.factor_advantages(values, own.notes / fair_bytes[own.paths])
+        )
         return own.mean_rewards
 
     def play_fixed_windows(

@@ -21,7 +21,7 @@ def joined(members: Sequence[StoredNetwork]) -> StoredNetwork:
     """Returns the network whose outputs are the sum, or in a Box the mean, of the members'.
 
     Args:
-        members: Networks with the same decisions and numbers of layers, whose extractor is `mlp`.
+        members: Networks with the same decisions and numbers of layers.
 
     Raises:
         ValueError: The members do not fit one another; the text names the field.
@@ -29,10 +29,6 @@ def joined(members: Sequence[StoredNetwork]) -> StoredNetwork:
     first = members[0]
     for member in members[1:]:
         _check_fit(first, member)
-    if first.architecture.extractor != "mlp":
-        raise ValueError(
-            f"architecture.extractor = {first.architecture.extractor!r}; an ensemble is of mlp"
-        )
     tensors: dict[str, np.ndarray] = {}
     for name in first.tensors:
         parts = [np.asarray(member.tensors[name], dtype=np.float32) for member in members]
@@ -53,7 +49,7 @@ def joined(members: Sequence[StoredNetwork]) -> StoredNetwork:
 def _check_fit(first: StoredNetwork, other: StoredNetwork) -> None:
     if first.tensors.keys() != other.tensors.keys():
         raise ValueError("architecture: other numbers of layers than the first member's")
-    fields = ("environment", *DECISION_ARGUMENTS, "extractor", "activation", "output")
+    fields = ("environment", *DECISION_ARGUMENTS, "activation", "output")
     for name in fields:
         here, value = (
             getattr(member.decisions, name, getattr(member.architecture, name, None))

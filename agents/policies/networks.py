@@ -16,7 +16,6 @@ from torch import nn
 from quicgym import _core
 from quicgym.agents.policies.architecture import Architecture
 from quicgym.envs.decisions import Decisions
-from quicgym.envs.observations import FRAME_FEATURES
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU}
 
@@ -30,26 +29,8 @@ def dense(inputs: int, sizes: Sequence[int], activation: str) -> nn.Sequential:
     return nn.Sequential(*layers)
 
 
-class _Features(nn.Module):
-    """What becomes of an observation; `preprocess` has no weights, so what it gives can be kept."""
-
-    size: int
-
-    def preprocess(self, observations: torch.Tensor) -> torch.Tensor:
-        """Maps (rows, observation_size) to (rows, what is left of it)."""
-        return observations
-
-    def encode(self, preprocessed: torch.Tensor) -> torch.Tensor:
-        """Maps what `preprocess` returns to (rows, size)."""
-        raise NotImplementedError
-
-    def forward(self, observations: torch.Tensor) -> torch.Tensor:
-        """Maps (rows, observation_size) to (rows, size)."""
-        return self.encode(self.preprocess(observations))
-
-
-class MlpFeatures(_Features):
-    """The whole observation through dense layers."""
+class Extractor(nn.Module):
+    """An observation through dense layers."""
 
     def __init__(self, observation_size: int, architecture: Architecture) -> None:
         """Makes the layers."""
@@ -57,91 +38,10 @@ class MlpFeatures(_Features):
         self.layers = dense(observation_size, architecture.extractor_sizes, architecture.activation)
         self.size = architecture.extractor_sizes[-1]
 
-    def encode(self, preprocessed: torch.Tensor) -> torch.Tensor:
+    def forward(self, observations: torch.Tensor) -> torch.Tensor:
         """Maps (rows, observation_size) to (rows, size)."""
-        features: torch.Tensor = self.layers(preprocessed)
+        features: torch.Tensor = self.layers(observations)
         return features
-
-
-class GruFeatures(_Features):
-    """The frames of the history through a gated recurrent unit, beside the rest as it is."""
-
-    def __init__(
-        self, observation_size: int, history_length: int, architecture: Architecture
-    ) -> None:
-        """Makes the unit."""
-        super().__init__()
-        frame = len(FRAME_FEATURES)
-        self.frames = (history_length, frame)
-        self.unit = nn.GRU(frame, architecture.extractor_sizes[0], batch_first=True)
-        self.size = architecture.extractor_sizes[0] + observation_size - history_length * frame
-
-    def encode(self, preprocessed: torch.Tensor) -> torch.Tensor:
-        """Maps (rows, observation_size) to (rows, size)."""
-        history, rest = _split(preprocessed, self.frames)
-        _, last = self.unit(history)
-        return torch.cat([last[0], rest], dim=1)
-
-
-class MultiScaleFeatures(_Features):
-    """Means of frames over spans that double with their age, and the rest, through dense layers.
-
-    A long history in few numbers: what was seen lately in detail, what was seen long ago, slow
-    start for one, as a mean. Ratios are taken as their logarithms, losses as their roots.
-    """
-
-    def __init__(
-        self, observation_size: int, history_length: int, architecture: Architecture
-    ) -> None:
-        """Makes the layers."""
-        super().__init__()
-        names = [name for name, _, _ in FRAME_FEATURES]
-        self.frames = (history_length, len(names))
-        self.ratios = [names.index(name) for name in _RATIOS]
-        self.loss = names.index("loss")
-        self.spans = _core.doubling_spans(history_length)
-        rest = observation_size - history_length * len(names)
-        inputs = len(self.spans) * len(names) + rest
-        self.layers = dense(inputs, architecture.extractor_sizes, architecture.activation)
-        self.size = architecture.extractor_sizes[-1]
-
-    def preprocess(self, observations: torch.Tensor) -> torch.Tensor:
-        """Maps (rows, observation_size) to (rows, means and the rest)."""
-        history, rest = _split(observations, self.frames)
-        means = torch.stack(
-            [history[:, first:last].mean(dim=1) for first, last in self.spans], dim=1
-        )
-        means[..., self.ratios] = (means[..., self.ratios] + 2.0**-5).log2()
-        means[..., self.loss] = 3.0 * means[..., self.loss].sqrt()
-        return torch.cat([means.flatten(1), rest], dim=1)
-
-    def encode(self, preprocessed: torch.Tensor) -> torch.Tensor:
-        """Maps (rows, means and the rest) to (rows, size)."""
-        features: torch.Tensor = self.layers(preprocessed)
-        return features
-
-
-_RATIOS = ("send_rate", "pacing_rate", "rtt", "in_flight", "window")
-
-
-def _split(
-    observations: torch.Tensor, frames: tuple[int, int]
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """The frames of the history, of shape (rows, frames, features), and the rest."""
-    length, features = frames
-    end = length * features
-    return observations[:, :end].reshape(-1, length, features), observations[:, end:]
-
-
-def make_features(
-    architecture: Architecture, observation_size: int, history_length: int
-) -> MlpFeatures | GruFeatures | MultiScaleFeatures:
-    """Returns the feature extractor."""
-    if architecture.extractor == "gru":
-        return GruFeatures(observation_size, history_length, architecture)
-    if architecture.extractor == "multi-scale":
-        return MultiScaleFeatures(observation_size, history_length, architecture)
-    return MlpFeatures(observation_size, architecture)
 
 
 class Actor(nn.Module):
@@ -151,22 +51,20 @@ class Actor(nn.Module):
         """Makes the layers; their weights are random."""
         super().__init__()
         self._arguments = architecture.arguments(decisions)
-        self.features = make_features(
-            architecture, self._arguments["observation_size"], decisions.history_length
-        )
+        self.features = Extractor(self._arguments["observation_size"], architecture)
         self.hidden = dense(self.features.size, architecture.hidden_sizes, architecture.activation)
         width = (architecture.hidden_sizes or (self.features.size,))[-1]
         self.action = nn.Linear(width, self._arguments["outputs"])
         self.output = architecture.output
 
-    def outputs(self, preprocessed: torch.Tensor) -> torch.Tensor:
-        """Maps what `features.preprocess` returns to the values of the last layer."""
-        result: torch.Tensor = self.action(self.hidden(self.features.encode(preprocessed)))
+    def outputs(self, observations: torch.Tensor) -> torch.Tensor:
+        """Maps (rows, observation size) to the values of the last layer."""
+        result: torch.Tensor = self.action(self.hidden(self.features(observations)))
         return result
 
     def forward(self, observations: torch.Tensor) -> torch.Tensor:
         """Maps (rows, observation size) to (rows, actions), or to (rows,) choices."""
-        result = self.outputs(self.features.preprocess(observations))
+        result = self.outputs(observations)
         if self.output == "argmax":
             return result.argmax(dim=1)
         return result.tanh() if self.output == "tanh" else result.clamp(-1.0, 1.0)

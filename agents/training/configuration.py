@@ -103,7 +103,6 @@ class NetworkConfig(StrictModel):
             network knows; see quicgym.envs.sb3.PRIVILEGED.
     """
 
-    extractor: Literal["mlp", "gru", "multi-scale"] = "mlp"
     extractor_sizes: tuple[int, ...] = Field(default=(64,), min_length=1)
     hidden_sizes: tuple[int, ...] = (64,)
     activation: Literal["tanh", "relu"] = "tanh"
@@ -115,12 +114,6 @@ class NetworkConfig(StrictModel):
         if any(size < 1 for size in sizes):
             raise ValueError("sizes of layers are whole numbers above 0")
         return sizes
-
-    @model_validator(mode="after")
-    def _one_unit(self) -> NetworkConfig:
-        if self.extractor == "gru" and len(self.extractor_sizes) != 1:
-            raise ValueError("extractor gru has one size, that of its state")
-        return self
 
 
 class StartConfig(StrictModel):
@@ -232,21 +225,14 @@ class TrainingConfig(StrictModel):
     def _check_algorithm(self, entry: registry.Algorithm) -> None:
         """Raises ValueError for what the algorithm cannot do."""
         start, is_discrete = self.start, bool(choices(self.environment.id))
-        if self.network.privileged_critic and (
-            not entry.privileged_critic or self.network.extractor != "mlp"
-        ):
+        if self.network.privileged_critic and not entry.privileged_critic:
             able = _those(lambda other: other.privileged_critic)
-            raise ValueError(f"network.privileged_critic is for {able} with extractor mlp")
+            raise ValueError(f"network.privileged_critic is for {able}")
         if self.environment.id not in (entry.environments or environment_ids()):
             ids = " and ".join(entry.environments or ())
             raise ValueError(
                 f"algorithm = {entry.name!r} is for {ids}, and environment.id is "
                 f"{self.environment.id}; change one"
-            )
-        if self.network.extractor != "mlp" and self.environment.observations != "frames":
-            raise ValueError(
-                f"network.extractor = {self.network.extractor!r} is for a history of frames, and "
-                f"{self.environment.id} has summed it up in spans; use mlp"
             )
         if start.std is not None and not (entry.stochastic or entry.action_noise):
             able = _those(lambda other: other.stochastic or other.action_noise)

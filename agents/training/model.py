@@ -160,7 +160,7 @@ def _first_policy(config: TrainingConfig, chosen: str) -> LearnedPolicy:
         "decision_interval_ms", "decision_interval_rtts", "history_length", "observations",
         "controller",
     )  # fmt: skip
-    network = ("extractor", "extractor_sizes", "hidden_sizes", "activation")
+    network = ("extractor_sizes", "hidden_sizes", "activation")
     takes, given = (it.preference is not None for it in (decisions, config.environment))
     if takes != given:
         does, here = (("takes", "no"), ("takes no", "a"))[given]
@@ -194,7 +194,6 @@ def architecture_of(config: TrainingConfig) -> Architecture:
     """Returns the network that a configuration trains."""
     network = config.network
     return Architecture(
-        network.extractor,
         network.extractor_sizes,
         network.hidden_sizes,
         network.activation,

@@ -17,9 +17,7 @@
 #include "sim/bindings/arrays.hpp"
 #include "sim/bindings/modules.hpp"
 #include "sim/bindings/simulation.hpp"
-#include "sim/environment/doubling_spans.hpp"
 #include "sim/environment/environments.hpp"
-#include "sim/environment/frames_observation.hpp"
 #include "sim/environment/observation.hpp"
 
 namespace quicgym::bindings {
@@ -42,15 +40,6 @@ Array<bool> flags(std::vector<std::uint8_t>& buffer) {
     return Array<bool>(buffer.data(), {buffer.size()});
 }
 
-template <class Feature>
-nb::list as_features(const Feature& features) {
-    nb::list result;
-    for (const auto& feature : features) {
-        result.append(nb::make_tuple(feature.name, feature.maximum, feature.description));
-    }
-    return result;
-}
-
 const ParameterSpecification& find_parameter(const std::string& controller, const std::string& name) {
     std::vector<std::string> known;
     for (const ParameterSpecification& parameter : find_controller(controller).parameters) {
@@ -61,7 +50,6 @@ const ParameterSpecification& find_parameter(const std::string& controller, cons
 }
 
 void bind_tables(nb::module_& module) {
-    module.attr("FRAME_FEATURES") = as_features(kFrameFeatures);
     module.def(
         "observation_layouts",
         [] {
@@ -96,18 +84,6 @@ void bind_tables(nb::module_& module) {
         nb::arg("layout"), nb::arg("history_length"),
         "Name, minimum and maximum of each element of an observation, without those of the action. ValueError "
         "lists the layouts.");
-    module.def(
-        "doubling_spans",
-        [](std::size_t history_length) {
-            nb::list result;
-            for_each_doubling_span(history_length, [&](const DoublingSpan& span) {
-                result.append(nb::make_tuple(history_length - span.last, history_length - span.first));
-            });
-            return result;
-        },
-        nb::arg("history_length"),
-        "Spans of a history that double with their age, the latest first: first place and the one after the "
-        "last, counted from the oldest.");
     nb::list columns;
     for (const InfoColumn& column : kInfoColumns) {
         columns.append(nb::make_tuple(column.name, column.description));

@@ -98,18 +98,16 @@ void bind_policy(nb::module_& module) {
                                 "quicgym.agents.policies.networks.Actor.")
         .def(
             "__init__",
-            [](policy::Network* self, const std::string& extractor,
-               const std::vector<std::size_t>& extractor_sizes, const std::vector<std::size_t>& hidden_sizes,
-               const std::string& activation, const std::string& output, std::size_t observation_size,
-               std::size_t history_length, std::size_t outputs,
+            [](policy::Network* self, const std::vector<std::size_t>& extractor_sizes,
+               const std::vector<std::size_t>& hidden_sizes, const std::string& activation,
+               const std::string& output, std::size_t observation_size, std::size_t outputs,
                const std::map<std::string, Weights>& tensors) {
-                new (self) policy::Network({extractor, extractor_sizes, hidden_sizes, activation, output,
-                                            observation_size, history_length, outputs},
-                                           to_tensors(tensors));
+                new (self) policy::Network(
+                    {extractor_sizes, hidden_sizes, activation, output, observation_size, outputs},
+                    to_tensors(tensors));
             },
-            nb::arg("extractor"), nb::arg("extractor_sizes"), nb::arg("hidden_sizes"), nb::arg("activation"),
-            nb::arg("output"), nb::arg("observation_size"), nb::arg("history_length"), nb::arg("outputs"),
-            nb::arg("tensors"))
+            nb::arg("extractor_sizes"), nb::arg("hidden_sizes"), nb::arg("activation"), nb::arg("output"),
+            nb::arg("observation_size"), nb::arg("outputs"), nb::arg("tensors"))
         .def("__call__", &act, nb::arg("observations"),
              "Maps (rows, observation_size) to (rows, outputs) coordinates, or to (rows,) choices.");
     module.def(
@@ -121,16 +119,15 @@ void bind_policy(nb::module_& module) {
         "Raises ValueError, with field, value and remedy, for a policy's description that cannot be.");
     module.def(
         "check_policy_fit",
-        [](const std::string& extractor, const std::string& output, const std::string& observations,
-           const std::string& action_space, const std::string& environment) {
+        [](const std::string& output, const std::string& observations, const std::string& action_space,
+           const std::string& environment) {
             policy::Architecture architecture;
-            architecture.extractor = extractor;
             architecture.output = output;
             policy::check_fit(architecture, environment::find_observation_layout(observations),
                               environment::find_action_space(action_space), environment);
         },
-        nb::arg("extractor"), nb::arg("output"), nb::arg("observations"), nb::arg("action_space"),
-        nb::arg("environment"), "Raises ValueError for a network that cannot act in an environment.");
+        nb::arg("output"), nb::arg("observations"), nb::arg("action_space"), nb::arg("environment"),
+        "Raises ValueError for a network that cannot act in an environment.");
     module.def("read_safetensors", &read_safetensors, nb::arg("data"),
                "The tensors of a safetensors file, all of float32, by name.");
 }

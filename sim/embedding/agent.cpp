@@ -23,7 +23,7 @@ Time Agent::decide(SteeredFlows& flow, const FlowState& state, Time now) {
         actuator_->start(flow);
         observer_->start(state);
     } else {
-        observer_->update(state, actuator_->gamma());
+        observer_->update(state);
     }
     last_decision_ = now;
 

@@ -76,11 +76,6 @@ void ActionSpace::check(std::size_t row, std::span<const float> action) const {
     }
 }
 
-void Actuator::start(const SteeredFlows& flows) {
-    const ParameterValues current = flows.parameters(flow_);
-    if (const auto found = current.find("gamma"); found != current.end()) gamma_ = found->second.front();
-}
-
 void Actuator::show_choice(std::size_t choice) {
     std::fill(shown_.begin(), shown_.end(), 0.0F);
     shown_[choice] = 1.0F;

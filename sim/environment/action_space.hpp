@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -53,12 +52,11 @@ public:
 
     // Reads where the flow's controller stands, when the episode begins. What is shown stays 0 where that is
     // not in the space.
-    virtual void start(const SteeredFlows& flows);
+    virtual void start(const SteeredFlows& /*flows*/) {}
     // `action` is one of the space. No allocation after the first.
     virtual void apply(SteeredFlows& flows, const float* action) = 0;
 
     const std::vector<float>& shown() const { return shown_; }
-    double gamma() const { return gamma_; }  // in packets; infinite where the controller has none
 
 protected:
     Actuator(const Actuator&) = default;  // for clone()
@@ -69,7 +67,6 @@ protected:
     std::size_t flow_;
     std::vector<float> shown_;
     ParameterValues values_;  // reused, so that setting a parameter allocates nothing
-    double gamma_ = std::numeric_limits<double>::infinity();
 };
 
 // Every space, sorted by name.

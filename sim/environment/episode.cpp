@@ -74,7 +74,7 @@ Status Episode::step(const float* actions) {
     meter_.run_until(*simulation_, next_decision(), settings_.reward_interval);
     Status status{.terminated = true, .truncated = simulation_->now() >= end_};
     for (Agent& agent : agents_) {
-        agent.observer->update(meter_.state(agent.flow), agent.actuator->gamma());
+        agent.observer->update(meter_.state(agent.flow));
         status.terminated = status.terminated && simulation_->now() >= meter_.end(agent.flow);
     }
     // A flow that ends with the scenario has reached its own end first.

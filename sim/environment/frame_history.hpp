@@ -1,5 +1,4 @@
-// A history of frames, one for each decision interval, as the observations of version 0 and of papers have
-// it.
+// A history of frames, one for each decision interval, as the observations of papers have it.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +25,7 @@ public:
         return std::make_unique<Derived>(static_cast<const Derived&>(*this));
     }
     void start(const FlowState& state) override { previous_ = state; }
-    void update(const FlowState& state, double /*gamma*/) override {
+    void update(const FlowState& state) override {
         constexpr std::size_t kSize = Derived::kFeatures.size();
         std::array<double, kSize> values{};
         static_cast<Derived&>(*this).values(previous_, state, values.data());
@@ -36,7 +35,7 @@ public:
         }
         previous_ = state;
     }
-    float* write(float* out) const override { return write_frames(out); }
+    float* write(float* out) const override { return std::copy(history_.begin(), history_.end(), out); }
 
     static std::vector<Element> elements(std::size_t history_length) {
         std::vector<Element> elements;
@@ -50,10 +49,6 @@ public:
     }
 
 protected:
-    float* write_frames(float* out) const { return std::copy(history_.begin(), history_.end(), out); }
-    // The state at the end of the last interval.
-    const FlowState& latest() const { return previous_; }
-
     double max_datagram_bytes_;
 
 private:

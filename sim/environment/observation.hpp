@@ -53,9 +53,8 @@ public:
 
     // The state when the episode begins.
     virtual void start(const FlowState& state) = 0;
-    // The state after a decision interval. `gamma`, in packets, is infinite or NaN where the controller has
-    // none.
-    virtual void update(const FlowState& state, double gamma) = 0;
+    // The state after a decision interval.
+    virtual void update(const FlowState& state) = 0;
     // Writes the layout's elements. Returns the end of what it wrote.
     virtual float* write(float* out) const = 0;
 };

@@ -14,7 +14,6 @@ public:
     std::unique_ptr<Actuator> clone() const override { return std::make_unique<MappedActuator>(*this); }
 
     void start(const SteeredFlows& flows) override {
-        Actuator::start(flows);
         const auto encoded = space_.encode(flows.parameters(flow_));
         if (!encoded) return;
         shown_ = *encoded;
@@ -26,7 +25,6 @@ public:
         if (in_force_ && std::equal(shown_.begin(), shown_.end(), action)) return;
         space_.decode(action, values_);
         flows.set_parameters(flow_, values_);
-        gamma_ = number_of(values_, "gamma");
         show(action);
         in_force_ = true;
     }

@@ -24,7 +24,6 @@ public:
     std::unique_ptr<Actuator> clone() const override { return std::make_unique<ParametersActuator>(*this); }
 
     void start(const SteeredFlows& flows) override {
-        Actuator::start(flows);
         const ParameterValues current = flows.parameters(flow_);
         std::vector<float> coordinates;
         for (const ParameterSpecification& parameter : parameters_) {
@@ -47,7 +46,6 @@ public:
             std::vector<double>& numbers = values_[parameter.name];
             numbers.resize(parameter.default_value.size());
             for (double& number : numbers) number = value_at(parameter, static_cast<double>(*coordinate++));
-            if (parameter.name == "gamma") gamma_ = numbers.front();
         }
         flows.set_parameters(flow_, values_);
         show(action);

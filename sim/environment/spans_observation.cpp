@@ -76,7 +76,7 @@ public:
     std::unique_ptr<Observer> clone() const override { return std::make_unique<SpanObserver>(*this); }
 
     void start(const FlowState& state) override;
-    void update(const FlowState& state, double gamma) override;
+    void update(const FlowState& state) override;
     float* write(float* out) const override;
     static std::vector<Element> elements(std::size_t history_length);
 
@@ -147,7 +147,7 @@ void SpanObserver<IsRecent>::start(const FlowState& state) {
 }
 
 template <bool IsRecent>
-void SpanObserver<IsRecent>::update(const FlowState& state, double /*gamma*/) {
+void SpanObserver<IsRecent>::update(const FlowState& state) {
     const TraceSample& now = state.sample;
     const TraceSample& before = previous_.sample;
     Sums sums = at(intervals_);

@@ -14,7 +14,6 @@ public:
     std::unique_ptr<Actuator> clone() const override { return std::make_unique<SwitchActuator>(*this); }
 
     void start(const SteeredFlows& flows) override {
-        Actuator::start(flows);
         const ParameterValues current = flows.parameters(flow_);
         const auto found = current.find("active");
         if (found == current.end()) return;

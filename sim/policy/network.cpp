@@ -8,8 +8,9 @@ namespace quicgym::policy {
 Network::Network(const Architecture& architecture, Tensors tensors)
     : architecture_(architecture),
       activation_(find_activation(architecture.activation)),
-      features_(make_features(architecture, tensors)),
-      hidden_(tensors, "hidden", features_->size(), architecture.hidden_sizes, activation_),
+      features_(tensors, "features.layers", architecture.observation_size, architecture.extractor_sizes,
+                activation_),
+      hidden_(tensors, "hidden", features_.outputs(), architecture.hidden_sizes, activation_),
       action_(tensors, "action", hidden_.outputs(), architecture.outputs) {
     tensors.check_all_taken();
     if (architecture.output == "clip") {
@@ -24,7 +25,8 @@ Network::Network(const Architecture& architecture, Tensors tensors)
 }
 
 void Network::compute(const float* observation, Scratch& scratch) const {
-    features_->extract(observation, scratch);
+    scratch.values.assign(observation, observation + architecture_.observation_size);
+    features_.apply(scratch);
     hidden_.apply(scratch);
     action_.apply(scratch);
     if (output_ == Output::tanh) tanh_each(scratch.values);

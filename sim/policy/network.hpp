@@ -3,11 +3,9 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
 
 #include "sim/policy/architecture.hpp"
 #include "sim/policy/dense.hpp"
-#include "sim/policy/features.hpp"
 
 namespace quicgym::policy {
 
@@ -28,7 +26,7 @@ private:
     Architecture architecture_;
     Activation activation_;
     Output output_;
-    std::unique_ptr<const Features> features_;
+    DenseLayers features_;
     DenseLayers hidden_;
     Dense action_;
 };

@@ -203,7 +203,6 @@ Architecture architecture_of(const JsonValue* value) {
     if (value == nullptr) refuse("architecture: is missing; train the policy again");
     Fields fields(*value, "architecture");
     Architecture architecture;
-    architecture.extractor = fields.one_of("extractor", {"mlp", "gru", "multi-scale"});
     architecture.extractor_sizes = fields.sizes("extractor_sizes", 1);
     architecture.hidden_sizes = fields.sizes("hidden_sizes", 0);
     architecture.activation = fields.one_of("activation", {"tanh", "relu"});
@@ -281,10 +280,6 @@ Description read_description(const std::string& text) {
 
 void check_fit(const Architecture& architecture, const environment::ObservationLayout& observations,
                const environment::ActionSpace& actions, const std::string& environment) {
-    if (architecture.extractor != "mlp" && observations.name != "frames") {
-        refuse("architecture.extractor = '" + architecture.extractor +
-               "': does not fit the observations of " + environment + "; train it again");
-    }
     if ((architecture.output == "argmax") == actions.choices.empty()) {
         refuse("architecture.output = '" + architecture.output + "': does not fit the actions of " +
                environment + "; train it again");
@@ -313,7 +308,6 @@ Policy load_policy(const std::string& path) {
                    "; get both files again, from the same place");
         }
         Architecture architecture = description.architecture;
-        architecture.history_length = policy.history_length;
         architecture.observation_size = environment::observation_size(
             *policy.observations, policy.history_length, *policy.action_space, policy.preference.has_value());
         architecture.outputs = policy.action_space->shown_size();

@@ -116,7 +116,6 @@ LOOKS = {
 """Of quicgym's own controllers."""
 
 LEARNED_COLOURS = {
-    "window-grpo": FOREST,
     "window-v1-aggrevate": INDIGO,
     "window-v1-grpo": WINE,
     "tuning-aggrevate": TEAL,
@@ -135,7 +134,7 @@ _SEED = re.compile(r"-seed(\d+)$")
 def look_of(name: str) -> Look:
     """Returns how a controller or a policy is drawn, in every figure of every command.
 
-    Names are those of results: `cubic`, `ebcc:gamma=3`, `window-grpo-seed1`, or a user's own.
+    Names are those of results: `cubic`, `ebcc:gamma=3`, `window-v1-grpo-seed1`, or a user's own.
     Parameters change the line style, not the colour. A name that is not in the table gets a look
     that follows from the name.
     """

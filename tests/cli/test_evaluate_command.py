@@ -577,7 +577,15 @@ def test_a_published_policy_is_evaluated_without_pytorch(tmp_path: Path, suite: 
         "LocalProcesses.run = run_jobs_here\n"
         "main()\n"
     )
-    arguments = ["evaluate", "--policy", "window-grpo-seed1", "--suite", str(suite), "--seeds", "1"]
+    arguments = [
+        "evaluate",
+        "--policy",
+        "window-v1-grpo-seed1",
+        "--suite",
+        str(suite),
+        "--seeds",
+        "1",
+    ]
     done = subprocess.run(
         [sys.executable, "-c", program, *arguments],
         cwd=tmp_path,
@@ -586,7 +594,7 @@ def test_a_published_policy_is_evaluated_without_pytorch(tmp_path: Path, suite: 
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    assert "window-grpo" in done.stdout
+    assert "window-v1-grpo" in done.stdout
 
 
 def test_without_the_extra_the_message_says_how_to_get_it(

@@ -222,7 +222,7 @@ def test_a_resumed_run_has_the_scenarios_and_suites_it_began_with(quicgym, tmp_p
 NEEDS_NO_GPU = pytest.mark.skipif(
     Path("/proc/driver/nvidia").exists(), reason="there may be a GPU here"
 )
-FOR_WINDOW = "is for quicgym/Window-v1 and quicgym/Window-v0"
+FOR_WINDOW = "is for quicgym/Window-v1"
 MISTAKES = [
     ("choice-aggrevate", "start.preset=bbr", "start.preset = 'bbr' is none of those compared"),
     ("choice-aggrevate", "hyperparameters.controllers=[ibcca]", "give two or more"),
@@ -254,7 +254,6 @@ MISTAKES = [
     ("ppo", "environment.scenario=self-play", "different numbers of agents", "grpo"),
     ("ppo", "environment.id=quicgym/Switch-v1", "start.std is for a Box"),
     ("ppo", "hyperparameters.use_sde=true", "use_sde = True: unknown field"),
-    ("ppo", "network={extractor: gru, extractor_sizes: [8, 8]}", "gru has one size"),
     ("ppo", "start={final_std: 0.1}", "start.final_std is for ppo and grpo with start.std"),
 ]
 

@@ -25,7 +25,6 @@ IDS = {
     "switch": "quicgym/Switch-v1",
     "tuning": "quicgym/Tuning-v1",
     "window": "quicgym/Window-v1",
-    "window_v0": "quicgym/Window-v0",
 }
 NAMES = tuple(IDS)
 
@@ -39,7 +38,7 @@ def test_the_environments_by_name_and_by_id():
         assert environment.id == IDS[name]
         assert environment is find_environment(environment.id) is environments()[name]
         assert gymnasium.make(environment.id).unwrapped.__class__ is environment
-        assert environment.__module__ == f"quicgym.envs.{name.removesuffix('_v0')}"
+        assert environment.__module__ == f"quicgym.envs.{name}"
 
 
 SCENARIO = helper.scenario(flows=2, duration_s=0.5)
@@ -85,9 +84,9 @@ def test_published_policies_load_without_a_warning():
         warnings.simplefilter("error")
         decisions = {
             quicgym.load_policy(f"{name}-seed0").decisions.environment
-            for name in ("switch-wide", "tuning-aggrevate", "window-v1-grpo", "window-grpo")
+            for name in ("switch-wide", "tuning-aggrevate", "window-v1-grpo")
         }
-    assert decisions == {"switch", "tuning", "window", "window_v0"}
+    assert decisions == {"switch", "tuning", "window"}
 
 
 @pytest.mark.parametrize("constructor", BY_NAME)

@@ -130,7 +130,7 @@ def policies() -> dict[str, bytes]:
             "observation_version": 1, "action_version": 1, "decision_interval_ms": 20.0,
             "history_length": 1, "sha256": "SHA256",
             "architecture": {
-                "extractor": "mlp", "extractor_sizes": [2], "hidden_sizes": [],
+                "extractor_sizes": [2], "hidden_sizes": [],
                 "activation": "relu", "output": output,
             },
             **more,

@@ -115,7 +115,7 @@ def make_trainer(
     decisions = Decisions(id, history_length=4, **settings)
     source = EpisodeSource(scenario, "native", decisions, every_flow=True)
     batch = EpisodeBatch(source, simulations, 1, reward=reward, reward_per_flow=per_flow)
-    architecture = Architecture("mlp", (16,), (16,), output="argmax" if batch.choices else "clip")
+    architecture = Architecture((16,), (16,), output="argmax" if batch.choices else "clip")
     torch.manual_seed(1)
     actor = Actor(architecture, decisions)
     found = find(algorithm).implementation_class

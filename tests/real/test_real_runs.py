@@ -30,7 +30,7 @@ def audited(scenario, controller, stack):
 
 
 @linux
-@pytest.mark.parametrize("controller", ["newreno", "window-grpo-seed1"])
+@pytest.mark.parametrize("controller", ["newreno", "window-v1-grpo-seed1"])
 def test_own_endpoints_over_sockets_do_what_they_do_in_the_simulator(controller, tmp_path):
     scenario = short(tmp_path, duration_s=3.0)
     result = audited(scenario, controller, "quicgym")

@@ -52,7 +52,7 @@ def test_the_environments_are_those_of_python():
     assert (OBSERVATION_VERSION, ACTION_VERSION) == (1, 1)  # kVersion of sim/policy/policy.cpp
 
 
-@pytest.mark.parametrize("name", ["window-grpo-seed1", "window-v1-grpo-seed0"])
+@pytest.mark.parametrize("name", ["window-v1-grpo-seed1", "window-v1-grpo-seed0"])
 def test_a_published_policy_fills_a_link_that_only_it_sees(name):
     steered = Steered(path_of(name))
     flow = make_flow(controller="guided")
@@ -109,7 +109,7 @@ def test_every_published_policy_decides_the_same_each_time(name):
 CASES = [
     *(("tuning", name) for name in (None, "ibcca")),
     *(("scale", name) for name in (None, "bbr")),
-    *((name, None) for name in ("rate", "window", "window_v0", "switch", "aurora", "orca")),
+    *((name, None) for name in ("rate", "window", "switch", "aurora", "orca")),
 ]
 
 
@@ -128,7 +128,7 @@ def write(folder, environment, controller=None, preference=None, rtts=None):
     )  # fmt: skip
     space = _core.find_action_space(decisions.interface.action_space)
     output = "argmax" if space.choices else "clip"
-    architecture = Architecture("mlp", (4,), (), "tanh", output)
+    architecture = Architecture((4,), (), "tanh", output)
     arguments = architecture.arguments(decisions)
     bias = np.linspace(-0.5, 0.5, arguments["outputs"], dtype=np.float32)
     data = save(
@@ -145,7 +145,7 @@ def write(folder, environment, controller=None, preference=None, rtts=None):
         "decision_interval_ms": 1.0 if rtts else 100.0,
         "history_length": 3, "sha256": sha256(data).hexdigest(),
         "architecture": {
-            "extractor": "mlp", "extractor_sizes": [4], "hidden_sizes": [], "activation": "tanh",
+            "extractor_sizes": [4], "hidden_sizes": [], "activation": "tanh",
             "output": output,
         },
         "decision_interval_rtts": rtts,
@@ -194,7 +194,7 @@ def test_decisions_are_due_by_time_or_by_round_trips(tmp_path):
 
 
 def test_a_decision_out_of_order_or_without_a_policy_is_refused():
-    steered, due = Steered(path_of("window-grpo-seed1")), ctypes.c_int64()
+    steered, due = Steered(path_of("window-v1-grpo-seed1")), ctypes.c_int64()
     steered.decide(5)
     for now, word in ((5, "has decided at this time"), (4, "time goes backwards")):
         assert C["policy_decide"](steered.handle, now, due) == 1 and word in last_error()
@@ -238,7 +238,6 @@ def edited(folder, **changes):
         ({"controller": "cubik"}, ("no controller is named 'cubik'",)),
         ({"preference": {"delay": 1}}, ("preference.throughput",)),
         ({"sha256": "0" * 64}, ("mine.safetensors", "SHA-256")),
-        ({"architecture": {"extractor": "cnn"}}, ("extractor = 'cnn'",)),
         ({"architecture": {"activation": "gelu"}}, ("activation = 'gelu'",)),
         ({"architecture": {"output": "argmax"}}, ("does not fit the actions",)),
         ({"architecture": {"hidden_sizes": [0]}}, ("hidden_sizes",)),

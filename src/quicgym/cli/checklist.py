@@ -12,7 +12,7 @@ from quicgym.cli import options
 
 EXAMPLES = (
     "quicgym checklist bbr",
-    "quicgym checklist window-grpo-seed1 --format html --out results/window-grpo",
+    "quicgym checklist window-v1-grpo-seed1 --format html --out results/window-v1-grpo",
     "quicgym checklist ebcc:gamma=60 --seeds 10 --format json",
 )
 

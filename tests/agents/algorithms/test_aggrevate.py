@@ -128,8 +128,10 @@ def test_a_part_of_the_decisions_is_kept_and_all_are_counted():
 
 
 def test_an_untrained_policy_takes_a_window_that_becomes_smaller():
+    import torch
+
     model = make()
-    greedy = model.best(model.preprocess(np.zeros_like(model.batch.observations)))
+    greedy = model.best(torch.zeros(model.batch.observations.shape))
     assert {WINDOW_EXPONENTS[choice] for choice in greedy} == {-0.125}
 
 
@@ -204,31 +206,3 @@ def test_it_learns_to_fill_the_path_and_no_more():
 def test_wrong_arguments_are_answered_with_the_remedy(arguments, message):
     with pytest.raises(ValueError, match=message):
         make(**arguments)
-
-
-@pytest.mark.parametrize(
-    ("length", "spans"),
-    [
-        (1, [(0, 1)]),
-        (2, [(1, 2), (0, 1)]),
-        (8, [(7, 8), (6, 7), (4, 6), (0, 4)]),
-        (6, [(5, 6), (4, 5), (2, 4), (0, 2)]),
-    ],
-)
-def test_every_frame_is_in_one_of_the_scales(length, spans):
-    import torch
-
-    from quicgym.agents.policies.networks import Architecture, MultiScaleFeatures
-    from quicgym.envs.observations import FRAME_FEATURES
-
-    frame = len(FRAME_FEATURES)
-    features = MultiScaleFeatures(8 * length + 3, length, Architecture("multi-scale", (5,)))
-    assert features.spans == spans
-    observations = torch.rand(7, 8 * length + 3)
-    preprocessed = features.preprocess(observations)
-    assert preprocessed.shape == (7, frame * len(spans) + 3)
-    assert torch.equal(preprocessed[:, -3:], observations[:, -3:])
-    first, last = spans[-1]
-    rates = observations[:, : 8 * length].reshape(7, length, 8)[:, first:last, 0].mean(dim=1)
-    assert torch.allclose(preprocessed[:, frame * (len(spans) - 1)], rates)
-    assert torch.equal(features(observations), features.encode(preprocessed))

@@ -51,7 +51,7 @@ def test_a_package_s_algorithm_is_found_by_name(site, tmp_path):
     config = load_training("rate-ppo", ["algorithm=mine", "start.std=null", "hyperparameters={}"])
     assert config.entry.name == "mine"
     with pytest.raises(ConfigError, match="algorithm = 'mine' is for quicgym/Rate-v1"):
-        load_training("window-grpo", ["algorithm=mine", "start={}"])
+        load_training("window-v1-grpo", ["algorithm=mine", "start={}"])
 
 
 @pytest.mark.parametrize(
@@ -85,4 +85,4 @@ def test_a_name_of_quicgym_s_own_is_not_taken(site):
 
 def test_an_unknown_algorithm_is_answered_with_the_nearest():
     with pytest.raises(ConfigError, match="algorithm = 'agrevate'.* did you mean aggrevate"):
-        load_training("window-aggrevate", ["algorithm=agrevate"])
+        load_training("window-start", ["algorithm=agrevate"])

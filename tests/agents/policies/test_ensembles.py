@@ -1,7 +1,5 @@
 """Several policies as one network."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -13,7 +11,7 @@ from quicgym.envs.decisions import Decisions
 
 def network(seed, environment="window", sizes=((8,), (6, 4)), output="argmax", **arguments):
     decisions = Decisions(environment, history_length=4, **arguments)
-    architecture = Architecture("mlp", *sizes, "relu", output)
+    architecture = Architecture(*sizes, "relu", output)
     shape = architecture.arguments(decisions)
     rng, tensors, inputs = np.random.default_rng(seed), {}, shape["observation_size"]
     layers = [(f"features.layers.{2 * i}", size) for i, size in enumerate(sizes[0])]
@@ -74,10 +72,3 @@ def test_in_a_box_an_ensemble_takes_the_mean_of_the_members():
 def test_members_that_do_not_fit_are_refused(other, words):
     with pytest.raises(ValueError, match=words):
         joined([network(0), other])
-
-
-def test_an_ensemble_of_another_extractor_is_refused():
-    member = network(0)
-    gru = replace(member, architecture=replace(member.architecture, extractor="gru"))
-    with pytest.raises(ValueError, match="extractor = 'gru'; an ensemble is of mlp"):
-        joined([gru, gru])

@@ -91,7 +91,7 @@ def test_a_sweep_has_no_preference(tmp_path):
         load_sweep(str(path))
 
 
-def saved(tmp_path, environment="tuning", extractor="mlp", preference=EQUAL):
+def saved(tmp_path, environment="tuning", preference=EQUAL):
     """Saves a policy with random weights; returns its path and the policy."""
     import torch
 
@@ -99,7 +99,7 @@ def saved(tmp_path, environment="tuning", extractor="mlp", preference=EQUAL):
     from quicgym.agents.policies.networks import Actor, Architecture
 
     output = "argmax" if choices(environment) else "clip"
-    architecture = Architecture(extractor, (8,), (8,), "tanh", output)
+    architecture = Architecture((8,), (8,), "tanh", output)
     decisions = Decisions(environment, history_length=4, preference=preference)
     torch.manual_seed(0)
     actor = Actor(architecture, decisions).eval()
@@ -112,16 +112,11 @@ def saved(tmp_path, environment="tuning", extractor="mlp", preference=EQUAL):
 
 @pytest.mark.train
 class TestLearned:
-    @pytest.mark.parametrize(
-        "environment, extractor",
-        [("rate", "mlp"), ("window_v0", "gru"), ("window_v0", "multi-scale")],
-    )
-    def test_it_is_loaded_with_the_preference_that_it_was_saved_with(
-        self, tmp_path, environment, extractor
-    ):
+    @pytest.mark.parametrize("environment", ["rate", "window"])
+    def test_it_is_loaded_with_the_preference_that_it_was_saved_with(self, tmp_path, environment):
         import torch
 
-        path, policy = saved(tmp_path, environment, extractor, Preference(0.1, 0.2, 0.3, 0.4))
+        path, policy = saved(tmp_path, environment, Preference(0.1, 0.2, 0.3, 0.4))
         assert list(json.loads(path.read_text())["preference"]) == [
             "throughput", "loss", "fairness", "delay",
         ]  # fmt: skip
@@ -164,8 +159,8 @@ class TestLearned:
             find_policy(f"{path}{end}")
 
     def test_a_policy_without_one_takes_none(self, tmp_path):
-        with pytest.raises(PolicyError, match="window-grpo: takes no preference; leave out"):
-            find_policy("window-grpo-seed0:delay=1")
+        with pytest.raises(PolicyError, match="window-v1-grpo: takes no preference; leave out"):
+            find_policy("window-v1-grpo-seed0:delay=1")
         path, _ = saved(tmp_path, preference=None)
         assert "preference" not in json.loads(path.read_text())
 

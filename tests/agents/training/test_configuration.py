@@ -10,7 +10,7 @@ import pytest
 from quicgym.agents.training.configuration import ConfigError, load_training
 
 
-@pytest.mark.parametrize("name", ["ppo", "switch-wide", "window-grpo"])
+@pytest.mark.parametrize("name", ["ppo", "switch-wide", "window-v1-grpo"])
 def test_configurations_are_read_without_pytorch(name):
     code = (
         "import sys; from quicgym.agents.training.configuration import load_training; "

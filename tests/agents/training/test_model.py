@@ -28,7 +28,7 @@ def test_the_shipped_configurations_are_what_the_algorithms_take(name):
 
     smaller = ["environment.simulations=4", "environment.scenario=ebcc-single"]
     # The shipped policies have one beginning that is a run of the user's.
-    start = ["start={}"] if name in ("window", "window-grpo") else []
+    start = ["start={}"] if name in ("window", "window-v1-grpo") else []
     config = load_training(name, [*smaller, *start])
     trainer = make_trainer(config)
     model = getattr(trainer, "model", trainer)
