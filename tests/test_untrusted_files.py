@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -94,9 +95,21 @@ def test_aliases_merges_and_overridden_keys_are_still_read() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("1e-3", 0.001), ("2E6", 2e6), ("-.5e+1", -5.0), ("1_000e1", 1e4), ("1.e2", 100.0),
+     ("e3", "e3"), ("1e3x", "1e3x"), ("'1e-3'", "1e-3")],
+)  # fmt: skip
+def test_a_number_with_an_exponent_is_a_number_as_in_yaml_1_2(text: str, value: Any) -> None:
+    parsed = parse_yaml(f"[{text}]")[0]
+    assert (parsed, type(parsed)) == (value, type(value))
+
+
+# PyYAML writes the text 1e3 without quotes, because it reads that as a text again.
+TEXTS = st.text().filter(lambda text: not re.fullmatch(r"[-+.0-9_]+[eE][-+]?[0-9]+", text))
 PLAIN = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXTS,
+    lambda inner: st.lists(inner) | st.dictionaries(TEXTS, inner),
     max_leaves=30,
 )
 

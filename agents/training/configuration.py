@@ -304,15 +304,11 @@ def changed(data: Mapping[str, Any], changes: Sequence[str]) -> dict[str, Any]:
 
 
 def value_of(text: str) -> Any:
-    """Returns a value as YAML has it; 1e6 is a number, which YAML 1.1 takes for a word."""
+    """Returns a value as YAML has it; 2e6 is a whole number."""
     try:
         value = parse_yaml(text)
     except yaml.YAMLError:
         return text
-    if isinstance(value, str):
-        try:
-            number = float(value)
-        except ValueError:
-            return value
-        return int(number) if number.is_integer() else number
+    if isinstance(value, float) and "." not in text and value.is_integer():
+        return int(value)
     return value

@@ -1,7 +1,11 @@
-"""YAML's safe loader with bounds: no key twice, no deep nesting, no aliases that multiply."""
+"""YAML's safe loader with bounds: no key twice, no deep nesting, no aliases that multiply.
+
+Numbers with an exponent, such as 1e-3, are numbers as in YAML 1.2. PyYAML reads them as texts.
+"""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import yaml
@@ -100,3 +104,10 @@ class _Loader(yaml.SafeLoader):
             value = getattr(node, "value", "")
             text = f"{value!s:.60} is no value of its kind: {error}"
             raise ConstructorError(None, None, text, node.start_mark) from None
+
+
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:float",
+    re.compile(r"[-+]?(?:[0-9][0-9_]*(?:\.[0-9_]*)?|\.[0-9][0-9_]*)[eE][-+]?[0-9]+$"),
+    list("-+.0123456789"),
+)
