@@ -29,6 +29,9 @@ class Drawing(BaseModel):
     title: str = ""
     size: int = Field(default=1, description="a size in cm")
     shape: Annotated[Circle | Square, Field(discriminator="kind")] = Circle()
+    line_mm: float = 1.0
+    lime: int = 1
+    names: tuple[str, ...] = Field(default=("a",), min_length=1, max_length=2)
 
 
 @pytest.mark.parametrize(
@@ -41,6 +44,13 @@ class Drawing(BaseModel):
         ({"scale": "big"}, "scale = 'big': should be a valid number; give a number, above 0"),
         ({"visible": "maybe"}, "visible = 'maybe': should be a valid boolean; give true or false"),
         ({"title": 5}, "title = 5: should be a valid string; give a text"),
+        ({"names": ["a", "b", "c"]}, "names = ['a', 'b', 'c']: has 3 entries; give at most 2"),
+        ({"names": []}, "names = []: has no entries; give at least 1"),
+        (
+            {"line": 3},
+            "line = 3: unknown field; did you mean line_mm? there are: count, scale, visible, "
+            "title, size, shape, line_mm, lime, names",
+        ),
         ({"size": []}, "size = []: should be a valid integer; give a size in cm"),
         (
             {"shape": {"kind": "circel"}},

@@ -90,6 +90,11 @@ def _explain_one(expected: Any, error: ErrorDetails) -> tuple[str, str]:
         return field, f"{field}: is missing{remedy or '; add it'}"
     if error["type"] in ("union_tag_invalid", "union_tag_not_found"):
         return field, _explain_tag(field, place, error)
+    if error["type"] in ("too_short", "too_long"):
+        message = f"has {error['ctx']['actual_length'] or 'no'} entries"
+        least = error["ctx"].get("min_length")
+        limit = f"at least {least}" if least else f"at most {error['ctx']['max_length']}"
+        remedy = remedy or f"; give {limit}"
     # "should be a valid integer, unable to parse string as an integer"
     message = message.replace("Input should", "should").partition(", unable to ")[0]
     return field, f"{field} = {_show(error['input'])}: {message}{remedy}"

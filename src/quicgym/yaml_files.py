@@ -40,9 +40,13 @@ def _natural_order(name: str) -> list[str | float]:
 
 
 def closest(name: str, known: Iterable[str]) -> str:
-    """Returns "did you mean …? there are: …" for a name that is not among `known`."""
+    """Returns "did you mean …? there are: …" for a name that is not among `known`.
+
+    A known name that continues it, such as rate_mbps for rate, is more likely than a similar one.
+    """
     known = list(known)
-    similar = difflib.get_close_matches(name, known, n=1)
+    similar = [entry for entry in known if entry.startswith(f"{name}_")]
+    similar = similar or difflib.get_close_matches(name, known, n=1)
     hint = f"did you mean {similar[0]}? " if similar else ""
     return f"{hint}there are: {', '.join(known)}"
 

@@ -187,7 +187,7 @@ BAD: list[tuple[str, ...]] = [
      "bottleneck.loss.probability = 1.5", "give a probability from 0 to 1"),
     ("duration_s: 0", "duration_s = 0", "seconds above 0"),
     ("duration_s: .nan", "duration_s = nan", "finite number"),
-    ("flows: []", "flows = []", "at least one flow"),
+    ("flows: []", "flows = []: has no entries", "at least one flow"),
     ("flows: [{start_s: 10}]", "flows.0.start_s = 10", "never runs", "10 s"),
     ("flows: [{start_s: 5, start_jitter_ms: 5000}]", "flows.0.start_s = 5", "never runs", "10 s"),
     ("flows: [{start_s: 5, stop_s: 5}]",
