@@ -190,6 +190,7 @@ class Scenario(CheckedModel):
         for index, flow in enumerate(self.flows):
             self._check_times(index, flow)
             self._warn_of_idle_ecn(index, flow)
+            self._warn_of_slow_access(index, flow)
         for controller, parameters in self.controller_parameters.items():
             field = "controller_parameters"
             if controllers.is_place(controller):
@@ -291,6 +292,20 @@ class Scenario(CheckedModel):
             warnings.warn(
                 f"{self.name}: flows.{index}.ecn = True{named}: no queue on its path marks, so it "
                 f"changes nothing; {remedy}",
+                stacklevel=2,
+            )
+
+    def _warn_of_slow_access(self, index: int, flow: Flow) -> None:
+        links = list(self.links.values())[flow.direction == "backward" :: 2]
+        rates = [links[hop].rate_mbps for hop in self.hops_of(flow) if links]
+        slowest = min((rate for rate in rates if rate is not None), default=0.0)
+        access = flow.access or self.access
+        if access.rate_mbps < slowest:
+            field = f"flows.{index}.access" if flow.access else "access"
+            warnings.warn(
+                f"{self.name}: {field}.rate_mbps = {access.rate_mbps:g}: is below the bottleneck's "
+                f"{slowest:g}, so packets wait before the access link, in a queue without a limit; "
+                f"give at least {slowest:g}, unless that is meant",
                 stacklevel=2,
             )
 

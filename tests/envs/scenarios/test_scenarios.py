@@ -379,6 +379,19 @@ def test_ecn_where_no_queue_marks_warns(tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         load_scenario(write(tmp_path, **ecn, bottleneck=bottleneck))
+
+
+def test_an_access_link_below_the_bottleneck_s_rate_warns(tmp_path: Path) -> None:
+    slow = {"rate_mbps": 5, "delay_ms": 1}
+    with pytest.warns(UserWarning, match=r"flows\.1\.access\.rate_mbps = 5: .* 15, .*at least 15"):
+        load_scenario(write(tmp_path, flows=[{}, {"access": slow}]))
+    with pytest.warns(UserWarning, match=r": access\.rate_mbps = 5: "):
+        load_scenario(write(tmp_path, access=slow))
+
+
+def test_nothing_shipped_warns() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
         for name in scenario_names():
             load_scenario(name)
         for suite in suite_names():
