@@ -55,39 +55,45 @@ $(VENV)/requirements-%.txt: pyproject.toml sim/ns3/pyproject.toml constraints.tx
 # Without isolation: against the versions of constraints.txt.
 $(VENV)/installed: $(REQUIREMENTS) $(SOURCES)
 	$(PIP) install --no-build-isolation --no-deps $(DISTRIBUTIONS)
+	@rm -f $(VENV)/developed
 	@touch $@
 
 setup: $(VENV)/installed
+
+# What the targets below need: after `make develop` that is there, and imports build what has changed.
+QUICGYM := $(if $(wildcard $(VENV)/developed),$(REQUIREMENTS),$(VENV)/installed)
 
 # The checkout's Python files are imported, and C++ is built again when it has changed. `make setup` undoes it.
 develop: $(REQUIREMENTS)
 	@for project in $(DISTRIBUTIONS); do \
 	  $(PIP) install --no-build-isolation --no-deps -C editable.rebuild=true -C editable.verbose=false --editable $$project || exit; done
 	@rm -f $(VENV)/installed
+	@touch $(VENV)/developed
 
-baselines: setup
+baselines: $(QUICGYM)
 	$(BIN)/quicgym baselines $(ARGS)
 
-leaderboard: setup $(TRAIN)
+leaderboard: $(QUICGYM) $(TRAIN)
 	$(BIN)/python -m quicgym.benchmarks.leaderboard $(ARGS)
 
-checklists: setup $(TRAIN)
+checklists: $(QUICGYM) $(TRAIN)
 	$(BIN)/python -m quicgym.benchmarks.checklist.pages $(ARGS)
 
 # Tests that share what takes long to start run in one process.
 PYTEST := $(BIN)/pytest -n auto --dist loadgroup
 
 # What needs neither PyTorch nor Ray.
-test: setup
+test: $(QUICGYM)
 	$(PYTEST) -m "not long and not train" $(ARGS)
 
 # Everything but the tests that take minutes.
-test-all: setup $(TRAIN)
+test-all: $(QUICGYM) $(TRAIN)
 	$(PYTEST) -m "not long" $(ARGS)
 
-test-long: setup $(TRAIN) $(VENV)/requirements-docs.txt
+test-long: $(QUICGYM) $(TRAIN) $(VENV)/requirements-docs.txt
 	$(PYTEST) -m long $(ARGS)
 
+# mypy reads regular installations only.
 lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -100,24 +106,24 @@ lint: setup
 # quicgym-noq is Rust: without cargo its tests are skipped, and say so.
 NOQ := $(VENV)/installed-noq
 NOQ_SOURCES := $(shell find stacks/noq -type f -not -path '*/target/*' -not -path '*/__pycache__/*' -not -path '*/tests/*')
-$(NOQ): $(VENV)/installed $(NOQ_SOURCES)
+$(NOQ): $(QUICGYM) $(NOQ_SOURCES)
 	@if command -v cargo > /dev/null; then $(PIP) install --no-deps ./stacks/noq && touch $@; \
 	  else echo "cargo is not there: stack noq is not built; https://rustup.rs installs it"; fi
 
 # Hours: every controller and policy over the suite reality, in the simulator, in virtual and in real time.
-reality: setup $(TRAIN) $(VENV)/requirements-real.txt $(NOQ)
+reality: $(QUICGYM) $(TRAIN) $(VENV)/requirements-real.txt $(NOQ)
 	$(BIN)/python -m quicgym.benchmarks.reality $(ARGS)
 
-real: setup $(VENV)/requirements-real.txt $(NOQ)
+real: $(QUICGYM) $(VENV)/requirements-real.txt $(NOQ)
 	$(BIN)/pytest tests/real stacks/noq/tests $(ARGS)
 
 # Strict: a warning, such as a link that leads nowhere, fails. A page that has not changed is not built again.
-docs: setup $(TRAIN) $(VENV)/requirements-docs.txt
+docs: $(QUICGYM) $(TRAIN) $(VENV)/requirements-docs.txt
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs build/docs/html $(ARGS)
 	@echo "build/docs/html/index.html"
 
 # What envs/ns3gym reads; a test compares it with messages.proto.
-messages: setup
+messages: $(QUICGYM)
 	$(BIN)/python -m grpc_tools.protoc --proto_path=envs/ns3gym --descriptor_set_out=envs/ns3gym/messages.binpb messages.proto
 
 # The newest versions of everything, in an environment of their own. NVIDIA's packages and triton are left to
@@ -143,15 +149,15 @@ wheels: setup
 	@export PIP_CONSTRAINT=$(CURDIR)/constraints.txt; \
 	for project in $(DISTRIBUTIONS); do $(BIN)/python -m build --outdir dist $$project || exit; done
 
-format: setup
+format: $(QUICGYM)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	$(BIN)/clang-format -i $(CPP)
 
-speed: setup
+speed: $(QUICGYM)
 	$(BIN)/quicgym speed $(ARGS)
 
-parity: setup
+parity: $(QUICGYM)
 	$(BIN)/quicgym parity $(ARGS)
 	$(BIN)/quicgym parity --networks 1000 $(addprefix --discipline ,fifo codel fq-codel pie red)
 	$(BIN)/quicgym parity --networks 1000 $(addprefix --feature ,outage trace opening ack-aggregation delay-schedule \
@@ -213,7 +219,7 @@ versions:
 	$(PYTHON) .ci/versions.py $(ARGS)
 
 # Searches for failures for BUDGET_S seconds; the report grows with every run.
-campaign: setup $(TRAIN)
+campaign: $(QUICGYM) $(TRAIN)
 	PYTHONPATH=tests $(BIN)/python -m campaign --budget-s $(BUDGET_S) $(ARGS)
 
 clean:

@@ -72,6 +72,25 @@ string(SHA256 quicgym_digest "${digests}")
 string(SUBSTRING "${quicgym_digest}" 0 12 quicgym_digest)
 message(STATUS "quicgym ${QUICGYM_VERSION}, digest of the shared sources ${quicgym_digest}")
 
+# An import of an editable installation compiles what has changed. Says so before: a minute of silence looks like
+# a hang. Takes patterns of the sources beside the shared ones.
+function(quicgym_announce)
+  if(NOT SKBUILD_STATE STREQUAL "editable")
+    return()
+  endif()
+  file(GLOB sources CONFIGURE_DEPENDS ${ARGN})
+  set(stamp "${CMAKE_CURRENT_BINARY_DIR}/announced")
+  # In the terminal's pool, whose output Ninja does not hold back.
+  add_custom_command(
+    OUTPUT "${stamp}"
+    COMMAND sh -c "echo 'quicgym: C++ has changed: compiling, which takes up to minutes' >&2"
+    COMMAND "${CMAKE_COMMAND}" -E touch "${stamp}"
+    DEPENDS ${sources} ${shared_files}
+    USES_TERMINAL VERBATIM)
+  add_custom_target(quicgym_announcement DEPENDS "${stamp}")
+  add_dependencies(quicgym_simulator quicgym_announcement)
+endfunction()
+
 function(quicgym_interface file)
   set_property(
     SOURCE "${file}" APPEND

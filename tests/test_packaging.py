@@ -248,6 +248,18 @@ def test_the_source_distributions_hold_what_they_compile(core: Path, tmp_path: P
     assert (host / "quicgym_ns3" / "__init__.py").exists()
 
 
+@pytest.mark.parametrize("is_editable", [True, False])
+def test_only_a_regular_installation_is_installed_again(is_editable: bool, tmp_path: Path) -> None:
+    if is_editable:
+        (tmp_path / "developed").touch()
+    for target in ("real", "test", "baselines"):
+        done = subprocess.run(
+            ["make", "--dry-run", "-C", ROOT, target, f"VENV={tmp_path}"],
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        assert ("--no-build-isolation" in done.stdout) is not is_editable
+
+
 @pytest.mark.long
 @pytest.mark.ns3
 def test_an_editable_host_finds_ns3s_libraries(tmp_path: Path) -> None:
@@ -267,8 +279,15 @@ def test_an_editable_host_finds_ns3s_libraries(tmp_path: Path) -> None:
          "--editable", source / "sim" / "ns3"],
         check=True, timeout=900, env=environment,
     )  # fmt: skip
-    asked = subprocess.run(
-        [python, "-c", "import quicgym_ns3; print(quicgym_ns3.__file__)"],
-        capture_output=True, text=True, timeout=300, env=environment,
-    )  # fmt: skip
-    assert asked.stdout.startswith(str(source)), asked.stderr
+
+    def imported() -> subprocess.CompletedProcess[str]:
+        done = subprocess.run(
+            [python, "-c", "import quicgym_ns3; print(quicgym_ns3.__file__)"],
+            capture_output=True, text=True, timeout=300, env=environment,
+        )  # fmt: skip
+        assert done.stdout.startswith(str(source)), done.stderr
+        return done
+
+    assert imported().stderr == ""
+    (source / "sim" / "ns3" / "scheduler.cpp").touch()
+    assert "C++ has changed: compiling" in imported().stderr

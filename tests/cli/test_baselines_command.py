@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import re
 import signal
 import time
 from pathlib import Path
@@ -17,7 +18,7 @@ from helpers.brief_job import Brief
 from helpers.commands import says, start_process
 
 import quicgym as package
-from quicgym import _core, load_scenario
+from quicgym import _core, cli, load_scenario
 from quicgym.agents.evaluation.jobs import RunJob
 from quicgym.benchmarks.simulations import make_jobs
 from quicgym.envs.scenarios.flows import Flow
@@ -331,9 +332,23 @@ def test_lists_version_and_help(quicgym: Command) -> None:
     assert "ebcc-bandwidth-17.5" in quicgym("scenarios").stdout
     listed = quicgym("controllers").stdout
     assert "gamma" in listed and "hystart-linux" in listed
+    only = quicgym("controllers", "bbr3", "copa*").stdout
+    headings = [line.split()[0] for line in only.splitlines() if line[0] != " "]
+    assert headings == ["controller,", "bbr3", "copa"]
+    wrong = quicgym("controllers", "bbr5", status=2).stderr
+    assert "no controller 'bbr5'" in wrong and "did you mean bbr?" in wrong
     version = quicgym("--version").stdout
     assert f"quicgym {package.__version__}" in version
     assert f"ns-3 {ns3_version() or 'not installed'}" in version
     assert "commit" in version and "Python 3." in version
     text = quicgym("baselines", "--help").stdout
     assert "--resume" in text and "Examples" in text
+    assert "$QUICGYM_PEER -R" in quicgym("link", "--help").stdout
+
+
+def test_the_help_has_every_command_in_one_group(quicgym: Command) -> None:
+    lines = quicgym("--help").stdout.splitlines()
+    titles = [line for line in lines if line.endswith(":") and line[0] != " "]
+    assert titles[1:] == [f"{title}:" for title in cli.COMMANDS]
+    shown = [line.split()[0] for line in lines if re.match(r"  [a-z]+  ", line)]
+    assert sorted(shown) == sorted(cli.group().commands)

@@ -7,7 +7,8 @@ import sys
 from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
-from typing import Annotated
+from itertools import chain
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -17,7 +18,27 @@ from quicgym.envs.simulation.simulation import ns3_version
 from quicgym.errors import UserError, missing_extra
 from quicgym.output_folders import DISK_ERRORS
 
+MOST_CHARACTERS = 200
+"""Of a command's description in `quicgym --help`."""
+
+
+class _Groups(TyperGroup):
+    """The commands in groups."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        width = max(map(len, self.commands))
+        for title, names in COMMANDS.items():
+            with formatter.section(title):
+                formatter.write_dl(
+                    [
+                        (f"{name:{width}}", self.commands[name].get_short_help_str(MOST_CHARACTERS))
+                        for name in names
+                    ]
+                )
+
+
 app = typer.Typer(
+    cls=_Groups,
     help="QUIC congestion control in simulation: baselines, environments, learned agents.",
     no_args_is_help=True,
     add_completion=False,
@@ -55,12 +76,14 @@ def _epilog(examples: Sequence[str]) -> str:
     return "Examples:\n\n\b\n" + "\n".join(f"  {example}" for example in examples)
 
 
-COMMANDS = (  # in the order of `quicgym --help`
-    "baselines", "papers", "evaluate", "plot", "checklist", "conformance", "parity", "speed",
-    "serve", "link", "real", "train", "publish", "trace", "compare", "sweep", "search",
-    "scenarios", "controllers",
-)  # fmt: skip
-for _name in COMMANDS:
+COMMANDS = {  # the groups and the order of `quicgym --help`
+    "Run": ("baselines", "papers", "plot", "scenarios", "controllers", "trace"),
+    "Learn": ("train", "search", "sweep", "publish", "serve"),
+    "Compare": ("evaluate", "compare", "checklist"),
+    "Real networks": ("real", "link"),
+    "Development": ("conformance", "parity", "speed"),
+}
+for _name in chain(*COMMANDS.values()):
     _module = import_module(f"quicgym.cli.{_name}")
     _examples = getattr(_module, "EXAMPLES", None)
     app.command(epilog=_epilog(_examples) if _examples else None)(getattr(_module, _name))

@@ -3,22 +3,42 @@
 from __future__ import annotations
 
 import sys
+from fnmatch import fnmatchcase
+from typing import Annotated
 
+import typer
 from rich.table import Table
 
 from quicgym import controllers as catalogue
 from quicgym.console import wide_console
+from quicgym.envs.scenarios.fields import ScenarioError
+from quicgym.yaml_files import closest
+
+EXAMPLES = ("quicgym controllers", "quicgym controllers bbr3", "quicgym controllers 'bbr*' cubic")
 
 
-def controllers() -> None:
+def controllers(
+    name: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[NAME]...", help="Controllers to list, also as 'bbr*'. Default: all."
+        ),
+    ] = None,
+) -> None:
     """List the controllers and their parameters, those of installed packages at the end."""
+    known = catalogue.names()
+    for pattern in name or ():
+        if not any(fnmatchcase(entry, pattern) for entry in known):
+            raise ScenarioError(f"no controller {pattern!r}; {closest(pattern, known)}")
     output = Table(box=None, pad_edge=False)
     for heading in ("controller, parameter", "default", "range", "unit", "what it is"):
         output.add_column(heading, no_wrap=heading != "what it is")
     unusable = []
-    for name in catalogue.names():
+    for each in known:
+        if name and not any(fnmatchcase(each, pattern) for pattern in name):
+            continue
         try:
-            entry = catalogue.find(name)
+            entry = catalogue.find(each)
         except ImportError as error:
             unusable.append(str(error))
             continue
