@@ -25,7 +25,7 @@ from quicgym.envs.scenarios.fields import (
     RateOrOutageMbps,
     check,
 )
-from quicgym.envs.scenarios.traces import read_mahimahi
+from quicgym.envs.scenarios.traces import mean_rate_mbps, read_mahimahi
 from quicgym.validation import problem
 
 DISCIPLINES = {entry.name: entry for entry in _core.queue_disciplines()}
@@ -157,6 +157,13 @@ class Link(CheckedModel):
 
     Replaces the rate. A relative path starts at the YAML's folder.
     """
+
+    @property
+    def highest_rate_mbps(self) -> float:
+        """The rate at which the link carries data at its best; of a trace the mean."""
+        if self.trace is not None:
+            return mean_rate_mbps(self.trace)
+        return max([self.rate_mbps or 0.0, *(step.rate_mbps for step in self.rate_schedule)])
 
     @field_validator("trace")
     @classmethod

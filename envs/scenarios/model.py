@@ -35,6 +35,9 @@ from quicgym.envs.scenarios.traces import trace_digest
 from quicgym.envs.scenarios.wifi import Wifi
 from quicgym.validation import problem
 
+MOST_LOAD = 5.0
+"""Of short flows, as a multiple of what their path carries."""
+
 
 class Scenario(CheckedModel):
     """A dumbbell: senders, their access links, one bottleneck, access links, receivers.
@@ -199,13 +202,14 @@ class Scenario(CheckedModel):
                     "give the parameters behind the place, as in mine.py:Aimd:decrease=0.7",
                 )  # fmt: skip
             check_parameters(controller, parameters, field, f"{field}.{controller}")
-        for entry in self.short_flows:
+        for index, entry in enumerate(self.short_flows):
             if entry.start_s > self.duration_s - SHORTEST_S:
                 raise problem(
                     "short_flows.start_s", entry.start_s,
                     f"none ever arrives: the scenario ends at {self.duration_s:g} s",
                     "start them earlier or make duration_s longer",
                 )  # fmt: skip
+            self._check_load(index, entry)
         names = [name for name, _ in (*self.single_flows(), *self.named_short_flows())]
         for name, count in Counter(names).items():
             if count > 1:
@@ -228,6 +232,20 @@ class Scenario(CheckedModel):
                     f"no packet passes: one takes {packet} bytes", f"give at least {packet}",
                 )  # fmt: skip
         return self
+
+    def _check_load(self, index: int, entry: ShortFlows) -> None:
+        links = list(self.links.values())[::2]
+        rates = [links[hop].highest_rate_mbps for hop in self.hops_of(entry) if links]
+        carried_mbps = min([(entry.access or self.access).rate_mbps, *rates])
+        offered_mbps = entry.offered_mbps(entry.max_datagram_bytes or self.max_datagram_bytes)
+        if offered_mbps > MOST_LOAD * carried_mbps:
+            field = "arrivals_per_s" if entry.load_mbps is None else "load_mbps"
+            raise problem(
+                f"short_flows.{index}.{field}", getattr(entry, field),
+                f"offers {offered_mbps:.3g} Mbps with headers and handshakes, and the path carries "
+                f"{carried_mbps:g}: transfers would pile up without end",
+                f"make it smaller, so that the path is offered at most {MOST_LOAD:g} times its rate",
+            )  # fmt: skip
 
     def _check_packet_size(self, flow: Flow | ShortFlows) -> None:
         size_bytes = flow.max_datagram_bytes or self.max_datagram_bytes

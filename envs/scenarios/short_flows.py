@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from quicgym.envs.scenarios.fields import Outside, RateMbps
+from quicgym.envs.scenarios.fields import LINK_HEADER_BYTES, Outside, RateMbps
 from quicgym.envs.scenarios.flows import Connection
 from quicgym.envs.scenarios.sizes import Sizes, check_sizes, mean_size_bytes, size_points
 from quicgym.validation import problem
@@ -32,6 +32,16 @@ class ShortFlows(Connection):
             return self.arrivals_per_s
         assert self.load_mbps is not None
         return self.load_mbps * 1e6 / 8 / mean_size_bytes(size_points(self.sizes))
+
+    def offered_mbps(self, datagram_bytes: int) -> float:
+        """Returns what the transfers put on the wire, with their handshakes and headers.
+
+        Args:
+            datagram_bytes: Size of a full datagram, which a handshake takes.
+        """
+        size_bytes = mean_size_bytes(size_points(self.sizes)) + datagram_bytes
+        wire_bytes = size_bytes * (1 + 2 * LINK_HEADER_BYTES / datagram_bytes)
+        return self.arrivals_per_second * wire_bytes * 8e-6
 
     @model_validator(mode="after")
     def _consistent(self) -> ShortFlows:

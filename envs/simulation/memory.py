@@ -17,8 +17,6 @@ from quicgym.envs.scenarios.fields import LINK_HEADER_BYTES, ScenarioError
 from quicgym.envs.scenarios.flows import Flow
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.scenarios.short_flows import ShortFlows
-from quicgym.envs.scenarios.sizes import mean_size_bytes, size_points
-from quicgym.envs.scenarios.traces import mean_rate_mbps
 from quicgym.envs.simulation.series import REWARD_INTERVAL_MS
 
 MAXIMUM_BYTES = 2 * 2**30
@@ -173,15 +171,7 @@ def _capacities(scenario: Scenario) -> list[float]:
         return [_WIFI_MBPS * 125e3]
     links = list(scenario.links.values())
     backward = any(flow.direction == "backward" for flow in scenario.flows)
-    return [
-        125e3
-        * max(
-            mean_rate_mbps(link.trace) if link.trace else link.rate_mbps or 0.0,
-            *(step.rate_mbps for step in link.rate_schedule),
-            0.0,
-        )
-        for link in (links if backward else links[::2])
-    ]
+    return [125e3 * link.highest_rate_mbps for link in (links if backward else links[::2])]
 
 
 def _path_bytes(scenario: Scenario) -> float:
@@ -235,12 +225,9 @@ def _short_flows(scenario: Scenario, index: int) -> Part:
     ends_s = scenario.duration_s if entry.stop_s is None else min(entry.stop_s, scenario.duration_s)
     seconds = max(0.0, ends_s - entry.start_s)
     arrivals = entry.arrivals_per_second * seconds
-    size_bytes = mean_size_bytes(size_points(entry.sizes))
-    datagram = entry.max_datagram_bytes or scenario.max_datagram_bytes
-    # A handshake takes a full datagram, and each datagram has headers.
-    wire_bytes = (size_bytes + datagram) * (1 + 2 * LINK_HEADER_BYTES / datagram)
+    offered = entry.offered_mbps(entry.max_datagram_bytes or scenario.max_datagram_bytes) * 125e3
     access = (entry.access or scenario.access).rate_mbps * 125e3
-    load = entry.arrivals_per_second * wire_bytes / min(access, *_capacities(scenario))
+    load = offered / min(access, *_capacities(scenario))
     waits_s = seconds if load > 0.5 else min(seconds, _LONGEST_TRANSFER_S)
     connections = entry.arrivals_per_second * waits_s
     field = f"short_flows.{index}"

@@ -154,7 +154,7 @@ applications_with_an_answer = st.sampled_from(
 )  # fmt: skip
 short_flows = st.fixed_dictionaries(
     {
-        "load_mbps": st.floats(0.5, 5),
+        "load_mbps": st.floats(0.5, 2),
         "sizes": st.just("web-search"),
         "controller": st.sampled_from(["cubic", "bbr", "ibcca", "newreno+"]),
     }

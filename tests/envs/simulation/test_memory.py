@@ -30,14 +30,14 @@ def scenario(duration_s: float = 1.0, rate_mbps: float = 10.0, **fields: Any) ->
     return Scenario.model_validate({"name": "tried", "duration_s": duration_s, **fields})
 
 
-TRANSFERS = {"controller": "cubic", "load_mbps": 20, "sizes": 300}
+TRANSFERS = {"controller": "cubic", "load_mbps": 9, "sizes": 300}
 GREEDY = {"controller": "newreno", "parameters": {"slow_start": 0}, "count": 3}
 SLOW = {"rate_mbps": 50, "delay_ms": 1}
 KINDS: dict[str, tuple[Scenario, dict[str, Any]]] = {
     "flows": (scenario(0.05, flows=[{"controller": "bbr", "count": 3000}]), {}),
     "traces": (scenario(4000, 0.01), {"trace_interval_ms": 10.0}),
     "measurements": (scenario(100, flows=[{"controller": "cubic", "count": 400}]), {}),
-    "short flows": (scenario(1, short_flows=[TRANSFERS]), {}),
+    "short flows": (scenario(2.2, short_flows=[TRANSFERS]), {}),
     "in flight": (scenario(9, 500, access=SLOW, flows=[GREEDY]), {}),
     "deliveries": (scenario(10, 200), {"record_deliveries": True}),
     "events": (scenario(5, 200), {"record_events": True}),
@@ -85,7 +85,7 @@ REFUSED: dict[str, tuple[Scenario, dict[str, Any], str]] = {
         "for 100000 flows; make flows.count smaller",
     ),
     "short flows": (
-        scenario(1, short_flows=[{"controller": "cubic", "load_mbps": 1e5, "sizes": 100}]),
+        scenario(100, 100, short_flows=[TRANSFERS | {"load_mbps": 90}]),
         {"trace_interval_ms": None},
         r"transfers of short_flows.0, which offer .* times what the link carries; make short_flows",
     ),
