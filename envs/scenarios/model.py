@@ -244,7 +244,7 @@ class Scenario(CheckedModel):
                 f"short_flows.{index}.{field}", getattr(entry, field),
                 f"offers {offered_mbps:.3g} Mbps with headers and handshakes, and the path carries "
                 f"{carried_mbps:g}: transfers would pile up without end",
-                f"make it smaller, so that the path is offered at most {MOST_LOAD:g} times its rate",
+                f"make it smaller, so that at most {MOST_LOAD:g} times its rate is offered",
             )  # fmt: skip
 
     def _check_packet_size(self, flow: Flow | ShortFlows) -> None:

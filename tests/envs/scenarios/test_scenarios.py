@@ -238,7 +238,7 @@ BAD: list[tuple[str, ...]] = [
     ("flows: [{application: {size_bytes: 1}}]",
      "flows.0.application.kind: is missing; give one of 'bulk', 'transfer'"),
     ("short_flows: [{load_mbps: 100000, sizes: 100}]", "short_flows.0.load_mbps = 100000",
-     "offers 1.36e+06 Mbps with headers and handshakes, and the path carries 15", "at most 5 times"),
+     "offers 1.36e+06 Mbps with headers and handshakes, and the path carries 15", "5 times its"),
     ("short_flows: [{arrivals_per_s: 10000, sizes: 1}]", "short_flows.0.arrivals_per_s = 10000"),
     ("max_datagram_bytes: 1199", "max_datagram_bytes = 1199", "1200 to 1472"),
     ("max_datagram_bytes: 1473", "max_datagram_bytes = 1473", "1200 to 1472"),
