@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,9 +24,10 @@ from quicgym.benchmarks.papers.needs import scenarios_of
 from quicgym.benchmarks.papers.table_verdicts import table_verdict
 from quicgym.benchmarks.papers.variations import comparable
 from quicgym.benchmarks.simulations import TRACES_FOLDER, make_jobs
-from quicgym.console import say, wide_console
+from quicgym.console import print_whole, say, wide_console
 from quicgym.envs import Scenario, ScenarioError, load_scenario
 from quicgym.envs.scenarios.engines import EngineName
+from quicgym.envs.simulation.metrics import OF_RUNS
 from quicgym.envs.simulation.simulation import NS3_REMEDY, check_engine, ns3_version
 from quicgym.envs.simulation.window import WHOLE, Window
 from quicgym.jobs import RUNS_FILE, report_failures, report_interruption, run_jobs
@@ -88,7 +89,7 @@ def run_baselines(
                 document = {"version": __version__, "command": command, "runs": runs}
                 print(json.dumps(document, indent=1, allow_nan=False))
             elif format == "csv":
-                print(_without_parts(runs).to_csv(index=False), end="")
+                print(pd.DataFrame(_flow_rows(runs)).to_csv(index=False), end="")
             else:
                 _print_papers_tables(measured, paper, known, seeds)
                 if verbose or scenarios:
@@ -102,8 +103,15 @@ def run_baselines(
         return 1 if outcome.failures else 0
 
 
-def _without_parts(runs: Sequence[dict[str, Any]]) -> pd.DataFrame:
-    return pd.DataFrame(runs).drop(columns=["flows", "short_flows"], errors="ignore")
+def _flow_rows(runs: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yields a row for each flow and each entry of short flows, with the run's own metrics."""
+    of_runs = [entry.name for entry in OF_RUNS]
+    for run in runs:
+        about = {name: run[name] for name in ("scenario", "engine", "seed")}
+        about["controllers"] = run["controller"]
+        shared = {name: run[name] for name in of_runs if name in run}
+        for flow in (*run["flows"], *run.get("short_flows", ())):
+            yield {**about, **flow, **shared}
 
 
 def _check_names(scenarios: Sequence[Scenario]) -> None:
@@ -184,7 +192,7 @@ def _print_papers_tables(
         return
     console.print(f"{paper.title}\n", highlight=False)
     for printed, shown in papers_tables:
-        console.print(shown)
+        print_whole(shown)
         verdict = table_verdict(printed, paper, measured, lambda _: engine)
         if verdict is not None:
             console.print(f"{verdict}\n", highlight=False, markup=False, width=100)
@@ -192,6 +200,6 @@ def _print_papers_tables(
 
 
 def _print_measurements(runs: Sequence[dict[str, Any]], paper: Paper) -> None:
-    console = wide_console()
     for table in tables.measurement_tables(runs, paper.algorithms):
-        console.print(table, "")
+        print_whole(table)
+        print()

@@ -50,7 +50,7 @@ from quicgym.agents.tuning.trials import (
     reason_of,
     tune,
 )
-from quicgym.console import wide_console
+from quicgym.console import print_whole, wide_console
 from quicgym.envs.rewards import find_reward
 from quicgym.envs.scenarios.suites import load_entry, load_suite, refuse_held_out
 from quicgym.output_folders import Identity
@@ -321,7 +321,8 @@ class SearchStudy(Study[SearchTrial]):
             for rank, trial in enumerate((*self.ranked, *self.failed), 1)
         ]
         headings = ("rank", "trial", *short, "best reward", "at step", "steps", "state")
-        console.print(text_table(headings, rows, left=("state",)), "")
+        print_whole(text_table(headings, rows, left=("state",)))
+        console.print()
         lines = ["To train with the best hyperparameters:"]
         if config.scheduler == "pbt":
             lines = [

@@ -50,7 +50,7 @@ from quicgym.agents.tuning.trials import (
     reason_of,
     tune,
 )
-from quicgym.console import wide_console
+from quicgym.console import print_whole, wide_console
 from quicgym.envs.simulation.simulation import check_engine
 from quicgym.output_folders import Identity, write_atomically
 
@@ -302,7 +302,8 @@ class SweepStudy(Study[SweepTrial]):
             f"{len(self.finished)} trials of {config.controller}\n",
             highlight=False,
         )
-        console.print(self._trials_table(), "")
+        print_whole(self._trials_table())
+        console.print()
         console.print(self._comparison(), "", highlight=False)
         console.print(self._sensitivity_table())
 

@@ -27,7 +27,7 @@ from quicgym.benchmarks.papers.model import Paper, load_paper, paper_names
 from quicgym.benchmarks.papers.needs import check_names, measures_of, needs, scenarios_of
 from quicgym.benchmarks.papers.verdicts import VERDICTS, Judgement, MissingMeasurement, judge
 from quicgym.benchmarks.simulations import TRACES_FOLDER, make_jobs
-from quicgym.console import say, wide_console
+from quicgym.console import print_whole, say, wide_console
 from quicgym.envs import Scenario, ScenarioError, load_scenario
 from quicgym.envs.scenarios.engines import EngineName
 from quicgym.envs.scenarios.words import network_in_words
@@ -343,7 +343,8 @@ def _print(
                 table, paper, measured, lambda row: [engine(row.scenario)], ratio=True
             )
             if shown is not None:
-                console.print(shown, "")
+                print_whole(shown)
+                console.print()
         for judgement in reproduction.judgements:
             _print_judgement(console, judgement)
         for claim, missing in reproduction.unmeasured.items():

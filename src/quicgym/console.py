@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 
 from rich.cells import cell_len
 from rich.console import Console
+from rich.measure import Measurement
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
@@ -20,6 +21,14 @@ def wide_console() -> Console:
     Where a terminal is narrower than a table, the terminal folds its lines.
     """
     return Console(width=max(Console().width, WIDTH_OF_FILES))
+
+
+def print_whole(table: Table) -> None:
+    """Prints a table with all its columns, on lines as long as these need."""
+    console = wide_console()
+    unlimited = console.options.update(width=sys.maxsize)
+    needed = Measurement.get(console, unlimited, table).maximum
+    Console(width=max(console.width, needed)).print(table)
 
 
 def terminal_width() -> int:

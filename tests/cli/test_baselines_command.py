@@ -120,11 +120,33 @@ def test_the_table_has_the_papers_values_beside_ours(quicgym: Command) -> None:
     assert max(map(len, done.stdout.splitlines())) <= 100
 
 
-def test_csv(quicgym: Command) -> None:
-    done = quicgym("baselines", *SHORT, "--controller", "cubic", "--format", "csv")
+MIXED = [{"name": "own"}, {"name": "cubic", "controller": "cubic", "count": 14}]
+
+
+def test_csv_has_a_row_for_each_flow_with_its_own_controller(
+    quicgym: Command, tmp_path: Path
+) -> None:
+    shorts = [{"load_mbps": 0.5, "sizes": 20_000, "controller": "newreno"}]
+    path = own_scenario(tmp_path, flows=MIXED, short_flows=shorts, duration_s=2.0)
+    common = ("baselines", "--scenario", path, "--controller", "bbr3", "--seeds", "2")
+    done = quicgym(*common, "--format", "csv")
     rows = list(csv.DictReader(io.StringIO(done.stdout)))
-    assert len(rows) == 4
-    assert list(rows[0]) == ["scenario", "controller", "engine", "seed", *NAMES]
+    assert list(rows[0])[: len(NAMES) + 6] == [
+        "scenario", "engine", "seed", "controllers", "name", "controller", *NAMES
+    ]  # fmt: skip
+    assert len(rows) == 2 * 16 and {row["controllers"] for row in rows} == {"bbr3, cubic, newreno"}
+    assert [row["controller"] for row in rows[:16]] == ["bbr3", *["cubic"] * 14, "newreno"]
+    run = pd.read_parquet(tmp_path / "results/baselines/results.parquet").iloc[0]
+    for row, flow in zip(rows, run["flows"], strict=False):
+        assert (row["name"], float(row["goodput_mbps"])) == (flow["name"], flow["goodput_mbps"])
+    assert float(rows[15]["fct_small_mean_ms"]) > 0 and rows[15]["goodput_mbps"] == ""
+
+
+def test_a_redirected_table_has_a_column_for_every_flow(quicgym: Command, tmp_path: Path) -> None:
+    path = own_scenario(tmp_path, flows=MIXED, duration_s=1.0)
+    done = quicgym("baselines", "--scenario", path, "--controller", "bbr3", "--seeds", "2")
+    (heading,) = (line for line in done.stdout.splitlines() if "cubic-1 " in line)
+    assert heading.split() == ["own", *(f"cubic-{number}" for number in range(1, 15))]
 
 
 @pytest.mark.parametrize("engine", ["native", pytest.param("ns3", marks=pytest.mark.ns3)])
