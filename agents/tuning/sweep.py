@@ -333,14 +333,22 @@ class SweepStudy(Study[SweepTrial]):
         text = f"best {policy_text(self.config.controller, best.setting)}"
         if best is published:
             return f"{text}: the published setting, which no other is better than"
-        gain = f"{difference.mean:+.4f}"
-        if difference.low is not None and difference.high is not None:
-            gain += f" (95% interval {difference.low:+.4f} to {difference.high:+.4f})"
-        order = "better than" if difference.mean > 0 else "behind"
+        rank = f"rank {self.rank(published)} of {len(self.finished)}"
+        first, *others = difference.seeds
+        where = f"on the seeds {first} to {others[-1]}" if others else f"on seed {first}"
+        if difference.low is None or difference.high is None:
+            return (
+                f"{text}\ndiffers from the published setting, {rank}, by {difference.mean:+.4f} "
+                f"{where}; one seed has no interval, so it is open which is better"
+            )
+        if difference.low > 0:
+            order = "better than"
+        else:
+            order = "behind" if difference.high < 0 else "not shown to be better than"
         return (
-            f"{text}\n{order} the published setting, rank {self.rank(published)} of "
-            f"{len(self.finished)}, by {gain} on the seeds {difference.seeds[0]} to "
-            f"{difference.seeds[-1]}, which were not used for the selection"
+            f"{text}\n{order} the published setting, {rank}: {difference.mean:+.4f} (95% interval "
+            f"{difference.low:+.4f} to {difference.high:+.4f}) {where}, which were not used for "
+            "the selection"
         )
 
     def _sensitivity_table(self) -> Table:

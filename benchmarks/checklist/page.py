@@ -52,9 +52,11 @@ def number_title(check: dict[str, Any]) -> str:
 
 
 def interval(entry: dict[str, Any]) -> str:
-    """Returns a mean with its interval; a dash where nothing was measured."""
+    """Returns a mean with its interval, if there is one; a dash where nothing was measured."""
     if entry["mean"] is None:
         return "–"
+    if entry["low"] is None:
+        return f"{entry['mean']:.3g}"
     return f"{entry['mean']:.3g} [{entry['low']:.3g}, {entry['high']:.3g}]"
 
 

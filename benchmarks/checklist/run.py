@@ -1,9 +1,9 @@
 """A checklist's runs, and what follows from them: a number, an interval and a verdict per scenario.
 
 A check is met where its number is on the right side of the threshold by more than the 95% interval
-over the seeds (Student's t), missed where it is on the other side by as much, and open otherwise. A
-check over several scenarios, and an item over several checks, is met where all are, missed where
-one is, and open otherwise.
+over the seeds (Student's t), missed where it is on the other side by as much, and open otherwise.
+With a single seed there is no interval, so every check is open. A check over several scenarios, and
+an item over several checks, is met where all are, missed where one is, and open otherwise.
 """
 
 from __future__ import annotations
@@ -165,16 +165,15 @@ def _quotient(number: float | None, reference: float | None) -> float | None:
 
 
 def _against(check: Check, numbers: Sequence[float | None]) -> dict[str, Any]:
-    """Returns mean, interval and verdict; open where a seed measured nothing."""
+    """Returns mean, interval and verdict; open where a seed measured nothing, and of one seed."""
     known = [number for number in numbers if number is not None]
     if not known or len(known) < len(numbers):
         return {"mean": None, "low": None, "high": None, "verdict": "open"}
     mean = float(np.mean(known))
-    reach = 0.0
-    if len(known) > 1:
-        deviation = float(np.std(known, ddof=1))
-        reach = float(stdtrit(len(known) - 1, 0.5 + CONFIDENCE / 2)) * deviation
-        reach /= len(known) ** 0.5
+    if len(known) == 1:
+        return {"mean": mean, "low": None, "high": None, "verdict": "open"}
+    deviation = float(np.std(known, ddof=1))
+    reach = float(stdtrit(len(known) - 1, 0.5 + CONFIDENCE / 2)) * deviation / len(known) ** 0.5
     low, high = mean - reach, mean + reach
     if check.at_least is not None:
         met, missed = low >= check.at_least, high < check.at_least

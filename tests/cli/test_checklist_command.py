@@ -78,6 +78,17 @@ def test_a_controller_against_itself_does_no_harm(quicgym: Command, tmp_path: Pa
     assert (tmp_path / "results/checklists/cubic/checklist.json").exists()
 
 
+def test_with_one_seed_every_check_is_open(quicgym: Command, tmp_path: Path) -> None:
+    arguments = ("checklist", "cubic", "--checklist", written(tmp_path), "--seeds", "1")
+    done = quicgym(*arguments, "--format", "json")
+    checks = [check for entry in json.loads(done.stdout)["items"] for check in entry["checks"]]
+    assert {check["verdict"] for check in checks} == {"open"}
+    measured = [entry for check in checks for entry in check["measured"]]
+    assert all(entry["mean"] is not None and entry["low"] is None for entry in measured)
+    table = quicgym(*arguments, "--resume").stdout
+    assert "0 sections met, 2 open" in table and "None" not in table
+
+
 def test_the_table_and_the_page_show_every_question(quicgym: Command, tmp_path: Path) -> None:
     arguments = ("checklist", "ebcc:gamma=60", "--checklist", written(tmp_path), "--seeds", "3")
     table = quicgym(*arguments, "--out", "here")

@@ -406,6 +406,38 @@ def test_the_best_is_compared_with_the_published_seed_by_seed(
     assert (difference.low, difference.high) == pytest.approx((2 - half, 2 + half))
 
 
+@pytest.mark.parametrize(
+    ("mean", "low", "high", "words"),
+    [
+        (0.1, 0.05, 0.15, "better than the published setting, rank 5 of 5: +0.1000 (95% interval"),
+        (0.1, -0.05, 0.25, "not shown to be better than the published setting, rank 5 of 5: +0.10"),
+        (-0.1, -0.25, 0.05, "not shown to be better than the published setting"),
+        (-0.1, -0.15, -0.05, "behind the published setting"),
+        (0.1, None, None, "one seed has no interval, so it is open which is better"),
+    ],
+)
+def test_better_is_said_only_where_the_interval_excludes_0(
+    mean: float,
+    low: float | None,
+    high: float | None,
+    words: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    from quicgym.agents.tuning.sweep import Difference, SweepStudy
+    from quicgym.agents.tuning.sweep_config import load_sweep
+
+    config = load_sweep(str(write_sweep(tmp_path)), ["seeds=3"])
+    study = SweepStudy(config)
+    study.trials = finished(config, [1.0, 4.0, 3.0, 2.0, 0.0])
+    study.difference = Difference(mean, low, high, (3, 4, 5) if low else (3,))
+    study.print()
+    lines = capsys.readouterr().out.splitlines()
+    (line,) = (line for line in lines if "the published setting, rank" in line)
+    assert words in " ".join(lines)
+    assert line.startswith("better than ") is words.startswith("better than")
+
+
 def test_what_chose_the_best_does_not_confirm_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
