@@ -65,6 +65,8 @@ def run_baselines(
     known = check_engine(engine or "native")
     loaded = [load_scenario(name) for name in dict.fromkeys(scenarios or scenarios_of(paper))]
     _check_names(loaded)
+    if controllers:
+        _check_controllers_are_used(loaded)
     chosen = list(dict.fromkeys(controllers)) or list(paper.algorithms)
     jobs = make_jobs(loaded, chosen, known, seeds, directory / TRACES_FOLDER, window=window)
     own = {job.scenario.name for job in jobs}
@@ -120,6 +122,15 @@ def _check_names(scenarios: Sequence[Scenario]) -> None:
         if names.count(name) > 1:
             raise ScenarioError(
                 f"two of the scenarios have the name {name!r}; change `name` in one of the files"
+            )
+
+
+def _check_controllers_are_used(scenarios: Sequence[Scenario]) -> None:
+    for scenario in scenarios:
+        if not scenario.has_open_flow:
+            raise ScenarioError(
+                f"scenario {scenario.name}: each flow names its controller, so none is left for "
+                "--controller; leave out the option, or `controller` of a flow"
             )
 
 

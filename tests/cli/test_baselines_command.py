@@ -350,6 +350,14 @@ def test_two_scenarios_of_one_name_are_refused(quicgym: Command, tmp_path: Path)
     assert "ebcc-single" in done.stderr and "change `name`" in done.stderr
 
 
+def test_a_controller_that_no_flow_would_take_is_refused(quicgym: Command, tmp_path: Path) -> None:
+    path = own_scenario(tmp_path, flows=[{"controller": "cubic"}], duration_s=1.0)
+    done = quicgym("baselines", "--scenario", path, "--controller", "bbr", "--out", "b", status=2)
+    says(done, "scenario own: each flow names its controller", "leave out the option")
+    assert not (tmp_path / "b").exists()
+    quicgym("baselines", "--scenario", path, "--seeds", "1", "--out", "b")
+
+
 def test_lists_version_and_help(quicgym: Command) -> None:
     assert "ebcc-bandwidth-17.5" in quicgym("scenarios").stdout
     listed = quicgym("controllers").stdout
