@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from quicgym.errors import MissingExtraError
 
 try:
-    from stable_baselines3.common.vec_env import VecEnv
+    from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 except ImportError as error:
     raise MissingExtraError("quicgym.envs.sb3 needs Stable-Baselines3") from error
 
@@ -20,6 +23,16 @@ from quicgym.envs.arguments import check_arguments, keywords
 from quicgym.envs.info import INFO_COLUMNS, row_info
 from quicgym.envs.vector import CongestionControlVectorEnv, make_vec
 
+if TYPE_CHECKING:
+    from stable_baselines3.common.base_class import BaseAlgorithm
+
+RECORD = "quicgym_decisions"
+"""The attribute of a model's action space with the fields of Decisions, which a model's file keeps.
+
+Stable-Baselines3 saves the spaces of a model with it, but nothing else of its environments.
+"""
+NORMALIZATION = "quicgym_normalization"
+"""The attribute of a model with its VecNormalize, which `save` adds."""
 PRIVILEGED = (
     "throughput_share",
     "loss_rate",
@@ -67,12 +80,14 @@ class Sb3VecEnv(VecEnv):
         self._privileged = privileged
         self._actions: np.ndarray | None = None
         self._next_seed: int | None = None
+        action_space = copy.deepcopy(environments.single_action_space)
+        setattr(action_space, RECORD, _record(environments))
         super().__init__(
             environments.num_envs,
             _with_privileged(environments.single_observation_space)
             if privileged
             else environments.single_observation_space,
-            environments.single_action_space,
+            action_space,
         )
 
     @property
@@ -156,6 +171,42 @@ class Sb3VecEnv(VecEnv):
         return rows
 
 
+def _record(environments: CongestionControlVectorEnv) -> dict[str, Any]:
+    """Returns the fields of Decisions as values that any process can unpickle."""
+    decisions = environments.batch.source.decisions
+    preference = decisions.preference
+    if preference is not None and not isinstance(preference, str):
+        preference = asdict(preference)
+    fields = {"environment": decisions.environment, **decisions.arguments}
+    return fields | {"preference": preference}
+
+
+def save(model: BaseAlgorithm, path: str | Path) -> None:
+    """Saves a model with its environment and its observations' normalization.
+
+    `quicgym.load_policy` and the commands read both from the file. `model.save` keeps the
+    environment as well, but not the statistics of VecNormalize.
+
+    Args:
+        model: A model that was made or loaded with environments of `make_sb3`.
+        path: The file, such as "mine.zip".
+
+    Raises:
+        ValueError: The model has no environments, or others than those of `make_sb3`.
+    """
+    environments = model.get_env()
+    inner = None if environments is None else environments.unwrapped
+    if not isinstance(inner, Sb3VecEnv):
+        raise ValueError(
+            f"save: the model's environments are {environments!r}; load it with those in which it "
+            f"was trained, as in {type(model).__name__}.load({str(path)!r}, "
+            "env=make_sb3('quicgym/Window-v1'))"
+        )
+    setattr(model.action_space, RECORD, _record(inner.environments))
+    setattr(model, NORMALIZATION, model.get_vec_normalize_env())
+    model.save(path)
+
+
 def _with_privileged(space: Space) -> Box:
     assert isinstance(space, Box)
     known = len(PRIVILEGED)
@@ -196,8 +247,10 @@ def make_sb3(
     infos: Literal["all", "ends"] = "all",
     privileged: bool = False,
     **arguments: Any,
-) -> Sb3VecEnv:
+) -> VecMonitor:
     """Makes the environments of `make_vec` for Stable-Baselines3.
+
+    Their VecMonitor makes Stable-Baselines3 log the mean return, `rollout/ep_rew_mean`.
 
     Args:
         id: Such as "tuning" or "quicgym/Tuning-v1".
@@ -210,4 +263,4 @@ def make_sb3(
     check_arguments(arguments, (*own, *keywords(CongestionControlVectorEnv.__init__)))
     environments = make_vec(id, num_envs, autoreset_mode="SameStep", **arguments)
     assert isinstance(environments, CongestionControlVectorEnv)
-    return Sb3VecEnv(environments, infos, privileged=privileged)
+    return VecMonitor(Sb3VecEnv(environments, infos, privileged=privileged))

@@ -7,11 +7,12 @@ Bellemare, "Deep Reinforcement Learning at the Edge of the Statistical Precipice
 - **Intervals**: 95%, by the percentiles of a stratified bootstrap (section 4.1): each resample
   draws as many seeds as there are, with replacement, within each scenario.
 - **Performance profile**: the share of a policy's scores above tau, for each tau (section 4.2).
-- **Probability of improvement**: P(X > Y) over all pairs of seeds of a scenario, a tie counts one
-  half, averaged over scenarios.
+- **Probability of improvement**: the share of scenarios and seeds in which X scores above Y, a tie
+  counts one half. The paper compares every pair of seeds; here seed k of X meets seed k of Y.
 
-Seed k is the same network for every policy, so a resample draws the same seeds for all of them:
-a difference has an interval of its own, narrower than those of its two sides suggest. All intervals
+Seed k is the same network for every policy, so policies are compared seed by seed, and a resample
+draws the same seeds for all of them: a difference has an interval of its own, narrower than those
+of its two sides suggest. All intervals
 are about seeds: what other seeds on the *same* scenarios would give. A scenario that draws nothing
 adds no width. What other scenarios would give is another question, which a suite chosen by hand
 cannot answer.
@@ -100,20 +101,11 @@ class Bootstrap:
         )
 
     def probability_of_improvement(self, first: int, second: int) -> Estimate:
-        """Returns the probability that a run of the first scores above one of the second."""
-        scores, others = self._scores[first, :, :, None], self._scores[second, :, None, :]
-        wins = np.where(scores > others, 1.0, np.where(scores == others, 0.5, 0.0))
-        scenarios, seeds = wins.shape[:2]
-
-        def mean_wins(drawn: np.ndarray) -> np.ndarray:
-            # How often each seed was drawn says all: no pair of seeds is compared again.
-            rows = np.arange(len(drawn) * scenarios).reshape(len(drawn), scenarios, 1)
-            counts = np.bincount((rows * seeds + drawn).ravel(), minlength=rows.size * seeds)
-            drawn_times = counts.reshape(len(drawn), scenarios, seeds).swapaxes(0, 1).astype(float)
-            pairs_won = np.sum(drawn_times @ wins * drawn_times, axis=-1)
-            return np.asarray(np.mean(pairs_won / seeds**2, axis=0))
-
-        return self._estimate(float(wins.mean()), self._each_chunk(mean_wins))
+        """Returns how likely the first scores above the second in the same scenario and seed."""
+        ahead = np.sign(self._scores[first] - self._scores[second])
+        wins, scenarios = (1 + ahead) / 2, np.arange(ahead.shape[0])[:, None]
+        resampled = self._each_chunk(lambda drawn: wins[scenarios, drawn].mean(axis=(1, 2)))
+        return self._estimate(float(wins.mean()), resampled)
 
     def _each_chunk(self, statistic: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
         return np.concatenate([statistic(drawn) for drawn in self.draws()])

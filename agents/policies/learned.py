@@ -29,7 +29,7 @@ from quicgym.agents.policies.stored_network import StoredNetwork
 from quicgym.controllers import refuse_place
 from quicgym.envs.actions import ACTION_VERSION, action_space
 from quicgym.envs.decisions import DECISION_ARGUMENTS, Decisions
-from quicgym.envs.observations import OBSERVATION_VERSION, observation_space
+from quicgym.envs.observations import OBSERVATION_VERSION
 from quicgym.envs.preferences import Preference
 from quicgym.envs.registration import environments, find_environment
 from quicgym.errors import MissingExtraError, PolicyError
@@ -263,14 +263,17 @@ def _read_description(path: Path) -> PolicyDescription:
 
 @dataclass(frozen=True, eq=False)
 class _Sb3Policy:
-    """A model that Stable-Baselines3 saved."""
+    """A model that Stable-Baselines3 saved, and the VecNormalize of its training."""
 
     name: str
     decisions: Decisions
     model: Any
+    normalization: Any = None
     options: dict[str, Any] | None = None
 
     def __call__(self, observations: np.ndarray) -> np.ndarray:
+        if self.normalization is not None:
+            observations = self.normalization.normalize_obs(observations)
         actions, _ = self.model.predict(observations, deterministic=True)
         return np.asarray(actions)
 
@@ -284,6 +287,8 @@ def _load_zip(path: Path, trusted: bool) -> _Sb3Policy:
     try:
         from stable_baselines3 import PPO, SAC, TD3
         from stable_baselines3.common.save_util import load_from_zip_file
+
+        from quicgym.envs.sb3 import NORMALIZATION, RECORD
     except ImportError as error:
         raise MissingExtraError("models of Stable-Baselines3 need it and PyTorch") from error
 
@@ -301,13 +306,36 @@ def _load_zip(path: Path, trusted: bool) -> _Sb3Policy:
     if algorithm is None:
         raise PolicyError(f"{path}: is no model of PPO, SAC or TD3")
     model = algorithm.load(path, device="cpu")
-    for name in environments():
-        decisions = Decisions(name)
-        if model.observation_space == observation_space(
-            decisions.history_length, name
-        ) and model.action_space == action_space(name):
-            return _Sb3Policy(path.stem, decisions, model)
-    raise PolicyError(
-        f"{path}: its spaces are {model.observation_space} and {model.action_space}, which are "
-        "those of no environment of quicgym with its default arguments"
+    remedy = (
+        f"load it with the environments in which it was trained, "
+        f"model = {algorithm.__name__}.load({str(path)!r}, env=...), and save it by "
+        f"quicgym.envs.sb3.save(model, {str(path)!r})"
     )
+    record = getattr(model.action_space, RECORD, None)
+    if record is None:
+        fit = [
+            environment.id
+            for name, environment in environments().items()
+            if model.action_space == action_space(name)
+        ]
+        raise PolicyError(
+            f"{path}: the file does not say in which environment it was trained, and its actions "
+            f"fit {', '.join(fit) or 'none of quicgym'}; {remedy}"
+        )
+    try:
+        decisions = Decisions(**record)
+    except ValueError as error:
+        raise PolicyError(f"{path}: {error}") from None
+    if model.observation_space != decisions.observation_space:
+        raise PolicyError(
+            f"{path}: its observations are {model.observation_space}, and those of "
+            f"{find_environment(decisions.environment).id} are {decisions.observation_space}; "
+            "train it without wrappers that change them, and without privileged=True"
+        )
+    normalization = data.get(NORMALIZATION)
+    if normalization is None and data.get("_last_original_obs") is not None:
+        raise PolicyError(
+            f"{path}: it was trained with VecNormalize, whose statistics are not in the file; "
+            f"{remedy}, with env=VecNormalize.load(STATISTICS, make_sb3(...))"
+        )
+    return _Sb3Policy(path.stem, decisions, model, normalization)

@@ -22,7 +22,7 @@ from quicgym.envs.decisions import Decisions
 from quicgym.envs.episodes import EpisodeSource
 from quicgym.envs.registration import find_environment
 from quicgym.envs.rewards import find_reward
-from quicgym.envs.sb3 import Sb3VecEnv, make_sb3
+from quicgym.envs.sb3 import make_sb3
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.scenarios.suites import load_entry
 from quicgym.validation import validated
@@ -82,7 +82,7 @@ def make_batch(config: TrainingConfig) -> EpisodeBatch:
     )
 
 
-def make_environments(config: TrainingConfig) -> Sb3VecEnv:
+def make_environments(config: TrainingConfig) -> VecEnv:
     """Makes the environments for an algorithm of Stable-Baselines3.
 
     ConfigError where the algorithm cannot learn from the scenario.

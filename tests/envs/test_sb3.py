@@ -62,7 +62,7 @@ def test_a_critic_sees_no_nan_before_the_first_rtt_sample():
     environments = make(privileged=True, infos="all", scenario=helper.scenario(loss=0))
     environments.seed(1)
     assert np.isfinite(environments.reset()).all()
-    assert np.isnan([info["rtt_ms"] for info in environments.reset_infos]).all()
+    assert np.isnan([info["rtt_ms"] for info in environments.unwrapped.reset_infos]).all()
 
 
 def test_a_termination_is_not_a_truncation():

@@ -1,0 +1,107 @@
+"""A model of Stable-Baselines3 comes back in the environment in which it was trained."""
+
+import numpy as np
+import pytest
+
+import quicgym
+
+pytestmark = [pytest.mark.train, pytest.mark.filterwarnings("ignore:.*runs code")]
+
+
+def train(environments):
+    from stable_baselines3 import PPO
+
+    model = PPO("MlpPolicy", environments, n_steps=8, batch_size=16, device="cpu", seed=1)
+    return model.learn(16)
+
+
+def make(name="rate", **arguments):
+    from quicgym.envs.sb3 import make_sb3
+
+    return make_sb3(name, 2, scenario="ebcc-single", episode_s=2.0, **arguments)
+
+
+def load(path):
+    return quicgym.load_policy(path, trust_zip=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("rate", {}),
+        ("scale", {"controller": "cubic"}),
+        ("window", {"decision_interval_ms": 500.0, "history_length": 4}),
+        ("tuning", {"preference": {"delay": 1.0, "throughput": 3.0}}),
+        ("tuning", {"preference": "random"}),
+    ],
+)
+def test_a_zip_keeps_its_environment_and_every_argument_of_its_decisions(name, arguments, tmp_path):
+    train(make(name, **arguments)).save(tmp_path / "mine.zip")
+    assert load(tmp_path / "mine.zip").decisions == quicgym.Decisions(name, **arguments)
+
+
+def test_a_zip_without_its_environment_is_refused_with_those_that_fit(tmp_path):
+    from quicgym.envs.sb3 import RECORD
+
+    model = train(make("rate"))
+    delattr(model.action_space, RECORD)
+    model.save(tmp_path / "mine.zip")
+    with pytest.raises(quicgym.PolicyError) as refusal:
+        load(tmp_path / "mine.zip")
+    assert "Rate-v1" in str(refusal.value) and "Scale-v1" in str(refusal.value)
+    assert "quicgym.envs.sb3.save(model, " in str(refusal.value)
+
+
+def test_the_remedy_for_a_zip_without_its_environment(tmp_path):
+    from stable_baselines3 import PPO
+
+    from quicgym.envs.sb3 import RECORD, save
+
+    path, environments = tmp_path / "mine.zip", make("scale", decision_interval_ms=50.0)
+    model = train(environments)
+    delattr(model.action_space, RECORD)
+    model.save(path)
+    save(PPO.load(path, env=environments), path)
+    assert load(path).decisions == quicgym.Decisions("scale", decision_interval_ms=50.0)
+    with pytest.raises(ValueError, match=r"env=make_sb3\('quicgym/Window-v1'\)"):
+        save(PPO.load(path), path)
+
+
+def test_a_zip_keeps_the_statistics_of_vec_normalize(tmp_path):
+    from stable_baselines3.common.vec_env import VecNormalize
+
+    from quicgym.envs.sb3 import save
+
+    environments = VecNormalize(make("window"))
+    model = train(environments)
+    save(model, tmp_path / "mine.zip")
+    observations = np.random.default_rng(0).random(
+        (64, *environments.observation_space.shape), np.float32
+    )
+    expected, _ = model.predict(environments.normalize_obs(observations), deterministic=True)
+    raw, _ = model.predict(observations, deterministic=True)
+    assert not np.array_equal(expected, raw)
+    policy = load(tmp_path / "mine.zip")
+    assert np.array_equal(policy(observations), expected)
+    assert np.array_equal(policy(observations[0]), expected[0])
+
+
+def test_a_zip_without_the_statistics_of_its_vec_normalize_is_refused(tmp_path):
+    from stable_baselines3.common.vec_env import VecNormalize
+
+    train(VecNormalize(make("window"))).save(tmp_path / "mine.zip")
+    with pytest.raises(quicgym.PolicyError, match=r"VecNormalize.* quicgym\.envs\.sb3\.save"):
+        load(tmp_path / "mine.zip")
+
+
+def test_a_zip_of_other_observations_is_refused(tmp_path):
+    train(make("window", privileged=True)).save(tmp_path / "mine.zip")
+    with pytest.raises(quicgym.PolicyError, match="without privileged=True"):
+        load(tmp_path / "mine.zip")
+
+
+def test_the_logs_of_stable_baselines3_have_the_mean_return():
+    model = train(make("window"))
+    model.learn(64)
+    assert model.ep_info_buffer
+    assert all(episode["l"] == 20 for episode in model.ep_info_buffer)
