@@ -53,6 +53,7 @@ def run_evaluate(
     format: Format = "table",
     resume: bool = False,
     trust_zip: bool = False,
+    other_controllers: str | None = None,
     figure_format: str = "png",
     versus: Sequence[str] = (),
     command: str = "",
@@ -88,6 +89,7 @@ def run_evaluate(
         workers=workers,
         resume=resume,
         trust_zip=trust_zip,
+        other_controllers=other_controllers,
         figure_format=figure_format,
         command=command,
     )
@@ -182,11 +184,15 @@ def interval(entry: dict[str, Any]) -> str:
 
 def _print(document: dict[str, Any], versus: Sequence[str]) -> None:
     scenarios, seeds = len(document["policies"][0]["scenarios"]), len(document["seeds"])
+    drawn = bool(document["distributions"])
+    networks, samples = ("paths", "paths") if drawn else ("scenarios", "seeds")
+    size = f"{seeds} paths" if drawn else f"{scenarios} scenarios, {seeds} seeds"
     console = wide_console()
     console.print(
-        f"{document['suite']}, {document['engine']} engine: {scenarios} scenarios, {seeds} seeds, "
-        f"reward {document['reward']['name']}\nIQM: interquartile mean, with its 95% interval over "
-        "seeds; the rest: means over the scenarios\n",
+        f"{document['suite']}, {document['engine']} engine: {size}, reward "
+        f"{document['reward']['name']}\n{_steered(document)}\n"
+        f"IQM: interquartile mean, with its 95% interval over {samples}; the rest: means over the "
+        f"{networks}\n",
         highlight=False,
     )
     means = [entry["mean"] or {} for entry in document["policies"]]
@@ -211,10 +217,11 @@ def _print(document: dict[str, Any], versus: Sequence[str]) -> None:
         )
     print_by_columns(headings, rows)
     console.print(
-        "\nwithin 1% of best: share of the scenarios with a reward at most 1% below that of the "
+        f"\nwithin 1% of best: share of the {networks} with a reward at most 1% below that of the "
         "best hand-coded controller here",
         highlight=False,
     )
+    _print_parts(document)
     differences = differences_to(document, versus) if versus else notable_differences(document)
     room = terminal_width()
     for entry in differences:
@@ -222,3 +229,34 @@ def _print(document: dict[str, Any], versus: Sequence[str]) -> None:
         if len(text) > room:  # at a terminal's edge an interval would be cut
             text = text.replace("; ", "\n  ")
         console.print(text, highlight=False, markup=False)
+
+
+def _steered(document: dict[str, Any]) -> str:
+    """Returns which flows have the policy."""
+    least, most = document["policy_flows"]
+    count = f"{least}" if least == most else f"{least} to {most}"
+    number = f"{count} {'flow' if most == 1 else 'flows'}"
+    other = document["other_controllers"]
+    if other is not None:
+        return f"each policy has one flow, the other flows without a controller run {other}"
+    return f"each policy has every flow that names no controller: {number}"
+
+
+def _print_parts(document: dict[str, Any]) -> None:
+    """Prints the IQM of each policy on the paths of each part of a mixture."""
+    entries = [entry for entry in document["policies"] if entry.get("parts")]
+    if not entries:
+        return
+    console = wide_console()
+    console.print("\nIQM reward on the paths of each part:\n", highlight=False)
+    headings = ["part", "paths", *(entry["policy"] for entry in entries)]
+    rows = [
+        [
+            parts[0]["part"],
+            str(parts[0]["seeds"]),
+            *(f"{part['iqm_reward']:.4f}" for part in parts),
+        ]
+        for parts in zip(*(entry["parts"] for entry in entries), strict=True)
+    ]
+    print_by_columns(headings, rows)
+    console.print()

@@ -8,6 +8,7 @@ from typing import Any
 
 import matplotlib
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
@@ -15,7 +16,7 @@ from quicgym.agents.evaluation.statistics import performance_profiles
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.scenarios.suites import SuiteEntry
 from quicgym.envs.scenarios.words import path_in_words
-from quicgym.plot_style import BLACK, GREY, HEAT_MAP, ONE_COLUMN, STYLE, TWO_COLUMNS, looks_of, save
+from quicgym.plot_style import BLACK, GREY, HEAT_MAP, STYLE, TWO_COLUMNS, looks_of, save
 
 KIND_MARKERS = {"baseline": "|", "static": "s", "learned": "D", "random": "x"}
 LONGEST_NAME = 36
@@ -62,21 +63,30 @@ def _colours(entries: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _intervals(document: dict[str, Any], entries: Sequence[dict[str, Any]]) -> Figure:
-    width = ONE_COLUMN if max(map(len, _names(entries))) <= 16 else TWO_COLUMNS
-    figure = Figure(figsize=(width, 0.9 + 0.2 * len(entries)))
-    axes = figure.subplots()
+    figure = Figure(figsize=(TWO_COLUMNS, 0.9 + 0.2 * len(entries)))
+    axes, paired = figure.subplots(1, 2, sharey=True)
     looks = _colours(entries)
+    best = entries[0]["policy"]
+    behind = {
+        pair["b"]: (-pair["iqm_difference"], pair["low"], pair["high"])
+        for pair in document["differences"]
+        if pair["a"] == best
+    }
     for place, entry in enumerate(entries):
-        value, low, high = (entry[key] for key in ("iqm_reward", "iqm_low", "iqm_high"))
-        colour = looks[entry["policy"]].colour
-        if low is not None:
-            axes.plot([low, high], [place, place], color=colour, linewidth=5, alpha=0.35)
-        axes.plot(value, place, linestyle="none", color=colour, **_marker(entry["kind"]))
+        look = {"color": looks[entry["policy"]].colour, **_marker(entry["kind"])}
+        own = (entry[key] for key in ("iqm_reward", "iqm_low", "iqm_high"))
+        _interval(axes, place, *own, **look)
+        if entry["policy"] in behind:
+            value, low, high = behind[entry["policy"]]
+            ends = (None, None) if low is None else (-high, -low)
+            _interval(paired, place, value, *ends, **look)
+    paired.axvline(0, color=GREY, linewidth=0.8)
     axes.set_yticks(range(len(entries)), _names(entries))
     axes.set_ylim(len(entries) - 0.5, -0.5)
     seeds = len(document["seeds"])
-    interval = f"\n(bar: 95% bootstrap interval, n = {seeds} seeds)" if seeds > 1 else ", seed 0"
+    interval = f"\n(bar: 95% interval, n = {seeds} seeds)" if seeds > 1 else ", seed 0"
     axes.set_xlabel(f"interquartile mean reward{interval}")
+    paired.set_xlabel("paired difference\nto the best")
     kinds = list(dict.fromkeys(entry["kind"] for entry in entries))
     if len(kinds) > 1:
         handles = [
@@ -85,6 +95,14 @@ def _intervals(document: dict[str, Any], entries: Sequence[dict[str, Any]]) -> F
         ]
         figure.legend(handles=handles, loc="outside lower center", ncols=len(kinds))
     return figure
+
+
+def _interval(
+    axes: Axes, place: int, value: float, low: float | None, high: float | None, **look: Any
+) -> None:
+    if low is not None and high is not None:
+        axes.plot([low, high], [place, place], color=look["color"], linewidth=5, alpha=0.35)
+    axes.plot(value, place, linestyle="none", **look)
 
 
 def _marker(kind: str) -> dict[str, Any]:

@@ -31,6 +31,7 @@ from quicgym.envs.simulation.sources import run
 from quicgym.envs.simulation.window import WHOLE, Window
 from quicgym.output_folders import digest, file_name, write_atomically
 from quicgym.python_files import is_python_object
+from quicgym.yaml_files import closest
 
 TRACE_INTERVAL_MS = 10.0
 """Between two rows of the time series that jobs keep."""
@@ -324,6 +325,7 @@ def make_jobs(
     measures: Sequence[str] = (),
     reward: AnyReward | None = None,
     trust_zip: bool = False,
+    other_controllers: str | None = None,
     series_in: Path | None = None,
 ) -> list[RunJob]:
     """Returns every combination; only seed 0 keeps its time series.
@@ -337,6 +339,8 @@ def make_jobs(
         measures: Metrics beside those of every evaluation.
         reward: Reward of the episodes; None: the default.
         trust_zip: Whether to load a model that Stable-Baselines3 saved, which runs code in it.
+        other_controllers: Controller of every flow that names none but the first, which alone has
+            the policy; None: all of them have the policy.
         series_in: Folder of the evaluation, where time series are kept; None: they are not kept.
 
     Raises:
@@ -347,6 +351,11 @@ def make_jobs(
         Ns3MissingError: The engine is "ns3", and this build has no ns-3.
     """
     known = check_engine(engine)
+    if other_controllers is not None and other_controllers not in controllers.names():
+        raise ScenarioError(
+            f"other_controllers = {other_controllers!r}: there is no such controller; "
+            f"{closest(other_controllers, controllers.names())}"
+        )
     scenarios = tuple(scenarios)
     names = [scenario.name for scenario in scenarios]
     for scenario in (scenario_of(entry, 0) for entry in scenarios):
@@ -377,9 +386,16 @@ def make_jobs(
                 "or policies of environments with one alone"
             )
     files = _series_files(steering, names, series_in) if series_in else {}
+
+    def played(entry: SuiteEntry, seed: int) -> Scenario:
+        scenario = scenario_of(entry, seed)
+        if other_controllers is None:
+            return scenario
+        return scenario.with_one_open_flow(other_controllers)
+
     return [
         RunJob(
-            scenario_of(entry, seed),
+            played(entry, seed),
             policy,
             known,
             seed,

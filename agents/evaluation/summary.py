@@ -24,8 +24,9 @@ from quicgym.agents.evaluation.run_folders import series_path
 from quicgym.agents.evaluation.statistics import Bootstrap, Estimate
 from quicgym.agents.policies.by_name import policy_kind, split_alias
 from quicgym.envs.rewards import AnyReward, Reward
+from quicgym.envs.scenarios.mixtures import Mixture
 from quicgym.envs.scenarios.model import Scenario
-from quicgym.envs.scenarios.suites import SuiteEntry, load_suite
+from quicgym.envs.scenarios.suites import SuiteEntry, load_suite, parts_of
 from quicgym.envs.simulation.metrics import evaluated_names
 from quicgym.envs.simulation.run import Run
 from quicgym.envs.simulation.simulation import ns3_version
@@ -52,6 +53,7 @@ class Asked:
     reward: AnyReward
     command: str
     window: Window = WHOLE
+    other_controllers: str | None = None
 
     def about(self) -> dict[str, Any]:
         """Returns what evaluation.json says of it."""
@@ -63,6 +65,7 @@ class Asked:
             "seeds": list(range(self.seeds)),
             "reward": asdict(self.reward),
             **self.window._asdict(),
+            "other_controllers": self.other_controllers,
             "version": __version__,
             "commit": _core.commit,
             "ns3_version": ns3_version(),
@@ -96,6 +99,7 @@ def evaluate(
     workers: int | Workers = 1,
     resume: bool = False,
     trust_zip: bool = False,
+    other_controllers: str | None = None,
     keep_series: bool = True,
     figure_format: str | None = None,
     command: str = "",
@@ -114,6 +118,8 @@ def evaluate(
         resume: Whether to continue the evaluation that the directory holds.
         trust_zip: Whether to accept models that Stable-Baselines3 saved; loading one runs code in
             it.
+        other_controllers: Controller of every flow that names none but the first, which alone has
+            the policy; None: all of them have the policy.
         keep_series: Whether to keep the time series of seed 0.
         figure_format: Format of the pictures, "png", "pdf" or "svg"; None: draw none.
         command: The command line, to be kept with the results.
@@ -123,7 +129,16 @@ def evaluate(
         ScenarioError, PolicyError, Ns3MissingError: `make_jobs` or `load_suite` raised the error.
         ClusterError: `Workers.connect` raised the error.
     """
-    asked = Asked(suite, load_suite(suite), seeds, engine, reward or Reward(), command, window)
+    asked = Asked(
+        suite,
+        load_suite(suite),
+        seeds,
+        engine,
+        reward or Reward(),
+        command,
+        window,
+        other_controllers,
+    )
     jobs = make_jobs(
         policies,
         asked.entries,
@@ -132,13 +147,14 @@ def evaluate(
         window=window,
         reward=asked.reward,
         trust_zip=trust_zip,
+        other_controllers=other_controllers,
         series_in=directory if keep_series else None,
     )
     as_workers(workers).connect()
     with output_folder(directory, RESULTS, resume=resume):
         outcome = run_jobs(jobs, directory, workers, resume=resume, title="episodes")
         finished = [outcome.finished[job.key] for job in jobs if job.key in outcome.finished]
-        runs = _rows(finished)
+        runs = _rows(finished, asked.entries)
         if outcome.interrupted:
             return Evaluation(jobs, outcome, runs, None)
         policies_of_jobs = [job.steering for job in jobs if isinstance(job.steering, PolicyChoice)]
@@ -148,7 +164,14 @@ def evaluate(
             if policy.fingerprint is not None
         }
         kinds = {split_alias(choice)[0]: policy_kind(choice) for choice in policies}
-        document = _write(directory, asked, runs, kinds, {"fingerprints": fingerprints})
+        open_flows = [
+            sum(flow.controller is None for _, flow in job.scenario.single_flows()) for job in jobs
+        ]
+        more = {
+            "fingerprints": fingerprints,
+            "policy_flows": [min(open_flows), max(open_flows)],
+        }
+        document = _write(directory, asked, runs, kinds, more)
         pictures: Sequence[Path] = ()
         if figure_format is not None:
             pictures = _draw(document, runs, asked.entries, directory / "figures", figure_format)
@@ -167,7 +190,8 @@ def keep_runs(
 ) -> None:
     """Writes what one policy did on a suite into a folder as `evaluate` leaves it.
 
-    `runs` are an episode for each of the suite's scenarios and seeds. What is in the folder is
+    `runs` are an episode for each of the suite's scenarios, the parts of mixtures included, and
+    each seed. What is in the folder is
     replaced.
     """
     finished = []
@@ -177,7 +201,7 @@ def keep_runs(
         if run.seed == 0:
             path = series_path(directory, policy, run.scenario.name)
             write_atomically({path: pd.DataFrame(dict(run.series)).to_parquet})
-    asked = Asked(suite, load_suite(suite), seeds, "native", reward, command)
+    asked = Asked(suite, parts_of(load_suite(suite)), seeds, "native", reward, command)
     write_evaluation(directory, asked, finished)
 
 
@@ -187,13 +211,20 @@ def write_evaluation(directory: Path, asked: Asked, finished: Sequence[dict[str,
     `finished` has a row for each episode: policy, scenario, engine, seed and its metrics.
     """
     kinds = {row["policy"]: policy_kind(row["policy"]) for row in finished}
-    _write(directory, asked, _rows(finished), kinds)
+    _write(directory, asked, _rows(finished, asked.entries), kinds)
 
 
-def _rows(finished: Sequence[dict[str, Any]]) -> pd.DataFrame:
+def _rows(finished: Sequence[dict[str, Any]], entries: Sequence[SuiteEntry]) -> pd.DataFrame:
+    """Returns a row per episode; that of a mixture has its name, and that of its `part`."""
     metrics = evaluated_names(name for row in finished for name in row)
     runs = pd.DataFrame(finished, columns=["policy", "scenario", "engine", "seed", *metrics])
-    return runs.astype(dict.fromkeys(metrics, float))
+    runs = runs.astype(dict.fromkeys(metrics, float))
+    mixtures = [entry for entry in entries if isinstance(entry, Mixture)]
+    if mixtures:
+        whole = {part.name: entry.name for entry in mixtures for part in entry.parts}
+        runs.insert(2, "part", runs["scenario"])
+        runs["scenario"] = runs["scenario"].replace(whole)
+    return runs
 
 
 def _write(
@@ -254,7 +285,8 @@ def summarize(
     complete = [index for index in range(len(policies)) if np.isfinite(scores[index]).all()]
     places = {policies[index]: place for place, index in enumerate(complete)}
     bootstrap = Bootstrap(scores[complete]) if complete else None
-    shares = _shares_within_1_percent(scores, kinds)
+    drawn = [not isinstance(scenario, Scenario) for scenario in scenarios]
+    shares = _shares_within_1_percent(scores, kinds, drawn)
     table = _table(runs, policies, names, seeds)[evaluated_names(runs)]
     grouped = table.groupby(level=[0, 1], sort=False)
     rows = grouped.mean()
@@ -279,7 +311,33 @@ def summarize(
         {"policy": policies[p], "scenario": names[s], "seed": int(seed)}
         for p, s, seed in np.argwhere(~np.isfinite(scores))
     ]
+    if "part" in runs:
+        parts = _parts(runs, [policies[index] for index in complete])
+        for entry in entries:
+            entry["parts"] = parts.get(entry["policy"], [])
     return {"policies": entries, "differences": differences, "missing": missing}
+
+
+def _parts(runs: pd.DataFrame, policies: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
+    """Returns what evaluation.json says of each policy on the paths of each part of mixtures."""
+    found: dict[str, list[dict[str, Any]]] = {policy: [] for policy in policies}
+    for part, rows in runs[runs["policy"].isin(policies)].groupby("part", sort=True):
+        table = rows.pivot(index="policy", columns="seed", values="reward").loc[list(policies)]
+        bootstrap = Bootstrap(table.to_numpy()[:, None])
+        for place, policy in enumerate(policies):
+            estimate = bootstrap.interquartile_mean(place)
+            metrics = rows.loc[rows["policy"] == policy, evaluated_names(rows)]
+            found[policy].append(
+                {
+                    "part": part,
+                    "seeds": table.shape[1],
+                    "iqm_reward": estimate.value,
+                    "iqm_low": estimate.low,
+                    "iqm_high": estimate.high,
+                    **_numbers(metrics.mean()),
+                }
+            )
+    return found
 
 
 def _entry(
@@ -328,13 +386,22 @@ def within_1_percent(reward: np.ndarray | float, best: np.ndarray | float) -> np
     return np.asarray(reward >= best - MARGIN_OF_BEST * np.abs(best))
 
 
-def _shares_within_1_percent(scores: np.ndarray, kinds: Mapping[str, str]) -> dict[str, float]:
-    """The share of scenarios in which a policy is within 1% of the best baseline, or above it.
+def _shares_within_1_percent(
+    scores: np.ndarray, kinds: Mapping[str, str], drawn: Sequence[bool]
+) -> dict[str, float]:
+    """The share of paths on which a policy is within 1% of the best baseline, or above it.
 
+    A path is a scenario, on which the mean over the seeds counts, or what a seed has `drawn`.
     Empty without baselines, or where a baseline lacks runs: the best one is not known then.
     """
     baselines = [index for index, kind in enumerate(kinds.values()) if kind == "baseline"]
-    means = scores.mean(axis=2)
+    means = np.concatenate(
+        [
+            scores[:, place] if of_seed else scores[:, place].mean(axis=1, keepdims=True)
+            for place, of_seed in enumerate(drawn)
+        ],
+        axis=1,
+    )
     if not baselines or not np.isfinite(means[baselines]).all():
         return {}
     best = means[baselines].max(axis=0)

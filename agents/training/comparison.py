@@ -25,7 +25,6 @@ from quicgym.agents.evaluation.statistics import Estimate, mean_difference
 from quicgym.agents.evaluation.training_summary import Compared, Summary
 from quicgym.agents.policies.learned import LearnedPolicy
 from quicgym.agents.training.configuration import TrainingConfig
-from quicgym.agents.training.worlds import parts_of
 from quicgym.console import progress_bar, say
 from quicgym.envs.rewards import AnyReward, find_reward
 from quicgym.envs.scenarios.model import Scenario
@@ -34,6 +33,7 @@ from quicgym.envs.scenarios.suites import (
     content_of,
     load_entry,
     load_suite,
+    parts_of,
     scenario_of,
 )
 from quicgym.output_folders import digest

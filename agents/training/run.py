@@ -30,7 +30,7 @@ from quicgym.agents.training.loop import Loop, TrainingError
 from quicgym.agents.training.model import check_hyperparameters, make_trainer
 from quicgym.agents.training.policies import policy_of, write_policy
 from quicgym.agents.training.progress import TrainingProgress
-from quicgym.agents.training.worlds import World, measure_controllers, parts_of
+from quicgym.agents.training.worlds import World, measure_controllers
 from quicgym.console import say
 from quicgym.envs.rewards import FileReward, find_reward
 from quicgym.envs.scenarios.suites import (
@@ -39,6 +39,7 @@ from quicgym.envs.scenarios.suites import (
     episodes_of,
     load_entry,
     load_suite,
+    parts_of,
     refuse_held_out,
 )
 from quicgym.errors import RunError

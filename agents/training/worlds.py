@@ -21,7 +21,6 @@ from quicgym.agents.evaluation.statistics import Estimate, mean_difference
 from quicgym.agents.policies.by_name import find_policy
 from quicgym.console import progress_bar
 from quicgym.envs.rewards import AnyReward
-from quicgym.envs.scenarios.mixtures import Mixture
 from quicgym.envs.scenarios.suites import SuiteEntry, content_of, episodes_of
 from quicgym.output_folders import digest, read_json, write_atomically
 
@@ -69,14 +68,6 @@ class Worlds:
             difference = mean_difference(own[[place]], other[None])
             worlds.append(World(name, float(own[place].mean()), best, difference))
         return worlds
-
-
-def parts_of(entries: Sequence[SuiteEntry]) -> list[SuiteEntry]:
-    """Returns the entries, with the parts of mixtures in their places."""
-    parts: list[SuiteEntry] = []
-    for entry in entries:
-        parts += entry.parts if isinstance(entry, Mixture) else [entry]
-    return parts
 
 
 def measure_controllers(

@@ -173,6 +173,26 @@ class Scenario(CheckedModel):
         """Whether a flow or an entry of short flows names no controller."""
         return any(flow.controller is None for flow in self._connections())
 
+    def with_one_open_flow(self, controller: str) -> Scenario:
+        """Returns this scenario with a controller for every open flow but the first."""
+        named = {
+            "controller": controller,
+            "parameters": dict(self.controller_parameters.get(controller, {})),
+        }
+        is_open = [flow.controller is None for _, flow in self.single_flows()]
+        flows = tuple(
+            flow.model_copy(
+                update={"name": name, "count": 1}
+                | (named if flow.controller is None and any(is_open[:index]) else {})
+            )
+            for index, (name, flow) in enumerate(self.single_flows())
+        )
+        short = tuple(
+            entry.model_copy(update=named) if entry.controller is None else entry
+            for entry in self.short_flows
+        )
+        return self.model_copy(update={"flows": flows, "short_flows": short})
+
     def _connections(self) -> Iterator[Flow | ShortFlows]:
         yield from self.flows
         yield from self.short_flows

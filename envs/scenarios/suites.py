@@ -158,6 +158,14 @@ def load_suite(name_or_path: str | Path) -> tuple[SuiteEntry, ...]:
     )
 
 
+def parts_of(entries: Iterable[SuiteEntry]) -> list[SuiteEntry]:
+    """Returns the entries, with the parts of mixtures in their places."""
+    parts: list[SuiteEntry] = []
+    for entry in entries:
+        parts += entry.parts if isinstance(entry, Mixture) else [entry]
+    return parts
+
+
 def refuse_held_out(
     field: str, suite: str, error: type[Exception], entries: Iterable[SuiteEntry] = ()
 ) -> None:

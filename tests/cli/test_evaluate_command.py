@@ -21,8 +21,9 @@ import pytest
 import yaml
 from conftest import Command
 from helpers.commands import run_process, says, start_process
+from scipy import stats
 
-from quicgym import ScenarioError, _core, controllers, load_policy, load_scenario
+from quicgym import ScenarioError, _core, controllers, load_policy, load_scenario, make_vec
 from quicgym.agents.evaluation.evaluate import notable_differences
 from quicgym.agents.evaluation.jobs import PolicyChoice, RunJob, make_jobs
 from quicgym.agents.evaluation.rollouts import play, play_all
@@ -32,6 +33,7 @@ from quicgym.agents.evaluation.summary import evaluate, keep_runs, summarize
 from quicgym.agents.policies.by_name import find_policy, policy_kind
 from quicgym.agents.policies.hand_coded import BASELINES, STEERED
 from quicgym.console import wide_console
+from quicgym.envs.episodes import EpisodeChoice
 from quicgym.envs.rewards import Reward
 from quicgym.envs.scenarios.distributions import load_distribution
 from quicgym.envs.scenarios.flows import Flow
@@ -106,6 +108,86 @@ def test_a_table_and_the_files(quicgym: Command, suite: Path, tmp_path: Path) ->
     assert len(frame) == 12 and frame.attrs["seeds"] == [0, 1]
     row = frame[(frame.policy == "bbr") & (frame.scenario == "ebcc-flows-3")].iloc[0]
     assert row[list(metrics)].to_dict() == metrics
+
+
+@pytest.fixture
+def mixture(tmp_path: Path) -> Path:
+    """A mixture of two distributions of short episodes."""
+    for name, rate in (("slow", 2), ("fast", 20)):
+        (tmp_path / f"{name}.yaml").write_text(
+            f"name: {name}\nduration_s: 1\nrate_mbps: {{minimum: {rate}, maximum: {2 * rate}}}\n"
+            "rtt_ms: {minimum: 20, maximum: 40}\nqueue_bdp: {minimum: 1, maximum: 2}\n"
+        )
+    path = tmp_path / "both.yaml"
+    path.write_text("name: both\nmixture: {./slow.yaml: 1, ./fast.yaml: 1}\n")
+    return path
+
+
+def test_a_mixture_has_an_aggregate_and_one_for_each_part(quicgym: Command, mixture: Path) -> None:
+    arguments = ("evaluate", "--policy", "cubic", "bbr", "--suite", mixture, "--jobs", "1")
+    done = quicgym(*arguments, "--seeds", "10", "--out", "out")
+    assert "no aggregate" not in done.stderr and "10 paths" in done.stdout
+    document = json.loads(Path("out/evaluation.json").read_text())
+    frame = pd.read_parquet("out/results.parquet")
+    assert set(frame["scenario"]) == {"both"} and set(frame["part"]) == {"slow", "fast"}
+    assert document["missing"] == [] and len(document["differences"]) == 1
+    for entry in document["policies"]:
+        own = frame[frame["policy"] == entry["policy"]]
+        assert entry["iqm_reward"] == pytest.approx(stats.trim_mean(own["reward"], 0.25))
+        assert [part["part"] for part in entry["parts"]] == ["fast", "slow"]
+        assert sum(part["seeds"] for part in entry["parts"]) == 10
+        for part in entry["parts"]:
+            rewards = own.loc[own["part"] == part["part"], "reward"]
+            assert part["reward"] == pytest.approx(rewards.mean())
+            assert part["iqm_low"] <= part["iqm_reward"] <= part["iqm_high"]
+            assert f"{part['iqm_reward']:.4f}" in done.stdout
+
+
+def test_within_1_percent_of_best_counts_the_paths_of_a_distribution(mixture: Path) -> None:
+    (distribution,) = load_suite(mixture.with_name("slow.yaml"))
+    rewards = {"bbr": [[0.9, 0.2, 0.3, 0.4]], "cubic": [[0.5, 0.5, 0.5, 0.5]]}
+    document = summarize(runs_of(rewards, ["slow"]), kinds_of(rewards), [distribution], 4)
+    shares = {entry["policy"]: entry["level_share"] for entry in document["policies"]}
+    assert shares == {"bbr": 0.25, "cubic": 0.75}
+
+
+@pytest.mark.parametrize("others", [None, "cubic"])
+def test_an_evaluation_gives_the_policy_the_flows_of_its_training(
+    quicgym: Command, suite: Path, others: str | None
+) -> None:
+    """`per_flow` trains what an evaluation measures, as do other_controllers in both places."""
+    (scenario, _), bbr = load_suite(suite), EpisodeChoice(load_suite(suite)[0], 0, "bbr")
+    chosen = {"per_flow": True} if others is None else {"other_controllers": others}
+    environments = make_vec("tuning", 1, scenario=scenario, reward_interval_ms=100.0, **chosen)
+    assert environments.num_envs == (3 if others is None else 1)
+    batch, rewards, times_s = environments.batch, [], []
+    batch.begin_chosen([0], [bbr])
+    batch.selected[:] = True
+    begin_s = batch.columns()["time_s"][0]
+    while not (batch.truncations | batch.terminations).any():
+        batch.step()
+        rewards.append(float(batch.rewards[0]))
+        times_s.append(float(batch.columns()["time_s"][0]))
+    trained = np.average(rewards, weights=np.diff(times_s, prepend=begin_s))
+    arguments = ("evaluate", "--policy", "bbr", "--suite", suite, "--seeds", "1", "--jobs", "1")
+    option = () if others is None else ("--other-controllers", others)
+    done = quicgym(*arguments, *option, "--out", "out")
+    document = json.loads(Path("out/evaluation.json").read_text())
+    assert document["policies"][0]["scenarios"][0]["reward"] == pytest.approx(trained)
+    if others is None:
+        assert "each policy has every flow that names no controller: 1 to 3 flows" in done.stdout
+        assert document["policy_flows"] == [1, 3]
+    else:
+        assert "each policy has one flow, the other flows without a controller run cubic" in (
+            done.stdout
+        )
+        assert document["other_controllers"] == "cubic" and document["policy_flows"] == [1, 1]
+
+
+def test_the_other_flows_controller_must_exist(quicgym: Command, suite: Path) -> None:
+    arguments = ("evaluate", "--suite", suite, "--other-controllers", "cubik")
+    done = quicgym(*arguments, status=2)
+    assert "other_controllers = 'cubik'" in done.stderr and "did you mean cubic" in done.stderr
 
 
 def test_json_is_the_document_and_earlier_results_are_kept(

@@ -17,6 +17,7 @@ EXAMPLES = (
     "quicgym evaluate --policy mine=runs/ppo baselines --versus mine cubic --seeds 20",
     "quicgym evaluate --policy cubic ebcc --suite ebcc-flows-3 --format json",
     "quicgym evaluate --policy ibcca agent.py:policy --suite training-50 --seeds 1000",
+    "quicgym evaluate --policy agent.py:policy --suite ebcc-flows-3 --other-controllers cubic",
     "quicgym evaluate --policy bbr ibcca --suite papers --reward mine.py:reward",
     "quicgym evaluate --suite papers --seeds 40 --address 10.0.0.1:6379",
 )
@@ -67,6 +68,14 @@ def evaluate(
             help="Print the difference of every policy to this one; one or more.",
         ),
     ] = None,
+    other_controllers: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="The policy has one flow, and this controller the other flows that name none. "
+            "Default: the policy has all of them.",
+        ),
+    ] = None,
     trust_zip: options.TrustZip = False,
 ) -> None:
     """Compare policies, learned or hand-coded, over a suite of scenarios.
@@ -92,6 +101,7 @@ def evaluate(
         directory=out,
         resume=resume,
         trust_zip=trust_zip,
+        other_controllers=other_controllers,
         figure_format=figures.value,
         versus=versus or (),
         command=options.command_line(),

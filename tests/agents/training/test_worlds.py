@@ -8,7 +8,7 @@ import pytest
 import quicgym
 from quicgym.agents.training import worlds
 from quicgym.envs.rewards import Reward
-from quicgym.envs.scenarios.suites import load_suite
+from quicgym.envs.scenarios.suites import load_suite, parts_of
 
 
 def measured(rewards):
@@ -26,9 +26,9 @@ def test_each_world_has_its_own_best_controller():
 
 
 def test_a_mixture_is_its_parts():
-    parts = worlds.parts_of(load_suite("worlds"))
+    parts = parts_of(load_suite("worlds"))
     assert [part.name for part in parts][:2] == ["ordinary", "stress-training"]
-    assert worlds.parts_of(load_suite("validation")) == list(load_suite("validation"))
+    assert parts_of(load_suite("validation")) == list(load_suite("validation"))
 
 
 def test_controllers_are_measured_once_and_again_when_the_paths_differ(tmp_path, monkeypatch):
