@@ -27,6 +27,7 @@ from quicgym.agents.policies.architecture import Architecture
 from quicgym.agents.policies.by_name import PRETRAINED, pretrained_names
 from quicgym.agents.policies.stored_network import StoredNetwork
 from quicgym.controllers import refuse_place
+from quicgym.envs.action_effect import action_effect, differs
 from quicgym.envs.actions import ACTION_VERSION, action_space
 from quicgym.envs.decisions import DECISION_ARGUMENTS, Decisions
 from quicgym.envs.observations import OBSERVATION_VERSION
@@ -59,6 +60,7 @@ class PolicyDescription:
         description: A text that says what the policy is.
         observation_version: quicgym.envs.observations.OBSERVATION_VERSION at that time.
         action_version: quicgym.envs.actions.ACTION_VERSION at that time.
+        action_effect: quicgym.envs.action_effect.action_effect at that time; None: not known.
         format: The format of the file.
     """
 
@@ -71,6 +73,7 @@ class PolicyDescription:
     description: str = ""
     observation_version: int = OBSERVATION_VERSION
     action_version: int = ACTION_VERSION
+    action_effect: tuple[float, ...] | None = None
     format: str = FORMAT
 
     @classmethod
@@ -89,6 +92,8 @@ class PolicyDescription:
             raise ValueError(f"environment = {fields['environment']!r}: {error}") from None
         arguments = {name: fields.pop(name) for name in DECISION_ARGUMENTS if name in fields}
         decisions = Decisions(fields.pop("environment"), **arguments)
+        if "action_effect" in fields:
+            fields["action_effect"] = tuple(fields["action_effect"])
         description = cls(
             **fields | {"architecture": Architecture(**architecture), "decisions": decisions}
         )
@@ -105,15 +110,15 @@ class PolicyDescription:
         """Returns the text of the file; what is None has no field."""
         order = [
             "format", "name", "description", "environment", "observation_version",
-            "action_version", "decision_interval_ms", "decision_interval_rtts", "history_length",
-            "observations", "controller", "preference", "architecture", "sha256", "training",
-            "evaluation",
+            "action_version", "action_effect", "decision_interval_ms", "decision_interval_rtts",
+            "history_length", "observations", "controller", "preference", "architecture", "sha256",
+            "training", "evaluation",
         ]  # fmt: skip
         values = asdict(self)
         values |= values["decisions"]
         values["environment"] = find_environment(self.decisions.environment).id
         fields = {name: values[name] for name in order}
-        for name in ("evaluation", "controller", "preference"):
+        for name in ("evaluation", "controller", "preference", "action_effect"):
             if fields[name] is None:
                 del fields[name]
         return json.dumps(fields, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
@@ -210,6 +215,7 @@ def load_policy(name_or_path: str | Path, *, trust_zip: bool = False) -> Any:
                 "or give the path of a description (.json), or a training run's folder"
             )
     description = _read_description(path)
+    _warn_of_other_actions(path, description)
     weights = path.with_suffix(".safetensors")
     try:
         data = read_input(weights, MOST_WEIGHTS_BYTES)
@@ -244,12 +250,34 @@ def save_policy(
     tensors = {name: tensor.contiguous() for name, tensor in policy.actor.state_dict().items()}
     data = safetensors.torch.save(tensors)
     description = PolicyDescription(
-        policy.name, policy.decisions, architecture, sha256(data).hexdigest(), training
+        policy.name,
+        policy.decisions,
+        architecture,
+        sha256(data).hexdigest(),
+        training,
+        action_effect=_effect_of(policy.decisions),
     )
     _core.check_policy_description(description.to_json().encode())
     weights = path.with_suffix(".safetensors")
     write_atomically({weights: lambda new: new.write_bytes(data), path: description.to_json()})
     return description
+
+
+def _effect_of(decisions: Decisions) -> tuple[float, ...]:
+    return action_effect(decisions.environment, decisions.controller)
+
+
+def _warn_of_other_actions(path: Path, description: PolicyDescription) -> None:
+    recorded = description.action_effect
+    if recorded is not None and differs(recorded, _effect_of(description.decisions)):
+        trained = description.training.get("commit", "its training")
+        warnings.warn(
+            f"{path}: actions of {find_environment(description.decisions.environment).id} do "
+            f"something else at this commit of quicgym ({_core.commit}) than at {trained}, because "
+            "the safe envelope or the controller has changed; evaluate the policy, or train it, "
+            "again",
+            stacklevel=3,
+        )
 
 
 def _read_description(path: Path) -> PolicyDescription:

@@ -83,6 +83,16 @@ public:
         const JsonValue* const value = find(name);
         if (value != nullptr && value->as<Kind>() == nullptr) wrong(name, value, "give " + kind);
     }
+    void pass_over_numbers(std::string_view name) {
+        const JsonValue* const value = find(name);
+        if (value == nullptr) return;
+        const auto* const list = value->as<JsonArray>();
+        const auto is_number = [](const JsonValue& item) {
+            return item.as<double>() != nullptr || item.as<std::int64_t>() != nullptr;
+        };
+        if (list == nullptr || !std::all_of(list->begin(), list->end(), is_number))
+            wrong(name, value, "give a list of numbers");
+    }
     std::string text(std::string_view name, std::size_t most_bytes) {
         const JsonValue* const value = find(name);
         const auto* const text = value == nullptr ? nullptr : value->as<std::string>();
@@ -264,6 +274,7 @@ Description read_description(const std::string& text) {
     description.environment = fields.text("environment", 100);
     check_version(fields, "observation_version");
     check_version(fields, "action_version");
+    fields.pass_over_numbers("action_effect");
     description.decision_interval_ms = fields.number("decision_interval_ms", 1.0, 60'000.0);
     if (fields.has("decision_interval_rtts"))
         description.decision_interval_rtts = fields.number("decision_interval_rtts", 0.1, 1000.0);

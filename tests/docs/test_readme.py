@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from helpers.commands import check_end, run_forked
+from helpers.commands import check_end, run_forked, start_process
 from helpers.programs import run_program
 
 ROOT = Path(__file__).parents[2]
@@ -53,9 +53,28 @@ def test_the_commands_print_what_stands_below_them(tmp_path: Path) -> None:
     assert "episodes--changing-path.svg" in pictures
 
 
+def evaluations(text: str) -> dict[str, str]:
+    """Returns the reward of each evaluation by its step, as a training prints them."""
+    return dict(re.findall(r"^step +([\d,]+)  (reward [-\d.]+)", text, re.M))
+
+
+@pytest.mark.train
+def test_the_training_begins_with_the_evaluation_that_stands_below_it(tmp_path: Path) -> None:
+    """It is of the controller at the policy's start, so it changes with the safe envelope."""
+    for command, output in TRAINING:
+        process = start_process(tmp_path, *shlex.split(command)[1:])
+        assert process.stderr is not None
+        first = next(line for line in process.stderr if line.startswith("step"))
+        process.kill()
+        process.communicate()
+        assert evaluations(first) == {"0": evaluations(output)["0"]}
+
+
 @pytest.mark.train
 @pytest.mark.long
-def test_the_training_learns(tmp_path: Path) -> None:
-    for command, _ in TRAINING:
-        printed = run(tmp_path, command)
+def test_the_training_learns_and_prints_what_stands_below_it(tmp_path: Path) -> None:
+    for command, output in TRAINING:
+        done = check_end(run_forked(tmp_path, *shlex.split(command)[1:]), 0)
+        printed = done.stdout + done.stderr
         assert "Learned: best − start is +" in printed
+        assert evaluations(output).items() <= evaluations(printed).items()

@@ -214,6 +214,20 @@ def test_another_action_version_is_refused(published):
     refused(published, "action_version = 0")
 
 
+def test_a_policy_whose_actions_did_something_else_in_training_is_loaded_with_a_warning(published):
+    effect = json.loads(published.read_text())["action_effect"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        quicgym.load_policy(published)
+        edit(published, action_effect=[1.001 * value for value in effect])  # another compiler
+        quicgym.load_policy(published)
+    edit(published, action_effect=[1.1 * value for value in effect])
+    with pytest.warns(UserWarning, match="Tuning-v1 do something else at this commit"):
+        quicgym.load_policy(published)
+    edit(published, action_effect=["much"])
+    refused(published, "action_effect", "give a list of numbers")
+
+
 def test_changed_weights_are_refused(published):
     file = published.with_suffix(".safetensors")
     data = bytearray(file.read_bytes())
