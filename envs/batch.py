@@ -20,6 +20,7 @@ from quicgym.envs.rewards import Reward, RewardFunction
 from quicgym.envs.scenarios.conversion import nanoseconds
 from quicgym.envs.simulation.simulation import DELIVERY_DTYPE, TRANSFER_DTYPE, ns3_module
 from quicgym.envs.states import EpisodeState, check_arguments
+from quicgym.yaml_files import closest
 
 
 class EpisodeBatch:
@@ -92,6 +93,7 @@ class EpisodeBatch:
         self.source = source
         self._batch = self._make_batch(settings, simulations, threads)
         self.agent_count = source.agent_count
+        self._closed = False
         self.episodes: list[EpisodeChoice | None] = [None] * simulations
         self.actions: np.ndarray = self._batch.actions
         self.observations: np.ndarray = self._batch.observations
@@ -135,6 +137,7 @@ class EpisodeBatch:
 
     def begin_chosen(self, simulations: Sequence[int], choices: Sequence[EpisodeChoice]) -> None:
         """Begins episodes that were drawn already."""
+        self._closed = False
         for simulation, choice in zip(simulations, choices, strict=True):
             self.episodes[simulation] = choice
         try:
@@ -156,6 +159,11 @@ class EpisodeBatch:
         try:
             self._batch.step()
         except Exception as error:
+            if self._closed:
+                raise RuntimeError(
+                    "step: the environment is closed; make another one, or begin an episode with "
+                    "reset()"
+                ) from None
             self._say_which(error)
             raise
         if self._reward_function is not None:
@@ -185,6 +193,7 @@ class EpisodeBatch:
         """
         for state in states:
             check_arguments(self._made_with, state)
+        self._closed = False
         self._batch.restore(simulations, [state.core for state in states])
         for simulation, state in zip(simulations, states, strict=True):
             self.episodes[simulation] = state.choice
@@ -248,6 +257,7 @@ class EpisodeBatch:
 
     def close(self) -> None:
         """Frees every simulation; on ns3, the next one may begin in this process."""
+        self._closed = True
         for simulation in range(len(self.episodes)):
             self._batch.close(simulation)
             self.episodes[simulation] = None
@@ -268,7 +278,7 @@ class EpisodeBatch:
 
     def _apply_reward_function(self, function: RewardFunction) -> None:
         moved = np.repeat(self._moved(), self.agent_count) & self.has_agent
-        columns = dict(zip(INFO_COLUMNS, self.info[moved].T, strict=True))
+        columns = _Columns(zip(INFO_COLUMNS, self.info[moved].T, strict=True))
         rewards = np.asarray(function(columns), dtype=np.float64)
         if rewards.shape != (moved.sum(),) or not np.all(np.isfinite(rewards)):
             raise ValueError(
@@ -289,6 +299,13 @@ class EpisodeBatch:
                 f"environment {failed}: scenario {episode.scenario.name}, "
                 f"seed {episode.seed}, engine {self.source.engine}"
             )
+
+
+class _Columns(dict[str, np.ndarray]):
+    """`info` as a reward function reads it."""
+
+    def __missing__(self, name: str) -> np.ndarray:
+        raise KeyError(f"info has no column {name!r}; {closest(name, INFO_COLUMNS)}")
 
 
 class NamesOfBatch:

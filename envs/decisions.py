@@ -18,6 +18,7 @@ from quicgym.envs.interface import Interface
 from quicgym.envs.observations import observation_space
 from quicgym.envs.preferences import EQUAL, Preference, preference_choice
 from quicgym.envs.registration import find_environment
+from quicgym.validation import check_number
 
 if TYPE_CHECKING:
     from quicgym.envs.environment import CongestionControlEnv
@@ -97,10 +98,8 @@ class Decisions:
                 object.__setattr__(self, name, default)
         for name, (smallest, largest) in _RANGES.items():
             value = getattr(self, name)
-            if value is not None and not smallest <= value <= largest:
-                raise ValueError(
-                    f"{name} = {value}: give a number from {smallest:g} to {largest:g}"
-                )
+            if value is not None:
+                check_number(name, value, smallest, largest, whole=name == "history_length")
         interface = replace(environment.interface(), observations=self.observations)
         object.__setattr__(self, "interface", interface)
         _core.observation_elements(self.observations, 1)  # raises where there is no such layout

@@ -42,6 +42,7 @@ from quicgym.envs.registration import environments, find_environment
 from quicgym.envs.rewards import Reward, RewardFunction
 from quicgym.envs.simulation.controller_choice import ControllerChoice
 from quicgym.envs.states import EnvironmentState, GeneratorState, episodes_of
+from quicgym.validation import check_number
 from quicgym.yaml_files import closest
 
 if TYPE_CHECKING:
@@ -113,12 +114,9 @@ class CongestionControlVectorEnv(NamesOfBatch, VectorEnv[np.ndarray, Any, np.nda
                 f"autoreset_mode = {autoreset_mode}: give NEXT_STEP or SAME_STEP; "
                 "without autoreset, step single environments"
             )
-        if not 1 <= num_envs <= MOST_SIMULATIONS:
-            raise ValueError(
-                f"num_envs = {num_envs}: give a whole number from 1 to {MOST_SIMULATIONS}"
-            )
-        if num_threads is not None and num_threads < 1:
-            raise ValueError(f"num_threads = {num_threads}: give a whole number above 0, or None")
+        check_number("num_envs", num_envs, 1, MOST_SIMULATIONS, whole=True)
+        if num_threads is not None:
+            check_number("num_threads", num_threads, 1, MOST_SIMULATIONS, whole=True)
         if flow is not None and per_flow:
             raise ValueError(
                 f"flow = {flow!r}: with per_flow every open flow is a row; leave it out"

@@ -24,7 +24,7 @@ from quicgym.envs.scenarios.mixtures import Mixture, load_mixture
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.input_files import MOST_YAML_BYTES, read_input
 from quicgym.validation import validated
-from quicgym.yaml_files import CONFIGS, is_path, read_yaml, yaml_names
+from quicgym.yaml_files import CONFIGS, closest, is_path, read_yaml, yaml_names
 from quicgym.yaml_loader import parse_yaml
 
 SUITES = CONFIGS / "suites"
@@ -112,7 +112,15 @@ def load_entry(name_or_path: str | Path) -> SuiteEntry:
         return load_mixture(name_or_path)
     if not fields.isdisjoint(_ONLY_DISTRIBUTIONS):
         return load_distribution(name_or_path)
-    return load_scenario(name_or_path)
+    known = [*distribution_names(), *scenario_names()]
+    if is_path(name_or_path) or text in known:
+        return load_scenario(name_or_path)
+    if text in suite_names():
+        raise ScenarioError(
+            f"{text!r} is a suite, a list of scenarios for `quicgym evaluate --suite {text}`; give "
+            "one of its scenarios, or a distribution, such as 'training'"
+        )
+    raise ScenarioError(f"unknown scenario {text!r}; {closest(text, known)}; or give a YAML's path")
 
 
 def _fields(path: Traversable) -> frozenset[str]:

@@ -52,7 +52,8 @@ const ActionSpace& find_action_space(const std::string& name) {
 
 void ActionSpace::clip(std::span<float> action) const {
     if (!choices.empty()) return;
-    for (float& value : action) value = std::clamp(value, -1.0F, 1.0F);
+    for (float& value : action)
+        if (std::isfinite(value)) value = std::clamp(value, -1.0F, 1.0F);
 }
 
 void ActionSpace::check(std::size_t row, std::span<const float> action) const {

@@ -36,7 +36,7 @@ struct ActionSpace {
     std::size_t size() const { return coordinates.size(); }
     // What an observation shows of the action in force: the coordinates, or a 1 in the choice's place.
     std::size_t shown_size() const { return std::max(coordinates.size(), choices.size()); }
-    // Brings coordinates to [-1, 1]; leaves NaN and choices as they are.
+    // Brings finite coordinates to [-1, 1]; leaves choices as they are.
     void clip(std::span<float> action) const;
     // Throws std::invalid_argument, naming the row, unless the action is one of the space.
     void check(std::size_t row, std::span<const float> action) const;

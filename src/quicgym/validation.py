@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from types import NoneType, UnionType
 from typing import Annotated, Any, NamedTuple, TypeVar, Union, get_args, get_origin
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails, PydanticCustomError
@@ -14,6 +15,17 @@ from pydantic_core import ErrorDetails, PydanticCustomError
 from quicgym.yaml_files import closest
 
 T = TypeVar("T")
+
+
+def check_number(
+    name: str, value: Any, smallest: float, largest: float, *, whole: bool = False
+) -> None:
+    """Raises ValueError unless an argument is a number in a range; a bool is none."""
+    kinds = (int, np.integer) if whole else (int, float, np.number)
+    is_number = isinstance(value, kinds) and not isinstance(value, bool)
+    if not is_number or not smallest <= value <= largest:
+        kind = "whole number" if whole else "number"
+        raise ValueError(f"{name} = {value!r}: give a {kind} from {smallest:g} to {largest:g}")
 
 
 class StrictModel(BaseModel):
