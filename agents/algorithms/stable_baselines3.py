@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from typing import Annotated, Any
 
 import gymnasium
@@ -16,12 +16,15 @@ import numpy as np
 import torch
 from pydantic import BaseModel, ConfigDict, Field, create_model
 from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.buffers import RolloutBuffer
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import KVWriter, Logger
 from stable_baselines3.common.noise import NormalActionNoise
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
+from stable_baselines3.common.type_aliases import RolloutBufferSamples
 from stable_baselines3.common.vec_env import VecEnv
 from stable_baselines3.sac.policies import SACPolicy
 from torch import nn
@@ -137,6 +140,26 @@ class PrivilegedCriticPolicy(ActorCriticPolicy):
         return Features(space, **self.features_extractor_kwargs, unseen=self._unseen.pop(0))
 
 
+class AgentsRollout(RolloutBuffer):
+    """A rollout of which only the rows with an agent are learned from.
+
+    The observations of the others are 0 in their first `observation_size` elements; an agent's have
+    a 1 in the place of its controller's mode.
+    """
+
+    def __init__(self, *arguments: Any, observation_size: int, **keywords: Any) -> None:
+        """Takes the arguments of RolloutBuffer besides."""
+        self._observation_size = observation_size
+        super().__init__(*arguments, **keywords)
+
+    def get(self, batch_size: int | None = None) -> Generator[RolloutBufferSamples, None, None]:
+        """Yields the rows of an update; an update without an agent is left out."""
+        for samples in super().get(batch_size):
+            has_agent = samples.observations[:, : self._observation_size].any(dim=1)
+            if has_agent.any():
+                yield RolloutBufferSamples(*(column[has_agent] for column in samples))
+
+
 def policy_arguments(
     algorithm: Algorithm, architecture: Architecture, initial_std: float | None
 ) -> dict[str, Any]:
@@ -187,6 +210,10 @@ class Sb3Trainer:
         if algorithm.action_noise and std is not None:
             mean = np.zeros(environments.action_space.shape or ())
             arguments["action_noise"] = NormalActionNoise(mean, mean + std)
+        if issubclass(algorithm.implementation_class, OnPolicyAlgorithm):
+            size = decisions.observation_space.shape[0]
+            arguments["rollout_buffer_class"] = AgentsRollout
+            arguments["rollout_buffer_kwargs"] = {"observation_size": size}
         self.model: BaseAlgorithm = algorithm.implementation_class(
             PrivilegedCriticPolicy if privileged_critic else "MlpPolicy",
             environments,

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from pydantic import BaseModel, create_model
+from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from stable_baselines3.common.vec_env import VecEnv
 
 from quicgym.agents.algorithms.stable_baselines3 import Sb3Trainer, settings_of
@@ -89,10 +90,11 @@ def make_environments(config: TrainingConfig) -> VecEnv:
     """
     environment = config.environment
     scenario = load_entry(environment.scenario)
-    if not isinstance(scenario, Scenario) and scenario.draws_agents:
+    draws_agents = not isinstance(scenario, Scenario) and scenario.draws_agents
+    if draws_agents and not issubclass(config.entry.implementation_class, OnPolicyAlgorithm):
         raise ConfigError(
             f"environment.scenario = {environment.scenario!r}: its paths have different numbers of "
-            f"agents, and {config.algorithm} would learn from the rows that have none; use an "
+            f"agents, and {config.algorithm} would learn from the rows that have none; use ppo, an "
             "algorithm that plays whole episodes (grpo, aggrevate, coordinate-aggrevate, "
             "choice-aggrevate), a scenario, or a distribution without all_agents"
         )

@@ -251,7 +251,7 @@ MISTAKES = [
     ("ppo", "device=tpu", "device = 'tpu'"),
     pytest.param(("ppo", "device=cuda", "PyTorch finds no GPU", "auto or cpu"), marks=NEEDS_NO_GPU),
     ("ppo", "evaluation.suite=heldout", "'heldout'", "no longer held out", "use validation"),
-    ("ppo", "environment.scenario=self-play", "different numbers of agents", "grpo"),
+    ("sac", "environment.scenario=self-play", "different numbers of agents", "grpo"),
     ("ppo", "environment.id=quicgym/Switch-v1", "start.std is for a Box"),
     ("ppo", "hyperparameters.use_sde=true", "use_sde = True: unknown field"),
     ("ppo", "start={final_std: 0.1}", "start.final_std is for ppo and grpo with start.std"),

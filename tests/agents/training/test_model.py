@@ -178,3 +178,24 @@ def test_a_linear_schedule_falls_over_the_run_in_whatever_parts_it_is_learned(he
         trainer.learn(until, 320, Unwatched())
         rates.append(trainer.model.policy.optimizer.param_groups[0]["lr"])
     assert rates == pytest.approx([3e-4, 1e-4, 0])
+
+
+def test_ppo_learns_from_rows_with_an_agent_alone():
+    from quicgym.agents.training.model import make_trainer
+
+    changes = [
+        "environment={id: tuning, scenario: coexistence, simulations: 3, threads: 1}",
+        "hyperparameters={n_steps: 8, batch_size: 16, n_epochs: 1}", "evaluation.suite=validation",
+    ]  # fmt: skip
+    trainer = make_trainer(load_training("ppo", changes))
+    model = trainer.model
+    model.learn(1)
+    rows = model.rollout_buffer.observations
+    size = trainer.export().features.layers[0].in_features
+    assert rows.ndim == 2 and len(rows) == 8 * 9  # flattened by the update
+    agents = rows[:, :size].any(axis=-1).sum()
+    assert 8 * 3 <= agents < len(rows)
+    learned = [samples.observations[:, :size] for samples in model.rollout_buffer.get(16)]
+    assert sum(map(len, learned)) == agents
+    assert all(samples.any(dim=1).all() for samples in learned)
+    trainer.close()
