@@ -9,6 +9,7 @@ from quicgym.controllers.choices import (
     ControllerFileError,
     absolute,
     file_of,
+    is_agent,
     is_place,
     refuse_place,
 )
@@ -42,6 +43,7 @@ __all__ = [
     "describe",
     "file_of",
     "find",
+    "is_agent",
     "is_place",
     "names",
     "refuse_place",

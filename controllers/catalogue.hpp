@@ -1,6 +1,7 @@
 // The catalogue of controllers: names, parameters, ranges, units and sources.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -37,7 +38,9 @@ struct ControllerSpecification {
     std::string source;
     std::vector<ParameterSpecification> parameters;  // a preset's own defaults filled in
     // Receives every parameter, already checked against its range.
-    std::unique_ptr<Controller> (*make)(const ParameterValues& values, std::uint64_t max_datagram_bytes);
+    std::function<std::unique_ptr<Controller>(const ParameterValues& values,
+                                              std::uint64_t max_datagram_bytes)>
+        make;
 };
 
 // ControllerSpecification::make for a class that is constructed from just these two.

@@ -6,6 +6,7 @@
 | `path/to/file.py:Class` | a subclass of Controller in a file, which is run |
 | `package.module:Class` | the same in a module that Python can import |
 | `path/to/library.so:name` | a controller in C++, compiled as QUICGYM_CONTROLLER_MODULE(name, …) |
+| `path/to/agent.json` | an agent of other authors, as `quicgym import-agent` writes it |
 | any of these and `:gamma=3,beta=0.7` | the same with other parameters; a list is `1.25/0.75/1` |
 | `cubic:slow_start=standard` | the same with a value that has a name |
 """
@@ -13,6 +14,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import re
 import sys
 from dataclasses import replace
@@ -22,15 +24,18 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
+from quicgym import _core
 from quicgym.controllers.description import ControllerInfo
 from quicgym.controllers.plugins import describe_plugin
 from quicgym.controllers.python_controller import Controller, describe
 from quicgym.errors import UserError
+from quicgym.input_files import MOST_DESCRIPTION_BYTES, read_input
 from quicgym.python_files import PythonFile, is_python_object
 
 _PARAMETERS = re.compile(r"(?P<controller>.+?):(?P<parameters>\w+=[^:]*)")
 _VALUE = re.compile(r"[a-z][a-z0-9+-]*")
 _LIBRARY = re.compile(r"(?P<path>.+\.(?:so|dylib|pyd)):(?P<name>[A-Za-z_]\w*)")
+_DESCRIPTION = ".json"
 _MODULE = re.compile(r"(?P<module>[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):(?P<name>[A-Za-z_]\w*)")
 
 
@@ -72,16 +77,33 @@ def parse_parameters(text: str) -> dict[str, Any]:
 
 
 def is_place(choice: str) -> bool:
-    """Whether a text names a controller by where it is; `file.py:object` may be a policy, too."""
+    """Whether a text names a controller by where it is.
+
+    `file.py:object` and `file.json` may be a policy, too.
+    """
     controller, _ = split_parameters(choice)
-    return is_python_object(controller) or any(
-        form.fullmatch(controller) for form in (_LIBRARY, _MODULE)
-    )
+    if controller.endswith(_DESCRIPTION) or is_python_object(controller):
+        return True
+    return any(form.fullmatch(controller) for form in (_LIBRARY, _MODULE))
+
+
+def is_agent(choice: str) -> bool:
+    """Whether a text names the description of an agent of other authors, and not of a policy."""
+    controller, _ = split_parameters(choice)
+    if not controller.endswith(_DESCRIPTION):
+        return False
+    try:
+        description = json.loads(read_input(Path(controller), MOST_DESCRIPTION_BYTES))
+    except (OSError, ValueError, RecursionError):
+        return False  # whoever loads it says what is wrong
+    return isinstance(description, dict) and "agent" in description
 
 
 def file_of(choice: str) -> Path | None:
-    """Returns the file that a choice names: the Python file or the library; None for no file."""
+    """Returns the file that a choice names; None for no file."""
     controller, _ = split_parameters(choice)
+    if controller.endswith(_DESCRIPTION):
+        return Path(controller)
     if match := _LIBRARY.fullmatch(controller):
         return Path(match["path"])
     if is_python_object(controller):
@@ -110,7 +132,7 @@ def refuse_place(controller: str | None, file: str) -> None:
 def absolute(choice: str, folder: Path) -> str:
     """Returns a choice whose relative path, if it has one, starts at a folder."""
     controller, _ = split_parameters(choice)
-    if is_python_object(controller) or _LIBRARY.fullmatch(controller):
+    if file_of(controller) is not None:
         return str((folder / choice).absolute())
     return choice
 
@@ -121,6 +143,8 @@ def load(place: str) -> ControllerInfo:
     Raises:
         ControllerFileError: There is none, or it cannot be used.
     """
+    if place.endswith(_DESCRIPTION):
+        return _of_agent(place)
     if is_python_object(place):
         return _of_file(place)
     if match := _LIBRARY.fullmatch(place):
@@ -210,6 +234,28 @@ def _of_library(place: str, path: Path, name: str) -> ControllerInfo:
         )
     except (AttributeError, TypeError) as error:
         raise ControllerFileError(f"{place}: {error}") from error
+
+
+_AGENTS: dict[Path, tuple[str, ControllerInfo]] = {}
+
+
+def _of_agent(place: str) -> ControllerInfo:
+    """Loads an agent, and again only where its description has changed."""
+    path = Path(place)
+    try:
+        fingerprint = sha256(read_input(path, MOST_DESCRIPTION_BYTES)).hexdigest()
+    except OSError as error:
+        raise ControllerFileError(
+            f"{place}: {error.strerror}; give a description that quicgym import-agent wrote"
+        ) from None
+    known, info = _AGENTS.get(path.absolute(), (None, None))
+    if info is None or known != fingerprint:
+        try:
+            info = replace(describe_plugin(_core.load_agent(place)), fingerprint=fingerprint)
+        except ValueError as error:
+            raise ControllerFileError(str(error)) from None
+        _AGENTS[path.absolute()] = fingerprint, info
+    return info
 
 
 def _digest(path: Path) -> str:

@@ -98,7 +98,9 @@ void Cubic::congestion_avoidance(const AckEvent& event, double acked) {
     // RFC 9438 4.3, equation 4: what Reno would have; alpha is 1 once it is back at the old window.
     w_est_ += (w_est_ >= cwnd_prior_ ? 1.0 : epoch_alpha_) * acked_windows;
     if (cubic_window(seconds) < w_est_) {
-        window_ = std::max(window_, w_est_);
+        // Linux's bictcp_update goes there within a round trip, which matters only for a written window.
+        if (was_written_) window_ += (std::clamp(w_est_, window_, 1.5 * window_) - window_) * acked_windows;
+        else window_ = std::max(window_, w_est_);
         return;
     }
     // RFC 9438 4.2, 4.4 and 4.5: towards where the cubic will be one round trip from now.
@@ -194,6 +196,12 @@ void Cubic::take_over(std::uint64_t window_bytes, bool slow_start) {
     slow_start_exit_.restart();  // what it has seen is the other one's queue
     w_max_ = 0.0;
     epoch_start_ = kNever;
+    publish();
+}
+
+void Cubic::write_window(std::uint64_t packets) {
+    window_ = static_cast<double>(packets);
+    was_written_ = true;
     publish();
 }
 

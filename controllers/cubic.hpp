@@ -1,6 +1,7 @@
 // CUBIC, RFC 9438, with HyStart++, RFC 9406.
 #pragma once
 
+#include <cmath>
 #include <limits>
 
 #include "controllers/catalogue.hpp"
@@ -35,6 +36,12 @@ public:
     void scale_window(double factor, bool ends_slow_start) override;
     void take_over(std::uint64_t window_bytes, bool slow_start) override;
 
+    // In whole packets, as Linux has them.
+    std::uint64_t window_packets() const { return static_cast<std::uint64_t>(window_); }
+    bool is_above_threshold() const { return std::floor(window_) > std::floor(slow_start_threshold_); }
+    // As a write to Linux's snd_cwnd from outside: threshold, epoch and plateau stay.
+    void write_window(std::uint64_t packets);
+
 private:
     bool in_slow_start() const { return window_ < slow_start_threshold_; }
     double cubic_window(double seconds) const;
@@ -60,6 +67,7 @@ private:
     Time epoch_start_ = kNever;
     Time last_ack_time_ = 0;
     bool was_app_limited_ = false;
+    bool was_written_ = false;  // the window no longer follows from the epoch
     RecoveryPeriod recovery_;
     WindowPacing pacing_;
     SlowStartExit slow_start_exit_;

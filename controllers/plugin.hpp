@@ -11,7 +11,7 @@ namespace quicgym {
 
 // The number changes with whatever both sides must agree on: the classes of these headers and their
 // layout. A module for another number is refused by name, before anything in it is called.
-inline constexpr char kControllerCapsule[] = "quicgym.controller.5";
+inline constexpr char kControllerCapsule[] = "quicgym.controller.6";
 
 }  // namespace quicgym
 

@@ -59,6 +59,8 @@ def policy_kind(choice: str) -> Literal["baseline", "static", "random", "learned
         return "baseline"
     if controller in controllers.names():
         return "static" if controller != choice or controller in STEERED else "baseline"
+    if controller.endswith(".json"):
+        return "learned"  # also an agent of other authors, which is a controller
     if is_python_object(controller):
         is_controller = controller in _CONTROLLERS_OF_FILES
     else:
@@ -103,7 +105,8 @@ def find_policy(choice: str, *, trust_zip: bool = False) -> Policy:
         choice: Name of a controller of the catalogue, such as "cubic", also with parameters, such
             as "ebcc:gamma=60,beta=0.7"; or "random". A controller may be named by its place, see
             quicgym.controllers.choices. A learned policy is what `load_policy` takes: the name of a
-            published one, or the path of a JSON description. Weights follow where the policy takes
+            published one, or the path of a JSON description, which may also be an agent of other
+            authors with parameters. Weights follow where the policy takes
             a preference ("NAME:delay=1,throughput=1"). An object of a Python file is
             "path/to/file.py:object", which runs the file: see quicgym.agents.policies.from_file.
             Any of these may follow an alias, as in "mine=runs/ppo".
@@ -131,6 +134,8 @@ def find_policy(choice: str, *, trust_zip: bool = False) -> Policy:
         if policy_of_file is not None:
             return policy_of_file
         _CONTROLLERS_OF_FILES.add(controller)
+        kind = "static"
+    elif kind == "learned" and controllers.is_agent(choice):
         kind = "static"
     if kind != "learned":
         values = parse_parameters(parameters) if controller != choice else {}

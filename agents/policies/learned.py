@@ -81,6 +81,12 @@ class PolicyDescription:
         """Returns a file's description; ValueError names field, value and remedy."""
         _core.check_policy_description(text)
         fields = json.loads(text)
+        if "agent" in fields:
+            raise ValueError(
+                f"agent = {fields['agent']!r}: is a controller with a clock of its own, not a "
+                "policy of an environment; name the file where a controller is named, as in "
+                "quicgym.run"
+            )
         architecture: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value
             for name, value in fields["architecture"].items()

@@ -32,10 +32,9 @@ void bind_plugin_controllers(nb::module_& module) {
 }
 
 ControllerFactory plugin_controller_factory(const nb::capsule& capsule) {
-    // Extension modules are never unloaded, and the specification is a static object of its module.
-    const ControllerSpecification* specification = &specification_in(capsule);
-    return [specification](const ParameterValues& values, std::uint64_t max_datagram_bytes) {
-        return specification->make(complete_parameters(*specification, values), max_datagram_bytes);
+    return [specification = specification_in(capsule)](const ParameterValues& values,
+                                                       std::uint64_t max_datagram_bytes) {
+        return specification.make(complete_parameters(specification, values), max_datagram_bytes);
     };
 }
 

@@ -15,7 +15,9 @@
 #include <utility>
 #include <vector>
 
+#include "controllers/plugin.hpp"
 #include "sim/bindings/modules.hpp"
+#include "sim/policy/authors/agent.hpp"
 #include "sim/policy/network.hpp"
 #include "sim/policy/safetensors.hpp"
 
@@ -66,6 +68,8 @@ nb::object act_as(const policy::Network& network, const Observations& observatio
 
 nb::object act(const policy::Network& network, const Observations& observations) {
     const std::size_t size = network.architecture().observation_size;
+    if (network.is_recurrent())
+        throw std::invalid_argument("the network has a state for each flow; call unroll");
     if (observations.shape(1) != size) {
         throw std::invalid_argument("an observation has " + std::to_string(size) + " numbers, not " +
                                     std::to_string(observations.shape(1)));
@@ -79,6 +83,39 @@ nb::object act(const policy::Network& network, const Observations& observations)
     return act_as<float>(
         network, observations, network.architecture().outputs,
         [](const std::vector<float>& values, float* out) { std::copy(values.begin(), values.end(), out); });
+}
+
+// The outputs for successive observations of one flow, and the state after them.
+nb::tuple unroll(const policy::Network& network, const Observations& observations, std::vector<float> state) {
+    const std::size_t rows = observations.shape(0), size = network.architecture().observation_size;
+    if (observations.shape(1) != size)
+        throw std::invalid_argument("an observation has " + std::to_string(size) + " numbers");
+    policy::Scratch scratch;
+    scratch.state = std::move(state);
+    std::vector<float> values;
+    for (std::size_t row = 0; row < rows; ++row) {
+        network.compute(observations.data() + row * size, scratch);
+        values.insert(values.end(), scratch.values.begin(), scratch.values.end());
+    }
+    const std::size_t width = network.architecture().outputs, states = scratch.state.size();
+    return nb::make_tuple(to_array(std::move(values), {rows, width}),
+                          to_array(std::move(scratch.state), {states}));
+}
+
+// An agent of other authors as a controller that somebody else's module brings (plugin_controller.cpp).
+nb::capsule load_agent(const std::string& path) {
+    policy::Policy policy = policy::load_policy(path);
+    if (!policy.agent) {
+        throw std::invalid_argument(path +
+                                    ": is a policy of an environment, not a controller; name it where "
+                                    "a policy is asked for, as in quicgym evaluate");
+    }
+    auto owned = std::make_unique<ControllerSpecification>(std::move(*policy.agent));
+    nb::capsule capsule(owned.get(), kControllerCapsule, [](void* specification) noexcept {
+        delete static_cast<ControllerSpecification*>(specification);
+    });
+    owned.release();
+    return capsule;
 }
 
 nb::dict read_safetensors(const nb::bytes& data) {
@@ -101,15 +138,26 @@ void bind_policy(nb::module_& module) {
             [](policy::Network* self, const std::vector<std::size_t>& extractor_sizes,
                const std::vector<std::size_t>& hidden_sizes, const std::string& activation,
                const std::string& output, std::size_t observation_size, std::size_t outputs,
-               const std::map<std::string, Weights>& tensors) {
+               const std::map<std::string, Weights>& tensors, std::size_t lstm_size) {
                 new (self) policy::Network(
-                    {extractor_sizes, hidden_sizes, activation, output, observation_size, outputs},
+                    {lstm_size, extractor_sizes, hidden_sizes, activation, output, observation_size, outputs},
                     to_tensors(tensors));
             },
             nb::arg("extractor_sizes"), nb::arg("hidden_sizes"), nb::arg("activation"), nb::arg("output"),
-            nb::arg("observation_size"), nb::arg("outputs"), nb::arg("tensors"))
+            nb::arg("observation_size"), nb::arg("outputs"), nb::arg("tensors"), nb::arg("lstm_size") = 0)
         .def("__call__", &act, nb::arg("observations"),
-             "Maps (rows, observation_size) to (rows, outputs) coordinates, or to (rows,) choices.");
+             "Maps (rows, observation_size) to (rows, outputs) coordinates, or to (rows,) choices.")
+        .def("unroll", &unroll, nb::arg("observations"), nb::arg("state") = std::vector<float>(),
+             "Maps successive observations of one flow to (outputs of the last layer, state). A state is an "
+             "LSTM's output and cell; empty: zeros.");
+    module.def(
+        "load_agent", &load_agent, nb::arg("path"),
+        "The controller of an agent of other authors, by the path of its description, as a capsule for "
+        "describe_plugin.");
+    module.def("agent_features", &policy::agent_features, nb::arg("agent"), nb::arg("rows"),
+               "The inputs that an agent of other authors makes of a connection's measurements, row by row.");
+    module.def("agent_decision", &policy::agent_decision, nb::arg("agent"), nb::arg("before"),
+               nb::arg("output"), "The rate or window after an output of the agent's network.");
     module.def(
         "check_policy_description",
         [](const nb::bytes& text) {

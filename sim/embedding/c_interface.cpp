@@ -1,4 +1,5 @@
 // The functions of include/quicgym/controller.h. No exception leaves this file.
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <new>
@@ -23,6 +24,7 @@ using quicgym::embedding::Connection;
 struct quicgym_controller {
     Connection connection;
     std::optional<Agent> agent = std::nullopt;
+    bool decides_by_timer = false;  // the controller is an agent of other authors
 };
 
 struct quicgym_policy {
@@ -245,8 +247,11 @@ quicgym_controller* quicgym_policy_controller_new(const quicgym_policy* policy,
     guarded([&] {
         const auto& shared = given(policy, "policy").policy;
         check_datagram(max_datagram_bytes);
-        made = new quicgym_controller{Connection(shared->make_controller(max_datagram_bytes), seed, now_ns),
-                                      std::optional<Agent>(std::in_place, shared, max_datagram_bytes)};
+        std::unique_ptr<quicgym_controller> owned(
+            new quicgym_controller{Connection(shared->make_controller(max_datagram_bytes), seed, now_ns)});
+        owned->decides_by_timer = shared->agent.has_value();
+        if (!owned->decides_by_timer) owned->agent.emplace(shared, max_datagram_bytes);
+        made = owned.release();
     });
     return made;
 }
@@ -256,6 +261,12 @@ int quicgym_policy_decide(quicgym_controller* controller, std::int64_t now_ns,
     return guarded([&] {
         quicgym_controller& steered = given(controller, "controller");
         std::int64_t& next = given(next_decision_ns, "next_decision_ns");
+        if (steered.decides_by_timer) {
+            constexpr quicgym::Time kLongest = 10 * quicgym::kMillisecond;  // before it has set its timer
+            steered.connection.state(now_ns);                               // which fires it
+            next = std::min(steered.connection.controller().timer(), now_ns + kLongest);
+            return;
+        }
         if (!steered.agent) {
             throw std::invalid_argument(
                 "the controller has no policy; make it with "

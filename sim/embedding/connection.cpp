@@ -43,6 +43,7 @@ void Connection::advance(Time now) {
     }
     if (now > now_) flush();
     now_ = now;
+    if (controller_->timer() <= now) controller_->fire_timer(now);
 }
 
 void Connection::on_handshake(Time now, Time rtt) {

@@ -19,6 +19,11 @@ void relu_each(std::vector<float>& values) {
     for (float& value : values) value = std::max(value, 0.0F);
 }
 
+// TensorFlow's default slope.
+void leaky_relu_each(std::vector<float>& values) {
+    for (float& value : values) value = std::max(value, 0.2F * value);
+}
+
 }  // namespace
 
 Tensor Tensors::take(const std::string& name, const std::vector<std::size_t>& shape) {
@@ -51,7 +56,8 @@ void tanh_each(std::vector<float>& values) {
 Activation find_activation(const std::string& name) {
     if (name == "tanh") return &tanh_each;
     if (name == "relu") return &relu_each;
-    throw std::invalid_argument("activation = '" + name + "'; use tanh or relu");
+    if (name == "leaky-relu") return &leaky_relu_each;
+    throw std::invalid_argument("activation = '" + name + "'; use tanh, relu or leaky-relu");
 }
 
 Dense::Dense(Tensors& tensors, const std::string& weight, const std::string& bias, std::size_t inputs,

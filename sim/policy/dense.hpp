@@ -35,6 +35,8 @@ Activation find_activation(const std::string& name);
 struct Scratch {
     std::vector<float> values;  // what the layers pass on
     std::vector<float> next;
+    // Of an LSTM: output and cell, from one observation of a flow to its next; empty: zeros.
+    std::vector<float> state;
 };
 
 // y = W x + b.

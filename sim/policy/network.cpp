@@ -5,11 +5,21 @@
 
 namespace quicgym::policy {
 
+namespace {
+
+std::optional<Lstm> lstm_of(const Architecture& architecture, Tensors& tensors) {
+    if (architecture.lstm_size == 0) return std::nullopt;
+    return Lstm(tensors, "lstm", architecture.observation_size, architecture.lstm_size);
+}
+
+}  // namespace
+
 Network::Network(const Architecture& architecture, Tensors tensors)
     : architecture_(architecture),
       activation_(find_activation(architecture.activation)),
-      features_(tensors, "features.layers", architecture.observation_size, architecture.extractor_sizes,
-                activation_),
+      lstm_(lstm_of(architecture, tensors)),
+      features_(tensors, "features.layers", lstm_ ? architecture.lstm_size : architecture.observation_size,
+                architecture.extractor_sizes, activation_),
       hidden_(tensors, "hidden", features_.outputs(), architecture.hidden_sizes, activation_),
       action_(tensors, "action", hidden_.outputs(), architecture.outputs) {
     tensors.check_all_taken();
@@ -17,15 +27,22 @@ Network::Network(const Architecture& architecture, Tensors tensors)
         output_ = Output::clip;
     } else if (architecture.output == "tanh") {
         output_ = Output::tanh;
+    } else if (architecture.output == "linear") {
+        output_ = Output::linear;
     } else if (architecture.output == "argmax") {
         output_ = Output::argmax;
     } else {
-        throw std::invalid_argument("output = '" + architecture.output + "'; use clip, tanh or argmax");
+        throw std::invalid_argument("output = '" + architecture.output +
+                                    "'; use clip, tanh, linear or argmax");
     }
 }
 
 void Network::compute(const float* observation, Scratch& scratch) const {
-    scratch.values.assign(observation, observation + architecture_.observation_size);
+    if (lstm_) {
+        lstm_->apply(observation, scratch);
+    } else {
+        scratch.values.assign(observation, observation + architecture_.observation_size);
+    }
     features_.apply(scratch);
     hidden_.apply(scratch);
     action_.apply(scratch);

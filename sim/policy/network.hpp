@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 
 #include "sim/policy/architecture.hpp"
 #include "sim/policy/dense.hpp"
+#include "sim/policy/lstm.hpp"
 
 namespace quicgym::policy {
 
@@ -17,15 +19,18 @@ public:
 
     const Architecture& architecture() const { return architecture_; }
     bool chooses() const { return output_ == Output::argmax; }
+    // What it computes depends on earlier observations of the flow, by Scratch::state.
+    bool is_recurrent() const { return lstm_.has_value(); }
     // To `scratch.values`: the coordinates, or the values by which choices are compared.
     void compute(const float* observation, Scratch& scratch) const;
 
 private:
-    enum class Output { clip, tanh, argmax };
+    enum class Output { clip, tanh, linear, argmax };
 
     Architecture architecture_;
     Activation activation_;
     Output output_;
+    std::optional<Lstm> lstm_;
     DenseLayers features_;
     DenseLayers hidden_;
     Dense action_;

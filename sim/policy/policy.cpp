@@ -17,6 +17,7 @@
 #include "controllers/envelope.hpp"
 #include "controllers/scaled.hpp"
 #include "sim/environment/environments.hpp"
+#include "sim/policy/authors/agent.hpp"
 #include "sim/policy/json.hpp"
 #include "sim/policy/safetensors.hpp"
 #include "sim/policy/sha256.hpp"
@@ -209,14 +210,19 @@ environment::Preference preference_of(const JsonValue& value) {
     return weights;
 }
 
-Architecture architecture_of(const JsonValue* value) {
+Architecture architecture_of(const JsonValue* value, bool of_agent) {
     if (value == nullptr) refuse("architecture: is missing; train the policy again");
+    using Choices = std::initializer_list<std::string_view>;
+    const Choices kActivations = {"tanh", "relu"}, kAgentsActivations = {"tanh", "leaky-relu"};
+    const Choices kOutputs = {"clip", "tanh", "argmax"}, kAgentsOutputs = {"linear", "tanh", "argmax"};
     Fields fields(*value, "architecture");
     Architecture architecture;
-    architecture.extractor_sizes = fields.sizes("extractor_sizes", 1);
+    if (of_agent && fields.has("lstm_size"))
+        architecture.lstm_size = static_cast<std::size_t>(fields.integer("lstm_size", 1, kLargestLayer));
+    architecture.extractor_sizes = fields.sizes("extractor_sizes", architecture.lstm_size > 0 ? 0 : 1);
     architecture.hidden_sizes = fields.sizes("hidden_sizes", 0);
-    architecture.activation = fields.one_of("activation", {"tanh", "relu"});
-    architecture.output = fields.one_of("output", {"clip", "tanh", "argmax"});
+    architecture.activation = fields.one_of("activation", of_agent ? kAgentsActivations : kActivations);
+    architecture.output = fields.one_of("output", of_agent ? kAgentsOutputs : kOutputs);
     fields.check_all_read();
     return architecture;
 }
@@ -255,6 +261,16 @@ Policy policy_of(const Description& description) {
     return policy;
 }
 
+ControllerSpecification specification_of(const AgentKind& agent, Architecture architecture, Tensors tensors) {
+    if (architecture.output != agent.output) {
+        refuse("architecture.output = '" + architecture.output + "': " + std::string(agent.name) + " has " +
+               std::string(agent.output) + "; import the agent again");
+    }
+    architecture.observation_size = agent.inputs;
+    architecture.outputs = agent.outputs;
+    return agent.specification(std::make_shared<const Network>(architecture, std::move(tensors)));
+}
+
 }  // namespace
 
 Description read_description(const std::string& text) {
@@ -271,6 +287,13 @@ Description read_description(const std::string& text) {
     fields.pass_over<std::string>("description", "a text");
     fields.pass_over<JsonObject>("training", "an object");
     fields.pass_over<JsonObject>("evaluation", "an object");
+    if (fields.has("agent")) {
+        description.agent = find_agent(fields.text("agent", 100)).name;
+        description.architecture = architecture_of(fields.find("architecture"), true);
+        description.sha256 = fields.text("sha256", 64);
+        fields.check_all_read();
+        return description;
+    }
     description.environment = fields.text("environment", 100);
     check_version(fields, "observation_version");
     check_version(fields, "action_version");
@@ -283,7 +306,7 @@ Description read_description(const std::string& text) {
     if (fields.has("controller")) description.controller = fields.text("controller", 1000);
     if (const JsonValue* const preference = fields.find("preference"))
         description.preference = preference_of(*preference);
-    description.architecture = architecture_of(fields.find("architecture"));
+    description.architecture = architecture_of(fields.find("architecture"), false);
     description.sha256 = fields.text("sha256", 64);
     fields.check_all_read();
     return description;
@@ -298,6 +321,7 @@ void check_fit(const Architecture& architecture, const environment::ObservationL
 }
 
 std::unique_ptr<Controller> Policy::make_controller(std::uint64_t max_datagram_bytes) const {
+    if (agent) return agent->make(complete_parameters(*agent, {}), max_datagram_bytes);
     std::unique_ptr<Controller> made = quicgym::make_controller(controller, {}, max_datagram_bytes);
     if (scales) made = std::make_unique<Scaled>(std::move(made));
     if (safe_envelope) made = std::make_unique<Enveloped>(std::move(made));
@@ -311,7 +335,7 @@ Policy load_policy(const std::string& path) {
     std::string file = path;
     try {
         const Description description = read_description(read_file(path, kMostDescriptionBytes));
-        Policy policy = policy_of(description);
+        Policy policy = description.agent.empty() ? policy_of(description) : Policy{};
         file = path.substr(0, path.size() - kSuffix.size()) + ".safetensors";
         const std::string weights = read_file(file, kMostWeightsBytes);
         if (const std::string actual = sha256(weights); actual != description.sha256) {
@@ -319,10 +343,17 @@ Policy load_policy(const std::string& path) {
                    "; get both files again, from the same place");
         }
         Architecture architecture = description.architecture;
+        Tensors tensors(read_safetensors(weights));
+        if (!description.agent.empty()) {
+            policy.name = description.name;
+            policy.agent = specification_of(find_agent(description.agent), architecture, std::move(tensors));
+            policy.agent->name = description.name;
+            return policy;
+        }
         architecture.observation_size = environment::observation_size(
             *policy.observations, policy.history_length, *policy.action_space, policy.preference.has_value());
         architecture.outputs = policy.action_space->shown_size();
-        policy.network = std::make_unique<const Network>(architecture, Tensors(read_safetensors(weights)));
+        policy.network = std::make_unique<const Network>(architecture, std::move(tensors));
         return policy;
     } catch (const std::invalid_argument& error) {
         throw std::invalid_argument(file + ": " + error.what());

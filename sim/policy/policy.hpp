@@ -1,10 +1,12 @@
-// A learned policy from its two files: the description (JSON) and the weights (safetensors).
+// A learned policy, or an agent of other authors, from its two files: the description (JSON) and the weights
+// (safetensors).
 #pragma once
 
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "controllers/catalogue.hpp"
 #include "controllers/controller.hpp"
 #include "sim/environment/decision.hpp"
 #include "sim/policy/architecture.hpp"
@@ -16,6 +18,7 @@ namespace quicgym::policy {
 // may also be a user's in Python.
 struct Description {
     std::string name;
+    std::string agent;        // of other authors (authors/agent.hpp); what environments have is empty then
     std::string environment;  // a name or an id
     double decision_interval_ms = 0.0;
     std::optional<double> decision_interval_rtts;
@@ -37,6 +40,8 @@ void check_fit(const Architecture& architecture, const environment::ObservationL
 // A description with its network and what the environment adds.
 struct Policy {
     std::string name;
+    // An agent of other authors, which is a controller and has no other member but its name.
+    std::optional<ControllerSpecification> agent;
     const environment::ActionSpace* action_space = nullptr;
     const environment::ObservationLayout* observations = nullptr;
     std::size_t history_length = 0;

@@ -178,7 +178,7 @@ struct UdpFlows::Hosts : SteeredFlows {
           receiver(flow, start),
           sending(pool, "the sender"),
           receiving(pool, "the receiver") {
-        if (plan.policy) {
+        if (plan.policy && !plan.policy->agent) {  // an agent of other authors decides by the sender's timer
             agent.emplace(plan.policy, flow.max_datagram_bytes);
             next_decision = start;
         }

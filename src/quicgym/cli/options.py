@@ -70,8 +70,9 @@ Controller = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME",
-        help="A name from `quicgym controllers`, also with parameters (ebcc:gamma=3), or a class "
-        "of yours: file.py:Class, package.module:Class, or library.so:name in C++; one or more.",
+        help="A name from `quicgym controllers`, also with parameters (ebcc:gamma=3), a class of "
+        "yours: file.py:Class, package.module:Class, or library.so:name in C++, or an agent that "
+        "`quicgym import-agent` wrote (agent.json); one or more.",
     ),
 ]
 Changes = Annotated[

@@ -1,0 +1,29 @@
+// A recurrent layer: long short-term memory (LSTM).
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "sim/policy/dense.hpp"
+
+namespace quicgym::policy {
+
+// With PyTorch's names and its order of gates: input, forget, cell, output.
+class Lstm {
+public:
+    // Takes NAME.weight_ih_l0, NAME.weight_hh_l0 and their biases.
+    Lstm(Tensors& tensors, const std::string& name, std::size_t inputs, std::size_t size)
+        : size_(size),
+          from_observation_(tensors, name + ".weight_ih_l0", name + ".bias_ih_l0", inputs, 4 * size),
+          from_output_(tensors, name + ".weight_hh_l0", name + ".bias_hh_l0", size, 4 * size) {}
+
+    // From an observation and `scratch.state`, which moves on, to `scratch.values`.
+    void apply(const float* observation, Scratch& scratch) const;
+
+private:
+    std::size_t size_;
+    Dense from_observation_;
+    Dense from_output_;
+};
+
+}  // namespace quicgym::policy
