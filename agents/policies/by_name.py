@@ -105,8 +105,8 @@ def find_policy(choice: str, *, trust_zip: bool = False) -> Policy:
         choice: Name of a controller of the catalogue, such as "cubic", also with parameters, such
             as "ebcc:gamma=60,beta=0.7"; or "random". A controller may be named by its place, see
             quicgym.controllers.choices. A learned policy is what `load_policy` takes: the name of a
-            published one, or the path of a JSON description, which may also be an agent of other
-            authors with parameters. Weights follow where the policy takes
+            published one, or the path of a JSON description. The description may also be an agent's
+            of other authors, with parameters. Weights follow where the policy takes
             a preference ("NAME:delay=1,throughput=1"). An object of a Python file is
             "path/to/file.py:object", which runs the file: see quicgym.agents.policies.from_file.
             Any of these may follow an alias, as in "mine=runs/ppo".

@@ -108,4 +108,4 @@ except ImportError as error:
     )
     assert done.returncode == 0, done.stderr
     assert "entry point old_module:controller of aimd" in done.stdout
-    assert "built for quicgym.controller.0, this quicgym takes quicgym.controller.5" in done.stdout
+    assert "built for quicgym.controller.0, this quicgym takes quicgym.controller.6" in done.stdout

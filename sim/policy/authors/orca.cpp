@@ -15,7 +15,7 @@ constexpr Time kPoll = 2 * kMillisecond;  // orca-server-mahimahi.cc: between qu
 
 struct OrcaParameters {
     double period_ms = 30.0;
-    double slow_start = static_cast<double>(SlowStart::standard);
+    double slow_start = static_cast<double>(SlowStart::hystart_linux);  // as Linux has it
 };
 
 const ParameterTable<OrcaParameters>& table() {

@@ -481,8 +481,8 @@ def network(**changes):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"activation": "gelu"}, "activation = 'gelu'; use tanh or relu"),
-        ({"output": "sample"}, "output = 'sample'; use clip, tanh or argmax"),
+        ({"activation": "gelu"}, "activation = 'gelu'; use tanh, relu or leaky-relu"),
+        ({"output": "sample"}, "output = 'sample'; use clip, tanh, linear or argmax"),
         ({"hidden_sizes": [4]}, "has no tensor 'hidden.0.weight'"),
         ({"outputs": 4}, r"'action.weight' has the shape \(3, 2\); .* needs \(4, 2\)"),
         (with_tensors(**{"action.bias": None}), "has no tensor 'action.bias'"),
