@@ -174,11 +174,10 @@ class Sb3VecEnv(VecEnv):
 def _record(environments: CongestionControlVectorEnv) -> dict[str, Any]:
     """Returns the fields of Decisions as values that any process can unpickle."""
     decisions = environments.batch.source.decisions
-    preference = decisions.preference
-    if preference is not None and not isinstance(preference, str):
-        preference = asdict(preference)
+    given = decisions.preference
+    weights = given if given is None or isinstance(given, str) else asdict(given)
     fields = {"environment": decisions.environment, **decisions.arguments}
-    return fields | {"preference": preference}
+    return fields | {"preference": weights}
 
 
 def save(model: BaseAlgorithm, path: str | Path) -> None:
