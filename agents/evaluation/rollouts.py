@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from quicgym import _core
-from quicgym.agents.policies.policy import Policy
+from quicgym.agents.policies.policy import Policy, StatefulPolicy
 from quicgym.envs.batch import EpisodeBatch
 from quicgym.envs.episodes import DrawnElsewhere, EpisodeChoice, EpisodeSource
 from quicgym.envs.info import INFO_COLUMNS
@@ -108,6 +108,8 @@ def _play(
         batch.begin_chosen(range(len(cells)), choices)
         begins = batch.columns()["time_s"][:: batch.agent_count]
         batch.selected[:] = True
+        if isinstance(policy, StatefulPolicy):
+            policy.reset()
         while batch.selected.any():
             batch.set_actions(policy(batch.observations))
             batch.step()

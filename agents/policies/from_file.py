@@ -10,7 +10,11 @@ The object may be
 | a model of Stable-Baselines3 | its `predict`, deterministic | |
 | a class or a function that needs no arguments | nothing, once | one of the above |
 
-A row is an agent's flow. An attribute `decisions` of the object, or of the file, says in which
+A row is an agent's flow. An object may keep a state for each row if it has a method `reset()`. The
+method is called before the first decision; from then on row i is the same flow until the next call.
+The states of recurrent models of Stable-Baselines3 are kept in the same way.
+
+An attribute `decisions` of the object, or of the file, says in which
 environment the policy acts; without it the default of `Decisions` holds.
 """  # noqa: E501
 
@@ -49,7 +53,7 @@ class FilePolicy:
 
     `options` are those that an environment is to be reset with. `tensors` returns the weights by
     name, none where they are not known. `has_decisions` says whether the user has named the
-    environment.
+    environment. `restart` is the object's `reset`, None where the object keeps no state.
     """
 
     name: str
@@ -59,6 +63,7 @@ class FilePolicy:
     file: PythonFile
     tensors: Callable[[], dict[str, Any]]
     has_decisions: bool
+    restart: Callable[[], Any] | None = None
     action_space: Space = field(init=False)
 
     def __post_init__(self) -> None:
@@ -68,6 +73,7 @@ class FilePolicy:
         space = self.decisions.observation_space
         try:
             for rows in (1, 2):
+                self.reset()
                 self(np.zeros((rows, *space.shape), np.float32))
         except PolicyError as error:
             environment = find_environment(self.decisions.environment).id
@@ -79,6 +85,15 @@ class FilePolicy:
                 f"{error}; they were zeros, to try it in {environment} with history_length = "
                 f"{self.decisions.history_length}, {source}"
             ) from error.__cause__
+
+    def reset(self) -> None:
+        """Forgets all flows; PolicyError where the object's `reset` fails."""
+        if self.restart is None:
+            return
+        try:
+            self.restart()
+        except (Exception, SystemExit) as error:
+            raise PolicyError(f"{self.name}: reset: {self.file.describe(error)}") from error
 
     def __call__(self, observations: np.ndarray) -> np.ndarray:
         """Returns an action for each row, or for one; PolicyError where the object fails to."""
@@ -183,11 +198,11 @@ def load_policy_of_file(choice: str) -> FilePolicy | None:
     if decisions is not None and not isinstance(decisions, Decisions):
         raise PolicyError(f"{choice}: `decisions` is {_short(decisions)}; {_HOW_TO_SAY}")
     known = decisions or Decisions()
-    options, tensors = None, dict
+    options, tensors, restart = None, dict, getattr(found, "reset", None)
     if _is_module(found):
         act, tensors = _module(found, choice, known), found.state_dict
     elif _is_sb3(found):
-        act, tensors = _sb3(found, choice), found.policy.state_dict
+        (act, restart), tensors = _sb3(found, choice), found.policy.state_dict
     elif callable(found):
         act = found
         options = found.options if _has_protocol(found) else None
@@ -197,7 +212,12 @@ def load_policy_of_file(choice: str) -> FilePolicy | None:
             "observations, a torch.nn.Module, a model of Stable-Baselines3, or a function without "
             "arguments that returns one of these"
         )
-    return FilePolicy(choice, known, options, act, file, tensors, decisions is not None)
+    if restart is not None and not callable(restart):
+        raise PolicyError(
+            f"{choice}: `reset` is {_short(restart)}; give a method without arguments, or leave it "
+            "out"
+        )
+    return FilePolicy(choice, known, options, act, file, tensors, decisions is not None, restart)
 
 
 def _is_policy(found: Any) -> bool:
@@ -246,20 +266,21 @@ def _module(module: Any, choice: str, decisions: Decisions) -> Callable[[np.ndar
     return act
 
 
-def _sb3(model: Any, choice: str) -> Callable[[np.ndarray], Any]:
-    """Returns a model of Stable-Baselines3 as a function of observations."""
+def _sb3(model: Any, choice: str) -> tuple[Callable[[np.ndarray], Any], Callable[[], None]]:
+    """Returns a model of Stable-Baselines3 as a function of observations, and what resets it."""
     _check_device(choice, "the policy", model.device)
+    state: Any = None
 
     def act(observations: np.ndarray) -> Any:
-        actions, state = model.predict(observations, deterministic=True)
-        if state is not None:
-            raise PolicyError(
-                "predict returned a state, which nothing carries to the next decision; give a "
-                "model to which the history in its observations is enough"
-            )
+        nonlocal state
+        actions, state = model.predict(observations, state=state, deterministic=True)
         return actions
 
-    return act
+    def reset() -> None:
+        nonlocal state
+        state = None
+
+    return act, reset
 
 
 def _check_device(choice: str, what: str, device: Any) -> None:

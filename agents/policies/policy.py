@@ -6,7 +6,7 @@ A policy is called with observations, of one row or of many, and returns as many
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from gymnasium.spaces import Space
@@ -32,6 +32,17 @@ class Policy(Protocol):
 
     def __call__(self, observations: np.ndarray) -> np.ndarray:
         """Returns an action for each row of observations, or the action for one."""
+
+
+@runtime_checkable
+class StatefulPolicy(Policy, Protocol):
+    """A policy that keeps a state for each row.
+
+    After `reset` row i is the same flow in every call until the next `reset`.
+    """
+
+    def reset(self) -> None:
+        """Forgets all flows; the next call is the first decision of others."""
 
 
 @dataclass(frozen=True)

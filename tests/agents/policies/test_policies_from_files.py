@@ -446,18 +446,63 @@ def test_a_model_of_stable_baselines3(write: Write, tmp_path: Path) -> None:
     assert find_policy(choice).fingerprint != before
 
 
+COUNTER = (
+    WINDOW
+    + """
+class Counter:
+    # Records for each flow how many decisions it has had.
+    def __init__(self):
+        self.seen = []
+    def reset(self):
+        self.seen.append(None)
+    def __call__(self, observations):
+        if self.seen[-1] is None:
+            self.seen[-1] = np.zeros(len(observations), int)
+        self.seen[-1] += 1
+        return np.where(self.seen[-1] % 2, 3, 2)
+policy = Counter()
+"""
+)
+
+
+def test_an_object_with_reset_keeps_a_state_for_each_flow(write: Write) -> None:
+    policy = find_policy(write(COUNTER))
+    tried = len(policy.act.seen)
+    first = play(policy, SCENARIO, seed=1)
+    again = play(policy, SCENARIO, seed=1)
+    states = policy.act.seen[tried:]
+    assert first.to_dict() == again.to_dict()
+    assert [state.tolist() for state in states] == [[10, 10, 10]] * 2
+
+
+def test_a_reset_that_fails_is_named_with_its_line(write: Write) -> None:
+    said = refused(write(COUNTER.replace("self.seen.append(None)", "self.seen.append(1 / 0)")))
+    assert "reset: " in said and "ZeroDivisionError" in said and "agent.py:" in said
+
+
+def test_a_reset_that_is_no_method_is_refused(write: Write) -> None:
+    said = refused(write(WINDOW + "def policy(rows): return [2] * len(rows)\npolicy.reset = 3\n"))
+    assert "`reset` is 3; give a method without arguments" in said
+
+
 @pytest.mark.train
-def test_a_model_with_a_state_is_refused(write: Write) -> None:
-    said = refused(
+def test_the_state_of_a_recurrent_model_is_kept_and_reset(write: Write) -> None:
+    policy = find_policy(
         write("""
         import quicgym
         from stable_baselines3 import PPO
         from quicgym.envs.sb3 import make_sb3
         decisions = quicgym.Decisions("quicgym/Rate-v1")
+        states = []
         class Recurrent(PPO):
             def predict(self, observation, state=None, episode_start=None, deterministic=False):
-                return super().predict(observation)[0], (observation,)
+                states.append(state)
+                return super().predict(observation)[0], (state or 0) + 1
         policy = Recurrent("MlpPolicy", make_sb3("quicgym/Rate-v1", 1), device="cpu", n_steps=64)
         """)
     )
-    assert "predict returned a state, which nothing carries to the next decision" in said
+    states = policy.file.module.states
+    states.clear()
+    for _ in range(2):
+        play(policy, SCENARIO.model_copy(update={"duration_s": 1.3}))
+    assert states == [None, 1, 2] * 2
