@@ -101,7 +101,7 @@ struct Link {
 };
 
 QUICGYM_ENUM(ApplicationKind, bulk, transfer, constant_rate, bursts, on_off, request_response, web_page,
-             video)
+             video, real_time_media)
 
 // An object of a web page.
 struct PageObject {
@@ -111,8 +111,8 @@ struct PageObject {
     QUICGYM_FIELDS(PageObject, size_bytes, after)
 };
 
-// What the sending application writes: by itself, or as the receiving one asks (the last three kinds). Rates
-// are stream bytes on the application's side.
+// What the sending application writes: by itself, or as the receiving one asks (request_response, web_page
+// and video). Rates are stream bytes on the application's side.
 struct Application {
     ApplicationKind kind = ApplicationKind::bulk;
     std::uint64_t size_bytes = 0;                  // transfer
@@ -127,7 +127,7 @@ struct Application {
     std::vector<SizePoint> response_sizes;
     Time think_time = 0;                               // from a response to the next request
     std::vector<PageObject> objects;                   // web_page
-    std::vector<std::uint64_t> rates_bits_per_second;  // video: ascending
+    std::vector<std::uint64_t> rates_bits_per_second;  // video, real_time_media: ascending
     Time chunk_duration = 0;                           // of video
     Time reservoir = 0;                                // seconds of video in the buffer
     Time cushion = 0;

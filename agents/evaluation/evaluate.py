@@ -36,6 +36,10 @@ COLUMNS = {
     "page_load_time_s": ("page load\n(s)", ".2f"),
     "video_rate_mbps": ("video\n(Mbps)", ".2f"),
     "rebuffering_percent": ("rebuffering\n(%)", ".2f"),
+    "media_rate_mbps": ("media\n(Mbps)", ".2f"),
+    "frame_delay_p50_ms": ("frame\ndelay (ms)", ".0f"),
+    "frame_delay_p95_ms": ("its p95\n(ms)", ".0f"),
+    "frozen_percent": ("frozen\n(%)", ".2f"),
 }
 """Columns of the table; those of traffic only where it is measured. FCT: flow completion time."""
 

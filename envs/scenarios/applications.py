@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from quicgym import _core
 from quicgym.envs.scenarios.conversion import core_points
@@ -160,17 +160,31 @@ class WebPage(CheckedModel):
         return self
 
 
+def _ascending(rates: tuple[float, ...]) -> tuple[float, ...]:
+    for index, (below, above) in enumerate(zip(rates, rates[1:], strict=False), 1):
+        if above <= below:
+            raise problem(
+                str(index), above, f"is not above {below:g}, the rate before it",
+                "list the rates in ascending order",
+            )  # fmt: skip
+    return rates
+
+
+RatesMbps = Annotated[
+    tuple[RateMbps, ...],
+    Field(min_length=1, description="a list of rates in Mbps, ascending"),
+    AfterValidator(_ascending),
+    Core("rates_bits_per_second", lambda rates: [round(rate * 1e6) for rate in rates]),
+]
+
+
 class Video(CheckedModel):
     """A buffer-based player of video in chunks: BBA-0 of Huang et al., SIGCOMM 2014."""
 
     core_type = "Application"
 
     kind: Literal["video"] = "video"
-    rates_mbps: Annotated[
-        tuple[RateMbps, ...],
-        Field(min_length=1, description="a list of rates in Mbps, ascending"),
-        Core("rates_bits_per_second", lambda rates: [round(rate * 1e6) for rate in rates]),
-    ]
+    rates_mbps: RatesMbps
     chunk_s: Annotated[DurationS, Core("chunk_duration")] = 4.0
     reservoir_s: MomentS = 90.0
     """With less in the buffer the player takes the lowest rate."""
@@ -182,14 +196,6 @@ class Video(CheckedModel):
 
     @model_validator(mode="after")
     def _consistent(self) -> Video:
-        for index, (below, above) in enumerate(
-            zip(self.rates_mbps, self.rates_mbps[1:], strict=False), 1
-        ):
-            if above <= below:
-                raise problem(
-                    f"rates_mbps.{index}", above, f"is not above {below:g}, the rate before it",
-                    "list the rates in ascending order",
-                )  # fmt: skip
         if self.max_buffer_s < max(self.reservoir_s + self.cushion_s, 2 * self.chunk_s):
             raise problem(
                 "max_buffer_s", self.max_buffer_s,
@@ -199,11 +205,29 @@ class Video(CheckedModel):
         return self
 
 
+class RealTimeMedia(CheckedModel):
+    """A call: 30 frames per second, whose encoder follows the controller's rate."""
+
+    core_type = "Application"
+
+    kind: Literal["real-time-media"] = "real-time-media"
+    rates_mbps: RatesMbps
+    """The ladder of bit rates that the encoder chooses from."""
+
+
 Application = Annotated[
-    Bulk | Transfer | ConstantRate | Bursts | OnOff | RequestResponse | WebPage | Video,
+    Bulk
+    | Transfer
+    | ConstantRate
+    | Bursts
+    | OnOff
+    | RequestResponse
+    | WebPage
+    | Video
+    | RealTimeMedia,
     Field(
         discriminator="kind",
         description="a mapping with the kind bulk, transfer, constant-rate, bursts, on-off, "
-        "request-response, web-page or video",
+        "request-response, web-page, video or real-time-media",
     ),
 ]

@@ -8,7 +8,14 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, StrictBool, ValidationInfo, field_validator, model_validator
 
 from quicgym import controllers
-from quicgym.envs.scenarios.applications import Application, Bulk
+from quicgym.envs.scenarios.applications import (
+    Application,
+    Bulk,
+    RealTimeMedia,
+    RequestResponse,
+    Video,
+    WebPage,
+)
 from quicgym.envs.scenarios.fields import (
     INLINE,
     CheckedModel,
@@ -201,6 +208,12 @@ class Flow(Connection):
                 "stop_s", self.stop_s,
                 f"is not after the start, {self.start_s:g} s + {self.start_jitter_ms:g} ms jitter",
                 "make stop_s later or leave it out",
+            )  # fmt: skip
+        over_quic = RequestResponse | WebPage | Video | RealTimeMedia
+        if self.transport == "tcp" and isinstance(self.application, over_quic):
+            raise problem(
+                "application.kind", self.application.kind, "is of quicgym's QUIC endpoints",
+                "leave out transport, or take an application such as bulk",
             )  # fmt: skip
         if self.direction == "backward" and self.controller is None:
             raise problem(

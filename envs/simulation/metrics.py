@@ -65,6 +65,7 @@ from quicgym.envs.scenarios.flows import Flow
 from quicgym.envs.simulation.series import Series
 from quicgym.envs.simulation.simulation import MODES
 from quicgym.envs.simulation.traffic import (
+    MEDIA,
     PAGES,
     REQUESTS,
     SHORT_FLOWS,
@@ -479,6 +480,14 @@ def latency(statistic: str) -> Any:
         less_is_better=True, traffic=REQUESTS)
 
 
+def frame_delay(statistic: str, probability: float) -> Any:
+    """Declares a quantile of the delays of the frames of real-time media."""
+    return metric(f"frame delay, {statistic} (ms)", "ms",
+        f"{statistic} of (last byte of the frame received − frame captured) over the frames that "
+        "arrived", lambda traffic: quantile(traffic.frame_delay_ms(), probability),
+        less_is_better=True, traffic=MEDIA)
+
+
 @dataclass(frozen=True)
 class TrafficMetrics:
     """Metrics of applications: only runs and flows with such traffic have them."""
@@ -525,6 +534,23 @@ class TrafficMetrics:
         "100 · time at standstill / (time at standstill + time played), from the first picture on",
         lambda traffic: ratio(100 * traffic.stalled_s, traffic.stalled_s + traffic.playing_s),
         less_is_better=True, traffic=VIDEO)
+
+
+    media_rate_mbps: float | None = metric("media bit rate (Mbps)", "Mbps",
+        "bytes of the frames that arrived · 8 / active time / 10^6",
+        lambda traffic: ratio(8e-6 * float(traffic.arrived_frames["size_bytes"].sum()),
+                              traffic.media_s), traffic=MEDIA)
+    frame_delay_p50_ms: float | None = frame_delay("median", 0.5)
+    frame_delay_p95_ms: float | None = frame_delay("95th percentile", 0.95)
+    frame_delay_p99_ms: float | None = frame_delay("99th percentile", 0.99)
+    frozen_percent: float | None = metric("frozen (%)", "%",
+        "100 · time in pictures that stay for 183 ms or more / time from the first picture on",
+        lambda traffic: ratio(100 * traffic.frozen_s, traffic.shown_s),
+        less_is_better=True, traffic=MEDIA)
+    frames_arrived_percent: float | None = metric("frames that arrived (%)", "%",
+        "100 · frames that arrived / frames captured, those that the encoder skips included",
+        lambda traffic: ratio(100 * len(traffic.arrived_frames), len(traffic.frames)),
+        traffic=MEDIA)
 
 
 def _rtt_deviation_ms(trace: np.ndarray) -> float | None:

@@ -403,7 +403,8 @@ class Simulation:
         """Returns what a flow's receiving application has asked for, in order; as `transfers`.
 
         `start` is when it asked, `completion` when the response's last byte was there, and
-        `size_bytes` the response's. `lost_packets` is 0. Empty for applications that do not ask.
+        `size_bytes` the response's. `lost_packets` is 0. Of real-time media, the frames: `start` is
+        when one was captured, and 0 bytes say that it was skipped. Empty for other applications.
         """
         return np.frombuffer(self._host.requests(self._index(flow)), TRANSFER_DTYPE)
 

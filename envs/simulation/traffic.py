@@ -8,13 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from quicgym.envs.scenarios.applications import RequestResponse, Video, WebPage
+from quicgym.envs.scenarios.applications import RealTimeMedia, RequestResponse, Video, WebPage
+from quicgym.envs.scenarios.conversion import nanoseconds
 from quicgym.envs.scenarios.flows import Flow
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.simulation.simulation import NEVER, TRANSFER_DTYPE
 
 SHORT_FLOWS, REQUESTS, PAGES, VIDEO = "short-flows", "request-response", "web-page", "video"
+MEDIA = "real-time-media"
 """The kinds of traffic that have metrics of their own."""
+FREEZE_NS = 1_000_000_000 // 30 + 150_000_000
+"""A picture that stays for so long is a freeze: a frame interval and 150 ms.
+
+As W3C's "Identifiers for WebRTC's Statistics API" defines freezeCount for intervals below 75 ms.
+"""
 SMALL_BYTES, LARGE_BYTES = 100_000, 10_000_000
 """Limits of Alizadeh et al., "pFabric", SIGCOMM 2013: small up to one, large above the other."""
 
@@ -25,7 +32,9 @@ class TrafficTotals:
 
     Transfers and requests are of TRANSFER_DTYPE. Pages have load times in s, the chunks of video
     that arrived nominal rates in Mbps. `switches` counts rate changes from a chunk to the next.
-    Video stood still for `stalled_s` after it had begun.
+    Video stood still for `stalled_s` after it had begun. Frames of real-time media are of
+    TRANSFER_DTYPE; skipped ones have no bytes. Pictures were shown for `shown_s`, of which
+    `frozen_s` were freezes; the media's flows were active for `media_s`.
     """
 
     kinds: frozenset[str] = frozenset()
@@ -36,6 +45,10 @@ class TrafficTotals:
     switches: int = 0
     playing_s: float = 0.0
     stalled_s: float = 0.0
+    frames: np.ndarray = field(default_factory=lambda: np.empty(0, TRANSFER_DTYPE))
+    shown_s: float = 0.0
+    frozen_s: float = 0.0
+    media_s: float = 0.0
 
     @property
     def completed(self) -> np.ndarray:
@@ -67,6 +80,15 @@ class TrafficTotals:
         """Returns the latencies of the requests that were answered."""
         return _duration_ms(self.requests[self.requests["completion"] != NEVER])
 
+    @property
+    def arrived_frames(self) -> np.ndarray:
+        """The frames of real-time media that arrived."""
+        return self.frames[self.frames["completion"] != NEVER]
+
+    def frame_delay_ms(self) -> np.ndarray:
+        """Returns the delays of the frames that arrived."""
+        return _duration_ms(self.arrived_frames)
+
 
 def _duration_ms(transfers: np.ndarray) -> np.ndarray:
     duration: np.ndarray = (transfers["completion"] - transfers["start"]) * 1e-6
@@ -87,6 +109,10 @@ def together(parts: Iterable[TrafficTotals]) -> TrafficTotals:
         sum(part.switches for part in every),
         sum(part.playing_s for part in every),
         sum(part.stalled_s for part in every),
+        np.concatenate([part.frames for part in every]),
+        sum(part.shown_s for part in every),
+        sum(part.frozen_s for part in every),
+        sum(part.media_s for part in every),
     )
 
 
@@ -95,11 +121,11 @@ NO_TRAFFIC = TrafficTotals()
 
 
 def asking_flows(scenario: Scenario) -> list[int]:
-    """Returns the places of the flows whose receiving application asks for what it gets."""
+    """Returns the places of the flows that have records of requests or frames."""
     return [
         index
         for index, (_, flow) in enumerate(scenario.single_flows())
-        if isinstance(flow.application, RequestResponse | Video)
+        if isinstance(flow.application, RequestResponse | Video | RealTimeMedia)
     ]
 
 
@@ -131,8 +157,34 @@ def traffic_of_flow(
                 playing_s=total["playing_seconds"],
                 stalled_s=total["stalled_seconds"],
             )
+        case RealTimeMedia():
+            end = window[1] if flow.stop_s is None else min(window[1], nanoseconds(flow.stop_s))
+            shown_s, frozen_s = shown_and_frozen_s(requests["completion"], (window[0], end))
+            return TrafficTotals(
+                kinds=frozenset({MEDIA}),
+                frames=within(requests, window),
+                shown_s=shown_s,
+                frozen_s=frozen_s,
+                media_s=max(0, end - max(total["start"], window[0])) * 1e-9,
+            )
         case _:
             return NO_TRAFFIC
+
+
+def shown_and_frozen_s(arrivals: np.ndarray, window: tuple[int, int]) -> tuple[float, float]:
+    """Returns for how long pictures were shown in a window, and for how long of that frozen.
+
+    A frame is shown when it arrives, until the next one does.
+
+    Args:
+        arrivals: Arrivals of all frames of the run in ns, in order; NEVER of those that did not.
+        window: Ends of the window, in ns.
+    """
+    begin, end = window
+    moments = np.append(arrivals[arrivals <= end], end)
+    gaps = np.diff(moments)
+    inside = np.diff(np.clip(moments, begin, end))
+    return float(inside.sum()) * 1e-9, float(inside[gaps >= FREEZE_NS].sum()) * 1e-9
 
 
 def traffic_of_short_flows(transfers: np.ndarray, window: tuple[int, int]) -> TrafficTotals:

@@ -1,14 +1,18 @@
 // Datagrams and the bare endpoints for Python: for the tests, which feed them anything and drop what
 // they like between them.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/vector.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <vector>
 
 #include "sim/bindings/controllers.hpp"
 #include "sim/bindings/modules.hpp"
 #include "sim/bindings/simulation.hpp"
 #include "sim/quic/endpoint.hpp"
 #include "sim/quic/frames.hpp"
+#include "sim/quic/media_encoder.hpp"
 #include "sim/quic/receiver.hpp"
 #include "sim/quic/sender.hpp"
 
@@ -190,6 +194,9 @@ void bind_wire(nb::module_& module) {
                 new (receiver) quic::Receiver(flow, start, quic::make_client(flow.application, 0, 0));
             },
             nb::arg("flow"), nb::arg("start") = 0);
+    nb::class_<quic::MediaEncoder>(module, "MediaEncoder", "See sim/quic/media_encoder.hpp.")
+        .def(nb::init<std::vector<std::uint64_t>>(), nb::arg("rates"))
+        .def("encode", &quic::MediaEncoder::encode, nb::arg("rate"), nb::arg("unsent_bytes"));
     module.def("packet_number_bytes", &quic::packet_number_bytes, nb::arg("unacknowledged"), "RFC 9000 A.2.");
 }
 

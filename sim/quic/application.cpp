@@ -10,7 +10,10 @@ constexpr std::uint64_t kUnlimited = 1ULL << 61;
 }  // namespace
 
 ApplicationSource::ApplicationSource(const Application& application, std::uint64_t message_bytes, Time start)
-    : application_(application), start_(start), message_bytes_(message_bytes) {
+    : application_(application),
+      start_(start),
+      message_bytes_(message_bytes),
+      encoder_(application.rates_bits_per_second) {
     switch (application.kind) {
         case ApplicationKind::bulk:
             written_ = kUnlimited;
@@ -26,6 +29,9 @@ ApplicationSource::ApplicationSource(const Application& application, std::uint64
         case ApplicationKind::request_response:
         case ApplicationKind::video:
             answers_ = true;
+            break;
+        case ApplicationKind::real_time_media:
+            next_frame_ = start;
             break;
         case ApplicationKind::constant_rate:
         case ApplicationKind::bursts:
@@ -81,6 +87,7 @@ std::uint64_t ApplicationSource::rate_at(Time time) const {
         case ApplicationKind::request_response:
         case ApplicationKind::web_page:
         case ApplicationKind::video:
+        case ApplicationKind::real_time_media:
             break;
     }
     return 0;
@@ -107,6 +114,7 @@ Time ApplicationSource::next_rate_change(Time time) const {
         case ApplicationKind::request_response:
         case ApplicationKind::web_page:
         case ApplicationKind::video:
+        case ApplicationKind::real_time_media:
             break;
     }
     return kNever;

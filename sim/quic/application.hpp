@@ -5,12 +5,13 @@
 #include <cstdint>
 
 #include "sim/base/time.hpp"
+#include "sim/quic/media_encoder.hpp"
 #include "sim/scenario.hpp"
 
 namespace quicgym::quic {
 
-// Timed applications write messages of one datagram each; bulk and transfer write all at once; the others
-// write what they are asked for.
+// Timed applications write messages of one datagram each; bulk and transfer write all at once; real-time
+// media writes the frames that capture() encodes; the others write what they are asked for.
 class ApplicationSource {
 public:
     ApplicationSource(const Application& application, std::uint64_t message_bytes, Time start);
@@ -21,6 +22,15 @@ public:
         return written_;
     }
     Time next_write() const { return next_write_; }  // kNever: no more
+    Time next_frame() const { return next_frame_; }  // kNever: the application is no real-time media
+    // Captures a frame. `rate`, in bytes per second, is what the controller allows, and `unsent_bytes` waits.
+    // Returns the bytes of the frame; 0: the encoder skips it.
+    std::uint64_t capture(Time now, double rate, std::uint64_t unsent_bytes) {
+        next_frame_ = now + kFrameInterval;
+        const std::uint64_t frame_bytes = encoder_.encode(rate, unsent_bytes);
+        written_ += frame_bytes;
+        return frame_bytes;
+    }
     bool finite() const { return finite_; }
     std::uint64_t total_bytes() const { return total_; }  // of a finite application
 
@@ -41,6 +51,8 @@ private:
     std::uint64_t written_ = 0;
     std::uint64_t total_ = 0;
     Time next_write_ = kNever;
+    Time next_frame_ = kNever;
+    MediaEncoder encoder_;
     bool finite_ = false;
     bool answers_ = false;  // writes what it is asked for
 };

@@ -10,13 +10,18 @@ namespace quicgym::quic {
 void Client::on_data(Time now, std::uint64_t bytes_in_order) {
     while (answered_ < requests_.size() &&
            answered_bytes_ + requests_[answered_].size_bytes <= bytes_in_order) {
-        answered_bytes_ += requests_[answered_].size_bytes;
-        requests_[answered_].completion = now;
-        on_response(now, answered_++);
+        Transfer& answered = requests_[answered_];
+        answered_bytes_ += answered.size_bytes;
+        if (answered.size_bytes > 0) {  // no skipped frame
+            answered.completion = now;
+            on_response(now, answered_);
+        }
+        ++answered_;
     }
 }
 
 void Client::request(Time now, std::uint64_t response_bytes) {
+    ++asked_;
     requested_bytes_ += response_bytes;
     requests_.push_back({.start = now, .size_bytes = response_bytes});
 }
@@ -131,6 +136,16 @@ private:
     Time stalled_ = 0;
 };
 
+// Shows frames as they arrive.
+class Viewer final : public Client {
+public:
+    std::unique_ptr<Client> clone() const override { return std::make_unique<Viewer>(*this); }
+    void start(Time) override {}
+
+private:
+    void on_response(Time, std::size_t) override {}
+};
+
 }  // namespace
 
 std::size_t choose_rate(const Application& video, std::size_t previous, Time buffered) {
@@ -166,6 +181,8 @@ std::unique_ptr<Client> make_client(const Application& application, std::size_t 
             return std::make_unique<WebPage>(application);
         case ApplicationKind::video:
             return std::make_unique<Video>(application);
+        case ApplicationKind::real_time_media:
+            return std::make_unique<Viewer>();
         case ApplicationKind::bulk:
         case ApplicationKind::transfer:
         case ApplicationKind::constant_rate:

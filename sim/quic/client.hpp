@@ -1,5 +1,5 @@
-// The receiving application that asks for what its peer sends: request and response, a web page, adaptive
-// video.
+// The receiving application that asks for what its peer sends (request and response, a web page, adaptive
+// video), or that shows the frames of real-time media.
 //
 // A request travels to the sender in a packet of its own, over the reverse path, and is sent again when it is
 // lost (receiver.hpp). Responses come back over the one stream, in the order of the requests.
@@ -30,8 +30,15 @@ public:
 
     // Of all responses asked for so far.
     std::uint64_t requested_bytes() const { return requested_bytes_; }
-    // One record for each request: when it was made, and when the last byte of its response arrived.
+    std::size_t asked() const { return asked_; }  // number of requests so far
+    // One record for each request: when it was made, and when the last byte of its response arrived. Of
+    // real-time media, one for each frame: when it was captured, and when its last byte arrived.
     const std::vector<Transfer>& requests() const { return requests_; }
+    // The sender has captured a frame. The simulation carries no content, hence the viewer learns of frames
+    // in this way and not from their headers. A skipped frame has 0 bytes and never arrives.
+    void on_frame(Time captured, std::uint64_t bytes) {
+        requests_.push_back({.start = captured, .size_bytes = bytes});
+    }
     virtual void add_statistics(Time /*now*/, FlowStatistics& /*statistics*/) const {}
 
 protected:
@@ -45,6 +52,7 @@ protected:
 private:
     std::uint64_t requested_bytes_ = 0;
     std::uint64_t answered_bytes_ = 0;
+    std::size_t asked_ = 0;
     std::size_t answered_ = 0;
     std::vector<Transfer> requests_;
 };

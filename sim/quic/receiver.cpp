@@ -159,7 +159,7 @@ void Receiver::send_packet(Time now, Datagram& out) {
     // A packet with newer control frames supersedes the outstanding one, so it repeats a HANDSHAKE_DONE
     // and a request that are not acknowledged yet.
     const bool handshake_done = control && !handshake_done_acked_ && phase_ == Phase::connected;
-    const bool request = control && client_ && client_->requests().size() > acked_requests_;
+    const bool request = control && client_ && client_->asked() > acked_requests_;
     if (acks_.pending()) acks_.write(writer, now, control ? kControlRoom + (request ? kRequestRoom : 0) : 0);
     if (handshake_done) writer.byte(frame_type::handshake_done);
     if (send_limits_) {
@@ -172,7 +172,7 @@ void Receiver::send_packet(Time now, Datagram& out) {
     std::size_t end = writer.position();
     if (request) {
         end = write_request(writer);
-        sent_requests_ = control_requests_ = client_->requests().size();
+        sent_requests_ = control_requests_ = client_->asked();
     }
     if (control) {
         control_has_handshake_done_ = handshake_done;
@@ -194,8 +194,7 @@ void Receiver::send_packet(Time now, Datagram& out) {
 std::size_t Receiver::write_request(Writer& writer) const {
     const std::uint64_t room =
         max_datagram_bytes_ - kTagBytes - writer.position() - (kRequestRoom - kRequestBytes);
-    const std::uint64_t length =
-        std::min(room, request_size_ * (client_->requests().size() - acked_requests_));
+    const std::uint64_t length = std::min(room, request_size_ * (client_->asked() - acked_requests_));
     writer.byte(frame_type::stream | frame_type::stream_offset | frame_type::stream_length);
     writer.varint(kRequestStreamId);
     writer.varint(request_size_ * acked_requests_);

@@ -36,6 +36,7 @@ public:
     std::uint64_t received_bytes() const { return received_bytes_; }  // UDP payload, duplicates included
     Time completion() const { return completion_; }  // of a sized transfer; kNever: bytes are missing
     const Client* client() const { return client_.get(); }
+    Client* client() { return client_.get(); }
     void add_statistics(Time now, FlowStatistics& statistics) const;
     RateSums rates(Time now) const { return received_bins_.at(now, received_bytes_); }
     void add_state(FlowState& state) const;
@@ -50,7 +51,7 @@ private:
     void on_ack(Time now, const AckFrame& ack);
     void send_packet(Time now, Datagram& out);
     bool may_send() const;
-    bool request_due() const { return client_ && client_->requests().size() > sent_requests_; }
+    bool request_due() const { return client_ && client_->asked() > sent_requests_; }
     std::size_t write_request(Writer& writer) const;
     Time probe_deadline() const;
 

@@ -274,6 +274,8 @@ bool Sender::poll_handshake(Time now, Datagram& out) {
 
 bool Sender::poll_datagram(Time now, Datagram& out) {
     if (phase_ != Phase::connected) return poll_handshake(now, out);
+    if (application_.next_frame() <= now) [[unlikely]]
+        capture_frame(now);
     const std::uint64_t written = application_.written_bytes(now);
     if (recovery_.take_probe()) {
         // RFC 9002 6.2.4: with nothing new to send, a probe carries the oldest unacknowledged data.
@@ -439,12 +441,23 @@ void Sender::finish_packet(Time now, const Writer& writer, Datagram& out, std::s
 void Sender::arm_timer(Time now) {
     Time timeout =
         std::min(std::min(acks_.deadline(), stop_), std::min(recovery_.timeout(), controller_->timer()));
+    timeout = std::min(timeout, application_.next_frame());
     if (!stream_.has_data(application_.written_bytes(now))) {
         timeout = std::min(timeout, application_.next_write());
     } else if (window_has_room()) {
         timeout = std::min(timeout, pacer_.next_send());
     }
     next_timeout_ = std::max(timeout, now);
+}
+
+// The controller's rate is the smaller one of its pacing rate and of its window per smoothed RTT.
+void Sender::capture_frame(Time now) {
+    const double window_rate =
+        static_cast<double>(controller_->window_bytes()) / to_seconds(recovery_.rtt().smoothed());
+    const double rate = std::min(controller_->pacing_rate(), window_rate);
+    const std::uint64_t unsent_bytes = application_.written_bytes(now) - stream_.next_offset();
+    const std::uint64_t frame_bytes = application_.capture(now, rate, unsent_bytes);
+    if (viewer_ != nullptr) viewer_->on_frame(now, frame_bytes);
 }
 
 void Sender::set_parameters(Time now, const ParameterValues& values) {

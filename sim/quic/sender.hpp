@@ -12,6 +12,7 @@
 #include "sim/base/value_pointer.hpp"
 #include "sim/quic/ack_tracker.hpp"
 #include "sim/quic/application.hpp"
+#include "sim/quic/client.hpp"
 #include "sim/quic/datagram.hpp"
 #include "sim/quic/endpoint.hpp"
 #include "sim/quic/event_log.hpp"
@@ -44,6 +45,9 @@ public:
     // Takes effect at `now`, but for the departure of the next packet where that is paced already;
     // poll_datagram must follow. Throws like Controller::set_parameters.
     void set_parameters(Time now, const ParameterValues& values);
+
+    // Tells the receiving application of captured frames from now on; null: nobody.
+    void show_frames_to(Client* viewer) { viewer_ = viewer; }
 
     bool closed() const { return phase_ == Phase::closed; }
     const Controller& controller() const { return *controller_; }
@@ -79,6 +83,7 @@ private:
     [[gnu::cold, gnu::noinline]] void send_again(const SentPacket& packet);
     void send_control(Time now, Datagram& out, bool ack_eliciting);
     void arm_timer(Time now);
+    [[gnu::cold, gnu::noinline]] void capture_frame(Time now);
 
     bool window_has_room() const {
         return recovery_.in_flight_bytes() + max_datagram_bytes_ <= controller_->window_bytes();
@@ -114,6 +119,7 @@ private:
     Ecn ecn_;          // of its packets
     AckTracker acks_;
     ApplicationSource application_;
+    Client* viewer_ = nullptr;
     DataBlocked data_blocked_;
     SendBuffer send_buffer_;
     Random random_;  // the controller's

@@ -59,5 +59,5 @@ def test_examples_of_networks_are_for_both_engines(
 
 
 def test_traffic_has_an_example_of_each_and_the_table_of_metrics() -> None:
-    assert set(EXAMPLES["traffic.md"]) == {"short-flows", "requests", "page", "video"}
+    assert set(EXAMPLES["traffic.md"]) == {*("short-flows", "requests", "page", "video", "call")}
     assert metrics_table(OF_TRAFFIC) in PAGES["traffic.md"]

@@ -150,6 +150,7 @@ applications_with_an_answer = st.sampled_from(
         },
         {"kind": "video", "rates_mbps": [0.5, 1, 2], "chunk_s": 0.2, "reservoir_s": 0.3,
          "cushion_s": 1.0, "max_buffer_s": 2.0},
+        {"kind": "real-time-media", "rates_mbps": [0.3, 1, 3]},
     ]
 )  # fmt: skip
 short_flows = st.fixed_dictionaries(

@@ -30,6 +30,7 @@ APPLICATIONS: dict[str, dict[str, Any]] = {
         **{"rates_mbps": [0.5, 2.0, 4.0], "chunk_s": 0.5},
         **{"reservoir_s": 1.0, "cushion_s": 2.0, "max_buffer_s": 4.0},
     },
+    "real-time-media": {"rates_mbps": [0.5, 2.0, 4.0]},
 }
 WIDE = {"rate_mbps": 12.0, "delay_ms": 8.0, "queue": {"limit": 60}}
 NARROW = {

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from quicgym import Simulation, run
 from quicgym.benchmarks.baselines import run_baselines
-from quicgym.envs.simulation.metrics import OF_FLOWS, OF_RUNS, TRAFFIC_METRICS
+from quicgym.envs.simulation.metrics import OF_FLOWS, OF_RUNS, OF_TRAFFIC, TRAFFIC_METRICS
 from quicgym.envs.simulation.simulation import NEVER, ns3_version
+from quicgym.envs.simulation.traffic import MEDIA, PAGES
 
 RTT_S = 0.1
 RATE_MBPS = 12.0
@@ -258,8 +259,8 @@ def test_only_runs_with_traffic_have_its_metrics(capsys, tmp_path):
     first, second = json.loads(printed("json"))["runs"]
     keys = {"scenario", "controller", "engine", "seed", "flows"}
     assert set(first) == {*keys, *names}
-    pages = {"page_load_time_s"}
-    assert set(second) == {*first, *TRAFFIC_METRICS, "short_flows"} - pages
+    absent = {entry.name for entry in OF_TRAFFIC if entry.traffic in (PAGES, MEDIA)}
+    assert set(second) == {*first, *TRAFFIC_METRICS, "short_flows"} - absent
     assert "video_rate_mbps" in second["flows"][0]
     assert "video_rate_mbps" not in second["flows"][1]
     assert second["flows"][1]["request_latency_mean_ms"] == second["request_latency_mean_ms"]
