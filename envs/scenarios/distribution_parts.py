@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Annotated, Generic, Literal, TypeVar
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from quicgym.envs.scenarios.fields import CheckedModel, Probability
 from quicgym.envs.scenarios.links import DisciplineName
+from quicgym.envs.scenarios.traces import find_trace, read_mahimahi
 
 Positive = Annotated[float, Field(strict=True, gt=0, description="a number above 0")]
 NotNegative = Annotated[float, Field(strict=True, ge=0, description="a number, 0 or more")]
@@ -133,7 +134,16 @@ class Traces(Part):
     """Some of the paths have the rate of a mahimahi trace."""
 
     paths: tuple[Path, ...] = Field(min_length=1)
-    """Relative ones start at the YAML's folder."""
+    """Paths or names of traces, as a link's `trace`."""
+
+    @field_validator("paths")
+    @classmethod
+    def _readable(cls, paths: tuple[Path, ...], info: ValidationInfo) -> tuple[Path, ...]:
+        folder = (info.context or {}).get("folder", Path())
+        found = tuple(find_trace(path, folder) for path in paths)
+        for path in found:
+            read_mahimahi(path)
+        return found
 
 
 class Outages(Part):

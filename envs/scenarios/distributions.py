@@ -479,11 +479,4 @@ def load_distribution(name_or_path: str | Path) -> Distribution:
             and value.
     """
     data, file, folder = read_yaml(name_or_path, DISTRIBUTIONS, "distribution", ScenarioError)
-    if isinstance(data, dict) and isinstance(data.get("traces"), dict):
-        paths = data["traces"].get("paths")
-        if isinstance(paths, list):
-            data["traces"]["paths"] = [str((folder / str(path)).absolute()) for path in paths]
-    distribution = validated(Distribution, data, file, ScenarioError)
-    for path in distribution.traces.paths if distribution.traces else ():
-        validated(Link, {"trace": path, "delay_ms": 0}, file, ScenarioError)
-    return distribution
+    return validated(Distribution, data, file, ScenarioError, context={"folder": folder})

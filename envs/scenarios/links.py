@@ -25,7 +25,7 @@ from quicgym.envs.scenarios.fields import (
     RateOrOutageMbps,
     check,
 )
-from quicgym.envs.scenarios.traces import mean_rate_mbps, read_mahimahi
+from quicgym.envs.scenarios.traces import find_trace, mean_rate_mbps, read_mahimahi
 from quicgym.validation import problem
 
 DISCIPLINES = {entry.name: entry for entry in _core.queue_disciplines()}
@@ -155,7 +155,8 @@ class Link(CheckedModel):
     trace: Annotated[Path | None, Core("delivery_opportunities_ms", read_mahimahi)] = None
     """A mahimahi trace: one time in ms per line, each lets one 1500-byte packet go; it repeats.
 
-    Replaces the rate. A relative path starts at the YAML's folder.
+    Replaces the rate. A relative path starts at the YAML's folder. Where nothing is there, it is a
+    name in the folder or archive of the environment variable QUICGYM_TRACES.
     """
 
     @property
@@ -171,7 +172,7 @@ class Link(CheckedModel):
         if trace is None:
             return None
         folder = (info.context or {}).get("folder", Path())
-        trace = (folder / trace).absolute()
+        trace = find_trace(trace, folder)
         read_mahimahi(trace)
         return trace
 
