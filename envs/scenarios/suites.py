@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import yaml
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from quicgym.envs.scenarios.distributions import (
     DISTRIBUTIONS,
@@ -23,7 +23,7 @@ from quicgym.envs.scenarios.files import load_scenario, scenario_names
 from quicgym.envs.scenarios.mixtures import Mixture, load_mixture
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.input_files import MOST_YAML_BYTES, read_input
-from quicgym.validation import validated
+from quicgym.validation import problem, validated
 from quicgym.yaml_files import CONFIGS, closest, is_path, read_yaml, yaml_names
 from quicgym.yaml_loader import parse_yaml
 
@@ -54,22 +54,35 @@ def suite_names() -> list[str]:
 
 
 class DrawnSuite(CheckedModel):
-    """A suite whose scenarios are drawn; see configs/suites/heldout-lan.yaml."""
+    """A suite whose scenarios are drawn; see configs/suites/heldout-lan.yaml and leo.yaml."""
 
-    held_out_of: str
+    held_out_of: str | None = None
     """A distribution, by name or path; its held-out cells are drawn from."""
+    drawn_from: str | None = None
+    """A distribution, by name or path, in place of `held_out_of`; all of it is drawn from."""
     scenarios: int = Field(ge=1, le=10_000)
     """How many; number i is drawn with the seed i."""
 
+    @model_validator(mode="after")
+    def _one_distribution(self) -> DrawnSuite:
+        if (self.held_out_of is None) == (self.drawn_from is None):
+            raise problem(
+                "drawn_from", self.drawn_from, "a drawn suite has one distribution",
+                "give either held_out_of or drawn_from",
+            )  # fmt: skip
+        return self
+
     def draw(self, folder: Path) -> tuple[Scenario, ...]:
         """Draws the scenarios; a relative path begins at `folder`."""
-        name = self.held_out_of
+        name = self.held_out_of or self.drawn_from or ""
         distribution = load_distribution(folder / name if is_path(name) else name)
-        held_out = distribution.model_copy(
-            update={"cells": "held-out", "held_out": False, "held_out_stress": False}
-        )
+        drawn = distribution
+        if self.held_out_of is not None:
+            drawn = distribution.model_copy(
+                update={"cells": "held-out", "held_out": False, "held_out_stress": False}
+            )
         return tuple(
-            scenario_of(held_out, seed).model_copy(update={"name": f"{distribution.name}-{seed}"})
+            scenario_of(drawn, seed).model_copy(update={"name": f"{distribution.name}-{seed}"})
             for seed in range(self.scenarios)
         )
 
@@ -139,14 +152,15 @@ def load_suite(name_or_path: str | Path) -> tuple[SuiteEntry, ...]:
         name_or_path: One of `suite_names()`, or the path of a YAML file with a list of scenarios.
             Each is written out or given as `load_scenario` takes it; paths start at the file's
             folder. In place of the list a file may have the fields of `DrawnSuite`. The name or
-            path of a scenario or of a distribution makes a suite of one.
+            path of a scenario or of a distribution makes a suite of one, unless a suite has the
+            name.
 
     Raises:
         ScenarioError: The suite does not exist, or is not valid; the text names file, field and
             value.
     """
     text = str(name_or_path)
-    if text in scenario_names() or text in distribution_names():
+    if text not in suite_names() and text in (*scenario_names(), *distribution_names()):
         return (load_entry(text),)
     data, file, folder = read_yaml(
         name_or_path,
@@ -155,7 +169,7 @@ def load_suite(name_or_path: str | Path) -> tuple[SuiteEntry, ...]:
         ScenarioError,
         otherwise=", or the name of a scenario or a distribution",
     )
-    if isinstance(data, dict) and "held_out_of" in data:
+    if isinstance(data, dict) and not data.keys().isdisjoint(("held_out_of", "drawn_from")):
         return validated(DrawnSuite, data, file, ScenarioError).draw(folder)
     if isinstance(data, dict):
         return (load_entry(Path(file)),)

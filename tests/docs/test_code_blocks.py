@@ -22,7 +22,7 @@ from quicgym.agents.training.configuration import load_training, training_names
 from quicgym.agents.tuning.search_config import load_search, search_names
 from quicgym.agents.tuning.sweep_config import load_sweep, sweep_names
 from quicgym.cli import group, spread
-from quicgym.envs.scenarios.suites import load_entry
+from quicgym.envs.scenarios.suites import load_entry, load_suite
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/**/*.md"))]
@@ -185,6 +185,9 @@ def test_the_yaml_blocks_are_what_their_page_says(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "cell.trace").write_text("".join(f"{time}\n" for time in range(1, 2000, 2)))
+    (tmp_path / "traces/mahimahi").mkdir(parents=True)
+    (tmp_path / "traces/mahimahi/Verizon-LTE-short.down").write_text("1\n")
+    monkeypatch.setenv("QUICGYM_TRACES", str(tmp_path / "traces"))
     for block in YAML[name]:
         complete = COMPLETED.get(block.text.partition("\n")[0], lambda text: text)
         file = tmp_path / f"line-{block.line}.yaml"
@@ -197,6 +200,8 @@ def test_the_yaml_blocks_are_what_their_page_says(
             load = load_sweep
         elif "algorithm" in fields:
             load = load_training
+        elif "drawn_from" in fields:
+            load = load_suite
         assert load(str(file)), block.line
 
 

@@ -36,7 +36,7 @@ def draws(name, count, seed=0):
 
 MIXTURES = ("wide", "worlds")
 WORLDS = [name.removeprefix("heldout-") for name in WORLD_SUITES]
-OUTSIDE_STRESS = ("aurora", "ordinary", "stress-training", *WORLDS)
+OUTSIDE_STRESS = ("5g", "aurora", "leo", "ordinary", "stress-training", *WORLDS)
 
 
 def test_mixtures_are_made_of_what_never_draws_a_held_out_path():
@@ -112,14 +112,61 @@ def test_reconfigurations_change_rate_and_delay_together_at_equal_intervals():
         assert all(0.4 <= rate <= 1.6 for rate in rates)
 
 
+def test_low_orbit_satellites_reconfigure_every_15_s_with_an_outage():
+    suite = load_suite("leo")
+    assert len({entry.name for entry in suite}) == len(suite) == 32
+    assert load_suite("leo") == suite
+    for entry in suite:
+        steps = entry.bottleneck.rate_schedule
+        times = [step.at_s for step in entry.bottleneck.delay_schedule]
+        assert np.diff(times) == pytest.approx(15)
+        assert len(times) == 4 and times[0] < 15
+        outages = [(down.at_s, up.at_s) for down, up in zip(steps[::2], steps[1::2], strict=True)]
+        assert [down for down, _ in outages] == times
+        assert all(0.07 <= up - down <= 0.22 for down, up in outages)
+        assert all(step.rate_mbps == 0 for step in steps[::2])
+
+
+@pytest.mark.parametrize("name", ["5g", "cellular"])
+def test_cellular_rates_walk_on_every_path_and_stop_on_some(name):
+    suite = load_suite(name)
+    assert {entry.name for entry in suite} == {f"{name}-{seed}" for seed in range(32)}
+    schedules = [[step.rate_mbps for step in entry.bottleneck.rate_schedule] for entry in suite]
+    assert all(len(set(rates)) > 200 for rates in schedules)
+    assert 5 <= sum(0 in rates for rates in schedules) <= 25
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        (
+            "scenarios: 3\ndrawn_from: leo\nheld_out_of: lan\n",
+            "give either held_out_of or drawn_from",
+        ),
+        ("scenarios: 3\ndrawn_from: leon\n", "leon.*did you mean leo"),
+        ("scenarios: 0\ndrawn_from: leo\n", "scenarios = 0"),
+    ],
+)
+def test_a_drawn_suite_has_one_distribution(tmp_path, text, message):
+    (tmp_path / "suite.yaml").write_text(text)
+    with pytest.raises(ScenarioError, match=message):
+        load_suite(tmp_path / "suite.yaml")
+
+
 def test_the_held_out_suite_is_64_held_out_paths_in_every_size():
     suite = load_suite("heldout")
     known = [
+        "5g",
+        "app-limited",
         "beside-cubic",
+        "cellular",
         "heldout",
         *sorted(WORLD_SUITES),
         "ibcca-wired",
         "ibcca-wireless",
+        "idle",
+        "leo",
+        "media",
         "papers",
         "path-changes",
         "reality",
