@@ -32,6 +32,7 @@ _DAMAGED = (
     EOFError,
     NotImplementedError,
     ValueError,
+    OSError,
 )
 
 
@@ -62,7 +63,7 @@ def read_member(archive: BinaryIO, name: str, most_bytes: int) -> bytes:
         archive.seek(0)
         read = _from_zip if is_zip else _from_tar
         data = read(archive, name, most_bytes + 1)
-    except (*_DAMAGED, OSError) as error:
+    except _DAMAGED as error:
         if isinstance(error, OSError) and error.strerror is not None:
             raise
         text = "Is in a damaged archive, or in a file that is neither zip nor tar"
@@ -84,7 +85,8 @@ def _from_zip(archive: BinaryIO, name: str, most_bytes: int) -> bytes:
 
 
 def _from_tar(archive: BinaryIO, name: str, most_bytes: int) -> bytes:
-    unpacked, names = 0, []
+    unpacked = 0
+    names: list[str] = []
     with tarfile.open(fileobj=archive, mode="r:*", tarinfo=_BoundedInfo) as opened:
         for member in opened:
             unpacked += member.size
