@@ -297,6 +297,14 @@ def test_policy_is_no_controller_and_an_agent_no_policy(tmp_path):
         package.run(path_of(10, 30, 60), str(policy))
 
 
+@pytest.mark.parametrize(("agent", "output"), [("orca", 1.0), ("astraea", 1.0), ("indigo", 4.0)])
+def test_a_window_that_rises_with_every_decision_stays_within_bounds(agent, output):
+    window = 10.0
+    for _ in range(3000):
+        window = _core.agent_decision(agent, window, output)
+    assert window == 1e6
+
+
 def test_damaged_weights_are_refused(tmp_path):
     path = random_agent("orca", tmp_path)
     weights = path.with_suffix(".safetensors")

@@ -5,6 +5,13 @@
 
 namespace quicgym::policy {
 
+namespace {
+
+// More than any path holds. An idle flow's window may rise with every decision, out of the integers at last.
+constexpr double kMostPackets = 1e6;
+
+}  // namespace
+
 // ---- Aurora ----
 
 double AuroraInterval::mean_rtt() const {
@@ -57,7 +64,7 @@ std::array<double, 7> OrcaFeatures::of(const OrcaPeriod& period) {
 
 std::uint64_t orca_window(std::uint64_t packets, double output) {
     const auto percent = static_cast<std::uint64_t>(100.0 * std::pow(4.0, output));
-    return std::max<std::uint64_t>(percent * packets / 100, 4);
+    return std::clamp<std::uint64_t>(percent * packets / 100, 4, static_cast<std::uint64_t>(kMostPackets));
 }
 
 // ---- Astraea ----
@@ -91,7 +98,7 @@ std::uint64_t astraea_window(std::uint64_t packets, double output) {
     const auto window = static_cast<double>(packets);
     const double next = output >= 0.0 ? std::ceil((1.0 + kStep * output) * window)
                                       : std::floor(window / (1.0 - kStep * output));
-    return std::max<std::uint64_t>(static_cast<std::uint64_t>(next), 4);
+    return static_cast<std::uint64_t>(std::clamp(next, 4.0, kMostPackets));
 }
 
 // ---- Indigo ----
@@ -117,7 +124,7 @@ std::optional<std::array<double, 3>> IndigoFeatures::on_ack(const IndigoAck& ack
 double indigo_window(double packets, std::size_t action) {
     const std::array<double, IndigoFeatures::kActions> next = {packets / 2.0, packets - 10.0, packets,
                                                                packets + 10.0, 2.0 * packets};
-    return std::max(next[action], 2.0);
+    return std::clamp(next[action], 2.0, kMostPackets);
 }
 
 }  // namespace quicgym::policy
