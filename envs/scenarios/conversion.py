@@ -162,9 +162,10 @@ def with_every_flow(scenario: Scenario) -> _core.Scenario:
 
 def _links(scenario: Scenario) -> _core.Scenario:
     core: _core.Scenario = structure(scenario)
-    if (reverse := scenario.reverse_link) is not None:
-        core.reverse = structure(reverse)
-    core.reverse_chain = [structure(hop.reverse_link) for hop in scenario.chain]
+    links = [structure(link) for link in scenario.links.values()]
+    if links:
+        core.bottleneck, *core.chain = links[::2]
+        core.reverse, *core.reverse_chain = links[1::2]
     return core
 
 

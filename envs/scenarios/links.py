@@ -6,7 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import Field, StrictBool, ValidationInfo, field_validator, model_validator
+from pydantic import BaseModel, Field, StrictBool, ValidationInfo, field_validator, model_validator
 
 from quicgym import _core
 from quicgym.envs.scenarios.conversion import structure
@@ -36,13 +36,25 @@ else:
     DisciplineName = Literal[tuple(DISCIPLINES)]
 
 
+MOST_BDP = 10_000
+"""Largest limit of a queue in bandwidth-delay products (BDP)."""
+
+
 class Queue(CheckedModel):
     """The buffer in front of a link; the packet on the wire does not count."""
 
     core_type = "Link"
 
-    limit: Annotated[PositiveInteger, Core("queue_limit")] = 100
-    unit: Annotated[Literal["packets", "bytes"], Core("queue_unit")] = "packets"
+    limit: Annotated[
+        PositiveInteger | Annotated[float, Field(strict=True, gt=0, le=MOST_BDP)],
+        Field(
+            description="a whole number, 1 or more; with the unit bdp a number above 0, at most "
+            f"{MOST_BDP}"
+        ),
+        Core("queue_limit"),
+    ] = 100
+    unit: Annotated[Literal["packets", "bytes", "bdp"], Core("queue_unit")] = "packets"
+    """bdp: times the link's mean rate times the scenario's base RTT."""
     discipline: Annotated[DisciplineName, Core("queue_discipline")] = "drop-tail"
     """Which packet is next, and which are dropped or marked: see sim/net/queues/."""
     ecn_marking: StrictBool = False
@@ -58,8 +70,18 @@ class Queue(CheckedModel):
 
     @model_validator(mode="after")
     def _possible(self) -> Queue:
-        check(self, _core.queue_problem(structure(self)))
+        if self.unit != "bdp" and not isinstance(self.limit, int):
+            raise problem(
+                "limit", self.limit, f"no whole number of {self.unit}",
+                "give a whole number, or the unit bdp",
+            )  # fmt: skip
+        counted = self.in_packets(1) if self.unit == "bdp" else self
+        check(self, _core.queue_problem(structure(counted)))
         return self
+
+    def in_packets(self, limit: int) -> Queue:
+        """Returns the queue with a limit in packets."""
+        return BaseModel.model_copy(self, update={"limit": limit, "unit": "packets"})
 
 
 class BernoulliLoss(CheckedModel):
@@ -212,12 +234,36 @@ class Link(CheckedModel):
         return self
 
 
+def with_counted_queue(link: Link, base_rtt_ms: float, packet_bytes: int) -> Link:
+    """Returns a link whose queue is limited in packets or bytes, as the engines count.
+
+    Of a limit in BDP the rate is that at the beginning, of a trace the mean rate. The limit is in
+    bytes, or in full packets where the discipline counts no bytes.
+
+    Args:
+        link: Link as it is described.
+        base_rtt_ms: Base RTT of the BDP, in ms.
+        packet_bytes: Size of a full packet on the wire.
+    """
+    if link.queue.unit != "bdp":
+        return link
+    rate_mbps = mean_rate_mbps(link.trace) if link.trace else link.rate_mbps
+    assert rate_mbps is not None  # where there is no trace
+    limit_bytes = link.queue.limit * rate_mbps * 125 * base_rtt_ms
+    if DISCIPLINES[link.queue.discipline].counts_bytes:
+        counted = {"limit": round(limit_bytes), "unit": "bytes"}
+        queue = BaseModel.model_copy(link.queue, update=counted)
+    else:
+        queue = link.queue.in_packets(round(limit_bytes / packet_bytes))
+    return BaseModel.model_copy(link, update={"queue": queue})
+
+
 def plain_reverse(link: Link) -> Link:
     """Returns the way back where none is given: rate, delay and queue limit, drop-tail, no loss."""
     return Link.model_construct(  # as it is: of a trace it has no rate, which the scenario refuses
         rate_mbps=link.rate_mbps,
         delay_ms=link.delay_ms,
-        queue=Queue(limit=link.queue.limit, unit=link.queue.unit),
+        queue=Queue(limit=link.queue.limit, unit=link.queue.unit) if link.rate_mbps else Queue(),
     )
 
 
@@ -226,13 +272,8 @@ class Hop(Link):
 
     core_type = "Link"
 
-    reverse: Annotated[Link | None, Outside("Scenario.hops")] = None
+    reverse: Annotated[Link | None, Outside("Scenario.links")] = None
     """Link from the receivers' side to the senders'. Null: as the hop, drop-tail, without loss."""
-
-    @property
-    def reverse_link(self) -> Link:
-        """The way back with its default filled in."""
-        return self.reverse or plain_reverse(self)
 
 
 class Access(CheckedModel):

@@ -29,7 +29,7 @@ from quicgym.envs.scenarios.fields import (
     check,
 )
 from quicgym.envs.scenarios.flows import Flow, Parameters, check_parameters
-from quicgym.envs.scenarios.links import Access, Hop, Link, plain_reverse
+from quicgym.envs.scenarios.links import Access, Hop, Link, plain_reverse, with_counted_queue
 from quicgym.envs.scenarios.short_flows import ShortFlows
 from quicgym.envs.scenarios.traces import file_of, trace_digest
 from quicgym.envs.scenarios.wifi import Wifi
@@ -53,9 +53,9 @@ class Scenario(CheckedModel):
     source: Annotated[str, Outside("people")] = ""
     """The paper's experiment that it reproduces."""
     duration_s: Annotated[DurationS, Outside("Simulation.run")]
-    bottleneck: Link | None = None
+    bottleneck: Annotated[Link | None, Outside("links")] = None
     """Null: there is `wifi`."""
-    reverse: Annotated[Link | None, Outside("reverse_link")] = None
+    reverse: Annotated[Link | None, Outside("links")] = None
     """Link from the receivers to the senders. Null: as the bottleneck, drop-tail, without loss."""
     chain: Annotated[
         tuple[Hop, ...],
@@ -63,6 +63,7 @@ class Scenario(CheckedModel):
             max_length=_core.MAX_HOPS - 1,
             description=f"a list of at most {_core.MAX_HOPS - 1} links behind the bottleneck",
         ),
+        Outside("links"),
     ] = ()
     """Further bottlenecks in a row behind `bottleneck`, which is hop 1."""
     wifi: Wifi | None = None
@@ -92,19 +93,28 @@ class Scenario(CheckedModel):
     """UDP payload of a full packet."""
 
     @property
-    def reverse_link(self) -> Link | None:
-        """The reverse direction with its default filled in; None with `wifi`."""
-        if self.reverse is not None or self.bottleneck is None:
-            return self.reverse
-        return plain_reverse(self.bottleneck)
+    def links(self) -> dict[str, Link]:
+        """The two directions of every hop by field, the bottleneck's first; none with `wifi`.
+
+        Defaults of the way back are filled in, and queues are limited in packets or bytes.
+        """
+        return {field: self._with_counted_queue(link) for field, link in self._described.items()}
 
     @property
-    def links(self) -> dict[str, Link]:
-        """The two directions of every hop by field, the bottleneck's first; none with `wifi`."""
-        links = {"bottleneck": self.bottleneck, "reverse": self.reverse_link}
-        for index, hop in enumerate(self.chain):
-            links |= {f"chain.{index}": hop, f"chain.{index}.reverse": hop.reverse_link}
-        return {field: link for field, link in links.items() if link is not None}
+    def _described(self) -> dict[str, Link]:
+        """The links with their queues' limits as they are given."""
+        hops = {"bottleneck": (self.bottleneck, self.reverse)}
+        hops |= {f"chain.{index}": (hop, hop.reverse) for index, hop in enumerate(self.chain)}
+        links = {}
+        for field, (link, reverse) in hops.items():
+            if link is not None:
+                back = "reverse" if field == "bottleneck" else f"{field}.reverse"
+                links |= {field: link, back: reverse or plain_reverse(link)}
+        return links
+
+    def _with_counted_queue(self, link: Link) -> Link:
+        packet_bytes = self.max_datagram_bytes + LINK_HEADER_BYTES
+        return with_counted_queue(link, self.base_rtt_ms, packet_bytes)
 
     def hops_of(self, flow: Flow | ShortFlows) -> range:
         """Returns the hops that a flow passes, counted from 0, in order from the senders' side."""
@@ -145,7 +155,7 @@ class Scenario(CheckedModel):
         access_ms = (flow.access or self.access).delay_ms
         if self.wifi is not None:
             return 2 * (access_ms + flow.extra_delay_ms + self.wifi.wired.delay_ms)
-        links = [*self.links.values()]
+        links = [*self._described.values()]
         ways = [link for hop in self.hops_of(flow) for link in links[2 * hop : 2 * hop + 2]]
         delays = (
             min([link.delay_ms, *(step.delay_ms for step in link.delay_schedule)]) for link in ways
@@ -241,10 +251,17 @@ class Scenario(CheckedModel):
         )
         packet = largest + LINK_HEADER_BYTES
         for field, link in self._given_links():
-            if link.queue.unit == "bytes" and link.queue.limit < packet:
+            if link.queue.unit == "bdp" and self.base_rtt_ms == 0:
+                raise problem(
+                    f"{field}.queue.unit", "bdp", "without delays the BDP is 0",
+                    "give the limit in packets or bytes, or a delay",
+                )  # fmt: skip
+            queue = self._with_counted_queue(link).queue
+            if queue.limit < (packet if queue.unit == "bytes" else 1):
+                least = "a larger one" if link.queue.unit == "bdp" else f"at least {packet}"
                 raise problem(
                     f"{field}.queue.limit", link.queue.limit,
-                    f"no packet fits: one takes {packet} bytes", f"give at least {packet}",
+                    f"no packet fits: one takes {packet} bytes", f"give {least}",
                 )  # fmt: skip
             if link.policer and link.policer.burst_bytes < packet:
                 raise problem(

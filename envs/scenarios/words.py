@@ -26,7 +26,8 @@ def network_in_words(scenario: Scenario) -> str:
     elif scenario.bottleneck is not None:
         queue = scenario.bottleneck.queue
         name = "" if queue.discipline == "drop-tail" else f", {queue.discipline}"
-        parts.append(f"queue of {queue.limit:,} {queue.unit}{name}")
+        unit = "BDP" if queue.unit == "bdp" else queue.unit
+        parts.append(f"queue of {queue.limit:,} {unit}{name}")
         loss = scenario.bottleneck.loss
         if loss is not None and loss.kind == "bernoulli":
             parts.append(f"{100 * loss.probability:g}% random loss")

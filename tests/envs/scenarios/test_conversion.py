@@ -19,8 +19,8 @@ STRUCTURES = (
     "Application", "ShortFlows", "SizePoint", "PageObject",
 )  # fmt: skip
 FILLED_OTHERWISE = {
-    ("Scenario", "reverse"),  # with its default
-    ("Scenario", "reverse_chain"),  # the same
+    # With defaults, and queues that are counted.
+    *(("Scenario", member) for member in ("bottleneck", "chain", "reverse", "reverse_chain")),
     ("Scenario", "flows"),
     ("PageObject", "after"),  # by number
     ("Scenario", "short_flows"),

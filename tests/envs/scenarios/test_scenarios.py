@@ -173,7 +173,15 @@ BAD: list[tuple[str, ...]] = [
     ("+opens_every_ms: 0", "opens_every_ms = 0", "0.001 to 60000"),
     ("+policer: {rate_mbps: 1, burst_bytes: 1229}",
      "bottleneck.policer.burst_bytes = 1229", "one takes 1230 bytes"),
-    ("+queue: {unit: frames}", "bottleneck.queue.unit = 'frames'", "'packets' or 'bytes'"),
+    ("+queue: {unit: frames}", "bottleneck.queue.unit = 'frames'", "'packets', 'bytes' or 'bdp'"),
+    ("+queue: {limit: 0.5}", "bottleneck.queue.limit = 0.5", "no whole number of packets",
+     "give a whole number, or the unit bdp"),
+    ("+queue: {limit: 0, unit: bdp}", "bottleneck.queue.limit = 0", "with the unit bdp a number"),
+    ("+queue: {limit: 0.001, unit: bdp}",
+     "bottleneck.queue.limit = 0.001", "one takes 1230 bytes", "give a larger one"),
+    ("{bottleneck: {rate_mbps: 15, delay_ms: 0, queue: {limit: 1, unit: bdp}}, "
+     "access: {rate_mbps: 50, delay_ms: 0}}",
+     "bottleneck.queue.unit = 'bdp'", "without delays the BDP is 0", "bytes, or a delay"),
     ("+queue: {ecn_marking: true}",
      "bottleneck.queue.ecn_marking = True", "drop-tail cannot mark", "codel"),
     ("+queue: {discipline: pie, ecn_marking: true, ce_threshold_ms: 1}",
@@ -414,14 +422,14 @@ def test_the_reverse_link_defaults_to_the_bottleneck_without_its_loss() -> None:
         access=Access(rate_mbps=1, delay_ms=1),
         flows=(Flow(),),
     )
-    assert scenario.reverse_link == Link(rate_mbps=3, delay_ms=4, queue=Queue(limit=9))
+    assert scenario.links["reverse"] == Link(rate_mbps=3, delay_ms=4, queue=Queue(limit=9))
 
 
 def test_the_reverse_queue_has_the_unit_of_the_bottleneck_s() -> None:
     queue = {"limit": 90_000, "unit": "bytes"}
     link = {"rate_mbps": 15, "delay_ms": 10, "queue": queue}
-    reverse = Scenario.model_validate({**GOOD, "bottleneck": link}).reverse_link
-    assert reverse is not None and reverse.queue == Queue(limit=90_000, unit="bytes")
+    reverse = Scenario.model_validate({**GOOD, "bottleneck": link}).links["reverse"]
+    assert reverse.queue == Queue(limit=90_000, unit="bytes")
 
 
 def test_counted_flows_get_names() -> None:
