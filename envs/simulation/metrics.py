@@ -15,6 +15,19 @@ Metrics of a flow's time series need traces. The run's value is the mean over th
 
 {trace_table}
 
+Metrics of how flows share the bottleneck of a dumbbell, which are computed where they are asked for
+by name, as in `Run.metric("agent_fair_share")`:
+
+{sharing_table}
+
+A fair share is the capacity of the bottleneck over the number of active flows that go forward, with
+headers. Short flows are not counted. Flows have converged from the first moment on from which the
+rate of each flow, in each second of the next 5 s, is within 25% of the fair share. That is the
+definition of Dong et al., "PCC: Re-architecting Congestion Control for Consistent High
+Performance", NSDI 2015. Liao et al. ("Astraea", EuroSys 2024) and Tian et al. ("Jury", EuroSys
+2025) report the time and the deviation after it, too. The time is None where flows do not converge
+after a change, and changes that are followed by another within 5 s do not count.
+
 The scope of a metric:
 
 - flow: each flow has the metric. The run's value is the mean over its flows. A mean rate is the
@@ -89,7 +102,8 @@ class Metric:
         unit: Unit as text.
         formula: Formula in words.
         compute: Returns the value: of FlowTotals (scope flow), RunTotals (any other scope),
-            TrafficTotals (with `traffic`), or a flow's trace (with `needs_traces`).
+            TrafficTotals (with `traffic`), Sharing (of SharingMetrics), or a flow's trace (with
+            `needs_traces`).
         scope: Scope that the metric is taken over, see this module's text.
         less_is_better: Whether a lower value is better; otherwise a higher one is.
         evaluated: Whether `quicgym evaluate`, sweeps and searches have the metric, too.
@@ -588,18 +602,47 @@ class TraceMetrics:
         "from the flow's start until the receiving rate of 0.1 s is first 90% of that of the "
         "flow's second half", _convergence_time_s, less_is_better=True, needs_traces=True)
 
+
+def convergence(kind: Literal["arrival", "departure"]) -> Any:
+    """Declares the convergence time after arrivals or departures of flows."""
+    return metric(f"convergence after {kind}s (s)", "s",
+        f"mean over the {kind}s of flows of (time from which all active flows have converged − "
+        f"{kind})",
+        lambda sharing: sharing.convergence_after(kind), scope="run", less_is_better=True)
+
+
+@dataclass(frozen=True)
+class SharingMetrics:
+    """Metrics of how the flows of a dumbbell share its bottleneck."""
+
+    agent_fair_share: float | None = metric("share of the fair share of the policy's flows", "1",
+        "mean over the policy's flows of receiving rate / fair share, while all flows are active",
+        lambda sharing: sharing.mean_share(of_policy=True), scope="agents")
+    others_fair_share: float | None = metric("share of the fair share of the other flows", "1",
+        "mean over the other flows of receiving rate / fair share, while all flows are active",
+        lambda sharing: sharing.mean_share(of_policy=False), scope="others")
+    arrival_convergence_s: float | None = convergence("arrival")
+    departure_convergence_s: float | None = convergence("departure")
+    converged_deviation: float | None = metric("deviation after convergence", "1",
+        "mean over flows and changes of the standard deviation over whole seconds of receiving "
+        "rate / fair share, from convergence to the next change",
+        lambda sharing: sharing.deviation(), scope="run", less_is_better=True)
+
 # fmt: on
 
-OF_FLOWS, OF_RUNS, OF_TRAFFIC, OF_TRACES = map(
-    metrics_of, (FlowResult, RunMetrics, TrafficMetrics, TraceMetrics)
+OF_FLOWS, OF_RUNS, OF_TRAFFIC, OF_TRACES, OF_SHARING = map(
+    metrics_of, (FlowResult, RunMetrics, TrafficMetrics, TraceMetrics, SharingMetrics)
 )
-METRICS = {entry.name: entry for entry in (*OF_FLOWS, *OF_RUNS, *OF_TRAFFIC, *OF_TRACES)}
+METRICS = {
+    entry.name: entry for entry in (*OF_FLOWS, *OF_RUNS, *OF_TRAFFIC, *OF_TRACES, *OF_SHARING)
+}
 """Every metric by its name."""
 EVALUATED = tuple(entry.name for entry in (*OF_RUNS, *OF_FLOWS) if entry.evaluated)
 """The metrics that every episode of an evaluation has; episodes with traffic have its, too."""
 
 
 TRAFFIC_METRICS = tuple(entry.name for entry in OF_TRAFFIC)
+SHARING_METRICS = tuple(entry.name for entry in OF_SHARING)
 
 
 def measure_flow(name: str, controller: str, flow: FlowTotals) -> FlowResult:
@@ -648,4 +691,5 @@ __doc__ = (__doc__ or "").format(
     table=metrics_table(),
     traffic_table=metrics_table(OF_TRAFFIC),
     trace_table=metrics_table(OF_TRACES),
+    sharing_table=metrics_table(OF_SHARING),
 )

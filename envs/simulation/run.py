@@ -17,6 +17,7 @@ import numpy as np
 
 from quicgym import _core
 from quicgym.envs.scenarios.conversion import nanoseconds
+from quicgym.envs.scenarios.fields import LINK_HEADER_BYTES
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.simulation.capacity import BottleneckCapacity
 from quicgym.envs.simulation.metrics import (
@@ -24,6 +25,7 @@ from quicgym.envs.simulation.metrics import (
     OF_FLOWS,
     OF_RUNS,
     OF_TRAFFIC,
+    SHARING_METRICS,
     FlowResult,
     FlowTotals,
     RunTotals,
@@ -36,6 +38,7 @@ from quicgym.envs.simulation.metrics import (
 )
 from quicgym.envs.simulation.plots import RunTraces, draw_run
 from quicgym.envs.simulation.series import Series
+from quicgym.envs.simulation.sharing import Member, Sharing
 from quicgym.envs.simulation.simulation import (
     MODES,
     QUEUE_DTYPE,
@@ -179,7 +182,7 @@ class Run:
             ValueError: A time is no mark of the run: what `from_s` or `until_s` of quicgym.run was.
         """
         other = copy.copy(self)
-        for name in ("_flows", "_traffic", "_totals", "flows", "metrics"):
+        for name in ("_flows", "_traffic", "_totals", "flows", "metrics", "sharing"):
             other.__dict__.pop(name, None)
         Run.__init__(other, self._recorded, Window(from_s, until_s))
         return other
@@ -266,7 +269,7 @@ class Run:
         return {}
 
     def metric(self, name: str) -> float | None:
-        """Returns a metric by its name, those of traces included.
+        """Returns a metric by its name, those of traces and of sharing included.
 
         Raises:
             ValueError: No metric has this name, or it needs traces that the run has not.
@@ -275,6 +278,8 @@ class Run:
             raise ValueError(f"no metric {name!r}; {closest(name, METRICS)}")
         if METRICS[name].needs_traces:
             return mean_of(self.trace_metric(name, flow.name) for flow in self.flows)
+        if name in SHARING_METRICS:
+            return self.sharing and METRICS[name].compute(self.sharing)
         return self.metrics.get(name)
 
     def trace_metric(self, name: str, flow: int | str) -> float | None:
@@ -329,6 +334,39 @@ class Run:
         if lacking:
             raise ValueError(f"{metric} of {', '.join(lacking)} has no value; leave such flows out")
         return jain(values.values())
+
+    @cached_property
+    def sharing(self) -> Sharing | None:
+        """How the flows share the bottleneck; None of a chain, a wireless LAN, or no such flow."""
+        scenario = self.scenario
+        models = [model for _, model in scenario.single_flows()]
+        places = [place for place, flow in enumerate(models) if flow.direction == "forward"]
+        if scenario.chain or scenario.wifi is not None or not places:
+            return None
+        members = []
+        for place in places:
+            flow, payload = self._flows[place], models[place].max_datagram_bytes
+            payload = payload or scenario.max_datagram_bytes
+            end = min(flow.end, self._recorded.marks[-1].time)
+            wire_share = 1 + LINK_HEADER_BYTES / payload
+            members.append(Member(flow["start"], end, flow.has_policy, wire_share))
+        return Sharing.of(self._recorded.series, members, places, self._window)
+
+    def fair_shares(self) -> pd.DataFrame:
+        """Returns each flow's receiving rate over its fair share, in the seconds of the window.
+
+        A row has the second's end, `time_s`, and a column for each flow that goes forward. A share
+        is NaN where the flow is not active throughout. Empty for chains and wireless LANs.
+        """
+        frame = _import_pandas().DataFrame({"time_s": []})
+        if self.sharing is None:
+            return frame
+        forward = (
+            name for name, flow in self.scenario.single_flows() if flow.direction == "forward"
+        )
+        time_s, shares = self.sharing.over_time()
+        frame["time_s"] = time_s
+        return frame.assign(**dict(zip(forward, shares.T, strict=True)))
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the run as JSON takes it: scenario, engine, seed, metrics and flows."""

@@ -1,0 +1,201 @@
+"""How flows share a bottleneck over time: each flow's rate over its fair share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from quicgym.envs.simulation.series import Series
+
+SECOND = 1_000_000_000
+STEP = SECOND // 10
+CONVERGED_WITHIN = 0.25
+STABLE = 5 * SECOND
+"""Flows have converged where each second's rates stay so near to the fair share for so long."""
+
+
+class Member(NamedTuple):
+    """A flow that shares the bottleneck.
+
+    Attributes:
+        begin: Beginning of its active time, in ns.
+        end: End of its active time, in ns.
+        has_policy: Whether the flow names no controller.
+        wire_share: Size of a full packet on the wire over its UDP payload.
+    """
+
+    begin: int
+    end: int
+    has_policy: bool
+    wire_share: float
+
+
+class Epoch(NamedTuple):
+    """The time, in ns, from an arrival or a departure of a flow to the next."""
+
+    kind: Literal["arrival", "departure"]
+    begin: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """A run's flows over the bottleneck, in a window.
+
+    The fair share of a flow is the capacity over the number of the flows that are active.
+
+    Attributes:
+        members: The flows, in the order of the scenario.
+        window: Beginning and end of the window, in ns.
+        times: Moments, in ns and rising, at which the totals are known.
+        carried: Bytes of each flow that the bottleneck had carried then, with headers; shape
+            (times, members).
+        capacity: Bytes that the bottleneck could have carried until then.
+    """
+
+    members: Sequence[Member]
+    window: tuple[int, int]
+    times: np.ndarray
+    carried: np.ndarray
+    capacity: np.ndarray
+
+    @classmethod
+    def of(
+        cls,
+        series: Series,
+        members: Sequence[Member],
+        places: Sequence[int],
+        window: tuple[int, int],
+    ) -> Sharing:
+        """Reads a run's series.
+
+        Args:
+            series: Series of the run.
+            members: Flows that share the bottleneck.
+            places: Places of the members among the flows of the series.
+            window: Beginning and end of the window, in ns.
+        """
+        times = np.asarray(series.received_times, np.int64)
+        received = series.received[:, list(places)].astype(float)
+        if all(member.begin >= series.begin for member in members):
+            times = np.concatenate([[series.begin], times])
+            received = np.concatenate([np.zeros((1, len(members))), received])
+        ends = np.concatenate([[series.begin], series.columns["time_s"] * 1e9])
+        bytes_of_intervals = np.diff(ends) * series.columns["capacity_mbps"] / 8e3
+        capacity = np.interp(times, ends, np.concatenate([[0.0], np.cumsum(bytes_of_intervals)]))
+        carried = received * [member.wire_share for member in members]
+        return cls(members, window, times, carried, capacity)
+
+    @cached_property
+    def _fair(self) -> tuple[np.ndarray, np.ndarray]:
+        """Moments, and the bytes of a fair share that an active flow could have had until then."""
+        ends = [time for member in self.members for time in (member.begin, member.end)]
+        inside = [time for time in ends if self.times[0] < time < self.times[-1]]
+        moments = np.unique(np.concatenate([self.times, np.array(inside, np.int64)]))
+        active = sum(
+            (member.begin <= moments[:-1]) & (moments[:-1] < member.end) for member in self.members
+        )
+        sent = np.diff(np.interp(moments, self.times, self.capacity))
+        return moments, np.concatenate([[0.0], np.cumsum(sent / np.maximum(active, 1))])
+
+    def shares(self, begins: np.ndarray, ends: np.ndarray) -> np.ndarray:
+        """Returns each flow's bytes over its fair share in spans of time; shape (spans, members).
+
+        Args:
+            begins: Beginnings of the spans, in ns.
+            ends: Ends of the spans, in ns.
+        """
+        moments, fair = self._fair
+        given = np.interp(ends, moments, fair) - np.interp(begins, moments, fair)
+        carried = np.stack(
+            [
+                np.interp(ends, self.times, of_flow) - np.interp(begins, self.times, of_flow)
+                for of_flow in self.carried.T
+            ],
+            axis=-1,
+        )
+        empty = np.full_like(carried, np.nan)
+        return np.divide(carried, given[:, None], out=empty, where=given[:, None] > 0)
+
+    @property
+    def known(self) -> tuple[int, int]:
+        """The part of the window, in ns, of which the totals are known."""
+        if not len(self.times):
+            return self.window[0], self.window[0]
+        first, last = int(self.times[0]), int(self.times[-1])
+        return max(first, self.window[0]), min(last, self.window[1])
+
+    def mean_share(self, *, of_policy: bool) -> float | None:
+        """Returns the mean share of the policy's flows, or of the others, while all are active."""
+        begin = max(self.known[0], *(member.begin for member in self.members))
+        end = min(self.known[1], *(member.end for member in self.members))
+        chosen = [member.has_policy == of_policy for member in self.members]
+        if end - begin < STEP or not any(chosen):
+            return None
+        (shares,) = self.shares(np.array([begin]), np.array([end]))
+        return None if np.isnan(shares).any() else float(np.mean(shares[chosen]))
+
+    def over_time(self) -> tuple[np.ndarray, np.ndarray]:
+        """Returns the ends of the whole seconds of the window, in s, and each flow's shares.
+
+        A share is NaN in a second in which the flow is not active throughout.
+        """
+        begin, end = self.known
+        begins = np.arange(begin, end - SECOND + 1, SECOND)
+        if not len(begins):
+            return np.empty(0), np.empty((0, len(self.members)))
+        shares = self.shares(begins, begins + SECOND)
+        for place, member in enumerate(self.members):
+            shares[(begins < member.begin) | (begins + SECOND > member.end), place] = np.nan
+        return (begins + SECOND) * 1e-9, shares
+
+    def epochs(self) -> Iterator[Epoch]:
+        """Yields the epochs of the window that are long enough to converge in."""
+        begin, end = self.known
+        moments = {time for member in self.members for time in (member.begin, member.end)}
+        changes = sorted(time for time in moments if self.window[0] <= time < end)
+        for time, until in pairwise([*changes, end]):
+            active = [member for member in self.members if member.begin <= time < member.end]
+            if active and until - max(time, begin) >= STABLE:
+                arrives = any(member.begin == time for member in active)
+                yield Epoch("arrival" if arrives else "departure", time, until)
+
+    def convergence_s(self, epoch: Epoch) -> float | None:
+        """Returns how long the active flows took to their fair share, in s; None: they did not."""
+        begins = np.arange(max(epoch.begin, self.known[0]), epoch.end - SECOND + 1, STEP)
+        shares = self.shares(begins, begins + SECOND)[:, self._active(epoch)]
+        near = np.all(np.abs(shares - 1) <= CONVERGED_WITHIN, axis=1)
+        needed = (STABLE - SECOND) // STEP + 1
+        if len(near) < needed:
+            return None
+        stable = np.lib.stride_tricks.sliding_window_view(near, needed).all(axis=1)
+        return float(begins[np.argmax(stable)] - epoch.begin) * 1e-9 if stable.any() else None
+
+    def _active(self, epoch: Epoch) -> list[bool]:
+        return [member.begin <= epoch.begin < member.end for member in self.members]
+
+    def convergence_after(self, kind: Literal["arrival", "departure"]) -> float | None:
+        """Returns the mean convergence time after changes of a kind, in s.
+
+        None where there is no such change, or the flows did not converge after one of them.
+        """
+        times = [self.convergence_s(epoch) for epoch in self.epochs() if epoch.kind == kind]
+        known = [time for time in times if time is not None]
+        return float(np.mean(known)) if known and len(known) == len(times) else None
+
+    def deviation(self) -> float | None:
+        """Returns the mean over flows of the standard deviation of the share after convergence."""
+        found = []
+        for epoch in self.epochs():
+            converged_s = self.convergence_s(epoch)
+            if converged_s is not None:
+                first = epoch.begin + round(converged_s * SECOND)
+                begins = np.arange(first, epoch.end - SECOND + 1, SECOND)
+                shares = self.shares(begins, begins + SECOND)[:, self._active(epoch)]
+                found.append(float(np.mean(np.std(shares, axis=0))))
+        return float(np.mean(found)) if found else None

@@ -1,0 +1,166 @@
+"""How flows share a bottleneck, against values computed by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+import quicgym
+from quicgym.agents.evaluation.rollouts import play
+from quicgym.agents.policies.by_name import find_policy
+from quicgym.envs.simulation.metrics import OF_SHARING, SHARING_METRICS
+from quicgym.envs.simulation.series import Series
+from quicgym.envs.simulation.sharing import Member, Sharing
+
+SECOND = 10**9
+CAPACITY_MBPS = 8.0  # 1,000,000 bytes per second
+
+
+def sharing(
+    rates: Sequence[Sequence[float]],
+    active: Sequence[tuple[float, float]],
+    *,
+    window_s: tuple[float, float] | None = None,
+    begin_s: float = 0,
+    policies: Sequence[int] = (0,),
+    wire_share: float = 1.0,
+) -> Sharing:
+    """Flows with a rate in each second, in shares of the capacity, known every 100 ms."""
+    per_second = np.array(rates, float)
+    seconds = len(per_second)
+    received = np.cumsum(np.repeat(per_second, 10, axis=0), axis=0) * 100_000
+    times = np.arange(1, 10 * seconds + 1) * SECOND // 10
+    later = times > begin_s * SECOND
+    columns = {
+        "time_s": times[later] * 1e-9,
+        "capacity_mbps": np.full(int(later.sum()), CAPACITY_MBPS),
+    }
+    series = Series(
+        round(begin_s * SECOND), columns, times[later], np.rint(received[later]).astype(np.uint64)
+    )
+    members = [
+        Member(round(begin * SECOND), round(end * SECOND), place in policies, wire_share)
+        for place, (begin, end) in enumerate(active)
+    ]
+    begin, end = window_s or (0, seconds)
+    window = (round(begin * SECOND), round(end * SECOND))
+    return Sharing.of(series, members, range(len(members)), window)
+
+
+def values(found: Sharing) -> dict[str, float | None]:
+    return {entry.name: entry.compute(found) for entry in OF_SHARING}
+
+
+def test_a_share_is_the_rate_over_the_capacity_by_the_number_of_active_flows() -> None:
+    found = sharing(
+        [[0.5, 0, 0]] * 2 + [[0.5, 0.25, 0.05]] * 8, [(0, 10), (2, 10), (2, 10)], policies=(1, 2)
+    )
+    measured = values(found)
+    assert measured["agent_fair_share"] == pytest.approx(3 * (0.25 + 0.05) / 2)
+    assert measured["others_fair_share"] == pytest.approx(1.5)
+    time_s, shares = found.over_time()
+    assert time_s == pytest.approx(np.arange(1, 11))
+    assert shares[1] == pytest.approx([0.5, np.nan, np.nan], nan_ok=True)
+    assert shares[2] == pytest.approx([1.5, 0.75, 0.15])
+
+
+def test_headers_count_in_a_share() -> None:
+    found = sharing([[0.5]] * 6, [(0, 6)], wire_share=1.025)
+    assert found.mean_share(of_policy=True) == pytest.approx(0.5125)
+    assert found.mean_share(of_policy=False) is None
+
+
+def test_a_share_is_that_of_the_window() -> None:
+    found = sharing([[0.2, 0.8]] * 5 + [[0.4, 0.6]] * 5, [(0, 10), (0, 10)], window_s=(5, 10))
+    assert found.mean_share(of_policy=True) == pytest.approx(0.8)
+
+
+def test_what_arrived_before_the_series_began_is_not_counted() -> None:
+    found = sharing([[0.9, 0]] * 4 + [[0.5, 0.5]] * 6, [(0, 10), (4, 10)], begin_s=4)
+    assert found.mean_share(of_policy=True) == pytest.approx(1.0)
+    assert found.mean_share(of_policy=False) == pytest.approx(1.0)
+
+
+def test_convergence_counts_from_the_arrival_and_needs_five_seconds() -> None:
+    # A newcomer at 2 s. The shares are within 25% from 4 s to 8 s, and for good from 9 s on. A
+    # second that begins at 8.3 s has a mean of 1.4 · 0.7 + 0.8 · 0.3 = 1.22.
+    rates = [[1, 0]] * 2 + [[0.8, 0.2]] * 2 + [[0.6, 0.4]] * 4 + [[0.7, 0.3]] + [[0.4, 0.6]] * 7
+    found = sharing(rates, [(0, 16), (2, 16)])
+    assert found.convergence_after("arrival") == pytest.approx(6.3)
+    at_25_percent = [[1, 0]] * 2 + [[0.63, 0.37]] * 14
+    assert sharing(at_25_percent, [(0, 16), (2, 16)]).convergence_after("arrival") is None
+    below = [[1, 0]] * 2 + [[0.62, 0.38]] * 14
+    assert sharing(below, [(0, 16), (2, 16)]).convergence_after("arrival") == pytest.approx(0)
+
+
+def test_one_flow_away_from_its_share_is_no_convergence() -> None:
+    rates = [[0.33, 0.33, 0.2]] * 10
+    assert sharing(rates, [(0, 10)] * 3).convergence_after("arrival") is None
+
+
+def test_a_departure_leaves_the_rest_to_take_what_is_free() -> None:
+    rates = [[0.5, 0.5]] * 6 + [[0.5, 0]] * 3 + [[0.8, 0]] * 6
+    found = sharing(rates, [(0, 15), (0, 6)])
+    assert found.convergence_after("departure") == pytest.approx(3, abs=0.9)
+    assert found.convergence_after("arrival") == pytest.approx(0)
+
+
+def test_a_mean_over_changes_is_none_where_one_of_them_does_not_converge() -> None:
+    both = [[1, 0, 0]] * 6 + [[0.5, 0.5, 0]] * 6
+    third = [[0.34, 0.33, 0.33]] * 6
+    active = [(0, 18), (6, 18), (12, 18)]
+    assert sharing([*both, *third], active).convergence_after("arrival") == pytest.approx(0)
+    unfair = [[0.9, 0.05, 0.05]] * 6
+    assert sharing([*both, *unfair], active).convergence_after("arrival") is None
+
+
+def test_changes_that_follow_soon_do_not_count() -> None:
+    found = sharing([[1, 0]] * 2 + [[0.5, 0.5]] * 8, [(0, 10), (2, 10)])
+    assert [epoch.begin for epoch in found.epochs()] == [2 * SECOND]
+
+
+def test_the_deviation_is_that_of_the_share_after_convergence() -> None:
+    # Shares of 0.9 and 1.1 in turn after 2 s without convergence: a deviation of 0.1.
+    rates = [[0.9, 0.1]] * 2 + [[0.45, 0.55], [0.55, 0.45]] * 4
+    found = sharing(rates, [(0, 10), (0, 10)])
+    converged = found.convergence_after("arrival")
+    assert converged is not None and 1 < converged <= 2
+    still = sharing([[0.45, 0.55], [0.55, 0.45]] * 4, [(0, 8), (0, 8)])
+    assert still.deviation() == pytest.approx(0.1)
+    assert sharing([[0.9, 0.1]] * 8, [(0, 8), (0, 8)]).deviation() is None
+
+
+def test_nothing_is_measured_of_flows_that_never_meet() -> None:
+    measured = values(sharing([[1, 0]] * 5 + [[0, 1]] * 5, [(0, 5), (5, 10)]))
+    assert measured["agent_fair_share"] is measured["others_fair_share"] is None
+
+
+def test_a_run_and_an_episode_have_the_metrics_by_name() -> None:
+    scenario = quicgym.load_scenario("copa-cubic-1bdp").model_copy(update={"duration_s": 20.0})
+    run = quicgym.run(scenario, "cubic")
+    found = {name: run.metric(name) for name in SHARING_METRICS}
+    others = found["others_fair_share"] or 0.0
+    assert found["agent_fair_share"] == pytest.approx(2 - others, abs=0.2)
+    shares = run.fair_shares()
+    assert list(shares.columns) == ["time_s", *(flow.name for flow in run.flows)]
+    episode = play(find_policy("cubic"), scenario)
+    assert {name: episode.metric(name) for name in SHARING_METRICS} == pytest.approx(found)
+
+
+def test_a_chain_has_no_fair_share() -> None:
+    link = {"rate_mbps": 5.0, "delay_ms": 5.0}
+    scenario = quicgym.Scenario.model_validate(
+        {
+            "name": "chain",
+            "duration_s": 2.0,
+            "bottleneck": link,
+            "chain": [link],
+            "access": {"rate_mbps": 50.0, "delay_ms": 0.0},
+            "flows": [{}],
+        }
+    )
+    run = quicgym.run(scenario, "cubic")
+    assert {run.metric(name) for name in SHARING_METRICS} == {None}
+    assert run.fair_shares().empty
