@@ -22,10 +22,11 @@ numpy and SciPy have all that this needs, so the paper's library, rliable, is no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import stdtrit
 from scipy.stats import trim_mean
 
 RESAMPLES = 2000
@@ -124,6 +125,16 @@ class Bootstrap:
         tail = (100 - CONFIDENCE_PERCENT) / 2
         low, high = np.percentile(resampled, [tail, 100 - tail])
         return Estimate(float(value), float(low), float(high))
+
+
+def mean_interval(values: Sequence[float]) -> Estimate:
+    """Returns the mean of a number over seeds, with its 95% interval by Student's t."""
+    mean = float(np.mean(values))
+    if len(values) < 2:
+        return Estimate(mean, None, None)
+    quantile = float(stdtrit(len(values) - 1, 0.5 + CONFIDENCE_PERCENT / 200))
+    reach = quantile * float(np.std(values, ddof=1)) / len(values) ** 0.5
+    return Estimate(mean, mean - reach, mean + reach)
 
 
 def mean_difference(

@@ -15,12 +15,11 @@ from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 from rich.table import Table
-from scipy.special import stdtrit
 
 from quicgym import __version__, _core
 from quicgym.agents.evaluation.jobs import RunJob, make_jobs
+from quicgym.agents.evaluation.statistics import mean_interval
 from quicgym.benchmarks.checklist import page
 from quicgym.benchmarks.checklist.model import Check, Checklist, load_checklist
 from quicgym.console import say, wide_console
@@ -30,7 +29,6 @@ from quicgym.output_folders import output_folder, write_atomically
 
 Format = Literal["table", "json", "html"]
 Verdict = Literal["met", "open", "missed"]
-CONFIDENCE = 0.95
 RESULTS = (RUNS_FILE, "checklist.json", "checklist.html")
 
 
@@ -169,12 +167,10 @@ def _against(check: Check, numbers: Sequence[float | None]) -> dict[str, Any]:
     known = [number for number in numbers if number is not None]
     if not known or len(known) < len(numbers):
         return {"mean": None, "low": None, "high": None, "verdict": "open"}
-    mean = float(np.mean(known))
-    if len(known) == 1:
+    estimate = mean_interval(known)
+    mean, low, high = estimate.value, estimate.low, estimate.high
+    if low is None or high is None:
         return {"mean": mean, "low": None, "high": None, "verdict": "open"}
-    deviation = float(np.std(known, ddof=1))
-    reach = float(stdtrit(len(known) - 1, 0.5 + CONFIDENCE / 2)) * deviation / len(known) ** 0.5
-    low, high = mean - reach, mean + reach
     if check.at_least is not None:
         met, missed = low >= check.at_least, high < check.at_least
     else:

@@ -130,15 +130,20 @@ class Sharing:
         first, last = int(self.times[0]), int(self.times[-1])
         return max(first, self.window[0]), min(last, self.window[1])
 
-    def mean_share(self, *, of_policy: bool) -> float | None:
-        """Returns the mean share of the policy's flows, or of the others, while all are active."""
+    def mean_shares(self) -> np.ndarray | None:
+        """Returns each flow's share while all are active; None: they never are."""
         begin = max(self.known[0], *(member.begin for member in self.members))
         end = min(self.known[1], *(member.end for member in self.members))
-        chosen = [member.has_policy == of_policy for member in self.members]
-        if end - begin < STEP or not any(chosen):
+        if end - begin < STEP:
             return None
         (shares,) = self.shares(np.array([begin]), np.array([end]))
-        return None if np.isnan(shares).any() else float(np.mean(shares[chosen]))
+        return None if np.isnan(shares).any() else shares
+
+    def mean_share(self, *, of_policy: bool) -> float | None:
+        """Returns the mean share of the policy's flows, or of the others, while all are active."""
+        shares = self.mean_shares()
+        chosen = [member.has_policy == of_policy for member in self.members]
+        return None if shares is None or not any(chosen) else float(np.mean(shares[chosen]))
 
     def over_time(self) -> tuple[np.ndarray, np.ndarray]:
         """Returns the ends of the whole seconds of the window, in s, and each flow's shares.

@@ -79,7 +79,7 @@ def _epilog(examples: Sequence[str]) -> str:
 COMMANDS = {  # the groups and the order of `quicgym --help`
     "Run": ("baselines", "papers", "plot", "scenarios", "controllers", "trace"),
     "Learn": ("train", "search", "sweep", "publish", "import_agent", "serve"),
-    "Compare": ("evaluate", "compare", "checklist"),
+    "Compare": ("evaluate", "coexist", "compare", "checklist"),
     "Real networks": ("real", "link"),
     "Development": ("conformance", "parity", "speed"),
 }
@@ -102,7 +102,10 @@ def spread(arguments: Sequence[str]) -> list[str]:
 
     What follows `--` is left as it is: a program's own arguments.
     """
-    several = ("--scenario", "--controller", "--paper", "--policy", "--versus")
+    several = (
+        "--scenario", "--controller", "--paper", "--policy", "--versus", "--beside", "--counts",
+        "--queues", "--rtts", "--rates", "--discipline",
+    )  # fmt: skip
     result: list[str] = []
     option = ""
     for index, argument in enumerate(arguments):

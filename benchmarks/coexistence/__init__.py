@@ -1,0 +1,1 @@
+"""How a controller or policy shares a bottleneck with others: `quicgym coexist`."""
