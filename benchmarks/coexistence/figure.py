@@ -29,14 +29,16 @@ from quicgym.plot_style import (
 NAME = "coexist"
 MOST_LINES = 6
 """Subjects whose curves are drawn; of more the first ones."""
+MOST_WITH_OTHERS = 2
+"""Subjects up to which the flows beside are drawn over time, too."""
 SHOWN = {
-    "fair_share": ("share of the\nfair share", 1.0),
-    "convergence_s": ("convergence\n(s)", None),
-    "extra_harm_rate": ("harm to rate\nbeyond the like's", 0.0),
-    "rtt_unfairness": ("RTT\nunfairness", 1.0),
-    "fct_p99_ms": ("short flows'\nFCT p99 (ms)", None),
+    "fair_share": ("share of the\nfair share", "linear", 1.0),
+    "convergence_s": ("convergence\n(s)", "linear", None),
+    "extra_harm_rate": ("harm to rate\nbeyond the like's", "linear", 0.0),
+    "rtt_unfairness": ("RTT\nunfairness", "log", 1.0),
+    "fct_p99_ms": ("short flows'\nFCT p99 (ms)", "log", None),
 }
-"""Metrics of the lower panels: title, and the value that is marked."""
+"""Metrics of the lower panels: title, scale, and the value that is marked."""
 TITLES = {entry.name: entry.title for entry in CELL_METRICS}
 
 
@@ -79,7 +81,7 @@ def draw(
     folder.mkdir(parents=True, exist_ok=True)
     looks = looks_of(row["subject"] for row in rows)
     disciplines = list(dict.fromkeys(row["discipline"] for row in rows))
-    lines = list(dict.fromkeys(row["subject"] for row in curves))[:MOST_LINES]
+    lines = drawn_lines(curves)
     kept = [name for name in FACTORS if name != "discipline"]
     groups = list(dict.fromkeys(tuple(row[name] for name in kept) for row in rows))
     with matplotlib.rc_context(STYLE):
@@ -99,12 +101,24 @@ def draw(
                 Line2D([], [], color=looks[name].colour, linestyle=looks[name].dashes, label=name)
                 for name in lines
             ]
-            handles.append(Line2D([], [], color=GREY, linestyle=DASHED, label="flows beside"))
+            if len(lines) <= MOST_WITH_OTHERS:
+                label = "flows beside, over time"
+                handles.append(Line2D([], [], color=GREY, linestyle=DASHED, label=label))
+            handles += [
+                Line2D([], [], color=GREY, linestyle="none", marker=marker, label=label,
+                       markersize=3.5)
+                for marker, label in (("o", "flow with the subject"), ("x", "flow without"))
+            ]  # fmt: skip
             parts[0].legend(handles=handles, loc="outside right upper")
         _cells(parts[-1], rows, groups, kept, disciplines, looks)
         files = [save(figure, folder / NAME, format) for format in dict.fromkeys(formats)]
-    write_captions(folder, {file.name: _caption(rows, lines, seeds) for file in files})
+    write_captions(folder, {file.name: caption(rows, curves, seeds) for file in files})
     return files
+
+
+def drawn_lines(curves: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Returns the subjects whose curves are drawn."""
+    return list(dict.fromkeys(row["subject"] for row in curves))[:MOST_LINES]
 
 
 def _first(rows: Sequence[Mapping[str, Any]], discipline: str) -> dict[str, Any]:
@@ -129,7 +143,7 @@ def _over_time(
         if about != wanted or subject not in lines:
             continue
         runs = [result for result in results.of(cell, "beside") if result is not None]
-        for is_subject in (True, False):
+        for is_subject in (True, False)[: 2 if len(lines) <= MOST_WITH_OTHERS else 1]:
             series = [
                 np.array(flow["share_by_second"], float)
                 for run in runs
@@ -170,15 +184,15 @@ def _adoption(
             if row["subject"] == subject and all(row[name] == wanted[name] for name in wanted)
         ]
         users = [row["users"] for row in points]
-        for side, dashes in (("users", looks[subject].dashes), ("others", DASHED)):
+        for side, marker in (("users", "o"), ("others", "x")):
             name = f"{side}_receive_rate_mbps"
             mean, low, high = (
                 np.array([row[f"{name}{end}"] for row in points], float)
                 for end in ("", "_low", "_high")
             )
             axes.plot(
-                users, mean, color=looks[subject].colour, linestyle=dashes, marker=".",
-                markersize=4, alpha=1.0 if side == "users" else 0.6,
+                users, mean, color=looks[subject].colour, markersize=3.5, marker=marker,
+                linestyle=looks[subject].dashes if side == "users" else "none",
             )  # fmt: skip
             axes.fill_between(
                 users, low, high, color=looks[subject].colour, alpha=0.15, linewidth=0
@@ -198,7 +212,7 @@ def _cells(
     """Draws each row of the table: a line for each group, a marker for each discipline."""
     panels = part.subplots(1, len(SHOWN), sharey=True)
     places = {group: place for place, group in enumerate(groups)}
-    for axes, (name, (title, marked)) in zip(panels, SHOWN.items(), strict=True):
+    for axes, (name, (title, scale, marked)) in zip(panels, SHOWN.items(), strict=True):
         for row in rows:
             if row[name] is None:
                 continue
@@ -216,7 +230,10 @@ def _cells(
         if marked is not None:
             axes.axvline(marked, color=GREY, linewidth=0.6)
         values = [row[name] for row in rows if row[name] is not None]
-        if values:  # few seeds have intervals that would take most of the width
+        axes.set_xscale(scale)
+        if values and scale == "log":
+            axes.set_xlim(min(values) / 1.4, max(values) * 1.4)
+        elif values:  # few seeds have intervals that would take most of the width
             span = max(values) - min(values) or abs(values[0]) or 1.0
             axes.set_xlim(min(values) - 0.2 * span, max(values) + 0.2 * span)
         axes.set_xlabel(title)
@@ -235,17 +252,20 @@ def _cells(
         part.legend(handles=handles, loc="outside upper center", ncols=len(handles))
 
 
-def _caption(rows: Sequence[Mapping[str, Any]], lines: Sequence[str], seeds: int) -> str:
-    first = rows[0]
+def caption(
+    rows: Sequence[Mapping[str, Any]], curves: Sequence[Mapping[str, Any]], seeds: int
+) -> str:
+    """Returns what the figure shows; the arguments are those of `draw`."""
+    lines, first = drawn_lines(curves), rows[0]
     fixed = [name for name in FACTORS if name not in varying(rows)]
     path = in_words(first, [name for name in fixed if name != "subject"])
     shown = "seed 0" if seeds == 1 else f"means and 95% intervals over seeds 0 to {seeds - 1}"
     parts = [f"{path or 'A grid of paths'}; {shown}."]
     if lines:
         parts.append(
-            "Top: the subject's share of the fair share after its arrival, and that of the flows "
-            "beside it (dashed). Middle: the rate of a flow with the subject, and of one without "
-            "(dashed), by the number of flows that have the subject. Both show the first path of "
+            "Top: the subject's share of the fair share after its arrival. Middle: the rate of a "
+            "flow with the subject (line), and of one without (crosses), by the number of flows "
+            "that have the subject. Both show the first path of "
             f"each discipline with the most flows, for {', '.join(lines)}."
         )
     parts.append(

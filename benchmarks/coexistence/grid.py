@@ -1,6 +1,6 @@
 """The networks and runs of `quicgym coexist`: a grid of paths, and the experiments on each.
 
-A cell has one subject and `count` flows beside it. Its experiments are in EXPERIMENTS. For each
+A cell has one subject and some flows beside it. Its experiments are in EXPERIMENTS. For each
 controller beside, the grid also has the cells in which that controller itself is the subject: what
 flows beside have from their like.
 """
@@ -58,11 +58,11 @@ class Path(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """A subject, as users name it, on a path with `count` flows of another controller."""
+    """A subject, as users name it, on a path with so many flows of another controller."""
 
     subject: str
     beside: str
-    count: int
+    flows_beside: int
     path: Path
 
     @property
@@ -155,7 +155,7 @@ class Grid:
 
     def _scenarios(self, cell: Cell) -> Iterator[tuple[str, Scenario]]:
         """Yields the experiments of a cell with their scenarios."""
-        count, third = cell.count, self.duration_s / 3
+        count, third = cell.flows_beside, self.duration_s / 3
         other: dict[str, Any] = {"controller": cell.beside, "start_jitter_ms": 100}
         own: dict[str, Any] = {"start_jitter_ms": 100}
         late = {**own, "start_s": self.arrival_s}
@@ -191,7 +191,7 @@ class Grid:
         queue = {"limit": path.queue_bdp, "unit": "bdp", "discipline": path.discipline}
         link = {"rate_mbps": path.rate_mbps, "delay_ms": path.rtt_ms / 2, "queue": queue}
         description = {
-            "name": f"{experiment}-{cell.count}-{path}",
+            "name": f"{experiment}-{cell.flows_beside}-{path}",
             "duration_s": self.duration_s,
             "bottleneck": link,
             "access": {"rate_mbps": max(1000.0, 4 * path.rate_mbps), "delay_ms": 0},

@@ -63,8 +63,8 @@ def run_coexist(
         PolicyError: A policy cannot be loaded.
         RunError: The directory cannot be written to.
     """
-    values = (rates, rtts, queues, disciplines)
-    paths = [Path(*path) for path in product(*(dict.fromkeys(given) for given in values))]
+    every_path = product(rates, rtts, queues, disciplines)
+    paths = list(dict.fromkeys(Path(*path) for path in every_path))
     grid = Grid(
         expand(subjects),
         list(dict.fromkeys(beside)),

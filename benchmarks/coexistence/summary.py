@@ -164,7 +164,12 @@ FACTORS = ("subject", "beside", "count", "rate_mbps", "rtt_ms", "queue_bdp", "di
 def factors(cell: Cell) -> dict[str, Any]:
     """Returns what distinguishes a cell from others."""
     shown = split_alias(cell.subject)[0]
-    return {"subject": shown, "beside": cell.beside, "count": cell.count, **cell.path._asdict()}
+    return {
+        "subject": shown,
+        "beside": cell.beside,
+        "count": cell.flows_beside,
+        **cell.path._asdict(),
+    }
 
 
 class Results:
@@ -210,9 +215,9 @@ class Results:
         `users_NAME` and `others_NAME`, with intervals as in `rows`.
         """
         rows = []
-        most = max(cell.count for cell in self.cells)
+        most = max(cell.flows_beside for cell in self.cells)
         for cell in self.cells:
-            if cell.count != most or cell.subject == cell.beside:
+            if cell.flows_beside != most or cell.subject == cell.beside:
                 continue
             for users in range(most + 2):
                 results = (
@@ -223,6 +228,7 @@ class Results:
                 row = {**factors(cell), "flows": most + 1, "users": users}
                 del row["count"]
                 for name in ADOPTION:
+                    of_users: list[float | None]
                     of_users = [of_subjects(result, name) for result in results]
                     of_rest = [of_others(result, name) for result in results]
                     if users == 0:  # the subject there is one more flow of the controller beside

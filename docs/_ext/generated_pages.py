@@ -20,6 +20,7 @@ from pydantic import BaseModel
 from sphinx.application import Sphinx
 from sphinx.pycode import ModuleAnalyzer
 
+from quicgym.benchmarks.coexistence import summary
 from quicgym.controllers import catalogue
 from quicgym.envs.actions import find_action_space
 from quicgym.envs.environment import CongestionControlEnv
@@ -235,7 +236,7 @@ def controller_parameters() -> str:
 
 def metrics_page() -> str:
     """Returns the declarations of all metrics."""
-    return metrics.__doc__ or ""
+    return f"{metrics.__doc__}\n## quicgym coexist\n\n{summary.__doc__}"
 
 
 def python_api() -> str:

@@ -105,7 +105,7 @@ class Scenario(CheckedModel):
         """The links with their queues' limits as they are given."""
         hops = {"bottleneck": (self.bottleneck, self.reverse)}
         hops |= {f"chain.{index}": (hop, hop.reverse) for index, hop in enumerate(self.chain)}
-        links = {}
+        links: dict[str, Link] = {}
         for field, (link, reverse) in hops.items():
             if link is not None:
                 back = "reverse" if field == "bottleneck" else f"{field}.reverse"
@@ -144,7 +144,7 @@ class Scenario(CheckedModel):
         """What may wait before the bottleneck, in its unit; with `wifi` in the access point."""
         if self.wifi is not None:
             return self.wifi.queue.limit_packets
-        return self.links["bottleneck"].queue.limit
+        return int(self.links["bottleneck"].queue.limit)
 
     @property
     def base_rtt_ms(self) -> float:

@@ -279,7 +279,7 @@ class Run:
         if METRICS[name].needs_traces:
             return mean_of(self.trace_metric(name, flow.name) for flow in self.flows)
         if name in SHARING_METRICS:
-            return self.sharing and METRICS[name].compute(self.sharing)
+            return None if self.sharing is None else METRICS[name].compute(self.sharing)
         return self.metrics.get(name)
 
     def trace_metric(self, name: str, flow: int | str) -> float | None:

@@ -108,6 +108,11 @@ def commands() -> list[Command]:
         ),
         EVALUATE,
         Command(
+            "coexist",
+            ("coexist", "cubic", "--rates", "2", "--duration-s", "18", "--seeds", "2"),
+            _document("coexist.json"),
+        ),
+        Command(
             "checklist",
             ("checklist", "cubic", "--checklist", "./checks.yaml", "--seeds", "8"),
             _document("checklist.json"),

@@ -12,6 +12,8 @@ import pytest
 from conftest import Command
 from helpers.commands import says
 
+from quicgym.benchmarks.coexistence.page import page
+
 TINY = (
     "--counts", "1", "2", "--rates", "2", "--rtts", "20", "--queues", "2", "--discipline",
     "drop-tail", "--duration-s", "18", "--seeds", "2", "--jobs", "1",
@@ -52,6 +54,10 @@ def test_one_command_leaves_a_table_a_figure_and_a_parquet(
         "coexist.png", "coexist.pdf", "captions.md"
     }  # fmt: skip
     assert "2 Mbps, 20 ms, 2 BDP" in (figures / "captions.md").read_text()
+    report = page(document)
+    assert "## Beside 2 cubic, 2 Mbps, 20 ms, 2 BDP, drop-tail" in report
+    share = f"{cells['bbr3', 2]['fair_share']:.2f}"
+    assert f"| bbr3 | {share} |" in report
 
 
 def test_csv_and_table_have_every_cell(quicgym: Command) -> None:

@@ -56,6 +56,10 @@ WRITERS = {
     "evaluate": Writer(
         f"evaluate --policy cubic --suite suite.yaml --seeds 4 {JOBS}", (60, 6_000), 1_500, 8
     ),
+    "coexist": Writer(
+        "coexist newreno --counts 1 --rates 2 --discipline drop-tail --duration-s 18 --seeds 1 "
+        + JOBS,
+    ),
     "checklist": Writer(f"checklist newreno --checklist checks.yaml --seeds 1 {JOBS}"),
     "real": Writer("real --scenario ./path.yaml --controller cubic --out out --qlog out/qlog"),
     "trace": Writer("trace out/link.trace"),

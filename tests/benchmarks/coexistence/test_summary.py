@@ -92,7 +92,7 @@ def grid(*subjects: str, counts: tuple[int, ...] = (1, 2), seeds: int = 1) -> Gr
 
 
 def test_the_grid_has_every_cell_and_the_controller_beside_as_a_subject() -> None:
-    found = [(cell.subject, cell.count) for cell in grid("bbr3", "cubic").cells()]
+    found = [(cell.subject, cell.flows_beside) for cell in grid("bbr3", "cubic").cells()]
     assert found == [("bbr3", 1), ("cubic", 1), ("bbr3", 2), ("cubic", 2)]
 
 

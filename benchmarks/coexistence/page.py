@@ -1,0 +1,143 @@
+"""docs/reports/coexistence.md: how controllers and policies share a path: `make coexistence`."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Mapping
+from datetime import date
+from itertools import groupby
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from quicgym.agents.evaluation.evaluate import ALL_BASELINES
+from quicgym.benchmarks.coexistence.figure import caption, in_words
+from quicgym.benchmarks.coexistence.run import run_coexist, shown_value
+from quicgym.benchmarks.coexistence.summary import CELL_METRICS, FACTORS
+from quicgym.cli import options
+from quicgym.envs.simulation.window import WHOLE
+from quicgym.output_folders import write_atomically
+
+RECOMMENDED = ("window-v1-grpo-seed2", "tuning-aggrevate-seed0")
+FIRST = ("bbr3", "copa", "prague", "vivace")
+"""The figure draws the curves of the first subjects: the recommended policies, and these."""
+ADOPTED = ("users_receive_rate_mbps", "others_receive_rate_mbps")
+READING = """\
+Each table has one number of flows beside the subject and one queue discipline.
+[The guide](../how-to/coexist.md) describes the experiments, and
+[metrics](../reference/metrics.md) has the formulas. `(k/n)` says that k of n seeds have a value.
+Flows that do not converge have none. The controller beside is a subject, too: its row shows what
+flows beside have from their like. The subject whose share is nearest to the fair share is first.
+"""
+ADOPTION = """\
+The tables show what a flow gets where k of {flows} flows have the subject. The other flows have the
+controller beside. Rates are in Mbps: of a flow with the subject / of a flow without.
+"""
+
+
+def page(document: Mapping[str, Any]) -> str:
+    """Returns the report of the content of coexist.json, as Markdown."""
+    seeds, rows = len(document["seeds"]), document["cells"]
+    lines = [
+        "# Coexistence",
+        "",
+        "| | |",
+        "|---|---|",
+        f"| written | {date.today():%-d %B %Y} |",
+        f"| version | quicgym {document['version']}, commit {document['commit']} |",
+        f"| command | `{document['command']}` |",
+        f"| machine | {os.cpu_count()} cores |",
+        "",
+        f"Runs last {document['duration_s']:g} s. Shares, rates and delays are from "
+        f"{document['from_s']:g} s on.",
+        "",
+        "![Shares over time, adoption curves and metrics of all subjects]"
+        "(../figures/coexistence.svg)",
+        "",
+        "[The figure as PDF](../figures/coexistence.pdf). "
+        + caption(rows, document["adoption"], seeds),
+        "",
+        READING,
+    ]
+    names = [name for name in FACTORS if name not in ("subject", "beside", "count")]
+    for (count, *_), cells in groupby(
+        sorted(rows, key=lambda row: [row["count"], *(row[name] for name in names)]),
+        lambda row: [row["count"], *(row[name] for name in names)],
+    ):
+        of_table = sorted(cells, key=lambda row: abs(row["fair_share"] - 1))
+        first = of_table[0]
+        lines += [
+            f"## Beside {count} {first['beside']}, {in_words(first, names)}",
+            "",
+            "| subject | " + " | ".join(entry.title for entry in CELL_METRICS) + " |",
+            "|---|" + "---:|" * len(CELL_METRICS),
+        ]
+        for row in of_table:
+            values = [shown_value(row, entry.name, seeds) for entry in CELL_METRICS]
+            lines.append(f"| {row['subject']} | {' | '.join(values)} |")
+        lines.append("")
+    lines += ["## Adoption", "", ADOPTION.format(flows=document["adoption"][0]["flows"])]
+    for _, curves in groupby(document["adoption"], lambda row: [row[name] for name in names]):
+        of_path = list(curves)
+        users = sorted({row["users"] for row in of_path})
+        lines += [
+            f"### {in_words(of_path[0], names)}",
+            "",
+            "| subject | " + " | ".join(f"k = {number}" for number in users) + " |",
+            "|---|" + "---:|" * len(users),
+        ]
+        for subject, of_subject in groupby(of_path, lambda row: row["subject"]):
+            cells_of_row = [
+                " / ".join("–" if row[name] is None else f"{row[name]:.1f}" for name in ADOPTED)
+                for row in of_subject
+            ]
+            lines.append(f"| {subject} | {' | '.join(cells_of_row)} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def main(
+    policy: Annotated[
+        list[str] | None, typer.Option(help="Learned policies.  [default: the recommended ones]")
+    ] = None,
+    seeds: options.Seeds = 3,
+    jobs: options.Jobs = None,
+    resume: options.Resume = False,
+    out: Path = Path("results/coexistence"),
+    docs: Path = Path("docs"),
+) -> None:
+    """Write the report of all hand-coded controllers and the recommended policies."""
+    subjects = [*(policy or RECOMMENDED), *FIRST, ALL_BASELINES]
+    status = run_coexist(
+        subjects=subjects,
+        beside=["cubic"],
+        counts=[1, 4],
+        queues=[1.0],
+        rtts=[40.0],
+        rates=[50.0],
+        disciplines=["drop-tail", "fq-codel"],
+        directory=out,
+        duration_s=60.0,
+        seeds=seeds,
+        window=WHOLE,
+        workers=jobs or os.cpu_count() or 1,
+        resume=resume,
+        figure_format="svg",
+        command=f"quicgym coexist {' '.join(subjects)} --counts 1 4 --seeds {seeds}",
+    )
+    if status == 0:
+        document = json.loads((out / "coexist.json").read_text(encoding="utf-8"))
+        write_atomically({docs / "reports/coexistence.md": page(document)})
+        for ending in ("svg", "pdf"):
+            shutil.copyfile(
+                out / f"figures/coexist.{ending}", docs / f"figures/coexistence.{ending}"
+            )
+    sys.exit(status)
+
+
+if __name__ == "__main__":
+    typer.run(main)
