@@ -31,8 +31,8 @@ class _Groups(TyperGroup):
             with formatter.section(title):
                 formatter.write_dl(
                     [
-                        (f"{name:{width}}", self.commands[name].get_short_help_str(MOST_CHARACTERS))
-                        for name in names
+                        (f"{command.name:{width}}", command.get_short_help_str(MOST_CHARACTERS))
+                        for command in (self.commands[name.replace("_", "-")] for name in names)
                     ]
                 )
 
