@@ -117,6 +117,12 @@ def _open(
         return None
     description = folder.description()
     _check_same(folder, config, fields, inputs, description)
+    state = load_newest(folder)
+    if state is not None and config.steps < state["step"]:
+        raise RunError(
+            f"{folder.directory}: steps = {config.steps:,}, and the run has made "
+            f"{state['step']:,}; give at least as many, which ends it there"
+        )
     folder.describe(
         {
             **description,
@@ -124,7 +130,6 @@ def _open(
             "resumed": [*description.get("resumed", []), command],
         }
     )
-    state = load_newest(folder)
     if state is None:
         say(f"{folder.directory}: has no checkpoint yet; training begins at step 0")
     return state
@@ -193,11 +198,6 @@ def _check_same(
                 f"{folder.directory}: its {name} {getattr(getattr(config, part), attribute)!r} is "
                 "not what it was when the run began; restore it, or begin anew with --out"
             )
-    if config.steps < stored["steps"]:
-        raise RunError(
-            f"{folder.directory}: steps = {config.steps:,}, there {stored['steps']:,}: a run can "
-            "only be made longer"
-        )
     if description["commit"] != _core.commit:
         say(
             f"note: {folder.directory} was begun with the commit {description['commit']}, this is "

@@ -206,7 +206,7 @@ def test_a_resumed_run_has_the_scenarios_and_suites_it_began_with(quicgym, tmp_p
         (tmp_path / file).write_text(text.replace("rate_mbps: 3", "rate_mbps: 2"))
         assert f"./{file}' is not what it was" in resume(320, status=2)
         (tmp_path / file).write_text(text)
-    assert "steps = 80, there 160" in resume(80, status=2)
+    assert "steps = 80, and the run has made 160" in resume(80, status=2)
     assert (tmp_path / "run/run.json").read_bytes() == before
     resume(320)
     description = json.loads((tmp_path / "run/run.json").read_text())
