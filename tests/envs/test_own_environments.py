@@ -90,7 +90,7 @@ def test_it_runs_over_ns3_in_one_process_and_in_many(own):
         ({"environment": "mine"}, "unknown environment 'mine'.*there are: .*rate"),
         (
             {"environment": "mine", "action_space_name": "rate", "observations": "frame"},
-            "no observation layout is named 'frame'; there are: aurora, frames",
+            "no observation layout is named 'frame'; there are: aurora, orca, recent, spans",
         ),
     ],
 )
@@ -146,7 +146,7 @@ int main() {
     observer->start(state);
     state.sample.rtt = 3 * kMillisecond;
     state.min_rtt = 2 * kMillisecond;
-    observer->update(state, 0.0);
+    observer->update(state);
     float observation[2];
     std::cout << observer->write(observation) - observation << ' ';
     std::cout << observation[0] << ' ' << observation[1] << '\\n';

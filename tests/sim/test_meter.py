@@ -167,7 +167,7 @@ def begin_batch(marks: list[int], *, records: bool) -> _core.Batch:
     source = EpisodeSource(BUSY_AGENT, "native", Decisions("tuning"))
     core, plan = source.prepare(EpisodeChoice(BUSY_AGENT, 3))
     plan.marks = marks
-    options = _core.EnvironmentSettings(_core.find_action_space("tuning"), "frames")
+    options = _core.EnvironmentSettings(_core.find_action_space("tuning"), "spans")
     options.reward_interval = SECOND // 10
     options.decision_interval = SECOND // 4
     options.records = records
