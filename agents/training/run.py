@@ -118,10 +118,12 @@ def _open(
     description = folder.description()
     _check_same(folder, config, fields, inputs, description)
     state = load_newest(folder)
-    if state is not None and config.steps < state["step"]:
+    made = 0 if state is None else state["step"]
+    # The last iteration of a finished run may have made a few more than it was to make.
+    if config.steps < min(made, description["config"]["steps"]):
         raise RunError(
             f"{folder.directory}: steps = {config.steps:,}, and the run has made "
-            f"{state['step']:,}; give at least as many, which ends it there"
+            f"{made:,}; give at least as many, which ends it there"
         )
     folder.describe(
         {

@@ -83,8 +83,8 @@ def test_all_decisions_are_counted_and_those_after_slow_start_learned_from():
     names = observation_names(1, "window")
     slow_start = names.index("slow_start") - len(names)
     assert model.step == 8 * 30
-    assert 100 < len(decisions.features) < 8 * 30
-    assert not decisions.features[:, slow_start].any()
+    assert 100 < len(decisions.observations) < 8 * 30
+    assert not decisions.observations[:, slow_start].any()
     assert len({len(column) for column in decisions}) == 1
 
 
@@ -92,7 +92,7 @@ def test_agents_of_an_episode_learn_from_what_they_earned_together():
     model = make(scenario=helper.scenario(flows=2))
     rewards, decisions = collected(model)
     assert len(rewards) == 8
-    assert 8 * 20 < len(decisions.features) < model.step <= 2 * 8 * 20
+    assert 8 * 20 < len(decisions.observations) < model.step <= 2 * 8 * 20
 
 
 def test_more_episodes_than_simulations_are_played_in_parts():
@@ -104,15 +104,15 @@ def test_more_episodes_than_simulations_are_played_in_parts():
             model.actor.action.weight.mul_(1e6)
     assert (collected(whole)[0] == collected(parts)[0]).all()
     ours, theirs = whole.decisions, parts.decisions
-    assert len(ours.features) == len(theirs.features)
-    assert torch.equal(ours.features.sort(dim=0)[0], theirs.features.sort(dim=0)[0])
+    assert len(ours.observations) == len(theirs.observations)
+    assert torch.equal(ours.observations.sort(dim=0)[0], theirs.observations.sort(dim=0)[0])
 
 
 def test_the_update_raises_the_probability_of_what_went_better():
     model = make(paths=8, replays=4, n_epochs=1, learning_rate=1e-3)
     _, decisions = collected(model)
     model.update()
-    after = model.distribution(decisions.features).log_prob(decisions.actions)
+    after = model.distribution(decisions.observations).log_prob(decisions.actions)
     change = (after - decisions.log_probabilities).detach()
     better = decisions.advantages > 1
     worse = decisions.advantages < -1
@@ -155,9 +155,9 @@ def test_entropy_is_rewarded():
     with torch.no_grad():
         model.actor.action.bias[0] = 2.0
     _, decisions = collected(model)
-    before = model.distribution(decisions.features).entropy().mean()
+    before = model.distribution(decisions.observations).entropy().mean()
     model.update()
-    assert model.distribution(decisions.features).entropy().mean() > before + 0.01
+    assert model.distribution(decisions.observations).entropy().mean() > before + 0.01
 
 
 def test_an_iteration_is_learned_from_as_often_as_asked(monkeypatch):
@@ -173,7 +173,7 @@ def test_an_iteration_is_learned_from_as_often_as_asked(monkeypatch):
     _, decisions = collected(model)
     batches.clear()
     model.update()
-    assert sum(batches) == 3 * len(decisions.features)
+    assert sum(batches) == 3 * len(decisions.observations)
     assert max(batches) == 64
 
 
