@@ -330,6 +330,20 @@ def test_missing_field_and_other_architectures_are_refused(tmp_path):
             package.run(path_of(10, 30, 60), str(path))
 
 
+@pytest.mark.ns3
+@pytest.mark.parametrize("agent", AGENTS)
+def test_both_engines_deliver_the_same(agent, tmp_path):
+    choice = str(random_agent(agent, tmp_path))
+    deliveries = []
+    for engine in ("native", "ns3"):
+        scenario = path_of(10, 30, 60, duration_s=3)
+        with package.Simulation(scenario, engine, 1, choice, record_deliveries=True) as simulation:
+            simulation.run_until(3)
+            deliveries.append(simulation.deliveries())
+    assert len(deliveries[0]) > 50
+    assert np.array_equal(*deliveries)
+
+
 # ---- behind the C interface ---------------------------------------------------------------------
 
 

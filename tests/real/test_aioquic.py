@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from helpers.authors import random_agent
 from helpers.short_network import short
 
 import quicgym
@@ -122,6 +123,14 @@ def test_a_learned_policy_decides_at_its_interval(scenario):
     windows = result.trace()["window_bytes"]
     assert len(np.unique(windows)) > 5
     assert result.metrics["goodput_mbps"] > 1
+
+
+@pytest.mark.parametrize("agent", ["aurora", "orca", "indigo", "astraea"])
+def test_an_agent_of_other_authors_decides_on_the_stacks_clock(agent, scenario, tmp_path):
+    result = run_stack(scenario, str(random_agent(agent, tmp_path)), "aioquic", "virtual")
+    rates = result.trace()[["window_bytes", "pacing_rate_mbps"]]
+    assert len(rates.drop_duplicates()) > 5
+    assert result.metrics["goodput_mbps"] > 0
 
 
 def test_aioquic_s_own_controllers_run_without_ours(scenario):
