@@ -8,16 +8,20 @@ from typing import Any
 
 import matplotlib
 import pandas as pd
+from matplotlib.figure import Figure
 
 from quicgym.agents.evaluation.run_folders import read_series, series_path
 from quicgym.benchmarks.simulations import TRACES_FOLDER
 from quicgym.console import say
+from quicgym.envs import load_scenario, scenario_names
+from quicgym.envs.scenarios.words import network_in_words
+from quicgym.envs.simulation.metrics import mean_of
 from quicgym.envs.simulation.plots import RunTraces, draw_episodes, draw_plane, draw_run
 from quicgym.envs.simulation.run import flow_traces
 from quicgym.errors import RunError
 from quicgym.jobs import RUNS_FILE, read_finished
 from quicgym.output_folders import file_name, read_parquet
-from quicgym.plot_style import PLOTS_FOLDER, save
+from quicgym.plot_style import PLOTS_FOLDER, save, write_captions
 from quicgym.yaml_files import closest
 
 
@@ -42,26 +46,73 @@ def run_plot(
     matplotlib.use("Agg")
     target = directory or result / PLOTS_FOLDER
     target.mkdir(parents=True, exist_ok=True)
-    files = []
+    captions: dict[str, str] = {}
+
+    def keep(figure: Figure, name: str, caption: str) -> None:
+        captions[save(figure, target / name, format).name] = caption
+
     for scenario in scenarios or known:
         here = [run for run in runs if run["scenario"] == scenario]
+        path = _in_words(scenario)
         for engine in dict.fromkeys(run["engine"] for run in here):
             name = f"plane--{file_name(scenario)}" + ("--ns3" if engine == "ns3" else "")
+            of_engine = [run for run in here if run["engine"] == engine]
             try:
-                figure = draw_plane(run for run in here if run["engine"] == engine)
+                figure = draw_plane(point for run in of_engine for point in _points(run))
             except ValueError:
                 say(f"{scenario}: no run has a goodput and a queueing delay, so there is no plane")
                 continue
-            files.append(save(figure, target / name, format))
+            keep(figure, name, _plane_caption(path, engine, {run["seed"] for run in of_engine}))
         series = _series(result, here)
         if series:
-            files.append(
-                save(draw_episodes(series), target / f"episodes--{file_name(scenario)}", format)
-            )
-    for name, traces in _traces(result, scenarios):
-        files.append(save(draw_run(traces), target / name, format))
-    say(f"{len(files)} pictures are in {target}")
+            caption = f"Throughput over the capacity, and RTT, of each policy on {path}, seed 0."
+            keep(draw_episodes(series), f"episodes--{file_name(scenario)}", caption)
+    for about, traces in _traces(result, scenarios):
+        caption = (
+            "Receiving rate of each flow over the capacity (grey), and the queueing delay with the "
+            f"drops (crosses), on {_in_words(about['scenario'])}, engine {about['engine']}, seed "
+            f"{about['seed']}."
+        )
+        keep(draw_run(traces), about["run"], caption)
+    write_captions(target, captions)
+    say(f"{len(captions)} pictures are in {target}")
     return 0
+
+
+def _in_words(scenario: str) -> str:
+    """Returns the scenario's name, and the network where it is one of quicgym's."""
+    if scenario not in scenario_names():
+        return scenario
+    return f"{scenario} ({network_in_words(load_scenario(scenario))})"
+
+
+def _plane_caption(path: str, engine: str, seeds: set[int]) -> str:
+    caption = f"Goodput over queueing delay on {path}, engine {engine}. A mark is the mean of "
+    if len(seeds) == 1:
+        return f"{caption}a controller's flows with seed {min(seeds)}."
+    return (
+        f"{caption}a controller's flows over {len(seeds)} seeds ({min(seeds)} to {max(seeds)}), "
+        "and an ellipse is 1 standard deviation of the seeds."
+    )
+
+
+def _points(run: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yields a point for each controller of a run: the means of its flows.
+
+    Where several share the network, each is shown with those beside it.
+    """
+    controllers = list(dict.fromkeys(flow["controller"] for flow in run.get("flows", ())))
+    if len(controllers) < 2:
+        yield run
+        return
+    for controller in controllers:
+        beside = ", ".join(other for other in controllers if other != controller)
+        flows = [flow for flow in run["flows"] if flow["controller"] == controller]
+        means = {
+            name: mean_of(flow[name] for flow in flows)
+            for name in ("goodput_mbps", "mean_queue_delay_ms")
+        }
+        yield {"controller": f"{controller} beside {beside}", **means}
 
 
 def _runs(result: Path) -> Iterator[dict[str, Any]]:
@@ -86,8 +137,8 @@ def _series(result: Path, runs: Iterable[dict[str, Any]]) -> dict[str, pd.DataFr
     return {policy: read_series(path) for policy, path in paths.items() if path.is_file()}
 
 
-def _traces(result: Path, scenarios: Iterable[str]) -> Iterator[tuple[str, RunTraces]]:
-    """Yields, by the name of their picture, the runs whose time series are in the folder."""
+def _traces(result: Path, scenarios: Iterable[str]) -> Iterator[tuple[dict[str, Any], RunTraces]]:
+    """Yields the runs whose time series are in the folder, with what their files say of them."""
     for path in sorted((result / TRACES_FOLDER).glob("*.queue.parquet")):
         queues = read_parquet(path)
         about = queues.attrs
@@ -97,4 +148,4 @@ def _traces(result: Path, scenarios: Iterable[str]) -> Iterator[tuple[str, RunTr
         flows = flow_traces(traces)
         controllers = dict(zip(flows, traces.attrs["controllers"], strict=True))
         hops = [rows for _, rows in queues.groupby("hop")]
-        yield about["run"], RunTraces(flows, controllers, hops, about["duration_s"])
+        yield about, RunTraces(flows, controllers, hops, about["duration_s"])

@@ -16,7 +16,16 @@ from quicgym.agents.evaluation.statistics import performance_profiles
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.scenarios.suites import SuiteEntry
 from quicgym.envs.scenarios.words import path_in_words
-from quicgym.plot_style import BLACK, GREY, HEAT_MAP, STYLE, TWO_COLUMNS, looks_of, save
+from quicgym.plot_style import (
+    BLACK,
+    GREY,
+    HEAT_MAP,
+    STYLE,
+    TWO_COLUMNS,
+    looks_of,
+    save,
+    write_captions,
+)
 
 KIND_MARKERS = {"baseline": "|", "static": "s", "learned": "D", "random": "x"}
 LONGEST_NAME = 36
@@ -49,7 +58,22 @@ def draw_evaluation(
             "profiles": _profiles(document, complete, scores[: len(complete)]),
             "scenarios": _scenarios(complete, paths),
         }
-        return [save(figure, folder / name, format) for name, figure in drawn.items()]
+        files = [save(figure, folder / name, format) for name, figure in drawn.items()]
+    captions = _captions(document)
+    write_captions(folder, {file.name: captions[file.stem] for file in files})
+    return files
+
+
+def _captions(document: dict[str, Any]) -> dict[str, str]:
+    seeds = len(document["seeds"])
+    over = f"over {seeds} seeds" if seeds > 1 else "with seed 0"
+    where = f"on {document['suite']}, engine {document['engine']}, {over}"
+    interval = ", and its 95% bootstrap interval (bar)" if seeds > 1 else ""
+    return {
+        "iqm": f"Interquartile mean reward of each policy{interval}, {where}.",
+        "profiles": f"Share of the runs of each policy with a reward above τ, {where}.",
+        "scenarios": f"Mean reward below that of the best policy in each scenario, {where}.",
+    }
 
 
 def _names(entries: Sequence[dict[str, Any]]) -> list[str]:

@@ -15,6 +15,7 @@ import pandas as pd
 from quicgym.agents.evaluation.jobs import RunJob
 from quicgym.benchmarks.papers.measurements import Measurements, mean_and_deviation
 from quicgym.benchmarks.papers.model import Figure, Paper
+from quicgym.envs.scenarios.words import network_in_words
 from quicgym.envs.simulation.run import flow_traces
 from quicgym.output_folders import read_parquet
 from quicgym.plot_style import SERIES as FLOW_COLOURS
@@ -74,6 +75,8 @@ class Drawing:
     """Stands beside the figure, not in it."""
     panels: list[list[Panel]]
     share_y: bool = False
+    networks: str = ""
+    """What a figure of a paper was measured on, as a sentence."""
 
     @property
     def error_bars(self) -> str | None:
@@ -153,7 +156,20 @@ def figure_drawing(
         f"Figure {figure.number}: {figure.caption}",
         rows,
         share_y=bool(figure.over_time),
+        networks=_networks(figure, traced),
     )
+
+
+def _networks(figure: Figure, traced: Mapping[str, Sequence[RunJob]]) -> str:
+    """Returns the sentence of the paths; bars are means over seeds, which `error_bars` says."""
+    if not figure.over_time:
+        return f"Paths: {', '.join(dict.fromkeys(row.scenario for row in figure.rows))}."
+    paths = [
+        f"{name} ({network_in_words(traced[name][0].scenario)})"
+        for name in figure.scenarios
+        if name in traced
+    ]
+    return f"Paths: {', '.join(paths)}, seed 0."
 
 
 def _rows_over_time(
@@ -217,7 +233,10 @@ def scenario_drawing(jobs: Sequence[RunJob], paper: Paper) -> Drawing:
         for number, series in enumerate(SERIES.values())
     ]
     scenario, flows = jobs[0].scenario, sum(flow.count for flow in jobs[0].scenario.flows)
-    caption = f"{scenario.name}, seed {jobs[0].seed}"
+    caption = (
+        f"Congestion window, RTT and receiving rate of each flow on {scenario.name} "
+        f"({network_in_words(scenario)}), a column for each controller, seed {jobs[0].seed}"
+    )
     if flows > MOST_FLOWS:
         caption += f", the first {MOST_FLOWS} of {flows:,} flows"
     return Drawing(scenario.name, caption, rows, share_y=True)

@@ -31,8 +31,9 @@ def draw_all(drawings: Iterable[Drawing], folder: Path, format: str = "png") -> 
     with matplotlib.rc_context(STYLE):
         for drawing in drawings:
             files.append(save(_draw(drawing), folder / drawing.file, format))
-            bars = f" Error bars: {drawing.error_bars}." if drawing.error_bars else ""
-            captions[files[-1].name] = f"{drawing.caption}.{bars}"
+            bars = f"Error bars: {drawing.error_bars}." if drawing.error_bars else ""
+            sentences = (f"{drawing.caption}.", drawing.networks, bars)
+            captions[files[-1].name] = " ".join(filter(None, sentences))
     write_captions(folder, captions)
     return files
 

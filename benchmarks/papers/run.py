@@ -99,7 +99,13 @@ def run_papers(
     runners = as_workers(workers)
     runners.connect()
     with output_folder(directory, RESULTS, resume=resume):
-        outcome = _run(jobs, directory, runners, resume=resume)
+        estimate = run_time.Estimate()
+        count = sum(len(paper.figures) for paper in loaded)
+        length = run_time.in_words(estimate.drawing_s(count, report=format == "html"))
+        words = f"{count} figures" + (" and the report" if format == "html" else "")
+        outcome = _run(
+            jobs, directory, runners, estimate, f"  {words}: about {length}", resume=resume
+        )
         report_failures(outcome.failures)
         if outcome.interrupted:
             report_interruption(outcome, jobs, directory, command, resumed=resume)
@@ -198,18 +204,30 @@ def _jobs(
     return list(jobs.values())
 
 
-def _run(jobs: Sequence[RunJob], directory: Path, workers: Workers, *, resume: bool) -> Outcome:
-    """Runs the jobs host by host, each with a progress bar; says before how long it takes."""
+def _run(
+    jobs: Sequence[RunJob],
+    directory: Path,
+    workers: Workers,
+    estimate: run_time.Estimate,
+    afterwards: str,
+    *,
+    resume: bool,
+) -> Outcome:
+    """Runs the jobs host by host, each with a progress bar.
+
+    Says before how long they take, and with `afterwards` what follows them.
+    """
     kept = read_finished(directory) if resume else {}
     hosts: dict[str, list[RunJob]] = {}
     for job in jobs:
         hosts.setdefault(run_time.host_of(job), []).append(job)
-    estimate = run_time.Estimate()
     say(f"{len(jobs)} simulations with {workers.count} processes:")
     for host, of_host in hosts.items():
         new = [job for job in of_host if job.key not in kept]
-        length = run_time.in_words(sum(map(estimate.cpu_s, new)) / workers.count)
+        seconds = sum(map(estimate.cpu_s, new)) / workers.count
+        length = run_time.in_words(seconds + (estimate.start_s if new else 0.0))
         say(f"  {host}: {len(new)} to run of {len(of_host)}, about {length}")
+    say(afterwards)
     outcome = Outcome()
     for host, of_host in hosts.items():
         # Seed by seed, so that what an interrupted run leaves covers everything; the longest first,

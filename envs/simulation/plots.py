@@ -34,6 +34,8 @@ WINDOWS = 150
 """A rate is the mean over this part of the run, but at least over SHORTEST_WINDOW_S."""
 MOST_NAMES = 12
 """In a legend."""
+LETTERS_OF_THREE_COLUMNS = 16
+"""Of a name in a legend that is as wide as one column of a page."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,8 @@ def draw_plane(runs: Iterable[Mapping[str, Any]]) -> Figure:
         raise ValueError("no run has goodput_mbps and mean_queue_delay_ms, which the plane shows")
     looks = looks_of(points)
     with matplotlib.rc_context(STYLE):
-        rows = (len(points) + 2) // 3
+        columns = 3 if max(map(len, points)) <= LETTERS_OF_THREE_COLUMNS else 2
+        rows = -(-len(points) // columns)
         figure = figure_class(figsize=(ONE_COLUMN, 2.6 + 0.16 * rows))
         axes = figure.subplots()
         for name, places in points.items():
@@ -113,7 +116,7 @@ def draw_plane(runs: Iterable[Mapping[str, Any]]) -> Figure:
             color=GREY, fontsize=7, ha="right", va="top",
             arrowprops={"arrowstyle": "->", "color": GREY, "linewidth": 0.8},
         )  # fmt: skip
-        figure.legend(loc="outside lower center", ncols=3)
+        figure.legend(loc="outside lower center", ncols=columns)
         figure.draw_without_rendering()
     return figure
 

@@ -89,6 +89,7 @@ def test_a_table_and_the_files(quicgym: Command, suite: Path, tmp_path: Path) ->
         assert float(rows[entry["policy"]][5]) == round(entry["mean"]["goodput_mbps"], 2)
     assert f"IQM {ranked[0]} − {ranked[1]}: " in done.stdout
     assert {path.name for path in (folder / "figures").iterdir()} == {
+        "captions.md",
         "iqm.png",
         "profiles.png",
         "scenarios.png",

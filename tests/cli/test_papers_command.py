@@ -77,6 +77,7 @@ def test_the_table_shows_ratio_and_verdicts_and_says_how_long_it_takes(
         assert text in done.stdout
     assert "small: 1 holds, 0 holds in part, 1 does not hold" in done.stdout
     assert "native engine: 8 to run of 8, about" in done.stderr
+    assert "\n  2 figures: about " in done.stderr
     again = quicgym("papers", "--paper", written(tmp_path), "--seeds", "2", "--resume")
     assert "native engine: 0 to run of 8" in again.stderr
     assert again.stdout == done.stdout
@@ -84,7 +85,10 @@ def test_the_table_shows_ratio_and_verdicts_and_says_how_long_it_takes(
 
 def test_html_is_one_file_whose_plots_a_browser_draws(quicgym: Command, tmp_path: Path) -> None:
     arguments = ("--paper", written(tmp_path), "--seeds", "2", "--format", "html", "--out", "here")
-    quicgym("papers", *arguments)
+    assert "\n  2 figures and the report: about " in quicgym("papers", *arguments).stderr
+    captions = (tmp_path / "here/figures/captions.md").read_text()
+    assert "windows. Paths: ebcc-single (15 Mbps, 100 ms, 1 flow; queue of " in captions
+    assert "rates. Paths: ebcc-" in captions and "Error bars: ± 1 standard" in captions
     page = tmp_path / "here/papers.html"
     text = page.read_text()
     without_plotly = text.replace(get_plotlyjs(), "")
@@ -201,6 +205,8 @@ def test_run_times_are_said_as_people_say_them(seconds: float, words: str) -> No
 def test_a_run_is_expected_to_fill_its_link() -> None:
     estimate = Estimate()
     estimate.__dict__["_native_s_per_packet"] = 1e-6  # in place of what this machine takes
+    assert estimate.drawing_s(5, report=True) == pytest.approx(5 * 0.4 + 1.2)
+    assert estimate.start_s == pytest.approx(2)
     scenario = load_scenario("ebcc-single")  # 15 Mbps for 20 s in datagrams of 1400 bytes
     packets = 15e6 / 8 / 1400 * 20
     for engine, multiple in (("native", 1), ("ns3", 130)):

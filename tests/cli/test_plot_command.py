@@ -31,12 +31,34 @@ def test_baselines_are_drawn_as_runs_and_as_a_plane(
     done = quicgym("plot", "r", "--figures", "pdf")
     assert "3 pictures are in r/plots" in done.stderr
     assert {path.name for path in (tmp_path / "r/plots").iterdir()} == {
+        "captions.md",
         "plane--short.pdf",
         "short--bbr--native--0.pdf",
         "short--cubic--native--0.pdf",
     }
+    captions = (tmp_path / "r/plots/captions.md").read_text()
+    assert (
+        "- `plane--short.pdf`: Goodput over queueing delay on short, engine native. A mark is the "
+        "mean of a controller's flows over 2 seeds (0 to 1), and an ellipse is 1 standard deviation"
+    ) in captions
+    assert "on short, engine native, seed 0." in captions
+    figures = (tmp_path / "r/figures/captions.md").read_text()
+    assert "on short (15 Mbps, 100 ms, 3 flows; queue of " in figures and "seed 0." in figures
     wrong = quicgym("plot", "r", "--scenario", "shirt", status=2)
     assert "r: has no run of scenario 'shirt'; did you mean short?" in wrong.stderr
+
+
+def test_a_plane_shows_the_subject_against_the_others(
+    quicgym: Command, short: Path, tmp_path: Path
+) -> None:
+    fields = yaml.safe_load(short.read_text())
+    fields["flows"] = [{}, {"controller": "cubic", "count": 2}]
+    short.write_text(yaml.safe_dump(fields))
+    arguments = ("--scenario", short, "--controller", "bbr3", "--seeds", "2", "--out", "r")
+    quicgym("baselines", *arguments, "--format", "csv")
+    quicgym("plot", "r", "--figures", "svg")
+    plane = (tmp_path / "r/plots/plane--short.svg").read_text()
+    assert "bbr3 beside cubic" in plane and "cubic beside bbr3" in plane
 
 
 def test_an_evaluation_has_a_plane_of_its_policies(
@@ -45,7 +67,9 @@ def test_an_evaluation_has_a_plane_of_its_policies(
     arguments = ("--policy", "cubic", "ebcc:gamma=3", "--suite", short, "--seeds", "2")
     quicgym("evaluate", *arguments, "--figures", "pdf", "--out", "e", "--format", "csv")
     figures = {path.name for path in (tmp_path / "e/figures").iterdir()}
-    assert figures == {"iqm.pdf", "profiles.pdf", "scenarios.pdf"}
+    assert figures == {"iqm.pdf", "profiles.pdf", "scenarios.pdf", "captions.md"}
+    captions = (tmp_path / "e/figures/captions.md").read_text()
+    assert f"its 95% bootstrap interval (bar), on {short}, engine native, over 2 seeds." in captions
     quicgym("plot", "e", "--figures", "svg", "--out", "pictures")
     plane = (tmp_path / "pictures/plane--short.svg").read_text()
     assert "ebcc:gamma=3" in plane and "mean queueing delay (ms)" in plane
