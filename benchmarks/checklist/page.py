@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
-import yaml
 
 from quicgym.benchmarks.checklist.model import Checklist
+from quicgym.envs.scenarios.files import as_yaml
 from quicgym.envs.simulation.metrics import METRICS
 from quicgym.yaml_files import CONFIGS
 
@@ -32,7 +32,7 @@ def render(document: dict[str, Any], checklist: Checklist) -> str:
         interval=interval,
         number_title=number_title,
         numbers={name: number for name, number in METRICS.items() if name in used},
-        scenarios={name: _as_yaml(checklist, name) for name in checklist.scenarios},
+        scenarios={name: as_yaml(of, _place) for name, of in checklist.scenarios.items()},
     )
 
 
@@ -58,14 +58,6 @@ def interval(entry: dict[str, Any]) -> str:
     if entry["low"] is None:
         return f"{entry['mean']:.3g}"
     return f"{entry['mean']:.3g} [{entry['low']:.3g}, {entry['high']:.3g}]"
-
-
-def _as_yaml(checklist: Checklist, name: str) -> str:
-    fields = checklist.scenarios[name].model_dump(mode="json", exclude_defaults=True)
-    for link in fields.values():
-        if isinstance(link, dict) and "trace" in link:
-            link["trace"] = _place(Path(link["trace"]))
-    return yaml.safe_dump(fields, sort_keys=False, default_flow_style=None, width=120)
 
 
 def _place(path: Path) -> str:

@@ -321,18 +321,22 @@ class Distribution(CheckedModel):
             max_datagram_bytes=self.max_datagram_bytes,
         )
 
-    def _path(self, rng: np.random.Generator) -> tuple[float, float]:
+    def may_have(self, rate_mbps: float, rtt_ms: float) -> bool:
+        """Returns whether no held-out cell has a path of this rate and RTT."""
         own = HeldOutCells(
             (self.rate_mbps.minimum, self.rate_mbps.maximum),
             (self.rtt_ms.minimum, self.rtt_ms.maximum),
         )
+        held_out = self.held_out and HELD_OUT.contain(rate_mbps, rtt_ms)
+        held_out |= self.held_out_stress and HELD_OUT_STRESS.contain(rate_mbps, rtt_ms)
+        if self.cells != "all":
+            held_out |= own.contain(rate_mbps, rtt_ms) == (self.cells == "training")
+        return not held_out
+
+    def _path(self, rng: np.random.Generator) -> tuple[float, float]:
         for _ in range(1000):
             rate_mbps, rtt_ms = self.rate_mbps.sample(rng), self.rtt_ms.sample(rng)
-            held_out = self.held_out and HELD_OUT.contain(rate_mbps, rtt_ms)
-            held_out |= self.held_out_stress and HELD_OUT_STRESS.contain(rate_mbps, rtt_ms)
-            if self.cells != "all":
-                held_out |= own.contain(rate_mbps, rtt_ms) == (self.cells == "training")
-            if not held_out:
+            if self.may_have(rate_mbps, rtt_ms):
                 return rate_mbps, rtt_ms
         raise ScenarioError(
             f"{self.name}: rate_mbps and rtt_ms lie in held-out cells; widen a range"

@@ -122,13 +122,13 @@ def draw_plane(runs: Iterable[Mapping[str, Any]]) -> Figure:
 
 
 def draw_episodes(series: Mapping[str, pd.DataFrame]) -> Figure:
-    """Returns what several policies did on one path: throughput over capacity, RTT below.
+    """Returns what several policies did on one path: throughput over capacity, RTT, and window.
 
     `series` has by policy a row for each decision, with the columns time_s, throughput_mbps,
-    capacity_mbps and rtt_ms of `info`; ValueError where it is empty. Throughput is that of all
-    flows together, its mean over the WINDOWS-th part of the episode before each moment. RTT is the
-    mean over the samples of all flows since the last decision; its axis begins at the lowest value
-    that any policy had.
+    capacity_mbps, rtt_ms and flow_window_bytes of `info`; ValueError where it is empty. Throughput
+    is that of all flows together, its mean over the WINDOWS-th part of the episode before each
+    moment. RTT is the mean over the samples of all flows since the last decision; its axis begins
+    at the lowest value that any policy had. The window is that of the first agent's flow.
     """
     matplotlib, figure_class = _matplotlib()
     if not series:
@@ -138,8 +138,8 @@ def draw_episodes(series: Mapping[str, pd.DataFrame]) -> Figure:
     window_s = max(SHORTEST_WINDOW_S, end_s / WINDOWS)
     looks = looks_of(series)
     with matplotlib.rc_context(STYLE):
-        figure = figure_class(figsize=(TWO_COLUMNS, 3.4))
-        upper, lower = figure.subplots(2, sharex=True, height_ratios=(3, 2))
+        figure = figure_class(figsize=(TWO_COLUMNS, 4.4))
+        upper, middle, lower = figure.subplots(3, sharex=True, height_ratios=(3, 2, 2))
         _draw_capacity(upper, longest, window_s)
         for name, rows in series.items():
             time = rows["time_s"].to_numpy()
@@ -148,11 +148,14 @@ def draw_episodes(series: Mapping[str, pd.DataFrame]) -> Figure:
             lengths = np.diff(time, prepend=2 * time[0] - time[1] if len(time) > 1 else 0.0)
             megabits = np.cumsum(rows["throughput_mbps"].to_numpy() * lengths)
             upper.plot(*_rate(time, megabits, window_s), **style, label=name)
-            lower.plot(time, rows["rtt_ms"].to_numpy(), **style)
+            middle.plot(time, rows["rtt_ms"].to_numpy(), **style)
+            lower.plot(time, rows["flow_window_bytes"].to_numpy() / 1e3, **style)
         upper.set_ylabel("throughput (Mbps)")
         upper.set_ylim(bottom=0)
-        lower.set_ylabel("RTT (ms)")
-        lower.set_ylim(bottom=min(rows["rtt_ms"].min() for rows in series.values()))
+        middle.set_ylabel("RTT (ms)")
+        middle.set_ylim(bottom=min(rows["rtt_ms"].min() for rows in series.values()))
+        lower.set_ylabel("window (kB)")
+        lower.set_ylim(bottom=0)
         lower.set_xlabel("time (s)")
         lower.set_xlim(0, end_s)
         figure.align_ylabels()

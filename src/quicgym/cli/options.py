@@ -22,6 +22,13 @@ class ResultFormat(StrEnum):
     csv = "csv"
 
 
+class DocumentFormat(StrEnum):
+    """How the result of one question is printed."""
+
+    table = "table"
+    json = "json"
+
+
 class ReportFormat(StrEnum):
     """How a report is shown."""
 

@@ -1,0 +1,1 @@
+"""Attacks: searches for the network on which a policy is worst beside others."""

@@ -1,0 +1,404 @@
+"""The command `quicgym attack`: the network on which a policy is worst beside others.
+
+Three stages, each of runs that --resume finds again:
+
+1. Optuna searches networks for the least reward(policy) − max reward(others), with seed 0. The
+   worst of them are run with ten seeds, and the worst by the mean stays.
+2. The network is made simpler, step by step, while half of the difference is left.
+3. The simplest network is run with ten seeds.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import matplotlib
+import numpy as np
+
+from quicgym import __version__, _core
+from quicgym.agents.attack import simplify
+from quicgym.agents.attack.networks import draw_network, load_networks, may_have
+from quicgym.agents.evaluation.jobs import PolicyChoice, make_jobs
+from quicgym.agents.evaluation.run_folders import read_series, series_path
+from quicgym.agents.evaluation.statistics import Estimate, mean_difference
+from quicgym.agents.policies.by_name import split_alias
+from quicgym.console import say
+from quicgym.envs.scenarios.distributions import Distribution
+from quicgym.envs.scenarios.fields import ScenarioError
+from quicgym.envs.scenarios.files import as_yaml
+from quicgym.envs.scenarios.mixtures import Mixture
+from quicgym.envs.scenarios.model import Scenario
+from quicgym.envs.scenarios.words import network_in_words
+from quicgym.envs.simulation.plots import draw_episodes
+from quicgym.errors import MissingExtraError
+from quicgym.jobs import RUNS_FILE, report_failures, run_jobs
+from quicgym.output_folders import output_folder, write_atomically
+from quicgym.plot_style import save
+
+try:
+    import optuna
+except ImportError as error:
+    raise MissingExtraError("attacks need Optuna") from error
+
+Format = Literal["table", "json"]
+AGAINST = ("cubic", "bbr", "bbr3")
+DISTRIBUTION = "worlds"
+BUDGET_S = 600.0
+SEEDS = 10
+"""Seeds that a difference is reported over."""
+ATTACK_FILE = "attack.json"
+WORST_FILE, FOUND_FILE = "worst.yaml", "found.yaml"
+RESULTS = (RUNS_FILE, ATTACK_FILE, WORST_FILE, FOUND_FILE, "series")
+_BATCH = 16
+"""Trials that are suggested at once: with any number of processes the search is the same."""
+_AT_RANDOM = 2 * _BATCH
+"""Trials before Optuna's sampler learns from results."""
+_REPLAYED = 4
+"""Worst trials that are run with all seeds."""
+_STEP_SEEDS = 2
+"""Seeds by which a simpler network is judged."""
+_KEPT = 1 / 2
+"""Share of the difference that a simpler network keeps."""
+_TERMS = {
+    "throughput_share": ("throughput share", 1.0, "{:.2f}"),
+    "loss_rate": ("loss rate", -5.0, "{:.1%}"),
+    "jain_of_intervals": ("Jain's index", 1.0, "{:.2f}"),
+}
+"""Metric of each term of the reward, with its words, weight and format."""
+
+
+class Interrupted(Exception):
+    """Ctrl-C ended the runs; those that are finished are kept."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A policy and others on one network.
+
+    Attributes:
+        network: The network.
+        runs: Metrics of the runs of each policy, seed by seed; the attacked policy is the first.
+    """
+
+    network: Scenario
+    runs: Mapping[str, Sequence[Mapping[str, Any]]]
+
+    @property
+    def policy(self) -> str:
+        """The attacked policy, as results show it."""
+        return next(iter(self.runs))
+
+    @cached_property
+    def best(self) -> str:
+        """The other policy with the highest mean reward."""
+        others = [name for name in self.runs if name != self.policy]
+        return max(others, key=lambda name: self.mean(name, "reward"))
+
+    def mean(self, policy: str, metric: str) -> float:
+        """Returns the mean of a metric over the seeds."""
+        return float(np.mean([run[metric] for run in self.runs[policy]]))
+
+    @cached_property
+    def difference(self) -> Estimate:
+        """The mean reward of the policy minus that of the best other, with its 95% interval."""
+        own, other = (
+            [run["reward"] for run in self.runs[name]] for name in (self.policy, self.best)
+        )
+        return mean_difference(np.array([own]), np.array([other]))
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether the interval says that the policy is behind."""
+        return self.difference.high is not None and self.difference.high < 0
+
+    @property
+    def cause(self) -> str:
+        """The term of the reward that the policy loses most by, in words."""
+        means = {
+            metric: [self.mean(name, metric) for name in (self.policy, self.best)]
+            for metric in _TERMS
+        }
+        lost = {metric: _TERMS[metric][1] * (own - other) for metric, (own, other) in means.items()}
+        words, _, form = _TERMS[metric := min(lost, key=lost.__getitem__)]
+        own, other = (form.format(value) for value in means[metric])
+        return f"its {words} is {own}, and {self.best}'s is {other}"
+
+    @property
+    def sentence(self) -> str:
+        """What was found, in one sentence."""
+        low, high = self.difference.low, self.difference.high
+        beside = [flow.controller for flow in self.network.flows if flow.controller is not None]
+        others = f", beside {', '.join(beside)}" if beside else ""
+        return (
+            f"{self.policy} is {-self.difference.value:.2f} [{-(high or 0):.2f}, {-(low or 0):.2f}]"
+            f" behind {self.best} on {network_in_words(self.network)}{others}: {self.cause}."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Returns what attack.json has of it."""
+        return {
+            "sentence": self.sentence,
+            "best": self.best,
+            "difference": self.difference.value,
+            "low": self.difference.low,
+            "high": self.difference.high,
+            "means": {
+                name: {metric: self.mean(name, metric) for metric in ("reward", *_TERMS)}
+                for name in self.runs
+            },
+        }
+
+
+@dataclass
+class Attack:
+    """A search for the network on which a policy is worst.
+
+    Attributes:
+        policy: The attacked policy, as `find_policy` takes it.
+        others: Policies that it is compared with, as `find_policy` takes them.
+        networks: Distribution or mixture that networks are drawn from.
+        seed: Seed of the search.
+        directory: Folder of the results.
+        workers: Number of processes.
+        trust_zip: Whether to load a model that Stable-Baselines3 saved, which runs code in it.
+        trials: Networks that were searched, in order.
+        failures: Runs that failed, with the reason.
+    """
+
+    policy: str
+    others: Sequence[str]
+    networks: Distribution | Mixture
+    seed: int
+    directory: Path
+    workers: int
+    trust_zip: bool = False
+    trials: list[Comparison] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+    _parts: dict[str, str] = field(default_factory=dict)
+    """Name of the distribution that a trial's network was drawn from, by the network's name."""
+    _steps: int = 0
+
+    def compare(
+        self, networks: Sequence[Scenario], seeds: int, title: str, *, series: bool = False
+    ) -> list[Comparison | None]:
+        """Runs all policies on networks, which have different names.
+
+        Args:
+            networks: The networks.
+            seeds: Number of seeds, counted from 0.
+            title: Words of the progress bar.
+            series: Whether the time series of seed 0 are kept.
+
+        Returns:
+            A comparison for each network; None where a run of it failed.
+
+        Raises:
+            Interrupted: Ctrl-C was pressed.
+        """
+        policies = [self.policy, *self.others]
+        jobs = make_jobs(
+            policies, networks, seeds, trust_zip=self.trust_zip,
+            series_in=self.directory if series else None,
+        )  # fmt: skip
+        outcome = run_jobs(jobs, self.directory, self.workers, resume=True, title=title)
+        self.failures += outcome.failures
+        report_failures(outcome.failures)
+        if outcome.interrupted:
+            raise Interrupted
+        runs: dict[tuple[str, str | None], list[Mapping[str, Any]]] = {}
+        for job in jobs:
+            if job.key in outcome.finished:
+                cell = (job.scenario.name, job.shown)
+                runs.setdefault(cell, []).append(outcome.finished[job.key])
+        shown = [split_alias(choice)[0] for choice in policies]
+        found: list[Comparison | None] = []
+        for network in networks:
+            of_network = {name: runs.get((network.name, name), []) for name in shown}
+            complete = all(len(rows) == seeds for rows in of_network.values())
+            found.append(Comparison(network, of_network) if complete else None)
+        return found
+
+    def search(self, trials: int | None, budget_s: float | None) -> None:
+        """Searches networks, in batches, until a number of them or the time is reached."""
+        optuna.logging.set_verbosity(optuna.logging.ERROR)
+        sampler = optuna.samplers.TPESampler(
+            seed=self.seed, n_startup_trials=_AT_RANDOM, constant_liar=True
+        )
+        study = optuna.create_study(sampler=sampler)
+        end_s = time.monotonic() + budget_s if budget_s is not None else None
+        done = 0
+        while (trials is None or done < trials) and (end_s is None or time.monotonic() < end_s):
+            asked = [study.ask() for _ in range(min(_BATCH, (trials or done + _BATCH) - done))]
+            networks = []
+            for trial in asked:
+                drawn = draw_network(self.networks, trial, self.seed)
+                name = f"trial-{trial.number}"
+                self._parts[name] = drawn.name
+                networks.append(drawn.model_copy(update={"name": name}))
+            title = f"networks {done + 1} to {done + len(asked)}"
+            for trial, found in zip(asked, self.compare(networks, 1, title), strict=True):
+                if found is None:
+                    study.tell(trial, state=optuna.trial.TrialState.FAIL)
+                else:
+                    study.tell(trial, found.difference.value)
+                    self.trials.append(found)
+            done += len(asked)
+
+    def worst(self) -> Comparison | None:
+        """Returns the worst network over all seeds; None: no trial was behind for sure."""
+        behind = [trial for trial in self.trials if trial.difference.value < 0]
+        behind.sort(key=lambda trial: trial.difference.value)
+        networks = [trial.network for trial in behind[:_REPLAYED]]
+        replayed = self.compare(networks, SEEDS, "worst networks") if networks else []
+        sure = [found for found in replayed if found is not None and found.is_sure]
+        return min(sure, key=lambda found: found.difference.value, default=None)
+
+    def simplest(self, found: Comparison) -> Comparison:
+        """Returns the simplest network that keeps half of a difference, over all seeds."""
+        part = self._parts[found.network.name]
+        enough = _KEPT * found.difference.value
+        reached = [found.network]
+        for steps_of in (simplify.parts, simplify.roundings):
+            while next_one := self._simpler(reached[-1], steps_of(reached[-1]), part, enough):
+                reached.append(next_one)
+        for network in reversed(reached):
+            named = network.model_copy(update={"name": "worst", "description": ""})
+            (checked,) = self.compare([named], SEEDS, "simplest network", series=True)
+            if checked is not None and checked.is_sure and checked.difference.value <= enough:
+                return checked
+        raise AssertionError("the network as found has the difference")
+
+    def _simpler(
+        self, network: Scenario, steps: Mapping[str, simplify.Step], part: str, enough: float
+    ) -> Scenario | None:
+        """Returns the network after all steps that keep the difference, or after the first one."""
+        after = {what: simplify.changed(network, step) for what, step in steps.items()}
+        allowed = {
+            what: each
+            for what, each in after.items()
+            if each is not None and may_have(self.networks, part, each)
+        }
+        kept = self._keep(allowed, enough)
+        if not kept:
+            return None
+        together = network
+        for what in kept:
+            together = simplify.changed(together, steps[what]) or together
+        is_allowed = len(kept) > 1 and may_have(self.networks, part, together)
+        if is_allowed and self._keep({"all of these": together}, enough):
+            return together
+        return allowed[kept[0]]
+
+    def _keep(self, networks: Mapping[str, Scenario], enough: float) -> list[str]:
+        """Returns the keys of the networks with at least this difference."""
+        if not networks:
+            return []
+        named = []
+        for network in networks.values():
+            self._steps += 1
+            named.append(network.model_copy(update={"name": f"step-{self._steps}"}))
+        compared = self.compare(named, _STEP_SEEDS, "simpler networks")
+        return [
+            what
+            for what, each in zip(networks, compared, strict=True)
+            if each is not None and each.difference.value <= enough
+        ]
+
+
+def run_attack(
+    policy: str,
+    *,
+    directory: Path,
+    against: Sequence[str] = AGAINST,
+    distribution: str = DISTRIBUTION,
+    trials: int | None = None,
+    budget_s: float | None = None,
+    seed: int = 0,
+    workers: int = 1,
+    format: Format = "table",
+    figure_format: str = "png",
+    resume: bool = False,
+    trust_zip: bool = False,
+    command: str = "",
+) -> int:
+    """Searches, simplifies, writes, draws and prints; returns the exit status.
+
+    The arguments are the options of `quicgym attack`. Without `trials` and `budget_s` the search
+    takes BUDGET_S.
+
+    Raises:
+        ScenarioError: A policy or a distribution does not exist.
+        PolicyError: A learned policy cannot be loaded.
+        RunError: The folder cannot be used.
+    """
+    others = [name for name in dict.fromkeys(against) if name != policy]
+    if not others:
+        raise ScenarioError(f"--against: names only {policy} itself; give another policy")
+    networks = load_networks(distribution)
+    for choice in (policy, *others):
+        PolicyChoice.of(choice, trust_zip=trust_zip)
+    if trials is None and budget_s is None:
+        budget_s = BUDGET_S
+    attack = Attack(policy, others, networks, seed, directory, workers, trust_zip)
+    with output_folder(directory, RESULTS, resume=resume):
+        try:
+            attack.search(trials, budget_s)
+            found = attack.worst()
+            worst = found and attack.simplest(found)
+        except Interrupted:
+            again = command if resume else f"{command} --resume"
+            say(f"interrupted: what was run is kept in {directory}; continue with\n  {again}")
+            return 130
+        document = {
+            "version": __version__,
+            "commit": _core.commit,
+            "command": command,
+            "policy": split_alias(policy)[0],
+            "against": others,
+            "distribution": networks.name,
+            "seed": seed,
+            "trials": len(attack.trials),
+            "seeds": list(range(SEEDS)),
+            "found": found and found.to_dict(),
+            "worst": worst and worst.to_dict(),
+        }
+        files: dict[Path, Any] = {
+            directory / ATTACK_FILE: json.dumps(document, indent=1, allow_nan=False) + "\n"
+        }
+        if found is not None and worst is not None:
+            for name, network in ((FOUND_FILE, found.network), (WORST_FILE, worst.network)):
+                files[directory / name] = as_yaml(
+                    network, lambda trace: os.path.relpath(trace, directory)
+                )
+        write_atomically(files)
+        if worst is not None:
+            _draw(worst, directory, figure_format)
+    if format == "json":
+        print(json.dumps(document, indent=1, allow_nan=False))
+    elif worst is None:
+        print(
+            f"{document['policy']} is not behind the best of {', '.join(others)} for sure on any "
+            f"of {len(attack.trials)} networks."
+        )
+    else:
+        print(worst.sentence)
+    what = f" and the network ({WORST_FILE}, worst.{figure_format})" if worst else ""
+    say(f"the result of {len(attack.trials)} trials ({ATTACK_FILE}){what} is in {directory}")
+    return 1 if attack.failures else 0
+
+
+def _draw(worst: Comparison, directory: Path, format: str) -> None:
+    matplotlib.use("Agg")
+    paths = {
+        name: series_path(directory, name, worst.network.name)
+        for name in (worst.policy, worst.best)
+    }
+    figure = draw_episodes({name: read_series(path) for name, path in paths.items()})
+    save(figure, directory / "worst", format)

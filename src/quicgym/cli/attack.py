@@ -1,0 +1,102 @@
+"""`quicgym attack`."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from quicgym.cli import options
+from quicgym.plot_style import FigureFormat
+
+EXAMPLES = (
+    "quicgym attack bbr",
+    "quicgym attack runs/mine --against cubic bbr bbr3 --trials 200",
+    "quicgym attack copa --distribution wireless --budget-s 3600 --out results/copa",
+)
+
+
+def attack(
+    policy: Annotated[
+        str,
+        typer.Argument(
+            metavar="CONTROLLER_OR_POLICY",
+            help="A controller, one with parameters (ebcc:gamma=60), a published policy, a "
+            "policy's JSON, a training run's folder, or an object of a Python file "
+            "(agent.py:policy; runs the file).",
+        ),
+    ],
+    against: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="What it is compared with, named in the same way; one or more. Default: cubic, "
+            "bbr and bbr3.",
+        ),
+    ] = None,
+    distribution: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME", help="A distribution or a mixture that networks are drawn from."
+        ),
+    ] = "worlds",
+    trials: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Networks to search. The same number and seed give the same result.",
+        ),
+    ] = None,
+    budget_s: Annotated[
+        float | None,
+        typer.Option(
+            "--budget-s",
+            min=0,
+            metavar="S",
+            help="Time to search for. How many networks that are depends on the machine. Default "
+            "without --trials: 600.",
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Of the search.")] = 0,
+    jobs: options.Jobs = None,
+    format: Annotated[
+        options.DocumentFormat, typer.Option(help="What is printed on standard output.")
+    ] = options.DocumentFormat.table,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Where results are written.  [default: results/attacks/POLICY]"
+        ),
+    ] = None,
+    figures: options.Figures = FigureFormat.png,
+    resume: options.Resume = False,
+    trust_zip: options.TrustZip = False,
+) -> None:
+    """Find the network on which a policy is worst, compared with the best of others.
+
+    Optuna searches networks that training may draw, then the worst one is made as simple as
+    possible, and run with ten seeds. The network (worst.yaml), its time series as a picture
+    (worst.png) and attack.json go to DIR; needs the extra `train`. docs/how-to/attack.md has more.
+    """
+    from quicgym.agents.attack.attack import AGAINST, run_attack
+    from quicgym.output_folders import file_name
+
+    status = run_attack(
+        policy,
+        directory=out or Path("results/attacks") / file_name(policy),
+        against=against or AGAINST,
+        distribution=distribution,
+        trials=trials,
+        budget_s=budget_s,
+        seed=seed,
+        workers=jobs or os.cpu_count() or 1,
+        format=format.value,
+        figure_format=figures.value,
+        resume=resume,
+        trust_zip=trust_zip,
+        command=options.command_line(),
+    )
+    raise typer.Exit(status)
