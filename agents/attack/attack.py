@@ -356,12 +356,15 @@ def run_attack(
             again = command if resume else f"{command} --resume"
             say(f"interrupted: what was run is kept in {directory}; continue with\n  {again}")
             return 130
+        if attack.failures and not attack.trials:
+            say("quicgym: no network could be compared; the reasons are above")
+            return 1
         document = {
             "version": __version__,
             "commit": _core.commit,
             "command": command,
             "policy": split_alias(policy)[0],
-            "against": others,
+            "against": [split_alias(choice)[0] for choice in others],
             "distribution": networks.name,
             "seed": seed,
             "trials": len(attack.trials),
@@ -383,8 +386,9 @@ def run_attack(
     if format == "json":
         print(json.dumps(document, indent=1, allow_nan=False))
     elif worst is None:
+        others_in_words = ", ".join(split_alias(choice)[0] for choice in others)
         print(
-            f"{document['policy']} is not behind the best of {', '.join(others)} for sure on any "
+            f"{split_alias(policy)[0]} is not behind the best of {others_in_words} for sure on any "
             f"of {len(attack.trials)} networks."
         )
     else:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import yaml
 
-from quicgym.envs.scenarios.fields import ScenarioError
+from quicgym.envs.scenarios.fields import CheckedModel, ScenarioError
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.validation import validated
 from quicgym.yaml_files import CONFIGS, read_yaml, yaml_names
@@ -41,10 +42,24 @@ def as_yaml(scenario: Scenario, place: Callable[[Path], str]) -> str:
 
     Args:
         scenario: The scenario.
-        place: Function from the file of a trace to its path in the YAML.
+        place: Function from a file that the scenario names to its path in the YAML.
     """
-    fields = scenario.model_dump(mode="json", exclude_defaults=True)
-    for link in fields.values():
-        if isinstance(link, dict) and "trace" in link:
-            link["trace"] = place(Path(link["trace"]))
-    return yaml.safe_dump(fields, sort_keys=False, default_flow_style=None, width=120)
+    return yaml.safe_dump(
+        _fields(scenario, place), sort_keys=False, default_flow_style=None, width=120
+    )
+
+
+def _fields(part: Any, place: Callable[[Path], str]) -> Any:
+    if isinstance(part, CheckedModel):
+        values = {name: getattr(part, name) for name in type(part).model_fields}
+        return {
+            name: _fields(value, place)
+            for name, value in values.items()
+            # A part of several kinds is read by its kind.
+            if name == "kind" or value != type(part).model_fields[name].get_default()
+        }
+    if isinstance(part, dict):
+        return {name: _fields(value, place) for name, value in part.items()}
+    if isinstance(part, tuple):
+        return [_fields(value, place) for value in part]
+    return place(part) if isinstance(part, Path) else part

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from quicgym.benchmarks.papers.model import load_paper
 from quicgym.envs import Scenario, ScenarioError, load_scenario, scenario_names
+from quicgym.envs.scenarios.files import as_yaml
 from quicgym.envs.scenarios.flows import Flow
 from quicgym.envs.scenarios.links import (
     Access,
@@ -492,6 +493,17 @@ def test_a_scenario_survives_yaml(
     path = tmp_path / "scenario.yaml"
     path.write_text(yaml.safe_dump(scenario.model_dump()), encoding="utf-8")
     assert load_scenario(path) == scenario
+    path.write_text(as_yaml(scenario, str), encoding="utf-8")
+    assert load_scenario(path) == scenario
+
+
+def test_a_short_yaml_keeps_kinds_and_says_where_a_trace_is(tmp_path: Path) -> None:
+    lossy = load_scenario("vivace-loss-1")
+    text = as_yaml(lossy, str)
+    assert "kind: bernoulli" in text and "max_datagram_bytes" not in text
+    (tmp_path / "short.yaml").write_text(text)
+    assert load_scenario(tmp_path / "short.yaml") == lossy
+    assert "trace: lte.trace" in as_yaml(load_scenario("beyond-ebcc-cellular"), lambda it: it.name)
 
 
 def test_a_changed_copy_is_checked_too() -> None:
