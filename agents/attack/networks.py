@@ -35,7 +35,7 @@ def load_networks(name_or_path: str) -> Distribution | Mixture:
         ScenarioError: There is none, or the name is of a single scenario.
     """
     entry = load_entry(name_or_path)
-    if isinstance(entry, Scenario):
+    if not isinstance(entry, Distribution | Mixture):
         raise ScenarioError(
             f"--distribution {name_or_path}: is a single scenario, which leaves nothing to search; "
             "give a distribution or a mixture"
@@ -112,7 +112,7 @@ def draw_network(entry: Distribution | Mixture, trial: Trial, seed: int) -> Scen
 
 
 def may_have(entry: Distribution | Mixture, part: str, network: Scenario) -> bool:
-    """Returns whether a network lies in no cell that a distribution leaves out.
+    """Returns whether a network lies in no cell that its distribution leaves out.
 
     Args:
         entry: The distribution or mixture that networks are drawn from.
@@ -124,4 +124,5 @@ def may_have(entry: Distribution | Mixture, part: str, network: Scenario) -> boo
         return True
     rtt_ms = 2 * link.delay_ms + 4 * network.access.delay_ms
     parts = entry.parts if isinstance(entry, Mixture) else (entry,)
-    return all(each.may_have(link.rate_mbps, rtt_ms) for each in parts if each.name == part)
+    named = [each for each in parts if isinstance(each, Distribution) and each.name == part]
+    return bool(named) and all(each.may_have(link.rate_mbps, rtt_ms) for each in named)

@@ -1,7 +1,8 @@
-"""Mixtures of distributions: each scenario is drawn from one of several."""
+"""Mixtures: each scenario is drawn from one of several distributions or folders of scenarios."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,49 @@ from pydantic import Field
 from quicgym.envs.scenarios.distribution_parts import Positive
 from quicgym.envs.scenarios.distributions import DISTRIBUTIONS, Distribution, load_distribution
 from quicgym.envs.scenarios.fields import CheckedModel, Name, ScenarioError
+from quicgym.envs.scenarios.files import load_scenario
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.validation import validated
 from quicgym.yaml_files import is_path, read_yaml
+
+
+@dataclass(frozen=True)
+class ScenarioFolder:
+    """The scenarios of a folder, each of which is drawn as often.
+
+    Attributes:
+        name: Name of the folder.
+        scenarios: Scenarios of its YAML files, in the order of the files' names.
+    """
+
+    name: str
+    scenarios: tuple[Scenario, ...]
+
+    @property
+    def most_agents(self) -> int:
+        """How many agents a scenario has at most."""
+        return max(map(_agents, self.scenarios))
+
+    @property
+    def draws_agents(self) -> bool:
+        """Whether scenarios have different numbers of agents."""
+        return len(set(map(_agents, self.scenarios))) > 1
+
+    def content(self) -> list[Any]:
+        """Returns all that its draws depend on."""
+        contents = [scenario.content() for scenario in self.scenarios]
+        return [[fields for fields, *_ in contents], [more for _, *of in contents for more in of]]
+
+    def sample(self, rng: np.random.Generator) -> Scenario:
+        """Draws a scenario."""
+        return self.scenarios[int(rng.integers(len(self.scenarios)))]
+
+
+def _agents(scenario: Scenario) -> int:
+    return sum(flow.controller is None for _, flow in scenario.single_flows())
+
+
+Part = Distribution | ScenarioFolder
 
 
 class Mixture(CheckedModel):
@@ -23,12 +64,13 @@ class Mixture(CheckedModel):
     name: Name
     description: str = ""
     mixture: dict[str, Positive] = Field(min_length=1)
-    """How often each distribution, by name or path, is drawn from, in proportion."""
+    """How often each distribution, by name or path, is drawn from, in proportion. The path of a
+    folder stands for the scenarios of its YAML files."""
 
     @cached_property
-    def parts(self) -> tuple[Distribution, ...]:
-        """The distributions, in the order of `mixture`."""
-        return tuple(load_distribution(name) for name in self.mixture)
+    def parts(self) -> tuple[Part, ...]:
+        """The distributions and folders, in the order of `mixture`."""
+        return tuple(map(_load_part, self.mixture))
 
     @property
     def most_agents(self) -> int:
@@ -68,7 +110,23 @@ def load_mixture(name_or_path: str | Path) -> Mixture:
     mixture: Mixture = validated(Mixture, data, file, ScenarioError)
     for name in mixture.mixture:
         try:
-            load_distribution(name)
+            _load_part(name)
         except ScenarioError as error:
             raise ScenarioError(f"{file}: mixture: {error}") from None
     return mixture
+
+
+def _load_part(name: str) -> Part:
+    folder = Path(name)
+    if not (is_path(name) and folder.is_dir()):
+        return load_distribution(name)
+    scenarios = tuple(load_scenario(path) for path in sorted(folder.glob("*.yaml")))
+    if not scenarios:
+        raise ScenarioError(f"{name}: the folder has no .yaml; give one with scenarios")
+    for scenario in scenarios:
+        if not _agents(scenario):
+            raise ScenarioError(
+                f"{name}: in scenario {scenario.name} each flow names its controller, so none is "
+                "left for an agent; leave out `controller` of one"
+            )
+    return ScenarioFolder(folder.resolve().name, scenarios)

@@ -20,7 +20,7 @@ from quicgym.envs.scenarios.distributions import (
 )
 from quicgym.envs.scenarios.fields import CheckedModel, ScenarioError
 from quicgym.envs.scenarios.files import load_scenario, scenario_names
-from quicgym.envs.scenarios.mixtures import Mixture, load_mixture
+from quicgym.envs.scenarios.mixtures import Mixture, ScenarioFolder, load_mixture
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.input_files import MOST_YAML_BYTES, read_input
 from quicgym.validation import problem, validated
@@ -87,7 +87,7 @@ class DrawnSuite(CheckedModel):
         )
 
 
-SuiteEntry = Scenario | Distribution | Mixture
+SuiteEntry = Scenario | Distribution | ScenarioFolder | Mixture
 """A scenario, or what each seed draws one from; see `scenario_of`."""
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from quicgym.envs.scenarios.fields import ScenarioError
+from quicgym.envs.scenarios.files import as_yaml, load_scenario
 from quicgym.envs.scenarios.mixtures import load_mixture
 from quicgym.envs.scenarios.suites import content_of, load_entry, load_suite
 
@@ -40,6 +41,36 @@ def test_paths_are_those_of_the_file_s_folder(tmp_path):
     mixture = load_entry(write(tmp_path, "{./narrow.yaml: 1}"))
     assert mixture.sample(np.random.default_rng(0)).name == "narrow"
     assert mixture.most_agents == 1 and not mixture.draws_agents
+
+
+def test_a_folder_of_scenarios_is_a_part(tmp_path):
+    networks = tmp_path / "networks"
+    networks.mkdir()
+    scenarios = [load_scenario(name) for name in ("ebcc-flows-3", "ebcc-single")]
+    for scenario in scenarios:
+        (networks / f"{scenario.name}.yaml").write_text(as_yaml(scenario, str))
+    mixture = load_entry(write(tmp_path, "{single: 1, ./networks: 3}"))
+    rng = np.random.default_rng(1)
+    drawn = [mixture.sample(rng) for _ in range(200)]
+    names = Counter(scenario.name for scenario in drawn)
+    assert set(names) == {"single", "ebcc-flows-3", "ebcc-single"} and names["single"] < 80
+    assert all(scenario in scenarios for scenario in drawn if scenario.name != "single")
+    assert mixture.most_agents == 3 and mixture.draws_agents
+    before = content_of([mixture])
+    (networks / "ebcc-single.yaml").unlink()
+    assert content_of([load_entry(write(tmp_path, "{single: 1, ./networks: 3}"))]) != before
+
+
+def test_a_folder_has_to_have_scenarios_for_agents(tmp_path):
+    (tmp_path / "networks").mkdir()
+    with pytest.raises(ScenarioError, match=r"networks: the folder has no .yaml"):
+        load_entry(write(tmp_path, "{./networks: 1}"))
+    own = load_scenario("ebcc-single")
+    steered = [flow.model_copy(update={"controller": "cubic"}) for flow in own.flows]
+    text = as_yaml(own.model_copy(update={"flows": steered}), str)
+    (tmp_path / "networks/own.yaml").write_text(text)
+    with pytest.raises(ScenarioError, match="leave out `controller` of one"):
+        load_entry(write(tmp_path, "{./networks: 1}"))
 
 
 def test_weights_and_parts_are_part_of_what_differs(tmp_path):

@@ -500,7 +500,7 @@ def test_a_scenario_survives_yaml(
 def test_a_short_yaml_keeps_kinds_and_says_where_a_trace_is(tmp_path: Path) -> None:
     lossy = load_scenario("vivace-loss-1")
     text = as_yaml(lossy, str)
-    assert "kind: bernoulli" in text and "max_datagram_bytes" not in text
+    assert "kind: bernoulli" in text and "extra_delay_ms" not in text
     (tmp_path / "short.yaml").write_text(text)
     assert load_scenario(tmp_path / "short.yaml") == lossy
     assert "trace: lte.trace" in as_yaml(load_scenario("beyond-ebcc-cellular"), lambda it: it.name)
