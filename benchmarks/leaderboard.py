@@ -34,7 +34,7 @@ from quicgym.jobs import (
     report_interruption,
     workers_of,
 )
-from quicgym.output_folders import locked, write_atomically
+from quicgym.output_folders import locked, read_json, write_atomically
 from quicgym.validation import validated
 from quicgym.yaml_files import CONFIGS, read_yaml_file
 
@@ -110,6 +110,8 @@ DECISION_INTERVAL_S = 0.1
 DECISION_CPU_S = {"baseline": 1e-5, "static": 1e-5, "random": 1e-4, "learned": 2e-5}
 """About what deciding costs, on top of the packets."""
 COMMAND = "python -m quicgym.benchmarks.leaderboard"
+ATTACKS_FOLDER = "attacks"
+"""Folder beside the page with the results of attacks."""
 
 
 class LeaderboardError(UserError, ValueError):
@@ -135,6 +137,23 @@ def load_entries(path: Path) -> list[Entry]:
                     "leave one out"
                 )
     return entries
+
+
+def read_attacks(folder: Path) -> dict[str, float]:
+    """Returns by policy the worst difference that an attack has found.
+
+    Args:
+        folder: Folder with an attack.json of each policy, under any name. It need not exist.
+
+    Raises:
+        RunError: A file is damaged.
+    """
+    found = {}
+    for path in sorted(folder.glob("*.json")):
+        document = read_json(path, ("policy", "found"))
+        worst = document["found"]
+        found[document["policy"]] = 0.0 if worst is None else float(worst["difference"])
+    return found
 
 
 @dataclass(frozen=True)
@@ -299,7 +318,8 @@ def leaderboard(
     command = " ".join([COMMAND, *changed]) if changed else "make leaderboard"
     try:
         about = {name: listed.about for name, listed in SUITES.items()}
-        write_atomically({out: page(entries, documents, command, about)})
+        attacks = read_attacks(out.parent / ATTACKS_FOLDER)
+        write_atomically({out: page(entries, documents, command, about, attacks)})
     except OSError as error:
         raise LeaderboardError(f"{out}: {error.strerror}; give another file with --out") from None
     say(f"the leaderboard is {out}; its evaluations are in {results}")

@@ -45,6 +45,9 @@ the best baseline.
 A collapse is a network on which a policy does far worse than CUBIC and BBR. Its throughput share is
 below half of the larger of theirs, or its loss rate is more than 10 percentage points above both.
 Power is goodput over mean RTT. The table has its geometric mean over the networks.
+
+"Worst found" is the reward minus that of the best of CUBIC, BBR and BBRv3, on the network on which
+`quicgym attack` found a policy worst. [Attacks](attacks.md) describes these networks.
 """
 SECTIONS = """\
 Each section is one suite on one engine. Ranks hold within a section only. All policies of a section
@@ -74,11 +77,13 @@ def page(
     documents: Sequence[dict[str, Any]],
     command: str,
     about: Mapping[str, str],
+    attacks: Mapping[str, float],
 ) -> str:
     """Returns the page.
 
     `documents` are the contents of each evaluation.json, a section each. `command` makes the page
-    again. `about` has a text on suites, by name.
+    again. `about` has a text on suites, by name, and `attacks` the worst differences that attacks
+    have found, by policy.
     """
     first = documents[0]
     ns3 = any(document["engine"] == "ns3" for document in documents)
@@ -106,7 +111,7 @@ def page(
             align="llrrr",
         ),
         "## Policies",
-        _policies(entries, documents),
+        _policies(entries, documents, attacks),
     ]
     for document in documents:
         by_policy = {entry.policy: entry for entry in entries}
@@ -170,26 +175,26 @@ def _section(document: dict[str, Any], entries: Mapping[str, Entry], about: str)
     yield from _robustness(ranked, entries)
 
 
-def _policies(entries: Sequence[Entry], documents: Sequence[dict[str, Any]]) -> str:
-    """The list of policies, each marked by its collapses on `stress` where that was run."""
+def _policies(
+    entries: Sequence[Entry], documents: Sequence[dict[str, Any]], attacks: Mapping[str, float]
+) -> str:
+    """Lists the policies, with their collapses on `stress` and what attacks found, where known."""
     headings = ["policy", "`--policy`", "kind", "what it is"]
     rows = [[entry.name, f"`{entry.policy}`", entry.kind, entry.note] for entry in entries]
     ranked: Sequence[dict[str, Any]] = next(
         (each["policies"] for each in documents if each["suite"] == "stress"), []
     )
-    found = _beside_references(ranked)
-    if not found:
-        return _table(headings, rows)
-    networks = len(ranked[0]["scenarios"])
-    collapses = {policy: str(result.collapses) for policy, result in found.items()}
-    return _table(
-        [*headings, f"collapses on `stress`, of {networks} networks"],
-        [
-            [*row, collapses.get(entry.policy, "–")]
-            for row, entry in zip(rows, entries, strict=True)
-        ],
-        align="llllr",
-    )
+    collapses = {policy: str(of.collapses) for policy, of in _beside_references(ranked).items()}
+    worst = {policy: f"{difference:+.2f}" for policy, difference in attacks.items()}
+    for known, heading in (
+        (collapses, f"collapses on `stress`, of {len(ranked and ranked[0]['scenarios'])} networks"),
+        (worst, "[worst found](attacks.md)"),
+    ):
+        if known:
+            headings.append(heading)
+            for row, entry in zip(rows, entries, strict=True):
+                row.append(known.get(entry.policy, "–"))
+    return _table(headings, rows, align="llll" + "r" * (len(headings) - 4))
 
 
 def _beside_references(ranked: Sequence[dict[str, Any]]) -> dict[str, Robustness]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -312,7 +312,7 @@ class Attack:
         ]
 
 
-def run_attack(
+def attack_policy(
     policy: str,
     *,
     directory: Path,
@@ -322,18 +322,21 @@ def run_attack(
     budget_s: float | None = None,
     seed: int = 0,
     workers: int = 1,
-    format: Format = "table",
     figure_format: str = "png",
     resume: bool = False,
     trust_zip: bool = False,
     command: str = "",
-) -> int:
-    """Searches, simplifies, writes, draws and prints; returns the exit status.
+) -> dict[str, Any] | None:
+    """Searches, simplifies, writes and draws.
 
     The arguments are the options of `quicgym attack`. Without `trials` and `budget_s` the search
     takes BUDGET_S.
 
+    Returns:
+        The content of attack.json; None where no network could be compared.
+
     Raises:
+        Interrupted: Ctrl-C was pressed.
         ScenarioError: A policy or a distribution does not exist.
         PolicyError: A learned policy cannot be loaded.
         RunError: The folder cannot be used.
@@ -348,17 +351,11 @@ def run_attack(
         budget_s = BUDGET_S
     attack = Attack(policy, others, networks, seed, directory, workers, trust_zip)
     with output_folder(directory, RESULTS, resume=resume):
-        try:
-            attack.search(trials, budget_s)
-            found = attack.worst()
-            worst = found and attack.simplest(found)
-        except Interrupted:
-            again = command if resume else f"{command} --resume"
-            say(f"interrupted: what was run is kept in {directory}; continue with\n  {again}")
-            return 130
+        attack.search(trials, budget_s)
+        found = attack.worst()
+        worst = found and attack.simplest(found)
         if attack.failures and not attack.trials:
-            say("quicgym: no network could be compared; the reasons are above")
-            return 1
+            return None
         document = {
             "version": __version__,
             "commit": _core.commit,
@@ -368,13 +365,13 @@ def run_attack(
             "distribution": networks.name,
             "seed": seed,
             "trials": len(attack.trials),
+            "failures": attack.failures,
             "seeds": list(range(SEEDS)),
             "found": found and found.to_dict(),
             "worst": worst and worst.to_dict(),
         }
-        files: dict[Path, Any] = {
-            directory / ATTACK_FILE: json.dumps(document, indent=1, allow_nan=False) + "\n"
-        }
+        text = json.dumps(document, indent=1, allow_nan=False) + "\n"
+        files: dict[Path, str | Callable[[Path], object]] = {directory / ATTACK_FILE: text}
         if found is not None and worst is not None:
             for name, network in ((FOUND_FILE, found.network), (WORST_FILE, worst.network)):
                 files[directory / name] = as_yaml(
@@ -383,19 +380,43 @@ def run_attack(
         write_atomically(files)
         if worst is not None:
             _draw(worst, directory, figure_format)
-    if format == "json":
-        print(json.dumps(document, indent=1, allow_nan=False))
-    elif worst is None:
-        others_in_words = ", ".join(split_alias(choice)[0] for choice in others)
-        print(
-            f"{split_alias(policy)[0]} is not behind the best of {others_in_words} for sure on any "
-            f"of {len(attack.trials)} networks."
+    return document
+
+
+def run_attack(
+    policy: str,
+    *,
+    directory: Path,
+    format: Format = "table",
+    resume: bool = False,
+    command: str = "",
+    **options: Any,
+) -> int:
+    """Runs `attack_policy` with its arguments, and prints the result; returns the exit status."""
+    try:
+        document = attack_policy(
+            policy, directory=directory, resume=resume, command=command, **options
         )
-    else:
-        print(worst.sentence)
-    what = f" and the network ({WORST_FILE}, worst.{figure_format})" if worst else ""
-    say(f"the result of {len(attack.trials)} trials ({ATTACK_FILE}){what} is in {directory}")
-    return 1 if attack.failures else 0
+    except Interrupted:
+        again = command if resume else f"{command} --resume"
+        say(f"interrupted: what was run is kept in {directory}; continue with\n  {again}")
+        return 130
+    if document is None:
+        say("quicgym: no network could be compared; the reasons are above")
+        return 1
+    print(json.dumps(document, indent=1, allow_nan=False) if format == "json" else words(document))
+    say(f"the result of {document['trials']} trials is in {directory}")
+    return 1 if document["failures"] else 0
+
+
+def words(document: dict[str, Any]) -> str:
+    """Returns what an attack.json says, in one sentence."""
+    if document["worst"] is not None:
+        return str(document["worst"]["sentence"])
+    return (
+        f"{document['policy']} is not behind the best of {', '.join(document['against'])} for sure "
+        f"on any of {document['trials']} networks."
+    )
 
 
 def _draw(worst: Comparison, directory: Path, format: str) -> None:

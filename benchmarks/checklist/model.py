@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from quicgym import controllers
 from quicgym.envs.scenarios.fields import ScenarioError
@@ -14,7 +14,7 @@ from quicgym.envs.simulation.metrics import METRICS
 from quicgym.envs.simulation.window import Window
 from quicgym.errors import UserError
 from quicgym.validation import StrictModel, problem, validated
-from quicgym.yaml_files import CONFIGS, closest, read_yaml
+from quicgym.yaml_files import CONFIGS, closest, is_path, read_yaml
 
 CHECKLISTS = CONFIGS / "checklists"
 RFC_9743 = "rfc9743"
@@ -98,6 +98,30 @@ class Item(StrictModel):
         return self
 
 
+class AttackCheck(StrictModel):
+    """What `quicgym attack` finds, with a threshold."""
+
+    title: str
+    question: str
+    """What a reader wants to know; answered by yes where the threshold is met."""
+    against: tuple[str, ...] = Field(min_length=1)
+    """The policies that the policy is compared with."""
+    distribution: str = "worlds"
+    """The distribution or mixture that networks are drawn from."""
+    trials: int = Field(ge=1)
+    """How many networks are searched."""
+    at_least: float
+    """The threshold of reward − the highest reward of the others on the worst network."""
+    source: str
+    """Of the threshold."""
+
+    @field_validator("distribution")
+    @classmethod
+    def _from_folder(cls, name: str, info: ValidationInfo) -> str:
+        folder = (info.context or {}).get("folder", Path())
+        return str(folder / name) if is_path(name) else name
+
+
 class Checklist(StrictModel):
     """Items in the order of their document."""
 
@@ -105,6 +129,8 @@ class Checklist(StrictModel):
     title: str
     scenarios: dict[str, Scenario]
     items: tuple[Item, ...] = Field(min_length=1)
+    attack: AttackCheck | None = None
+    """The last item, which is measured on request alone: it takes longer than all others."""
 
     @field_validator("scenarios", mode="before")
     @classmethod

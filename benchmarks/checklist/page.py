@@ -48,6 +48,8 @@ def summary(document: dict[str, Any]) -> str:
 def number_title(check: dict[str, Any]) -> str:
     """Returns what was measured, in words."""
     title = METRICS[check["number"]].title
+    if "against" in check:
+        return f"{title} − the best other's"
     return f"{title} / {check['relative_to']}'s" if check["relative_to"] else title
 
 

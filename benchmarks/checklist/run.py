@@ -21,7 +21,13 @@ from quicgym import __version__, _core
 from quicgym.agents.evaluation.jobs import RunJob, make_jobs
 from quicgym.agents.evaluation.statistics import mean_interval
 from quicgym.benchmarks.checklist import page
-from quicgym.benchmarks.checklist.model import Check, Checklist, load_checklist
+from quicgym.benchmarks.checklist.model import (
+    AttackCheck,
+    Check,
+    Checklist,
+    ChecklistError,
+    load_checklist,
+)
 from quicgym.console import say, wide_console
 from quicgym.envs.simulation.window import Window
 from quicgym.jobs import RUNS_FILE, report_failures, report_interruption, run_jobs
@@ -29,7 +35,8 @@ from quicgym.output_folders import output_folder, write_atomically
 
 Format = Literal["table", "json", "html"]
 Verdict = Literal["met", "open", "missed"]
-RESULTS = (RUNS_FILE, "checklist.json", "checklist.html")
+ATTACK_FOLDER = "attack"
+RESULTS = (RUNS_FILE, "checklist.json", "checklist.html", ATTACK_FOLDER)
 
 
 def run_checklist(
@@ -41,6 +48,7 @@ def run_checklist(
     workers: int = 1,
     format: Format = "table",
     resume: bool = False,
+    attack: bool = False,
     trust_zip: bool = False,
     command: str = "",
 ) -> int:
@@ -51,6 +59,8 @@ def run_checklist(
     run.
     """
     loaded = load_checklist(checklist)
+    if attack and loaded.attack is None:
+        raise ChecklistError(f"--attack: the checklist {loaded.name} has no field attack; add it")
     runs = _make_runs(loaded, policy, seeds, trust_zip=trust_zip)
     jobs = list({job.key: job for of_cell in runs.values() for job in of_cell}.values())
     with output_folder(directory, RESULTS, resume=resume):
@@ -62,6 +72,33 @@ def run_checklist(
         if outcome.failures:
             say("no verdict without these; the same command with --resume runs them again")
             return 1
+        items = [
+            _judge(item.model_dump(), item.checks, policy, runs, outcome.finished)
+            for item in loaded.items
+        ]
+        if loaded.attack is not None:
+            found = None
+            if attack:
+                from quicgym.agents.attack.attack import Interrupted, attack_policy  # extra `train`
+
+                try:
+                    found = attack_policy(
+                        policy,
+                        directory=directory / ATTACK_FOLDER,
+                        against=loaded.attack.against,
+                        distribution=loaded.attack.distribution,
+                        trials=loaded.attack.trials,
+                        workers=workers,
+                        resume=resume,
+                        trust_zip=trust_zip,
+                    )
+                except Interrupted:
+                    report_interruption(outcome, jobs, directory, command, resumed=resume)
+                    return 130
+                if found is None:
+                    say("the attack has no result; the reasons are above")
+                    return 1
+            items.append(_judge_attack(loaded.attack, found))
         document = {
             "checklist": loaded.name,
             "title": loaded.title,
@@ -71,9 +108,8 @@ def run_checklist(
             "commit": _core.commit,
             "python": platform.python_version(),
             "command": command,
-            "items": [_judge(item.model_dump(), item.checks, policy, runs, outcome.finished)
-                      for item in loaded.items],
-        }  # fmt: skip
+            "items": items,
+        }
         contents = {directory / "checklist.json": json.dumps(document, indent=1, allow_nan=False)}
         if format == "html":
             contents[directory / "checklist.html"] = page.render(document, loaded)
@@ -151,6 +187,26 @@ def _judge(
         )
     verdict = combined(entry["verdict"] for entry in judged) if judged else None
     return {**item, "checks": judged, "verdict": verdict}
+
+
+def _judge_attack(check: AttackCheck, found: dict[str, Any] | None) -> dict[str, Any]:
+    """Returns the item of the attack, as JSON takes it; not measured without a result."""
+    item = {"section": ATTACK_FOLDER, "title": check.title, "not_measured": None}
+    if found is None:
+        reason = f"{check.trials} networks are searched with the option --attack"
+        return {**item, "checks": [], "not_measured": reason, "verdict": None}
+    worst = found["found"]
+    numbers = {"mean": 0.0, "low": 0.0, "high": 0.0}
+    if worst is not None:
+        numbers = {"mean": worst["difference"], "low": worst["low"], "high": worst["high"]}
+    is_met, is_missed = numbers["low"] >= check.at_least, numbers["high"] < check.at_least
+    verdict: Verdict = "met" if is_met else "missed" if is_missed else "open"
+    where = "not behind for sure on any network" if worst is None else worst["sentence"]
+    measured = {"scenario": where, **numbers, "verdict": verdict}
+    about = {**check.model_dump(), "number": "reward", "relative_to": None}
+    about |= {"from_s": 0.0, "until_s": None, "claimed": f"at least {check.at_least:g}"}
+    judged = {**about, "measured": [measured], "verdict": verdict}
+    return {**item, "checks": [judged], "verdict": verdict}
 
 
 def _quotient(number: float | None, reference: float | None) -> float | None:

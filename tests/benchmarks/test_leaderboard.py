@@ -66,6 +66,16 @@ def test_a_second_run_writes_the_same_bytes(
     assert str(tmp_path) not in text
     assert "0 to run of 4" in here("--out", "c.md", "--results", "first", "--resume")
     assert (tmp_path / "c.md").read_text() == text
+    assert "attacks.md) |" not in text
+    (tmp_path / "attacks").mkdir()
+    for name, found in (("ebcc", {"difference": -0.4567}), ("ebcc:gamma=60", None)):
+        attack = {"policy": name, "found": found}
+        (tmp_path / f"attacks/{len(name)}.json").write_text(json.dumps(attack))
+    here("--out", "d.md", "--results", "first", "--resume")
+    attacked = (tmp_path / "d.md").read_text()
+    assert "| what it is | [worst found](attacks.md) |" in attacked
+    assert "| `ebcc` | baseline |  | -0.46 |" in attacked
+    assert "| `ebcc:gamma=60` | static |  | +0.00 |" in attacked
 
 
 @pytest.mark.parametrize(
@@ -170,7 +180,7 @@ def test_the_page_says_how_far_the_best_learned_is_ahead_or_behind() -> None:
         Entry(name="PPO 1", policy="a.json", kind="learned", group="PPO"),
         Entry(name="PPO 2", policy="b.json", kind="learned", group="PPO"),
     ]
-    text = page(entries, [document()], "make leaderboard", {})
+    text = page(entries, [document()], "make leaderboard", {}, {})
     assert (
         "best learned (PPO 1) − best hand-coded baseline (CUBIC): +0.1000, "
         "95% interval [0.0400, 0.1600]; probability of improvement 0.75" in text
@@ -185,6 +195,7 @@ def test_the_page_says_how_far_the_best_learned_is_ahead_or_behind() -> None:
         entries[:2],
         [document() | {"policies": [document()["policies"][i] for i in (0, 2)]}],
         "x",
+        {},
         {},
     )
     assert "best learned" not in without and "training seeds" not in without
@@ -203,11 +214,11 @@ def test_the_page_counts_who_was_left_out_and_where_the_best_learned_is_furthest
         row["scenarios"] = [
             {"scenario": f"s{number}", "reward": reward} for number, reward in enumerate(rewards)
         ]
-    text = page(entries, [data], "make leaderboard", {})
+    text = page(entries, [data], "make leaderboard", {}, {})
     assert "1 of the 3 policies did not run here." in text
     worst = "s0 (-0.600), s2 (-0.500), s3 (-0.400), s5 (-0.300), s4 (-0.200)"
     assert f"in 0 of 6; furthest behind in {worst}" in text and "s1 (" not in text
-    assert "did not run here" not in page(entries[:2], [data], "make leaderboard", {})
+    assert "did not run here" not in page(entries[:2], [data], "make leaderboard", {}, {})
 
 
 def test_where_cubic_and_bbr_were_run_the_page_counts_collapses_beside_them() -> None:
@@ -226,15 +237,15 @@ def test_where_cubic_and_bbr_were_run_the_page_counts_collapses_beside_them() ->
             measured = {"loss_rate": 0.0, "goodput_mbps": 2.0, "mean_rtt_ms": 100.0}
             scenario.update({"throughput_share": share, **measured})
     data["differences"].append({**data["differences"][1], "a": "a.json", "b": "bbr"})
-    text = page(entries, [data], "make leaderboard", {})
+    text = page(entries, [data], "make leaderboard", {}, {})
     assert "| PPO 1 | 1 | 50 | -0.200 | 20.00 |" in text
     assert "collapses on" not in text
     data["suite"] = "stress"
-    marked = page(entries, [data], "make leaderboard", {})
+    marked = page(entries, [data], "make leaderboard", {}, {})
     assert "collapses on `stress`, of 2 networks |" in marked
     assert "| PPO 1 | `a.json` | learned |  | 1 |" in marked
     data["policies"].pop()
-    assert "more than 0.1 behind" not in page(entries, [data], "make leaderboard", {})
+    assert "more than 0.1 behind" not in page(entries, [data], "make leaderboard", {}, {})
 
 
 def test_the_page_says_what_each_section_is() -> None:
@@ -244,7 +255,8 @@ def test_the_page_says_what_each_section_is() -> None:
         Entry(name="PPO 1", policy="a.json", kind="learned", group="PPO"),
         Entry(name="PPO 2", policy="b.json", kind="learned", group="PPO"),
     ]
-    text = page(entries, [document()], "make leaderboard", {"s": "Two paths.", "t": "Others."})
+    about = {"s": "Two paths.", "t": "Others."}
+    text = page(entries, [document()], "make leaderboard", about, {})
     assert "## Suite `s`, native engine\n\nTwo paths.\n" in text and "Others." not in text
     assert "| `s` | native engine | 2 | 2 | 4 |" in text
 

@@ -112,6 +112,47 @@ def test_a_learned_policy_has_a_checklist(quicgym: Command, tmp_path: Path) -> N
     assert json.loads(done.stdout)["items"][0]["checks"][0]["verdict"] == "met"
 
 
+ATTACK = {
+    "title": "The worst",
+    "question": "Is it never far behind?",
+    "against": ["cubic"],
+    "distribution": "./small-paths.yaml",
+    "trials": 4,
+    "at_least": -0.2,
+    "source": "ours",
+}
+
+
+@pytest.mark.train
+def test_the_worst_network_is_searched_on_request_alone(quicgym: Command, tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "small-paths.yaml").write_text(
+        "name: small-paths\nduration_s: 2\nrate_mbps: {minimum: 2, maximum: 4}\n"
+        "rtt_ms: {minimum: 40, maximum: 80}\nqueue_bdp: {minimum: 1, maximum: 2}\n"
+    )
+    checklist = written(folder, attack=ATTACK)
+    weak = "weak=bbr:cwnd_gain=0.1,min_window_packets=2"
+    arguments = ("checklist", weak, "--checklist", checklist, "--seeds", "2", "--out", "here")
+    plain = quicgym(*arguments, "--format", "json")
+    assert "option --attack" in json.loads(plain.stdout)["items"][-1]["not_measured"]
+    done = quicgym(*arguments, "--format", "json", "--attack", "--resume")
+    worst = json.loads(done.stdout)["items"][-1]
+    assert worst["verdict"] == "missed" and worst["section"] == "attack"
+    (measured,) = worst["checks"][0]["measured"]
+    assert measured["low"] <= measured["mean"] <= measured["high"] < -0.2
+    assert "weak is" in measured["scenario"] and "behind cubic" in measured["scenario"]
+    assert (tmp_path / "here/attack/worst.yaml").exists()
+    quicgym(*arguments, "--format", "html", "--attack", "--resume")
+    page = (tmp_path / "here/checklist.html").read_text()
+    assert "Is it never far behind?" in page and "the best other&#39;s" in page
+
+
+def test_a_checklist_without_an_attack_has_none_to_run(quicgym: Command, tmp_path: Path) -> None:
+    arguments = ("--checklist", written(tmp_path), "--attack")
+    says(quicgym("checklist", "cubic", *arguments, status=2), "has no field attack")
+
+
 def item(**changes: Any) -> list[Any]:
     first = SMALL["items"][0]
     return [{**first, "checks": [{**first["checks"][0], **changes}]}, *SMALL["items"][1:]]

@@ -14,6 +14,7 @@ EXAMPLES = (
     "quicgym checklist bbr",
     "quicgym checklist window-v1-grpo-seed1 --format html --out results/window-v1-grpo",
     "quicgym checklist ebcc:gamma=60 --seeds 10 --format json",
+    "quicgym checklist copa --attack",
 )
 
 
@@ -46,6 +47,14 @@ def checklist(
         ),
     ] = None,
     resume: options.Resume = False,
+    attack: Annotated[
+        bool,
+        typer.Option(
+            "--attack",
+            help="Search the worst network as well, as `quicgym attack` does; takes minutes and "
+            "needs the extra `train`.",
+        ),
+    ] = False,
     trust_zip: options.TrustZip = False,
 ) -> None:
     """Measure what RFC 9743 asks of a new congestion controller.
@@ -65,6 +74,7 @@ def checklist(
         workers=jobs or os.cpu_count() or 1,
         format=format.value,
         resume=resume,
+        attack=attack,
         trust_zip=trust_zip,
         command=options.command_line(),
     )
