@@ -475,3 +475,13 @@ def test_a_bandwidth_whose_successor_has_expired_too_gives_way_to_the_third():
         one_round(driver, 0.0, in_flight=10**9)
     one_round(driver, RATE / 4, in_flight=10**9)
     assert driver.controller.snapshot.bandwidth_estimate == RATE * (1 - 6 / 32)
+
+
+def test_the_target_of_the_window_stays_within_64_bits():
+    driver = in_recovery(cwnd_gain=10.0)
+    # Ten times the bandwidth-delay product, 2**60 bytes, are above the largest whole number.
+    driver.ack(rate=2**60 / 0.1, in_flight=3 * 2**61)
+    assert driver.window > 3 * 2**61
+    driver.ack(after=RTT, in_flight=int(BDP), sent_time=driver.now)
+    driver.ack(after=1, in_flight=int(BDP))
+    assert driver.window == 2**62
