@@ -143,7 +143,7 @@ def read_attacks(folder: Path) -> dict[str, float]:
     """Returns by policy the worst difference that an attack has found.
 
     Args:
-        folder: Folder with an attack.json of each policy, under any name. It need not exist.
+        folder: Folder with an attack.json of each policy, under any name; may be missing.
 
     Raises:
         RunError: A file is damaged.

@@ -48,7 +48,8 @@ def _leave_out(network: Scenario) -> Iterator[tuple[str, Step]]:
     yield "no jitter", lambda of: _link(of, jitter=None, reordering=False)
     yield "no policer", lambda of: _link(of, policer=None)
     yield "a drop-tail queue", _drop_tail
-    yield "the way back like the way there", lambda of: of.model_copy(update={"reverse": None})
+    yield "no bursts of ACKs", lambda of: of.model_copy(update={"reverse": None})
+    yield "a way back like the way there", lambda of: _link(of)
     yield "a constant rate", _without_trace
     for field in ("rate_schedule", "delay_schedule"):
         yield f"no {field}", lambda of, field=field: _link(of, **{field: ()})
@@ -64,12 +65,30 @@ def _round() -> Iterator[tuple[str, Step]]:
         yield f"rate of {digits} digits", lambda of, digits=digits: _round_rate(of, digits)
         yield f"RTT of {digits} digits", lambda of, digits=digits: _round_rtt(of, digits)
         yield f"queue of {digits} digits", lambda of, digits=digits: _round_queue(of, digits)
-        yield f"parts of {digits} digits", lambda of, digits=digits: _round_parts(of, digits)
+        for part in ("loss", "jitter", "policer", "rate_schedule", "delay_schedule"):
+            yield (
+                f"{part} of {digits} digits",
+                lambda of, digits=digits, part=part: _link(
+                    of, **{part: _round_all(getattr(of.bottleneck, part), digits)}
+                ),
+            )
+        yield f"bursts of {digits} digits", lambda of, digits=digits: _round_bursts(of, digits)
+        yield f"flows of {digits} digits", lambda of, digits=digits: _round_flows(of, digits)
 
 
 def _link(network: Scenario, **update: Any) -> Scenario:
+    """Returns the network with another bottleneck, and a way back of its rate, delay and queue."""
     assert network.bottleneck is not None
-    return network.model_copy(update={"bottleneck": network.bottleneck.model_copy(update=update)})
+    link = network.bottleneck.model_copy(update=update)
+    back = network.reverse
+    if back is not None and link.rate_mbps is not None:
+        back = Link(
+            rate_mbps=link.rate_mbps,
+            delay_ms=link.delay_ms,
+            queue=Queue(limit=link.queue.limit),
+            opens_every_ms=back.opens_every_ms,
+        )
+    return network.model_copy(update={"bottleneck": link, "reverse": back})
 
 
 def _flows(network: Scenario, **update: Any) -> Scenario:
@@ -84,10 +103,9 @@ def _without_flow(network: Scenario, name: str) -> Scenario:
 
 def _drop_tail(network: Scenario) -> Scenario:
     assert network.bottleneck is not None
-    plain = _link(network, queue=Queue(limit=network.bottleneck.queue.limit))
-    flows = tuple(flow.model_copy(update={"ecn": False}) for flow in plain.flows)
-    short = tuple(entry.model_copy(update={"ecn": False}) for entry in plain.short_flows)
-    return plain.model_copy(update={"flows": flows, "short_flows": short})
+    short = tuple(entry.model_copy(update={"ecn": False}) for entry in network.short_flows)
+    plain = _flows(network, ecn=False).model_copy(update={"short_flows": short})
+    return _link(plain, queue=Queue(limit=network.bottleneck.queue.limit))
 
 
 def _without_trace(network: Scenario) -> Scenario:
@@ -144,19 +162,19 @@ def _round_queue(network: Scenario, digits: int) -> Scenario:
     return _link(network, queue=queue.model_copy(update={"limit": limit}))
 
 
-def _round_parts(network: Scenario, digits: int) -> Scenario:
-    """Rounds what the parts of the bottleneck, the flows' times and the duration are made of."""
-    link = network.bottleneck
-    assert link is not None
-    fields = Link.model_validate(
-        {
-            name: _round_all(getattr(link, name), digits)
-            if name in ("loss", "jitter", "policer", "rate_schedule", "delay_schedule")
-            else getattr(link, name)
-            for name in link.model_fields_set
-        }
+def _round_bursts(network: Scenario, digits: int) -> Scenario:
+    back = network.reverse
+    if back is None or back.opens_every_ms is None:
+        return network
+    every_ms = _rounded(back.opens_every_ms, digits)
+    return network.model_copy(
+        update={"reverse": back.model_copy(update={"opens_every_ms": every_ms})}
     )
-    rounded = tuple(
+
+
+def _round_flows(network: Scenario, digits: int) -> Scenario:
+    """Rounds the flows' times, short flows and the duration."""
+    flows = tuple(
         flow.model_copy(
             update={
                 "start_s": _rounded(flow.start_s, digits),
@@ -165,16 +183,17 @@ def _round_parts(network: Scenario, digits: int) -> Scenario:
         )
         for flow in network.flows
     )
-    short = tuple(_round_all(entry, digits) for entry in network.short_flows)
-    duration_s = _rounded(network.duration_s, digits)
     return network.model_copy(
         update={
-            "bottleneck": fields, "flows": rounded, "short_flows": short, "duration_s": duration_s,
+            "flows": flows,
+            "short_flows": _round_all(network.short_flows, digits),
+            "duration_s": _rounded(network.duration_s, digits),
         }
-    )  # fmt: skip
+    )
 
 
 def _round_all(part: Any, digits: int) -> Any:
+    """Rounds the numbers of a part of a scenario, or of several parts."""
     if isinstance(part, tuple):
         return tuple(_round_all(entry, digits) for entry in part)
     if part is None:

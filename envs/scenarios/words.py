@@ -33,8 +33,15 @@ def network_in_words(scenario: Scenario) -> str:
             parts.append(f"{100 * loss.probability:g}% random loss")
         elif loss is not None:
             parts.append("loss in bursts")
-        if scenario.bottleneck.rate_schedule:
-            parts.append("changing rate")
+        has = {
+            "changing rate": scenario.bottleneck.rate_schedule,
+            "changing delay": scenario.bottleneck.delay_schedule,
+            "jitter": scenario.bottleneck.jitter,
+            "a policer": scenario.bottleneck.policer,
+        }
+        parts += [words for words, part in has.items() if part]
+    if scenario.reverse is not None and scenario.reverse.opens_every_ms is not None:
+        parts.append(f"ACKs every {scenario.reverse.opens_every_ms:g} ms")
     if scenario.chain:
         parts.append(f"{1 + len(scenario.chain)} bottlenecks")
     if scenario.short_flows:
