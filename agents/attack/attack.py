@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -269,7 +270,8 @@ class Attack:
             while next_one := self._simpler(reached[-1], steps_of(reached[-1]), part, enough):
                 reached.append(next_one)
         for network in reversed(reached):
-            named = network.model_copy(update={"name": "worst", "description": ""})
+            name = re.sub(r"[^\w.+-]", "-", f"worst-of-{split_alias(self.policy)[0]}", flags=re.A)
+            named = network.model_copy(update={"name": name[:80], "description": ""})
             (checked,) = self.compare([named], SEEDS, "simplest network", series=True)
             if checked is not None and checked.is_sure and checked.difference.value <= enough:
                 return checked

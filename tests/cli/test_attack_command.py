@@ -73,6 +73,7 @@ def test_a_planted_weakness_is_found_and_made_simple(
     assert "its throughput share is" in worst["sentence"]
     network = load_scenario(tmp_path / "here/worst.yaml")
     link = network.bottleneck
+    assert network.name == "worst-of-weak"
     assert link is not None and link.loss is None and link.rate_schedule == ()
     assert len(network.flows) == 1
     assert link.rate_mbps == float(f"{link.rate_mbps:.2g}")
