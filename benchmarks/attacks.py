@@ -1,0 +1,111 @@
+"""The worst network of every hand-coded controller and published policy: `make attacks`.
+
+Into docs/reports/attacks go of each policy its attack.json, its network and the picture, and
+README.md, the table of all. `make leaderboard` reads the JSON files.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from quicgym.agents.attack.attack import ATTACK_FILE, WORST_FILE, run_attack, words
+from quicgym.agents.policies.by_name import pretrained_names
+from quicgym.agents.policies.hand_coded import BASELINES
+from quicgym.cli import options
+from quicgym.console import run_program
+from quicgym.output_folders import file_name, read_json, write_atomically
+
+HEADER = """\
+# Networks that attacks found
+
+| | |
+|---|---|
+| version | quicgym {version}, commit {commit} |
+| command | `make attacks`: `quicgym attack POLICY --trials N`, seed 0 |
+
+"Behind" is the mean reward of the best of {others} minus that of the policy, over
+ten seeds, with its 95% interval, on the network as it was found. The sentence is about the
+simplest network that keeps at least half of the difference. [Attacks](../attacks.md) explains
+the causes.
+
+| policy | trials | behind | simplest network |
+|---|---|---|---|
+"""
+
+
+def table(documents: Sequence[dict[str, Any]]) -> str:
+    """Returns the page with a row for each attack.json, the worst first."""
+    documents = sorted(
+        documents, key=lambda each: each["found"]["difference"] if each["found"] else 0.0
+    )
+    others = dict.fromkeys(name for each in documents for name in each["against"])
+    first = documents[0]
+    lines = []
+    for document in documents:
+        policy, found = document["policy"], document["found"]
+        behind = f"`{policy}` | {document['trials']} | –"
+        if found is not None:
+            name = file_name(policy)
+            behind = (
+                f"`{policy}` ([network]({name}.yaml), [picture]({name}.svg)) | "
+                f"{document['trials']} | {-found['difference']:.2f} "
+                f"[{-found['high']:.2f}, {-found['low']:.2f}]"
+            )
+        lines.append(f"| {behind} | {words(document)} |")
+    about = HEADER.format(
+        version=first["version"], commit=first["commit"], others=", ".join(sorted(others))
+    )
+    return about + "\n".join(lines) + "\n"
+
+
+def attacks(
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="May be given again. Default: all controllers and published policies.",
+        ),
+    ] = None,
+    trials: Annotated[int, typer.Option(min=1, metavar="N", help="Networks to search.")] = 128,
+    jobs: options.Jobs = None,
+    resume: options.Resume = False,
+    pages: Path = Path("docs/reports/attacks"),
+    out: Path = Path("results/attacks"),
+) -> None:
+    """Attack controllers and policies, and write the pages of what was found."""
+    for name in policy or [*BASELINES, *pretrained_names()]:
+        directory = out / file_name(name)
+        status = run_attack(
+            name,
+            directory=directory,
+            trials=trials,
+            workers=jobs or os.cpu_count() or 1,
+            figure_format="svg",
+            resume=resume,
+            command=f"quicgym attack {name} --trials {trials} --figures svg",
+        )
+        if status:
+            raise typer.Exit(status)
+        pages.mkdir(parents=True, exist_ok=True)
+        for file, end in ((ATTACK_FILE, ".json"), (WORST_FILE, ".yaml"), ("worst.svg", ".svg")):
+            copy = pages / f"{file_name(name)}{end}"
+            copy.unlink(missing_ok=True)
+            if (directory / file).exists():
+                shutil.copyfile(directory / file, copy)
+    documents = [read_json(path, ("policy", "found")) for path in sorted(pages.glob("*.json"))]
+    write_atomically({pages / "README.md": table(documents)})
+
+
+def main() -> None:
+    """Runs the command."""
+    run_program(attacks)
+
+
+if __name__ == "__main__":
+    main()
