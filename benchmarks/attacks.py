@@ -17,8 +17,10 @@ import typer
 from quicgym.agents.attack.attack import ATTACK_FILE, WORST_FILE, run_attack, words
 from quicgym.agents.policies.by_name import pretrained_names
 from quicgym.agents.policies.hand_coded import BASELINES
+from quicgym.benchmarks.checklist.page import place_in_repository
 from quicgym.cli import options
 from quicgym.console import run_program
+from quicgym.envs.scenarios.files import as_yaml, load_scenario
 from quicgym.output_folders import file_name, read_json, write_atomically
 
 HEADER = """\
@@ -93,11 +95,18 @@ def attacks(
         if status:
             raise typer.Exit(status)
         pages.mkdir(parents=True, exist_ok=True)
-        for file, end in ((ATTACK_FILE, ".json"), (WORST_FILE, ".yaml"), ("worst.svg", ".svg")):
-            copy = pages / f"{file_name(name)}{end}"
+        stem = pages / file_name(name)
+        for file, end in ((ATTACK_FILE, ".json"), ("worst.svg", ".svg"), (WORST_FILE, ".yaml")):
+            copy = stem.with_name(stem.name + end)
             copy.unlink(missing_ok=True)
-            if (directory / file).exists():
-                shutil.copyfile(directory / file, copy)
+            if not (directory / file).exists():
+                continue
+            shutil.copyfile(directory / file, copy)
+            if file == WORST_FILE:  # whose traces are shipped ones
+                network = load_scenario(directory / file)
+                copy.write_text(
+                    as_yaml(network, lambda it: os.path.relpath(place_in_repository(it), pages))
+                )
     documents = [read_json(path, ("policy", "found")) for path in sorted(pages.glob("*.json"))]
     write_atomically({pages / "README.md": table(documents)})
 

@@ -32,7 +32,9 @@ def render(document: dict[str, Any], checklist: Checklist) -> str:
         interval=interval,
         number_title=number_title,
         numbers={name: number for name, number in METRICS.items() if name in used},
-        scenarios={name: as_yaml(of, _place) for name, of in checklist.scenarios.items()},
+        scenarios={
+            name: as_yaml(of, place_in_repository) for name, of in checklist.scenarios.items()
+        },
     )
 
 
@@ -62,7 +64,7 @@ def interval(entry: dict[str, Any]) -> str:
     return f"{entry['mean']:.3g} [{entry['low']:.3g}, {entry['high']:.3g}]"
 
 
-def _place(path: Path) -> str:
+def place_in_repository(path: Path) -> str:
     """Returns where a file is; one of quicgym's own in the repository, wherever it is installed."""
     shipped = Path(str(CONFIGS)).resolve()
     path = path.resolve()

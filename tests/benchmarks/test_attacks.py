@@ -23,6 +23,7 @@ def test_the_worst_comes_first_with_its_interval_and_its_files() -> None:
     files = "[network](ebcc:gamma=3.yaml), [picture](ebcc:gamma=3.svg)"
     assert rows == [
         f"| `ebcc:gamma=3` ({files}) | 8 | 0.50 [0.25, 0.75] | ebcc:gamma=3 is behind. |",
-        "| `bbr` | 8 | – | bbr is not behind the best of cubic, bbr for sure on any of 8 networks. |",
+        "| `bbr` | 8 | – | bbr is not behind the best of cubic, bbr for sure on any of 8 "
+        "networks. |",
     ]
     assert "the best of bbr, cubic minus" in page and "commit abc" in page
