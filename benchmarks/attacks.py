@@ -31,8 +31,8 @@ HEADER = """\
 | version | quicgym {version}, commit {commit} |
 | command | `make attacks`: `quicgym attack POLICY --trials N`, seed 0 |
 
-"Behind" is the mean reward of the best of {others} minus that of the policy, over
-ten seeds, with its 95% interval, on the network as it was found. The sentence is about the
+"Behind" is the mean reward of the best of {others} minus that of the policy, with
+its 95% interval over ten seeds. The network is the one that was found. The sentence is about the
 simplest network that keeps at least half of the difference. [Attacks](../attacks.md) explains
 the causes.
 
