@@ -113,6 +113,11 @@ def commands() -> list[Command]:
             _document("coexist.json"),
         ),
         Command(
+            "attack",
+            ("attack", "copa", "--against", "cubic", "--distribution", "training-50", "--trials", "16"),
+            _document("attack.json"),
+        ),
+        Command(
             "checklist",
             ("checklist", "cubic", "--checklist", "./checks.yaml", "--seeds", "8"),
             _document("checklist.json"),
