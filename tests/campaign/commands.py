@@ -114,7 +114,16 @@ def commands() -> list[Command]:
         ),
         Command(
             "attack",
-            ("attack", "copa", "--against", "cubic", "--distribution", "training-50", "--trials", "16"),
+            (
+                "attack",
+                "copa",
+                "--against",
+                "cubic",
+                "--distribution",
+                "training-50",
+                "--trials",
+                "16",
+            ),
             _document("attack.json"),
         ),
         Command(
