@@ -141,7 +141,7 @@ def _traces(result: Path, scenarios: Iterable[str]) -> Iterator[tuple[dict[str, 
     """Yields the runs whose time series are in the folder, with what their files say of them."""
     for path in sorted((result / TRACES_FOLDER).glob("*.queue.parquet")):
         queues = read_parquet(path)
-        about = queues.attrs
+        about = {str(name): value for name, value in queues.attrs.items()}
         if "run" not in about or (scenarios and about["scenario"] not in scenarios):
             continue
         traces = read_parquet(path.with_name(f"{about['run']}.parquet"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, TypeVar
 
 from pydantic import ValidationError
@@ -43,7 +44,7 @@ def changed(network: Scenario, step: Step) -> Scenario | None:
 def _leave_out(network: Scenario) -> Iterator[tuple[str, Step]]:
     yield "no short flows", lambda of: of.model_copy(update={"short_flows": ()})
     for name, _ in list(network.single_flows())[:0:-1]:
-        yield f"no flow {name}", lambda of, name=name: _without_flow(of, name)
+        yield f"no flow {name}", partial(_without_flow, name=name)
     yield "no random loss", lambda of: _link(of, loss=None)
     yield "no jitter", lambda of: _link(of, jitter=None, reordering=False)
     yield "no policer", lambda of: _link(of, policer=None)
@@ -52,9 +53,9 @@ def _leave_out(network: Scenario) -> Iterator[tuple[str, Step]]:
     yield "a way back like the way there", lambda of: _link(of)
     yield "a constant rate", _without_trace
     for field in ("rate_schedule", "delay_schedule"):
-        yield f"no {field}", lambda of, field=field: _link(of, **{field: ()})
-        yield f"the first half of {field}", lambda of, field=field: _half(of, field, first=True)
-        yield f"the second half of {field}", lambda of, field=field: _half(of, field, first=False)
+        yield f"no {field}", partial(_without, field=field)
+        yield f"the first half of {field}", partial(_half, field=field, first=True)
+        yield f"the second half of {field}", partial(_half, field=field, first=False)
     yield "no extra RTT", lambda of: _flows(of, extra_delay_ms=0.0)
     yield "all flows start at once", lambda of: _flows(of, start_s=0.0)
     yield "half the time", _halve_time
@@ -62,18 +63,17 @@ def _leave_out(network: Scenario) -> Iterator[tuple[str, Step]]:
 
 def _round() -> Iterator[tuple[str, Step]]:
     for digits in (1, 2):
-        yield f"rate of {digits} digits", lambda of, digits=digits: _round_rate(of, digits)
-        yield f"RTT of {digits} digits", lambda of, digits=digits: _round_rtt(of, digits)
-        yield f"queue of {digits} digits", lambda of, digits=digits: _round_queue(of, digits)
+        yield f"rate of {digits} digits", partial(_round_rate, digits=digits)
+        yield f"RTT of {digits} digits", partial(_round_rtt, digits=digits)
+        yield f"queue of {digits} digits", partial(_round_queue, digits=digits)
         for part in ("loss", "jitter", "policer", "rate_schedule", "delay_schedule"):
-            yield (
-                f"{part} of {digits} digits",
-                lambda of, digits=digits, part=part: _link(
-                    of, **{part: _round_all(getattr(of.bottleneck, part), digits)}
-                ),
-            )
-        yield f"bursts of {digits} digits", lambda of, digits=digits: _round_bursts(of, digits)
-        yield f"flows of {digits} digits", lambda of, digits=digits: _round_flows(of, digits)
+            yield f"{part} of {digits} digits", partial(_round_part, part=part, digits=digits)
+        yield f"bursts of {digits} digits", partial(_round_bursts, digits=digits)
+        yield f"flows of {digits} digits", partial(_round_flows, digits=digits)
+
+
+def _round_part(network: Scenario, part: str, digits: int) -> Scenario:
+    return _link(network, **{part: _round_all(getattr(network.bottleneck, part), digits)})
 
 
 def _link(network: Scenario, **update: Any) -> Scenario:
@@ -89,6 +89,10 @@ def _link(network: Scenario, **update: Any) -> Scenario:
             opens_every_ms=back.opens_every_ms,
         )
     return network.model_copy(update={"bottleneck": link, "reverse": back})
+
+
+def _without(network: Scenario, field: str) -> Scenario:
+    return _link(network, **{field: ()})
 
 
 def _flows(network: Scenario, **update: Any) -> Scenario:
