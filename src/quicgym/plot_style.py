@@ -116,6 +116,7 @@ LOOKS = {
 """Of quicgym's own controllers."""
 
 LEARNED_COLOURS = {
+    "window": FOREST,
     "window-v1-aggrevate": INDIGO,
     "window-v1-grpo": WINE,
     "tuning-aggrevate": TEAL,

