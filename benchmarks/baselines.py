@@ -22,7 +22,7 @@ from quicgym.benchmarks.papers.measurements import Measurements
 from quicgym.benchmarks.papers.model import Paper, TableRow, load_paper
 from quicgym.benchmarks.papers.needs import scenarios_of
 from quicgym.benchmarks.papers.table_verdicts import table_verdict
-from quicgym.benchmarks.papers.variations import comparable
+from quicgym.benchmarks.papers.variations import alternatives, comparable
 from quicgym.benchmarks.simulations import TRACES_FOLDER, make_jobs
 from quicgym.console import print_whole, say, wide_console
 from quicgym.envs import Scenario, ScenarioError, load_scenario
@@ -70,10 +70,8 @@ def run_baselines(
     chosen = list(dict.fromkeys(controllers)) or list(paper.algorithms)
     jobs = make_jobs(loaded, chosen, known, seeds, directory / TRACES_FOLDER, window=window)
     own = {job.scenario.name for job in jobs}
-    if known == "native" and not scenarios:
-        for variation in paper.compared:
-            as_varied = [comparable(scenario, variation) for scenario in loaded]
-            jobs += make_jobs(as_varied, chosen, known, seeds, window=window)
+    if known == "native" and (format == "table" or not scenarios):
+        jobs += _varied(paper, loaded, chosen, seeds, window)
     if engine is None and not scenarios:
         jobs += _cross_check(paper, chosen, seeds, window)
     with output_folder(directory, RESULTS, resume=resume):
@@ -132,6 +130,22 @@ def _check_controllers_are_used(scenarios: Sequence[Scenario]) -> None:
                 f"scenario {scenario.name}: each flow names its controller, so none is left for "
                 "--controller; leave out the option, or `controller` of a flow"
             )
+
+
+def _varied(
+    paper: Paper, scenarios: Sequence[Scenario], chosen: Sequence[str], seeds: int, window: Window
+) -> list[RunJob]:
+    """The paper's scenarios among these, as each compared variation has them."""
+    printed = set(scenarios_of(paper))
+    jobs = []
+    for variation in paper.compared:
+        for scenario in scenarios:
+            for controller in chosen if scenario.name in printed else ():
+                varied = comparable(scenario, variation, controller)
+                jobs += make_jobs([varied], [controller], "native", seeds, window=window)
+                others = alternatives(scenario, variation, controller)
+                jobs += make_jobs(others, [controller], "native", 1, window=window)
+    return jobs
 
 
 def _cross_check(paper: Paper, chosen: Sequence[str], seeds: int, window: Window) -> list[RunJob]:
@@ -195,8 +209,7 @@ def _print_papers_tables(
             checked = engine == "native" and row.scenario == cross_check
             return [engine, "ns3"] if checked else [engine]
 
-        sources = [variation.source for variation in paper.compared if variation.source]
-        shown = tables.paper_table(printed, paper, measured, engines, variations=sources)
+        shown = tables.paper_table(printed, paper, measured, engines, variations=paper.compared)
         if shown is not None:
             papers_tables.append((printed, shown))
     if not papers_tables:

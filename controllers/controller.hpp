@@ -180,11 +180,13 @@ protected:
     const std::uint64_t max_datagram_bytes_;
 };
 
-// RFC 9002 7.2: ten datagrams, but at most 14,720 bytes (or two datagrams where those are larger).
-inline std::uint64_t initial_window_bytes(std::uint64_t max_datagram_bytes) {
-    const std::uint64_t limit = 14'720 > 2 * max_datagram_bytes ? 14'720 : 2 * max_datagram_bytes;
-    const std::uint64_t ten = 10 * max_datagram_bytes;
-    return ten < limit ? ten : limit;
+// RFC 9002 7.2: ten datagrams, but at most 14,720 bytes (or two datagrams where those are larger). Another
+// number of datagrams changes the 14,720 bytes in proportion.
+inline std::uint64_t initial_window_bytes(std::uint64_t max_datagram_bytes, std::uint64_t datagrams = 10) {
+    const std::uint64_t most = 1'472 * datagrams;
+    const std::uint64_t limit = most > 2 * max_datagram_bytes ? most : 2 * max_datagram_bytes;
+    const std::uint64_t wanted = datagrams * max_datagram_bytes;
+    return wanted < limit ? wanted : limit;
 }
 
 // RFC 9002 6.2.2: the RTT assumed before the first sample.

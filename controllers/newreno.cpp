@@ -40,6 +40,9 @@ const ParameterTable<NewRenoParameters>& table() {
             "1: what is left is a share of the bytes in flight when the loss is found, "
             "the lost ones included; 0: of the window",
             "RFC 5681 3.1, equation 4; RFC 9002 B.6"),
+        number<P, &P::initial_window_packets>("initial_window_packets", 2.0, 100.0, "packets",
+                                              "Initial window; its limit in bytes changes in proportion",
+                                              "RFC 9002 7.2"),
     };
     return rows;
 }
@@ -50,7 +53,8 @@ NewReno::NewReno(const ParameterValues& values, std::uint64_t max_datagram_bytes
     : LossBasedController(max_datagram_bytes),
       parameters_(with_values(table(), "newreno", NewRenoParameters(), values)),
       slow_start_threshold_(kNoThreshold) {
-    window_bytes_ = initial_window_bytes(max_datagram_bytes);
+    window_bytes_ = initial_window_bytes(max_datagram_bytes,
+                                         static_cast<std::uint64_t>(parameters_.initial_window_packets));
     update_pacing_rate();
 }
 

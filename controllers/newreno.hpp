@@ -17,6 +17,7 @@ struct NewRenoParameters {
     double growth_per_ack = 0.0;
     double reduction_per_ack = 0.0;
     double flight_size = 0.0;
+    double initial_window_packets = 10.0;
 };
 
 class NewReno final : public LossBasedController {

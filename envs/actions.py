@@ -202,7 +202,7 @@ def preset_action(controller: str, /, **parameters: Any) -> np.ndarray:
     if controller not in PRESETS:
         raise ValueError(
             f"controller {controller!r} is not a point of the action space; there are: "
-            f"{', '.join(PRESETS)}. Run any controller with reset(options={{'controller': ...}})"
+            f"{', '.join(PRESETS)}. quicgym.baseline({controller!r}) is any controller as a policy"
         )
     space = _core.find_action_space("tuning")
     values = find(controller).complete(parameters)

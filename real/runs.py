@@ -27,7 +27,7 @@ from quicgym.agents.policies.hand_coded import parse_parameters
 from quicgym.envs.scenarios.applications import Bulk, Transfer
 from quicgym.envs.scenarios.conversion import nanoseconds
 from quicgym.envs.scenarios.fields import ScenarioError
-from quicgym.envs.scenarios.flows import Flow
+from quicgym.envs.scenarios.flows import Flow, ModuleHabits
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.simulation.qlog import qlog_folder
 from quicgym.envs.simulation.run import Recorded, Run
@@ -331,11 +331,12 @@ def _check_flow(where: str, scenario: Scenario, flow: Flow) -> None:
         "application": not isinstance(flow.application, Bulk | Transfer),
         "burst_retransmission": flow.burst_retransmission,
         "stale_rate_samples": flow.stale_rate_samples,
+        "module_habits": flow.module_habits != ModuleHabits(),
     }
     for field, is_there in only_simulated.items():
         if is_there:
             value = getattr(flow, field)
-            shown = value if isinstance(value, str | bool) else value.kind
+            shown = getattr(value, "kind", value)
             raise ScenarioError(
                 f"{where}: {field} = {shown!r}: runs in simulations only; take a scenario without "
                 "it"

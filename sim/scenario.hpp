@@ -179,13 +179,22 @@ struct Flow {
     std::uint64_t reordering_threshold = 1;  // 0: a gap or reordering brings no ACK at once
     bool burst_retransmission = false;  // lost data leaves when it is found, whatever window and pacing say
     bool stale_rate_samples = false;    // delivery-rate samples may keep an older interval
+    // Habits of the QUIC module for ns-3 (docs/reports/reproduction.md); 0 and false: RFC 9000 and RFC 9002.
+    std::uint64_t window_update_bytes = 0;  // in order, after which MAX_DATA leaves; 0: half of the window
+    std::uint64_t acks_for_max_data = 0;  // of so many ACK frames of the receiver one has MAX_DATA beside it
+    bool acknowledges_alone = false;      // only packets without other frames count as acknowledgements
+    Time probe_timeout = 0;               // of both ends, in place of the one that the RTT gives
+    bool losses_by_count = false;         // of packets alone: no detection of losses by time
+    std::uint64_t segment_bytes = 0;      // a full packet as the controller counts it; 0: the datagram
+    std::uint64_t uncounted_bytes = 0;    // of each datagram: not in flight
 
     // controller_factory is set by what it is made of.
     QUICGYM_FIELDS(Flow, name, transport, direction, controller, parameters, scaled, safe_envelope,
                    application, start, start_jitter, stop, access_rate_bits_per_second, access_delay,
                    extra_delay, mtu_bytes, first_hop, last_hop, max_datagram_bytes, flow_control_window_bytes,
                    send_buffer_bytes, ecn, ack_eliciting_threshold, max_ack_delay, reordering_threshold,
-                   burst_retransmission, stale_rate_samples)
+                   burst_retransmission, stale_rate_samples, window_update_bytes, acks_for_max_data,
+                   acknowledges_alone, probe_timeout, losses_by_count, segment_bytes, uncounted_bytes)
 };
 
 // Transfers that arrive as a Poisson process at one pair of hosts, each over a connection of its own.

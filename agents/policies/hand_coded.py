@@ -3,13 +3,14 @@
 Controllers that are no point of the action space run by `options`, which the episode is reset with;
 their actions are ignored.
 
-    policy = controller_policy("cubic", environment.action_space)
+    policy = baseline("cubic")
     observation, info = environment.reset(seed=1, options=policy.options)
     environment.step(policy(observation))
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,8 +22,9 @@ from quicgym.controllers import choices
 from quicgym.envs import actions
 from quicgym.envs.actions import preset_action
 from quicgym.envs.decisions import Decisions
+from quicgym.envs.registration import environment_name
 from quicgym.envs.scenarios.fields import ScenarioError
-from quicgym.envs.simulation.controller_choice import ControllerChoice
+from quicgym.envs.simulation.controller_choice import ControllerChoice, find_controller
 from quicgym.yaml_files import closest
 
 BASELINES = controllers.baselines()
@@ -62,6 +64,29 @@ def controller_policy(
     if parameters:
         options["parameters"] = parameters
     return ConstantPolicy(name, rest, options)
+
+
+def baseline(
+    controller: ControllerChoice, environment: str = "tuning", **parameters: Any
+) -> ConstantPolicy:
+    """Returns any controller as a policy, such as "ibcca" or "cubic+".
+
+    `quicgym evaluate` and `quicgym compare` know the policy by its `name`. In an agent's loop,
+    `reset` takes its `options`, and the actions that it returns are ignored.
+
+    Args:
+        controller: A name from `quicgym controllers`, or a subclass of `quicgym.Controller`.
+        environment: The name or id of the environment whose agent's flow the controller runs.
+        **parameters: Parameters that replace the controller's own, such as theta=0.8.
+
+    Raises:
+        ScenarioError: There is no such controller.
+        ValueError: There is no such environment or parameter.
+    """
+    if isinstance(controller, str):
+        find_controller(controller).complete(parameters)
+    policy = controller_policy(controller, actions.action_space(environment), **parameters)
+    return replace(policy, decisions=Decisions(environment_name(environment)))
 
 
 def _text(value: Any) -> str:

@@ -20,6 +20,7 @@ from quicgym.envs.actions import choices
 from quicgym.envs.decisions import DECISION_ARGUMENTS, Decisions, declared
 from quicgym.envs.registration import EnvironmentId, environment_ids, find_environment
 from quicgym.envs.rewards import Reward
+from quicgym.envs.scenarios.engines import EngineName
 from quicgym.envs.scenarios.suites import refuse_held_out
 from quicgym.errors import UserError
 from quicgym.python_files import is_python_object
@@ -46,6 +47,7 @@ class EnvironmentConfig(StrictModel):
     Attributes:
         id: The environment's name or id, such as "tuning" or "quicgym/Tuning-v1".
         scenario: A scenario or a distribution of scenarios, by name or a YAML's path.
+        engine: "native", or "ns3": a process for each simulation, over ns-3.
         simulations: The number of simulations. Each flow that names no controller is a row for the
             policy.
         threads: The number of threads that run simulations; None: as many as there are cores.
@@ -55,6 +57,7 @@ class EnvironmentConfig(StrictModel):
 
     id: EnvironmentId = "quicgym/Tuning-v1"
     scenario: str = "training"
+    engine: EngineName = "native"
     simulations: int = Field(default=128, ge=1, le=65_536)
     threads: int | None = Field(default=None, ge=1)
     decision_interval_ms: float = declared("decision_interval_ms")
@@ -74,6 +77,14 @@ class EnvironmentConfig(StrictModel):
         if self.reward == "preference" and self.preference is None:
             raise ValueError(
                 "reward = 'preference' needs environment.preference: random, or weights by name"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _of_the_engine(self) -> EnvironmentConfig:
+        if self.engine == "ns3" and self.threads is not None:
+            raise ValueError(
+                f"threads = {self.threads}: ns-3 has a process for each simulation; leave it out"
             )
         return self
 

@@ -21,6 +21,7 @@ from quicgym.envs.actions import choices
 from quicgym.envs.batch import EpisodeBatch
 from quicgym.envs.decisions import Decisions
 from quicgym.envs.episodes import EpisodeSource
+from quicgym.envs.ns3_workers import Ns3WorkerBatch
 from quicgym.envs.registration import find_environment
 from quicgym.envs.rewards import find_reward
 from quicgym.envs.sb3 import make_sb3
@@ -69,18 +70,18 @@ def make_batch(config: TrainingConfig) -> EpisodeBatch:
     environment, simulations = config.environment, config.environment.simulations
     source = EpisodeSource(
         environment.scenario,
-        "native",
+        environment.engine,
         environment.decisions,
         every_flow=True,
     )
+    settings: dict[str, Any] = {
+        "reward": find_reward(environment.reward),
+        "reward_per_flow": environment.reward_per_flow,
+    }
+    if environment.engine == "ns3":
+        return Ns3WorkerBatch(source, simulations, on_worker_death="raise", **settings)
     threads = min(environment.threads or len(os.sched_getaffinity(0)), simulations)
-    return EpisodeBatch(
-        source,
-        simulations,
-        threads,
-        reward=find_reward(environment.reward),
-        reward_per_flow=environment.reward_per_flow,
-    )
+    return EpisodeBatch(source, simulations, threads, **settings)
 
 
 def make_environments(config: TrainingConfig) -> VecEnv:
@@ -105,6 +106,7 @@ def make_environments(config: TrainingConfig) -> VecEnv:
         privileged=config.network.privileged_critic,
         per_flow=True,
         num_threads=environment.threads,
+        engine=environment.engine,
         scenario=environment.scenario,
         **environment.decisions.arguments,
         reward=find_reward(environment.reward),

@@ -178,6 +178,14 @@ class Claim(StrictModel):
     checks: tuple[Check, ...]
 
 
+class Alternatives(StrictModel):
+    """Further values of a variation, whose runs with seed 0 are shown as a range."""
+
+    algorithms: Names
+    fields: tuple[dict[str, Any], ...]
+    """By alternative: field of a scenario, dotted -> its value."""
+
+
 class Variation(StrictModel):
     """One value of something that the paper leaves open, other than the scenarios have it."""
 
@@ -187,6 +195,9 @@ class Variation(StrictModel):
     controller_parameters: dict[str, Parameters] = {}
     scenario_fields: dict[str, dict[str, Any]] = {}
     """Scenario -> fields for it alone."""
+    controller_fields: dict[str, dict[str, Any]] = {}
+    """Controller -> fields for its runs alone."""
+    alternatives: Alternatives | None = None
     source: Annotated[str, Field(pattern=r"^[a-z0-9-]+$")] | None = None
     """Its line in the tables of `quicgym baselines`, between ours and the paper's; null: none."""
 

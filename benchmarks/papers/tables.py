@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from rich import box
 from rich.table import Table
 
@@ -14,7 +15,7 @@ from quicgym.benchmarks.papers.measurements import (
     mean_and_deviation,
     split,
 )
-from quicgym.benchmarks.papers.model import Paper, PrintedTable, TableRow
+from quicgym.benchmarks.papers.model import Paper, PrintedTable, TableRow, Variation
 from quicgym.envs.simulation.metrics import METRICS
 
 SOURCES = {"native": "ours", "ns3": "ns-3"}
@@ -30,6 +31,12 @@ def _cell(numbers: Sequence[float], metric: str) -> str:
     if len(numbers) == 1:
         return f"{mean:.{digits}f}"
     return f"{mean:.{digits}f}±{deviation:.{digits}f}"
+
+
+def _range(numbers: Sequence[float]) -> str:
+    if not numbers:
+        return "–"
+    return f"{min(numbers):.2f}–{max(numbers):.2f}"
 
 
 def _table(title: str) -> Table:
@@ -50,13 +57,13 @@ def paper_table(
     engines: Callable[[TableRow], Sequence[str]],
     *,
     ratio: bool = False,
-    variations: Sequence[str] = (),
+    variations: Sequence[Variation] = (),
 ) -> Table | None:
     """Returns one table of a paper, our values below the paper's; None where no run belongs to it.
 
     A row shows each of its `engines` in a line of its own, and `ratio` adds ours divided by the
-    printed value. Sources of variations have a line each; the scenarios are those of
-    `variations.comparable`.
+    printed value. Each of `variations` has a line, and one for the range of its alternatives, whose
+    scenarios are those of `variations.comparable` and `variations.alternatives`.
     """
     columns = table.algorithms or tuple(paper.algorithms)
 
@@ -100,14 +107,35 @@ def _sources(
     measured: Measurements,
     engines: Sequence[str],
     ratio: bool,
-    variations: Sequence[str],
+    variations: Sequence[Variation],
 ) -> Iterable[tuple[str, list[str]]]:
     lines = [(SOURCES[engine], row.scenario, engine) for engine in engines]
-    lines += [(source, f"{row.scenario}--{source}", engines[0]) for source in variations]
+    lines += [
+        (str(variation.source), f"{row.scenario}--{variation.source}", engines[0])
+        for variation in variations
+    ]
     for source, scenario, engine in lines:
         cells = [measured.values(scenario, name, engine, metric) for name in shown]
         if any(cells):
             yield source, [_cell(numbers, split(metric)[0]) for numbers in cells]
+    for variation in variations:
+        if variation.alternatives is None:
+            continue
+        scenarios = [
+            f"{row.scenario}--{variation.source}-{number}"
+            for number in range(len(variation.alternatives.fields))
+        ]
+        ranges = [
+            [
+                number
+                for scenario in scenarios
+                for number in measured.values(scenario, name, engines[0], metric)
+            ]
+            for name in shown
+        ]
+        if any(ranges):
+            yield "range", [_range(numbers) for numbers in ranges]
+            yield "mean", [_cell([float(np.mean(n))] if n else [], metric) for n in ranges]
     printed = [table.printed(row, name, metric) for name in shown]
     if not any(printed):
         return

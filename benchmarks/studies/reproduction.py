@@ -37,16 +37,18 @@ def judge_variation(
     watched = ((entry.scenario, entry.algorithm) for entry in paper.watched)
     for name, algorithm in (*claim_needs(paper), *watched):
         wanted.setdefault(name, {})[algorithm] = None
-    scenarios = {name: varied(load_scenario(name), variation) for name in wanted}
+    loaded = {name: load_scenario(name) for name in wanted}
+    scenarios = {name: varied(scenario, variation) for name, scenario in loaded.items()}
     engines = {name: engine_of(scenario) for name, scenario in scenarios.items()}
     measures = measures_of([paper])
     all_jobs = [
         job
-        for name, scenario in scenarios.items()
+        for name, scenario in loaded.items()
         if with_ns3 or engines[name] == "native"
+        for controller in wanted[name]
         for job in make_jobs(
-            [scenario],
-            list(wanted[name]),
+            [varied(scenario, variation, controller)],
+            [controller],
             engines[name],
             seeds,
             measures=measures.get(name, ()),
@@ -118,6 +120,15 @@ def main(
     for line in markdown(
         ["claim", *(row[0] for row in rows)],
         ([claim, *(row[place] for row in rows)] for place, claim in enumerate(claims, start=1)),
+    ):
+        print(line)
+    print("\nTotals\n")
+    for line in markdown(
+        ["variation", *SIGNS.values()],
+        (
+            [name, *(str([*verdicts.values()].count(sign)) for sign in SIGNS.values())]
+            for name, (verdicts, _) in results.items()
+        ),
     ):
         print(line)
     print(f"\nQuantities, mean±standard deviation over {seeds} seeds\n")

@@ -28,12 +28,13 @@ from quicgym.envs.scenarios.fields import (
     Outside,
     PeriodMs,
     PositiveInteger,
+    within,
 )
 from quicgym.envs.scenarios.links import Access
 from quicgym.validation import problem
 from quicgym.yaml_files import closest
 
-QUIC_FIELDS = ("ack_frequency", "burst_retransmission", "stale_rate_samples")
+QUIC_FIELDS = ("ack_frequency", "burst_retransmission", "stale_rate_samples", "module_habits")
 """Fields of quicgym's endpoints; ns-3's TCP has none of them."""
 
 TCP_CONTROLLERS = ("newreno", "linux-reno", "cubic", "bbr", "vegas")
@@ -113,6 +114,38 @@ class AckFrequency(CheckedModel):
     """After the first unacknowledged packet an ACK waits no longer than this."""
     reordering_threshold: Annotated[int, Field(strict=True, ge=0, le=1, description="0 or 1")] = 1
     """1: a gap or a packet out of order brings an ACK at once; 0: it does not."""
+
+
+class ModuleHabits(CheckedModel):
+    """What the QUIC module for ns-3 does otherwise than RFC 9000 and RFC 9002.
+
+    The defaults are the RFCs'. docs/reports/reproduction.md says where the module has each habit.
+    """
+
+    core_type = "Flow"
+
+    window_update_bytes: Annotated[int, within(0, 2**53, "a whole number, 0 or more")] = 0
+    """So many bytes in order bring a packet with MAX_DATA; 0: half of the window does."""
+    acks_for_max_data: Annotated[int, within(0, 2**53, "a whole number, 0 or more")] = 0
+    """Of so many ACK frames of the receiver one has MAX_DATA beside it; 0: none has."""
+    acknowledges_alone: StrictBool = False
+    """Only packets without stream data count as acknowledgements, so both ends send such packets.
+
+    The sender sends them by the flow's ack_frequency, too, each with MAX_DATA, which the receiver
+    acknowledges. The receiver's packets with other frames have no ACK frame.
+    """
+    probe_timeout_ms: DelayMs = 0.0
+    """Silence after which both ends send again, twice at most; 0: RFC 9002, section 6.2.
+
+    The sender sends one packet of new data, whatever window and pacing say, and the receiver an ACK
+    that does not count as one.
+    """
+    losses_by_count: StrictBool = False
+    """Losses are detected by packet numbers alone, not by time (RFC 9002, section 6.1.2)."""
+    segment_bytes: Annotated[int, within(0, 65_507, "a whole number of bytes, 0 to 65507")] = 0
+    """Size of a full packet for the controller; 0: max_datagram_bytes."""
+    uncounted_bytes: Annotated[int, within(0, 28, "a whole number of bytes, 0 to 28")] = 0
+    """Bytes of each datagram that are not in flight for window and controller."""
 
 
 class Connection(CheckedModel):
@@ -200,6 +233,8 @@ class Flow(Connection):
     They come out too high then. As the QUIC module for ns-3 has it:
     docs/reports/reproduction.md.
     """
+    module_habits: Annotated[ModuleHabits, INLINE] = ModuleHabits()
+    """Habits of the QUIC module for ns-3."""
 
     @model_validator(mode="after")
     def _times_and_direction(self) -> Flow:

@@ -37,8 +37,12 @@ The scope of a metric:
 - agents: the metric is taken over the flows that name no controller, which have the policy.
 - others: the metric is taken over the flows that name their controller.
 
-Bytes are UDP payloads, so headers and retransmissions count in the first two metrics of flows and
-not in goodput. A flow is active from its start (jitter included) to its stop, its completion or the
+Bytes are UDP payloads, so headers of QUIC and retransmissions count in the first two metrics of
+flows and not in goodput. Three rates count more headers, as some papers do. IP bytes are those of
+ns-3's FlowMonitor: UDP 8 and IPv4 20 are added to each datagram, once where it is fragmented. Wire
+bytes are what a link carries: PPP 2 is added to that.
+
+A flow is active from its start (jitter included) to its stop, its completion or the
 end of the run, whichever comes first; in a window only that part counts. A value without any sample
 is None.
 
@@ -90,6 +94,10 @@ Scope = Literal["flow", "run", "agents", "others"]
 CONVERGED_SHARE = 0.9
 """Share of the second half's rate at which a flow has converged; our reading of convergence."""
 CONVERGENCE_WINDOW_S = 0.1
+LARGEST_WINDOW_SHARE = 0.95
+"""Share of its largest value from which on a window is at its maximum; our reading."""
+HEADER_BYTES = {"ip": LINK_HEADER_BYTES - 2, "wire": LINK_HEADER_BYTES}
+"""Bytes that a datagram has beside its UDP payload: in IP, and on the wire with PPP."""
 
 
 @dataclass(frozen=True)
@@ -182,8 +190,12 @@ class FlowTotals:
         self._window = window
 
     def __getitem__(self, name: str) -> Any:
-        """Returns one of the totals."""
-        return self.total[name]
+        """Returns one of the totals, or bytes with headers, such as received_wire_bytes."""
+        if name in self.total:
+            return self.total[name]
+        side, layer, _ = name.split("_")
+        packets = self.total[f"{side}_packets"]
+        return self.total[f"{side}_bytes"] + HEADER_BYTES[layer] * packets
 
     @property
     def active_s(self) -> float:
@@ -281,9 +293,20 @@ class RunTotals:
 
     def wire_bits(self, flows: Iterable[int], side: Literal["sent", "received"]) -> float:
         """Returns the bits that flows have put on the wire, or got from it, with headers."""
-        places = list(flows)
-        headers = LINK_HEADER_BYTES * self.sum(places, f"{side}_packets")
-        return 8 * (self.sum(places, f"{side}_bytes") + headers)
+        return 8 * self.sum(flows, f"{side}_wire_bytes")
+
+    def shared_wire_rate_mbps(self) -> float | None:
+        """Returns the sum of the flows' receiving rates while all are active, in wire bytes.
+
+        Each flow has the headers of its mean packet.
+        """
+        rates = self.shared_rates_mbps(self.all_flows)
+        if rates is None:
+            return None
+        return sum(
+            rate * (ratio(flow["received_wire_bytes"], flow["received_bytes"]) or 1.0)
+            for rate, flow in zip(rates, self.flows, strict=True)
+        )
 
     @property
     def capacity_bits(self) -> float:
@@ -336,6 +359,15 @@ class FlowResult:
     receive_rate_mbps: float = metric("receiving rate (Mbps)", "Mbps",
         "bytes that reached the receiver · 8 / active time / 10^6",
         lambda flow: flow.mbps("received_bytes"), rate_of="received_bytes")
+    ip_send_rate_mbps: float = metric("sending rate in IP bytes (Mbps)", "Mbps",
+        "sent bytes with UDP and IP headers · 8 / active time / 10^6",
+        lambda flow: flow.mbps("sent_ip_bytes"), rate_of="sent_ip_bytes")
+    ip_receive_rate_mbps: float = metric("receiving rate in IP bytes (Mbps)", "Mbps",
+        "bytes that reached the receiver, with UDP and IP headers · 8 / active time / 10^6",
+        lambda flow: flow.mbps("received_ip_bytes"), rate_of="received_ip_bytes")
+    wire_receive_rate_mbps: float = metric("receiving rate in wire bytes (Mbps)", "Mbps",
+        "bytes that reached the receiver, with UDP, IP and PPP headers · 8 / active time / 10^6",
+        lambda flow: flow.mbps("received_wire_bytes"), rate_of="received_wire_bytes")
     goodput_mbps: float = metric("goodput (Mbps)", "Mbps",
         "stream bytes received for the first time · 8 / active time / 10^6",
         lambda flow: flow.mbps("goodput_bytes"), rate_of="goodput_bytes", evaluated=True)
@@ -418,6 +450,9 @@ class RunMetrics:
     efficiency_index_mbps: float | None = metric("efficiency index (Mbps)", "Mbps",
         "sum of the receiving rates while all flows are active",
         lambda run: sum_of(run.shared_rates_mbps(run.all_flows)), scope="run")
+    wire_efficiency_index_mbps: float | None = metric("efficiency index in wire bytes (Mbps)",
+        "Mbps", "sum of the receiving rates in wire bytes while all flows are active",
+        lambda run: run.shared_wire_rate_mbps(), scope="run")
     buffer_use_percent: float | None = metric("buffer use (%)", "%",
         "100 · ∫ queue dt / time / the queue's limit, in the limit's unit",
         lambda run: run.buffer_use_percent, scope="run")
@@ -588,6 +623,26 @@ def _convergence_time_s(trace: np.ndarray) -> float | None:
     return float(time[np.argmax(reached)] - time[0]) if late_rate > 0 and reached.any() else None
 
 
+def _time_at_largest_window_percent(trace: np.ndarray) -> float | None:
+    window = trace["window_bytes"].astype(float)
+    if len(window) == 0:
+        return None
+    return float(100 * np.mean(window >= LARGEST_WINDOW_SHARE * window.max()))
+
+
+def _recovery_time_s(trace: np.ndarray) -> float | None:
+    time, received = trace["time"] * 1e-9, trace["received_bytes"].astype(float)
+    started = _convergence_time_s(trace)
+    if started is None:
+        return None
+    half_s = (time[0] + time[-1]) / 2
+    late_rate = (received[-1] - np.interp(half_s, time, received)) / (time[-1] - half_s)
+    gained = received - np.interp(time - CONVERGENCE_WINDOW_S, time, received)
+    rate = gained / CONVERGENCE_WINDOW_S
+    reached = time[(rate >= CONVERGED_SHARE * late_rate) & (time >= time[0] + started)]
+    return float(np.diff([*reached, time[-1]]).max())
+
+
 @dataclass(frozen=True)
 class TraceMetrics:
     """Metrics of a flow's time series, which begins with the flow."""
@@ -601,6 +656,12 @@ class TraceMetrics:
     convergence_time_s: float | None = metric("convergence time (s)", "s",
         "from the flow's start until the receiving rate of 0.1 s is first 90% of that of the "
         "flow's second half", _convergence_time_s, less_is_better=True, needs_traces=True)
+    recovery_time_s: float | None = metric("recovery time (s)", "s",
+        "the longest time, once the flow has converged, for which that rate stays below",
+        _recovery_time_s, less_is_better=True, needs_traces=True)
+    time_at_largest_window_percent: float | None = metric("time at the largest window (%)", "%",
+        "100 · samples whose window is at least 95% of the largest / samples",
+        _time_at_largest_window_percent, needs_traces=True)
 
 
 def convergence(kind: Literal["arrival", "departure"]) -> Any:

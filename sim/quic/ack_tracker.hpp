@@ -56,8 +56,9 @@ public:
 
     // Writes as many of the newest ranges as fit and leaves `reserve` bytes free behind them. A range is
     // left out once kRangeRepeats frames have carried it: a receiver of data sends hardly anything
-    // that is acknowledged itself, so it cannot wait to hear that its peer knows (13.2.4).
-    void write(Writer& writer, Time now, std::size_t reserve) {
+    // that is acknowledged itself, so it cannot wait to hear that its peer knows (13.2.4). Without
+    // `settles`, what waits for an ACK goes on waiting.
+    void write(Writer& writer, Time now, std::size_t reserve, bool settles = true) {
         const auto& ranges = received_.ranges();
         const bool with_ecn = ecn_.ect_0 + ecn_.ect_1 + ecn_.ce > 0;
         std::size_t room = writer.room() - reserve;
@@ -93,6 +94,7 @@ public:
             writer.varint(ecn_.ect_1);
             writer.varint(ecn_.ce);
         }
+        if (!settles) return;
         unacknowledged_ = 0;
         deadline_ = kNever;
     }

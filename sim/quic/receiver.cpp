@@ -6,16 +6,23 @@ namespace quicgym::quic {
 
 namespace {
 
-constexpr std::size_t kControlRoom = 1 + 8 + 1 + 1 + 8 + 1;  // MAX_DATA, MAX_STREAM_DATA, HANDSHAKE_DONE
+constexpr std::size_t kMaxDataRoom = 1 + 8;
+constexpr std::size_t kControlRoom = kMaxDataRoom + 1 + 1 + 8 + 1;  // MAX_STREAM_DATA, HANDSHAKE_DONE
 // STREAM with id, offset, length and the content that is stored.
 constexpr std::size_t kRequestRoom = 1 + 1 + 8 + 2 + kRequestBytes;
+constexpr std::uint32_t kMostExtraAcks = 2;
 
 }  // namespace
 
 Receiver::Receiver(const Flow& flow, Time start, std::unique_ptr<Client> client, std::uint64_t connection)
     : acks_(flow),
       window_bytes_(flow.flow_control_window_bytes),
+      window_update_bytes_(flow.window_update_bytes > 0 ? flow.window_update_bytes
+                                                        : window_bytes_ - window_bytes_ / 2),
       limit_(flow.flow_control_window_bytes),
+      acknowledges_alone_(flow.acknowledges_alone),
+      acks_for_max_data_(flow.acks_for_max_data),
+      probe_timeout_(flow.probe_timeout),
       peer_id_(connection_id(kClientConnectionId, connection)),
       handshake_(Handshake::Side::server, connection),
       client_(std::move(client)),
@@ -63,7 +70,13 @@ Receipt Receiver::on_datagram(Time now, const DatagramView& datagram) {
         send_handshake_done_ = true;
     }
     acks_.on_packet(number, now, ack_eliciting, datagram.ecn);
+    if (probe_timeout_ > 0) [[unlikely]]
+        restart_extra_ack(now);
     return {ParseError::none, number};
+}
+
+void Receiver::restart_extra_ack(Time now) {
+    extra_ack_time_ = extra_acks_ < kMostExtraAcks ? now + probe_timeout_ : kNever;
 }
 
 void Receiver::on_initial(Time now, std::uint64_t number) {
@@ -82,7 +95,7 @@ inline void Receiver::on_stream(Time now, const StreamFrame& frame) {
     // The application reads whatever is in order at once.
     const auto& ranges = received_stream_.ranges();
     const std::uint64_t consumed = !ranges.empty() && ranges.front().begin == 0 ? ranges.front().end : 0;
-    if (consumed + window_bytes_ / 2 > limit_) {
+    if (consumed + window_bytes_ - limit_ > window_update_bytes_) {
         limit_ = consumed + window_bytes_;
         send_limits_ = true;
     }
@@ -105,6 +118,7 @@ void Receiver::on_ack(Time now, const AckFrame& ack) {
         acked_requests_ = std::max(acked_requests_, control_requests_);
         control_number_ = kNoPacket;
         probe_count_ = 0;
+        extra_acks_ = 0;
         return;
     }
 }
@@ -113,6 +127,11 @@ void Receiver::on_timeout(Time now) {
     if (phase_ == Phase::closed) return;
     if (phase_ == Phase::accepting) handshake_.on_timeout(now);
     if (client_ && client_->next_timeout() <= now) client_->on_timeout(now);
+    if (extra_ack_time_ <= now) {
+        extra_ack_time_ = kNever;
+        extra_ack_due_ = true;
+        ++extra_acks_;
+    }
     if (probe_deadline() <= now) {
         control_number_ = kNoPacket;
         ++probe_count_;
@@ -138,11 +157,12 @@ bool Receiver::poll_datagram(Time now, Datagram& out) {
     if (phase_ == Phase::accepting && handshake_.poll_datagram(now, out)) return true;
     Time timeout = phase_ == Phase::accepting ? handshake_.deadline() : kNever;
     if (may_send()) {
-        if (send_limits_ || send_handshake_done_ || acks_.deadline() <= now || request_due()) {
+        if (send_limits_ || send_handshake_done_ || acks_.deadline() <= now || request_due() ||
+            extra_ack_due_) {
             send_packet(now, out);
             return true;
         }
-        timeout = std::min({timeout, acks_.deadline(), probe_deadline()});
+        timeout = std::min({timeout, acks_.deadline(), probe_deadline(), extra_ack_time_});
         if (client_) timeout = std::min(timeout, client_->next_timeout());
     }
     next_timeout_ = std::max(timeout, now);
@@ -156,15 +176,27 @@ void Receiver::send_packet(Time now, Datagram& out) {
         packet_number_bytes(largest_acked_ == kNoPacket ? number + 1 : number - largest_acked_);
     write_short_header(writer, peer_id_, number, number_bytes);
     const bool control = send_limits_ || send_handshake_done_ || request_due();
+    const bool extra_ack = !control && extra_ack_due_ && acks_.deadline() > now;
+    if (extra_ack) extra_ack_due_ = false;
     // A packet with newer control frames supersedes the outstanding one, so it repeats a HANDSHAKE_DONE
     // and a request that are not acknowledged yet.
     const bool handshake_done = control && !handshake_done_acked_ && phase_ == Phase::connected;
     const bool request = control && client_ && client_->asked() > acked_requests_;
-    if (acks_.pending()) acks_.write(writer, now, control ? kControlRoom + (request ? kRequestRoom : 0) : 0);
+    bool max_data = send_limits_;
+    if (extra_ack || (acks_.pending() && !(control && acknowledges_alone_))) {
+        acks_.write(writer, now,
+                    control                  ? kControlRoom + (request ? kRequestRoom : 0)
+                    : acks_for_max_data_ > 0 ? kMaxDataRoom
+                                             : 0,
+                    !extra_ack);
+        max_data |= acks_for_max_data_ > 0 && ++ack_frames_ % acks_for_max_data_ == 0;
+    }
     if (handshake_done) writer.byte(frame_type::handshake_done);
-    if (send_limits_) {
+    if (max_data) {
         writer.byte(frame_type::max_data);
         writer.varint(limit_);
+    }
+    if (send_limits_) {
         writer.byte(frame_type::max_stream_data);
         writer.varint(kStreamId);
         writer.varint(limit_);
@@ -180,6 +212,7 @@ void Receiver::send_packet(Time now, Datagram& out) {
         control_sent_time_ = now;
         send_limits_ = false;
         send_handshake_done_ = false;
+        if (probe_timeout_ > 0) restart_extra_ack(now);
     }
     // RFC 9001 5.4.2: at least four bytes of packet number and payload.
     const std::size_t size = std::max(end, 1 + kConnectionIdBytes + number_bytes + 4);

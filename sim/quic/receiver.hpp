@@ -54,11 +54,13 @@ private:
     bool request_due() const { return client_ && client_->asked() > sent_requests_; }
     std::size_t write_request(Writer& writer) const;
     Time probe_deadline() const;
+    [[gnu::cold, gnu::noinline]] void restart_extra_ack(Time now);
 
     AckTracker acks_;
     RangeSet received_stream_;
     std::uint64_t window_bytes_;
-    std::uint64_t limit_;  // what MAX_DATA and MAX_STREAM_DATA have granted
+    std::uint64_t window_update_bytes_;  // MAX_DATA leaves when it would raise the limit by more
+    std::uint64_t limit_;                // what MAX_DATA and MAX_STREAM_DATA have granted
     std::uint64_t next_number_ = 0;
     std::uint64_t largest_acked_ = kNoPacket;
     Time next_timeout_ = kNever;
@@ -77,6 +79,16 @@ private:
     std::uint64_t acked_requests_ = 0;
     std::uint32_t probe_count_ = 0;
     RttEstimator rtt_;
+
+    // Habits of the flow (sim/scenario.hpp).
+    bool acknowledges_alone_;
+    std::uint64_t acks_for_max_data_;
+    std::uint64_t ack_frames_ = 0;
+    Time probe_timeout_;
+    Time extra_ack_time_ = kNever;  // when silence brings an ACK beside those that are due
+    bool extra_ack_due_ = false;
+    std::uint32_t extra_acks_ = 0;  // since a packet of this end was acknowledged
+
     AckFrame ack_scratch_;
 
     std::uint64_t peer_id_;

@@ -17,10 +17,15 @@ constexpr std::size_t kFrameRoom = 1 + 1 + 8;
 // RFC 9001 5.4.2: header protection samples four bytes after the packet number's start.
 constexpr std::size_t kSmallestPayload = 4;
 
+std::uint64_t segment_of(const Flow& flow) {
+    return flow.segment_bytes > 0 ? flow.segment_bytes : flow.max_datagram_bytes;
+}
+
 std::unique_ptr<Controller> controller_of(const Flow& flow) {
+    const std::uint64_t segment_bytes = segment_of(flow);
     std::unique_ptr<Controller> controller =
-        flow.controller_factory ? flow.controller_factory(flow.parameters, flow.max_datagram_bytes)
-                                : make_controller(flow.controller, flow.parameters, flow.max_datagram_bytes);
+        flow.controller_factory ? flow.controller_factory(flow.parameters, segment_bytes)
+                                : make_controller(flow.controller, flow.parameters, segment_bytes);
     if (flow.scaled) controller = std::make_unique<Scaled>(std::move(controller));
     if (flow.safe_envelope) controller = std::make_unique<Enveloped>(std::move(controller));
     return controller;
@@ -31,16 +36,20 @@ std::unique_ptr<Controller> controller_of(const Flow& flow) {
 Sender::Sender(const Flow& flow, std::size_t flow_index, std::uint64_t seed, Time start,
                std::uint64_t connection)
     : controller_(controller_of(flow)),
-      recovery_(flow.max_ack_delay),
+      recovery_(flow.max_ack_delay, flow.probe_timeout, !flow.losses_by_count),
       delivery_rate_(flow.stale_rate_samples),
       stream_(flow.flow_control_window_bytes),
       retransmits_at_once_(flow.burst_retransmission),
       lost_chunks_(flow.burst_retransmission && flow.mtu_bytes > 0 ? std::make_unique<LostChunkPackets>()
                                                                    : nullptr),
       max_datagram_bytes_(flow.max_datagram_bytes),
+      segment_bytes_(segment_of(flow)),
       next_timeout_(std::min(start, flow.stop)),
       ecn_wanted_(flow.ecn),
       ecn_(codepoint()),
+      acknowledges_alone_(flow.acknowledges_alone),
+      uncounted_bytes_(static_cast<std::uint16_t>(flow.uncounted_bytes)),
+      acks_(flow.acknowledges_alone ? AckTracker(flow) : AckTracker()),
       application_(flow.application, flow.max_datagram_bytes - kLargestOverheadBytes, start),
       send_buffer_(flow.send_buffer_bytes),
       random_(seed, RandomPurpose::controller, flow_index),
@@ -242,7 +251,7 @@ std::uint64_t Sender::detect_losses(Time now) {
 bool Sender::poll_handshake(Time now, Datagram& out) {
     if (phase_ == Phase::closing) {
         Writer writer(out);
-        begin_packet(writer, now);
+        begin_packet(writer, now, false);
         writer.byte(frame_type::connection_close);
         writer.varint(0);  // NO_ERROR
         writer.varint(0);  // caused by no frame
@@ -326,10 +335,10 @@ bool Sender::transfer_complete() const {
 }
 
 // Writes the header and, when one is owed, an ACK frame. Returns the packet number's length.
-std::size_t Sender::begin_packet(Writer& writer, Time now) {
+std::size_t Sender::begin_packet(Writer& writer, Time now, bool ack_eliciting) {
     const std::size_t number_bytes = packet_number_bytes(recovery_.unacknowledged_numbers());
     write_short_header(writer, peer_id_, recovery_.next_packet_number(), number_bytes);
-    if (acks_.pending()) acks_.write(writer, now, kFrameRoom);
+    if (acks_.pending()) acks_.write(writer, now, kFrameRoom, !(acknowledges_alone_ && ack_eliciting));
     return number_bytes;
 }
 
@@ -343,7 +352,7 @@ inline void Sender::send_data(Time now, Datagram& out) {
 
 void Sender::send_stream_data(Time now, Datagram& out) {
     Writer writer(out);
-    begin_packet(writer, now);
+    begin_packet(writer, now, true);
     const std::uint64_t offset = stream_.next_chunk_offset();
     const std::size_t stream_header = 1 + 1 + (offset > 0 ? varint_bytes(offset) : 0);
     const std::uint64_t room = max_datagram_bytes_ - kTagBytes - writer.position() - stream_header;
@@ -402,15 +411,19 @@ void Sender::send_again(const SentPacket& packet) {
     for (std::size_t i = 0; i < lost.count; ++i) stream_.on_lost(lost.chunks[i]);
 }
 
-// A packet without stream data: DATA_BLOCKED when blocked, PING as a probe, or an ACK alone.
+// A packet without stream data: DATA_BLOCKED when blocked, PING as a probe, or an ACK alone. In the QUIC
+// module for ns-3 a sender's ACK frame comes with MAX_DATA, so that the receiver counts the packet.
 void Sender::send_control(Time now, Datagram& out, bool ack_eliciting) {
     Writer writer(out);
-    const std::size_t number_bytes = begin_packet(writer, now);
+    const std::size_t number_bytes = begin_packet(writer, now, ack_eliciting);
     if (ack_eliciting && stream_.blocked(application_.written_bytes(now))) {
         writer.byte(frame_type::data_blocked);
         writer.varint(stream_.limit());
     } else if (ack_eliciting) {
         writer.byte(frame_type::ping);
+    } else if (acknowledges_alone_) {
+        writer.byte(frame_type::max_data);
+        writer.varint(stream_.limit());
     }
     const std::size_t smallest = 1 + kConnectionIdBytes + number_bytes + kSmallestPayload;
     finish_packet(now, writer, out, std::max(writer.position(), smallest), {}, ack_eliciting);
@@ -426,7 +439,9 @@ void Sender::finish_packet(Time now, const Writer& writer, Datagram& out, std::s
     out.sealed_number = static_cast<std::uint32_t>(recovery_.next_packet_number());
     statistics_.on_packet_sent(now, datagram_bytes);
 
-    SentPacket& packet = recovery_.on_packet_sent(now, out.size_bytes, ack_eliciting);
+    const auto counted =
+        static_cast<std::uint16_t>(out.size_bytes - std::min(uncounted_bytes_, out.size_bytes));
+    SentPacket& packet = recovery_.on_packet_sent(now, counted, ack_eliciting);
     packet.stream_offset = chunk.offset;
     packet.stream_bytes = static_cast<std::uint16_t>(chunk.length);
     if (events_) [[unlikely]]

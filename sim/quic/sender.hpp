@@ -73,7 +73,7 @@ private:
     void close(Time now);
 
     bool poll_handshake(Time now, Datagram& out);
-    std::size_t begin_packet(Writer& writer, Time now);
+    std::size_t begin_packet(Writer& writer, Time now, bool ack_eliciting);
     void finish_packet(Time now, const Writer& writer, Datagram& out, std::size_t size, StreamChunk chunk,
                        bool ack_eliciting);
     // For every packet: only the choice is to be inlined.
@@ -86,7 +86,7 @@ private:
     [[gnu::cold, gnu::noinline]] void capture_frame(Time now);
 
     bool window_has_room() const {
-        return recovery_.in_flight_bytes() + max_datagram_bytes_ <= controller_->window_bytes();
+        return recovery_.in_flight_bytes() + segment_bytes_ <= controller_->window_bytes();
     }
     bool transfer_complete() const;
     Ecn codepoint() const;
@@ -113,10 +113,13 @@ private:
     ValuePointer<LostChunkPackets> lost_chunks_;  // there: all that is lost goes into one datagram
     ValuePointer<EventLog> events_;               // null: nobody wants one
     std::uint64_t max_datagram_bytes_;
+    std::uint64_t segment_bytes_;  // a full packet as window and controller count it
     Time next_timeout_;
     Phase phase_ = Phase::idle;
-    bool ecn_wanted_;  // by the flow
-    Ecn ecn_;          // of its packets
+    bool ecn_wanted_;                // by the flow
+    Ecn ecn_;                        // of its packets
+    bool acknowledges_alone_;        // ACK frames beside others settle nothing
+    std::uint16_t uncounted_bytes_;  // of each datagram, not in flight
     AckTracker acks_;
     ApplicationSource application_;
     Client* viewer_ = nullptr;

@@ -25,6 +25,7 @@ from quicgym.envs.decisions import Decisions
 from quicgym.errors import PolicyError, UserError
 
 if _TYPE_CHECKING:
+    from quicgym.agents.policies.hand_coded import baseline
     from quicgym.agents.policies.learned import load_policy
 
 __version__ = _version("quicgym")
@@ -33,6 +34,10 @@ _INSTALLED = _Path(_compiled.__file__).parent  # not beside this file after `mak
 
 def __getattr__(name: str) -> object:
     # Agents build on what is imported above.
+    if name == "baseline":
+        from quicgym.agents.policies.hand_coded import baseline
+
+        return baseline
     if name == "load_policy":
         from quicgym.agents.policies.learned import load_policy
 
@@ -68,6 +73,7 @@ __all__ = [
     "Simulation",
     "UserError",
     "__version__",
+    "baseline",
     "controllers",
     "get_include",
     "get_library_dir",

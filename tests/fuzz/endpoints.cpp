@@ -33,6 +33,14 @@ Flow make_flow(fuzz::Input& input) {
     flow.reordering_threshold = (flags >> 5U) & 1U;
     flow.ack_eliciting_threshold = input.byte() % 8U;
     flow.flow_control_window_bytes = 1U << (12U + input.byte() % 10U);
+    if ((flags & 64U) != 0) {
+        flow.window_update_bytes = 15'000;
+        flow.acks_for_max_data = 1 + input.byte() % 16U;
+        flow.acknowledges_alone = flow.losses_by_count = true;
+        flow.probe_timeout = 10 * kMillisecond;
+        flow.segment_bytes = 1170;
+        flow.uncounted_bytes = 11;
+    }
     Application& application = flow.application;
     switch (input.byte() % 3U) {
         case 0:

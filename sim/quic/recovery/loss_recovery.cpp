@@ -13,6 +13,8 @@ constexpr std::uint64_t kMaxAckDelayUnits = 1U << 20;
 
 LossRecovery::NewlyAcked LossRecovery::on_ack(Time now, const AckFrame& ack) {
     NewlyAcked acked;
+    if (probe_timeout_ > 0) [[unlikely]]
+        last_ack_ = now;
     const std::uint64_t largest = ack.ranges[0].largest;
     if (largest >= sent_.next()) return acked;  // of what was never sent: not from our peer
 

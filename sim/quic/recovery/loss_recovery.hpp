@@ -25,7 +25,10 @@ public:
         std::uint64_t packets = 0;  // not beside bytes: to sum both in one vector takes more instructions
     };
 
-    explicit LossRecovery(Time peers_max_ack_delay) : rtt_(peers_max_ack_delay) {}
+    // `probe_timeout` is the time from the last packet or ACK to each of the first two probes in a row, in
+    // place of the RFC's; 0: the RFC's. `by_time` says whether losses are detected by time, too (6.1.2).
+    explicit LossRecovery(Time peers_max_ack_delay, Time probe_timeout = 0, bool by_time = true)
+        : by_time_(by_time), probe_timeout_(probe_timeout), rtt_(peers_max_ack_delay) {}
 
     std::uint64_t next_packet_number() const { return sent_.next(); }
     // How many packet numbers the peer cannot tell from the next one yet (RFC 9000 A.2).
@@ -78,9 +81,10 @@ public:
     // When losses are to be detected or a probe is to be sent; kNever: nothing is waited for.
     Time timeout() const {
         if (loss_time_ != kNever) return loss_time_;
-        return in_flight_ > 0
-                   ? last_ack_eliciting_sent_ + rtt_.probe_timeout(rtt_.max_ack_delay(), probe_count_)
-                   : kNever;
+        if (in_flight_ == 0) return kNever;
+        if (fixed_probe()) [[unlikely]]
+            return std::max(last_ack_eliciting_sent_, last_ack_) + probe_timeout_;
+        return last_ack_eliciting_sent_ + rtt_.probe_timeout(rtt_.max_ack_delay(), probe_count_);
     }
     bool loss_timer_armed() const { return loss_time_ != kNever; }
     // RFC 9002 6.1.1: enough was acknowledged that was sent after it.
@@ -90,9 +94,9 @@ public:
 
     // RFC 9002 6.2.4. Each probe is to be sent whatever window and pacing say.
     void on_probe_timeout() {
+        probes_to_send_ = fixed_probe() ? 1 : kProbesPerTimeout;
         ++probe_count_;
         ++probe_timeouts_;
-        probes_to_send_ = kProbesPerTimeout;
     }
     bool take_probe() {
         if (probes_to_send_ == 0) return false;
@@ -108,6 +112,9 @@ public:
 private:
     static constexpr std::uint64_t kPacketThreshold = 3;  // RFC 9002 6.1.1
     static constexpr std::uint32_t kProbesPerTimeout = 2;
+    static constexpr std::uint32_t kMostFixedProbes = 2;
+
+    bool fixed_probe() const { return probe_timeout_ > 0 && probe_count_ < kMostFixedProbes; }
 
     // The names in comments are those of RFC 9002, appendix A.
     SentPackets sent_;
@@ -117,6 +124,9 @@ private:
     Time last_ack_eliciting_sent_ = 0;
     std::uint32_t probe_count_ = 0;  // pto_count
     std::uint32_t probes_to_send_ = 0;
+    bool by_time_;
+    Time probe_timeout_;
+    Time last_ack_ = 0;  // with probe_timeout_
     RttEstimator rtt_;
     Time first_rtt_time_ = kNever;  // first_rtt_sample: persistent congestion needs one from before
     Time lost_run_start_ = kNever;  // send time of the first packet of the current run of losses
@@ -139,9 +149,10 @@ LossEvent LossRecovery::detect_losses(Time now, OnLost on_lost) {
     for (std::uint64_t number = sent_.oldest(); number < largest_acked_; ++number) {
         SentPacket& packet = sent_[number];
         if (packet.state != PacketState::outstanding) continue;
-        if (number + kPacketThreshold > largest_acked_ && packet.sent_time + loss_delay > now) {
+        if (number + kPacketThreshold > largest_acked_ &&
+            !(by_time_ && packet.sent_time + loss_delay <= now)) {
             // Packets leave in order: the first that may be lost later is the next to be.
-            loss_time_ = packet.sent_time + loss_delay;
+            if (by_time_) loss_time_ = packet.sent_time + loss_delay;
             break;
         }
         packet.state = PacketState::lost;

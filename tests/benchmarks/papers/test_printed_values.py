@@ -139,9 +139,11 @@ def fed(paper: Paper, claim: Claim) -> Values:
     for group in groups(claim):
         numbers = {place: printed(paper, place) for place in group}
         known = {place: number for place, number in numbers.items() if number is not None}
-        # A paper prints all that a sentence compares, or nothing of it.
+        # A paper prints all that a sentence compares, one number of it, or nothing.
         where = f"{claim.id}: printed in part: {numbers}"
-        assert not known or known.keys() == numbers.keys(), where
+        assert len(known) in (0, 1, len(numbers)), where
+        for place, number in [*known.items()] if len(known) < len(numbers) else []:
+            known = {other: values[other] * number / values[place] for other in numbers}
         values |= known
     return values
 

@@ -26,8 +26,9 @@ def test_claims_are_judged_again_under_each_variation(quicgym: Command, tmp_path
     lines = done.stdout.splitlines()
     assert "| claim | as the scenarios have it | queue 5 |" in lines
     assert "| true | holds | no |" in lines  # with such a short queue NewReno's RTT is as low
-    (wide,) = [line for line in lines if line.startswith("| as the scenarios have it |")]
-    (short,) = [line for line in lines if line.startswith("| queue 5 |")]
+    _, wide = [line for line in lines if line.startswith("| as the scenarios have it |")]
+    total, short = [line for line in lines if line.startswith("| queue 5 |")]
+    assert total == "| queue 5 | 0 | 0 | 2 | 0 |"
     delays = [float(line.split("|")[2].split("±")[0]) for line in (wide, short)]
     assert delays[0] > 5 * delays[1] > 0
 

@@ -64,6 +64,7 @@ EXPECTED = {
     "jain": 144**2 / (2 * (108**2 + 36**2)),
     "smallest_share": 0.5,
     "efficiency_index_mbps": 1.152,
+    "wire_efficiency_index_mbps": 1.152 * 1230 / 1200,
     "buffer_use_percent": 30.0,
     "utilisation": 8 * (1_080_000 + 356_400 + 30 * 1197) / 20e6,
     "queue_delay_ms": 10.0,
@@ -158,6 +159,23 @@ def test_a_flow_converges_when_it_has_nine_tenths_of_its_later_rate() -> None:
     assert trace_metric("convergence_time_s") is None
 
 
+def test_the_recovery_time_is_the_longest_below_nine_tenths_after_that() -> None:
+    rate = np.ones(1000)
+    rate[500:600] = 0.2  # 1 s in the second half, whose rate is then 0.84 Mbps
+    received = np.concatenate([[0], np.cumsum(rate * 1e6 / 8 / 100)])
+    recovery = trace_metric("recovery_time_s", received_bytes=received)
+    assert recovery == pytest.approx(1.04, abs=0.011)
+    assert trace_metric("recovery_time_s") is None
+
+
+def test_a_window_within_a_twentieth_of_its_largest_is_at_its_maximum() -> None:
+    window = np.full(1001, 10_000)
+    window[:401] = 9000
+    window[401:501] = 9600
+    percent = trace_metric("time_at_largest_window_percent", window_bytes=window)
+    assert percent == pytest.approx(100 * 600 / 1001)
+
+
 def test_every_metric_of_runs_and_traces_has_a_case() -> None:
     assert set(EXPECTED) == {entry.name for entry in OF_RUNS}
-    assert len(OF_TRACES) == 3
+    assert len(OF_TRACES) == 5
