@@ -125,7 +125,7 @@ def test_presets_take_other_parameters_within_the_space():
     ]:
         with pytest.raises(ValueError, match=message):
             preset_action("ebcc", **parameters)
-    with pytest.raises(ValueError, match="'cubic' is not a point.*reset\\(options"):
+    with pytest.raises(ValueError, match="'cubic' is not a point.*quicgym.baseline"):
         preset_action("cubic")
 
 

@@ -63,6 +63,10 @@ def test_what_the_papers_left_for_later_says_so() -> None:
     assert set(beyond) == {
         *(f"beyond-ebcc-mixed-{other}" for other in ("newreno", "cubic", "bbr", "all")),
         *("beyond-ebcc-rtt-2", "beyond-ebcc-rtt-3", "beyond-ebcc-cellular"),
+        *(f"beyond-ebcc-{network}" for network in ("high-bandwidth", "video", "wan")),
+        *(f"beyond-ibcca-{queue}" for queue in ("drop-tail", "fq-codel")),
+        *(f"beyond-ibcca-burst-{mbps}" for mbps in (28, 35, 42)),
+        "beyond-cubic-plus-codel",
         *(f"beyond-high-latency-loss-{percent}" for percent in ("0.01", "0.1", "1", "5")),
         *(f"beyond-high-latency-burst-{percent}" for percent in ("0.1", "1", "5")),
     }
@@ -133,8 +137,8 @@ def test_the_printed_tables_refer_to_scenarios_and_keep_their_digits() -> None:
             assert row.scenario in scenario_names()
             assert set(row.values) == set(paper.algorithms)
     first = paper.tables[0]
-    assert first.printed(first.rows[1], "ebcc", "receive_rate_mbps") == "9.2662"
-    assert first.printed(first.rows[0], "newreno", "send_rate_mbps") == "4.220"
+    assert first.printed(first.rows[1], "ebcc", "ip_receive_rate_mbps") == "9.2662"
+    assert first.printed(first.rows[0], "newreno", "ip_send_rate_mbps") == "4.220"
     assert paper.tables[5].rows[1].values["bbr"] == "35.430"
 
 
