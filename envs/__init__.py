@@ -2,6 +2,7 @@
 
 from quicgym.envs.actions import action_parameters, preset_action
 from quicgym.envs.aurora import AuroraEnv
+from quicgym.envs.easy import EasyEnv
 from quicgym.envs.orca import OrcaEnv
 from quicgym.envs.rate import RateEnv
 from quicgym.envs.registration import environment_ids, environments, find_environment
@@ -25,6 +26,7 @@ __all__ = [
     "ENVIRONMENTS",
     "AuroraEnv",
     "Distribution",
+    "EasyEnv",
     "FlowResult",
     "Ns3MissingError",
     "OrcaEnv",

@@ -7,6 +7,7 @@ all of them see, do and earn the same.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from quicgym.envs.info import INFO_COLUMNS
 from quicgym.envs.observations import observation_names
 from quicgym.envs.rewards import Reward, RewardFunction
 from quicgym.envs.scenarios.conversion import nanoseconds
+from quicgym.envs.simulation.controller_choice import ControllerChoice, find_controller
 from quicgym.envs.simulation.simulation import DELIVERY_DTYPE, TRANSFER_DTYPE, ns3_module
 from quicgym.envs.states import EpisodeState, check_arguments
 from quicgym.yaml_files import closest
@@ -44,13 +46,15 @@ class EpisodeBatch:
         reward_per_flow: bool = False,
         records: bool = False,
         one_row: bool = False,
+        baseline: ControllerChoice | None = None,
     ) -> None:
         """Allocates everything; no episode has begun.
 
         `source` draws the episodes; its decisions say when agents act, and on what. With
         `reward_per_flow` each agent earns what its own flow achieves. `records` keeps what every
         flow has received at the end of each reward interval. With `one_row` actions are those of
-        one agent, without an axis for rows.
+        one agent, without an axis for rows. With a `baseline` each row earns its reward minus what
+        this controller earns in the agents' place on the same path with the same seed.
         """
         self._reward_function = reward if callable(reward) else None
         decisions = source.decisions
@@ -80,6 +84,7 @@ class EpisodeBatch:
             "environment": space.name,
             "reward": reward,
             "reward_per_flow": reward_per_flow,
+            "baseline": baseline,
             **source.arguments,
         }
         self.choices = tuple(space.choices)
@@ -91,6 +96,23 @@ class EpisodeBatch:
             settings.observes_preference,
         )
         self.source = source
+        self._baseline = baseline
+        self._beside: EpisodeBatch | None = None
+        if baseline is not None:
+            find_controller(baseline)
+            if source.engine != "native":
+                raise ValueError(
+                    f"baseline = {baseline!r}: a second simulation beside each one needs "
+                    f"engine = 'native', and not {source.engine!r}"
+                )
+            if decisions.decision_interval_rtts is not None:
+                raise ValueError(
+                    f"decision_interval_rtts = {decisions.decision_interval_rtts}: intervals of "
+                    "the agent and of the baseline would end at different times; leave one out"
+                )
+            self._beside = EpisodeBatch(
+                source, simulations, threads, reward=reward, reward_per_flow=reward_per_flow
+            )
         self._batch = self._make_batch(settings, simulations, threads)
         self.agent_count = source.agent_count
         self._closed = False
@@ -145,6 +167,11 @@ class EpisodeBatch:
         except Exception as error:
             self._say_which(error)
             raise
+        if self._beside is not None:
+            instead = [
+                replace(choice, controller=self._baseline, parameters={}) for choice in choices
+            ]
+            self._beside.begin_chosen(simulations, instead)
         by_simulation = self.has_agent.reshape(-1, self.agent_count)
         by_simulation[simulations] = np.arange(self.agent_count) < np.array(agents)[:, None]
 
@@ -168,6 +195,17 @@ class EpisodeBatch:
             raise
         if self._reward_function is not None:
             self._apply_reward_function(self._reward_function)
+        if self._beside is not None:
+            self._subtract(self._beside)
+
+    def _subtract(self, beside: EpisodeBatch) -> None:
+        """Moves the baseline's simulations on, and takes their rewards from the agents'."""
+        # A baseline whose transfer was done earlier earns nothing more.
+        beside.selected[:] = self.selected & ~(beside.terminations | beside.truncations)
+        if beside.selected.any():
+            beside.step()
+        moved = np.repeat(beside.selected, self.agent_count)
+        self.rewards[moved] -= beside.rewards[moved]
 
     def clone(self, simulations: Sequence[int]) -> list[EpisodeState]:
         """Returns the states of simulations, see CongestionControlEnv.clone_state."""
@@ -176,14 +214,20 @@ class EpisodeBatch:
                 "clone_state: ns-3 cannot copy a simulation; make the environment with "
                 "engine='native', which gives the same episodes on wired networks"
             )
+        beside: Sequence[EpisodeState | None] = [None] * len(simulations)
+        if self._beside is not None:
+            beside = self._beside.clone(simulations)
         return [
             EpisodeState(
                 core,
                 self.episodes[simulation],
                 tuple(array[simulation].copy() for array in self._results),
                 self._made_with,
+                baseline,
             )
-            for simulation, core in zip(simulations, self._batch.clone(simulations), strict=True)
+            for simulation, core, baseline in zip(
+                simulations, self._batch.clone(simulations), beside, strict=True
+            )
         ]
 
     def restore(self, simulations: Sequence[int], states: Sequence[EpisodeState]) -> None:
@@ -195,6 +239,9 @@ class EpisodeBatch:
             check_arguments(self._made_with, state)
         self._closed = False
         self._batch.restore(simulations, [state.core for state in states])
+        if self._beside is not None:
+            baselines = [state.baseline for state in states if state.baseline is not None]
+            self._beside.restore(simulations, baselines)
         for simulation, state in zip(simulations, states, strict=True):
             self.episodes[simulation] = state.choice
             for array, row in zip(self._results, state.rows, strict=True):
@@ -258,6 +305,8 @@ class EpisodeBatch:
     def close(self) -> None:
         """Frees every simulation; on ns3, the next one may begin in this process."""
         self._closed = True
+        if self._beside is not None:
+            self._beside.close()
         for simulation in range(len(self.episodes)):
             self._batch.close(simulation)
             self.episodes[simulation] = None

@@ -134,6 +134,7 @@ class CongestionControlEnv(NamesOfBatch, gymnasium.Env[np.ndarray, Any]):
         flow: str | int | None = None,
         other_controllers: ControllerChoice = "cubic",
         reward: str | Reward | RewardFunction = "fair-throughput",
+        baseline: ControllerChoice | None = None,
         episode_s: float | None = None,
         record_deliveries: bool = False,
         render_mode: str | None = None,
@@ -167,6 +168,7 @@ class CongestionControlEnv(NamesOfBatch, gymnasium.Env[np.ndarray, Any]):
             simulations=1,
             threads=1,
             reward=reward,
+            baseline=baseline,
             one_row=True,
         )
         self.action_space = self._batch.action_space

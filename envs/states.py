@@ -50,12 +50,14 @@ class EpisodeState:
         choice: Choice that was drawn for the episode.
         rows: Rows of the batch's arrays.
         arguments: The batch's, by name.
+        baseline: State of the baseline's episode beside it; None without a baseline.
     """
 
     core: _core.Episode
     choice: EpisodeChoice | None
     rows: tuple[np.ndarray, ...]
     arguments: Mapping[str, Any]
+    baseline: EpisodeState | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -132,6 +132,7 @@ class TuningEnv(CongestionControlEnv):
     | `flow`                   | None                | the name or the index of the agent's flow; None: the first flow that names no controller |
     | `other_controllers`      | `"cubic"`           | the controller of the other flows that name none |
     | `reward`                 | `"fair-throughput"` | a name, a `Reward`, or a function of the columns of `info` |
+    | `baseline`               | `None`              | a controller that is simulated beside the agent on the same path with the same seed; the reward is the agent's minus the controller's |
     | `episode_s`              | None                | None: to the end of the scenario             |
     | `record_deliveries`      | False               | keep what `deliveries()` returns             |
     | `render_mode`            | None                | `"rgb_array"` or `"human"`                   |

@@ -100,6 +100,7 @@ class CongestionControlVectorEnv(NamesOfBatch, VectorEnv[np.ndarray, Any, np.nda
         flow: str | int | None = None,
         other_controllers: ControllerChoice = "cubic",
         reward: str | Reward | RewardFunction = "fair-throughput",
+        baseline: ControllerChoice | None = None,
         episode_s: float | None = None,
         record_deliveries: bool = False,
         render_mode: str | None = None,
@@ -131,7 +132,11 @@ class CongestionControlVectorEnv(NamesOfBatch, VectorEnv[np.ndarray, Any, np.nda
             episode_s=episode_s,
             record_deliveries=record_deliveries,
         )
-        settings: dict[str, Any] = {"reward": reward, "reward_per_flow": reward_per_flow}
+        settings: dict[str, Any] = {
+            "reward": reward,
+            "reward_per_flow": reward_per_flow,
+            "baseline": baseline,
+        }
         self._batch: EpisodeBatch
         if source.engine == "ns3":
             if num_threads is not None:

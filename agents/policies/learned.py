@@ -296,7 +296,7 @@ def _read_description(path: Path) -> PolicyDescription:
 
 
 @dataclass(frozen=True, eq=False)
-class _Sb3Policy:
+class Sb3Policy:
     """A model that Stable-Baselines3 saved, and the VecNormalize of its training."""
 
     name: str
@@ -306,13 +306,14 @@ class _Sb3Policy:
     options: dict[str, Any] | None = None
 
     def __call__(self, observations: np.ndarray) -> np.ndarray:
+        """Returns the likeliest action for each row of observations, or for one."""
         if self.normalization is not None:
             observations = self.normalization.normalize_obs(observations)
         actions, _ = self.model.predict(observations, deterministic=True)
         return np.asarray(actions)
 
 
-def _load_zip(path: Path, trusted: bool) -> _Sb3Policy:
+def _load_zip(path: Path, trusted: bool) -> Sb3Policy:
     if not trusted:
         raise PolicyError(
             f"{path}: loading a Stable-Baselines3 model runs code that is in the file; if you "
@@ -372,4 +373,4 @@ def _load_zip(path: Path, trusted: bool) -> _Sb3Policy:
             f"{path}: it was trained with VecNormalize, whose statistics are not in the file; "
             f"{remedy}, with env=VecNormalize.load(STATISTICS, make_sb3(...))"
         )
-    return _Sb3Policy(path.stem, decisions, model, normalization)
+    return Sb3Policy(path.stem, decisions, model, normalization)

@@ -31,6 +31,7 @@ inline constexpr std::array kEnvironments = [] {
         {"tuning", "quicgym/Tuning-v1", "tuning", "bbr", "spans", 128, false, true, true, tuned},
         {"rate", "quicgym/Rate-v1", "rate", "external", "spans", 128, false, true, true, fixed},
         {"window", "quicgym/Window-v1", "window", "guided", "spans", 128, false, true, true, fixed},
+        {"easy", "quicgym/Easy-v1", "window", "guided", "spans", 128, false, true, true, fixed},
         {"switch", "quicgym/Switch-v1", "switch", "switching", "spans", 128, false, false, true, fixed},
         {"scale", "quicgym/Scale-v1", "scale", "cubic", "spans", 128, true, true, true, any},
         {"aurora", "quicgym/Aurora-v1", "aurora", "external", "aurora", 10, false, true, true, fixed},

@@ -25,6 +25,7 @@ IDS = {
     "switch": "quicgym/Switch-v1",
     "tuning": "quicgym/Tuning-v1",
     "window": "quicgym/Window-v1",
+    "easy": "quicgym/Easy-v1",
 }
 NAMES = tuple(IDS)
 

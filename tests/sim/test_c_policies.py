@@ -109,7 +109,7 @@ def test_every_published_policy_decides_the_same_each_time(name):
 CASES = [
     *(("tuning", name) for name in (None, "ibcca")),
     *(("scale", name) for name in (None, "bbr")),
-    *((name, None) for name in ("rate", "window", "switch", "aurora", "orca")),
+    *((name, None) for name in ("rate", "window", "easy", "switch", "aurora", "orca")),
 ]
 
 
