@@ -278,8 +278,13 @@ class _Worker:
         self.owes_answer = False
         self._connection, theirs = Pipe()
         self._output: IO[bytes] = tempfile.TemporaryFile()
+        # Python would look for modules in the current folder first.
+        program = (
+            f"import sys; sys.path[:] = {sys.path!r}; "
+            f"from {__name__} import serve; serve({theirs.fileno()})"
+        )
         self._process = subprocess.Popen(
-            [sys.executable, "-c", f"from {__name__} import serve; serve({theirs.fileno()})"],
+            [sys.executable, "-P", "-c", program],
             stdin=subprocess.DEVNULL,
             stdout=self._output,
             stderr=subprocess.STDOUT,

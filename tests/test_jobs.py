@@ -63,6 +63,17 @@ def test_a_line_that_is_not_as_it_was_written_is_left_out(
     assert read_finished(tmp_path) == {}
 
 
+@pytest.mark.parametrize("content", [None, "{}\n", "torn"])
+def test_results_are_not_written_through_a_link(content: str | None, tmp_path: Path) -> None:
+    target = tmp_path / "precious"
+    if content is not None:
+        target.write_text(content)
+    (tmp_path / RUNS_FILE).symlink_to(target)
+    with pytest.raises(RunError, match=f"{RUNS_FILE}: is a link, .*; move it away"):
+        run_jobs([Brief("one")], tmp_path, 1, resume=True)
+    assert content is None and not target.exists() or target.read_text() == content
+
+
 @pytest.mark.parametrize("kind", ["fifo", "device", "folder"])
 def test_results_are_read_from_regular_files_only(kind: str, tmp_path: Path) -> None:
     path = tmp_path / RUNS_FILE

@@ -230,12 +230,17 @@ def test_ray_on_this_machine_always_asks_for_a_token(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.train
-def test_ray_on_this_machine_imports_nothing_from_the_current_folder(tmp_path: Path) -> None:
+@IN_CLUSTER
+@pytest.mark.parametrize("joins", [False, True])
+def test_ray_imports_nothing_from_the_current_folder(
+    joins: bool, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     (tmp_path / "colorsys.py").write_text("")
+    address = request.getfixturevalue("ray_cluster") if joins else None
     # A process of its own, because this one may have joined a cluster. -P: as a command does.
     program = (
         "import ray; from quicgym.agents.tuning.trials import running_ray\n"
-        "with running_ray(None, 1):\n"
+        f"with running_ray({address!r}, 1):\n"
         "    print(ray.get(ray.remote(lambda: __import__('colorsys').__file__).remote()))\n"
     )
     done = subprocess.run(

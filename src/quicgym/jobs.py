@@ -25,7 +25,7 @@ from typing import Any, Protocol, TypeVar
 from quicgym.console import progress_bar, say
 from quicgym.errors import ClusterError, RunError
 from quicgym.input_files import MOST_RUNS_BYTES, open_input
-from quicgym.output_folders import digest, naming
+from quicgym.output_folders import append_to, digest, naming
 
 RUNS_FILE = "runs.jsonl"
 _SAFE_PATH = "PYTHONSAFEPATH"
@@ -154,8 +154,8 @@ def _end_torn_line(path: Path) -> None:
         file.seek(-1, os.SEEK_END)
         is_torn = file.read() != b"\n"
     if is_torn:
-        with path.open("ab") as end:
-            end.write(b"\n")
+        with append_to(path) as end:
+            end.write("\n")
 
 
 def as_workers(workers: int | Workers) -> Workers:
@@ -178,7 +178,7 @@ def run_jobs(
     machine. `resume` skips what runs.jsonl has.
 
     Raises:
-        RunError: runs.jsonl cannot be read.
+        RunError: runs.jsonl cannot be read, or is a link.
     """
     outcome = Outcome()
     kept = read_finished(directory) if resume else {}
@@ -192,7 +192,7 @@ def run_jobs(
     _end_torn_line(directory / RUNS_FILE)
     progress = progress_bar()
     path = directory / RUNS_FILE
-    with naming(path), path.open("a", encoding="utf-8") as file, progress:
+    with naming(path), append_to(path) as file, progress:
         task = progress.add_task(title, total=len(jobs), completed=len(outcome.finished))
 
         def finish(job: AnyJob, result: dict[str, Any] | str) -> None:

@@ -219,6 +219,17 @@ def write_atomically(contents: Mapping[Path, str | Callable[[Path], object]]) ->
         raise
 
 
+def append_to(path: Path) -> IO[str]:
+    """Opens a file that grows while a command runs; RunError where a link is in its place."""
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        return os.fdopen(os.open(path, flags, 0o666), "a", encoding="utf-8")
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        raise RunError(f"{path}: is a link, and is not written to; move it away") from None
+
+
 DISK_ERRORS: Mapping[int, str] = {
     errno.EACCES: "change its permissions",
     errno.EDQUOT: "make room",

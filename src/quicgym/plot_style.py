@@ -14,7 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from quicgym.output_folders import naming, write_atomically
+from quicgym.output_folders import write_atomically
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -198,12 +198,16 @@ def save(figure: Figure, file: Path, format: str = "png") -> Path:
 
     path = file.with_name(f"{file.name}.{format}")
     metadata: dict[str, Any] = {"pdf": {"CreationDate": None}, "svg": {"Date": None}}
-    with matplotlib.rc_context({"svg.hashsalt": "quicgym"}), naming(path):
+
+    def draw(new: Path) -> None:
         if format == "png":  # the same bytes as savefig's, which draws once more for the layout
             figure.set_dpi(STYLE["savefig.dpi"])
-            FigureCanvasAgg(figure).print_png(path)
+            FigureCanvasAgg(figure).print_png(new)
         else:
-            figure.savefig(path, format=format, metadata=metadata[format])
+            figure.savefig(new, format=format, metadata=metadata[format])
+
+    with matplotlib.rc_context({"svg.hashsalt": "quicgym"}):
+        write_atomically({path: draw})
     return path
 
 

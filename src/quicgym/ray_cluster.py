@@ -17,7 +17,7 @@ import sys
 import time
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -105,7 +105,8 @@ def join(address: str) -> None:
     """Makes this process a part of a cluster; ClusterError where it cannot join from here."""
     logging.getLogger("ray").setLevel(logging.CRITICAL)
     try:
-        with interrupted_afterwards():
+        # Ray puts the current folder before Python's own modules, in the processes of the nodes.
+        with interrupted_afterwards(), chdir("/"):
             ray.init(address, **QUIET)
     except (ConnectionError, RuntimeError, ValueError) as error:
         raise ClusterError(

@@ -56,6 +56,13 @@ def workers(make):
     return begin
 
 
+def test_a_module_of_the_current_folder_is_no_part_of_a_worker(make, tmp_path, monkeypatch):
+    (tmp_path / "signal.py").write_text("open('ran', 'w')")
+    monkeypatch.chdir(tmp_path)
+    make().reset(seed=0)
+    assert not (tmp_path / "ran").exists()
+
+
 def closes_at_once(vector):
     """Whether the workers end by themselves: after 10 s they would be killed."""
     began = time.monotonic()
