@@ -124,11 +124,11 @@ LEARNED_COLOURS = {
     "choice-aggrevate": PURPLE,
     "low-delay": ROSE,
     "preference": ROSE,
-    "aurora": GREY,
-    "orca": GREY,
+    "aurora-retrained": GREY,
+    "orca-retrained": GREY,
 }
 """Of published policies by family; the seed decides the line style."""
-_FIRST_STYLES = {"switch-wide": 3, "choice-aggrevate": 2, "preference": 1, "orca": 1}
+_FIRST_STYLES = {"switch-wide": 3, "choice-aggrevate": 2, "preference": 1, "orca-retrained": 1}
 _SEED = re.compile(r"-seed(\d+)$")
 
 

@@ -188,7 +188,7 @@ def test_policies_trainings_and_sweeps_name_no_programs(folder: Path) -> None:
         load_sweep("cubic-plus", [f"controller={place}"])
     with pytest.raises(ValueError, match="is a program, and reading a training configuration"):
         load_training("ppo", [f"environment.controller={place}"])
-    description = json.loads((PRETRAINED / "orca-seed0.json").read_text())
+    description = json.loads((PRETRAINED / "orca-retrained.json").read_text())
     (folder / "orca.json").write_text(json.dumps({**description, "controller": place}))
     with pytest.raises(
         quicgym.errors.PolicyError, match="reading a policy's description runs none"

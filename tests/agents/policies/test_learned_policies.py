@@ -352,6 +352,8 @@ def test_a_published_policy_is_of_the_shipped_configuration(name):
     if name == "window":  # which was ended before the steps that it was to make
         assert config.steps < expected.steps
         config = config.model_copy(update={"steps": expected.steps})
+    elif description.name in ("aurora", "orca"):  # whose authors publish weights of their own
+        assert name == f"{description.name}-retrained"
     else:
         assert name == f"{description.name}-seed{training['seed']}"
     assert config == expected
