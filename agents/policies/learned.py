@@ -4,7 +4,7 @@ A policy is two files. `NAME.json` says what the network is, which observations 
 trained for, how it was trained, and the SHA-256 of `NAME.safetensors`, which has its weights. The
 policies that quicgym brings are in `agents/policies/pretrained`.
 
-    policy = quicgym.load_policy("window-v1-grpo-seed0")
+    policy = quicgym.load_policy("window")
     observation, info = environment.reset(seed=1)
     environment.step(policy(observation))
 """

@@ -39,7 +39,7 @@ LEARNED = {
     "window": ["window-v1-grpo-seed0", "window-v1-grpo-seed1", "window-v1-grpo-seed2"],
     "rate": [],
     "scale": [],
-    "switch": ["switch-wide-seed0"],
+    "switch": [],
 }
 GAINS = (0.6, 0.8, 1.0, 1.1, 1.2, 1.4, 1.7, 2.0, 2.5)
 STEPS = (-0.5, -0.1, 0.0, 0.1, 0.5)

@@ -58,8 +58,8 @@ BLACK = "#000000"
 ORANGE, SKY, GREEN, BLUE, VERMILION, PINK = (
     "#E69F00", "#56B4E9", "#009E73", "#0072B2", "#D55E00", "#CC79A7",
 )  # fmt: skip
-INDIGO, WINE, OLIVE, TEAL, PURPLE, ROSE, GREY, FOREST = (
-    "#332288", "#882255", "#999933", "#44AA99", "#AA4499", "#CC6677", "#777777", "#117733",
+INDIGO, WINE, OLIVE, TEAL, ROSE, GREY, FOREST = (
+    "#332288", "#882255", "#999933", "#44AA99", "#CC6677", "#777777", "#117733",
 )  # fmt: skip
 SERIES = (BLUE, ORANGE, GREEN, VERMILION, PINK, SKY, BLACK)
 """Of what is no controller, such as the flows of one run, in order."""
@@ -120,15 +120,13 @@ LEARNED_COLOURS = {
     "window-v1-aggrevate": INDIGO,
     "window-v1-grpo": WINE,
     "tuning-aggrevate": TEAL,
-    "switch-wide": PURPLE,
-    "choice-aggrevate": PURPLE,
     "low-delay": ROSE,
     "preference": ROSE,
     "aurora-retrained": GREY,
     "orca-retrained": GREY,
 }
 """Of published policies by family; the seed decides the line style."""
-_FIRST_STYLES = {"switch-wide": 3, "choice-aggrevate": 2, "preference": 1, "orca-retrained": 1}
+_FIRST_STYLES = {"preference": 1, "orca-retrained": 1}
 _SEED = re.compile(r"-seed(\d+)$")
 
 

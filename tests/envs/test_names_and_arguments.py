@@ -84,10 +84,10 @@ def test_published_policies_load_without_a_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         decisions = {
-            quicgym.load_policy(f"{name}-seed0").decisions.environment
-            for name in ("switch-wide", "tuning-aggrevate", "window-v1-grpo")
+            quicgym.load_policy(name).decisions.environment
+            for name in ("orca-retrained", "tuning-aggrevate-seed0", "window")
         }
-    assert decisions == {"switch", "tuning", "window"}
+    assert decisions == {"orca", "tuning", "window"}
 
 
 @pytest.mark.parametrize("constructor", BY_NAME)

@@ -12,7 +12,7 @@ from quicgym.cli import options
 
 EXAMPLES = (
     "quicgym checklist bbr",
-    "quicgym checklist window-v1-grpo-seed1 --format html --out results/window-v1-grpo",
+    "quicgym checklist window --format html --out results/window",
     "quicgym checklist ebcc:gamma=60 --seeds 10 --format json",
     "quicgym checklist copa --attack",
 )

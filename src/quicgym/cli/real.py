@@ -11,7 +11,7 @@ from quicgym.cli import options
 
 EXAMPLES = (
     "quicgym real --scenario ebcc-single --controller bbr --stack aioquic --clock virtual",
-    "quicgym real --scenario ebcc-single --controller bbr window-v1-grpo-seed1 --seeds 5 --compare",
+    "quicgym real --scenario ebcc-single --controller bbr window --seeds 5 --compare",
     "quicgym real --scenario my-network.yaml --controller cubic --compare --out results/real",
     "quicgym real --scenario ebcc-single --controller bbr --stack noq --compare --qlog results",
 )

@@ -44,7 +44,7 @@ def test_tls_over_sockets_does_what_virtual_time_does(tmp_path):
 
 def test_a_policy_steers_two_flows_in_real_time(tmp_path):
     scenario = short(tmp_path, flows="flows: [{}, {start_s: 0.5}]")
-    records = audited(scenario, plans(scenario, policy("window-grpo-seed1")))
+    records = audited(scenario, plans(scenario, policy("window")))
     for record in records:
         assert len(record.decision_lateness) > 10
         assert (record.decision_lateness >= 0).all()

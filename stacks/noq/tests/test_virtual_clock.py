@@ -64,7 +64,7 @@ def test_the_same_seed_gives_the_same_run(tmp_path):
 
 
 def test_a_policy_decides_on_the_senders_clock():
-    (record,) = run(SINGLE, plans(SINGLE, policy("window-grpo-seed1")))
+    (record,) = run(SINGLE, plans(SINGLE, policy("window")))
     assert len(record.decision_lateness) > 100
     assert (record.decision_lateness == 0).all()  # nothing is late in virtual time
     assert record.rows["goodput_bytes"][-1] > 30_000_000
