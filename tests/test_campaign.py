@@ -10,8 +10,20 @@ from typing import Any
 
 import pytest
 from campaign import __main__ as campaign
-from campaign import cluster, commands, faults, kills, memory, overload, peers, scenarios, signals
-from campaign.part import Found
+from campaign import (
+    cluster,
+    commands,
+    faults,
+    fuzzing,
+    kills,
+    memory,
+    overload,
+    peers,
+    scenarios,
+    signals,
+)
+from campaign.part import Found, Part
+from campaign.report import Report, Run
 
 from quicgym.agents.algorithms import registry
 from quicgym.cli import group
@@ -138,6 +150,31 @@ def test_several_processes_check_each_number_once(tmp_path: Path) -> None:
     assert campaign.main(arguments) == 0
     (run,) = json.loads(page.with_suffix(".json").read_text())["runs"]
     assert run["counts"]["scenarios"] == run["after"] - run["first"]
+
+
+INITED = "#16\tREAD units: 3\n#20\tINITED cov: 45 ft: 69\n"
+
+
+@pytest.mark.parametrize(
+    ("said", "share"),
+    [
+        (INITED + "#30\tNEW    cov: 45 ft: 70\n#1020\tDONE   cov: 45 ft: 70\n", 1.0),
+        (INITED + "#270\tNEW    cov: 46 ft: 70\n#1020\tDONE   cov: 46 ft: 71\n", 0.75),
+        (INITED + "#1020\tNEW    cov: 50 ft: 99\n", 0.0),
+        ("no program\n", 0.0),
+    ],
+)
+def test_the_time_without_a_new_edge_begins_after_the_last_one(said: str, share: float) -> None:
+    assert fuzzing._quiet_share(said) == share
+
+
+def test_a_count_that_begins_anew_forgets_earlier_runs(tmp_path: Path) -> None:
+    part = Part("part", "title", {"quiet": 100}, 1.0, lambda first, until, jobs: (Found(), 0))
+    report = Report(tmp_path / "page.md")
+    for seconds, restarted, reached in ((30, [], 30), (20, [], 50), (4, ["quiet"], 4), (6, [], 10)):
+        run = Run("part", 0, 1, 1.0, 1.0, "version", {"quiet": seconds}, restarted=restarted)
+        report.add(run, [part])
+        assert f"| part | 100 quiet | {reached} |" in report.page([part])
 
 
 @pytest.mark.long

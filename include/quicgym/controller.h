@@ -122,6 +122,9 @@ QUICGYM_API int quicgym_snapshot(quicgym_controller *controller, quicgym_snapsho
 /* A learned policy: the path of its description (.json); the weights (.safetensors) are beside it. No code of the
  * files is run. */
 QUICGYM_API quicgym_policy *quicgym_policy_load(const char *path);
+/* The same of the content of both files, where a stack has it in memory. */
+QUICGYM_API quicgym_policy *quicgym_policy_read(const void *description, size_t description_bytes,
+                                                const void *weights, size_t weights_bytes);
 /* NULL is allowed; controllers that have the policy keep it. */
 QUICGYM_API void quicgym_policy_free(quicgym_policy *policy);
 /* A controller that the policy steers; otherwise as quicgym_controller_new. */

@@ -7,6 +7,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 #include "controllers/catalogue.hpp"
 #include "include/quicgym/controller.h"
@@ -92,6 +93,19 @@ template <class Element>
 std::span<const Element> given(const Element* elements, std::size_t count, const char* name) {
     if (count > 0) given(elements, name);
     return {elements, count};
+}
+
+std::string_view content(const void* bytes, std::size_t count, const char* name) {
+    const auto read = given(static_cast<const char*>(bytes), count, name);
+    return {read.data(), read.size()};
+}
+
+// A policy, or nullptr where `read` throws.
+template <class Read>
+quicgym_policy* policy_by(Read read) noexcept {
+    quicgym_policy* made = nullptr;
+    guarded([&] { made = new quicgym_policy{std::make_shared<const quicgym::policy::Policy>(read())}; });
+    return made;
 }
 
 void check_datagram(std::uint64_t max_datagram_bytes) {
@@ -227,13 +241,18 @@ int quicgym_snapshot(quicgym_controller* controller, quicgym_snapshot_t* snapsho
 }
 
 quicgym_policy* quicgym_policy_load(const char* path) {
-    quicgym_policy* made = nullptr;
-    guarded([&] {
+    return policy_by([&] {
         given(path, "path");
-        made = new quicgym_policy{
-            std::make_shared<const quicgym::policy::Policy>(quicgym::policy::load_policy(path))};
+        return quicgym::policy::load_policy(path);
     });
-    return made;
+}
+
+quicgym_policy* quicgym_policy_read(const void* description, std::size_t description_bytes,
+                                    const void* weights, std::size_t weights_bytes) {
+    return policy_by([&] {
+        return quicgym::policy::read_policy(content(description, description_bytes, "description"),
+                                            content(weights, weights_bytes, "weights"));
+    });
 }
 
 void quicgym_policy_free(quicgym_policy* policy) {

@@ -32,10 +32,11 @@ Episode::Episode(std::unique_ptr<Simulation> simulation, const Scenario& scenari
               .marks = plan.marks,
               .records = settings.records}) {
     for (const std::size_t flow : plan.agents) {
-        Agent& agent =
-            agents_.emplace_back(flow, settings.action_space->make_actuator(*settings.action_space, flow),
-                                 settings.observation->make_observer(
-                                     settings.history_length, scenario.flows.at(flow).max_datagram_bytes));
+        // Braces: clang before 16 does not initialise an aggregate by parentheses.
+        agents_.push_back(Agent{flow, settings.action_space->make_actuator(*settings.action_space, flow),
+                                settings.observation->make_observer(
+                                    settings.history_length, scenario.flows.at(flow).max_datagram_bytes)});
+        Agent& agent = agents_.back();
         agent.actuator->start(*simulation_);
         agent.observer->start(meter_.state(flow));
     }

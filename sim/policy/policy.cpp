@@ -7,6 +7,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <initializer_list>
 #include <stdexcept>
 #include <string_view>
@@ -271,6 +272,41 @@ ControllerSpecification specification_of(const AgentKind& agent, Architecture ar
     return agent.specification(std::make_shared<const Network>(architecture, std::move(tensors)));
 }
 
+// A file or memory, which is not read before it is needed.
+struct Source {
+    std::string name;  // in errors
+    std::function<std::string()> read;
+};
+
+Policy read_policy(const Source& description_source, const Source& weights_source) {
+    const Source* source = &description_source;
+    try {
+        const Description description = read_description(source->read());
+        Policy policy = description.agent.empty() ? policy_of(description) : Policy{};
+        source = &weights_source;
+        const std::string weights = source->read();
+        if (const std::string actual = sha256(weights); actual != description.sha256) {
+            refuse("its SHA-256 is " + actual + ", the description says " + description.sha256 +
+                   "; get both files again, from the same place");
+        }
+        Architecture architecture = description.architecture;
+        Tensors tensors(read_safetensors(weights));
+        if (!description.agent.empty()) {
+            policy.name = description.name;
+            policy.agent = specification_of(find_agent(description.agent), architecture, std::move(tensors));
+            policy.agent->name = description.name;
+            return policy;
+        }
+        architecture.observation_size = environment::observation_size(
+            *policy.observations, policy.history_length, *policy.action_space, policy.preference.has_value());
+        architecture.outputs = policy.action_space->shown_size();
+        policy.network = std::make_unique<const Network>(architecture, std::move(tensors));
+        return policy;
+    } catch (const std::invalid_argument& error) {
+        throw std::invalid_argument(source->name + ": " + error.what());
+    }
+}
+
 }  // namespace
 
 Description read_description(const std::string& text) {
@@ -332,32 +368,14 @@ Policy load_policy(const std::string& path) {
     constexpr std::string_view kSuffix = ".json";
     if (!path.ends_with(kSuffix))
         refuse(path + ": give the path of a description, whose name ends with .json");
-    std::string file = path;
-    try {
-        const Description description = read_description(read_file(path, kMostDescriptionBytes));
-        Policy policy = description.agent.empty() ? policy_of(description) : Policy{};
-        file = path.substr(0, path.size() - kSuffix.size()) + ".safetensors";
-        const std::string weights = read_file(file, kMostWeightsBytes);
-        if (const std::string actual = sha256(weights); actual != description.sha256) {
-            refuse("its SHA-256 is " + actual + ", the description says " + description.sha256 +
-                   "; get both files again, from the same place");
-        }
-        Architecture architecture = description.architecture;
-        Tensors tensors(read_safetensors(weights));
-        if (!description.agent.empty()) {
-            policy.name = description.name;
-            policy.agent = specification_of(find_agent(description.agent), architecture, std::move(tensors));
-            policy.agent->name = description.name;
-            return policy;
-        }
-        architecture.observation_size = environment::observation_size(
-            *policy.observations, policy.history_length, *policy.action_space, policy.preference.has_value());
-        architecture.outputs = policy.action_space->shown_size();
-        policy.network = std::make_unique<const Network>(architecture, std::move(tensors));
-        return policy;
-    } catch (const std::invalid_argument& error) {
-        throw std::invalid_argument(file + ": " + error.what());
-    }
+    const std::string weights = path.substr(0, path.size() - kSuffix.size()) + ".safetensors";
+    return read_policy({path, [&] { return read_file(path, kMostDescriptionBytes); }},
+                       {weights, [&] { return read_file(weights, kMostWeightsBytes); }});
+}
+
+Policy read_policy(std::string_view description, std::string_view weights) {
+    return read_policy({"description", [&] { return std::string(description); }},
+                       {"weights", [&] { return std::string(weights); }});
 }
 
 }  // namespace quicgym::policy

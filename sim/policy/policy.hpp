@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "controllers/catalogue.hpp"
 #include "controllers/controller.hpp"
@@ -58,5 +59,8 @@ struct Policy {
 // The weights are beside the description, whose name ends with .json. Throws std::invalid_argument that names
 // the file and what is wrong: with the JSON, a field, a version, the checksum or a tensor.
 Policy load_policy(const std::string& path);
+
+// The same of both files' content; errors name "description" or "weights".
+Policy read_policy(std::string_view description, std::string_view weights);
 
 }  // namespace quicgym::policy

@@ -76,7 +76,8 @@ Receipt Receiver::on_datagram(Time now, const DatagramView& datagram) {
 }
 
 void Receiver::restart_extra_ack(Time now) {
-    extra_ack_time_ = extra_acks_ < kMostExtraAcks ? now + probe_timeout_ : kNever;
+    const bool has_received = acks_.expected_packet_number() > 0;
+    extra_ack_time_ = has_received && extra_acks_ < kMostExtraAcks ? now + probe_timeout_ : kNever;
 }
 
 void Receiver::on_initial(Time now, std::uint64_t number) {

@@ -17,6 +17,7 @@ class Found:
     counts: dict[str, int] = field(default_factory=dict)  # by what is counted, with the unit
     failures: list[str] = field(default_factory=list)  # each with the number that repeats it
     measured: dict[str, float] = field(default_factory=dict)  # the latest value counts
+    restarted: list[str] = field(default_factory=list)  # counts that forget all earlier runs
 
     def add(self, other: Found) -> None:
         """Adds what another one has done."""
@@ -24,6 +25,7 @@ class Found:
             self.counts[name] = self.counts.get(name, 0) + more
         self.failures += other.failures
         self.measured |= other.measured
+        self.restarted += other.restarted
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ class Run:
     counts: dict[str, int]
     measured: dict[str, float] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
+    restarted: list[str] = field(default_factory=list)
 
 
 class Report:
@@ -100,7 +101,7 @@ class Report:
         used_s = max(0.1, sum(run.machine_s if part.in_real_time else run.cpu_s for run in runs))
         rows: list[str] = []
         for thing, goal in part.goals.items():
-            reached = sum(run.counts.get(thing, 0) for run in runs)
+            reached = _reached(thing, runs)
             rest = _duration(used_s * (goal - reached) / reached) if reached else "not measured"
             rate = f"{3600 * reached / used_s:,.0f} per hour" if reached else "not measured"
             name = part.name if not rows else ""
@@ -112,7 +113,7 @@ class Report:
         runs = [run for part in parts for run in self._of(part)]
         measured = {name: value for run in runs for name, value in run.measured.items()}
         others = {
-            name: sum(run.counts.get(name, 0) for run in self._of(part))
+            name: _reached(name, self._of(part))
             for part in parts
             for name in sorted({n for run in self._of(part) for n in run.counts} - set(part.goals))
         }
@@ -138,6 +139,13 @@ class Report:
     def _versions(self) -> list[str]:
         versions = list(dict.fromkeys(run.version for run in self.runs))
         return [f"Versions: {', '.join(versions)}."] if versions else []
+
+
+def _reached(thing: str, runs: list[Run]) -> int:
+    reached = 0
+    for run in runs:
+        reached = run.counts.get(thing, 0) + (0 if thing in run.restarted else reached)
+    return reached
 
 
 def _duration(seconds: float) -> str:

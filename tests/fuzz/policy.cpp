@@ -1,10 +1,6 @@
 // A learned policy of any bytes, through the C interface: the description (JSON), a zero byte, the weights
 // (safetensors). SHA256 in the description becomes the weights' checksum, which no fuzzer would find.
-#include <unistd.h>
-
-#include <cmath>
-#include <filesystem>
-#include <fstream>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 
@@ -19,22 +15,6 @@ using fuzz::require;
 namespace {
 
 constexpr std::int64_t kMillisecond = 1'000'000;
-
-// The description's path, in a folder of this process's own.
-const std::filesystem::path& description_path() {
-    static const std::filesystem::path path = [] {
-        std::string folder = (std::filesystem::temp_directory_path() / "quicgym-fuzz-XXXXXX").string();
-        require(::mkdtemp(folder.data()) != nullptr, "a temporary folder can be made");
-        return std::filesystem::path(folder) / "policy.json";
-    }();
-    return path;
-}
-
-void write(const std::filesystem::path& path, std::string_view content) {
-    std::ofstream file(path, std::ios::binary | std::ios::trunc);
-    file << content;
-    require(file.good(), "a temporary file can be written");
-}
 
 // What is read is a policy that can decide.
 void decide(const quicgym_policy* policy) {
@@ -70,13 +50,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (const std::size_t place = description.find(kPlaceholder); place != std::string::npos) {
         description.replace(place, kPlaceholder.size(), policy::sha256(weights));
     }
-    const std::filesystem::path& path = description_path();
-    write(path, description);
-    write(std::filesystem::path(path).replace_extension(".safetensors"), weights);
-    quicgym_policy* const read = quicgym_policy_load(path.c_str());
+    quicgym_policy* const read =
+        quicgym_policy_read(description.data(), description.size(), weights.data(), weights.size());
     if (read == nullptr) {
-        require(std::string_view(quicgym_last_error()).find("policy.") != std::string_view::npos,
-                "an error names the file");
+        const std::string_view error(quicgym_last_error());
+        require(error.starts_with("description: ") || error.starts_with("weights: "),
+                "an error says what is wrong");
         // Reached without a description that fits.
         try {
             (void)policy::read_safetensors(weights);

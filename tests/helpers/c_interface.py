@@ -62,6 +62,7 @@ _SIGNATURES = {
     "pacing_rate_bytes_per_s": (c_double, c_void_p),
     "snapshot": (c_int, c_void_p, POINTER(Snapshot)),
     "policy_load": (c_void_p, c_char_p),
+    "policy_read": (c_void_p, c_char_p, c_size_t, c_char_p, c_size_t),
     "policy_free": (None, c_void_p),
     "policy_controller_new": (c_void_p, c_void_p, c_uint64, c_uint64, c_int64),
     "policy_decide": (c_int, c_void_p, c_int64, POINTER(c_int64)),

@@ -6,6 +6,7 @@ import ctypes
 import json
 import os
 import shutil
+from functools import partial
 from hashlib import sha256
 
 import numpy as np
@@ -24,8 +25,8 @@ from quicgym.envs.registration import environment_id, environments
 class Steered(CController):
     """A controller that a policy steers."""
 
-    def __init__(self, path, seed=1, now=0):
-        policy = C["policy_load"](str(path).encode())
+    def __init__(self, path, seed=1, now=0, policy=None):
+        policy = policy or C["policy_load"](str(path).encode())
         assert policy, last_error()
         self.handle = C["policy_controller_new"](policy, 1200, seed, now)
         C["policy_free"](policy)  # the controller keeps it
@@ -253,6 +254,26 @@ def test_a_wrong_description_is_refused(changes, words, tmp_path):
     assert C["policy_load"](str(path).encode()) is None
     for word in words:
         assert word in last_error()
+
+
+def test_a_policy_in_memory_is_that_of_the_files(tmp_path):
+    path = edited(tmp_path)
+    description, weights = path.read_bytes(), path.with_suffix(".safetensors").read_bytes()
+    read = partial(C["policy_read"], description, len(description), weights)
+    assert read(len(weights) - 1) is None and last_error().startswith("weights: its SHA-256 is ")
+    assert C["policy_read"](b"{", 1, b"", 0) is None
+    assert last_error().startswith("description: not valid JSON")
+    assert C["policy_read"](None, 1, None, 0) is None and last_error() == "description is NULL"
+    policy = read(len(weights))
+    assert policy, last_error()
+    both = Steered(path), Steered(None, policy=policy)
+    for number in range(100):
+        now = number * 100 * MILLISECOND
+        for steered in both:
+            steered.on_sent(now, number, 1200)
+            steered.on_ack(now + 50 * MILLISECOND, 0, [number])
+            steered.decide(now + 60 * MILLISECOND)
+        assert both[0].window_bytes == both[1].window_bytes
 
 
 def test_files_that_are_damaged_or_missing_are_refused(tmp_path):

@@ -12,6 +12,8 @@ from helpers.endpoints import (
     with_window,
 )
 
+from quicgym.envs import Scenario, Simulation
+
 WINDOW = 40 * 1200
 
 
@@ -81,6 +83,24 @@ def test_silence_brings_an_ack_before_one_is_due():
     assert plain > 500 * MILLISECOND
     last = max(time + RTT // 2 for time in sent if time + RTT // 2 < extra)
     assert extra == last + 10 * MILLISECOND
+
+
+def test_silence_brings_no_ack_before_anything_was_received():
+    # The request leaves before the end of the handshake, and the silence of a round trip follows.
+    def first_requests(**fields):
+        flow = {
+            "controller": "newreno",
+            "application": {"kind": "request-response", "responses": 5000},
+            "module_habits": fields,
+        }
+        link = {"rate_mbps": 10, "delay_ms": 50, "queue": {"limit": 50}}
+        network = {"bottleneck": link, "access": {"rate_mbps": 100, "delay_ms": 1}}
+        scenario = {"name": "silence", "duration_s": 1.0, **network, "flows": [flow]}
+        simulation = Simulation(Scenario.model_validate(scenario), marks=())
+        simulation.run()
+        return simulation.requests()[:2].tolist()
+
+    assert first_requests(probe_timeout_ms=10) == first_requests()
 
 
 def test_losses_are_not_detected_by_time():
