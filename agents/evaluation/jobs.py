@@ -108,6 +108,7 @@ class RunJob:
         reward: Reward of a policy's run.
         trace_folder: Folder of the flows' time series; None: they are not kept.
         series_file: File of the time series of a policy's run; None: they are not kept.
+        marks_s: Further times, in s, at which windows of `Run.over` may begin and end.
     """
 
     scenario: Scenario
@@ -119,6 +120,7 @@ class RunJob:
     reward: AnyReward = field(default_factory=Reward)
     trace_folder: Path | None = None
     series_file: Path | None = None
+    marks_s: tuple[float, ...] = ()
 
     def __str__(self) -> str:
         """Returns what identifies the run for a reader."""
@@ -246,6 +248,7 @@ class RunJob:
                 reward=self.reward,
                 from_s=from_s,
                 until_s=until_s,
+                marks_s=self.marks_s,
             )
         return run(
             self.scenario,
@@ -255,6 +258,7 @@ class RunJob:
             trace_interval_ms=interval_ms,
             from_s=from_s,
             until_s=until_s,
+            marks_s=self.marks_s,
         )
 
     def _keep_traces(self, done: Run, folder: Path) -> None:
@@ -274,6 +278,23 @@ class RunJob:
         write_atomically(
             {path: flows.to_parquet, folder / f"{self._run_name}.queue.parquet": queues.to_parquet}
         )
+
+
+def steering_of(choice: str, *, trust_zip: bool = False) -> PolicyChoice | str:
+    """Returns what steers the flows of a job: a controller as it is named, or a policy.
+
+    Args:
+        choice: Name of the policy, as `find_policy` takes it.
+        trust_zip: Whether to load a model that Stable-Baselines3 saved, which runs code in it.
+
+    Raises:
+        ScenarioError, PolicyError, MissingExtraError: `find_policy` raised the error.
+    """
+    policy = PolicyChoice.of(choice, trust_zip=trust_zip)
+    _, named = split_alias(choice)
+    if policy_kind(choice) in ("baseline", "static") or controllers.is_agent(named):
+        return named
+    return policy
 
 
 def policy_row(run: Run, policy: str) -> dict[str, Any]:

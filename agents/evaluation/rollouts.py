@@ -36,6 +36,7 @@ def play(
     reward: AnyReward | None = None,
     from_s: float | None = None,
     until_s: float | None = None,
+    marks_s: Sequence[float] = (),
 ) -> Run:
     """Runs an episode until the policy's flows have ended, or to the scenario's end.
 
@@ -47,6 +48,7 @@ def play(
         reward: Reward of the run; None: the default.
         from_s: Beginning of the window of the metrics, in s; None: the run's beginning.
         until_s: End of the window of the metrics, in s; None: the run's end.
+        marks_s: Further times, in s, at which windows of `Run.over` may begin and end.
 
     Returns:
         The run. Its series have a row for each decision, with every column of `info` of the first
@@ -56,7 +58,7 @@ def play(
         ScenarioError: The scenario does not fit the engine, or has no flow for the policy.
     """
     window = Window(from_s, until_s)
-    (played,) = _play(policy, [(scenario, seed)], engine, 1, reward, window)
+    (played,) = _play(policy, [(scenario, seed)], engine, 1, reward, window, marks_s)
     return played
 
 
@@ -87,6 +89,7 @@ def _play(
     threads: int,
     reward: AnyReward | None,
     window: Window,
+    marks_s: Sequence[float] = (),
 ) -> list[Run]:
     """Runs episodes that have the same number of agents."""
     options = policy.options or {}
@@ -99,7 +102,7 @@ def _play(
     batch = EpisodeBatch(source, len(cells), threads, reward=reward or Reward(), records=True)
     controller, parameters = options.get("controller"), options.get("parameters") or {}
     choices = [
-        EpisodeChoice(scenario, seed, controller, parameters, preference, window.marks)
+        EpisodeChoice(scenario, seed, controller, parameters, preference, window.marks(marks_s))
         for scenario, seed in cells
     ]
     rewards: list[list[float]] = [[] for _ in cells]

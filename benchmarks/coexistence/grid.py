@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from quicgym.agents.evaluation.jobs import PolicyChoice, RunJob
-from quicgym.agents.policies.by_name import find_policy, policy_kind, split_alias
+from quicgym.agents.evaluation.jobs import RunJob, steering_of
+from quicgym.agents.policies.by_name import split_alias
 from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.simulation.run import Run
@@ -120,7 +120,7 @@ class Grid:
             PolicyError: A policy cannot be loaded.
         """
         steering = {
-            subject: self._steering(subject)
+            subject: steering_of(subject, trust_zip=self.trust_zip)
             for subject in dict.fromkeys([*self.subjects, *self.beside])
         }
         shown = [split_alias(subject)[0] for subject in self.subjects]
@@ -146,12 +146,6 @@ class Grid:
                 if name == "alone":
                     alone[cell.like] = jobs[cell, name]
         return jobs
-
-    def _steering(self, subject: str) -> PolicyChoice | str:
-        find_policy(subject, trust_zip=self.trust_zip)
-        if policy_kind(subject) in ("baseline", "static"):
-            return split_alias(subject)[1]
-        return PolicyChoice.of(subject, trust_zip=self.trust_zip)
 
     def _scenarios(self, cell: Cell) -> Iterator[tuple[str, Scenario]]:
         """Yields the experiments of a cell with their scenarios."""

@@ -53,6 +53,7 @@ def run(
     trace_interval_ms: float | None = 10.0,
     from_s: float | None = None,
     until_s: float | None = None,
+    marks_s: Sequence[float] = (),
     stack: str | None = None,
     clock: str | None = None,
     qlog: str | Path | None = None,
@@ -71,6 +72,8 @@ def run(
             stack 10 or None.
         from_s: Beginning of the window of the metrics, in s; None: the run's beginning.
         until_s: End of the window of the metrics, in s; None: the run's end.
+        marks_s: Further times, in s, at which windows of `Run.over` may begin and end. Not with a
+            stack.
         stack: "quicgym", "aioquic", "noq", or one of another package; None: a simulation.
         clock: Clock of the stack: "virtual", the default where it has one, or "real".
         qlog: Folder that gets qlog files, `flow-0-sender.sqlog` and so on; None: none. A stack may
@@ -104,6 +107,10 @@ def run(
                 f"trace_interval_ms = {trace_interval_ms}: runs over a stack have a row every "
                 f"{STACK_INTERVAL_MS:g} ms; give that, or None"
             )
+        if marks_s:
+            raise ScenarioError(
+                f"marks_s = {list(marks_s)}: runs over a stack have one window; leave it out"
+            )
         (runner,) = entry_points(group=RUNNERS, name="stack")
         run_stack: StackRunner = runner.load()
         return run_stack(
@@ -121,7 +128,7 @@ def run(
         seed,
         controller,
         trace_interval_ms=trace_interval_ms,
-        marks=window.marks,
+        marks=window.marks(marks_s),
         record_events=folder is not None,
     ) as simulation:
         simulation.run()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from quicgym.envs.scenarios.conversion import nanoseconds
@@ -15,10 +16,13 @@ class Window(NamedTuple):
     from_s: float | None = None
     until_s: float | None = None
 
-    @property
-    def marks(self) -> tuple[int, ...]:
-        """The times, in ns and rising, at which the totals of a run have to be known."""
-        return tuple(sorted({nanoseconds(time_s) for time_s in self if time_s}))
+    def marks(self, more_s: Iterable[float] = ()) -> tuple[int, ...]:
+        """Returns the times, in ns and rising, at which the totals of a run have to be known.
+
+        Args:
+            more_s: Ends of other windows of the run, in s.
+        """
+        return tuple(sorted({nanoseconds(time_s) for time_s in (*self, *more_s) if time_s}))
 
     def check(self, scenario: Scenario) -> None:
         """Raises ScenarioError where the window is not part of a scenario."""

@@ -79,7 +79,7 @@ def _epilog(examples: Sequence[str]) -> str:
 COMMANDS = {  # the groups and the order of `quicgym --help`
     "Run": ("baselines", "papers", "plot", "scenarios", "controllers", "trace"),
     "Learn": ("train", "search", "sweep", "publish", "import_agent", "serve"),
-    "Compare": ("evaluate", "coexist", "compare", "checklist", "attack"),
+    "Compare": ("evaluate", "league", "coexist", "compare", "checklist", "attack"),
     "Real networks": ("real", "link"),
     "Development": ("conformance", "parity", "speed"),
 }
@@ -103,8 +103,8 @@ def spread(arguments: Sequence[str]) -> list[str]:
     What follows `--` is left as it is: a program's own arguments.
     """
     several = (
-        "--scenario", "--controller", "--paper", "--policy", "--versus", "--beside", "--counts",
-        "--queues", "--rtts", "--rates", "--discipline", "--against",
+        "--scenario", "--controller", "--paper", "--policy", "--policies", "--field", "--versus",
+        "--beside", "--counts", "--queues", "--rtts", "--rates", "--discipline", "--against",
     )  # fmt: skip
     result: list[str] = []
     option = ""

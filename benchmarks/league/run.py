@@ -1,0 +1,162 @@
+"""The command `quicgym league`: the runs of a competition, win rates, and their tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import pandas as pd
+
+from quicgym import __version__, _core
+from quicgym.agents.evaluation.evaluate import expand
+from quicgym.agents.policies.by_name import split_alias
+from quicgym.benchmarks.league.games import Participants
+from quicgym.benchmarks.league.model import load_competition
+from quicgym.benchmarks.run_time import Estimate, in_words
+from quicgym.console import print_by_columns, say, wide_console
+from quicgym.jobs import (
+    RUNS_FILE,
+    Workers,
+    as_workers,
+    read_finished,
+    report_failures,
+    report_interruption,
+    run_jobs,
+)
+from quicgym.output_folders import output_folder, write_atomically
+
+Format = Literal["table", "json", "csv"]
+DOCUMENT = "league.json"
+RESULTS = (RUNS_FILE, DOCUMENT, "league.parquet")
+ALL, HAND_CODED = "all participants", "hand-coded participants"
+
+
+def run_league(
+    *,
+    competition: str,
+    policies: Sequence[str],
+    directory: Path,
+    field: Sequence[str] = (),
+    workers: int | Workers = 1,
+    format: Format = "table",
+    resume: bool = False,
+    trust_zip: bool = False,
+    command: str = "",
+) -> int:
+    """Runs, writes and prints everything; returns the exit status.
+
+    The arguments are the options of `quicgym league`. No policies means the baselines. `field` are
+    more participants.
+
+    Raises:
+        LeagueError: The competition does not exist, or is not valid.
+        ScenarioError: A controller or policy does not exist.
+        PolicyError: A policy cannot be loaded.
+        RunError: The directory cannot be written to.
+        ClusterError: There are no workers.
+    """
+    choices = list(dict.fromkeys([*expand(policies), *(expand(field) if field else ())]))
+    participants = Participants.of(load_competition(competition), choices, trust_zip=trust_zip)
+    jobs = participants.every_job
+    workers = as_workers(workers)
+    workers.connect()
+    with output_folder(directory, RESULTS, resume=resume):
+        kept = read_finished(directory) if resume else {}
+        new = [job for job in jobs if job.key not in kept]
+        estimate = Estimate()
+        seconds = sum(map(estimate.cpu_s, new)) / workers.count
+        say(f"{len(new)} runs of {len(jobs)} to do, about {in_words(seconds)}")
+        outcome = run_jobs(jobs, directory, workers, resume=resume)
+        report_failures(outcome.failures)
+        if outcome.interrupted:
+            report_interruption(outcome, jobs, directory, command, resumed=resume)
+            return 130
+        if outcome.failures:
+            say("no win rates, because runs are missing; --resume runs only these again")
+            return 1
+        about = {
+            "competition": participants.competition.name,
+            "source": participants.competition.source,
+            "version": __version__,
+            "commit": _core.commit,
+            "command": command,
+            "seeds": [0],
+            "policies": {split_alias(choice)[0]: split_alias(choice)[1] for choice in choices},
+            "fingerprints": participants.fingerprints,
+        }
+        document = {**about, "leagues": league_tables(participants, outcome.finished)}
+        text = json.dumps(document, indent=1, allow_nan=False) + "\n"
+        games = pd.DataFrame(
+            [
+                row
+                for league in participants.competition.leagues
+                for row in participants.games(league, outcome.finished).rows()
+            ]
+        )
+        games.attrs.update(about)
+        write_atomically(
+            {directory / DOCUMENT: text, directory / "league.parquet": games.to_parquet}
+        )
+    if format == "json":
+        print(text, end="")
+    elif format == "csv":
+        print(games.to_csv(index=False), end="")
+    else:
+        _print(document)
+    say(f"win rates ({DOCUMENT}) and every game (league.parquet) are in {directory}")
+    return 0
+
+
+def league_tables(
+    participants: Participants, finished: Mapping[str, Mapping[str, Any]]
+) -> list[dict[str, Any]]:
+    """Returns the tables of each league: in the field of all, and of those that are hand-coded.
+
+    Args:
+        participants: Those who take part.
+        finished: Results of the runs by their key.
+    """
+    kinds = participants.kinds
+    hand_coded = [name for name, kind in kinds.items() if kind != "learned"]
+    fields = {ALL: list(kinds)}
+    if 1 < len(hand_coded) < len(kinds):
+        fields[HAND_CODED] = hand_coded
+    return [
+        {"who": who, **participants.games(league, finished).table(field, kinds)}
+        for league in participants.competition.leagues
+        for who, field in fields.items()
+    ]
+
+
+def _print(document: Mapping[str, Any]) -> None:
+    console = wide_console()
+    for table in document["leagues"]:
+        console.print(
+            f"{document['competition']}, {table['league']}: {table['networks']} networks, "
+            f"{table['games']} games\nfield: {', '.join(table['field'])}\n",
+            highlight=False,
+            markup=False,
+        )
+        windows = list(table["policies"][0]["by"]["window"])
+        print_by_columns(
+            ["policy", "wins\n(%)", "95% interval\nover networks", "not rounded\n(%)", *windows],
+            [
+                [
+                    row["policy"],
+                    f"{row['win_rate_percent']:.1f}",
+                    interval(row),
+                    f"{row['unrounded_win_rate_percent']:.1f}",
+                    *(f"{row['by']['window'][window]:.1f}" for window in windows),
+                ]
+                for row in table["policies"]
+            ],
+        )
+        shares = ", ".join(f"{who} {won:.1f}%" for who, won in table["won_by_percent"].items())
+        console.print(f"\ngames won by {shares}\n", highlight=False)
+
+
+def interval(row: Mapping[str, Any]) -> str:
+    """Returns the interval of a win rate as tables show it."""
+    return "–" if row["low"] is None else f"{row['low']:.1f} to {row['high']:.1f}"

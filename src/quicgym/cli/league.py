@@ -1,0 +1,71 @@
+"""`quicgym league`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from quicgym.cli import options
+
+EXAMPLES = (
+    "quicgym league ccbench",
+    "quicgym league ccbench --policies cubic vegas copa bbr bbr3",
+    "quicgym league ccbench --policies mine=runs/ppo --field cubic vegas copa bbr3 --jobs 4",
+    "quicgym league ccbench --policies window orca.json --field baselines --resume",
+)
+
+
+def league(
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="ccbench, or the path of a competition's YAML.")
+    ],
+    policies: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="A controller, one with parameters (ebcc:gamma=60), a published policy, a "
+            "policy's JSON, a training run's folder, an agent that `quicgym import-agent` wrote, "
+            "an object of a Python file (agent.py:policy; runs the file), or baselines: all "
+            "controllers; an alias may precede it (mine=runs/ppo); one or more. Default: "
+            "baselines.",
+        ),
+    ] = None,
+    field: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="More participants, named as above; one or more. The policies and these are the "
+            "field that all win rates are of. Default: the policies alone.",
+        ),
+    ] = None,
+    jobs: options.Jobs = None,
+    format: options.Format = options.ResultFormat.table,
+    out: options.Out = Path("results/league"),
+    resume: options.Resume = False,
+    address: options.Address = None,
+    trust_zip: options.TrustZip = False,
+) -> None:
+    """Let controllers and policies play the leagues of other benchmarks, such as ccBench.
+
+    A game is a network in a window of time, and several participants may win it. A win rate is the
+    share of the games that a participant wins. Win rates depend on the field, which is named beside
+    them. The tables (league.json) and every game (league.parquet) go to DIR; results of an earlier
+    run are moved to DIR/previous-<time>. docs/how-to/league.md has the rules.
+    """
+    from quicgym.benchmarks.league.run import run_league
+    from quicgym.jobs import workers_of
+
+    status = run_league(
+        competition=name,
+        policies=policies or (),
+        field=field or (),
+        directory=out,
+        workers=workers_of(jobs, address),
+        format=format.value,
+        resume=resume,
+        trust_zip=trust_zip,
+        command=options.command_line(),
+    )
+    raise typer.Exit(status)
