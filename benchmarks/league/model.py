@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 from pydantic import Field, model_validator
 
 from quicgym.envs.scenarios.fields import LINK_HEADER_BYTES, ScenarioError
+from quicgym.envs.scenarios.flows import Flow
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.errors import UserError
 from quicgym.validation import StrictModel, problem, validated
@@ -52,8 +53,8 @@ class League(StrictModel):
 
     name: str = Field(pattern=r"^[a-z][a-z0-9-]*$")
     score: Literal["power", "fair-share"]
-    beside: tuple[str, ...] = ()
-    """Controllers of the flows that start at 0 s, beside the judged flow."""
+    beside: tuple[Flow, ...] = ()
+    """Flows beside the judged one, as scenarios have them, with a controller each."""
     start_s: float = Field(default=0.0, ge=0)
     """When the judged flow starts."""
     rates: tuple[Rates, ...] = Field(min_length=1)
@@ -67,13 +68,18 @@ class League(StrictModel):
 
     @model_validator(mode="after")
     def _fits(self) -> League:
-        if self.score == "fair-share" and not self.beside:
-            raise problem("beside", [], "a fair share needs another flow", "name a controller")
-        if self.score == "power" and self.beside:
+        if bool(self.beside) != (self.score == "fair-share"):
             raise problem(
-                "beside", list(self.beside), "the score power is for a flow alone",
-                "leave it out, or take the score fair-share",
+                "score", self.score, "does not fit the number of flows",
+                "take power for a flow alone, and fair-share with flows in beside",
             )  # fmt: skip
+        for index, flow in enumerate(self.beside):
+            if flow.controller is None or flow.count != 1:
+                raise problem(
+                    f"beside.{index}.controller", flow.controller,
+                    "is missing, or the flow is more than one",
+                    "name a controller for each flow, and leave out count",
+                )  # fmt: skip
         changing = any(factor != 1 for entry in self.rates for factor in entry.factors)
         if changing != bool(self.changes_s):
             raise problem(
@@ -129,7 +135,7 @@ class League(StrictModel):
             "access": {"rate_mbps": 10_000, "delay_ms": 0},
             "max_datagram_bytes": PACKET_BYTES - LINK_HEADER_BYTES,
             "flows": [
-                *({"controller": name} for name in self.beside),
+                *self.beside,
                 {"name": JUDGED, "start_s": self.start_s},
             ],
         }
