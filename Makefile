@@ -16,7 +16,7 @@ PACKAGES := agents benchmarks configs controllers envs real src
 SOURCES := CMakeLists.txt pyproject.toml README.md LICENSE $(shell find sim $(PACKAGES) -type f -not -path '*/__pycache__/*' -not -path 'sim/ns3/build/*')
 CPP := $(shell find sim controllers tests/fuzz -not -path 'sim/ns3/build/*' \( -name '*.cpp' -o -name '*.hpp' \))
 
-.PHONY: help setup develop real reality baselines leaderboard checklists coexistence attacks test test-all test-long lint format messages constraints \
+.PHONY: help setup develop real reality baselines leaderboard checklists coexistence leagues attacks test test-all test-long lint format messages constraints \
 	docs wheels audit speed parity sanitized-core sanitize sanitize-all sanitize-real thread-sanitized-core sanitize-threads sanitize-real-threads campaign fuzz versions clean
 
 help:
@@ -27,6 +27,7 @@ help:
 	@echo "make attacks     the worst network of all controllers and published policies; writes docs/reports/attacks"
 	@echo "make checklists  RFC 9743 for all controllers and published policies; writes docs/reports/checklists"
 	@echo "make coexistence  controllers and policies beside CUBIC; writes docs/reports/coexistence.md"
+	@echo "make leagues     the leagues of ccBench; writes docs/reports/leagues.md"
 	@echo "make test       run the tests that need neither PyTorch nor Ray: minutes"
 	@echo "make test-all   run all tests but the next; installs PyTorch, Ray Tune and the like first (7 GB)"
 	@echo "make test-long  run the tests that take minutes each"
@@ -83,6 +84,9 @@ checklists: $(QUICGYM) $(TRAIN)
 
 coexistence: setup $(TRAIN)
 	$(BIN)/python -m quicgym.benchmarks.coexistence.page $(ARGS)
+
+leagues: setup $(TRAIN)
+	$(BIN)/python -m quicgym.benchmarks.league.page $(ARGS)
 
 attacks: $(QUICGYM) $(TRAIN)
 	$(BIN)/python -m quicgym.benchmarks.attacks $(ARGS)

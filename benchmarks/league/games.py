@@ -69,7 +69,7 @@ class LeagueJob(RunJob):
 
 @dataclass(frozen=True)
 class Participants:
-    """Who takes part, and the runs of each.
+    """Controllers and policies that take part, and the runs of each.
 
     Attributes:
         competition: The leagues.

@@ -115,7 +115,7 @@ def league_tables(
     """Returns the tables of each league: in the field of all, and of those that are hand-coded.
 
     Args:
-        participants: Those who take part.
+        participants: Controllers and policies that take part.
         finished: Results of the runs by their key.
     """
     kinds = participants.kinds

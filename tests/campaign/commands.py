@@ -113,6 +113,11 @@ def commands() -> list[Command]:
             _document("coexist.json"),
         ),
         Command(
+            "league",
+            ("league", "./league.yaml", "--policies", "baselines"),
+            _document("league.json"),
+        ),
+        Command(
             "attack",
             (
                 "attack",

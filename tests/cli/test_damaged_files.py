@@ -60,6 +60,7 @@ WRITERS = {
         "coexist newreno --counts 1 --rates 2 --discipline drop-tail --duration-s 18 --seeds 1 "
         + JOBS,
     ),
+    "league": Writer(f"league ./league.yaml --policies newreno {JOBS}"),
     "checklist": Writer(f"checklist newreno --checklist checks.yaml --seeds 1 {JOBS}"),
     "real": Writer("real --scenario ./path.yaml --controller cubic --out out --qlog out/qlog"),
     "trace": Writer("trace out/link.trace"),

@@ -18,6 +18,25 @@ checks:
     title: Use
     checks:
     - {question: "Used?", scenarios: [alone], number: utilisation, at_least: 0.1, source: ours}
+league:
+  name: small
+  source: ours
+  margin: 0.1
+  leagues:
+  - name: alone
+    score: power
+    rates: [{rate_mbps: 2, factors: [1, 2]}]
+    changes_s: [2]
+    delays_ms: [10]
+    queues_bdp: [2]
+    windows_s: [[0, 2], [2, 4]]
+  - name: beside
+    score: fair-share
+    beside: [{controller: cubic}]
+    rates: [{rate_mbps: 4, factors: [1]}]
+    delays_ms: [10]
+    queues_bdp: [2]
+    windows_s: [[0, 3], [3, 4]]
 sweep:
   name: gamma
   controller: ebcc
@@ -38,7 +57,7 @@ search:
 
 
 def write_inputs(folder: Path, algorithm: str = "ppo", duration_s: float = 2.0) -> Path:
-    """Writes path, suite, paper, checks, sweep, search and tiny, a training; returns the folder."""
+    """Writes path, suite, paper and STUDIES, and tiny, a training; returns the folder."""
     write_config(folder, algorithm)
     path = {**scenario("path", 1, duration_s), "flows": [{"name": "flow"}]}
     files = {**yaml.safe_load(STUDIES), "path": path, "suite": [path, {**path, "name": "again"}]}

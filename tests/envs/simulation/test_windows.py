@@ -53,6 +53,23 @@ def test_windows_add_up_to_the_run_which_marks_do_not_change(engine: str) -> Non
     assert np.dot(use, spans) / sum(spans) == pytest.approx(plain.metrics["buffer_use_percent"])
 
 
+@pytest.mark.parametrize("policy", [False, True])
+def test_further_marks_are_ends_of_windows(policy: bool) -> None:
+    scenario = dumbbell([{}], duration_s=4)
+    marks_s = (1.0, 2.5)
+    if policy:
+        run = play(find_policy("cubic"), scenario, marks_s=marks_s)
+        other = play(find_policy("cubic"), scenario, from_s=1, until_s=2.5)
+    else:
+        run = quicgym.run(scenario, "cubic", marks_s=marks_s)
+        other = quicgym.run(scenario, "cubic", from_s=1, until_s=2.5)
+    assert run.over(1, 2.5).flows == other.flows
+    with pytest.raises(ValueError, match="the run has totals at 1, 2.5, 4 s only"):
+        run.over(1, 3)
+    with pytest.raises(ScenarioError, match="marks_s = .*leave it out"):
+        quicgym.run(scenario, "cubic", stack="quicgym", marks_s=marks_s, trace_interval_ms=None)
+
+
 def test_the_reward_of_a_window_is_the_mean_over_its_time() -> None:
     run = quicgym.run(dumbbell([{"count": 2}]), "cubic", from_s=1, until_s=4)
     inside = (run.series["time_s"] > 1 + 1e-9) & (run.series["time_s"] < 4 + 1e-9)
