@@ -56,6 +56,7 @@ class EpisodeBatch:
         one agent, without an axis for rows. With a `baseline` each row earns its reward minus what
         this controller earns in the agents' place on the same path with the same seed.
         """
+        self.reward = reward
         self._reward_function = reward if callable(reward) else None
         decisions = source.decisions
         interface = decisions.interface

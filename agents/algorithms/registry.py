@@ -151,6 +151,25 @@ BUILT_IN: Mapping[str, Algorithm] = {
 }
 
 
+TEMPERATURE = 0.005
+"""What predicted differences of rewards are divided by to be logits, from which choices are drawn.
+
+A choice that is predicted to earn 0.005 less is then drawn e times less often.
+"""
+
+
+def temperature_of(training: Mapping[str, Any], output: str) -> float:
+    """Returns what a policy's outputs are divided by to be the logits of its choices.
+
+    `training` is how the policy was trained, from its description. The outputs of algorithms that
+    draw choices from them are logits already; the others predict what each choice earns.
+    """
+    algorithm = training.get("config", {}).get("algorithm")
+    if output != "argmax" or algorithm is None or find(algorithm).stochastic:
+        return 1.0
+    return TEMPERATURE
+
+
 @cache
 def registered() -> Mapping[str, tuple[EntryPoint, ...]]:
     """Returns the entry points of installed packages by name, without importing any.

@@ -240,33 +240,14 @@ class Sb3Trainer:
         """The policy, critics included."""
         return self.model.policy
 
-    def _parts(self) -> tuple[nn.Module, nn.Module, nn.Linear]:
-        """The features, the hidden layers and the last one of the policy."""
-        policy: Any = self.model.policy
-        if isinstance(policy, ActorCriticPolicy):
-            actor: Any = policy  # whose layers mypy takes for any module
-            return (
-                actor.features_extractor.features,
-                actor.mlp_extractor.policy_net,
-                actor.action_net,
-            )
-        actor = policy.actor
-        if isinstance(policy, SACPolicy):
-            return actor.features_extractor.features, actor.latent_pi, actor.mu
-        layers = list(actor.mu)  # TD3: all layers in one, a Tanh at the end
-        return actor.features_extractor.features, nn.Sequential(*layers[:-2]), layers[-2]
-
     def export(self) -> Actor:
         """Returns a copy of the policy on the CPU, without exploration."""
         actor = Actor(self._architecture, self._decisions)
-        _copy(self._parts(), (actor.features, actor.hidden, actor.action))
+        _copy(parts_of(self.model.policy), (actor.features, actor.hidden, actor.action))
         return actor.eval()
 
     def _import(self, actor: Actor) -> None:
-        _copy((actor.features, actor.hidden, actor.action), self._parts())
-        policy: Any = self.model.policy
-        if not isinstance(policy, ActorCriticPolicy | SACPolicy):  # TD3 follows a target of it
-            policy.actor_target.load_state_dict(policy.actor.state_dict())
+        give_weights(self.model.policy, actor)
 
     def begin_at(self, action: np.ndarray) -> None:
         """Makes the untrained policy take an action, whatever it observes."""
@@ -347,6 +328,29 @@ class Sb3Trainer:
     def close(self) -> None:
         """Closes the environments."""
         self._environments.close()
+
+
+def parts_of(policy: Any) -> tuple[nn.Module, nn.Module, nn.Linear]:
+    """Returns features, hidden layers and last layer of a policy with `policy_arguments`."""
+    if isinstance(policy, ActorCriticPolicy):
+        actor: Any = policy  # whose layers mypy takes for any module
+        return (
+            actor.features_extractor.features,
+            actor.mlp_extractor.policy_net,
+            actor.action_net,
+        )
+    actor = policy.actor
+    if isinstance(policy, SACPolicy):
+        return actor.features_extractor.features, actor.latent_pi, actor.mu
+    layers = list(actor.mu)  # TD3: all layers in one, a Tanh at the end
+    return actor.features_extractor.features, nn.Sequential(*layers[:-2]), layers[-2]
+
+
+def give_weights(policy: Any, actor: Actor) -> None:
+    """Gives a policy with `policy_arguments` the weights of an actor of the same architecture."""
+    _copy((actor.features, actor.hidden, actor.action), parts_of(policy))
+    if not isinstance(policy, ActorCriticPolicy | SACPolicy):  # TD3 follows a target of it
+        policy.actor_target.load_state_dict(policy.actor.state_dict())
 
 
 class _Rollouts(BaseCallback):

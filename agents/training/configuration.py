@@ -15,6 +15,7 @@ import yaml
 from pydantic import Field, field_validator, model_validator
 
 from quicgym.agents.algorithms import registry
+from quicgym.agents.policies.learned import load_policy
 from quicgym.controllers import refuse_place
 from quicgym.envs.actions import choices
 from quicgym.envs.decisions import DECISION_ARGUMENTS, Decisions, declared
@@ -279,14 +280,63 @@ def training_names() -> list[str]:
     return yaml_names(TRAINING)
 
 
-def load_training(name_or_path: str, changes: Sequence[str] = ()) -> TrainingConfig:
+def load_training(
+    name_or_path: str, changes: Sequence[str] = (), *, begin_with: str | None = None
+) -> TrainingConfig:
     """Loads a configuration: one of `training_names()`, or a YAML's path.
 
-    `changes` are such as "steps=1e6" or "hyperparameters.gamma=0.9". ConfigError where something
-    does not exist or is not valid.
+    Args:
+        name_or_path: The configuration.
+        changes: Changes such as "steps=1e6" or "hyperparameters.gamma=0.9".
+        begin_with: A policy, as `quicgym.load_policy` takes it, with whose weights training starts.
+            Its network, its environment and what it decides on replace those of the configuration.
+
+    Raises:
+        ConfigError: Something does not exist or is not valid.
+        PolicyError: There is no such policy.
     """
-    data = changed(read_fields(name_or_path, TRAINING, "training configuration"), changes)
-    return validated(TrainingConfig, data, name_or_path, ConfigError)
+    fields = read_fields(name_or_path, TRAINING, "training configuration")
+    if begin_with is not None:
+        fields = _beginning_with(fields, begin_with)
+    return validated(TrainingConfig, changed(fields, changes), name_or_path, ConfigError)
+
+
+def _beginning_with(fields: Mapping[str, Any], chosen: str) -> dict[str, Any]:
+    """Returns a configuration's fields with a policy's network, environment and weights."""
+    description = getattr(load_policy(chosen), "description", None)
+    if description is None:
+        raise ConfigError(
+            f"--from {chosen}: has no description; give a published policy's name, a description's "
+            "path or a run's folder"
+        )
+    decisions, architecture = description.decisions, description.architecture
+    environment, start = dict(fields.get("environment") or {}), dict(fields.get("start") or {})
+    decided = {
+        name: value
+        for name, value in decisions.arguments.items()
+        if name in EnvironmentConfig.model_fields and name != "preference"
+    }
+    if decisions.preference is None:
+        environment.pop("preference", None)
+    else:
+        environment.setdefault("preference", "random")
+    layers = {
+        "extractor_sizes": architecture.extractor_sizes,
+        "hidden_sizes": architecture.hidden_sizes,
+        "activation": architecture.activation,
+    }
+    exploration = {
+        name: start[name]
+        for name in ("std", "final_std")
+        if name in start and not choices(decisions.environment)
+    }
+    temperature = registry.temperature_of(description.training, architecture.output)
+    return {
+        **fields,
+        "environment": {**environment, "id": decisions.environment, **decided},
+        "network": {**(fields.get("network") or {}), **layers},
+        "start": {"policy": chosen, "temperature": temperature, **exploration},
+    }
 
 
 def read_fields(name_or_path: str, folder: Traversable, what: str) -> dict[str, Any]:

@@ -19,6 +19,7 @@ EXAMPLES = (
     "quicgym train ppo seed=1 steps=2e6 hyperparameters.learning_rate=3e-4",
     "quicgym train my-config.yaml --out results/mine",
     "quicgym train window-v1-grpo --resume",
+    "quicgym train ppo --from window hyperparameters.learning_rate=1e-5",
 )
 
 
@@ -31,6 +32,15 @@ def train(
         ),
     ],
     changes: options.Changes = None,
+    begin_with: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="POLICY",
+            help="Start with a policy's weights, network and environment: a published policy's "
+            "name, a description's path or a run's folder.",
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="The run's folder. Default: results/train/NAME-seedSEED."),
@@ -52,7 +62,11 @@ def train(
     """
     from quicgym.agents.training.configuration import load_training
 
-    settings = load_training(config, [*(changes or ()), *([f"device={device}"] if device else ())])
+    settings = load_training(
+        config,
+        [*(changes or ()), *([f"device={device}"] if device else ())],
+        begin_with=begin_with,
+    )
     # PyTorch's threads wait for one another for microseconds; GNU OpenMP's own limit is
     # milliseconds, in which simulations or other programs could use the core.
     os.environ.setdefault("GOMP_SPINCOUNT", "10000")

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 
+from quicgym.agents.policies.learned import load_policy
 from quicgym.agents.training.configuration import ConfigError, load_training
+from quicgym.errors import PolicyError
 
 
 @pytest.mark.parametrize("name", ["ppo", "switch-wide", "window-v1-grpo"])
@@ -24,3 +27,41 @@ def test_an_environment_goes_by_its_name_or_its_id():
     assert by_name == load_training("switch-wide")
     with pytest.raises(ConfigError, match="'swich'; did you mean switch"):
         load_training("switch-wide", ["environment.id=swich"])
+
+
+@pytest.mark.parametrize(
+    ("policy", "environment", "temperature"),
+    [
+        ("window", "quicgym/Window-v1", 1.0),
+        ("window-v1-aggrevate-seed0", "quicgym/Window-v1", 0.005),
+        ("switch-wide-seed0", "quicgym/Switch-v1", 0.005),
+        ("preference-seed0", "quicgym/Tuning-v1", 1.0),
+    ],
+)
+def test_a_training_from_a_policy_has_its_network_and_its_environment(
+    policy, environment, temperature
+):
+    description = load_policy(policy).description
+    config = load_training("ppo", ["steps=7"], begin_with=policy)
+    assert config.environment.id == environment
+    decisions = config.environment.decisions
+    assert replace(decisions, preference=decisions.evaluated_preference) == description.decisions
+    assert config.network.extractor_sizes == description.architecture.extractor_sizes
+    assert config.network.hidden_sizes == description.architecture.hidden_sizes
+    assert config.network.activation == description.architecture.activation
+    assert (config.start.policy, config.start.preset) == (policy, None)
+    assert config.start.temperature == temperature
+    plain = load_training("ppo", ["steps=7"])
+    assert config.hyperparameters == plain.hyperparameters and config.steps == plain.steps
+
+
+def test_changes_come_after_the_policy():
+    config = load_training("ppo", ["environment.decision_interval_ms=50"], begin_with="window")
+    assert config.environment.decision_interval_ms == 50  # training says that it does not fit
+
+
+def test_a_policy_that_does_not_exist_is_named():
+    with pytest.raises(PolicyError, match="did you mean window"):
+        load_training("ppo", begin_with="windw")
+    with pytest.raises(ConfigError, match="start.policy is for ppo and grpo"):
+        load_training("sac", begin_with="tuning-aggrevate-seed0")

@@ -9,12 +9,13 @@ import gymnasium
 import numpy as np
 import pytest
 from helpers import environments as helper
-from helpers.training import NEEDS_TRAIN, Unwatched, made
+from helpers.training import NEEDS_TRAIN, Unwatched, made, write_config
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import quicgym
 from quicgym import Simulation, controllers
+from quicgym.agents.policies.learned import load_policy
 from quicgym.agents.training.configuration import load_training, training_names
 from quicgym.envs.actions import action_parameters
 from quicgym.envs.registration import find_environment
@@ -198,4 +199,17 @@ def test_ppo_learns_from_rows_with_an_agent_alone():
     learned = [samples.observations[:, :size] for samples in model.rollout_buffer.get(16)]
     assert sum(map(len, learned)) == agents
     assert all(samples.any(dim=1).all() for samples in learned)
+    trainer.close()
+
+
+@pytest.mark.parametrize("name", ["window", "tuning-aggrevate-seed0"])
+def test_a_training_from_a_policy_begins_with_its_actions(name, here):
+    from quicgym.agents.training.model import make_trainer
+
+    policy = load_policy(name)
+    trainer = make_trainer(load_training(str(write_config(here)), begin_with=name))
+    size = policy.decisions.observation_space.shape[0]
+    observations = np.random.default_rng(1).uniform(0, 1, (64, size)).astype(np.float32)
+    own = trainer.export().in_cpp(observations)
+    assert np.asarray(own) == pytest.approx(np.asarray(policy(observations)), abs=1e-5)
     trainer.close()

@@ -1,0 +1,160 @@
+"""Stable-Baselines3 in one's own code: paired differences, and models of published policies."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from helpers import environments as helper
+
+import quicgym
+from quicgym.agents.evaluation.rollouts import play_all
+from quicgym.agents.policies import find_policy
+from quicgym.errors import PolicyError, UserError
+
+pytestmark = pytest.mark.train
+PATH = {"scenario": helper.scenario(flows=2, duration_s=1.0)}
+
+
+def make(**arguments: Any) -> Any:
+    from quicgym.envs.sb3 import make_sb3
+
+    return make_sb3("quicgym/Window-v1", 2, **{**PATH, **arguments})
+
+
+def ppo(environments: Any) -> Any:
+    from stable_baselines3 import PPO
+
+    return PPO("MlpPolicy", environments, n_steps=16, batch_size=16, n_epochs=1, seed=1)
+
+
+def logger(values: dict[str, list[tuple[int, float]]]) -> Any:
+    """Returns a logger of Stable-Baselines3 that adds step and value to the lists of the tags."""
+    from stable_baselines3.common.logger import KVWriter, Logger
+
+    class Records(KVWriter):
+        def write(self, key_values: Any, key_excluded: Any, step: int = 0) -> None:
+            for name, value in key_values.items():
+                values.setdefault(name, []).append((step, value))
+
+        def close(self) -> None:
+            pass
+
+    return Logger(None, [Records()])
+
+
+@pytest.fixture
+def scenario_file(tmp_path: Path) -> str:
+    path = tmp_path / "pair.yaml"
+    path.write_text(
+        "name: pair\nduration_s: 1\nbottleneck: {rate_mbps: 3, delay_ms: 5, queue: {limit: 20},"
+        " loss: {kind: bernoulli, probability: 0.01}}\naccess: {rate_mbps: 50, delay_ms: 1}\n"
+        "flows: [{}, {}]\n"
+    )
+    return str(path)
+
+
+def test_the_difference_is_logged_and_is_the_one_of_an_evaluation(scenario_file):
+    from quicgym.agents.sb3 import PairedDifference
+
+    model, records = ppo(make()), {}
+    model.set_logger(logger(records))
+    callback = PairedDifference(
+        scenario_file, paths=6, every=64, controllers=("bbr", "cubic"), verbose=0
+    )
+    model.learn(128, callback=callback)
+    assert "rollout/ep_rew_mean" in records
+    logged = records["paired/minus_bbr"]
+    assert [step for step, _ in logged] == [0, 64, 128]
+    assert [step for step, _, _ in callback.history] == [0, 64, 128]
+
+    # The training's agent has one flow beside CUBIC, so the evaluation does, too.
+    scenario = quicgym.load_scenario(scenario_file).with_one_open_flow("cubic")
+    cells = [(scenario, seed) for seed in range(6)]
+
+    def rewards(policy):
+        return np.array([run.metrics["reward"] for run in play_all(policy, cells, threads=1)])
+
+    class Greedy:
+        name, options = "model", None
+        decisions = quicgym.Decisions("window")
+
+        def __call__(self, observations):
+            return model.predict(observations, deterministic=True)[0]
+
+    own, others = rewards(Greedy()), {name: rewards(find_policy(name)) for name in ("bbr", "cubic")}
+    assert logged[-1][1] == pytest.approx((own - others["bbr"]).mean())
+    assert callback.best == max(others, key=lambda name: others[name].mean())
+    best = records["paired/minus_best"][-1][1]
+    assert best == pytest.approx((own - others[callback.best]).mean())
+    low, high = (records[f"paired/minus_bbr_{end}"][-1][1] for end in ("low", "high"))
+    assert low <= logged[-1][1] <= high
+
+
+def test_what_cannot_be_compared_is_refused(scenario_file):
+    from stable_baselines3 import PPO
+
+    from quicgym.agents.sb3 import PairedDifference
+
+    with pytest.raises(UserError, match="heldout"):
+        PairedDifference("heldout")
+    with pytest.raises(UserError, match="give at least one"):
+        PairedDifference(scenario_file, controllers=())
+    with pytest.raises(ValueError, match="make_sb3"):
+        PPO("MlpPolicy", "CartPole-v1", n_steps=16, batch_size=16).learn(
+            16, PairedDifference(scenario_file, paths=2)
+        )
+    with pytest.raises(ValueError, match="flow = 'flow-1'"):
+        ppo(make(flow="flow-1")).learn(16, PairedDifference(scenario_file, paths=2))
+
+
+@pytest.mark.parametrize("name", ["window", "window-v1-aggrevate-seed0", "tuning-aggrevate-seed0"])
+def test_a_model_of_a_published_policy_acts_as_it_and_comes_back_from_its_file(name, tmp_path):
+    from quicgym.agents.sb3 import ppo_of
+    from quicgym.envs.sb3 import make_sb3, save
+
+    policy = quicgym.load_policy(name)
+    decisions = policy.decisions
+    environments = make_sb3(decisions.environment, 2, **PATH, **decisions.arguments)
+    model = ppo_of(name, environments, n_steps=16, batch_size=16, n_epochs=1, seed=1)
+    observations = environments.reset()
+    for _ in range(8):
+        actions = policy(observations)
+        assert model.predict(observations, deterministic=True)[0] == pytest.approx(
+            actions, abs=1e-4
+        )
+        observations = environments.step(actions)[0]
+    before = policy.actor.state_dict()["action.weight"].clone()
+    model.learn(32)
+    save(model, tmp_path / "mine.zip")
+    with pytest.warns(UserWarning, match="runs code"):
+        again = quicgym.load_policy(tmp_path / "mine.zip", trust_zip=True)
+    assert again.decisions == decisions
+    assert np.array_equal(again(observations), model.predict(observations, deterministic=True)[0])
+    assert (policy.actor.state_dict()["action.weight"] == before).all()  # a copy was trained
+
+
+def test_choices_that_a_policy_predicts_to_be_best_are_drawn_most_often():
+    import torch
+
+    from quicgym.agents.sb3 import ppo_of
+
+    policy = quicgym.load_policy("window-v1-aggrevate-seed0")
+    environments = make(**policy.decisions.arguments)
+    model = ppo_of(policy, environments)
+    observations = environments.reset()
+    for _ in range(6):
+        observations = environments.step(policy(observations))[0]
+    chances = model.policy.get_distribution(torch.as_tensor(observations)).distribution.probs
+    assert chances.max() > 2 / 13  # and not nearly 1/13 each, as with its outputs for logits
+
+
+def test_another_environment_than_the_policy_s_is_refused():
+    from quicgym.agents.sb3 import ppo_of
+
+    with pytest.raises(PolicyError, match=r"window: was trained for .*'recent'"):
+        ppo_of("window", make())
+    with pytest.raises(PolicyError, match="ends in tanh"):
+        ppo_of("orca-seed0", make())
