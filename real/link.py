@@ -59,6 +59,7 @@ def run_link(
     peer: Sequence[str] | None = None,
     limit_s: float = 3600.0,
     seed: int = 0,
+    congestion_control: str | None = None,
     on_start: Callable[[], None] | None = None,
     on_report: Callable[[RelayReport], None] | None = None,
 ) -> LinkResult:
@@ -75,6 +76,8 @@ def run_link(
             the command begins. None: this machine is on the senders' side, which needs root.
         limit_s: This long after the command's start everything that still runs is ended.
         seed: Seed of the network's random numbers.
+        congestion_control: Name of a controller that the kernel has, for the TCP connections
+            over the link. None: the programs choose.
         on_start: Called when the peer is there, before the command starts.
         on_report: Called every second.
 
@@ -108,7 +111,8 @@ def run_link(
         try:
             mtu = network.flows[0].max_datagram_bytes + LINK_HEADER_BYTES - PPP_BYTES
             asked = {"mtu": mtu, "as_root": as_root, "command": [*command],
-                     "peer": None if peer is None else [*peer]}  # fmt: skip
+                     "peer": None if peer is None else [*peer],
+                     "congestion_control": congestion_control}  # fmt: skip
             ours.send(json.dumps(asked).encode())
             _add_ports(relay, ours)
             result = _run(relay, ours, limit_s, on_start, on_report)

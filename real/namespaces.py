@@ -44,7 +44,8 @@ RTM_NEWLINK, RTM_NEWROUTE = 16, 24
 NLM_F_REQUEST, NLM_F_ACK, NLM_F_EXCL, NLM_F_CREATE = 0x1, 0x4, 0x200, 0x400
 IFLA_IFNAME, IFLA_LINKINFO, IFLA_NET_NS_FD = 3, 18, 28
 IFLA_INFO_KIND, IFLA_INFO_DATA, VETH_INFO_PEER = 1, 2, 1
-RTA_OIF = 4
+RTA_DST, RTA_OIF, RTA_METRICS, RTAX_CC_ALGO = 1, 4, 8, 16
+RT_TABLE_MAIN, RTPROT_STATIC, RT_SCOPE_LINK, RTN_UNICAST = 254, 4, 253, 1
 
 FIRST_ADDRESS, LINKS = 0xC6120000, 1 << 15
 """198.18.0.0/15, which RFC 2544 reserves for measurements: four addresses for each link."""
@@ -129,11 +130,23 @@ def make_virtual_ethernet(name: str, far_name: str, far_namespace: int) -> None:
     ask_kernel("make a virtual Ethernet", RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL, body)
 
 
-def route_everything(name: str) -> None:
-    """Sends packets to any address over a device."""
-    header = struct.pack("=BBBBBBBBI", socket.AF_INET, 0, 0, 0, 254, 4, 253, 1, 0)
-    oif = attribute(RTA_OIF, struct.pack("=I", socket.if_nametoindex(name)))
-    ask_kernel("set a route", RTM_NEWROUTE, NLM_F_CREATE, header + oif)
+def route(name: str, destination: str | None, congestion_control: str | None) -> None:
+    """Sends packets to an address over a device; None: to every address without another route.
+
+    The kernel gives TCP connections over a route the controller that is set for it.
+    """
+    bits = 0 if destination is None else 32
+    header = struct.pack(
+        "=BBBBBBBBI", socket.AF_INET, bits, 0, 0, RT_TABLE_MAIN, RTPROT_STATIC, RT_SCOPE_LINK,
+        RTN_UNICAST, 0,
+    )  # fmt: skip
+    body = header + attribute(RTA_OIF, struct.pack("=I", socket.if_nametoindex(name)))
+    if destination is not None:
+        body += attribute(RTA_DST, socket.inet_aton(destination))
+    if congestion_control is not None:
+        metric = attribute(RTAX_CC_ALGO, congestion_control.encode() + b"\0")
+        body += attribute(RTA_METRICS, metric)
+    ask_kernel("set a route", RTM_NEWROUTE, NLM_F_CREATE, body)
 
 
 def control(name: str, request: int, content: bytes) -> bytes:
@@ -184,7 +197,7 @@ def set_up_program_end(name: str, address: str, mtu: int) -> str:
 class Namespaces:
     """The namespaces, and the sockets on the relay's ends."""
 
-    def __init__(self, mtu: int, *, with_peer: bool) -> None:
+    def __init__(self, mtu: int, *, with_peer: bool, congestion_control: str | None) -> None:
         """Makes all of it; StepError where the system refuses."""
         here = namespace()
         self.of_relay = new_namespace()
@@ -204,7 +217,10 @@ class Namespaces:
                 hosts[program] = set_up_program_end(name, addresses(link)[program], mtu)
                 if self.of_program[program] != here:
                     set_up("lo")
-                    route_everything(name)
+                    route(name, None, congestion_control)
+                if congestion_control is not None:
+                    far = "peer" if program == "command" else "command"
+                    route(name, addresses(link)[far], congestion_control)
             except OSError as error:
                 raise StepError("set up a virtual Ethernet", error) from error
         enter(self.of_relay)
@@ -338,7 +354,11 @@ def run(messages: Messages) -> None:
         if not asked["as_root"]:
             enter_user_namespace()
         enter_process_namespace()
-        namespaces = Namespaces(asked["mtu"], with_peer=asked["peer"] is not None)
+        namespaces = Namespaces(
+            asked["mtu"],
+            with_peer=asked["peer"] is not None,
+            congestion_control=asked["congestion_control"],
+        )
     except StepError as error:
         messages.send({"failed": error.step, "errno": error.errno})
         return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import signal
 import sys
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -17,6 +18,8 @@ EXAMPLES = (
     "quicgym link my-network.yaml --peer 'python3 -m http.server' -- "
     "sh -c 'curl -O $QUICGYM_PEER:8000/file'",
     "sudo quicgym link ebcc-single --quiet -- bash",
+    "sudo quicgym link ebcc-single --controller cubic+ --peer 'iperf3 -s -1' -- "
+    "sh -c 'iperf3 -c $QUICGYM_PEER -R'",
 )
 
 
@@ -39,6 +42,14 @@ def link(
             "is the other side, which needs root.",
         ),
     ] = None,
+    controller: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Controller for the TCP connections over the link, in the kernel; see `quicgym "
+            "linux list`. Default: the programs choose.",
+        ),
+    ] = None,
     limit_s: Annotated[
         float,
         typer.Option(
@@ -57,11 +68,13 @@ def link(
     COMMAND runs in a network namespace of its own. What it downloads comes over the scenario's
     bottleneck, what it sends goes over the reverse link, both with the delays of the scenario's
     first flow. Its own address is in QUICGYM_ADDRESS, the other side's in QUICGYM_PEER. No root
-    is needed where the system allows user namespaces. Linux only.
+    is needed where the system allows user namespaces. Linux only. --controller needs root and
+    quicgym-linux.
 
     The exit status is COMMAND's, or 124 when the time is up. At the end a summary says on standard
     error what passed, and whether the run is valid: see docs/how-to/link.md.
     """
+    from quicgym.real.kernels import find_kernel
     from quicgym.real.link import run_link
 
     last: list[RelayReport] = []
@@ -77,15 +90,22 @@ def link(
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     try:
-        result = run_link(
-            scenario,
-            command,
-            peer=None if peer is None else shlex.split(peer),
-            limit_s=limit_s,
-            seed=seed,
-            on_start=leave_ctrl_c_to_the_command,
-            on_report=show if shown else None,
-        )
+        with ExitStack() as stack:
+            congestion_control = None
+            if controller is not None:
+                loaded = stack.enter_context(find_kernel().load(controller))
+                congestion_control = loaded.kernel_name
+                say(f"controller {controller} is {congestion_control}: {loaded.description}")
+            result = run_link(
+                scenario,
+                command,
+                peer=None if peer is None else shlex.split(peer),
+                limit_s=limit_s,
+                seed=seed,
+                congestion_control=congestion_control,
+                on_start=leave_ctrl_c_to_the_command,
+                on_report=show if shown else None,
+            )
     finally:
         signal.signal(signal.SIGINT, before)
     if result.timed_out:

@@ -1,0 +1,52 @@
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <map>
+#include <string>
+#include <system_error>
+
+#include "loader/program.hpp"
+
+namespace nb = nanobind;
+using quicgym::linux_tcp::Constants;
+using quicgym::linux_tcp::Program;
+
+namespace {
+
+std::string content(const nb::bytes& bytes) {
+    return {bytes.c_str(), bytes.size()};
+}
+
+void raise_os_error(const std::exception_ptr& pointer, void*) {
+    try {
+        std::rethrow_exception(pointer);
+    } catch (const std::system_error& error) {
+        const nb::object made =
+            nb::module_::import_("builtins").attr("OSError")(error.code().value(), error.what());
+        PyErr_SetObject(PyExc_OSError, made.ptr());
+    }
+}
+
+}  // namespace
+
+NB_MODULE(_loader, module) {
+    nb::register_exception_translator(raise_os_error);
+    nb::class_<Program>(module, "Program",
+                        "A BPF program that is registered as a congestion controller while it is open.")
+        .def(
+            "__init__",
+            [](Program* self, const nb::bytes& object, const std::string& name,
+               const Constants& constants, const nb::dict& contents) {
+                std::map<std::string, std::string> maps;
+                for (const auto [key, value] : contents)
+                    maps[nb::cast<std::string>(key)] = content(nb::cast<nb::bytes>(value));
+                std::string text = content(object);
+                const nb::gil_scoped_release release;
+                new (self) Program(std::move(text), name, constants, maps);
+            },
+            nb::arg("object"), nb::arg("name"), nb::arg("constants"), nb::arg("contents"))
+        .def("close", &Program::close, "Ends the registration.")
+        .def_prop_ro("verified_instructions", &Program::verified_instructions);
+}

@@ -1,0 +1,9 @@
+"""quicgym's controllers and policies in the TCP of the Linux kernel.
+
+`quicgym link --controller` and `quicgym linux` find the package by themselves. See
+docs/how-to/linux.md of quicgym.
+"""
+
+from quicgym_linux.kernel import KERNEL
+
+__all__ = ["KERNEL"]
