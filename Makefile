@@ -14,9 +14,10 @@ TRAIN := $(VENV)/requirements-examples.txt
 
 PACKAGES := agents benchmarks configs controllers envs real src
 SOURCES := CMakeLists.txt pyproject.toml README.md LICENSE $(shell find sim $(PACKAGES) -type f -not -path '*/__pycache__/*' -not -path 'sim/ns3/build/*')
-CPP := $(shell find sim controllers tests/fuzz -not -path 'sim/ns3/build/*' \( -name '*.cpp' -o -name '*.hpp' \))
+CPP := $(shell find sim controllers tests/fuzz stacks/linux/bpf stacks/linux/loader -not -path 'sim/ns3/build/*' \
+  \( -name '*.cpp' -o -name '*.hpp' -o -name '*.c' -o -name '*.h' \))
 
-.PHONY: help setup develop real reality baselines leaderboard checklists coexistence leagues attacks test test-all test-long lint format messages constraints \
+.PHONY: help setup develop real linux reality baselines leaderboard checklists coexistence leagues attacks test test-all test-long lint format messages constraints \
 	docs wheels audit speed parity sanitized-core sanitize sanitize-all sanitize-real thread-sanitized-core sanitize-threads sanitize-real-threads campaign fuzz versions clean
 
 help:
@@ -33,6 +34,7 @@ help:
 	@echo "make test-long  run the tests that take minutes each"
 	@echo "make reality    simulator, virtual and real time compared: writes docs/reports/reality.md"
 	@echo "make real       the QUIC stacks over real packets, with their tests; quicgym-noq is built where cargo is"
+	@echo "make linux      quicgym-linux, controllers in the kernel's TCP, and its tests; needs clang, libbpf and root"
 	@echo "make lint       ruff, mypy, clang-format, prose  make format     rewrite"
 	@echo "make messages   compile ns3-gym's messages"
 	@echo "make docs       the documentation site, in build/docs/html; its notebooks are executed"
@@ -113,6 +115,7 @@ lint: setup
 	$(BIN)/python .ci/prose.py --docstrings
 	@if cargo fmt --version > /dev/null 2>&1; then cargo fmt --check --manifest-path stacks/noq/Cargo.toml; fi
 	$(BIN)/mypy -p quicgym $(if $(NS3),-p quicgym_ns3)
+	MYPYPATH=stacks/linux $(BIN)/mypy -p quicgym_linux
 	MYPYPATH=benchmarks/studies:tests $(BIN)/mypy --explicit-package-bases benchmarks/studies tests/campaign
 
 # quicgym-noq is Rust: without cargo its tests are skipped, and say so.
@@ -128,6 +131,18 @@ reality: $(QUICGYM) $(TRAIN) $(VENV)/requirements-real.txt $(NOQ)
 
 real: $(QUICGYM) $(VENV)/requirements-real.txt $(NOQ)
 	$(BIN)/pytest tests/real stacks/noq/tests $(ARGS)
+
+# quicgym-linux is BPF: without clang and libbpf, or without root, its tests are skipped, and say so.
+LINUX := $(VENV)/installed-linux
+LINUX_SOURCES := include/quicgym/controller.h $(shell find stacks/linux -type f -not -path '*/build/*' -not -path '*/__pycache__/*' -not -path '*/tests/*')
+$(LINUX): $(QUICGYM) $(LINUX_SOURCES)
+	@if command -v clang > /dev/null && echo '#include <bpf/libbpf.h>' | $(CXX) -E -x c++ - > /dev/null 2>&1; then \
+	    $(PIP) install --no-build-isolation --no-deps ./stacks/linux && touch $@; \
+	  else echo "quicgym-linux is not built, because clang or libbpf is not there. Debian and Ubuntu:" \
+	    "apt-get install clang libbpf-dev; Fedora: dnf install clang libbpf-devel"; fi
+
+linux: $(LINUX)
+	$(BIN)/pytest stacks/linux/tests $(ARGS)
 
 # Strict: a warning, such as a link that leads nowhere, fails. A page that has not changed is not built again.
 docs: $(QUICGYM) $(TRAIN) $(VENV)/requirements-docs.txt

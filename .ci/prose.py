@@ -55,8 +55,10 @@ NOUNS = ("begins with 'One'", "begins with 'What'")
 """In a docstring these begin nouns: "One row per flow.", "What came out of a run."."""
 SECTION = re.compile(r"(Args|Attributes|Raises):$")
 ENTRY = re.compile(r" {4}(\S[^:]*): (.*)")
-PAGES = ("*.md", "docs/**/*.md", "benchmarks/**/*.md")
-PYTHON = ("agents", "benchmarks", "controllers", "envs", "real", "src", "tests/helpers")
+PAGES = ("*.md", "docs/**/*.md", "benchmarks/**/*.md", "stacks/*/*.md")
+PYTHON = (
+    "agents", "benchmarks", "controllers", "envs", "real", "src", "stacks/linux", "tests/helpers",
+)  # fmt: skip
 # Names that begin a sentence with a small letter.
 NAMES = r"(?:aioquic|iperf3|mahimahi|netem|noq|ns-?3|quicgym)\b"
 # After these a full stop ends no sentence.

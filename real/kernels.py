@@ -15,7 +15,7 @@ class LoadedController(Protocol):
     Attributes:
         controller: Name that was asked for.
         kernel_name: Name by which sockets select the controller with TCP_CONGESTION.
-        description: What runs, and where.
+        description: The program that runs, and its place.
     """
 
     controller: str

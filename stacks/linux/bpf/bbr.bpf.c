@@ -1,20 +1,20 @@
-/* BBR version 1 (draft-cardwell-iccrg-bbr-congestion-control-00, "the draft" below) with the parameters of "Improving
- * BBR for High-Latency, Low-Bandwidth Networks": the gain cycle and the average of the RTT. bbr, bbr-smooth,
- * bbr-extended and bbr-combined are four sets of them, as in controllers/bbr_parameters.hpp, and what the sources
- * leave open is read as in controllers/bbr.cpp.
+/* BBR version 1 (draft-cardwell-iccrg-bbr-congestion-control-00, "the draft" below) with the parameters of
+ * "Improving BBR for High-Latency, Low-Bandwidth Networks": the gain cycle and the average of the RTT. bbr,
+ * bbr-smooth, bbr-extended and bbr-combined are four sets of them, as in controllers/bbr_parameters.hpp, and
+ * what the sources leave open is read as in controllers/bbr.cpp.
  *
- * Times are microseconds of the connection's clock, which stands still within an event. Bandwidths are packets per
- * microsecond times 2^24, gains are thousandths, windows are packets. */
+ * Times are microseconds of the connection's clock, which stands still within an event. Bandwidths are
+ * packets per microsecond times 2^24, gains are thousandths, windows are packets. */
 #include "kernel.h"
 
 #define MOST_PHASES 8
 #define BANDWIDTH_SHIFT 24
 #define RTT_SHIFT 10
-#define UNIT 1000 /* of gains and shares */
+#define UNIT 1000         /* of gains and shares */
 #define STARTUP_GAIN 2885 /* 2 / ln 2 */
 #define DRAIN_GAIN 347
 #define WINDOW_GAIN 2000
-#define PACING_MARGIN 990 /* Linux bbr_pacing_margin_percent */
+#define PACING_MARGIN 990     /* Linux bbr_pacing_margin_percent */
 #define FULL_PIPE_GROWTH 1250 /* draft 4.3.2.2: the pipe is full after */
 #define FULL_PIPE_ROUNDS 3    /* three rounds with less growth than this */
 #define QUANTA_IN_FLIGHT 3    /* draft 4.2.3.2 */
@@ -77,18 +77,18 @@ struct {
     __type(value, struct bbr);
 } states SEC(".maps");
 
-static struct bbr *state_of(struct sock *sk) {
+static struct bbr* state_of(struct sock* sk) {
     return bpf_sk_storage_get(&states, sk, 0, 0);
 }
 
-static u64 bandwidth_of(const struct bbr *bbr) {
+static u64 bandwidth_of(const struct bbr* bbr) {
     return bbr->best[0].bandwidth;
 }
 
-/* Draft 4.1.1.2: the maximum over a window of rounds, by the best three samples, of which each is older and higher
- * than the next (Kathleen Nichols' algorithm). */
-static void update_maximum(struct bbr *bbr, u64 bandwidth) {
-    struct bandwidth_sample *best = bbr->best;
+/* Draft 4.1.1.2: the maximum over a window of rounds, by the best three samples, of which each is older and
+ * higher than the next (Kathleen Nichols' algorithm). */
+static void update_maximum(struct bbr* bbr, u64 bandwidth) {
+    struct bandwidth_sample* best = bbr->best;
     const struct bandwidth_sample now = {bandwidth, bbr->rounds};
     u32 age;
 
@@ -118,7 +118,7 @@ static void update_maximum(struct bbr *bbr, u64 bandwidth) {
 }
 
 /* Draft 4.2.3.2, BBRInflight: gain * BDP, and room for the bursts of the two hosts. */
-static u32 in_flight_target(const struct bbr *bbr, u32 gain) {
+static u32 in_flight_target(const struct bbr* bbr, u32 gain) {
     const u64 rtt = alpha ? bbr->smoothed_rtt : (u64)bbr->rtprop_us << RTT_SHIFT;
     const u64 bandwidth = bandwidth_of(bbr);
     u64 packets;
@@ -129,18 +129,18 @@ static u32 in_flight_target(const struct bbr *bbr, u32 gain) {
     return min(packets + QUANTA_IN_FLIGHT, (u64)1 << 30);
 }
 
-static void save_window(struct bbr *bbr) {
+static void save_window(struct bbr* bbr) {
     const bool already_cut = bbr->in_recovery || bbr->mode == PROBE_RTT;
 
     bbr->prior_window = already_cut ? max(bbr->prior_window, bbr->window) : bbr->window;
 }
 
-static void restore_window(struct bbr *bbr) {
+static void restore_window(struct bbr* bbr) {
     bbr->window = max(bbr->window, bbr->prior_window);
     bbr->prior_window = 0;
 }
 
-static void enter_startup(struct bbr *bbr) {
+static void enter_startup(struct bbr* bbr) {
     bbr->mode = STARTUP;
     bbr->pacing_gain = STARTUP_GAIN;
     bbr->window_gain = STARTUP_GAIN;
@@ -150,14 +150,14 @@ static u32 gain_of_phase(u32 phase) {
     return gain_cycle[phase & (MOST_PHASES - 1)];
 }
 
-static void set_phase(struct bbr *bbr, u32 phase, u64 now_us) {
+static void set_phase(struct bbr* bbr, u32 phase, u64 now_us) {
     bbr->phase = phase;
     bbr->phase_start_us = now_us;
     bbr->pacing_gain = gain_of_phase(phase);
 }
 
 /* Draft 4.3.4.2: a random phase, but none with less than entry_gain_minimum. */
-static void enter_probe_bw(struct bbr *bbr, u64 now_us) {
+static void enter_probe_bw(struct bbr* bbr, u64 now_us) {
     u32 candidates = 0, choice, chosen = 0;
 
     for (u32 phase = 0; phase < MOST_PHASES; phase++)
@@ -177,7 +177,7 @@ static void enter_probe_bw(struct bbr *bbr, u64 now_us) {
 }
 
 /* Draft 4.2.3.4: packet conservation for the first round of a recovery. */
-static void on_loss(struct bbr *bbr, u64 now_us, u32 losses, u32 in_flight) {
+static void on_loss(struct bbr* bbr, u64 now_us, u32 losses, u32 in_flight) {
     bbr->latest_loss_us = now_us;
     if (bbr->in_recovery) {
         bbr->window -= min(bbr->window, losses);
@@ -190,8 +190,9 @@ static void on_loss(struct bbr *bbr, u64 now_us, u32 losses, u32 in_flight) {
     bbr->window = max(bbr->window, (u32)MINIMUM_WINDOW);
 }
 
-/* Conservation ends with the first packet sent after the recovery began, the recovery with a round without losses. */
-static void update_recovery(struct bbr *bbr, u64 sent_us, bool has_losses) {
+/* Conservation ends with the first packet sent after the recovery began, the recovery with a round without
+ * losses. */
+static void update_recovery(struct bbr* bbr, u64 sent_us, bool has_losses) {
     if (!bbr->in_recovery) return;
     if (bbr->packet_conservation && sent_us > bbr->recovery_start_us) {
         bbr->packet_conservation = false;
@@ -204,7 +205,7 @@ static void update_recovery(struct bbr *bbr, u64 sent_us, bool has_losses) {
 }
 
 /* Draft 4.1.1.5. Samples that the application or ProbeRTT limited count only when they are higher. */
-static void update_bandwidth(struct bbr *bbr, const struct tcp_sock *tp, const struct rate_sample *rs) {
+static void update_bandwidth(struct bbr* bbr, const struct tcp_sock* tp, const struct rate_sample* rs) {
     u64 bandwidth;
 
     bbr->round_start = false;
@@ -220,14 +221,14 @@ static void update_bandwidth(struct bbr *bbr, const struct tcp_sock *tp, const s
 }
 
 /* Draft 4.3.4.3, BBRCheckCyclePhase. */
-static void update_cycle_phase(struct bbr *bbr, const struct rate_sample *rs, u64 now_us) {
+static void update_cycle_phase(struct bbr* bbr, const struct rate_sample* rs, u64 now_us) {
     const bool full_length = now_us - bbr->phase_start_us > bbr->rtprop_us;
     bool advance = full_length;
 
     if (bbr->mode != PROBE_BW) return;
     if (bbr->pacing_gain > UNIT) {
-        advance = full_length &&
-                  (rs->losses > 0 || rs->prior_in_flight >= in_flight_target(bbr, bbr->pacing_gain));
+        advance =
+            full_length && (rs->losses > 0 || rs->prior_in_flight >= in_flight_target(bbr, bbr->pacing_gain));
     } else if (bbr->pacing_gain < UNIT) {
         advance = full_length || rs->prior_in_flight <= in_flight_target(bbr, UNIT);
     }
@@ -235,7 +236,7 @@ static void update_cycle_phase(struct bbr *bbr, const struct rate_sample *rs, u6
 }
 
 /* Draft 4.3.2.2, BBRCheckFullPipe. */
-static void check_full_pipe(struct bbr *bbr, const struct rate_sample *rs) {
+static void check_full_pipe(struct bbr* bbr, const struct rate_sample* rs) {
     if (bbr->filled_pipe || !bbr->round_start || rs->is_app_limited) return;
     if (bandwidth_of(bbr) >= bbr->full_pipe_bandwidth * FULL_PIPE_GROWTH / UNIT) {
         bbr->full_pipe_bandwidth = bandwidth_of(bbr);
@@ -246,7 +247,7 @@ static void check_full_pipe(struct bbr *bbr, const struct rate_sample *rs) {
 }
 
 /* Draft 4.3.3. */
-static void check_drain(struct bbr *bbr, u32 in_flight, u64 now_us) {
+static void check_drain(struct bbr* bbr, u32 in_flight, u64 now_us) {
     if (bbr->mode == STARTUP && bbr->filled_pipe) {
         bbr->mode = DRAIN;
         bbr->pacing_gain = DRAIN_GAIN;
@@ -255,12 +256,12 @@ static void check_drain(struct bbr *bbr, u32 in_flight, u64 now_us) {
     if (bbr->mode == DRAIN && in_flight <= in_flight_target(bbr, UNIT)) enter_probe_bw(bbr, now_us);
 }
 
-static u64 bytes_per_second(const struct tcp_sock *tp, u64 packets, u64 microseconds) {
+static u64 bytes_per_second(const struct tcp_sock* tp, u64 packets, u64 microseconds) {
     return packets * tp->mss_cache * USEC_PER_SEC / max(microseconds, 1ULL);
 }
 
 /* Draft 4.1.2.3, BBRUpdateRTprop. Returns whether RTprop was too old. */
-static bool update_round_trip(struct bbr *bbr, const struct tcp_sock *tp, const struct rate_sample *rs,
+static bool update_round_trip(struct bbr* bbr, const struct tcp_sock* tp, const struct rate_sample* rs,
                               u64 now_us) {
     const bool expired = bbr->rtprop_us != 0 && now_us > bbr->rtprop_stamp_us + RTPROP_WINDOW_US;
     const u32 rtt_us = rs->rtt_us;
@@ -276,12 +277,11 @@ static bool update_round_trip(struct bbr *bbr, const struct tcp_sock *tp, const 
         bbr->rtprop_us = rtt_us;
         bbr->rtprop_stamp_us = now_us;
     }
-    bbr->smoothed_rtt =
-        (alpha * bbr->smoothed_rtt + (UNIT - alpha) * ((u64)rtt_us << RTT_SHIFT)) / UNIT;
+    bbr->smoothed_rtt = (alpha * bbr->smoothed_rtt + (UNIT - alpha) * ((u64)rtt_us << RTT_SHIFT)) / UNIT;
     return expired;
 }
 
-static void leave_probe_rtt(struct bbr *bbr, u64 now_us) {
+static void leave_probe_rtt(struct bbr* bbr, u64 now_us) {
     bbr->rtprop_stamp_us = now_us;
     if (bbr->filled_pipe) {
         enter_probe_bw(bbr, now_us);
@@ -292,7 +292,7 @@ static void leave_probe_rtt(struct bbr *bbr, u64 now_us) {
 }
 
 /* Draft 4.3.5, BBRCheckProbeRTT and BBRHandleProbeRTT. */
-static void check_probe_rtt(struct bbr *bbr, struct tcp_sock *tp, bool expired, u64 now_us) {
+static void check_probe_rtt(struct bbr* bbr, struct tcp_sock* tp, bool expired, u64 now_us) {
     const u32 in_flight = packets_in_flight(tp);
     const u32 limited = tp->delivered + in_flight;
 
@@ -318,18 +318,18 @@ static void check_probe_rtt(struct bbr *bbr, struct tcp_sock *tp, bool expired, 
     if (bbr->probe_rtt_round_done && now_us > bbr->probe_rtt_done_us) leave_probe_rtt(bbr, now_us);
 }
 
-static u64 modelled_rate(const struct bbr *bbr, const struct tcp_sock *tp, u32 gain) {
+static u64 modelled_rate(const struct bbr* bbr, const struct tcp_sock* tp, u32 gain) {
     const u64 bytes = bandwidth_of(bbr) * tp->mss_cache * gain / UNIT;
 
     return (bytes * (USEC_PER_SEC * PACING_MARGIN / UNIT)) >> BANDWIDTH_SHIFT;
 }
 
-static void set_pacing_rate(struct sock *sk, const struct bbr *bbr) {
+static void set_pacing_rate(struct sock* sk, const struct bbr* bbr) {
     sk->sk_pacing_rate = min(bbr->pacing_rate, (u64)sk->sk_max_pacing_rate);
 }
 
 /* Draft 4.2.1. Until the pipe is full the rate only rises. */
-static void update_pacing_rate(struct sock *sk, struct bbr *bbr) {
+static void update_pacing_rate(struct sock* sk, struct bbr* bbr) {
     const u64 rate = modelled_rate(bbr, tcp_sk(sk), bbr->pacing_gain);
 
     if (rate > bbr->pacing_rate || (bbr->filled_pipe && rate != 0)) bbr->pacing_rate = rate;
@@ -337,7 +337,7 @@ static void update_pacing_rate(struct sock *sk, struct bbr *bbr) {
 }
 
 /* Draft 4.2.3.2 to 4.2.3.6, BBRSetCwnd. */
-static void update_window(struct bbr *bbr, struct tcp_sock *tp, u32 acked) {
+static void update_window(struct bbr* bbr, struct tcp_sock* tp, u32 acked) {
     const u32 target = in_flight_target(bbr, bbr->window_gain);
     u32 window = bbr->window;
 
@@ -354,9 +354,9 @@ static void update_window(struct bbr *bbr, struct tcp_sock *tp, u32 acked) {
 }
 
 SEC("struct_ops/on_init")
-void BPF_PROG(on_init, struct sock *sk) {
-    struct bbr *bbr = bpf_sk_storage_get(&states, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
-    struct tcp_sock *tp = tcp_sk(sk);
+void BPF_PROG(on_init, struct sock* sk) {
+    struct bbr* bbr = bpf_sk_storage_get(&states, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+    struct tcp_sock* tp = tcp_sk(sk);
 
     need_pacing(sk);
     if (!bbr) return;
@@ -366,17 +366,16 @@ void BPF_PROG(on_init, struct sock *sk) {
     enter_startup(bbr);
     /* The handshake's RTT only gives the first rate: its packets are small, and RTprop is a full packet's. */
     if (tp->srtt_us != 0) {
-        bbr->pacing_rate =
-            bytes_per_second(tp, (u64)bbr->window * STARTUP_GAIN / UNIT, tp->srtt_us >> 3);
+        bbr->pacing_rate = bytes_per_second(tp, (u64)bbr->window * STARTUP_GAIN / UNIT, tp->srtt_us >> 3);
         set_pacing_rate(sk, bbr);
     }
 }
 
 /* Draft 3.5.2, BBRUpdateOnACK, in its order. */
 SEC("struct_ops/on_cong_control")
-void BPF_PROG(on_cong_control, struct sock *sk, u32 ack, int flag, const struct rate_sample *rs) {
-    struct bbr *bbr = state_of(sk);
-    struct tcp_sock *tp = tcp_sk(sk);
+void BPF_PROG(on_cong_control, struct sock* sk, u32 ack, int flag, const struct rate_sample* rs) {
+    struct bbr* bbr = state_of(sk);
+    struct tcp_sock* tp = tcp_sk(sk);
     const u64 now_us = tp->tcp_mstamp;
     bool expired;
 
@@ -395,8 +394,8 @@ void BPF_PROG(on_cong_control, struct sock *sk, u32 ack, int flag, const struct 
 
 /* Draft 4.2.3.4 on a retransmission timeout. Linux also forgets how full the pipe seemed. */
 SEC("struct_ops/on_set_state")
-void BPF_PROG(on_set_state, struct sock *sk, u8 new_state) {
-    struct bbr *bbr = state_of(sk);
+void BPF_PROG(on_set_state, struct sock* sk, u8 new_state) {
+    struct bbr* bbr = state_of(sk);
 
     if (!bbr || new_state != TCP_CA_Loss) return;
     save_window(bbr);
@@ -409,8 +408,8 @@ void BPF_PROG(on_set_state, struct sock *sk, u8 new_state) {
 
 /* Draft 4.3.4.4: the first packet after silence leaves at the bandwidth, whatever the phase. */
 SEC("struct_ops/on_cwnd_event")
-void BPF_PROG(on_cwnd_event, struct sock *sk, enum tcp_ca_event event) {
-    struct bbr *bbr = state_of(sk);
+void BPF_PROG(on_cwnd_event, struct sock* sk, enum tcp_ca_event event) {
+    struct bbr* bbr = state_of(sk);
 
     if (!bbr || event != CA_EVENT_TX_START) return;
     bbr->idle_restart = true;
@@ -422,30 +421,30 @@ void BPF_PROG(on_cwnd_event, struct sock *sk, enum tcp_ca_event event) {
 
 /* The window is this program's own. */
 SEC("struct_ops/on_ssthresh")
-u32 BPF_PROG(on_ssthresh, struct sock *sk) {
+u32 BPF_PROG(on_ssthresh, struct sock* sk) {
     return tcp_sk(sk)->snd_ssthresh;
 }
 
 SEC("struct_ops/on_undo_cwnd")
-u32 BPF_PROG(on_undo_cwnd, struct sock *sk) {
+u32 BPF_PROG(on_undo_cwnd, struct sock* sk) {
     return tcp_sk(sk)->snd_cwnd;
 }
 
-/* As smooth as the pacer can: send_quantum_packets is 1 in the simulator, too. The kernel still sends a millisecond's
- * data at once where that is more. */
+/* As smooth as the pacer can: send_quantum_packets is 1 in the simulator, too. The kernel still sends a
+ * millisecond's data at once where that is more. */
 SEC("struct_ops/on_min_tso_segs")
-u32 BPF_PROG(on_min_tso_segs, struct sock *sk) {
+u32 BPF_PROG(on_min_tso_segs, struct sock* sk) {
     return 1;
 }
 
 SEC(".struct_ops")
 struct tcp_congestion_ops program = {
-    .init = (void *)on_init,
-    .cong_control = (void *)on_cong_control,
-    .set_state = (void *)on_set_state,
-    .cwnd_event = (void *)on_cwnd_event,
-    .ssthresh = (void *)on_ssthresh,
-    .undo_cwnd = (void *)on_undo_cwnd,
-    .min_tso_segs = (void *)on_min_tso_segs,
+    .init = (void*)on_init,
+    .cong_control = (void*)on_cong_control,
+    .set_state = (void*)on_set_state,
+    .cwnd_event = (void*)on_cwnd_event,
+    .ssthresh = (void*)on_ssthresh,
+    .undo_cwnd = (void*)on_undo_cwnd,
+    .min_tso_segs = (void*)on_min_tso_segs,
     .name = PROGRAM_NAME,
 };

@@ -1,6 +1,7 @@
-/* The TCP delayed window update mechanism (KSII Transactions on Internet and Information Systems 10:10, 2016; "the
- * paper" below) around the kernel's own CUBIC or Reno: cubic+ and newreno+, and without it cubic and newreno with the
- * same pacing. The readings of what the paper leaves open are those of controllers/delayed_update.cpp.
+/* The TCP delayed window update mechanism (KSII Transactions on Internet and Information Systems 10:10, 2016;
+ * "the paper" below) around the kernel's own CUBIC or Reno: cubic+ and newreno+, and without it cubic and
+ * newreno with the same pacing. The readings of what the paper leaves open are those of
+ * controllers/delayed_update.cpp.
  *
  * Compiled with -DCUBIC for CUBIC, without for Reno. */
 #include "kernel.h"
@@ -36,12 +37,12 @@ struct {
 } observations SEC(".maps");
 
 /* The highest RTT that counts as equal to the minimum. */
-static u32 uncongested_rtt(const struct observation *seen) {
+static u32 uncongested_rtt(const struct observation* seen) {
     const u32 share = (u64)seen->min_rtt_us * min_rtt_tolerance_permille / 1000;
     return seen->min_rtt_us + max(share, seen->serialisation_us);
 }
 
-static void begin_period(struct observation *seen, u64 now_us) {
+static void begin_period(struct observation* seen, u64 now_us) {
     seen->period_start_us = now_us;
     seen->rtt_sum_us = 0;
     seen->samples = 0;
@@ -50,24 +51,24 @@ static void begin_period(struct observation *seen, u64 now_us) {
 
 #ifdef CUBIC
 /* A new epoch begins from the smaller window; the old one would lead it back within a round. */
-static void forget_epoch(struct sock *sk) {
-    ((struct bictcp *)inet_csk(sk)->icsk_ca_priv)->epoch_start = 0;
+static void forget_epoch(struct sock* sk) {
+    ((struct bictcp*)inet_csk(sk)->icsk_ca_priv)->epoch_start = 0;
 }
 
 /* RFC 9438 5.8: the time in which the window is held does not count. */
-static void freeze_epoch(struct sock *sk, u32 jiffies_passed) {
-    struct bictcp *cubic = (struct bictcp *)inet_csk(sk)->icsk_ca_priv;
+static void freeze_epoch(struct sock* sk, u32 jiffies_passed) {
+    struct bictcp* cubic = (struct bictcp*)inet_csk(sk)->icsk_ca_priv;
 
     if (cubic->epoch_start != 0) cubic->epoch_start += jiffies_passed;
 }
 #else
-static void forget_epoch(struct sock *sk) {}
-static void freeze_epoch(struct sock *sk, u32 jiffies_passed) {}
+static void forget_epoch(struct sock* sk) {}
+static void freeze_epoch(struct sock* sk, u32 jiffies_passed) {}
 #endif
 
 /* At U = 1. Slow start is over then. */
-static void cut_window(struct sock *sk) {
-    struct tcp_sock *tp = tcp_sk(sk);
+static void cut_window(struct sock* sk) {
+    struct tcp_sock* tp = tcp_sk(sk);
     const u32 window = max((u32)((u64)tp->snd_cwnd * theta_permille / 1000), 2U);
 
     tp->snd_cwnd = window;
@@ -76,7 +77,7 @@ static void cut_window(struct sock *sk) {
 }
 
 /* Section 3.4, with equations 1 to 4. */
-static void end_period(struct sock *sk, struct observation *seen, u64 now_us) {
+static void end_period(struct sock* sk, struct observation* seen, u64 now_us) {
     const u32 mean_rtt_us = seen->rtt_sum_us / seen->samples;
     const u32 busy_samples = seen->samples - seen->uncongested_samples;
     const u32 middle_us = seen->min_rtt_us + (seen->max_rtt_us - seen->min_rtt_us) / 2;
@@ -104,8 +105,8 @@ static void end_period(struct sock *sk, struct observation *seen, u64 now_us) {
     begin_period(seen, now_us);
 }
 
-static void observe(struct sock *sk, struct observation *seen, u32 rtt_us) {
-    const struct tcp_sock *tp = tcp_sk(sk);
+static void observe(struct sock* sk, struct observation* seen, u32 rtt_us) {
+    const struct tcp_sock* tp = tcp_sk(sk);
     const u64 now_us = tp->tcp_mstamp;
 
     if (tp->rate_delivered != 0) {
@@ -125,21 +126,21 @@ static void observe(struct sock *sk, struct observation *seen, u32 rtt_us) {
 }
 
 SEC("struct_ops/on_init")
-void BPF_PROG(on_init, struct sock *sk) {
+void BPF_PROG(on_init, struct sock* sk) {
 #ifdef CUBIC
     cubictcp_init(sk);
 #endif
     need_pacing(sk);
     if (delays_updates) {
-        struct observation *seen = bpf_sk_storage_get(&observations, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+        struct observation* seen = bpf_sk_storage_get(&observations, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 
         if (seen) seen->last_ack_jiffies = bpf_jiffies64();
     }
 }
 
 SEC("struct_ops/on_pkts_acked")
-void BPF_PROG(on_pkts_acked, struct sock *sk, const struct ack_sample *sample) {
-    struct observation *seen;
+void BPF_PROG(on_pkts_acked, struct sock* sk, const struct ack_sample* sample) {
+    struct observation* seen;
 
 #ifdef CUBIC
     cubictcp_acked(sk, sample);
@@ -150,9 +151,9 @@ void BPF_PROG(on_pkts_acked, struct sock *sk, const struct ack_sample *sample) {
 }
 
 SEC("struct_ops/on_cong_avoid")
-void BPF_PROG(on_cong_avoid, struct sock *sk, u32 ack, u32 acked) {
+void BPF_PROG(on_cong_avoid, struct sock* sk, u32 ack, u32 acked) {
     if (delays_updates) {
-        struct observation *seen = bpf_sk_storage_get(&observations, sk, 0, 0);
+        struct observation* seen = bpf_sk_storage_get(&observations, sk, 0, 0);
 
         if (seen) {
             const u32 now = bpf_jiffies64();
@@ -174,9 +175,9 @@ void BPF_PROG(on_cong_avoid, struct sock *sk, u32 ack, u32 acked) {
 
 /* Section 3.3: after a loss the mechanism resets its variables and begins to watch anew. */
 SEC("struct_ops/on_ssthresh")
-u32 BPF_PROG(on_ssthresh, struct sock *sk) {
+u32 BPF_PROG(on_ssthresh, struct sock* sk) {
     if (delays_updates) {
-        struct observation *seen = bpf_sk_storage_get(&observations, sk, 0, 0);
+        struct observation* seen = bpf_sk_storage_get(&observations, sk, 0, 0);
 
         if (seen) {
             seen->suspended = false;
@@ -193,32 +194,32 @@ u32 BPF_PROG(on_ssthresh, struct sock *sk) {
 }
 
 SEC("struct_ops/on_undo_cwnd")
-u32 BPF_PROG(on_undo_cwnd, struct sock *sk) {
+u32 BPF_PROG(on_undo_cwnd, struct sock* sk) {
     return tcp_reno_undo_cwnd(sk);
 }
 
 #ifdef CUBIC
 SEC("struct_ops/on_set_state")
-void BPF_PROG(on_set_state, struct sock *sk, u8 state) {
+void BPF_PROG(on_set_state, struct sock* sk, u8 state) {
     cubictcp_state(sk, state);
 }
 
 SEC("struct_ops/on_cwnd_event")
-void BPF_PROG(on_cwnd_event, struct sock *sk, enum tcp_ca_event event) {
+void BPF_PROG(on_cwnd_event, struct sock* sk, enum tcp_ca_event event) {
     cubictcp_cwnd_event(sk, event);
 }
 #endif
 
 SEC(".struct_ops")
 struct tcp_congestion_ops program = {
-    .init = (void *)on_init,
-    .pkts_acked = (void *)on_pkts_acked,
-    .cong_avoid = (void *)on_cong_avoid,
-    .ssthresh = (void *)on_ssthresh,
-    .undo_cwnd = (void *)on_undo_cwnd,
+    .init = (void*)on_init,
+    .pkts_acked = (void*)on_pkts_acked,
+    .cong_avoid = (void*)on_cong_avoid,
+    .ssthresh = (void*)on_ssthresh,
+    .undo_cwnd = (void*)on_undo_cwnd,
 #ifdef CUBIC
-    .set_state = (void *)on_set_state,
-    .cwnd_event = (void *)on_cwnd_event,
+    .set_state = (void*)on_set_state,
+    .cwnd_event = (void*)on_cwnd_event,
 #endif
     .name = PROGRAM_NAME,
 };

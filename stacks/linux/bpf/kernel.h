@@ -1,14 +1,15 @@
-/* What the programs use of the kernel, in place of vmlinux.h. libbpf looks the members' places up in the running
- * kernel's BTF (CO-RE), so that names count here, and order and size do not. */
+/* What the programs use of the kernel, in place of vmlinux.h. libbpf looks the members' places up in the
+ * running kernel's BTF (CO-RE), so that names count here, and order and size do not. */
 #ifndef QUICGYM_LINUX_KERNEL_H
 #define QUICGYM_LINUX_KERNEL_H
 
 #include <linux/bpf.h>
 #include <linux/types.h>
 #include <stdbool.h>
-
+// clang-format off: these need those before them
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
+// clang-format on
 
 typedef __u8 u8;
 typedef __u16 u16;
@@ -92,29 +93,29 @@ enum tcp_ca_state { TCP_CA_Open, TCP_CA_Disorder, TCP_CA_CWR, TCP_CA_Recovery, T
 
 /* The interface that a program implements. libbpf finds its members by name. */
 struct tcp_congestion_ops {
-    u32 (*ssthresh)(struct sock *sk);
-    void (*cong_avoid)(struct sock *sk, u32 ack, u32 acked);
-    void (*set_state)(struct sock *sk, u8 state);
-    void (*cwnd_event)(struct sock *sk, enum tcp_ca_event event);
-    void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
-    u32 (*min_tso_segs)(struct sock *sk);
-    void (*cong_control)(struct sock *sk, u32 ack, int flag, const struct rate_sample *rs);
-    u32 (*undo_cwnd)(struct sock *sk);
-    void (*init)(struct sock *sk);
-    void (*release)(struct sock *sk);
+    u32 (*ssthresh)(struct sock* sk);
+    void (*cong_avoid)(struct sock* sk, u32 ack, u32 acked);
+    void (*set_state)(struct sock* sk, u8 state);
+    void (*cwnd_event)(struct sock* sk, enum tcp_ca_event event);
+    void (*pkts_acked)(struct sock* sk, const struct ack_sample* sample);
+    u32 (*min_tso_segs)(struct sock* sk);
+    void (*cong_control)(struct sock* sk, u32 ack, int flag, const struct rate_sample* rs);
+    u32 (*undo_cwnd)(struct sock* sk);
+    void (*init)(struct sock* sk);
+    void (*release)(struct sock* sk);
     char name[16];
 };
 
 /* The kernel's own controllers, for programs to call. */
-extern u32 tcp_reno_ssthresh(struct sock *sk) __ksym;
-extern void tcp_reno_cong_avoid(struct sock *sk, u32 ack, u32 acked) __ksym;
-extern u32 tcp_reno_undo_cwnd(struct sock *sk) __ksym;
-extern void cubictcp_init(struct sock *sk) __ksym;
-extern u32 cubictcp_recalc_ssthresh(struct sock *sk) __ksym;
-extern void cubictcp_cong_avoid(struct sock *sk, u32 ack, u32 acked) __ksym;
-extern void cubictcp_state(struct sock *sk, u8 state) __ksym;
-extern void cubictcp_cwnd_event(struct sock *sk, enum tcp_ca_event event) __ksym;
-extern void cubictcp_acked(struct sock *sk, const struct ack_sample *sample) __ksym;
+extern u32 tcp_reno_ssthresh(struct sock* sk) __ksym;
+extern void tcp_reno_cong_avoid(struct sock* sk, u32 ack, u32 acked) __ksym;
+extern u32 tcp_reno_undo_cwnd(struct sock* sk) __ksym;
+extern void cubictcp_init(struct sock* sk) __ksym;
+extern u32 cubictcp_recalc_ssthresh(struct sock* sk) __ksym;
+extern void cubictcp_cong_avoid(struct sock* sk, u32 ack, u32 acked) __ksym;
+extern void cubictcp_state(struct sock* sk, u8 state) __ksym;
+extern void cubictcp_cwnd_event(struct sock* sk, enum tcp_ca_event event) __ksym;
+extern void cubictcp_acked(struct sock* sk, const struct ack_sample* sample) __ksym;
 
 #define SK_PACING_NONE 0
 #define SK_PACING_NEEDED 1
@@ -126,15 +127,15 @@ extern void cubictcp_acked(struct sock *sk, const struct ack_sample *sample) __k
 #define PROGRAM_NAME "quicgym-program"
 
 /* The verifier gives a hook's `sk` as a socket of TCP. */
-static inline struct tcp_sock *tcp_sk(const struct sock *sk) {
-    return (struct tcp_sock *)sk;
+static inline struct tcp_sock* tcp_sk(const struct sock* sk) {
+    return (struct tcp_sock*)sk;
 }
 
-static inline struct inet_connection_sock *inet_csk(const struct sock *sk) {
-    return (struct inet_connection_sock *)sk;
+static inline struct inet_connection_sock* inet_csk(const struct sock* sk) {
+    return (struct inet_connection_sock*)sk;
 }
 
-static inline u32 packets_in_flight(const struct tcp_sock *tp) {
+static inline u32 packets_in_flight(const struct tcp_sock* tp) {
     return tp->packets_out - (tp->sacked_out + tp->lost_out) + tp->retrans_out;
 }
 
@@ -142,7 +143,7 @@ static inline u32 packets_in_flight(const struct tcp_sock *tp) {
 #define max(a, b) ((a) > (b) ? (a) : (b))
 
 /* The kernel paces the socket, without a queueing discipline's help. */
-static inline void need_pacing(struct sock *sk) {
+static inline void need_pacing(struct sock* sk) {
     if (sk->sk_pacing_status == SK_PACING_NONE) sk->sk_pacing_status = SK_PACING_NEEDED;
 }
 

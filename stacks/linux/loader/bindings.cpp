@@ -37,8 +37,8 @@ NB_MODULE(_loader, module) {
                         "A BPF program that is registered as a congestion controller while it is open.")
         .def(
             "__init__",
-            [](Program* self, const nb::bytes& object, const std::string& name,
-               const Constants& constants, const nb::dict& contents) {
+            [](Program* self, const nb::bytes& object, const std::string& name, const Constants& constants,
+               const nb::dict& contents) {
                 std::map<std::string, std::string> maps;
                 for (const auto [key, value] : contents)
                     maps[nb::cast<std::string>(key)] = content(nb::cast<nb::bytes>(value));

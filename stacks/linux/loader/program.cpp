@@ -109,13 +109,14 @@ void set_constants(bpf_object* object, const Constants& constants) {
     }
     for (const auto& [name, values] : constants) {
         const Place place = find_constant(bpf_object__btf(object), name);
-        if (section == nullptr || values.size() > place.elements || place.element_bytes > sizeof(std::int64_t) ||
+        if (section == nullptr || values.size() > place.elements ||
+            place.element_bytes > sizeof(std::int64_t) ||
             place.offset + place.elements * place.element_bytes > size)
             throw std::invalid_argument("constant '" + name + "' does not have room for the values");
         char* to = section + place.offset;
         // Little-endian, as BPF is where this process runs.
-        for (const std::int64_t value : values) to = std::copy_n(reinterpret_cast<const char*>(&value),
-                                                                 place.element_bytes, to);
+        for (const std::int64_t value : values)
+            to = std::copy_n(reinterpret_cast<const char*>(&value), place.element_bytes, to);
     }
 }
 
@@ -176,8 +177,7 @@ void Program::CloseObject::operator()(bpf_object* object) const {
     bpf_object__close(object);
 }
 
-Program::Program(std::string object, const std::string& name,
-                 const Constants& constants,
+Program::Program(std::string object, const std::string& name, const Constants& constants,
                  const std::map<std::string, std::string>& contents) {
     if (name.empty() || name.size() >= kPlaceholder.size())
         throw std::invalid_argument("name = '" + name + "'; give 1 to 15 characters");

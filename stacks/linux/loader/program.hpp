@@ -46,16 +46,16 @@ private:
 // Names of a program's `const volatile` variables, and their values: several for an array.
 using Constants = std::map<std::string, std::vector<std::int64_t>>;
 
-// The program is registered from construction to destruction. The kernel ends the registration by itself when the
-// process ends, however that happens: the registration is a BPF link, which only this process has. Connections
-// that have begun with the program keep it to their end.
+// The program is registered from construction to destruction. The kernel ends the registration by itself when
+// the process ends, however that happens: the registration is a BPF link, which only this process has.
+// Connections that have begun with the program keep it to their end.
 //
-// Errors are std::system_error, whose text has what libbpf and the verifier say, or std::invalid_argument for an
-// object that does not have what is asked for.
+// Errors are std::system_error, whose text has what libbpf and the verifier say, or std::invalid_argument for
+// an object that does not have what is asked for.
 class Program {
 public:
-    // `object` is an ELF file's content. `name` has at most 15 characters, is the name for TCP_CONGESTION, and
-    // must be free. `contents` are bytes for the maps of these names, of which each has one element.
+    // `object` is an ELF file's content. `name` has at most 15 characters, is the name for TCP_CONGESTION,
+    // and must be free. `contents` are bytes for the maps of these names, of which each has one element.
     Program(std::string object, const std::string& name, const Constants& constants,
             const std::map<std::string, std::string>& contents);
     ~Program();
@@ -65,8 +65,8 @@ public:
 
     int map(const char* name) const;
     std::size_t map_bytes(const char* name) const;
-    // How many instructions the verifier has followed, of the hook for which these were the most. It refuses a
-    // million.
+    // How many instructions the verifier has followed, of the hook for which these were the most. It refuses
+    // a million.
     std::uint32_t verified_instructions() const { return verified_instructions_; }
 
 private:

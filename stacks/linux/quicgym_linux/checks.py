@@ -1,4 +1,4 @@
-"""What a system needs so that the kernel's TCP takes controllers, and what to do where it is missing."""
+"""What a system needs so that the kernel's TCP takes controllers, and remedies for the rest."""
 
 from __future__ import annotations
 

@@ -15,12 +15,19 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TextIO
+from typing import TextIO, TypedDict
 
 from quicgym.errors import UserError
 
 FOLDER = Path("/run/quicgym-linux")
 END_S = 10.0
+
+
+class Record(TypedDict):
+    """Content of a holder's file."""
+
+    controller: str
+    process: int
 
 
 def start(controller: str) -> str:
@@ -87,7 +94,7 @@ def end(kernel_name: str) -> None:
         time.sleep(0.02)
 
 
-def _records() -> dict[Path, dict[str, str | int]]:
+def _records() -> dict[Path, Record]:
     """Returns file -> content of every holder that lives; removes the files of others."""
     records = {}
     for file in sorted(FOLDER.glob("*.json")):

@@ -35,7 +35,7 @@ class Loaded:
     Attributes:
         controller: Name that was asked for.
         kernel_name: Name for TCP_CONGESTION, at most 15 characters.
-        description: What runs, and where.
+        description: The program that runs, and its place.
     """
 
     def __init__(
@@ -115,12 +115,10 @@ class LinuxKernel:
     name = "linux"
 
     def controllers(self) -> dict[str, str]:
-        """Returns the names of the controllers that are programs by themselves, and what they are."""
+        """Returns the controllers that are programs by themselves, and descriptions."""
         return {name: program.description for name, program in PROGRAMS.items()}
 
-    def load(
-        self, controller: str, constants: Mapping[str, Sequence[int]] | None = None
-    ) -> Loaded:
+    def load(self, controller: str, constants: Mapping[str, Sequence[int]] | None = None) -> Loaded:
         """Loads a controller; see quicgym.real.kernels.Kernel.load.
 
         Args:

@@ -16,7 +16,7 @@ class KernelProgram:
 
     Attributes:
         object: Name of the compiled program.
-        description: What the controller is.
+        description: Kind of controller, for lists.
         constants: Values for the constants of the program, which bpf/ describes.
     """
 

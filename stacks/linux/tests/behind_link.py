@@ -40,9 +40,7 @@ def link_command(folder: Path, controller: str, command: list[str], seconds: flo
 
 def transfer(folder: Path, controller: str, seconds: float = 1.5) -> tuple[dict[str, Any], str]:
     """Carries a transfer; returns what the receiver and what the command has said."""
-    command = link_command(
-        folder, controller, [sys.executable, str(TRANSFER), "receive"], seconds
-    )
+    command = link_command(folder, controller, [sys.executable, str(TRANSFER), "receive"], seconds)
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout), done.stderr

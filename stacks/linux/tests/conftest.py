@@ -1,9 +1,8 @@
-"""The tests need the compiled package; those with the marker `kernel` load programs into the kernel, too."""
+"""The tests need the compiled package; those with the marker `kernel` need root, too."""
 
 from __future__ import annotations
 
 import importlib.util
-import shutil
 from pathlib import Path
 
 import pytest
@@ -21,7 +20,7 @@ def what_is_missing() -> str | None:
         check_system()
     except UserError as error:
         return str(error)
-    return None if shutil.which("iperf3") else "iperf3 is not installed"
+    return None
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -1,7 +1,7 @@
 """A transfer over TCP whose bytes are compared, for programs behind a link.
 
-`transfer.py send SECONDS` waits for a connection and sends for so long; `transfer.py receive` compares, and
-prints what it has received and the sender's controller as JSON.
+`transfer.py send SECONDS` waits for a connection and sends for so long. `transfer.py receive`
+compares, and prints what it has received and the sender's controller as JSON.
 """
 
 from __future__ import annotations
