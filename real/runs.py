@@ -480,7 +480,7 @@ def _measured(
     ]
     samples = [np.frombuffer(queue, QUEUE_RECORD_DTYPE) for queue in queues]
     return recorded_run(
-        scenario, engine, seed, flows, samples, interval, window.marks, keep_traces=keep_traces
+        scenario, engine, seed, flows, samples, interval, window.marks(), keep_traces=keep_traces
     )
 
 
