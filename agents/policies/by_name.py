@@ -109,14 +109,15 @@ def find_policy(choice: str, *, trust_zip: bool = False) -> Policy:
             of other authors, with parameters. Weights follow where the policy takes
             a preference ("NAME:delay=1,throughput=1"). An object of a Python file is
             "path/to/file.py:object", which runs the file: see quicgym.agents.policies.from_file.
+            A network in ONNX is "path/to/file.onnx": see quicgym.agents.policies.onnx.
             Any of these may follow an alias, as in "mine=runs/ppo".
         trust_zip: Whether to accept a model that Stable-Baselines3 saved (.zip); see `load_policy`.
 
     Raises:
         ScenarioError: The controller, parameter, policy or weight does not exist.
         PolicyError: The file is not what it should be, or its policy takes no preference.
-        MissingExtraError: The policy is a model of Stable-Baselines3, and the extra `train` is not
-            installed.
+        MissingExtraError: The policy is a model of Stable-Baselines3 or an ONNX file, and the extra
+            `train` or `onnx` is not installed.
     """
     _, choice = split_alias(choice)
     stack = stack_of_controller(choice)
@@ -128,6 +129,10 @@ def find_policy(choice: str, *, trust_zip: bool = False) -> Policy:
     kind = policy_kind(choice)
     if kind == "random":
         return RandomPolicy(action_space("tuning"))
+    if choice.endswith(".onnx"):
+        from quicgym.agents.policies.onnx import load_onnx  # and onnxruntime, for those alone
+
+        return load_onnx(choice)
     controller, parameters = controllers.split_parameters(choice)
     if kind == "learned" and is_python_object(choice):
         policy_of_file = None if parameters else load_policy_of_file(choice)
@@ -152,8 +157,8 @@ def find_policy(choice: str, *, trust_zip: bool = False) -> Policy:
         known = [*controllers.names(), "random", *pretrained_names()]
         raise ScenarioError(
             f"unknown policy {choice!r}; {closest(choice.partition(':')[0], known)}; or give the "
-            "path of a description (.json), a training run's folder, or an object of a Python file "
-            "(file.py:object)"
+            "path of a description (.json), a training run's folder, an ONNX file (.onnx), or an "
+            "object of a Python file (file.py:object)"
         )
     from quicgym.agents.policies.learned import load_policy  # which imports this module
 

@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from gymnasium.spaces import Discrete, Space
@@ -47,9 +47,22 @@ _HOW_TO_SAY = (
 )
 
 
+class PolicyFile(Protocol):
+    """A file that a policy comes from."""
+
+    paths: list[Path]
+
+    @property
+    def sha256(self) -> str:
+        """The SHA-256 of what the file brings."""
+
+    def describe(self, problem: BaseException) -> str:
+        """Returns what an exception says, with its place."""
+
+
 @dataclass(frozen=True, eq=False)
 class FilePolicy:
-    """An object of a file, `file.py:object`, as a policy; what it returns is checked.
+    """An object of a file, `file.py:object`, or an ONNX file as a policy; its actions are checked.
 
     `options` are those that an environment is to be reset with. `tensors` returns the weights by
     name, none where they are not known. `has_decisions` says whether the user has named the
@@ -60,7 +73,7 @@ class FilePolicy:
     decisions: Decisions
     options: dict[str, Any] | None
     act: Callable[[np.ndarray], Any]
-    file: PythonFile
+    file: PolicyFile
     tensors: Callable[[], dict[str, Any]]
     has_decisions: bool
     restart: Callable[[], Any] | None = None
@@ -110,7 +123,7 @@ class FilePolicy:
 
     @cached_property
     def fingerprint(self) -> str:
-        """The SHA-256 of the file, the modules in its folder that it imports, and the weights."""
+        """The SHA-256 of the file, the modules beside it that it imports, and the weights."""
         content = sha256(self.file.sha256.encode())
         for name, tensor in sorted(self.tensors().items()):
             if not _is_tensor(tensor):

@@ -30,9 +30,9 @@ def evaluate(
             metavar="NAME",
             help="A controller, one with parameters (ebcc:gamma=60), a published policy, a "
             "policy's JSON, a training run's folder, one of these three with a preference "
-            "(runs/mine:delay=1,throughput=3), an object of a Python file (agent.py:policy; "
-            "runs the file), random, or baselines: all controllers; an alias may precede it "
-            "(mine=runs/ppo); one or more. Default: baselines.",
+            "(runs/mine:delay=1,throughput=3), an ONNX file, an object of a Python file "
+            "(agent.py:policy; runs the file), random, or baselines: all controllers; an alias may "
+            "precede it (mine=runs/ppo); one or more. Default: baselines.",
         ),
     ] = None,
     suite: Annotated[
