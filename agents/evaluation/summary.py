@@ -74,6 +74,15 @@ class Asked:
 
 
 @dataclass(frozen=True)
+class Elsewhere:
+    """Results of a policy that was run elsewhere; `rows` has one for each episode."""
+
+    policy: str
+    kind: str
+    rows: Sequence[dict[str, Any]]
+
+
+@dataclass(frozen=True)
 class Evaluation:
     """Results of an evaluation; `runs` has a row per episode, with policy, seed and metrics.
 
@@ -102,6 +111,7 @@ def evaluate(
     other_controllers: str | None = None,
     keep_series: bool = True,
     figure_format: str | None = None,
+    elsewhere: Sequence[Elsewhere] = (),
     command: str = "",
 ) -> Evaluation:
     """Runs every policy in every scenario with the seeds 0 to `seeds` - 1, and sums it up.
@@ -122,6 +132,7 @@ def evaluate(
             the policy; None: all of them have the policy.
         keep_series: Whether to keep the time series of seed 0.
         figure_format: Format of the pictures, "png", "pdf" or "svg"; None: draw none.
+        elsewhere: Results of other policies on the same scenarios and seeds, summed up with these.
         command: The command line, to be kept with the results.
 
     Raises:
@@ -154,6 +165,7 @@ def evaluate(
     with output_folder(directory, RESULTS, resume=resume):
         outcome = run_jobs(jobs, directory, workers, resume=resume, title="episodes")
         finished = [outcome.finished[job.key] for job in jobs if job.key in outcome.finished]
+        finished += [row for other in elsewhere for row in other.rows]
         runs = _rows(finished, asked.entries)
         if outcome.interrupted:
             return Evaluation(jobs, outcome, runs, None)
@@ -163,7 +175,8 @@ def evaluate(
             for policy in policies_of_jobs
             if policy.fingerprint is not None
         }
-        kinds = {split_alias(choice)[0]: policy_kind(choice) for choice in policies}
+        kinds: dict[str, str] = {split_alias(choice)[0]: policy_kind(choice) for choice in policies}
+        kinds |= {other.policy: other.kind for other in elsewhere}
         open_flows = [
             sum(flow.controller is None for _, flow in job.scenario.single_flows()) for job in jobs
         ]

@@ -38,7 +38,7 @@ PUBLISHED = {
 FIELD = ("cubic", "vegas", "copa", "bbr", "bbr3")
 """Of the comparison with published win rates."""
 SLOW_STARTS = {
-    "HyStart++ (default)": "hystart++",
+    "HyStart++ (default)": "",
     "until a loss": "standard",
     "HyStart of Linux": "hystart-linux",
 }
@@ -120,7 +120,12 @@ def _broken_down(table: Mapping[str, Any]) -> Iterator[str]:
 
 
 def with_slow_start(competition: Competition, slow_start: str) -> Competition:
-    """Returns a competition whose flows beside the judged one leave slow start in another way."""
+    """Returns a competition whose flows beside the judged one leave slow start in another way.
+
+    Args:
+        competition: The competition.
+        slow_start: Value of CUBIC's parameter `slow_start`.
+    """
 
     def changed(league: League) -> League:
         beside = [
@@ -136,14 +141,16 @@ def compare(directory: Path, workers: Workers) -> str:
     """Runs the field of five with each slow start of CUBIC, and returns the section about it.
 
     Args:
-        directory: Folder of the runs; those that the folder holds are kept.
+        directory: Folder of the report's runs, of which most are needed here, too.
         workers: Workers that run them.
     """
     rates: dict[str, dict[str, dict[str, float]]] = {}
     for title, slow_start in SLOW_STARTS.items():
-        competition = with_slow_start(load_competition(CCBENCH), slow_start)
-        field = [f"cubic=cubic:slow_start={slow_start}", *FIELD[1:]]
-        of = Participants.of(competition, field)
+        competition, cubic = load_competition(CCBENCH), "cubic"
+        if slow_start:
+            competition = with_slow_start(competition, slow_start)
+            cubic = f"cubic=cubic:slow_start={slow_start}"
+        of = Participants.of(competition, [cubic, *FIELD[1:]])
         with locked(directory):
             outcome = run_jobs(of.every_job, directory, workers, resume=True)
         report_failures(outcome.failures)
@@ -153,7 +160,7 @@ def compare(directory: Path, workers: Workers) -> str:
         for league in competition.leagues:
             games = of.games(league, outcome.finished)
             for without in ("", "copa", "bbr"):
-                if without and slow_start != "hystart++":
+                if without and slow_start:
                     continue
                 names = [name for name in FIELD if name != without]
                 heading = f"{title}, without {without}" if without else title
@@ -201,7 +208,7 @@ def report(
     )
     if status:
         raise typer.Exit(status)
-    comparison = compare(out / "slow-starts", workers)
+    comparison = compare(out, workers)
     document = json.loads((out / DOCUMENT).read_text(encoding="utf-8"))
     write_atomically({docs / "reports/leagues.md": page(document, comparison)})
 

@@ -158,6 +158,24 @@ class Archive:
         """Whether loading the policy runs code that is in the archive."""
         return any(name.endswith(_CODE) for name in self.files)
 
+    def rows(self, suite: str, seeds: int) -> list[dict[str, Any]]:
+        """Returns the results of the first seeds of a suite, as evaluations keep them.
+
+        Args:
+            suite: Name of the suite.
+            seeds: Number of seeds.
+        """
+        return [
+            {
+                **line.run,
+                "policy": self.about.name,  # whatever the line says
+                "scenario": line.scenario,
+                "seed": line.seed,
+            }
+            for line in self.lines
+            if line.part == f"suite {suite}" and line.seed < seeds
+        ]
+
     def choice(self, folder: Path) -> str:
         """Returns the policy as `find_policy` takes it, under its name.
 
@@ -231,6 +249,9 @@ def read_archive(path: Path) -> Archive:
             lines.append(Line(**json.loads(text)))
         except (ValueError, TypeError, RecursionError) as error:
             raise SubmissionError(f"{path}: {RUNS}:{number}: {error}; submit again") from None
+    places = {(line.part, line.scenario, line.seed) for line in lines}
+    if len(places) < len(lines):
+        raise SubmissionError(f"{path}: {RUNS}: has a run twice; submit again")
     return Archive(about, lines, contents)
 
 

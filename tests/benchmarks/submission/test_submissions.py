@@ -139,6 +139,21 @@ def test_a_result_that_is_not_true_is_found(quicgym: Command, tmp_path: Path) ->
     assert "NOT VERIFIED: 1 runs differ" in done.stdout
 
 
+def test_rows_are_those_of_the_submission_and_each_is_there_once(
+    quicgym: Command, tmp_path: Path
+) -> None:
+    quicgym("submit", "cubic", "--name", "mine", *SHORT)
+    archive = read_archive(tmp_path / "results/submission/mine.zip")
+    first, second = archive.lines
+    other = Line(first.part, first.scenario, first.seed, {**first.run, "policy": "bbr3"})
+    pack(archive.about, [other, second], archive.files, tmp_path / "other.zip")
+    rows = read_archive(tmp_path / "other.zip").rows("ebcc-bandwidth-5", 1)
+    assert [(row["policy"], row["seed"]) for row in rows] == [("mine", 0)]
+    pack(archive.about, [first, first], archive.files, tmp_path / "twice.zip")
+    with pytest.raises(SubmissionError, match="has a run twice"):
+        read_archive(tmp_path / "twice.zip")
+
+
 def test_a_tenth_is_drawn_by_the_seed(quicgym: Command, tmp_path: Path) -> None:
     quicgym("submit", "cubic", "--name", "mine", "--suite", "beside-cubic", "--jobs", "1")
     archive = "results/submission/mine.zip"
