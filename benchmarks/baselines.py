@@ -16,7 +16,7 @@ from typing import Any, Literal
 import pandas as pd
 
 from quicgym import __version__, _core
-from quicgym.agents.evaluation.jobs import RunJob
+from quicgym.agents.evaluation.jobs import RunJob, with_packet_logs
 from quicgym.benchmarks.papers import drawings, figures, tables
 from quicgym.benchmarks.papers.measurements import Measurements
 from quicgym.benchmarks.papers.model import Paper, TableRow, load_paper
@@ -28,6 +28,7 @@ from quicgym.console import print_whole, say, wide_console
 from quicgym.envs import Scenario, ScenarioError, load_scenario
 from quicgym.envs.scenarios.engines import EngineName
 from quicgym.envs.simulation.metrics import OF_RUNS
+from quicgym.envs.simulation.packet_logs import PacketLogs
 from quicgym.envs.simulation.simulation import NS3_REMEDY, check_engine, ns3_version
 from quicgym.envs.simulation.window import WHOLE, Window
 from quicgym.jobs import RUNS_FILE, report_failures, report_interruption, run_jobs
@@ -53,6 +54,8 @@ def run_baselines(
     resume: bool = False,
     verbose: bool = False,
     figure_format: str = "png",
+    qlog: PacketLogs | None = None,
+    pcap: PacketLogs | None = None,
     command: str = "",
 ) -> int:
     """Runs, writes and prints everything; returns the exit status.
@@ -70,10 +73,11 @@ def run_baselines(
     chosen = list(dict.fromkeys(controllers)) or list(paper.algorithms)
     jobs = make_jobs(loaded, chosen, known, seeds, directory / TRACES_FOLDER, window=window)
     own = {job.scenario.name for job in jobs}
-    if known == "native" and (format == "table" or not scenarios):
-        jobs += _varied(paper, loaded, chosen, seeds, window)
     if engine is None and not scenarios:
         jobs += _cross_check(paper, chosen, seeds, window)
+    jobs = with_packet_logs(jobs, qlog, pcap)
+    if known == "native" and (format == "table" or not scenarios):
+        jobs += _varied(paper, loaded, chosen, seeds, window)
     with output_folder(directory, RESULTS, resume=resume):
         outcome = run_jobs(jobs, directory, workers, resume=resume)
         report_failures(outcome.failures)

@@ -20,7 +20,12 @@ from quicgym.envs.observations import observation_names
 from quicgym.envs.rewards import Reward, RewardFunction
 from quicgym.envs.scenarios.conversion import nanoseconds
 from quicgym.envs.simulation.controller_choice import ControllerChoice, find_controller
-from quicgym.envs.simulation.simulation import DELIVERY_DTYPE, TRANSFER_DTYPE, ns3_module
+from quicgym.envs.simulation.simulation import (
+    DELIVERY_DTYPE,
+    EVENT_DTYPE,
+    TRANSFER_DTYPE,
+    ns3_module,
+)
 from quicgym.envs.states import EpisodeState, check_arguments
 from quicgym.yaml_files import closest
 
@@ -274,6 +279,10 @@ class EpisodeBatch:
         """Returns every delivery so far, as Simulation.deliveries has them."""
         return np.frombuffer(self.simulation(simulation).deliveries(), DELIVERY_DTYPE)
 
+    def events(self, simulation: int, flow: int) -> np.ndarray:
+        """Returns what a flow's sender did, as Simulation.events has it."""
+        return np.frombuffer(self.simulation(simulation).events(flow), EVENT_DTYPE)
+
     def requests(self, simulation: int, flow: int) -> np.ndarray:
         """Returns what a flow's application has asked for, as Simulation.requests has it."""
         return np.frombuffer(self.simulation(simulation).requests(flow), TRANSFER_DTYPE)
@@ -313,8 +322,11 @@ class EpisodeBatch:
             self.episodes[simulation] = None
 
     def _make_batch(self, settings: Any, simulations: int, threads: int) -> Any:
-        make = _core.native_batch if self.source.engine == "native" else ns3_module().ns3_batch
-        return make(settings, simulations, self.source.agent_count, threads)
+        if self.source.engine == "ns3":
+            return ns3_module().ns3_batch(settings, simulations, self.source.agent_count, threads)
+        return _core.native_batch(
+            settings, simulations, self.source.agent_count, threads, self.source.record_events
+        )
 
     def _reset(self, simulations: Sequence[int], choices: Sequence[EpisodeChoice]) -> list[int]:
         """Begins episodes; returns how many agents each has."""

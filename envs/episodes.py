@@ -15,7 +15,11 @@ from quicgym import _core
 from quicgym.envs.decisions import Decisions
 from quicgym.envs.preferences import Preference
 from quicgym.envs.scenarios.conversion import nanoseconds, to_core
-from quicgym.envs.scenarios.engines import EngineName, check_capabilities
+from quicgym.envs.scenarios.engines import (
+    EngineName,
+    check_capabilities,
+    check_records_events,
+)
 from quicgym.envs.scenarios.fields import SHORTEST_S, ScenarioError
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.scenarios.suites import load_entry
@@ -93,8 +97,8 @@ class EpisodeSource:
     `flow` is the agent's, by name or index; None: the first that names no controller. With
     `every_flow` each of these has an agent. `other_controllers` are for flows without a controller
     and without an agent. `episode_s` is counted from the start of the first agent's flow; None: to
-    the end of the scenario. ScenarioError where the scenario, the engine for it or an argument is
-    not valid.
+    the end of the scenario. `record_events` and `pcap_prefix` are Simulation's. ScenarioError where
+    the scenario, the engine for it or an argument is not valid.
     """
 
     def __init__(
@@ -108,6 +112,8 @@ class EpisodeSource:
         other_controllers: ControllerChoice = "cubic",
         episode_s: float | None = None,
         record_deliveries: bool = False,
+        record_events: bool = False,
+        pcap_prefix: str = "",
     ) -> None:
         """Loads a scenario that is given by name or path, and checks what can be checked."""
         self.engine: EngineName = check_engine(engine)
@@ -120,6 +126,8 @@ class EpisodeSource:
         self._other_controllers = other_controllers
         self._episode_s = episode_s
         self._record_deliveries = record_deliveries
+        self.record_events = record_events
+        self._pcap_prefix = pcap_prefix
         self._prepared: dict[ControllerChoice | None, _Prepared] = {}
         if isinstance(self.scenario, Scenario):
             self._prepare(self.scenario, None)
@@ -226,6 +234,8 @@ class EpisodeSource:
                 f"the episode's preference is {choice.preference}, the environment's "
                 f"{self.decisions.preference}; give both, or none"
             )
+        if self.record_events:
+            check_records_events(choice.scenario.name, self.engine)
         prepared = self._prepare(choice.scenario, choice.controller, choice.parameters)
         plan = _core.EpisodePlan()
         plan.seed = choice.seed
@@ -255,7 +265,12 @@ class EpisodeSource:
                 f"episode_s = {self._episode_s}: {scenario.name} lasts {scenario.duration_s:g} s; "
                 "make episode_s shorter or the scenario's duration_s longer"
             )
-        memory = estimate(scenario, self.engine, record_deliveries=self._record_deliveries)
+        memory = estimate(
+            scenario,
+            self.engine,
+            record_deliveries=self._record_deliveries,
+            record_events=self.record_events,
+        )
         check_memory(scenario, memory)
         models = [flow for _, flow in scenario.single_flows()]
         controllers = resolve_controllers(
@@ -275,6 +290,7 @@ class EpisodeSource:
                 for index, info in enumerate(controllers)
             ],
         )
+        core.pcap_prefix = self._pcap_prefix
         check_capabilities(scenario.name, core, self.engine)
         flows = core.flows
         for agent in agents:

@@ -18,14 +18,12 @@ from rich.table import Table
 
 from quicgym.agents.evaluation.jobs import policy_row
 from quicgym.agents.evaluation.rollouts import play
-from quicgym.agents.policies.by_name import find_policy, policy_kind
-from quicgym.agents.policies.hand_coded import parse_parameters
+from quicgym.agents.policies.by_name import find_policy
 from quicgym.console import say, wide_console
-from quicgym.controllers import split_parameters
 from quicgym.envs.rewards import Reward
 from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.envs.scenarios.model import Scenario
-from quicgym.envs.simulation.sources import run as run_simulation
+from quicgym.envs.simulation.packet_logs import PacketLogs
 from quicgym.envs.simulation.window import WHOLE, Window
 from quicgym.errors import UserError
 from quicgym.jobs import RUNS_FILE
@@ -76,9 +74,8 @@ def run_real(
     """Runs, prints and stores everything; returns the exit status.
 
     The arguments are the options of `quicgym real`. Without a clock it is the stack's first.
-    `compare` also runs the simulator, and for the real clock the stack in virtual time. Of learned
-    policies the simulator writes no qlog. ScenarioError, PolicyError or UserError says what does
-    not exist or does not fit.
+    `compare` also runs the simulator, and for the real clock the stack in virtual time.
+    ScenarioError, PolicyError or UserError says what does not exist or does not fit.
     """
     known = find_stack(stack)
     chosen = check_clock(known, clock)
@@ -146,9 +143,15 @@ def _try(
     if source == SIMULATOR:
         if controller in stack.own_controllers:
             return None  # nobody simulates it
-        if qlog is not None and policy_kind(controller) != "learned":
-            _log_simulation(scenario, controller, seed, qlog)
-        played = play(find_policy(controller), scenario, "native", seed, **window._asdict())
+        logs = None if qlog is None else PacketLogs(qlog)
+        played = play(
+            find_policy(controller),
+            scenario,
+            "native",
+            seed,
+            **window._asdict(),
+            packet_logs=logs,
+        )
         return policy_row(played, controller)
 
     def on_invalid(attempt: int, audit: Audit) -> None:
@@ -176,15 +179,6 @@ def _try(
         failures.append(f"{title}: {error}")
         return None
     return policy_row(done, controller)
-
-
-def _log_simulation(scenario: Scenario, controller: str, seed: int, qlog: Path) -> None:
-    """Runs once more what has the row's packets, and writes their qlog."""
-    name, text = split_parameters(controller)
-    if text:
-        given = {**scenario.controller_parameters, name: parse_parameters(text)}
-        scenario = scenario.model_copy(update={"controller_parameters": given})
-    run_simulation(scenario, name, seed=seed, trace_interval_ms=None, qlog=qlog)
 
 
 class _Shown:

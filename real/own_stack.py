@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from quicgym import _core
-from quicgym.envs.simulation.qlog import as_events, write_sender_logs
+from quicgym.envs.simulation.packet_logs import PacketLogs
+from quicgym.envs.simulation.qlog import as_events
 from quicgym.errors import UserError
 from quicgym.real.relay import Relay
 from quicgym.real.stacks import (
@@ -83,7 +84,7 @@ class OwnStack:
             finally:
                 if qlog is not None:
                     events = [as_events(endpoints.events(path)) for path in range(len(flows))]
-                    write_sender_logs(qlog, events, f"{self.name}-{clock}")
+                    PacketLogs(qlog).write_qlog(events, f"{self.name}-{clock}")
         return [FlowRecord.of_bytes(**endpoints.record(path)) for path in range(len(flows))]
 
 

@@ -29,7 +29,7 @@ from quicgym.envs.scenarios.conversion import nanoseconds
 from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.envs.scenarios.flows import Flow, ModuleHabits
 from quicgym.envs.scenarios.model import Scenario
-from quicgym.envs.simulation.qlog import qlog_folder
+from quicgym.envs.simulation.qlog import log_folder
 from quicgym.envs.simulation.run import Recorded, Run
 from quicgym.envs.simulation.sources import STACK_INTERVAL_MS as INTERVAL_MS
 from quicgym.envs.simulation.window import WHOLE, Window
@@ -217,7 +217,7 @@ def _log_folder(stack: Stack, qlog: str | Path | None) -> Path | None:
             f"stack {stack.name!r} writes no qlog; leave out qlog, and unset {QLOG_VARIABLE}"
         )
     if qlog is not None:
-        return qlog_folder(qlog)
+        return log_folder(qlog)
     folder = Path(str(given))
     if not folder.is_dir():
         raise UserError(

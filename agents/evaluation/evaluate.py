@@ -14,6 +14,7 @@ from quicgym.console import print_by_columns, say, terminal_width, wide_console
 from quicgym.envs.rewards import find_reward
 from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.envs.simulation.metrics import TRAFFIC_METRICS
+from quicgym.envs.simulation.packet_logs import PacketLogs
 from quicgym.envs.simulation.window import WHOLE, Window
 from quicgym.jobs import Workers, report_failures, report_interruption
 from quicgym.yaml_files import closest
@@ -48,7 +49,7 @@ def run_evaluate(
     *,
     directory: Path,
     policies: Sequence[str] = (),
-    suite: str = "heldout",
+    suite: str | Sequence[str] = "heldout",
     seeds: int = 5,
     window: Window = WHOLE,
     engine: str = "native",
@@ -60,6 +61,8 @@ def run_evaluate(
     other_controllers: str | None = None,
     figure_format: str = "png",
     versus: Sequence[str] = (),
+    qlog: PacketLogs | None = None,
+    pcap: PacketLogs | None = None,
     command: str = "",
 ) -> int:
     """Runs, writes, draws and prints everything; returns the exit status.
@@ -95,6 +98,8 @@ def run_evaluate(
         trust_zip=trust_zip,
         other_controllers=other_controllers,
         figure_format=figure_format,
+        qlog=qlog,
+        pcap=pcap,
         command=command,
     )
     outcome, document = evaluation.outcome, evaluation.document

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cache, cached_property
 from hashlib import sha256
 from itertools import product
@@ -25,6 +25,8 @@ from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.scenarios.suites import SuiteEntry, scenario_of
 from quicgym.envs.simulation.memory import fitting_interval_ms
 from quicgym.envs.simulation.metrics import METRICS
+from quicgym.envs.simulation.packet_logs import PacketLogs
+from quicgym.envs.simulation.qlog import log_folder
 from quicgym.envs.simulation.run import Run
 from quicgym.envs.simulation.simulation import check_engine
 from quicgym.envs.simulation.sources import run
@@ -109,6 +111,8 @@ class RunJob:
         trace_folder: Folder of the flows' time series; None: they are not kept.
         series_file: File of the time series of a policy's run; None: they are not kept.
         marks_s: Further times, in s, at which windows of `Run.over` may begin and end.
+        packet_logs: Folder that gets a folder with the run's qlog files, on ns-3 with its pcap
+            files; None: there are none.
     """
 
     scenario: Scenario
@@ -121,6 +125,7 @@ class RunJob:
     trace_folder: Path | None = None
     series_file: Path | None = None
     marks_s: tuple[float, ...] = ()
+    packet_logs: PacketLogs | None = None
 
     def __str__(self) -> str:
         """Returns what identifies the run for a reader."""
@@ -150,6 +155,7 @@ class RunJob:
             *self.window,
             *self.measures,
             asdict(self.reward),
+            *([str(self.packet_logs)] if self.packet_logs else []),
             __version__,
             _core.commit,
         ]
@@ -239,6 +245,7 @@ class RunJob:
                 stack=stack,
                 clock=clock,
             )
+        logs = self.packet_logs and self.packet_logs.inside(self._run_name)
         if isinstance(steering, PolicyChoice):
             return play(
                 steering.load(self.seed),
@@ -249,6 +256,7 @@ class RunJob:
                 from_s=from_s,
                 until_s=until_s,
                 marks_s=self.marks_s,
+                packet_logs=logs,
             )
         return run(
             self.scenario,
@@ -259,6 +267,8 @@ class RunJob:
             from_s=from_s,
             until_s=until_s,
             marks_s=self.marks_s,
+            qlog=logs if self.engine == "native" else None,
+            pcap=logs if self.engine == "ns3" else None,
         )
 
     def _keep_traces(self, done: Run, folder: Path) -> None:
@@ -295,6 +305,36 @@ def steering_of(choice: str, *, trust_zip: bool = False) -> PolicyChoice | str:
     if policy_kind(choice) in ("baseline", "static") or controllers.is_agent(named):
         return named
     return policy
+
+
+def with_packet_logs(
+    jobs: Iterable[RunJob], qlog: PacketLogs | None, pcap: PacketLogs | None
+) -> list[RunJob]:
+    """Returns the jobs, of which those of seed 0 write logs.
+
+    Args:
+        jobs: Jobs of simulations.
+        qlog: Folder for the runs on the native engine; None: they write none.
+        pcap: Folder for the runs on ns-3; None: they write none.
+
+    Raises:
+        ScenarioError: No run is on the engine that writes the logs.
+        UserError: The folder cannot be made.
+    """
+    wanted = {"native": qlog, "ns3": pcap}
+    logged = [
+        replace(job, packet_logs=wanted.get(job.engine)) if job.seed == 0 else job for job in jobs
+    ]
+    for engine, option in (("native", "--qlog"), ("ns3", "--pcap")):
+        if wanted[engine] and not any(job.engine == engine for job in logged):
+            raise ScenarioError(
+                f"{option}: no run is on the engine {engine}, which alone writes these files; "
+                f"give --engine {engine}, or leave out {option}"
+            )
+    for logs in (qlog, pcap):
+        if logs is not None:
+            log_folder(logs.folder)
+    return logged
 
 
 def policy_row(run: Run, policy: str) -> dict[str, Any]:

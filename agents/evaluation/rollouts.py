@@ -20,6 +20,7 @@ from quicgym.envs.info import INFO_COLUMNS
 from quicgym.envs.rewards import AnyReward, Reward
 from quicgym.envs.scenarios.conversion import nanoseconds
 from quicgym.envs.scenarios.model import Scenario
+from quicgym.envs.simulation.packet_logs import PacketLogs
 from quicgym.envs.simulation.run import Mark, Recorded, Run
 from quicgym.envs.simulation.series import Series
 from quicgym.envs.simulation.simulation import REWARD_INTERVAL_MS
@@ -37,6 +38,7 @@ def play(
     from_s: float | None = None,
     until_s: float | None = None,
     marks_s: Sequence[float] = (),
+    packet_logs: PacketLogs | None = None,
 ) -> Run:
     """Runs an episode until the policy's flows have ended, or to the scenario's end.
 
@@ -49,6 +51,7 @@ def play(
         from_s: Beginning of the window of the metrics, in s; None: the run's beginning.
         until_s: End of the window of the metrics, in s; None: the run's end.
         marks_s: Further times, in s, at which windows of `Run.over` may begin and end.
+        packet_logs: Where qlog files go, and on ns-3 pcap files; None: there are none.
 
     Returns:
         The run. Its series have a row for each decision, with every column of `info` of the first
@@ -58,7 +61,9 @@ def play(
         ScenarioError: The scenario does not fit the engine, or has no flow for the policy.
     """
     window = Window(from_s, until_s)
-    (played,) = _play(policy, [(scenario, seed)], engine, 1, reward, window, marks_s)
+    (played,) = _play(policy, [(scenario, seed)], engine, 1, reward, window, marks_s, packet_logs)
+    if packet_logs is not None and engine == "ns3":
+        packet_logs.thin_pcap(scenario.name)
     return played
 
 
@@ -90,15 +95,25 @@ def _play(
     reward: AnyReward | None,
     window: Window,
     marks_s: Sequence[float] = (),
+    packet_logs: PacketLogs | None = None,
 ) -> list[Run]:
-    """Runs episodes that have the same number of agents."""
+    """Runs episodes that have the same number of agents; one, where packets are logged."""
     options = policy.options or {}
     preference = policy.decisions.evaluated_preference
     decisions = replace(
         policy.decisions, preference=preference, reward_interval_ms=REWARD_INTERVAL_MS
     )
     agents = sum(flow.controller is None for _, flow in cells[0][0].single_flows())
-    source = EpisodeSource(DrawnElsewhere(max(1, agents)), engine, decisions, every_flow=True)
+    logs_events = packet_logs is not None and engine == "native"
+    captures = packet_logs if engine == "ns3" else None
+    source = EpisodeSource(
+        DrawnElsewhere(max(1, agents)),
+        engine,
+        decisions,
+        every_flow=True,
+        record_events=logs_events,
+        pcap_prefix=captures.pcap_prefix(cells[0][0].name) if captures else "",
+    )
     batch = EpisodeBatch(source, len(cells), threads, reward=reward or Reward(), records=True)
     controller, parameters = options.get("controller"), options.get("parameters") or {}
     choices = [
@@ -121,6 +136,9 @@ def _play(
                 rewards[index].append(float(batch.rewards[first]))
                 columns[index].append(batch.info[first].copy())
             batch.selected[:] &= ~(batch.terminations | batch.truncations)
+        if packet_logs is not None and logs_events:
+            flows = range(batch.simulation(0).flow_count)
+            packet_logs.write_qlog((batch.events(0, flow) for flow in flows), engine)
         return [
             Run(
                 _recorded(

@@ -19,7 +19,7 @@ import numpy as np
 import pandas as pd
 
 from quicgym import __version__, _core
-from quicgym.agents.evaluation.jobs import PolicyChoice, RunJob, make_jobs
+from quicgym.agents.evaluation.jobs import PolicyChoice, RunJob, make_jobs, with_packet_logs
 from quicgym.agents.evaluation.run_folders import series_path
 from quicgym.agents.evaluation.statistics import Bootstrap, Estimate
 from quicgym.agents.policies.by_name import policy_kind, split_alias
@@ -28,6 +28,7 @@ from quicgym.envs.scenarios.mixtures import Mixture
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.scenarios.suites import SuiteEntry, load_suite, parts_of
 from quicgym.envs.simulation.metrics import evaluated_names
+from quicgym.envs.simulation.packet_logs import PacketLogs
 from quicgym.envs.simulation.run import Run
 from quicgym.envs.simulation.simulation import ns3_version
 from quicgym.envs.simulation.window import WHOLE, Window
@@ -46,7 +47,7 @@ MARGIN_OF_BEST = 0.01
 class Asked:
     """What an evaluation is of; `entries` are the suite's, `seeds` their number."""
 
-    suite: str | Path
+    suite: str
     entries: Sequence[SuiteEntry]
     seeds: int
     engine: str
@@ -59,7 +60,7 @@ class Asked:
         """Returns what evaluation.json says of it."""
         drawn = [entry.name for entry in self.entries if not isinstance(entry, Scenario)]
         return {
-            "suite": str(self.suite),
+            "suite": self.suite,
             "distributions": drawn,
             "engine": self.engine,
             "seeds": list(range(self.seeds)),
@@ -98,7 +99,7 @@ class Evaluation:
 
 def evaluate(
     policies: Sequence[str],
-    suite: str | Path,
+    suite: str | Path | Sequence[str],
     seeds: int,
     directory: Path,
     *,
@@ -112,13 +113,16 @@ def evaluate(
     keep_series: bool = True,
     figure_format: str | None = None,
     elsewhere: Sequence[Elsewhere] = (),
+    qlog: PacketLogs | None = None,
+    pcap: PacketLogs | None = None,
     command: str = "",
 ) -> Evaluation:
     """Runs every policy in every scenario with the seeds 0 to `seeds` - 1, and sums it up.
 
     Args:
         policies: Policies, as `find_policy` takes them.
-        suite: Name or path of the suite, as `load_suite` takes it.
+        suite: Name or path of the suite, as `load_suite` takes it. Several suites are one, which
+            has the scenarios of all.
         seeds: Number of seeds.
         directory: Folder of the results; those of an earlier run are moved aside.
         engine: "native" or "ns3".
@@ -133,6 +137,8 @@ def evaluate(
         keep_series: Whether to keep the time series of seed 0.
         figure_format: Format of the pictures, "png", "pdf" or "svg"; None: draw none.
         elsewhere: Results of other policies on the same scenarios and seeds, summed up with these.
+        qlog: Where qlog files of seed 0 go, on the native engine; None: there are none.
+        pcap: Where pcap files of seed 0 go, on ns-3; None: there are none.
         command: The command line, to be kept with the results.
 
     Raises:
@@ -140,9 +146,10 @@ def evaluate(
         ScenarioError, PolicyError, Ns3MissingError: `make_jobs` or `load_suite` raised the error.
         ClusterError: `Workers.connect` raised the error.
     """
+    suites = [suite] if isinstance(suite, str | Path) else list(suite)
     asked = Asked(
-        suite,
-        load_suite(suite),
+        ", ".join(map(str, suites)),
+        [entry for each in suites for entry in load_suite(each)],
         seeds,
         engine,
         reward or Reward(),
@@ -161,6 +168,7 @@ def evaluate(
         other_controllers=other_controllers,
         series_in=directory if keep_series else None,
     )
+    jobs = with_packet_logs(jobs, qlog, pcap)
     as_workers(workers).connect()
     with output_folder(directory, RESULTS, resume=resume):
         outcome = run_jobs(jobs, directory, workers, resume=resume, title="episodes")

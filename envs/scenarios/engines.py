@@ -24,3 +24,11 @@ def check_capabilities(name: str, scenario: _core.Scenario, engine: EngineName) 
     able = [other for other in ENGINES if not _core.lacking(scenario, _core.Engine[other])]
     remedy = f"use the engine {able[0]}" if able else "leave them out: no engine can do all of it"
     raise ScenarioError(f"{name}: the engine {engine} cannot do {', '.join(lacking)}; {remedy}")
+
+
+def check_records_events(name: str, engine: str) -> None:
+    """Raises ScenarioError, with the scenario's name, where the engine writes no qlog."""
+    if engine == "ns3":
+        raise ScenarioError(
+            f"{name}: engine ns3 records no events for qlog; take the engine native, or write pcap"
+        )

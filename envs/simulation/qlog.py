@@ -36,6 +36,8 @@ class EventKind(IntEnum):
     MODE = 6
 
 
+OF_ACK_FRAMES = (EventKind.ACK_DELAY, EventKind.ACKED_RANGE)
+"""What follows a packet received that has an ACK frame."""
 INITIAL, ACK_ELICITING, FIN = 1, 2, 4
 """The flags of sim/quic/event_log.hpp."""
 STREAM_ID = 2
@@ -49,13 +51,13 @@ TRIGGERS = ("reordering_threshold", "time_threshold")
 Record = dict[str, Any]
 
 
-def qlog_folder(folder: str | Path) -> Path:
+def log_folder(folder: str | Path) -> Path:
     """Returns the folder, made where it is not there; UserError where it cannot be made."""
     made = Path(folder)
     try:
         made.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UserError(f"qlog = {folder}: {error.strerror}; name another folder") from error
+        raise UserError(f"{folder}: {error.strerror}; name another folder") from error
     return made
 
 
@@ -64,33 +66,56 @@ def log_path(folder: Path, flow: int, side: str) -> Path:
     return folder / f"flow-{flow}-{side}.sqlog"
 
 
-def write_log(path: Path, events: Iterable[Record], side: str, source: str) -> None:
-    """Writes a qlog file, at a path of log_path.
+def write_log(
+    path: Path,
+    events: Iterable[Record],
+    side: str,
+    source: str,
+    every: int = 1,
+    limit_bytes: int | None = None,
+) -> bool:
+    """Writes a qlog file; returns whether all events are in it.
 
-    Events are in order, each with `time` in ms from the run's beginning, `name` and `data`.
-    `source` is the engine or stack that has sent the packets, such as "native" or
-    "aioquic-virtual".
+    Args:
+        path: The file, a path of log_path.
+        events: Events in order, each with `time` in ms from the run's beginning, `name` and `data`.
+        side: "sender" or "receiver".
+        source: Engine or stack that has sent the packets, such as "native" or "aioquic-virtual".
+        every: N, where the events have every Nth packet; the header says so.
+        limit_bytes: Size at which the file ends; None: no limit.
     """
+    trace: Record = {
+        "vantage_point": {"name": source, "type": "client" if side == "sender" else "server"},
+        "common_fields": {
+            "protocol_type": ["QUIC"],
+            "time_format": "relative",
+            "reference_time": 0,
+        },
+    }
+    if every > 1:
+        trace["description"] = f"every {every}th of packets sent, packets received and metrics"
     header = {
         "qlog_version": VERSION,
         "qlog_format": "JSON-SEQ",
         "title": f"{path.stem}, {source}",
-        "trace": {
-            "vantage_point": {"name": source, "type": "client" if side == "sender" else "server"},
-            "common_fields": {
-                "protocol_type": ["QUIC"],
-                "time_format": "relative",
-                "reference_time": 0,
-            },
-        },
+        "trace": trace,
     }
+    is_whole = True
 
     def write(new: Path) -> None:
+        nonlocal is_whole
+        size = 0
         with new.open("w", encoding="utf-8") as file:
             for record in chain([header], events):
-                file.write(f"{RECORD_SEPARATOR}{json.dumps(record)}\n")
+                text = f"{RECORD_SEPARATOR}{json.dumps(record)}\n"
+                size += len(text)  # json.dumps writes ASCII
+                if limit_bytes is not None and size > limit_bytes:
+                    is_whole = False
+                    return
+                file.write(text)
 
     write_atomically({path: write})
+    return is_whole
 
 
 def read_log(path: Path) -> list[Record]:
@@ -99,8 +124,12 @@ def read_log(path: Path) -> list[Record]:
     return [json.loads(record) for record in text.split(RECORD_SEPARATOR) if record.strip()]
 
 
-def sender_records(events: NDArray[Any]) -> Iterator[Record]:
-    """Yields qlog events of what a sender recorded, as Simulation.events returns it."""
+def sender_records(events: NDArray[Any], every: int = 1) -> Iterator[Record]:
+    """Yields qlog events of what a sender recorded, as Simulation.events returns it.
+
+    Of packets sent, packets received and metrics only every so manieth is yielded.
+    """
+    seen = dict.fromkeys((EventKind.PACKET_SENT, EventKind.PACKET_RECEIVED, EventKind.METRICS), 0)
     metrics: Record = {}
     mode: str | None = None
     rows = list(zip(events["time"].tolist(), events["kind"].tolist(), events["values"].tolist(),
@@ -109,6 +138,12 @@ def sender_records(events: NDArray[Any]) -> Iterator[Record]:
     while position < len(rows):
         time, kind, values = rows[position]
         position += 1
+        if kind in seen:
+            seen[kind] += 1
+            if (seen[kind] - 1) % every:
+                while position < len(rows) and rows[position][1] in OF_ACK_FRAMES:
+                    position += 1
+                continue
         name = ""
         data: Record = {}
         if kind == EventKind.PACKET_SENT:
@@ -141,13 +176,6 @@ def sender_records(events: NDArray[Any]) -> Iterator[Record]:
             mode = MODES[values[0]]
             data["new"] = mode
         yield {"time": time * 1e-6, "name": name, "data": data}
-
-
-def write_sender_logs(folder: Path, events: Iterable[NDArray[Any]], source: str) -> None:
-    """Writes the log of each flow's sender into a folder, see sender_records and write_log."""
-    for flow, rows in enumerate(events):
-        path = log_path(folder, flow, "sender")
-        write_log(path, sender_records(rows), "sender", source)
 
 
 def rewrite_log(path: Path, side: str, source: str) -> None:

@@ -16,7 +16,12 @@ from quicgym import _core
 from quicgym.controllers import ControllerInfo
 from quicgym.envs.rewards import Reward
 from quicgym.envs.scenarios.conversion import nanoseconds, to_core
-from quicgym.envs.scenarios.engines import ENGINES, EngineName, check_capabilities
+from quicgym.envs.scenarios.engines import (
+    ENGINES,
+    EngineName,
+    check_capabilities,
+    check_records_events,
+)
 from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.envs.scenarios.files import load_scenario
 from quicgym.envs.scenarios.model import Scenario
@@ -216,11 +221,8 @@ class Simulation:
         if not isinstance(scenario, Scenario):
             scenario = load_scenario(scenario)
         self.scenario = scenario
-        if record_events and engine == "ns3":
-            raise ScenarioError(
-                f"{scenario.name}: engine ns3 records no events for qlog; take the engine native, "
-                "or pcap_prefix"
-            )
+        if record_events:
+            check_records_events(scenario.name, engine)
         self.engine = check_engine(engine)
         self.seed = seed
         if not 0 <= seed < 2**64:

@@ -15,7 +15,7 @@ from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.envs.scenarios.files import load_scenario
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.simulation.controller_choice import ControllerChoice
-from quicgym.envs.simulation.qlog import qlog_folder, write_sender_logs
+from quicgym.envs.simulation.packet_logs import PacketLogs
 from quicgym.envs.simulation.run import Run
 from quicgym.envs.simulation.simulation import Simulation
 from quicgym.envs.simulation.window import Window
@@ -56,7 +56,8 @@ def run(
     marks_s: Sequence[float] = (),
     stack: str | None = None,
     clock: str | None = None,
-    qlog: str | Path | None = None,
+    qlog: str | Path | PacketLogs | None = None,
+    pcap: str | Path | PacketLogs | None = None,
 ) -> Run:
     """Runs a scenario to its end: in a simulation, or with a real QUIC stack.
 
@@ -76,8 +77,11 @@ def run(
             stack.
         stack: "quicgym", "aioquic", "noq", or one of another package; None: a simulation.
         clock: Clock of the stack: "virtual", the default where it has one, or "real".
-        qlog: Folder that gets qlog files, `flow-0-sender.sqlog` and so on; None: none. A stack may
-            write receivers', too. Not with the engine ns3.
+        qlog: Folder that gets qlog files, `flow-0-sender.sqlog` and so on; None: none. PacketLogs
+            also say how many packets the files have. A stack has all packets, and may write
+            receivers' files, too. Not with the engine ns3.
+        pcap: Folder that gets pcap files, `ebcc-single-router-1.pcap` and so on, or PacketLogs;
+            None: none. The engine ns3 only.
 
     Returns:
         The run; with a stack a quicgym.real.RealRun, which has the audit, too.
@@ -111,6 +115,10 @@ def run(
             raise ScenarioError(
                 f"marks_s = {list(marks_s)}: runs over a stack have one window; leave it out"
             )
+        if isinstance(qlog, PacketLogs) or pcap is not None:
+            raise ScenarioError(
+                f"stack {stack!r}: logs all packets, as qlog; give `qlog` a folder, and no pcap"
+            )
         (runner,) = entry_points(group=RUNNERS, name="stack")
         run_stack: StackRunner = runner.load()
         return run_stack(
@@ -121,7 +129,8 @@ def run(
         raise ScenarioError(
             f"clock = {clock!r}: belongs to a stack; name one, as in stack='aioquic'"
         )
-    folder = None if qlog is None else qlog_folder(qlog)
+    logs = None if qlog is None else PacketLogs.of(qlog)
+    captures = None if pcap is None else PacketLogs.of(pcap)
     with Simulation(
         scenario,
         engine,
@@ -129,10 +138,14 @@ def run(
         controller,
         trace_interval_ms=trace_interval_ms,
         marks=window.marks(marks_s),
-        record_events=folder is not None,
+        record_events=logs is not None,
+        pcap_prefix=captures and captures.pcap_prefix(scenario.name),
     ) as simulation:
         simulation.run()
-        if folder is not None:
-            events = [simulation.events(flow.index) for flow in simulation.flows]
-            write_sender_logs(folder, events, simulation.engine)
-        return Run.of(simulation, window)
+        if logs is not None:
+            events = (simulation.events(flow.index) for flow in simulation.flows)
+            logs.write_qlog(events, simulation.engine)
+        done = Run.of(simulation, window)
+    if captures is not None:
+        captures.thin_pcap(scenario.name)
+    return done

@@ -22,6 +22,7 @@ from quicgym.envs import (
     scenario_names,
 )
 from quicgym.envs.decisions import Decisions
+from quicgym.envs.simulation.packet_logs import PacketLogs
 from quicgym.errors import PolicyError, UserError
 
 if _TYPE_CHECKING:
@@ -65,6 +66,7 @@ __all__ = [
     "Decisions",
     "FlowResult",
     "Ns3MissingError",
+    "PacketLogs",
     "PolicyError",
     "Reward",
     "Run",

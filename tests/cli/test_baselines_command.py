@@ -144,6 +144,19 @@ def test_csv_has_a_row_for_each_flow_with_its_own_controller(
     assert float(rows[15]["fct_small_mean_ms"]) > 0 and rows[15]["goodput_mbps"] == ""
 
 
+def test_the_runs_of_seed_0_write_their_packets(quicgym: Command, tmp_path: Path) -> None:
+    path = own_scenario(tmp_path, flows=[{}, {}], duration_s=1.0)
+    quicgym(
+        "baselines", "--scenario", path, "--controller", "bbr", "cubic", "--seeds", "2", "--qlog",
+        tmp_path / "logs", "--log-limit-mb", "0.02",
+    )  # fmt: skip
+    files = sorted((tmp_path / "logs").glob("*/*"))
+    assert [file.name for file in files] == ["flow-0-sender.sqlog", "flow-1-sender.sqlog"] * 2
+    assert [file.parent.name.split("--")[1] for file in files[::2]] == ["bbr", "cubic"]
+    assert all(file.parent.name.endswith("--native--0") for file in files)
+    assert all(file.stat().st_size <= 20_000 for file in files)
+
+
 def test_a_redirected_table_has_a_column_for_every_flow(quicgym: Command, tmp_path: Path) -> None:
     path = own_scenario(tmp_path, flows=MIXED, duration_s=1.0)
     done = quicgym("baselines", "--scenario", path, "--controller", "bbr3", "--seeds", "2")

@@ -191,6 +191,27 @@ def test_the_other_flows_controller_must_exist(quicgym: Command, suite: Path) ->
     assert "other_controllers = 'cubik'" in done.stderr and "did you mean cubic" in done.stderr
 
 
+def test_several_suites_are_one_and_each_run_of_seed_0_has_its_packets(
+    quicgym: Command, suite: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other.yaml"
+    entry = {**yaml.safe_load(suite.read_text())[0], "name": "another"}
+    other.write_text(yaml.safe_dump([entry]))
+    done = quicgym(
+        "evaluate", "--policy", "cubic", "--suite", suite, other, "--seeds", "2", "--out",
+        tmp_path / "out", "--qlog", tmp_path / "logs", "--log-every", "20", "--format", "json",
+    )  # fmt: skip
+    document = json.loads(done.stdout)
+    assert document["suite"] == f"{suite}, {other}"
+    (policy,) = document["policies"]
+    names = {scenario["scenario"] for scenario in policy["scenarios"]}
+    assert names == {"ebcc-flows-3", "ebcc-bandwidth-5", "another"}
+    folders = {path.name for path in (tmp_path / "logs").iterdir()}
+    assert folders == {f"{name}--cubic--native--0" for name in names}
+    logs = sorted(path.name for path in (tmp_path / "logs" / "another--cubic--native--0").iterdir())
+    assert logs == [f"flow-{flow}-sender.sqlog" for flow in range(3)]
+
+
 def test_json_is_the_document_and_earlier_results_are_kept(
     quicgym: Command, suite: Path, tmp_path: Path
 ) -> None:
@@ -271,6 +292,9 @@ BAD_INPUT = {
     "--policy model.zip": ["model.zip", "--trust-zip"],
     "--suite heldot": ["'heldot'", "did you mean heldout?", "name of a scenario"],
     "--suite no/such.yaml": ["no/such.yaml", "No such file"],
+    "--suite ebcc-single ebcc-single": ["two of the scenarios have the name 'ebcc-single'"],
+    "--pcap captures": ["--pcap: no run is on the engine ns3", "give --engine ns3"],
+    "--qlog own.yaml/logs --suite ebcc-single --seeds 1": ["own.yaml/logs", "name another folder"],
     "--suite ibcca-single": ["wifi", "ns3"],
     "--suite own.yaml": ["own.yaml"],
     "--suite controlled.yaml": ["each flow names its controller"],

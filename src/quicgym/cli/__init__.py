@@ -104,8 +104,9 @@ def spread(arguments: Sequence[str]) -> list[str]:
     What follows `--` is left as it is: a program's own arguments.
     """
     several = (
-        "--scenario", "--controller", "--paper", "--policy", "--policies", "--field", "--versus",
-        "--beside", "--counts", "--queues", "--rtts", "--rates", "--discipline", "--against",
+        "--scenario", "--controller", "--paper", "--policy", "--policies", "--field", "--suite",
+        "--versus", "--beside", "--counts", "--queues", "--rtts", "--rates", "--discipline",
+        "--against",
     )  # fmt: skip
     result: list[str] = []
     option = ""

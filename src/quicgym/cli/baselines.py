@@ -16,6 +16,7 @@ EXAMPLES = (
     "quicgym baselines --scenario ebcc-single --controller bbr ebcc:gamma=3 mine.py:Aimd",
     "quicgym baselines --scenario my-network.yaml --seeds 20 --out results/mine",
     "quicgym baselines --engine ns3 --format json > results.json",
+    "quicgym baselines --scenario ebcc-single --qlog results/qlog --log-every 10",
 )
 
 
@@ -36,6 +37,10 @@ def baselines(
     format: options.Format = options.ResultFormat.table,
     out: options.Out = Path("results/baselines"),
     figures: options.Figures = FigureFormat.png,
+    qlog: options.Qlog = None,
+    pcap: options.Pcap = None,
+    log_every: options.LogEvery = 1,
+    log_limit_mb: options.LogLimit = 100,
     resume: options.Resume = False,
     verbose: Annotated[
         bool,
@@ -56,6 +61,7 @@ def baselines(
     seed 0 and the figures go to DIR; results of an earlier run are moved to DIR/previous-<time>.
     """
     from quicgym.benchmarks.baselines import run_baselines
+    from quicgym.envs.simulation.packet_logs import PacketLogs
     from quicgym.envs.simulation.window import Window
 
     status = run_baselines(
@@ -70,6 +76,8 @@ def baselines(
         resume=resume,
         verbose=verbose,
         figure_format=figures.value,
+        qlog=qlog and PacketLogs(qlog, log_every, log_limit_mb),
+        pcap=pcap and PacketLogs(pcap, log_every, log_limit_mb),
         command=options.command_line(),
     )
     raise typer.Exit(status)

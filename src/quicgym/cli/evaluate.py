@@ -17,6 +17,7 @@ EXAMPLES = (
     "quicgym evaluate --policy mine=runs/ppo baselines --versus mine cubic --seeds 20",
     "quicgym evaluate --policy cubic ebcc --suite ebcc-flows-3 --format json",
     "quicgym evaluate --policy ibcca agent.py:policy --suite training-50 --seeds 1000",
+    "quicgym evaluate --policy cubic window --suite leo 5g cellular",
     "quicgym evaluate --policy agent.py:policy --suite ebcc-flows-3 --other-controllers cubic",
     "quicgym evaluate --policy bbr ibcca --suite papers --reward mine.py:reward",
     "quicgym evaluate --suite papers --seeds 40 --address 10.0.0.1:6379",
@@ -36,13 +37,13 @@ def evaluate(
         ),
     ] = None,
     suite: Annotated[
-        str,
+        list[str] | None,
         typer.Option(
             metavar="NAME",
             help="heldout, papers, stress, validation, a scenario, a distribution, of which each "
-            "seed draws a scenario, or a YAML's path.",
+            "seed draws a scenario, or a YAML's path; one or more.  [default: heldout]",
         ),
-    ] = "heldout",
+    ] = None,
     seeds: options.Seeds = 5,
     from_s: options.From = None,
     until_s: options.Until = None,
@@ -59,6 +60,10 @@ def evaluate(
     format: options.Format = options.ResultFormat.table,
     out: options.Out = Path("results/evaluation"),
     figures: options.Figures = FigureFormat.png,
+    qlog: options.Qlog = None,
+    pcap: options.Pcap = None,
+    log_every: options.LogEvery = 1,
+    log_limit_mb: options.LogLimit = 100,
     resume: options.Resume = False,
     address: options.Address = None,
     versus: Annotated[
@@ -86,12 +91,13 @@ def evaluate(
     are moved to DIR/previous-<time>.
     """
     from quicgym.agents.evaluation.evaluate import run_evaluate
+    from quicgym.envs.simulation.packet_logs import PacketLogs
     from quicgym.envs.simulation.window import Window
     from quicgym.jobs import workers_of
 
     status = run_evaluate(
         policies=policy or (),
-        suite=suite,
+        suite=suite or "heldout",
         seeds=seeds,
         window=Window(from_s, until_s),
         engine=engine,
@@ -103,6 +109,8 @@ def evaluate(
         trust_zip=trust_zip,
         other_controllers=other_controllers,
         figure_format=figures.value,
+        qlog=qlog and PacketLogs(qlog, log_every, log_limit_mb),
+        pcap=pcap and PacketLogs(pcap, log_every, log_limit_mb),
         versus=versus or (),
         command=options.command_line(),
     )

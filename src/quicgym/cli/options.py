@@ -65,6 +65,35 @@ Until = Annotated[
     float | None,
     typer.Option("--until-s", min=0, metavar="S", help="Measure until here. Default: the end."),
 ]
+Qlog = Annotated[
+    Path | None,
+    typer.Option(
+        "--qlog",
+        metavar="DIR",
+        help="Where qlog files of seed 0 go, a folder for each run; engine native only.",
+    ),
+]
+Pcap = Annotated[
+    Path | None,
+    typer.Option(
+        "--pcap",
+        metavar="DIR",
+        help="Where pcap files of seed 0 go, a folder for each run; engine ns3 only.",
+    ),
+]
+LogEvery = Annotated[
+    int,
+    typer.Option(
+        "--log-every",
+        min=1,
+        metavar="N",
+        help="qlog and pcap keep every Nth packet; qlog keeps all losses and changes of state.",
+    ),
+]
+LogLimit = Annotated[
+    float,
+    typer.Option("--log-limit-mb", min=0.001, metavar="MB", help="A qlog or pcap file ends here."),
+]
 Resume = Annotated[bool, typer.Option("--resume", help="Skip the runs that DIR already holds.")]
 TrustZip = Annotated[
     bool,
