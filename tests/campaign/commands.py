@@ -93,7 +93,7 @@ SEARCH = Command("search", ("search", "./search.yaml"), _searched)
 
 
 def commands() -> list[Command]:
-    """Returns the commands that are killed, in turn."""
+    """Returns the commands that are killed, in turn; those with the most steps are the last."""
     one_job = ("--jobs", "1")
     return [
         Command(
@@ -118,6 +118,20 @@ def commands() -> list[Command]:
             _document("league.json"),
         ),
         Command(
+            "checklist",
+            ("checklist", "cubic", "--checklist", "./checks.yaml", "--seeds", "8"),
+            _document("checklist.json"),
+        ),
+        replace(SWEEP, arguments=(*SWEEP.arguments, *one_job)),
+        Command(
+            "real",
+            ("real", "--scenario", "./path.yaml", "--controller", "cubic", "--stack", "aioquic"),
+            _document("aioquic-virtual/evaluation.json"),
+            resumes=False,
+        ),
+        *map(_training, registry.names()),
+        replace(SEARCH, arguments=(*SEARCH.arguments, *one_job)),
+        Command(
             "attack",
             (
                 "attack",
@@ -131,20 +145,6 @@ def commands() -> list[Command]:
             ),
             _document("attack.json"),
         ),
-        Command(
-            "checklist",
-            ("checklist", "cubic", "--checklist", "./checks.yaml", "--seeds", "8"),
-            _document("checklist.json"),
-        ),
-        replace(SWEEP, arguments=(*SWEEP.arguments, *one_job)),
-        replace(SEARCH, arguments=(*SEARCH.arguments, *one_job)),
-        Command(
-            "real",
-            ("real", "--scenario", "./path.yaml", "--controller", "cubic", "--stack", "aioquic"),
-            _document("aioquic-virtual/evaluation.json"),
-            resumes=False,
-        ),
-        *map(_training, registry.names()),
     ]
 
 

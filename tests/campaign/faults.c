@@ -1,5 +1,6 @@
 // Loaded before libc by LD_PRELOAD: counts the steps by which a command and its workers change files of a
-// folder or start programs, and kills them all before a chosen step.
+// folder or start programs, and kills them all before a chosen step. All writes of a file that is not in its
+// place yet are one step: a kill between them leaves what the next attempt removes.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <limits.h>
@@ -15,7 +16,8 @@
 
 static long* steps;  // shared by all processes of the command
 static long fatal;
-static const char* folder;
+static char folder[PATH_MAX];
+static char unfinished[PATH_MAX];  // which this process wrote to in its last step
 static pid_t group;
 
 __attribute__((constructor)) static void begin(void) {
@@ -30,12 +32,14 @@ __attribute__((constructor)) static void begin(void) {
         setenv("QUICGYM_FAULTS_GROUP", text, 1);
     }
     group = atoi(getenv("QUICGYM_FAULTS_GROUP"));
-    folder = getenv("QUICGYM_FAULTS_FOLDER");
+    // A copy: programs that change their title write where the environment was.
+    snprintf(folder, sizeof folder, "%s", getenv("QUICGYM_FAULTS_FOLDER"));
     fatal = atol(getenv("QUICGYM_FAULTS_STEP"));
     steps = shared == MAP_FAILED ? NULL : shared;
 }
 
 static void step(void) {
+    unfinished[0] = '\0';
     if (__atomic_add_fetch(steps, 1, __ATOMIC_SEQ_CST) == fatal) kill(-group, SIGKILL);
 }
 
@@ -43,15 +47,29 @@ static int is_inside(const char* path) {
     return strncmp(path, folder, strlen(folder)) == 0;
 }
 
-static void step_of_file(int file) {
+// Whether a file is inside, and its path.
+static int path_inside(int file, char path[PATH_MAX]) {
     char link[64];
-    char path[PATH_MAX];
-    if (steps == NULL) return;
+    if (steps == NULL) return 0;
     snprintf(link, sizeof link, "/proc/self/fd/%d", file);
-    const ssize_t size = readlink(link, path, sizeof path - 1);
-    if (size < 0) return;
+    const ssize_t size = readlink(link, path, PATH_MAX - 1);
+    if (size < 0) return 0;
     path[size] = '\0';
-    if (is_inside(path)) step();
+    return is_inside(path);
+}
+
+static void step_of_file(int file) {
+    char path[PATH_MAX];
+    if (path_inside(file, path)) step();
+}
+
+static void step_of_write(int file) {
+    static const char end[] = ".quicgym-new";
+    char path[PATH_MAX];
+    if (!path_inside(file, path) || strcmp(path, unfinished) == 0) return;
+    step();
+    const size_t size = strlen(path);
+    if (size >= sizeof end && strcmp(path + size - (sizeof end - 1), end) == 0) strcpy(unfinished, path);
 }
 
 static void step_of_path(const char* path) {
@@ -61,17 +79,17 @@ static void step_of_path(const char* path) {
 }
 
 ssize_t write(int file, const void* data, size_t size) {
-    step_of_file(file);
+    step_of_write(file);
     return syscall(SYS_write, file, data, size);
 }
 
 ssize_t pwrite64(int file, const void* data, size_t size, off64_t offset) {
-    step_of_file(file);
+    step_of_write(file);
     return syscall(SYS_pwrite64, file, data, size, offset);
 }
 
 ssize_t writev(int file, const struct iovec* parts, int count) {
-    step_of_file(file);
+    step_of_write(file);
     return syscall(SYS_writev, file, parts, count);
 }
 
@@ -95,8 +113,8 @@ int unlink(const char* path) {
     return (int)syscall(SYS_unlinkat, AT_FDCWD, path, 0);
 }
 
-// By which every fork of Python's ends.
+// By which every fork of Python's ends. The folders of PATH that have no such program are no steps.
 int execve(const char* path, char* const arguments[], char* const environment[]) {
-    if (steps != NULL) step();
+    if (steps != NULL && access(path, X_OK) == 0) step();
     return (int)syscall(SYS_execve, path, arguments, environment);
 }
