@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Protocol
 
 import numpy as np
 
@@ -26,6 +27,16 @@ from quicgym.envs.simulation.series import Series
 from quicgym.envs.simulation.simulation import REWARD_INTERVAL_MS
 from quicgym.envs.simulation.traffic import asking_flows
 from quicgym.envs.simulation.window import WHOLE, Window
+
+
+class Watch(Protocol):
+    """Sees every step of the episodes that `play_all` plays, a batch after the other."""
+
+    def begins(self, batch: EpisodeBatch, cells: Sequence[tuple[Scenario, int]]) -> None:
+        """Is called when the episodes of a batch have begun."""
+
+    def stepped(self, batch: EpisodeBatch, actions: np.ndarray) -> None:
+        """Is called after a step of the simulations that are `selected`."""
 
 
 def play(
@@ -73,6 +84,7 @@ def play_all(
     *,
     threads: int,
     reward: AnyReward | None = None,
+    watch: Watch | None = None,
 ) -> list[Run]:
     """Runs an episode for each scenario and seed, side by side on the native engine."""
     by_agents: dict[int, list[int]] = {}
@@ -82,7 +94,7 @@ def play_all(
     runs: dict[int, Run] = {}
     for indices in by_agents.values():
         chosen = [cells[index] for index in indices]
-        played = _play(policy, chosen, "native", threads, reward, WHOLE)
+        played = _play(policy, chosen, "native", threads, reward, WHOLE, watch=watch)
         runs.update(zip(indices, played, strict=True))
     return [runs[index] for index in range(len(cells))]
 
@@ -96,6 +108,7 @@ def _play(
     window: Window,
     marks_s: Sequence[float] = (),
     packet_logs: PacketLogs | None = None,
+    watch: Watch | None = None,
 ) -> list[Run]:
     """Runs episodes that have the same number of agents; one, where packets are logged."""
     options = policy.options or {}
@@ -128,9 +141,14 @@ def _play(
         batch.selected[:] = True
         if isinstance(policy, StatefulPolicy):
             policy.reset()
+        if watch is not None:
+            watch.begins(batch, cells)
         while batch.selected.any():
-            batch.set_actions(policy(batch.observations))
+            actions = policy(batch.observations)
+            batch.set_actions(actions)
             batch.step()
+            if watch is not None:
+                watch.stepped(batch, actions)
             for index in np.flatnonzero(batch.selected):
                 first = index * batch.agent_count
                 rewards[index].append(float(batch.rewards[first]))

@@ -6,6 +6,7 @@ EXTRA_PACKAGES = {
     "examples": ("lz4", "ormsgpack", "tensordict", "torchrl", "tree"),
     "multi": ("pettingzoo",),
     "ns3gym": ("google",),
+    "offline": ("minari",),
     "onnx": ("onnxruntime",),
     "real": ("aioquic", "cryptography"),
     "reports": ("jinja2", "matplotlib", "pandas", "plotly", "pyarrow", "scipy"),

@@ -59,6 +59,7 @@ MARKS = {
 }
 NEEDS = {
     "docs/how-to/link.md": ["aioquic"],
+    "docs/how-to/offline.md": ["minari"],
     "docs/how-to/real.md": ["aioquic"],
     "docs/how-to/several-agents.md": ["pettingzoo"],
     "docs/how-to/training-libraries.md": ["torchrl"],

@@ -1,0 +1,124 @@
+"""`quicgym record`: the dataset is read by Minari's own functions, and is what was played."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+from conftest import Command
+
+import quicgym
+from quicgym.agents.evaluation.rollouts import play_all
+from quicgym.agents.policies import find_policy
+
+minari = pytest.importorskip("minari")
+
+PATH = """
+name: pair
+duration_s: 1
+bottleneck: {rate_mbps: 3, delay_ms: 5, queue: {limit: 20}}
+access: {rate_mbps: 50, delay_ms: 1}
+flows: [{name: first}, {name: second, stop_s: 0.6}]
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "pair.yaml").write_text(PATH)
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "data"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def recorded(quicgym: Command, *arguments: Any, suite: str = "pair.yaml", seeds: int = 2) -> Any:
+    done = quicgym("record", "--suite", suite, "--seeds", seeds, "--out", "data", *arguments)
+    (name,) = minari.list_local_datasets()
+    assert f"the dataset {name} has" in done.stdout
+    return minari.load_dataset(name)
+
+
+def test_a_dataset_has_the_steps_of_the_environment(quicgym: Command, folder: Path) -> None:
+    dataset = recorded(quicgym, "--policy", "window-v1-grpo-seed0", "random")
+    assert dataset.total_episodes == 2 * 2 * 2  # policies, seeds, flows
+    episodes = list(dataset.iterate_episodes())
+    where = list(dataset.storage.get_episode_metadata(range(8)))
+    assert [(it["policy"], it["seed"], it["flow"]) for it in where[:5]] == [
+        ("window-v1-grpo-seed0", 0, "first"),
+        ("window-v1-grpo-seed0", 0, "second"),
+        ("window-v1-grpo-seed0", 1, "first"),
+        ("window-v1-grpo-seed0", 1, "second"),
+        ("random", 0, "first"),
+    ]
+    policy = find_policy("window-v1-grpo-seed0")
+    for episode, about in zip(episodes, where, strict=True):
+        steps = len(episode.actions)
+        assert episode.observations.shape == (steps + 1, *dataset.observation_space.shape)
+        assert episode.observations.dtype == np.float32
+        assert episode.infos["flow_window_bytes"].shape == (steps + 1,)
+        ends = episode.terminations | episode.truncations
+        assert ends[-1] and not ends[:-1].any()
+        assert all(map(dataset.action_space.contains, episode.actions))
+        if about["policy"] != "random":
+            assert np.array_equal(policy(episode.observations[:-1]), episode.actions)
+    (run, _) = play_all(policy, [(quicgym_scenario(), 0), (quicgym_scenario(), 1)], threads=1)
+    assert np.array_equal(episodes[0].rewards, run.series["reward"])
+
+
+def quicgym_scenario() -> Any:
+    return quicgym.load_scenario("pair.yaml")
+
+
+def test_the_environment_comes_back_with_what_the_policy_decides_on(
+    quicgym: Command, folder: Path
+) -> None:
+    dataset = recorded(quicgym, "--policy", "window", suite="ebcc-single", seeds=1)
+    environment = dataset.recover_environment().unwrapped
+    assert environment.observation_space == dataset.observation_space
+    assert environment.spec.kwargs["observations"] == "recent"
+    assert environment.spec.kwargs["scenario"] == "ebcc-single"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "id"),
+    [
+        (("bbr", "ebcc"), "quicgym/Tuning-v1"),
+        (("cubic", "vegas", "--environment", "switch"), "quicgym/Switch-v1"),
+    ],
+)
+def test_controllers_are_the_actions_that_do_the_same(
+    arguments: tuple[str, ...], id: str, quicgym: Command, folder: Path
+) -> None:
+    dataset = recorded(quicgym, "--policy", *arguments, seeds=1)
+    assert dataset.env_spec.id == id
+    environment: Any = gymnasium.make(id).unwrapped
+    for episode, about in zip(
+        dataset.iterate_episodes(), dataset.storage.get_episode_metadata(range(4)), strict=True
+    ):
+        expected = environment.preset_action(about["policy"])
+        assert all(np.array_equal(action, expected) for action in episode.actions)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--policy", "cubic", "window"), "cubic: has no actions in quicgym/Window-v1"),
+        (("--policy", "window", "window-v1-grpo-seed0"), "a dataset has one environment"),
+        (("--policy", "window", "--environment", "tuning"), "window is a policy of window"),
+        (("--policy", "window", "--suite", "heldout"), "for evaluation alone"),
+        (("--policy", "window", "--dataset", "a b"), "--dataset a b"),
+    ],
+)
+def test_what_cannot_be_recorded_is_refused(
+    arguments: tuple[str, ...], words: str, quicgym: Command, folder: Path
+) -> None:
+    arguments = ("--suite", "pair.yaml", "--seeds", "1", "--out", "data", *arguments)
+    assert words in quicgym("record", *arguments, status=2).stderr
+
+
+def test_a_dataset_is_not_overwritten(quicgym: Command, folder: Path) -> None:
+    arguments = ("--policy", "bbr", "--suite", "pair.yaml", "--seeds", "1", "--out", "data")
+    quicgym("record", *arguments)
+    assert "has a dataset" in quicgym("record", *arguments, status=2).stderr
