@@ -218,7 +218,7 @@ def run_verify(
         if outcome.interrupted:
             say("interrupted: nothing is verified")
             return 130
-        differing = []
+        differing: list[tuple[Line, Line | None]] = []
         for place in places:
             given, job = archive.lines[place], jobs[place][1]
             if job.key not in outcome.finished:
