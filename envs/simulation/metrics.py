@@ -688,6 +688,15 @@ class SharingMetrics:
         "mean over flows and changes of the standard deviation over whole seconds of receiving "
         "rate / fair share, from convergence to the next change",
         lambda sharing: sharing.deviation(), scope="run", less_is_better=True)
+    response_time_s: float | None = metric("response to changes of the path (s)", "s",
+        "mean over the changes of rate or delay of (beginning of the first half second in which "
+        "all flows together have 90% of the capacity − change); the time to the next change where "
+        "there is no such half second",
+        lambda sharing: sharing.response_s(), scope="run", less_is_better=True)
+    response_deviation: float | None = metric("deviation after responses", "1",
+        "mean over the changes of the standard deviation over half seconds of the share of the "
+        "capacity that all flows have, from the response to the next change",
+        lambda sharing: sharing.response_deviation(), scope="run", less_is_better=True)
 
 # fmt: on
 

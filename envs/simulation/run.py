@@ -350,7 +350,10 @@ class Run:
             end = min(flow.end, self._recorded.marks[-1].time)
             wire_share = 1 + LINK_HEADER_BYTES / payload
             members.append(Member(flow["start"], end, flow.has_policy, wire_share))
-        return Sharing.of(self._recorded.series, members, places, self._window)
+        link = scenario.bottleneck
+        steps = (*link.rate_schedule, *link.delay_schedule) if link else ()
+        changes = sorted({nanoseconds(step.at_s) for step in steps})
+        return Sharing.of(self._recorded.series, members, places, self._window, changes)
 
     def fair_shares(self) -> pd.DataFrame:
         """Returns each flow's receiving rate over its fair share, in the seconds of the window.

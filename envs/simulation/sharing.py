@@ -15,6 +15,10 @@ from quicgym.envs.simulation.series import Series
 SECOND = 1_000_000_000
 STEP = SECOND // 10
 CONVERGED_WITHIN = 0.25
+RESPONSE_SPAN = SECOND // 2
+"""Over which a rate is taken, from each tenth of a second on."""
+RESPONDED_SHARE = 0.9
+"""Of the capacity: with this rate the flows have responded to a change of it."""
 STABLE = 5 * SECOND
 """Flows have converged where each second's rates stay so near to the fair share for so long."""
 
@@ -56,6 +60,7 @@ class Sharing:
         carried: Bytes of each flow that the bottleneck had carried then, with headers; shape
             (times, members).
         capacity: Bytes that the bottleneck could have carried until then.
+        changes: Times, in ns and rising, at which rate or delay of the bottleneck change.
     """
 
     members: Sequence[Member]
@@ -63,6 +68,7 @@ class Sharing:
     times: np.ndarray
     carried: np.ndarray
     capacity: np.ndarray
+    changes: Sequence[int] = ()
 
     @classmethod
     def of(
@@ -71,6 +77,7 @@ class Sharing:
         members: Sequence[Member],
         places: Sequence[int],
         window: tuple[int, int],
+        changes: Sequence[int] = (),
     ) -> Sharing:
         """Reads a run's series.
 
@@ -79,6 +86,7 @@ class Sharing:
             members: Flows that share the bottleneck.
             places: Places of the members among the flows of the series.
             window: Beginning and end of the window, in ns.
+            changes: Times, in ns and rising, at which rate or delay of the bottleneck change.
         """
         times = np.asarray(series.received_times, np.int64)
         received = series.received[:, list(places)].astype(float)
@@ -89,7 +97,7 @@ class Sharing:
         bytes_of_intervals = np.diff(ends) * series.columns["capacity_mbps"] / 8e3
         capacity = np.interp(times, ends, np.concatenate([[0.0], np.cumsum(bytes_of_intervals)]))
         carried = received * [member.wire_share for member in members]
-        return cls(members, window, times, carried, capacity)
+        return cls(members, window, times, carried, capacity, changes)
 
     @cached_property
     def _fair(self) -> tuple[np.ndarray, np.ndarray]:
@@ -203,4 +211,46 @@ class Sharing:
                 begins = np.arange(first, epoch.end - SECOND + 1, SECOND)
                 shares = self.shares(begins, begins + SECOND)[:, self._active(epoch)]
                 found.append(float(np.mean(np.std(shares, axis=0))))
+        return float(np.mean(found)) if found else None
+
+    def responses(self) -> Iterator[tuple[float, float | None]]:
+        """Yields for each change of the path how the flows that are active then respond.
+
+        The first number is the time from the change until all flows together have 90% of the
+        capacity, in s; the time to the next change where they never have. The second one is the
+        standard deviation of their share of the capacity from then on; None where there is none.
+        """
+        begin, end = self.known
+        inside = [time for time in self.changes if begin <= time < end]
+        for time, until in pairwise([*inside, end]):
+            active = any(member.begin <= time < member.end for member in self.members)
+            begins = np.arange(time, until - RESPONSE_SPAN + 1, STEP)
+            if not active or not len(begins):
+                continue
+            used = self._used(begins)
+            reached = np.flatnonzero(used >= RESPONDED_SHARE)
+            if not len(reached):
+                yield (until - time) * 1e-9, None
+                continue
+            later = begins[reached[0] :: RESPONSE_SPAN // STEP]
+            yield float(begins[reached[0]] - time) * 1e-9, float(np.std(self._used(later)))
+
+    def _used(self, begins: np.ndarray) -> np.ndarray:
+        """Returns the share of the capacity that all flows have from each moment on."""
+        ends = begins + RESPONSE_SPAN
+        carried = self.carried.sum(axis=1)
+        sent, could = (
+            np.interp(ends, self.times, total) - np.interp(begins, self.times, total)
+            for total in (carried, self.capacity)
+        )
+        return np.divide(sent, could, out=np.ones_like(sent), where=could > 0)
+
+    def response_s(self) -> float | None:
+        """Returns the mean response time, in s; None without a change."""
+        times = [time_s for time_s, _ in self.responses()]
+        return float(np.mean(times)) if times else None
+
+    def response_deviation(self) -> float | None:
+        """Returns the mean deviation after responses; None without a response."""
+        found = [deviation for _, deviation in self.responses() if deviation is not None]
         return float(np.mean(found)) if found else None

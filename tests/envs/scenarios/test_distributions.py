@@ -36,7 +36,7 @@ def draws(name, count, seed=0):
 
 MIXTURES = ("wide", "worlds")
 WORLDS = [name.removeprefix("heldout-") for name in WORLD_SUITES]
-OUTSIDE_STRESS = ("5g", "aurora", "leo", "ordinary", "stress-training", *WORLDS)
+OUTSIDE_STRESS = ("5g", "aurora", "leo", "ordinary", "responsive", "stress-training", *WORLDS)
 
 
 def test_mixtures_are_made_of_what_never_draws_a_held_out_path():
@@ -127,6 +127,14 @@ def test_low_orbit_satellites_reconfigure_every_15_s_with_an_outage():
         assert all(step.rate_mbps == 0 for step in steps[::2])
 
 
+def test_responsive_paths_change_every_10_s_and_stay_open():
+    for entry in load_suite("responsive"):
+        for schedule in (entry.bottleneck.rate_schedule, entry.bottleneck.delay_schedule):
+            assert np.diff([step.at_s for step in schedule]) == pytest.approx(10)
+            assert len(schedule) == 6
+        assert all(step.rate_mbps > 0 for step in entry.bottleneck.rate_schedule)
+
+
 @pytest.mark.parametrize("name", ["5g", "cellular"])
 def test_cellular_rates_walk_on_every_path_and_stop_on_some(name):
     suite = load_suite(name)
@@ -170,6 +178,7 @@ def test_the_held_out_suite_is_64_held_out_paths_in_every_size():
         "papers",
         "path-changes",
         "reality",
+        "responsive",
         "short-transfers",
         "stress",
         "validation",

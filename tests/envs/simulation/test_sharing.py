@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -130,6 +131,39 @@ def test_the_deviation_is_that_of_the_share_after_convergence() -> None:
     still = sharing([[0.45, 0.55], [0.55, 0.45]] * 4, [(0, 8), (0, 8)])
     assert still.deviation() == pytest.approx(0.1)
     assert sharing([[0.9, 0.1]] * 8, [(0, 8), (0, 8)]).deviation() is None
+
+
+def test_a_response_is_ninety_percent_of_the_new_capacity() -> None:
+    # Halves of the capacity for 2 s, then all of it; at 6 s half again, and never more.
+    rates = [[0.5, 0.0]] * 2 + [[0.5, 0.5]] * 4 + [[0.5, 0.0]] * 4
+    found = replace(sharing(rates, [(0, 10), (0, 10)]), changes=(0, 6 * SECOND))
+    (first_s, deviation), (second_s, nothing) = found.responses()
+    assert 1.5 <= first_s <= 2
+    assert second_s == 4 and nothing is None
+    assert deviation == pytest.approx(0, abs=0.1)
+    assert found.response_s() == pytest.approx((first_s + 4) / 2)
+    assert replace(found, changes=()).response_s() is None
+    turns = [[0.95, 0], [0.85, 0]] * 4
+    steady = replace(sharing(turns, [(0, 8), (0, 8)]), changes=(0,))
+    assert steady.response_s() == pytest.approx(0)
+    assert steady.response_deviation() == pytest.approx(0.05, abs=0.005)
+
+
+def test_a_run_responds_to_the_changes_of_its_schedule() -> None:
+    scenario = quicgym.load_scenario("ebcc-single")
+    assert scenario.bottleneck is not None
+    rate_mbps = scenario.bottleneck.rate_mbps
+    steps = [{"at_s": 4, "rate_mbps": rate_mbps / 4}, {"at_s": 8, "rate_mbps": rate_mbps}]
+    document = scenario.model_dump(mode="json", exclude_none=True)
+    document["bottleneck"]["rate_schedule"] = steps
+    changed = quicgym.Scenario.model_validate({**document, "duration_s": 14.0})
+    run = quicgym.run(changed, "bbr")
+    assert run.sharing is not None
+    down, up = run.sharing.responses()
+    assert down[0] == 0  # the queue is full
+    assert 0 < up[0] < 6
+    assert run.metric("response_time_s") == pytest.approx(up[0] / 2)
+    assert quicgym.run(scenario, "bbr").metric("response_time_s") is None
 
 
 def test_nothing_is_measured_of_flows_that_never_meet() -> None:
