@@ -10,17 +10,17 @@ from quicgym.agents.evaluation.jobs import RunJob
 from quicgym.envs import Scenario
 from quicgym.envs.scenarios.traces import read_mahimahi
 
-# CPU time per packet as multiples of the native engine's, measured with `quicgym speed` and, for
-# the wireless LAN, with ibcca-single: 802.11 handles each packet, ACK and beacon one by one.
-NS3_MULTIPLE = 130.0
-WIRELESS_MULTIPLE = 600.0
+# CPU time per packet as multiples of the native engine's. With BBR on one machine a packet took
+# 0.15 µs in ebcc-flows-3, 13.5 µs there on ns-3, and 66 µs in the first 2 s of ibcca-single.
+NS3_MULTIPLE = 90.0
+WIRELESS_MULTIPLE = 440.0
 WIRELESS_RATE_MBPS = 100.0  # what the wireless LAN of ibcca-single carries
 
-# In packets of the native engine that take as long, by `quicgym papers --paper ebcc`: there the
-# imports of a process, a figure and the report took 1.5, 0.3 and 0.85 s, and a packet 0.7 µs.
-START_PACKETS = 2_000_000
-FIGURE_PACKETS = 400_000
-REPORT_PACKETS = 1_200_000
+# In packets of the native engine that take as long. On that machine the imports of a process took
+# 1.25 s, and in `quicgym papers --paper ebcc` a figure took 0.18 s and the report 0.39 s.
+START_PACKETS = 8_000_000
+FIGURE_PACKETS = 1_200_000
+REPORT_PACKETS = 2_600_000
 
 NATIVE, NS3, WIRELESS = "native engine", "ns-3, wired", "ns-3, wireless LAN"
 
