@@ -120,3 +120,46 @@ def test_parameters_without_a_controller_are_refused():
     environment = gymnasium.make("quicgym/Tuning-v1")
     with pytest.raises(ScenarioError, match="name their controller"):
         environment.reset(seed=0, options={"parameters": {"gamma": 60}})
+
+
+@pytest.mark.parametrize("controller", ["ibcca", "cubic+", "bbr"])
+def test_a_baseline_earns_in_an_agent_s_loop_what_its_controller_earns(controller):
+    environment = gymnasium.make("quicgym/Tuning-v1", scenario=helper.scenario(flows=2))
+    policy = quicgym.baseline(controller)
+    assert policy.name == controller
+    by_options = controller_policy(controller, environment.action_space)
+    assert earned(environment, policy) == earned(environment, by_options)
+    assert environment.unwrapped.parameters() == {
+        name: pytest.approx(values)
+        for name, values in quicgym.controllers.find(controller).complete().items()
+    }
+
+
+def test_a_baseline_has_the_parameters_that_it_is_given():
+    environment = gymnasium.make("quicgym/Window-v1", scenario=helper.scenario(flows=2))
+    policy = quicgym.baseline("cubic+", "quicgym/Window-v1", theta=0.8)
+    assert policy.name == "cubic+:theta=0.8"
+    assert policy.decisions.environment == "window"
+    earned(environment, policy)
+    assert environment.unwrapped.parameters()["theta"] == [0.8]
+
+
+def test_a_baseline_is_evaluated_as_the_controller_of_its_name_is(tmp_path):
+    file = tmp_path / "agent.py"
+    file.write_text("import quicgym\nagent = quicgym.baseline('ibcca')\n")
+    policies = (quicgym.baseline("ibcca"), find_policy("ibcca"), find_policy(f"{file}:agent"))
+    scenario = helper.scenario(flows=2)
+    ours, named, of_file = (play(policy, scenario, seed=3).evaluation for policy in policies)
+    assert ours == named == of_file
+    assert ours != play(find_policy("bbr"), scenario, seed=3).evaluation
+
+
+def test_what_is_no_baseline_is_refused():
+    with pytest.raises(ScenarioError, match="'ibca'.*ibcca"):
+        quicgym.baseline("ibca")
+    with pytest.raises(ValueError, match="theta"):
+        quicgym.baseline("bbr", theta=1)
+    with pytest.raises(ValueError, match="did you mean window"):
+        quicgym.baseline("bbr", "Windo")
+    with pytest.raises(ValueError, match=r"quicgym.baseline\('ibcca'\)"):
+        quicgym.preset_action("ibcca")

@@ -9,14 +9,14 @@ import gymnasium
 import numpy as np
 import pytest
 from helpers import environments as helper
-from helpers.training import NEEDS_TRAIN, Unwatched, made, write_config
+from helpers.training import NEEDS_TRAIN, Unwatched, learned, made, write_config
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import quicgym
 from quicgym import Simulation, controllers
 from quicgym.agents.policies.learned import load_policy
-from quicgym.agents.training.configuration import load_training, training_names
+from quicgym.agents.training.configuration import ConfigError, load_training, training_names
 from quicgym.envs.actions import action_parameters
 from quicgym.envs.registration import find_environment
 
@@ -213,3 +213,28 @@ def test_a_training_from_a_policy_begins_with_its_actions(name, here):
     own = trainer.export().in_cpp(observations)
     assert np.asarray(own) == pytest.approx(np.asarray(policy(observations)), abs=1e-5)
     trainer.close()
+
+
+@pytest.mark.ns3
+@pytest.mark.parametrize("algorithm", ["ppo", "grpo"])
+def test_a_training_over_ns3_is_the_one_over_the_native_engine(algorithm, here):
+    begun, trained = {}, {}
+    for engine in ("native", "ns3"):
+        changes = [f"environment.engine={engine}", "environment.simulations=2"]
+        changes += ["environment.threads=null", "hyperparameters.batch_size=20"]
+        _, trainer = made(here, *changes, algorithm=algorithm)
+        begun[engine] = weights_of(trainer)
+        trained[engine] = weights_of(learned(trainer, 80))
+        trainer.close()
+    assert not np.array_equal(trained["ns3"], begun["ns3"])
+    np.testing.assert_array_equal(trained["ns3"], trained["native"])
+
+
+def weights_of(trainer):
+    tensors = trainer.export().state_dict().values()
+    return np.concatenate([tensor.detach().numpy().ravel() for tensor in tensors])
+
+
+def test_threads_are_refused_over_ns3_which_has_processes(here):
+    with pytest.raises(ConfigError, match="threads = 1: ns-3 has a process for each simulation"):
+        made(here, "environment.engine=ns3")
