@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from copy import deepcopy
 from typing import Any
 
 from quicgym.benchmarks.papers.model import PaperError, Variation
@@ -26,7 +27,7 @@ def varied(scenario: Scenario, variation: Variation, controller: str = "") -> Sc
         target: Any = data
         for parent in parents:
             target = target[int(parent) if parent.isdigit() else parent]
-        target[last] = value
+        target[last] = deepcopy(value)  # a later field may change a part of it
     parameters = data.setdefault("controller_parameters", {})
     for controller, values in variation.controller_parameters.items():
         parameters[controller] = {**parameters.get(controller, {}), **values}

@@ -1,6 +1,7 @@
 """In which region a paper's claims hold: what the paper leaves open is varied, claims judged again.
 
-    python benchmarks/studies/reproduction.py PAPER [--seeds N] [--jobs N] [--with-ns3] [--out DIR]
+    python benchmarks/studies/reproduction.py PAPER [--variation NAME] [--seeds N] [--jobs N]
+        [--with-ns3] [--out DIR]
 
 prints the tables of docs/reports/reproduction.md. The variations are in the paper's file.
 """
@@ -24,6 +25,7 @@ from quicgym.benchmarks.simulations import make_jobs
 from quicgym.console import say
 from quicgym.envs import load_scenario
 from quicgym.jobs import report_failures, run_jobs
+from quicgym.yaml_files import closest
 
 AS_IT_IS = Variation(name="as the scenarios have it")
 SIGNS = {"holds": "holds", "partly": "in part", "fails": "no", "undecided": "undecided"}
@@ -78,6 +80,16 @@ def judge_variation(
     return verdicts, quantities
 
 
+def _chosen(paper: Paper, name: str | None) -> list[Variation]:
+    """Returns the variation of a name, or all, with the scenarios as they are before them."""
+    if name is None:
+        return [AS_IT_IS, *paper.variations]
+    known = {variation.name: variation for variation in paper.variations}
+    if name not in known:
+        raise PaperError(f"--variation {name!r}: {paper.name} has none; {closest(name, [*known])}")
+    return [AS_IT_IS, known[name]]
+
+
 def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
     """Yields the lines of a Markdown table."""
     yield f"| {' | '.join(header)} |"
@@ -88,6 +100,9 @@ def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[s
 
 def main(
     paper: Annotated[str, typer.Argument(help="A name from `quicgym papers --help` or a YAML.")],
+    variation: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The only one. Default: all of the paper's.")
+    ] = None,
     seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Seeds 0 to N-1.")] = 10,
     jobs: Annotated[int | None, typer.Option(min=1, metavar="N", help="Processes.")] = None,
     with_ns3: Annotated[
@@ -104,9 +119,9 @@ def main(
     try:
         described = load_paper(paper)
         results = {}
-        for variation in (AS_IT_IS, *described.variations):
-            results[variation.name] = judge_variation(
-                described, variation, seeds, jobs or os.cpu_count() or 1, out, with_ns3=with_ns3
+        for chosen in _chosen(described, variation):
+            results[chosen.name] = judge_variation(
+                described, chosen, seeds, jobs or os.cpu_count() or 1, out, with_ns3=with_ns3
             )
     except PaperError as error:
         say(f"quicgym: {error}")

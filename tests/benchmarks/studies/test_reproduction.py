@@ -52,6 +52,17 @@ def test_parameters_of_a_variation_are_added_to_the_scenarios() -> None:
         varied(base, Variation(name="w", controller_parameters={"ebcc": {"gama": 1.0}}))
 
 
+def test_a_field_of_one_controller_does_not_reach_the_runs_of_another() -> None:
+    variation = Variation(
+        name="v",
+        fields={"flows.0.module_habits": {"losses_by_count": True}},
+        controller_fields={"newreno": {"flows.0.module_habits.probe_timeout_ms": 10}},
+    )
+    base = load_scenario("ebcc-single")
+    habits = [varied(base, variation, name).flows[0].module_habits for name in ("newreno", "bbr")]
+    assert [habit.probe_timeout_ms for habit in habits if habit] == [10, 0]
+
+
 def test_fields_of_one_scenario_and_of_one_flow_can_vary() -> None:
     variation = Variation(
         name="v",
