@@ -1,0 +1,111 @@
+"""The tables of docs/reports/verdicts.md and outlooks.md, from what `quicgym papers` has written.
+
+python benchmarks/studies/paper_reports.py verdicts DIR prints the verdicts,
+python benchmarks/studies/paper_reports.py tables DIR PAPER prints a paper's tables.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from reproduction import markdown
+
+from quicgym.benchmarks.papers.measurements import in_words
+from quicgym.benchmarks.papers.model import load_paper
+from quicgym.benchmarks.papers.verdicts import VERDICTS
+
+SHOWN = 2
+"""Comparisons that are shown of a claim that does not hold in full."""
+
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of `quicgym papers`.")]
+app = typer.Typer()
+
+
+def decisive(claim: dict[str, Any]) -> str:
+    """Returns the comparisons that came out otherwise than claimed, the first ones in words."""
+    other = [row["words"] for row in claim["measured"] if row["outcome"] != "yes"]
+    more = f"; and {len(other) - SHOWN} more" if len(other) > SHOWN else ""
+    return "; ".join(other[:SHOWN]).replace("|", "\\|") + more
+
+
+def lines_of_verdicts(document: dict[str, Any]) -> Iterator[str]:
+    """Yields the totals of each paper, and then its claims."""
+    claims: dict[str, list[dict[str, Any]]] = {}
+    for claim in document["claims"]:
+        claims.setdefault(claim["paper"], []).append(claim)
+    totals = [
+        [
+            load_paper(name).title,
+            *(str(sum(claim["verdict"] == verdict for claim in of_paper)) for verdict in VERDICTS),
+        ]
+        for name, of_paper in claims.items()
+    ]
+    yield from markdown(["source", *VERDICTS.values()], totals)
+    for name, of_paper in claims.items():
+        yield f"\n## {load_paper(name).title}\n"
+        rows = [
+            [
+                f"`{claim['id']}`: {claim['statement']}",
+                VERDICTS[claim["verdict"]],
+                "" if claim["verdict"] == "holds" else decisive(claim),
+            ]
+            for claim in of_paper
+        ]
+        yield from markdown(["claim", "verdict", "what decides"], rows)
+
+
+def lines_of_tables(document: dict[str, Any], name: str) -> Iterator[str]:
+    """Yields the tables of a paper: a line for each row and quantity, a column per algorithm."""
+    paper = load_paper(name)
+    cells = {
+        (cell["table"], cell["row"], cell["metric"], cell["algorithm"]): cell
+        for cell in document["tables"]
+        if cell["paper"] == paper.name
+    }
+    for table in paper.tables:
+        algorithms = table.algorithms or tuple(paper.algorithms)
+        lines = []
+        for row in table.rows:
+            for quantity, metric in table.metrics.items():
+                places = [(table.number, row.label, metric, name) for name in algorithms]
+                if any(place in cells for place in places):
+                    values = [_value(cells.get(place)) for place in places]
+                    lines.append([row.label, quantity, *values])
+        if lines:
+            yield f"\n**Table {table.number}. {table.caption}**\n"
+            headings = [paper.algorithms[algorithm] for algorithm in algorithms]
+            yield from markdown([table.row_header, "", *headings], lines)
+
+
+def _value(cell: dict[str, Any] | None) -> str:
+    return "–" if cell is None else in_words(cell["measured_mean"], cell["measured_std"])
+
+
+def _document(folder: Path) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads((folder / "papers.json").read_text())
+    return document
+
+
+@app.command()
+def verdicts(folder: Folder) -> None:
+    """Print how many claims of each paper hold, and each claim with what decides."""
+    for line in lines_of_verdicts(_document(folder)):
+        print(line)
+
+
+@app.command()
+def tables(
+    folder: Folder,
+    paper: Annotated[str, typer.Argument(metavar="PAPER", help="A name or a YAML.")],
+) -> None:
+    """Print the measured values of a paper's tables."""
+    for line in lines_of_tables(_document(folder), paper):
+        print(line)
+
+
+if __name__ == "__main__":
+    app()
