@@ -17,7 +17,7 @@ SOURCES := CMakeLists.txt pyproject.toml README.md LICENSE $(shell find sim $(PA
 CPP := $(shell find sim controllers tests/fuzz stacks/linux/bpf stacks/linux/loader -not -path 'sim/ns3/build/*' \
   \( -name '*.cpp' -o -name '*.hpp' -o -name '*.c' -o -name '*.h' \))
 
-.PHONY: help setup develop real linux reality baselines leaderboard checklists coexistence leagues attacks test test-all test-long lint format messages constraints \
+.PHONY: help setup develop real linux linux-report reality baselines leaderboard checklists coexistence leagues attacks test test-all test-long lint format messages constraints \
 	docs wheels audit speed parity sanitized-core sanitize sanitize-all sanitize-real thread-sanitized-core sanitize-threads sanitize-real-threads campaign fuzz versions clean
 
 help:
@@ -35,6 +35,7 @@ help:
 	@echo "make reality    simulator, virtual and real time compared: writes docs/reports/reality.md"
 	@echo "make real       the QUIC stacks over real packets, with their tests; quicgym-noq is built where cargo is"
 	@echo "make linux      quicgym-linux, controllers in the kernel's TCP, and its tests; needs clang, libbpf and root"
+	@echo "make linux-report  the papers' tables in the kernel's TCP: writes docs/reports/linux-kernel.md; needs root"
 	@echo "make lint       ruff, mypy, clang-format, prose  make format     rewrite"
 	@echo "make messages   compile ns3-gym's messages"
 	@echo "make docs       the documentation site, in build/docs/html; its notebooks are executed"
@@ -140,6 +141,10 @@ $(LINUX): $(QUICGYM) $(LINUX_SOURCES)
 	    $(PIP) install --no-build-isolation --no-deps ./stacks/linux && touch $@; \
 	  else echo "quicgym-linux is not built, because clang or libbpf is not there. Debian and Ubuntu:" \
 	    "apt-get install clang libbpf-dev; Fedora: dnf install clang libbpf-devel"; fi
+
+# An hour: the papers' tables in the running kernel.
+linux-report: $(LINUX)
+	$(BIN)/python -m quicgym.benchmarks.linux_kernel $(ARGS)
 
 linux: $(LINUX)
 	$(BIN)/pytest stacks/linux/tests $(ARGS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from importlib.metadata import entry_points
 from types import TracebackType
 from typing import Protocol, Self
@@ -40,11 +41,15 @@ class Kernel(Protocol):
     def controllers(self) -> dict[str, str]:
         """Returns the names of the controllers that run in the kernel alone, and what they are."""
 
-    def load(self, controller: str) -> LoadedController:
+    def load(
+        self, controller: str, parameters: Mapping[str, float] | None = None
+    ) -> LoadedController:
         """Registers a controller. Connections use it only where they select it.
 
         Args:
             controller: Name of a controller.
+            parameters: Values in place of the controller's own, by the names of `quicgym
+                controllers`.
 
         Raises:
             UserError: There is none of this name, or the system does not take it.

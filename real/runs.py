@@ -18,7 +18,7 @@ import numpy as np
 
 from quicgym import _core, controllers
 from quicgym.agents.policies.by_name import (
-    PRETRAINED,
+    policy_description,
     policy_kind,
     pretrained_names,
     stack_of_controller,
@@ -359,18 +359,14 @@ def _steering(scenario: Scenario, flow: Flow, choice: str, stack: Stack) -> Stee
         )
     if policy_kind(choice) in ("baseline", "static"):
         return _controller(scenario, flow, choice)
-    path = Path(choice)
-    if choice in pretrained_names():
-        path = PRETRAINED / f"{choice}.json"
-    elif path.is_dir():
-        path = path / "policy" / "policy.json"
-    if path.suffix != ".json" or not path.is_file():
+    path = policy_description(choice)
+    if path is None:
         known = [*controllers.names(), *pretrained_names(), *stack.own_controllers]
         raise ScenarioError(
             f"unknown controller {choice!r}; {closest(choice, known)}; or give the path of a "
             "learned policy's description (.json)"
         )
-    return Steering(path.stem, "policy", policy=path.absolute(), title=choice)
+    return Steering(path.stem, "policy", policy=path, title=choice)
 
 
 def _controller(scenario: Scenario, flow: Flow, choice: str) -> Steering:

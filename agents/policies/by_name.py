@@ -177,6 +177,20 @@ def find_policy(choice: str, *, trust_zip: bool = False) -> Policy:
     return changed
 
 
+def policy_description(choice: str) -> Path | None:
+    """Returns the description (.json) of a learned policy; None where there is no such file.
+
+    Args:
+        choice: Name of a published policy, path of a description, or folder of a training.
+    """
+    path = Path(choice)
+    if choice in pretrained_names():
+        path = PRETRAINED / f"{choice}.json"
+    elif path.is_dir():
+        path = path / "policy" / "policy.json"
+    return path.absolute() if path.suffix == ".json" and path.is_file() else None
+
+
 def policy_file(choice: str) -> Path | None:
     """Returns the file or folder that a policy is read from; None for one that quicgym brings."""
     _, choice = split_alias(choice)

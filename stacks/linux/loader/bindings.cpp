@@ -7,11 +7,14 @@
 #include <string>
 #include <system_error>
 
+#include "loader/agent.hpp"
 #include "loader/program.hpp"
 
 namespace nb = nanobind;
+using quicgym::linux_tcp::Agent;
 using quicgym::linux_tcp::Constants;
 using quicgym::linux_tcp::Program;
+using quicgym::linux_tcp::Steering;
 
 namespace {
 
@@ -49,4 +52,16 @@ NB_MODULE(_loader, module) {
             nb::arg("object"), nb::arg("name"), nb::arg("constants"), nb::arg("contents"))
         .def("close", &Program::close, "Ends the registration.")
         .def_prop_ro("verified_instructions", &Program::verified_instructions);
+    nb::class_<Agent>(module, "Agent", "Steers the connections of the program `steered` from a thread.")
+        .def(
+            "__init__",
+            [](Agent* self, const Program& program, const std::string& library, const std::string& controller,
+               const std::map<std::string, std::vector<double>>& parameters, const std::string& policy) {
+                const nb::gil_scoped_release release;
+                new (self) Agent(program, library, Steering{controller, parameters, policy});
+            },
+            nb::arg("program"), nb::arg("library"), nb::arg("controller"), nb::arg("parameters"),
+            nb::arg("policy"), nb::keep_alive<1, 2>())
+        .def("close", &Agent::close, nb::call_guard<nb::gil_scoped_release>(), "Ends the thread.")
+        .def_prop_ro("problem", &Agent::problem);
 }

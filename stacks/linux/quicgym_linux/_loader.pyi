@@ -11,3 +11,16 @@ class Program:
     def close(self) -> None: ...
     @property
     def verified_instructions(self) -> int: ...
+
+class Agent:
+    def __init__(
+        self,
+        program: Program,
+        library: str,
+        controller: str,
+        parameters: Mapping[str, Sequence[float]],
+        policy: str,
+    ) -> None: ...
+    def close(self) -> None: ...
+    @property
+    def problem(self) -> str: ...

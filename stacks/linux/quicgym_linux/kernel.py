@@ -5,21 +5,24 @@ from __future__ import annotations
 import errno
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
 from quicgym.errors import UserError
-from quicgym.yaml_files import closest
 from quicgym_linux import holder
 from quicgym_linux._loader import Program
+from quicgym_linux.agent import Steered
 from quicgym_linux.checks import check_system, explain
-from quicgym_linux.programs import PROGRAMS, read_object
+from quicgym_linux.programs import PROGRAMS, constants_of, read_object
 
 AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 LONGEST_NAME = 15
 """TCP_CA_NAME_MAX without the zero at the end."""
 MOST_NUMBERS = 1000
+BY_AGENT = "agent:"
+"""Before the name of a controller that is a program by itself: the agent steers all the same."""
 
 
 class Closable(Protocol):
@@ -49,9 +52,10 @@ class Loaded:
 
     def close(self) -> None:
         """Ends the registration. Connections that run keep the controller to their end."""
-        for part in self._parts:
-            part.close()
-        self._parts.clear()
+        parts, self._parts = self._parts, []
+        with ExitStack() as stack:
+            for part in reversed(parts):
+                stack.callback(part.close)
 
     def __enter__(self) -> Self:
         """Returns the controller itself."""
@@ -118,21 +122,22 @@ class LinuxKernel:
         """Returns the controllers that are programs by themselves, and descriptions."""
         return {name: program.description for name, program in PROGRAMS.items()}
 
-    def load(self, controller: str, constants: Mapping[str, Sequence[int]] | None = None) -> Loaded:
-        """Loads a controller; see quicgym.real.kernels.Kernel.load.
-
-        Args:
-            controller: Name of the controller.
-            constants: Values of the program's constants in place of quicgym's own.
-        """
-        program = PROGRAMS.get(controller)
-        if program is None:
-            raise UserError(
-                f"unknown controller {controller!r}; {closest(controller, list(PROGRAMS))}"
-            )
-        values = {**program.constants, **(constants or {})}
-        loaded, name = register(controller, program.object, values)
-        return Loaded(controller, name, f"{program.description}, in the kernel", [loaded])
+    def load(self, controller: str, parameters: Mapping[str, float] | None = None) -> Loaded:
+        """See quicgym.real.kernels.Kernel.load."""
+        name = controller.removeprefix(BY_AGENT)
+        if name == controller and name in PROGRAMS:
+            known = PROGRAMS[name]
+            constants = constants_of(name, parameters or {})
+            program, kernel_name = register(name, known.object, constants)
+            return Loaded(controller, kernel_name, f"{known.description}, in the kernel", [program])
+        program, kernel_name = register(Path(name).stem, "steered", {})
+        try:
+            agent = Steered(program, name, parameters or {})
+        except UserError:
+            program.close()
+            raise
+        description = "steered by the agent, a thread of this process"
+        return Loaded(controller, kernel_name, description, [agent, program])
 
     def load_for_system(self, controller: str) -> str:
         """See quicgym.real.kernels.Kernel.load_for_system."""

@@ -6,6 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from quicgym.errors import UserError
+from quicgym.yaml_files import closest
+
 OBJECTS = Path(__file__).parent / "bpf"
 Constants = Mapping[str, Sequence[int]]
 
@@ -62,8 +65,45 @@ PROGRAMS = {
 }  # fmt: skip
 """Name of quicgym's controller -> its program."""
 
-DELAYED_UPDATE = ("period_us", "jitter_threshold_us")
-"""Constants of the delayed window update that the paper sets for each scenario."""
+PARAMETERS = {
+    "delayed_update": {
+        "period_ms": ("period_us", 1000),
+        "jitter_threshold_ms": ("jitter_threshold_us", 1000),
+        "utilisation_threshold": ("utilisation_threshold_permille", 1000),
+        "theta": ("theta_permille", 1000),
+        "min_rtt_tolerance": ("min_rtt_tolerance_permille", 1000),
+    },
+    "bbr": {
+        "alpha": ("alpha", 1000),
+        "entry_gain_minimum": ("entry_gain_minimum", 1000),
+        "bandwidth_window_rounds": ("bandwidth_window_rounds", 1),
+        "smoothing_updates_rtprop": ("smoothing_updates_rtprop", 1),
+    },
+}
+"""Object -> parameter of quicgym -> constant of the program, and its units in one of quicgym's."""
+
+
+def constants_of(controller: str, parameters: Mapping[str, float]) -> Constants:
+    """Returns the constants of a controller's program with some parameters replaced.
+
+    Args:
+        controller: Name of the controller, a key of PROGRAMS.
+        parameters: Values by the names of `quicgym controllers`.
+
+    Raises:
+        UserError: The program does not have a parameter.
+    """
+    program = PROGRAMS[controller]
+    known = PARAMETERS[program.object.partition("-")[0]]
+    constants = dict(program.constants)
+    for name, value in parameters.items():
+        if name not in known:
+            raise UserError(
+                f"{name} is no parameter of {controller} in the kernel; {closest(name, known)}"
+            )
+        constant, units = known[name]
+        constants[constant] = [round(value * units)]
+    return constants
 
 
 def read_object(name: str) -> bytes:

@@ -104,6 +104,13 @@ def test_an_unknown_controller_is_an_error_that_lists_the_known_ones():
         kernel.KERNEL.load("bbr-smoth")
 
 
-def test_a_constant_that_a_program_does_not_have_is_refused():
-    with pytest.raises(ValueError, match="no constant 'gain'"):
-        kernel.KERNEL.load("cubic+", {"gain": [1]})
+def test_a_parameter_that_a_program_does_not_have_is_refused():
+    with pytest.raises(
+        UserError, match="gamma is no parameter of cubic.; did you mean theta|there are: period_ms"
+    ):
+        kernel.KERNEL.load("cubic+", {"gamma": 1.0})
+
+
+def test_parameters_have_quicgyms_names_and_units():
+    constants = programs.constants_of("cubic+", {"period_ms": 200.0, "jitter_threshold_ms": 0.6})
+    assert constants == {"period_us": [200_000], "jitter_threshold_us": [600]}

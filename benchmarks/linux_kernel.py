@@ -1,0 +1,434 @@
+"""The papers' kernel controllers in a real kernel: `make linux-report`.
+
+Cubic+'s tables 2 and 3 and the table of the report on BBR in high-latency networks are measured with
+quicgym-linux: kernel TCP under iperf3, behind `quicgym link`. Beside each number are the printed one
+and the simulator's. The papers' claims are judged on the kernel's runs as on simulations.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shlex
+import subprocess
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+import quicgym
+from quicgym import __version__, _core
+from quicgym.benchmarks.papers.measurements import Measurements, Run, in_words, mean_and_deviation
+from quicgym.benchmarks.papers.measurements import value_of as quantity_of
+from quicgym.benchmarks.papers.model import Paper, load_paper
+from quicgym.benchmarks.papers.verdicts import VERDICTS, MissingMeasurement, judge
+from quicgym.console import run_program, say
+from quicgym.envs.scenarios.fields import LINK_HEADER_BYTES
+from quicgym.envs.scenarios.model import Scenario
+from quicgym.errors import UserError
+from quicgym.output_folders import write_atomically
+from quicgym.real.kernels import find_kernel
+from quicgym.real.link import run_link
+from quicgym.real.network import as_scenario
+from quicgym.real.relay import RelayReport
+
+ENGINE = "linux"
+ATTEMPTS = 5
+SERVER = ["sh", "-c", "iperf3 -s -1 -J > /dev/null"]
+TCP_HEADER_BYTES = 52
+"""IPv4 and TCP with timestamps."""
+DISTURBED = ("wire_receive_rate_mbps", "mean_queue_delay_ms")
+"""What is compared with the simulator in words."""
+GOODPUT_GAP, DELAY_GAP = 0.02, 0.10
+
+
+@dataclass(frozen=True)
+class Study:
+    """Tables of a paper that are measured in the kernel.
+
+    Attributes:
+        paper: Name of the paper.
+        tables: Numbers of its tables.
+        algorithms: Controllers that the kernel has.
+    """
+
+    paper: str
+    tables: tuple[str, ...]
+    algorithms: tuple[str, ...]
+
+
+STUDIES = (
+    Study("cubic-plus", ("2", "3"), ("cubic", "cubic+")),
+    Study("high-latency", ("1",), ("bbr", "bbr-smooth", "bbr-extended", "bbr-combined")),
+)
+SIMULATED = {name: f"{name}:slow_start=hystart-linux" for name in ("cubic", "cubic+")}
+"""The kernel's CUBIC has HyStart, and so has the simulator's here."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A run: a controller on a scenario, and its number among the repetitions."""
+
+    scenario: str
+    controller: str
+    run: int
+
+    @property
+    def key(self) -> str:
+        """Its name in the file of runs."""
+        return f"{self.scenario}/{self.controller}/{self.run}"
+
+
+def cells(runs: int, scenarios: Sequence[str]) -> list[Cell]:
+    """Returns all runs, repetitions last, so that every cell has a run soon.
+
+    Args:
+        runs: Runs of each cell.
+        scenarios: Names of the scenarios; empty: all.
+    """
+    places: dict[tuple[str, str], None] = {}
+    for study in STUDIES:
+        for table in load_paper(study.paper).tables:
+            if table.number not in study.tables:
+                continue
+            for row, controller in product(table.rows, study.algorithms):
+                if not scenarios or row.scenario in scenarios:
+                    places[row.scenario, controller] = None
+    return [Cell(*place, run) for run in range(runs) for place in places]
+
+
+def parameters_of(scenario: Scenario, controller: str) -> dict[str, Any]:
+    """Returns the parameters that a scenario has for a controller, but for the slow start.
+
+    Args:
+        scenario: The scenario.
+        controller: Name of the controller; the kernel's CUBIC has its own slow start.
+    """
+    parameters = dict((scenario.controller_parameters or {}).get(controller, {}))
+    parameters.pop("slow_start", None)
+    return parameters
+
+
+def kernel_run(cell: Cell) -> dict[str, Any]:
+    """Returns the metrics of a valid run in the kernel, with the audit and the attempts.
+
+    Args:
+        cell: The run; its number is the seed of the network.
+    """
+    problems: list[str] = []
+    for attempt in range(1, ATTEMPTS + 1):
+        document, reports, audit = _measure(as_scenario(cell.scenario), cell)
+        if audit["valid"] and document is not None:
+            metrics = _metrics(as_scenario(cell.scenario), document, reports)
+            return {"key": cell.key, "metrics": metrics, "audit": audit, "attempts": attempt}
+        problems = audit["problems"] or ["iperf3 failed"]
+    return {"key": cell.key, "failed": problems, "attempts": ATTEMPTS}
+
+
+def _measure(
+    scenario: Scenario, cell: Cell
+) -> tuple[dict[str, Any] | None, list[RelayReport], dict[str, Any]]:
+    seconds = round(scenario.duration_s)
+    flows = sum(1 for _ in scenario.single_flows())
+    client = f"iperf3 -c $QUICGYM_PEER -R -P {flows} -t {seconds} -J --get-server-output"
+    path = Path(f"/tmp/quicgym-{os.getpid()}.json")
+    command = ["sh", "-c", f"{client} > {shlex.quote(str(path))}"]
+    reports: list[RelayReport] = []
+    parameters = parameters_of(scenario, cell.controller)
+    with find_kernel().load(cell.controller, parameters) as loaded:
+        result = run_link(
+            scenario,
+            command,
+            peer=SERVER,
+            limit_s=seconds + 60,
+            seed=cell.run,
+            congestion_control=loaded.kernel_name,
+            on_report=reports.append,
+        )
+    reports.append(result.report)
+    audit = result.report.audit
+    record = {
+        "valid": audit.valid,
+        "problems": list(audit.problems),
+        "lateness_p99_ms": audit.lateness_p99_ms,
+        "lateness_max_ms": audit.lateness_max_ms,
+        "cpu_steal_percent": audit.cpu_steal_percent,
+    }
+    document = None
+    if result.exit_status == 0:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    path.unlink(missing_ok=True)
+    return document, reports, record
+
+
+def _metrics(
+    scenario: Scenario, document: dict[str, Any], reports: Sequence[RelayReport]
+) -> dict[str, Any]:
+    """The metrics of the tables, by the names of quicgym's; rates are those of the relay.
+
+    A rate over the whole run ends with iperf3's own time: the last second only drains the queue.
+    """
+    datagram = scenario.max_datagram_bytes
+    wire = datagram + LINK_HEADER_BYTES
+    # Of the IP packet without its 2 bytes of PPP, and the payload of a full segment.
+    payload = wire - 2 - TCP_HEADER_BYTES
+    seconds = scenario.duration_s
+    steady = [report for report in reports if report.elapsed_s <= seconds + 1.0]
+    forward = reports[-1].forward
+    lost = forward.dropped_packets + forward.lost_packets
+    per_second: dict[str, list[float]] = {"send": [], "receive": []}
+    for before, after in zip(steady, steady[1:], strict=False):
+        passed = after.elapsed_s - before.elapsed_s
+        if passed < 0.5:
+            continue
+        for name, field in (("send", "sent_bytes"), ("receive", "delivered_bytes")):
+            bytes_passed = getattr(after.forward, field) - getattr(before.forward, field)
+            per_second[name].append(bytes_passed * 8e-6 / passed * datagram / wire)
+    server = document["server_output_json"]
+    windows = [
+        stream["snd_cwnd"] / payload
+        for interval in server["intervals"]
+        for stream in interval["streams"]
+        if "snd_cwnd" in stream
+    ]
+    rtts = [
+        stream["rtt"] * 1e-3
+        for interval in server["intervals"]
+        for stream in interval["streams"]
+        if stream.get("rtt")
+    ]
+    received = [
+        stream["receiver"]["bits_per_second"] * 1e-6 * wire / payload
+        for stream in document["end"]["streams"]
+    ]
+    delivered_rate = forward.delivered_bytes / seconds
+    delay = forward.mean_queue_delay_ms or 0.0
+    limit = scenario.bottleneck.queue.limit if scenario.bottleneck is not None else 0
+    waiting_bytes = delivered_rate * delay * 1e-3  # Little's law
+    is_in_bytes = scenario.bottleneck is not None and scenario.bottleneck.queue.unit == "bytes"
+    shares = np.array(received)
+    return {
+        "wire_receive_rate_mbps": float(shares.sum()),
+        "loss_percent": 100 * lost / max(1, lost + forward.delivered_packets),
+        "mean_queue_delay_ms": delay,
+        "buffer_use_percent": 100 * waiting_bytes / limit / (1 if is_in_bytes else wire),
+        "send_rate_mbps": forward.sent_bytes * 8e-6 / seconds * datagram / wire,
+        "receive_rate_mbps": forward.delivered_bytes * 8e-6 / seconds * datagram / wire,
+        "send_rate_variance_mbps2": float(np.var(per_second["send"])),
+        "receive_rate_variance_mbps2": float(np.var(per_second["receive"])),
+        "mean_window_packets": float(np.mean(windows)),
+        "max_window_packets": float(np.max(windows)),
+        "rtt_deviation_ms": float(np.std(rtts)),
+        "jain": float(shares.sum() ** 2 / (len(shares) * (shares**2).sum())),
+        "flows": [
+            {"name": f"connection {number}", "wire_receive_rate_mbps": rate}
+            for number, rate in enumerate(received, start=1)
+        ],
+    }
+
+
+class KernelMeasurements(Measurements):
+    """Runs in the kernel and in the simulator, for the papers' tables and verdicts."""
+
+    def __init__(self, runs: Mapping[Cell, Run], simulated: Mapping[Cell, Run]) -> None:
+        """Takes the metrics of the runs."""
+        super().__init__((), {})
+        for engine, found in ((ENGINE, runs), ("native", simulated)):
+            for cell, run in found.items():
+                self._runs[cell.scenario, cell.controller, engine][cell.run] = run
+
+
+def simulate(chosen: Iterable[Cell]) -> dict[Cell, Run]:
+    """Returns the metrics of the same runs in the native engine.
+
+    Args:
+        chosen: The runs.
+    """
+    found: dict[Cell, Run] = {}
+    for cell in chosen:
+        name = SIMULATED.get(cell.controller, cell.controller)
+        run = quicgym.run(cell.scenario, name, seed=cell.run)
+        found[cell] = run.to_dict()
+    return found
+
+
+def page(paper: Paper, study: Study, measured: Measurements) -> list[str]:
+    """Returns the lines of a paper's tables and claims.
+
+    Args:
+        paper: The paper.
+        study: The part of it that is measured.
+        measured: The runs.
+    """
+    lines = [f"## {paper.title}", "", f"Source: {paper.reference}.", ""]
+    for table in paper.tables:
+        if table.number not in study.tables:
+            continue
+        lines += [
+            f"### Table {table.number}: {table.caption}",
+            "",
+            "| network | controller | quantity | printed | kernel | simulator | kernel / simulator |",
+            "|---|---|---|---|---|---|---|",
+        ]
+        for row, controller in product(table.rows, study.algorithms):
+            for words, metric in table.metrics.items():
+                kernel = (
+                    measured.values(row.scenario, controller, ENGINE, metric)
+                    if (_is_measured(measured, row.scenario, controller, metric))
+                    else []
+                )
+                simulator = measured.values(row.scenario, controller, "native", metric)
+                printed = table.printed(row, controller, metric) or "–"
+                if not kernel and metric.startswith("loss_percent@"):
+                    continue  # the relay does not tell whose packets a queue drops
+                ratio = "–"
+                if kernel and simulator and np.mean(simulator) > 0:
+                    ratio = f"{np.mean(kernel) / np.mean(simulator):.3f}"
+                texts = [_words(kernel), _words(simulator), ratio]
+                lines.append(
+                    f"| {row.label} | {controller} | {words} | {printed} | {' | '.join(texts)} |"
+                )
+        lines.append("")
+    lines += ["### Claims, judged on the kernel's runs", "", "| claim | verdict | measured |",
+              "|---|---|---|"]  # fmt: skip
+    left_out = 0
+    for claim in paper.claims:
+        try:
+            judgement = judge(claim, paper, measured, lambda _: ENGINE)
+        except (MissingMeasurement, KeyError):
+            left_out += 1
+            continue
+        words = "; ".join(comparison.in_words() for comparison in judgement.comparisons)
+        verdict = VERDICTS[judgement.verdict]
+        lines.append(f"| {claim.statement} | {verdict} | {words.replace('|', '/')} |")
+    lines += ["", f"{left_out} more claims need runs or quantities that are not measured here.", ""]
+    return lines
+
+
+def _is_measured(measured: Measurements, scenario: str, controller: str, metric: str) -> bool:
+    runs = measured.runs(scenario, controller, ENGINE)
+    try:
+        return bool(runs) and all(quantity_of(run, metric) is not None for run in runs)
+    except KeyError:
+        return False
+
+
+def _words(values: Sequence[float]) -> str:
+    return in_words(*mean_and_deviation(values)) if values else "not measured"
+
+
+def linux_kernel(
+    runs: Annotated[int, typer.Option(min=1, help="Valid runs of each cell.")] = 5,
+    at_once: Annotated[
+        int, typer.Option(min=1, help="Links at a time; those above 10 Mbps run alone.")
+    ] = 8,
+    scenario: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="Only these; default: all.")
+    ] = None,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Keeps runs.jsonl.")] = Path(
+        "results/linux-kernel"
+    ),
+    report: Annotated[Path, typer.Option(metavar="FILE", help="The page.")] = Path(
+        "docs/reports/linux-kernel.md"
+    ),
+    resume: Annotated[bool, typer.Option("--resume", help="Skip the runs that DIR has.")] = False,
+    write_only: Annotated[
+        bool, typer.Option("--write-only", help="No runs in the kernel; only the page.")
+    ] = False,
+) -> None:
+    """Measure the papers' tables in the running kernel and write the page."""
+    chosen = cells(runs, scenario or ())
+    out.mkdir(parents=True, exist_ok=True)
+    file = out / "runs.jsonl"
+    if not (resume or write_only):
+        file.unlink(missing_ok=True)
+    found = _read(file)
+    if not write_only:
+        left = [cell for cell in chosen if "metrics" not in found.get(cell.key, {})]
+        _run_all(left, at_once, file)
+        found = _read(file)
+    kernel = {
+        cell: found[cell.key]["metrics"]
+        for cell in cells(runs, ())
+        if "metrics" in found.get(cell.key, {})
+    }
+    if not kernel:
+        raise UserError(f"{file} has no valid run")
+    measured = KernelMeasurements(kernel, simulate(cells(runs, ())))
+    write_atomically(report, "\n".join(_document(runs, found, measured)).rstrip() + "\n")
+    say(f"wrote {report}")
+
+
+def _read(file: Path) -> dict[str, dict[str, Any]]:
+    if not file.exists():
+        return {}
+    rows = map(json.loads, file.read_text(encoding="utf-8").splitlines())
+    return {row["key"]: row for row in rows}
+
+
+def _run_all(left: Sequence[Cell], at_once: int, file: Path) -> None:
+    rates: dict[str, float] = defaultdict(float)
+    for name in {cell.scenario for cell in left}:
+        bottleneck = as_scenario(name).bottleneck
+        rates[name] = (bottleneck.rate_mbps or 0.0) if bottleneck is not None else 0.0
+    slow = [cell for cell in left if rates[cell.scenario] <= 10.0]
+    fast = [cell for cell in left if rates[cell.scenario] > 10.0]
+    for group, workers in ((slow, at_once), (fast, 1)):
+        with ProcessPoolExecutor(workers, max_tasks_per_child=1) as pool:
+            for future in as_completed([pool.submit(kernel_run, cell) for cell in group]):
+                row = future.result()
+                with file.open("a", encoding="utf-8") as lines:
+                    lines.write(json.dumps(row) + "\n")
+                text = row.get("failed") or f"lateness p99 {row['audit']['lateness_p99_ms']:.3f} ms"
+                say(f"{row['key']}: {text}, attempts {row['attempts']}")
+
+
+def _document(runs: int, found: Mapping[str, dict[str, Any]], measured: Measurements) -> list[str]:
+    valid = [row for row in found.values() if "metrics" in row]
+    failed = [row for row in found.values() if "metrics" not in row]
+    late = [row["audit"]["lateness_p99_ms"] for row in valid]
+    iperf = subprocess.run(["iperf3", "--version"], capture_output=True, text=True, check=True)
+    lines = [
+        "# Kernel controllers: printed, in the kernel, in the simulator",
+        "",
+        f"Measured on {time.strftime('%Y-%m-%d')} with quicgym {__version__} at commit "
+        f"{_core.commit}, Linux {platform.release()}, {iperf.stdout.split(' (')[0]}, on "
+        f"{os.cpu_count()} cores.",
+        "",
+        "    sudo nice -n -10 make linux-report",
+        "",
+        "The controllers of `quicgym-linux` carry kernel TCP under iperf3 behind [`quicgym "
+        "link`](../how-to/link.md). A cell has the mean and the standard deviation of up to "
+        f"{runs} runs, whose seeds are 0 to {runs - 1}.",
+        "The simulator's column is the native engine with the same scenario and seeds. The "
+        "kernel's CUBIC has HyStart, and the simulator's CUBIC has `slow_start=hystart-linux`.",
+        "",
+        f"{len(valid)} runs have a valid [audit](../how-to/link.md#the-audit); "
+        f"{sum(row['attempts'] - 1 for row in valid)} invalid ones were repeated. The lateness of "
+        f"the relay at the 99th percentile is {np.median(late):.3f} ms in the median, and "
+        f"{max(late):.3f} ms at most. {len(failed)} runs had no valid audit in {ATTEMPTS} attempts.",
+        "",
+    ]
+    for row in sorted(failed, key=lambda row: str(row["key"])):
+        lines.append(f"- No valid run of `{row['key']}`: {'; '.join(row['failed'])}.")
+    lines.append("")
+    for study in STUDIES:
+        lines += page(load_paper(study.paper), study, measured)
+    return lines
+
+
+def main() -> None:
+    """Runs the command."""
+    run_program(linux_kernel)
+
+
+if __name__ == "__main__":
+    main()
