@@ -1,4 +1,4 @@
-"""Controllers and policies of the C interface, which drive kernel TCP from a thread of this process."""
+"""Controllers and policies of the C interface, which drive kernel TCP from a thread."""
 
 from __future__ import annotations
 
