@@ -6,6 +6,9 @@
  * Times are microseconds of the connection's clock, which stands still within an event. Bandwidths are
  * packets per microsecond times 2^24, gains are thousandths, windows are packets. */
 #include "kernel.h"
+// clang-format off: needs kernel.h
+#include "windowed_maximum.h"
+// clang-format on
 
 #define MOST_PHASES 8
 #define BANDWIDTH_SHIFT 24
@@ -33,15 +36,10 @@ const volatile u32 smoothing_updates_rtprop = 1;
 
 enum mode { STARTUP, DRAIN, PROBE_BW, PROBE_RTT };
 
-struct bandwidth_sample {
-    u64 bandwidth;
-    u32 round;
-};
-
 struct bbr {
     /* The model. */
-    struct bandwidth_sample best[3];
-    u64 smoothed_rtt; /* us times 2^RTT_SHIFT, with weight alpha; 0: no sample yet */
+    struct windowed_maximum bandwidth; /* draft 4.1.1.2 */
+    u64 smoothed_rtt;                  /* us times 2^RTT_SHIFT, with weight alpha; 0: no sample yet */
     u64 rtprop_stamp_us;
     u32 rtprop_us; /* 0: no sample yet */
     u32 rounds;
@@ -82,39 +80,7 @@ static struct bbr* state_of(struct sock* sk) {
 }
 
 static u64 bandwidth_of(const struct bbr* bbr) {
-    return bbr->best[0].bandwidth;
-}
-
-/* Draft 4.1.1.2: the maximum over a window of rounds, by the best three samples, of which each is older and
- * higher than the next (Kathleen Nichols' algorithm). */
-static void update_maximum(struct bbr* bbr, u64 bandwidth) {
-    struct bandwidth_sample* best = bbr->best;
-    const struct bandwidth_sample now = {bandwidth, bbr->rounds};
-    u32 age;
-
-    if (bandwidth >= best[0].bandwidth || bbr->rounds - best[2].round > bandwidth_window_rounds) {
-        best[0] = best[1] = best[2] = now;
-        return;
-    }
-    if (bandwidth >= best[1].bandwidth) {
-        best[1] = best[2] = now;
-    } else if (bandwidth >= best[2].bandwidth) {
-        best[2] = now;
-    }
-    age = bbr->rounds - best[0].round;
-    if (age > bandwidth_window_rounds) {
-        best[0] = best[1];
-        best[1] = best[2];
-        best[2] = now;
-        if (bbr->rounds - best[0].round > bandwidth_window_rounds) {
-            best[0] = best[1];
-            best[1] = best[2];
-        }
-    } else if (best[1].round == best[0].round && age > bandwidth_window_rounds / 4) {
-        best[1] = best[2] = now;
-    } else if (best[2].round == best[1].round && age > bandwidth_window_rounds / 2) {
-        best[2] = now;
-    }
+    return bbr->bandwidth.best[0].value;
 }
 
 /* Draft 4.2.3.2, BBRInflight: gain * BDP, and room for the bursts of the two hosts. */
@@ -217,7 +183,7 @@ static void update_bandwidth(struct bbr* bbr, const struct tcp_sock* tp, const s
     }
     bandwidth = ((u64)rs->delivered << BANDWIDTH_SHIFT) / (u64)rs->interval_us;
     if (bandwidth != 0 && (bandwidth >= bandwidth_of(bbr) || !rs->is_app_limited))
-        update_maximum(bbr, bandwidth);
+        update_maximum(&bbr->bandwidth, bandwidth, bbr->rounds, bandwidth_window_rounds);
 }
 
 /* Draft 4.3.4.3, BBRCheckCyclePhase. */

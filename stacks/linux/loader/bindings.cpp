@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "loader/agent.hpp"
+#include "loader/fixed_point.hpp"
 #include "loader/program.hpp"
 
 namespace nb = nanobind;
@@ -64,4 +65,14 @@ NB_MODULE(_loader, module) {
             nb::arg("policy"), nb::keep_alive<1, 2>())
         .def("close", &Agent::close, nb::call_guard<nb::gil_scoped_release>(), "Ends the thread.")
         .def_prop_ro("problem", &Agent::problem);
+    module.def("observe", &quicgym::linux_tcp::observe, nb::arg("is_recent"), nb::arg("datagram_bytes"),
+               nb::arg("states"),
+               "The observation after the last state, without the action in force, in units of 1 / 2^16.");
+    module.def(
+        "compute",
+        [](const nb::bytes& network, const std::vector<std::vector<std::uint32_t>>& layers,
+           const std::vector<std::int32_t>& inputs) {
+            return quicgym::linux_tcp::compute(content(network), layers, inputs);
+        },
+        nb::arg("network"), nb::arg("layers"), nb::arg("inputs"), "The outputs of a network in integers.");
 }

@@ -10,17 +10,21 @@ from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
 
+from quicgym.agents.policies.by_name import policy_description
 from quicgym.errors import UserError
 from quicgym_linux import holder
 from quicgym_linux._loader import Program
 from quicgym_linux.agent import Steered
 from quicgym_linux.checks import check_system, explain
 from quicgym_linux.programs import PROGRAMS, constants_of, read_object
+from quicgym_linux.window_policy import for_kernel
 
 AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 LONGEST_NAME = 15
 """TCP_CA_NAME_MAX without the zero at the end."""
 MOST_NUMBERS = 1000
+IN_KERNEL = "kernel:"
+"""Before the name of a policy: the network is computed in the kernel, in integers."""
 BY_AGENT = "agent:"
 """Before the name of a controller that is a program by itself: the agent steers all the same."""
 
@@ -113,6 +117,26 @@ def free_names(controller: str) -> list[str]:
     return [name for name in names if name not in taken]
 
 
+def _load_policy(controller: str) -> Loaded:
+    """Loads a policy that is wholly in the kernel."""
+    name = controller.removeprefix(IN_KERNEL)
+    path = policy_description(name)
+    if path is None:
+        raise UserError(
+            f"{controller!r}: there is no policy {name!r}; give a published policy's name, or the "
+            "path of a description (.json) or of a training's folder"
+        )
+    policy = for_kernel(path)
+    program, kernel_name = register(
+        policy.name, "window_policy", policy.constants, {"networks": policy.network}
+    )
+    description = (
+        f"policy {policy.name}, wholly in the kernel; the verifier followed "
+        f"{program.verified_instructions:,} instructions of a million"
+    )
+    return Loaded(controller, kernel_name, description, [program])
+
+
 class LinuxKernel:
     """See quicgym.real.kernels.Kernel."""
 
@@ -124,6 +148,8 @@ class LinuxKernel:
 
     def load(self, controller: str, parameters: Mapping[str, float] | None = None) -> Loaded:
         """See quicgym.real.kernels.Kernel.load."""
+        if controller.startswith(IN_KERNEL):
+            return _load_policy(controller)
         name = controller.removeprefix(BY_AGENT)
         if name == controller and name in PROGRAMS:
             known = PROGRAMS[name]
