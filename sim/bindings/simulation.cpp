@@ -56,6 +56,10 @@ void bind_simulation(nb::module_& module) {
         .def("snapshot", of_flow([](const Simulation& simulation, std::size_t flow) {
                  return as_dict(simulation.snapshot(flow));
              }))
+        .def("state", of_flow([](const Simulation& simulation, std::size_t flow) {
+                 return as_bytes(std::vector<FlowState>{simulation.state(flow)});
+             }),
+             nb::arg("flow"), "The FlowState of a flow, which agents' observations are made of.")
         .def("parameters", of_flow([](const Simulation& simulation, std::size_t flow) {
                  return simulation.parameters(flow);
              }))
