@@ -363,7 +363,8 @@ def linux_kernel(
     if not kernel:
         raise UserError(f"{file} has no valid run")
     measured = KernelMeasurements(kernel, simulate(cells(runs, ())))
-    write_atomically(report, "\n".join(_document(runs, found, measured)).rstrip() + "\n")
+    text = "\n".join(_document(runs, found, measured)).rstrip() + "\n"
+    write_atomically({report: text})
     say(f"wrote {report}")
 
 
