@@ -17,7 +17,7 @@ import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any
@@ -56,16 +56,26 @@ class Study:
         paper: Name of the paper.
         tables: Numbers of its tables.
         algorithms: Controllers that the kernel has.
+        more: Further metrics by their names in the table; the paper does not print them.
     """
 
     paper: str
     tables: tuple[str, ...]
     algorithms: tuple[str, ...]
+    more: Mapping[str, str] = field(default_factory=dict)
 
+
+BY_HAND = "## Gaps and their causes"
+"""Heading of what the page keeps when it is written anew."""
 
 STUDIES = (
     Study("cubic-plus", ("2", "3"), ("cubic", "cubic+")),
-    Study("high-latency", ("1",), ("bbr", "bbr-smooth", "bbr-extended", "bbr-combined")),
+    Study(
+        "high-latency",
+        ("1",),
+        ("bbr", "bbr-smooth", "bbr-extended", "bbr-combined"),
+        {"queueing delay (ms)": "mean_queue_delay_ms"},
+    ),
 )
 SIMULATED = {name: f"{name}:slow_start=hystart-linux" for name in ("cubic", "cubic+")}
 """The kernel's CUBIC has HyStart, and so has the simulator's here."""
@@ -126,7 +136,8 @@ def kernel_run(cell: Cell) -> dict[str, Any]:
         document, reports, audit = _measure(as_scenario(cell.scenario), cell)
         if audit["valid"] and document is not None:
             metrics = _metrics(as_scenario(cell.scenario), document, reports)
-            return {"key": cell.key, "metrics": metrics, "audit": audit, "attempts": attempt}
+            return {"key": cell.key, "metrics": metrics, "audit": audit, "attempts": attempt,
+                    "commit": _core.commit}  # fmt: skip
         problems = audit["problems"] or ["iperf3 failed"]
     return {"key": cell.key, "failed": problems, "attempts": ATTEMPTS}
 
@@ -172,24 +183,24 @@ def _metrics(
 ) -> dict[str, Any]:
     """The metrics of the tables, by the names of quicgym's; rates are those of the relay.
 
-    A rate over the whole run ends with iperf3's own time: the last second only drains the queue.
+    Rates and their variances are over the seconds of the transfer.
     """
     datagram = scenario.max_datagram_bytes
     wire = datagram + LINK_HEADER_BYTES
     # Of the IP packet without its 2 bytes of PPP, and the payload of a full segment.
     payload = wire - 2 - TCP_HEADER_BYTES
     seconds = scenario.duration_s
-    steady = [report for report in reports if report.elapsed_s <= seconds + 1.0]
+    steady = _while_sending(reports, wire, seconds)
     forward = reports[-1].forward
     lost = forward.dropped_packets + forward.lost_packets
-    per_second: dict[str, list[float]] = {"send": [], "receive": []}
-    for before, after in zip(steady, steady[1:], strict=False):
-        passed = after.elapsed_s - before.elapsed_s
-        if passed < 0.5:
-            continue
-        for name, field in (("send", "sent_bytes"), ("receive", "delivered_bytes")):
-            bytes_passed = getattr(after.forward, field) - getattr(before.forward, field)
-            per_second[name].append(bytes_passed * 8e-6 / passed * datagram / wire)
+    rates: dict[str, list[float]] = {"sent_bytes": [], "delivered_bytes": []}
+    means: dict[str, float] = {}
+    for name, found in rates.items():
+        counts = np.array([getattr(report.forward, name) for report in steady], dtype=float)
+        times = np.array([report.elapsed_s for report in steady])
+        found += [*(np.diff(counts) / np.diff(times) * 8e-6 * datagram / wire)]
+        passed = (counts[-1] - counts[0]) / (times[-1] - times[0])
+        means[name] = passed * 8e-6 * datagram / wire
     server = document["server_output_json"]
     windows = [
         stream["snd_cwnd"] / payload
@@ -218,10 +229,10 @@ def _metrics(
         "loss_percent": 100 * lost / max(1, lost + forward.delivered_packets),
         "mean_queue_delay_ms": delay,
         "buffer_use_percent": 100 * waiting_bytes / limit / (1 if is_in_bytes else wire),
-        "send_rate_mbps": forward.sent_bytes * 8e-6 / seconds * datagram / wire,
-        "receive_rate_mbps": forward.delivered_bytes * 8e-6 / seconds * datagram / wire,
-        "send_rate_variance_mbps2": float(np.var(per_second["send"])),
-        "receive_rate_variance_mbps2": float(np.var(per_second["receive"])),
+        "send_rate_mbps": means["sent_bytes"],
+        "receive_rate_mbps": means["delivered_bytes"],
+        "send_rate_variance_mbps2": float(np.var(rates["sent_bytes"])),
+        "receive_rate_variance_mbps2": float(np.var(rates["delivered_bytes"])),
         "mean_window_packets": float(np.mean(windows)),
         "max_window_packets": float(np.max(windows)),
         "rtt_deviation_ms": float(np.std(rtts)),
@@ -231,6 +242,19 @@ def _metrics(
             for number, rate in enumerate(received, start=1)
         ],
     }
+
+
+def _while_sending(
+    reports: Sequence[RelayReport], packet_bytes: int, seconds: float
+) -> list[RelayReport]:
+    """The reports of the transfer itself: iperf3 opens a connection for its own messages before."""
+    first = next(
+        index
+        for index, (before, after) in enumerate(zip(reports, reports[1:], strict=False))
+        if after.forward.delivered_bytes - before.forward.delivered_bytes > 5 * packet_bytes
+    )
+    end = reports[first].elapsed_s + seconds + 0.5
+    return [report for report in reports[first:-1] if report.elapsed_s <= end]
 
 
 class KernelMeasurements(Measurements):
@@ -277,23 +301,24 @@ def page(paper: Paper, study: Study, measured: Measurements) -> list[str]:
             "|---|---|---|---|---|---|---|",
         ]
         for row, controller in product(table.rows, study.algorithms):
-            for words, metric in table.metrics.items():
+            for words, metric in {**table.metrics, **study.more}.items():
                 kernel = (
                     measured.values(row.scenario, controller, ENGINE, metric)
                     if (_is_measured(measured, row.scenario, controller, metric))
                     else []
                 )
                 simulator = measured.values(row.scenario, controller, "native", metric)
-                printed = table.printed(row, controller, metric) or "–"
+                printed = (metric in table.metrics.values()) and table.printed(
+                    row, controller, metric
+                )
                 if not kernel:  # such as loss of one flow: the relay does not tell them apart
                     continue
                 ratio = "–"
                 if kernel and simulator and np.mean(simulator) > 0:
                     ratio = f"{np.mean(kernel) / np.mean(simulator):.3f}"
                 texts = [_words(kernel), _words(simulator), ratio]
-                lines.append(
-                    f"| {row.label} | {controller} | {words} | {printed} | {' | '.join(texts)} |"
-                )
+                columns = [row.label, controller, words, printed or "–", *texts]
+                lines.append(f"| {' | '.join(columns)} |")
         lines.append("")
     lines += ["### Claims, judged on the kernel's runs", "", "| claim | verdict | measured |",
               "|---|---|---|"]  # fmt: skip
@@ -359,11 +384,17 @@ def linux_kernel(
         if "metrics" in found.get(cell.key, {})
     }
     if not kernel:
-        raise UserError(f"{file} has no valid run")
-    measured = KernelMeasurements(kernel, simulate(cells(runs, ())))
-    text = "\n".join(_document(runs, found, measured)).rstrip() + "\n"
+        raise UserError(f"{file} has no valid run; measure without --write-only")
+    measured = KernelMeasurements(kernel, simulate(kernel))
+    text = "\n".join([*_document(runs, found, measured), _kept(report)]).rstrip() + "\n"
     write_atomically({report: text})
     say(f"wrote {report}")
+
+
+def _kept(report: Path) -> str:
+    """Returns what is written by hand at the end of the page, from its heading on."""
+    text = report.read_text(encoding="utf-8") if report.exists() else ""
+    return text[text.index(BY_HAND) :] if BY_HAND in text else ""
 
 
 def _read(file: Path) -> dict[str, dict[str, Any]]:
