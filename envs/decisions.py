@@ -59,6 +59,8 @@ class Decisions:
             60000 ms; None: they are taken over the whole interval from decision to decision.
         safe_envelope: Window and pacing rate are bounded by what was delivered of late
             (controllers/envelope.hpp); None: as the environment says.
+        guard: An agent that leaves its path empty gets a floor under its window
+            (controllers/guard.hpp).
         out_of_range: "clip": a coordinate outside [-1, 1] becomes the nearest end. "error": such a
             coordinate raises a ValueError. None: as the environment says.
         interface: The action space, the agent's controller and the layout of observations.
@@ -77,6 +79,7 @@ class Decisions:
     preference: Preference | Literal["random"] | None = None
     reward_interval_ms: float | None = None
     safe_envelope: bool = _ENVIRONMENTS_OWN
+    guard: bool = False
     out_of_range: OutOfRange = _ENVIRONMENTS_OWN
     interface: Interface = field(init=False, repr=False, compare=False)
 

@@ -117,8 +117,8 @@ class PolicyDescription:
         order = [
             "format", "name", "description", "environment", "observation_version",
             "action_version", "action_effect", "decision_interval_ms", "decision_interval_rtts",
-            "history_length", "observations", "controller", "preference", "architecture", "sha256",
-            "training", "evaluation",
+            "history_length", "observations", "controller", "preference", "guard", "architecture",
+            "sha256", "training", "evaluation",
         ]  # fmt: skip
         values = asdict(self)
         values |= values["decisions"]
@@ -127,6 +127,8 @@ class PolicyDescription:
         for name in ("evaluation", "controller", "preference", "action_effect"):
             if fields[name] is None:
                 del fields[name]
+        if not fields["guard"]:
+            del fields["guard"]
         return json.dumps(fields, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 

@@ -16,6 +16,7 @@
 
 #include "controllers/catalogue.hpp"
 #include "controllers/envelope.hpp"
+#include "controllers/guard.hpp"
 #include "controllers/scaled.hpp"
 #include "sim/environment/environments.hpp"
 #include "sim/policy/authors/agent.hpp"
@@ -127,6 +128,14 @@ public:
                   "give a whole number " + range(static_cast<double>(least), static_cast<double>(most)));
         }
         return *number;
+    }
+    // False where it is missing.
+    bool flag(std::string_view name) {
+        const JsonValue* const value = find(name);
+        if (value == nullptr) return false;
+        const auto* const flag = value->as<bool>();
+        if (flag == nullptr) wrong(name, value, "give true or false");
+        return *flag;
     }
     std::vector<std::size_t> sizes(std::string_view name, std::size_t least) {
         const JsonValue* const value = find(name);
@@ -255,6 +264,7 @@ Policy policy_of(const Description& description) {
     policy.observations = &environment::find_observation_layout(
         description.observations ? std::string_view(*description.observations) : chosen.observations);
     policy.scales = chosen.scales;
+    policy.guard = description.guard;
     policy.safe_envelope = chosen.safe_envelope;
     policy.preference = description.preference;
     choose_controller(policy, chosen, description.controller);
@@ -342,6 +352,7 @@ Description read_description(const std::string& text) {
     if (fields.has("controller")) description.controller = fields.text("controller", 1000);
     if (const JsonValue* const preference = fields.find("preference"))
         description.preference = preference_of(*preference);
+    description.guard = fields.flag("guard");
     description.architecture = architecture_of(fields.find("architecture"), false);
     description.sha256 = fields.text("sha256", 64);
     fields.check_all_read();
@@ -360,6 +371,7 @@ std::unique_ptr<Controller> Policy::make_controller(std::uint64_t max_datagram_b
     if (agent) return agent->make(complete_parameters(*agent, {}), max_datagram_bytes);
     std::unique_ptr<Controller> made = quicgym::make_controller(controller, {}, max_datagram_bytes);
     if (scales) made = std::make_unique<Scaled>(std::move(made));
+    if (guard) made = std::make_unique<Guarded>(std::move(made));
     if (safe_envelope) made = std::make_unique<Enveloped>(std::move(made));
     return made;
 }

@@ -27,8 +27,9 @@ struct Description {
     std::optional<std::string> observations;  // their layout; else the environment's
     std::optional<std::string> controller;
     std::optional<environment::Preference> preference;  // its sum is 1
-    Architecture architecture;                          // without what the environment adds
-    std::string sha256;                                 // of the weights
+    bool guard = false;
+    Architecture architecture;  // without what the environment adds
+    std::string sha256;         // of the weights
 };
 
 // Anybody may have made the text. Throws std::invalid_argument that names field, value and remedy.
@@ -48,6 +49,7 @@ struct Policy {
     std::size_t history_length = 0;
     std::string controller;
     bool scales = false;
+    bool guard = false;
     bool safe_envelope = false;
     environment::DecisionInterval decision_interval{};
     std::optional<environment::Preference> preference;  // at the end of observations

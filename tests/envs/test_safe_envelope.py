@@ -1,4 +1,4 @@
-"""The safe envelope: no action puts on a path what it has never carried; BBR does not feel it."""
+"""The safe envelope and the guard: no action floods a path, and none leaves a guarded one empty."""
 
 import numpy as np
 import pytest
@@ -98,3 +98,35 @@ def test_controllers_in_the_agents_place_have_no_envelope():
     for one in (environment, free):
         helper.play(one, [np.array(6)] * 200, seed=3, options=options)
     assert np.array_equal(environment.deliveries(), free.deliveries())
+
+
+def timid(**arguments: object) -> tuple[float, float]:
+    """The share of 10 Mbps and the loss rate while an agent holds what it has fallen to."""
+    link = Link(rate_mbps=10, delay_ms=17, queue=Queue(limit=QUEUE))
+    scenario = helper.scenario(duration_s=20).model_copy(update={"bottleneck": link})
+    environment = WindowEnv(scenario, **arguments)
+    rises, falls, holds = [np.array(10)] * 15, [np.array(0)] * 8, [np.array(6)] * 200
+    rows = helper.play(environment, rises + falls + holds, seed=1)
+    total = environment.statistics(0)
+    late = [row[4]["throughput_share"] for row in rows[100:]]
+    return float(np.mean(late)), total["dropped_packets"] / total["sent_packets"]
+
+
+def test_a_guarded_agent_does_not_leave_an_empty_path():
+    (share, loss), (guarded_share, guarded_loss) = timid(), timid(guard=True)
+    assert share < 0.2
+    assert guarded_share > 0.5
+    assert guarded_loss <= loss
+
+
+def test_the_guard_gives_way_to_other_flows_and_is_not_felt_by_bbr():
+    for name, scenario in (("window", standing_queue()), ("tuning", "ebcc-flows-3")):
+        played = []
+        for guard in (False, True):
+            environment = find_environment(name)(
+                scenario, flow=0, record_deliveries=True, guard=guard
+            )
+            action = np.array(6) if name == "window" else preset_action("bbr")
+            helper.play(environment, [action] * 200, seed=2)
+            played.append(environment.deliveries())
+        assert np.array_equal(*played)

@@ -247,6 +247,7 @@ def edited(folder, **changes):
             ("'hidden.0.weight' has the shape",),
         ),
         ({"architecture": {"layers": 1}}, ("architecture.layers = 1: unknown field",)),
+        ({"guard": 1}, ("guard = 1: give true or false",)),
     ],
 )
 def test_a_wrong_description_is_refused(changes, words, tmp_path):
@@ -254,6 +255,15 @@ def test_a_wrong_description_is_refused(changes, words, tmp_path):
     assert C["policy_load"](str(path).encode()) is None
     for word in words:
         assert word in last_error()
+
+
+@pytest.mark.parametrize("guard", [True, False])
+def test_a_policy_s_description_says_whether_it_is_guarded(guard, tmp_path):
+    policy = quicgym.load_policy(edited(tmp_path, guard=guard))
+    assert policy.decisions.guard is guard
+    assert json.loads(policy.description.to_json()).get("guard", False) is guard
+    plain = quicgym.load_policy("tuning-aggrevate-seed0")
+    assert "guard" not in json.loads(plain.description.to_json())
 
 
 def test_a_policy_in_memory_is_that_of_the_files(tmp_path):
