@@ -349,7 +349,7 @@ def test_a_published_policy_is_of_the_shipped_configuration(name):
         changes.append(f"start.policy={start}-seed{training['seed']}")
     expected = load_training(description.name, changes)
     config = TrainingConfig.model_validate(training["config"])
-    if name == "window":  # which was ended before the steps that it was to make
+    if name in ("window", "tuning"):  # which were ended before the steps that they were to make
         assert config.steps < expected.steps
         config = config.model_copy(update={"steps": expected.steps})
     elif description.name in ("aurora", "orca"):  # whose authors publish weights of their own

@@ -34,7 +34,6 @@ def test_an_environment_goes_by_its_name_or_its_id():
     [
         ("window", "quicgym/Window-v1", 1.0),
         ("window-v1-aggrevate-seed0", "quicgym/Window-v1", 0.005),
-        ("switch-wide-seed0", "quicgym/Switch-v1", 0.005),
         ("preference-seed0", "quicgym/Tuning-v1", 1.0),
     ],
 )
