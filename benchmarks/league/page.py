@@ -45,8 +45,9 @@ SLOW_STARTS = {
 COMPARISON = """\
 The published win rates are those of Sage (SIGCOMM 2023), Figure 1. Its field has more controllers
 than the figure shows. Its flows run in real time in Linux, and Copa is a program in user space. The
-figure has BBR2 where quicgym has BBRv3. The field of the other columns are the participants with a
-number. CUBIC leaves its first slow start as the heading says, also as the flow beside.
+figure has BBR2 where quicgym has BBRv3. The field of the other columns are the
+participants with a number. CUBIC leaves its first slow start as the heading says, also as the flow
+beside.
 """
 
 
