@@ -50,7 +50,7 @@ class PacketLogs:
     @classmethod
     def of(cls, choice: str | Path | PacketLogs) -> PacketLogs:
         """Returns logs of all packets where the user names a folder only."""
-        return choice if isinstance(choice, cls) else cls(Path(str(choice)))
+        return choice if isinstance(choice, PacketLogs) else cls(Path(choice))
 
     def inside(self, name: str) -> PacketLogs:
         """Returns the same with a folder inside this one."""

@@ -139,7 +139,7 @@ def run(
         trace_interval_ms=trace_interval_ms,
         marks=window.marks(marks_s),
         record_events=logs is not None,
-        pcap_prefix=captures and captures.pcap_prefix(scenario.name),
+        pcap_prefix=None if captures is None else captures.pcap_prefix(scenario.name),
     ) as simulation:
         simulation.run()
         if logs is not None:

@@ -76,8 +76,8 @@ def baselines(
         resume=resume,
         verbose=verbose,
         figure_format=figures.value,
-        qlog=qlog and PacketLogs(qlog, log_every, log_limit_mb),
-        pcap=pcap and PacketLogs(pcap, log_every, log_limit_mb),
+        qlog=None if qlog is None else PacketLogs(qlog, log_every, log_limit_mb),
+        pcap=None if pcap is None else PacketLogs(pcap, log_every, log_limit_mb),
         command=options.command_line(),
     )
     raise typer.Exit(status)

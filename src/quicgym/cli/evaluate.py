@@ -109,8 +109,8 @@ def evaluate(
         trust_zip=trust_zip,
         other_controllers=other_controllers,
         figure_format=figures.value,
-        qlog=qlog and PacketLogs(qlog, log_every, log_limit_mb),
-        pcap=pcap and PacketLogs(pcap, log_every, log_limit_mb),
+        qlog=None if qlog is None else PacketLogs(qlog, log_every, log_limit_mb),
+        pcap=None if pcap is None else PacketLogs(pcap, log_every, log_limit_mb),
         versus=versus or (),
         command=options.command_line(),
     )
