@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from quicgym.agents.policies.learned import load_policy
+from quicgym.agents.policies.stored_network import StoredNetwork
 from quicgym.errors import UserError
 
 FIXED_SHIFT = 16
@@ -74,7 +75,8 @@ def for_kernel(path: Path) -> KernelPolicy:
                 f"{path}: {field} = {value!r}: policies in the kernel have {known}; without "
                 "`kernel:` before its name the agent drives the connection with any policy"
             )
-    layers = list(_layers(policy.network.tensors))  # type: ignore[union-attr]
+    assert isinstance(policy.network, StoredNetwork), "so is that of a policy from files"
+    layers = list(_layers(policy.network.tensors))
     weights = sum(matrix.size for matrix, _ in layers)
     biases = sum(bias.size for _, bias in layers)
     width = max(max(matrix.shape) for matrix, _ in layers)
@@ -124,7 +126,7 @@ def for_kernel(path: Path) -> KernelPolicy:
     return KernelPolicy(description.name, constants, network)
 
 
-def _layers(tensors: dict[str, np.ndarray]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def _layers(tensors: Mapping[str, np.ndarray]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Yields weights and biases, from the observation to the choices."""
     for stem in ("features.layers", "hidden"):
         for number in range(0, 2 * MOST_LAYERS + 2, 2):
