@@ -295,7 +295,12 @@ PAGES = {
 }
 
 
+NOTE = re.compile(r"^> In a checkout: .*\n\n?", re.M)
+"""Says in a page's source where its text or its output is; the site has both."""
+
+
 def _fill(app: Sphinx, docname: str, source: list[str]) -> None:
+    source[0] = NOTE.sub("", source[0])
     if docname in PAGES:
         source[0] += "\n" + PAGES[docname]() + "\n"
 

@@ -1,0 +1,34 @@
+"""The site's front page, and pages that have their text or their output only when it is built."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from helpers.programs import run_program
+
+DOCS = Path(__file__).parents[2] / "docs"
+FILLED = re.findall(
+    r'^    "(reference/[\w-]+)": ', (DOCS / "_ext/generated_pages.py").read_text(), re.M
+)
+TUTORIALS = [f"tutorials/{it.stem}" for it in DOCS.glob("tutorials/*.md") if it.stem != "index"]
+
+
+def test_the_program_of_the_front_page_prints_what_stands_below_it(tmp_path: Path) -> None:
+    page = (DOCS / "index.md").read_text(encoding="utf-8")
+    ((program, output),) = re.findall(r"^```python\n(.*?)^```\n\n```\n(.*?)^```", page, re.S | re.M)
+    (tmp_path / "block.py").write_text(program, encoding="utf-8")
+    assert run_program(tmp_path / "block.py", tmp_path).stdout == output
+
+
+@pytest.mark.parametrize("name", [*FILLED, *TUTORIALS])
+def test_a_page_without_text_or_output_in_a_checkout_says_where_they_are(name: str) -> None:
+    lines = (DOCS / f"{name}.md").read_text(encoding="utf-8").splitlines()
+    title = next(number for number, line in enumerate(lines) if line.startswith("# "))
+    assert lines[title + 2].startswith("> In a checkout: `make docs` ")
+    assert f"build/docs/html/{name}.html" in lines[title + 2]
+
+
+def test_there_are_such_pages() -> None:
+    assert len(FILLED) == 7 and len(TUTORIALS) >= 5
