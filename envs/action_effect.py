@@ -37,7 +37,9 @@ TOLERANCE = 0.02
 
 
 @cache
-def action_effect(environment: str, controller: str | None = None) -> tuple[float, ...]:
+def action_effect(
+    environment: str, controller: str | None = None, coordinates: Sequence[str] | None = None
+) -> tuple[float, ...]:
     """Returns the throughput, in Mbps, and the RTT, in ms, that fixed actions lead to on one path.
 
     The path loses packets and has a rate that falls and rises. The actions are drawn once for all,
@@ -46,8 +48,9 @@ def action_effect(environment: str, controller: str | None = None) -> tuple[floa
     Args:
         environment: The environment's name.
         controller: The controller that actions tune or scale; None: the environment's.
+        coordinates: Names of the coordinates of an action; None: all coordinates.
     """
-    decisions = Decisions(environment, controller=controller)
+    decisions = Decisions.of(environment, {"controller": controller, "coordinates": coordinates})
     source = EpisodeSource(_PATH, "native", decisions)
     batch = EpisodeBatch(source, 1, 1, reward="fair-throughput")
     random = np.random.default_rng(0)

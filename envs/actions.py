@@ -32,7 +32,7 @@ x in WINDOW_EXPONENTS: the window of `guided` is multiplied by 2^x.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -61,7 +61,8 @@ def find_action_space(name: str) -> _core.ActionSpace:
     """
     known = environment_name(name)
     environment = environments().get(known)
-    if environment is None and known not in (space.name for space in _core.action_spaces()):
+    whole = known.partition("[")[0]
+    if environment is None and whole not in (space.name for space in _core.action_spaces()):
         raise unknown_environment(name)
     return _core.find_action_space(environment.action_space_name if environment else known)
 
@@ -184,13 +185,37 @@ def controller_parameters(controller: str, action: np.ndarray) -> dict[str, list
     }
 
 
-def preset_action(controller: str, /, **parameters: Any) -> np.ndarray:
+def part_of_space(name: str, coordinates: Sequence[str]) -> str:
+    """Returns the name of the action space that has some coordinates of another.
+
+    Args:
+        name: The action space's name, such as "tuning".
+        coordinates: Names of coordinates, or "gain_cycle".
+
+    Raises:
+        ValueError: A coordinate is unknown or named twice, or there is none.
+    """
+    if isinstance(coordinates, str):
+        raise ValueError(f"coordinates = {coordinates!r}: give a list of names")
+    part = f"{name}[{','.join(coordinates)}]"
+    _core.find_action_space(part)  # raises
+    return part
+
+
+def presets_of(space: str) -> tuple[str, ...]:
+    """Returns which of PRESETS are points of a part of the space "tuning"."""
+    encode = _core.find_action_space(space).encode
+    return tuple(name for name in PRESETS if encode(find(name).complete()) is not None)
+
+
+def preset_action(controller: str, /, *, space: str = "tuning", **parameters: Any) -> np.ndarray:
     """Returns the action of Tuning that makes the agent's flow the given controller.
 
     Taken from an episode's first step on, it gives the trace of that controller, packet by packet.
 
     Args:
         controller: One of PRESETS.
+        space: The action space, or a part of it that `part_of_space` names.
         **parameters: Others than the preset's own, such as gamma=60.
 
     Returns:
@@ -204,19 +229,19 @@ def preset_action(controller: str, /, **parameters: Any) -> np.ndarray:
             f"controller {controller!r} is not a point of the action space; there are: "
             f"{', '.join(PRESETS)}. quicgym.baseline({controller!r}) is any controller as a policy"
         )
-    space = _core.find_action_space("tuning")
+    chosen = _core.find_action_space(space)
     values = find(controller).complete(parameters)
-    tuned = space.decode([0.0] * len(space.coordinates))
+    tuned = chosen.decode([0.0] * len(chosen.coordinates))
     for name, value in find("bbr").complete().items():
         if name not in tuned and values[name] != value:
             raise ValueError(
                 f"parameter {name!r} of {controller!r} = {values[name]}: the action space keeps it "
                 f"at {value}"
             )
-    action = space.encode(values)
+    action = chosen.encode(values)
     if action is None:
         raise ValueError(
-            f"{controller} with {parameters}: outside the action space {space.name!r}; "
+            f"{controller} with {parameters}: outside the action space {space!r}; "
             "the table of quicgym.envs.actions has its ends"
         )
     return np.array(action, dtype=np.float32)

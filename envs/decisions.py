@@ -52,6 +52,9 @@ class Decisions:
         observations: The name of the layout of observations, such as "recent"; None: the
             environment's.
         controller: The name of the controller that actions tune or scale; None: the environment's.
+        coordinates: In Tuning, the coordinates of an action by name, in this order; those that are
+            not named stay at 0. "gain_cycle" stands for the cycle's length and its eight gains.
+            None: all coordinates.
         preference: Weights by name, such as {"throughput": 1, "delay": 1}. Observations end with
             them, and the reward `preference` weighs by them. "random": weights are drawn for each
             episode. None: observations end without weights.
@@ -76,6 +79,7 @@ class Decisions:
     history_length: int = _ENVIRONMENTS_OWN
     observations: str = _ENVIRONMENTS_OWN
     controller: str | None = None
+    coordinates: tuple[str, ...] | None = None
     preference: Preference | Literal["random"] | None = None
     reward_interval_ms: float | None = None
     safe_envelope: bool = _ENVIRONMENTS_OWN
@@ -85,9 +89,10 @@ class Decisions:
 
     def __post_init__(self) -> None:
         """Checks the fields, and puts the environment's own values in the places of None."""
-        environment = find_environment(self.environment).for_controller(self.controller)
+        environment = find_environment(self.environment).variant(self.controller, self.coordinates)
         for name, value in (
             ("environment", environment.environment),
+            ("coordinates", None if self.coordinates is None else tuple(self.coordinates)),
             ("preference", preference_choice(self.preference)),
         ):
             object.__setattr__(self, name, value)

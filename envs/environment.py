@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import gymnasium
@@ -84,11 +85,24 @@ class CongestionControlEnv(NamesOfBatch, gymnasium.Env[np.ndarray, Any]):
         registration.register(cls)
 
     @classmethod
-    def for_controller(cls, controller: str | None) -> type[CongestionControlEnv]:
-        """Returns the environment in which the agent's flow runs this controller; None: its own.
+    def variant(
+        cls, controller: str | None, coordinates: Sequence[str] | None = None
+    ) -> type[CongestionControlEnv]:
+        """Returns the environment whose actions are for a controller, or have some coordinates.
 
-        ValueError where actions of this environment do not fit another controller.
+        Args:
+            controller: Name of the controller of the agent's flow; None: the environment's own.
+            coordinates: Names of the coordinates of an action; None: all coordinates.
+
+        Raises:
+            ValueError: Actions of this environment do not fit the controller, or cannot be taken
+                in part.
         """
+        if coordinates is not None:
+            raise ValueError(
+                f"coordinates = {tuple(coordinates)}: actions of {cls.id} cannot be taken in part; "
+                "leave it out, or take quicgym/Tuning-v1"
+            )
         if controller is None:
             return cls
         raise ValueError(
@@ -142,7 +156,7 @@ class CongestionControlEnv(NamesOfBatch, gymnasium.Env[np.ndarray, Any]):
     ) -> None:
         """Checks the arguments; the first episode begins with `reset`."""
         chosen = Decisions.of(type(self), decisions)
-        tuned = self.for_controller(chosen.controller)
+        tuned = self.variant(chosen.controller, chosen.coordinates)
         self.action_space_name = tuned.action_space_name
         self.controller = tuned.controller
         self.presets = tuned.presets

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -81,14 +82,16 @@ class ScaleEnv(CongestionControlEnv):
     """The action that leaves the controller alone."""
 
     @classmethod
-    def for_controller(cls, controller: str | None) -> type[CongestionControlEnv]:
+    def variant(
+        cls, controller: str | None, coordinates: Sequence[str] | None = None
+    ) -> type[CongestionControlEnv]:
         """Returns this environment with another controller.
 
         Raises:
-            ValueError: There is none of this name.
+            ValueError: There is none of this name, or `coordinates` are given.
         """
-        if controller is None:
-            return cls
+        if controller is None or coordinates is not None:
+            return super().variant(None, coordinates)
         find_controller(controller)
         attributes = {"__doc__": cls.__doc__, "controller": controller, "presets": (controller,)}
         return type(cls.__name__, (cls,), attributes)

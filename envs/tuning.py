@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from quicgym.envs.actions import PRESETS, controller_action, preset_action, tuned_space
+from quicgym.envs.actions import (
+    PRESETS,
+    controller_action,
+    part_of_space,
+    preset_action,
+    presets_of,
+    tuned_space,
+)
 from quicgym.envs.environment import CongestionControlEnv
 
 
@@ -53,6 +61,10 @@ class TuningEnv(CongestionControlEnv):
     that controller, and an action sets all of its parameters: one coordinate for each number, in
     the catalogue's order and over its ranges. `controller_action` of `quicgym.envs.actions` has the
     action for given parameters.
+
+    With `coordinates=("gamma", "beta", "gain_cycle", "alpha")` an action consists of these, in this
+    order, and everything else stays at BBR's value. Any of the names above will do, and
+    `gain_cycle` for `cycle_length` and the eight gains.
 
     **The safe envelope.** The window is at most the largest of: the initial window (twice that in
     the first two rounds); the headroom times the highest delivery rate of late times the lowest
@@ -139,7 +151,7 @@ class TuningEnv(CongestionControlEnv):
 
     The fields of `quicgym.Decisions` are arguments, too: the times between decisions and rewards,
     `history_length` (128), `preference`, `safe_envelope` (on), `guard` (off), `out_of_range`
-    (`"clip"`) and `controller`, which the agent tunes in place of `bbr`.
+    (`"clip"`), `coordinates`, and `controller`, which the agent tunes in place of `bbr`.
 
     `reset(options={"controller": "cubic"})` runs any controller of `quicgym controllers`, or a
     subclass of `quicgym.Controller`, in the agent's place: actions are checked and ignored, and it
@@ -168,18 +180,43 @@ class TuningEnv(CongestionControlEnv):
     presets = PRESETS
 
     @classmethod
-    def for_controller(cls, controller: str | None) -> type[CongestionControlEnv]:
-        """Returns this environment, or one whose actions are the parameters of `controller`.
+    def variant(
+        cls, controller: str | None, coordinates: Sequence[str] | None = None
+    ) -> type[CongestionControlEnv]:
+        """Returns this environment, one for `controller`, or one with some of the coordinates.
 
         Raises:
-            ValueError: The controller cannot be tuned.
+            ValueError: The controller cannot be tuned, a coordinate is unknown, or both are given.
         """
-        return cls if controller is None else _tuned_environment(cls, controller)
+        if coordinates is None:
+            return cls if controller is None else _tuned_environment(cls, controller)
+        if controller is not None:
+            raise ValueError(
+                f"coordinates = {tuple(coordinates)}: are those of 'bbr', not of {controller!r}; "
+                "leave one of the two out"
+            )
+        return _environment_in_part(cls, coordinates)
 
     @classmethod
     def preset_action(cls, controller: str, **parameters: Any) -> np.ndarray:
         """Returns `quicgym.preset_action`."""
         return preset_action(controller, **parameters)
+
+
+def _environment_in_part(base: type[TuningEnv], coordinates: Sequence[str]) -> type[TuningEnv]:
+    """Returns the subclass whose actions have these coordinates; without a name of its own."""
+
+    class PartEnv(base):  # type: ignore[valid-type, misc]
+        __doc__ = base.__doc__
+        action_space_name = part_of_space(base.action_space_name, coordinates)
+        presets = presets_of(action_space_name)
+
+        @classmethod
+        def preset_action(cls, controller: str, **parameters: Any) -> np.ndarray:
+            """Returns the action in these coordinates that is the controller."""
+            return preset_action(controller, space=cls.action_space_name, **parameters)
+
+    return PartEnv
 
 
 def _tuned_environment(base: type[TuningEnv], controller_name: str) -> type[TuningEnv]:

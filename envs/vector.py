@@ -108,7 +108,9 @@ class CongestionControlVectorEnv(NamesOfBatch, VectorEnv[np.ndarray, Any, np.nda
     ) -> None:
         """Allocates the arrays and starts the threads; episodes begin with `reset`."""
         chosen = Decisions.of(environment, decisions)
-        self.environment = find_environment(environment).for_controller(chosen.controller)
+        self.environment = find_environment(environment).variant(
+            chosen.controller, chosen.coordinates
+        )
         self.autoreset_mode = _autoreset_mode(autoreset_mode)
         if self.autoreset_mode is AutoresetMode.DISABLED:
             raise ValueError(

@@ -117,14 +117,14 @@ class PolicyDescription:
         order = [
             "format", "name", "description", "environment", "observation_version",
             "action_version", "action_effect", "decision_interval_ms", "decision_interval_rtts",
-            "history_length", "observations", "controller", "preference", "guard", "architecture",
-            "sha256", "training", "evaluation",
+            "history_length", "observations", "controller", "coordinates", "preference", "guard",
+            "architecture", "sha256", "training", "evaluation",
         ]  # fmt: skip
         values = asdict(self)
         values |= values["decisions"]
         values["environment"] = find_environment(self.decisions.environment).id
         fields = {name: values[name] for name in order}
-        for name in ("evaluation", "controller", "preference", "action_effect"):
+        for name in ("evaluation", "controller", "coordinates", "preference", "action_effect"):
             if fields[name] is None:
                 del fields[name]
         if not fields["guard"]:
@@ -272,7 +272,7 @@ def save_policy(
 
 
 def _effect_of(decisions: Decisions) -> tuple[float, ...]:
-    return action_effect(decisions.environment, decisions.controller)
+    return action_effect(decisions.environment, decisions.controller, decisions.coordinates)
 
 
 def _warn_of_other_actions(path: Path, description: PolicyDescription) -> None:

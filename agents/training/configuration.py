@@ -69,6 +69,7 @@ class EnvironmentConfig(StrictModel):
     reward_per_flow: bool = False
     observations: str | None = declared("observations")
     controller: str | None = declared("controller")
+    coordinates: tuple[str, ...] | None = declared("coordinates")
     preference: Literal["random"] | dict[str, float] | None = declared("preference")
 
     @model_validator(mode="after")
@@ -104,7 +105,7 @@ class EnvironmentConfig(StrictModel):
     @property
     def environment(self) -> type[CongestionControlEnv]:
         """The class, with the controller."""
-        return find_environment(self.id).for_controller(self.controller)
+        return find_environment(self.id).variant(self.controller, self.coordinates)
 
 
 class NetworkConfig(StrictModel):

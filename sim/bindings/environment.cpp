@@ -132,7 +132,7 @@ void bind_tables(nb::module_& module) {
 }
 
 void check_mapped(const ActionSpace& space) {
-    if (space.decode != nullptr) return;
+    if (space.decode) return;
     throw std::invalid_argument("the coordinates of '" + space.name + "' do not stand for parameters");
 }
 
@@ -150,7 +150,7 @@ void bind_action_spaces(nb::module_& module) {
             nb::arg("row"), nb::arg("action"),
             "Raises ValueError, naming the row, unless the action is one of the space.")
         .def_prop_ro(
-            "is_mapped", [](const ActionSpace& space) { return space.decode != nullptr; },
+            "is_mapped", [](const ActionSpace& space) { return static_cast<bool>(space.decode); },
             "Coordinates stand for parameters: `decode` and `encode` work.")
         .def(
             "decode",
@@ -173,8 +173,10 @@ void bind_action_spaces(nb::module_& module) {
             },
             nb::arg("values"), "The action for parameters; None where the space does not have them.");
     module.def("action_spaces", &action_spaces, nb::rv_policy::reference, "Every action space.");
-    module.def("find_action_space", &find_action_space, nb::arg("name"), nb::rv_policy::reference,
-               "The action space of that name; ValueError lists those that there are.");
+    module.def(
+        "find_action_space", &find_action_space, nb::arg("name"), nb::rv_policy::reference,
+        "The action space of that name, or a part of it such as 'tuning[gamma,beta]'; ValueError lists those "
+        "that there are.");
 }
 
 void bind_settings(nb::module_& module) {

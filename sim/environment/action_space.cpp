@@ -2,9 +2,13 @@
 
 #include <cmath>
 #include <functional>
+#include <map>
+#include <mutex>
 #include <sstream>
 #include <stdexcept>
 #include <utility>
+
+#include "sim/environment/parameter_mapping.hpp"
 
 namespace quicgym::environment {
 
@@ -26,6 +30,19 @@ std::vector<ActionSpace> make_spaces() {
     return spaces;
 }
 
+// Parts are made when they are asked for first, and kept: actuators refer to them.
+const ActionSpace& find_part(const std::string& name, std::size_t bracket) {
+    static std::mutex mutex;
+    static std::map<std::string, ActionSpace> parts;
+    const ActionSpace& whole = find_action_space(name.substr(0, bracket));
+    std::istringstream list(name.substr(bracket + 1, name.size() - bracket - 2));
+    std::vector<std::string> names;
+    for (std::string one; std::getline(list, one, ',');) names.push_back(one);
+    const std::lock_guard lock(mutex);
+    const auto known = parts.find(name);
+    return known != parts.end() ? known->second : parts.emplace(name, part_of(whole, names)).first->second;
+}
+
 }  // namespace
 
 RegisteredActionSpace::RegisteredActionSpace(ActionSpace (*make)()) {
@@ -42,6 +59,8 @@ const std::vector<ActionSpace>& action_spaces() {
 }
 
 const ActionSpace& find_action_space(const std::string& name) {
+    const auto bracket = name.find('[');
+    if (bracket != std::string::npos && name.ends_with(']')) return find_part(name, bracket);
     std::string known;
     for (const ActionSpace& space : action_spaces()) {
         if (space.name == name) return space;

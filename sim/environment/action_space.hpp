@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -30,8 +32,10 @@ struct ActionSpace {
     // Where coordinates stand for parameters in a way of the space's own (parameter_mapping.hpp). `decode`
     // fills `values`, without allocation once it has them; `encode` is its inverse, empty for parameters that
     // are missing or outside the space.
-    void (*decode)(const float* coordinates, ParameterValues& values) = nullptr;
-    std::optional<std::vector<float>> (*encode)(const ParameterValues& values) = nullptr;
+    std::function<void(const float* coordinates, ParameterValues& values)> decode;
+    std::function<std::optional<std::vector<float>>(const ParameterValues& values)> encode;
+    // Names that stand for several coordinates, such as "gain_cycle", where a part of the space is asked for.
+    std::map<std::string, std::vector<std::string>> groups;
 
     std::size_t size() const { return coordinates.size(); }
     // What an observation shows of the action in force: the coordinates, or a 1 in the choice's place.
@@ -72,7 +76,8 @@ protected:
 // Every space, sorted by name.
 const std::vector<ActionSpace>& action_spaces();
 
-// Throws std::invalid_argument that lists the names.
+// "NAME[one,other]" is a part of a space with `decode`: it has these coordinates or groups, in this order,
+// and keeps all others at 0. Throws std::invalid_argument that lists the names.
 const ActionSpace& find_action_space(const std::string& name);
 
 // A constant of this type at namespace scope registers a space, or several. The function runs at the first

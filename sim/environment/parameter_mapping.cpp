@@ -1,8 +1,11 @@
 #include "sim/environment/parameter_mapping.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
+#include <stdexcept>
+#include <utility>
 
 namespace quicgym::environment {
 
@@ -38,6 +41,51 @@ private:
 
 std::unique_ptr<Actuator> make_mapped_actuator(const ActionSpace& space, std::size_t flow) {
     return std::make_unique<MappedActuator>(space, flow);
+}
+
+ActionSpace part_of(const ActionSpace& whole, const std::vector<std::string>& names) {
+    ActionSpace part{
+        .name = whole.name + "[", .coordinates = {}, .choices = {}, .make_actuator = make_mapped_actuator};
+    if (!whole.decode || whole.size() > kMostCoordinates) {
+        throw std::invalid_argument("coordinates: those of '" + whole.name + "' cannot be taken in part");
+    }
+    std::vector<std::size_t> places;
+    for (const std::string& name : names) {
+        part.name += (places.empty() ? "" : ",") + name;
+        const auto group = whole.groups.find(name);
+        const auto members = group == whole.groups.end() ? std::vector<std::string>{name} : group->second;
+        for (const std::string& member : members) {
+            const auto found = std::find(whole.coordinates.begin(), whole.coordinates.end(), member);
+            const auto place = static_cast<std::size_t>(found - whole.coordinates.begin());
+            const bool is_twice = std::find(places.begin(), places.end(), place) != places.end();
+            if (found == whole.coordinates.end() || is_twice) {
+                std::string known;
+                for (const auto& [key, _] : whole.groups) known += key + ", ";
+                for (const std::string& key : whole.coordinates) known += key + ", ";
+                throw std::invalid_argument("coordinates: '" + member +
+                                            (is_twice ? "' is named twice" : "' is no coordinate") +
+                                            "; give some of " + known.substr(0, known.size() - 2));
+            }
+            places.push_back(place);
+            part.coordinates.push_back(member);
+        }
+    }
+    if (places.empty()) throw std::invalid_argument("coordinates: there are none; name at least one");
+    part.name += "]";
+    part.decode = [&whole, places](const float* coordinates, ParameterValues& values) {
+        std::array<float, kMostCoordinates> all{};
+        for (std::size_t i = 0; i < places.size(); ++i) all[places[i]] = coordinates[i];
+        whole.decode(all.data(), values);
+    };
+    part.encode = [&whole, places](const ParameterValues& values) -> std::optional<std::vector<float>> {
+        auto all = whole.encode(values);
+        if (!all) return std::nullopt;
+        std::vector<float> coordinates;
+        for (const std::size_t place : places) coordinates.push_back(std::exchange((*all)[place], 0.0F));
+        const bool fits = std::all_of(all->begin(), all->end(), [](float rest) { return rest == 0.0F; });
+        return fits ? std::optional(coordinates) : std::nullopt;
+    };
+    return part;
 }
 
 const std::vector<double>* numbers_of(const ParameterValues& values, const char* name) {

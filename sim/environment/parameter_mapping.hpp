@@ -13,6 +13,13 @@ namespace quicgym::environment {
 // Of a space with `decode` and `encode`.
 std::unique_ptr<Actuator> make_mapped_actuator(const ActionSpace& space, std::size_t flow);
 
+// Of a space whose parts are used, so that decoding them allocates nothing.
+inline constexpr std::size_t kMostCoordinates = 64;
+
+// The space's part with these coordinates or groups; `whole` outlives it. Throws std::invalid_argument that
+// names the coordinates there are.
+ActionSpace part_of(const ActionSpace& whole, const std::vector<std::string>& names);
+
 inline void set_number(ParameterValues& values, const char* name, double number) {
     values[name].assign(1, number);
 }

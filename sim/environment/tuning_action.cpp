@@ -149,8 +149,11 @@ ActionSpace tuning() {
                       .make_actuator = make_mapped_actuator,
                       .decode = decode_tuning,
                       .encode = encode_tuning};
+    std::vector<std::string>& gain_cycle = space.groups["gain_cycle"];
+    gain_cycle = {"cycle_length"};
     for (std::size_t phase = 1; phase <= kTunedPhases; ++phase) {
         space.coordinates.push_back("gain_" + std::to_string(phase));
+        gain_cycle.push_back(space.coordinates.back());
     }
     for (const Power& row : powers()) space.coordinates.emplace_back(row.coordinate);
     space.coordinates.emplace_back("bandwidth_window");

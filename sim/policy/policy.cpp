@@ -19,6 +19,7 @@
 #include "controllers/guard.hpp"
 #include "controllers/scaled.hpp"
 #include "sim/environment/environments.hpp"
+#include "sim/environment/parameter_mapping.hpp"
 #include "sim/policy/authors/agent.hpp"
 #include "sim/policy/json.hpp"
 #include "sim/policy/safetensors.hpp"
@@ -154,6 +155,19 @@ public:
         }
         return result;
     }
+    std::vector<std::string> names(std::string_view name, std::size_t most) {
+        const JsonValue* const value = find(name);
+        const auto* const array = value == nullptr ? nullptr : value->as<JsonArray>();
+        std::vector<std::string> result;
+        const std::string remedy = "give 1 to " + std::to_string(most) + " names";
+        if (array == nullptr || array->empty() || array->size() > most) wrong(name, value, remedy);
+        for (const JsonValue& element : *array) {
+            const auto* const text = element.as<std::string>();
+            if (text == nullptr || text->empty() || text->size() > 100) wrong(name, &element, remedy);
+            result.push_back(*text);
+        }
+        return result;
+    }
     void check_all_read() const {
         if (left_.empty()) return;
         const JsonMember& unknown = *left_.front();
@@ -238,7 +252,7 @@ Architecture architecture_of(const JsonValue* value, bool of_agent) {
 }
 
 void choose_controller(Policy& policy, const environment::Environment& chosen,
-                       const std::optional<std::string>& name) {
+                       const std::optional<std::string>& name, const std::vector<std::string>& coordinates) {
     std::string space(chosen.action_space);
     policy.controller = chosen.controller;
     if (name) {
@@ -248,6 +262,11 @@ void choose_controller(Policy& policy, const environment::Environment& chosen,
         }
         policy.controller = find_controller(*name).name;
         if (chosen.choice == environment::ControllerChoice::tuned) space = "tuning:" + *name;
+    }
+    if (!coordinates.empty()) {
+        space += "[";
+        for (const std::string& coordinate : coordinates) space += coordinate + ",";
+        space.back() = ']';
     }
     policy.action_space = &environment::find_action_space(space);
 }
@@ -267,7 +286,7 @@ Policy policy_of(const Description& description) {
     policy.guard = description.guard;
     policy.safe_envelope = chosen.safe_envelope;
     policy.preference = description.preference;
-    choose_controller(policy, chosen, description.controller);
+    choose_controller(policy, chosen, description.controller, description.coordinates);
     check_fit(description.architecture, *policy.observations, *policy.action_space, std::string(chosen.id));
     return policy;
 }
@@ -350,6 +369,8 @@ Description read_description(const std::string& text) {
     description.history_length = static_cast<std::size_t>(fields.integer("history_length", 1, 1000));
     if (fields.has("observations")) description.observations = fields.text("observations", 100);
     if (fields.has("controller")) description.controller = fields.text("controller", 1000);
+    if (fields.has("coordinates"))
+        description.coordinates = fields.names("coordinates", environment::kMostCoordinates);
     if (const JsonValue* const preference = fields.find("preference"))
         description.preference = preference_of(*preference);
     description.guard = fields.flag("guard");

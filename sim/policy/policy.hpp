@@ -26,6 +26,7 @@ struct Description {
     std::size_t history_length = 0;
     std::optional<std::string> observations;  // their layout; else the environment's
     std::optional<std::string> controller;
+    std::vector<std::string> coordinates;               // which actions have; else all of the environment's
     std::optional<environment::Preference> preference;  // its sum is 1
     bool guard = false;
     Architecture architecture;  // without what the environment adds

@@ -98,5 +98,5 @@ def test_orca_scales_window_and_rate_alike_and_leaves_another_controller_alone_a
     window = info["flow_window_bytes"]
     *_, info = environment.step(np.array([0.5]))
     assert info["flow_window_bytes"] == 2 * window
-    *_, info = environment.step(OrcaEnv.for_controller("external").preset_action("external"))
+    *_, info = environment.step(OrcaEnv.variant("external").preset_action("external"))
     assert info["flow_window_bytes"] == window

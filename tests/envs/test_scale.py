@@ -23,7 +23,7 @@ def test_unscaled_it_is_the_controller_packet_by_packet(controller, engine):
         safe_envelope=False,
     )
     played = []
-    alone = ScaleEnv.for_controller(controller).preset_action(controller)
+    alone = ScaleEnv.variant(controller).preset_action(controller)
     for options in (None, {"controller": controller}):
         helper.play(environment, [alone] * 50, seed=3, options=options)
         played.append(environment.deliveries())

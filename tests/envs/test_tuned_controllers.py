@@ -165,7 +165,7 @@ def test_without_controller_the_space_is_the_one_that_policies_were_published_fo
     assert environment.unwrapped.presets == PRESETS
     tuning = quicgym.envs.find_environment("tuning")
     assert tuning is quicgym.envs.TuningEnv
-    tuned = tuning.for_controller("ibcca")
+    tuned = tuning.variant("ibcca")
     assert tuned.presets == ("ibcca",)
     np.testing.assert_array_equal(tuned.preset_action("ibcca"), controller_action("ibcca"))
     with pytest.raises(ValueError, match="'bbr' is not a point of the action space"):

@@ -114,7 +114,7 @@ CASES = [
 ]
 
 
-def write(folder, environment, controller=None, preference=None, rtts=None):
+def write(folder, environment, controller=None, preference=None, rtts=None, coordinates=None):
     """A policy whose action is always the same: its weights are 0. Returns path and action."""
     from safetensors.numpy import save
 
@@ -125,7 +125,7 @@ def write(folder, environment, controller=None, preference=None, rtts=None):
     chosen = Preference.of(preference) if preference else None
     decisions = Decisions(
         environment, decision_interval_rtts=rtts, history_length=3, controller=controller,
-        preference=chosen,
+        preference=chosen, coordinates=coordinates,
     )  # fmt: skip
     space = _core.find_action_space(decisions.interface.action_space)
     output = "argmax" if space.choices else "clip"
@@ -153,6 +153,8 @@ def write(folder, environment, controller=None, preference=None, rtts=None):
     }  # fmt: skip
     if controller:
         description["controller"] = controller
+    if coordinates:
+        description["coordinates"] = list(coordinates)
     if preference:
         description["preference"] = {
             "throughput": 0,
@@ -178,6 +180,17 @@ def test_an_action_of_tuning_sets_the_parameters_that_python_says(tmp_path):
     path, bias = write(tmp_path, "tuning")
     steered, plain = Steered(path), CController("bbr")
     for name, values in quicgym.envs.actions.action_parameters(bias).items():
+        assert plain.set_parameter(name, *values) == 0
+    assert feed(steered, steered.decide) == feed(plain, lambda now: now + 100 * MILLISECOND)
+
+
+def test_coordinates_that_a_policy_does_not_set_stay_those_of_bbr(tmp_path):
+    path, bias = write(tmp_path, "tuning", coordinates=("beta", "gain_cycle"))
+    assert quicgym.load_policy(path).decisions.coordinates == ("beta", "gain_cycle")
+    steered, plain = Steered(path), CController("bbr")
+    action = np.zeros(18, np.float32)
+    action[[1, 3, *range(5, 13)]] = bias
+    for name, values in quicgym.envs.actions.action_parameters(action).items():
         assert plain.set_parameter(name, *values) == 0
     assert feed(steered, steered.decide) == feed(plain, lambda now: now + 100 * MILLISECOND)
 
@@ -237,6 +250,9 @@ def edited(folder, **changes):
         ),
         ({"decision_interval_rtts": 0}, ("decision_interval_rtts",)),
         ({"controller": "cubik"}, ("no controller is named 'cubik'",)),
+        ({"coordinates": ["cwnd"]}, ("'cwnd' is no coordinate",)),
+        ({"coordinates": []}, ("coordinates", "give 1 to 64 names")),
+        ({"coordinates": ["beta"]}, ("mine.safetensors", "has the shape")),
         ({"preference": {"delay": 1}}, ("preference.throughput",)),
         ({"sha256": "0" * 64}, ("mine.safetensors", "SHA-256")),
         ({"architecture": {"activation": "gelu"}}, ("activation = 'gelu'",)),

@@ -1,0 +1,105 @@
+"""Tuning with `coordinates`: an action has some of BBR's parameters, the others stay."""
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+
+import quicgym
+from quicgym.envs.actions import action_parameters, part_of_space, preset_action
+
+FOUR = ("gamma", "beta", "gain_cycle", "alpha")
+NAMES = ("gamma", "beta", "cycle_length", *(f"gain_{i}" for i in range(1, 9)), "alpha")
+
+
+def make(coordinates=FOUR, **arguments):
+    arguments = {"scenario": "ebcc-flows-3", "flow": "flow-1", "episode_s": 3, **arguments}
+    return gymnasium.make("quicgym/Tuning-v1", coordinates=coordinates, **arguments).unwrapped
+
+
+def deliveries(environment, action):
+    environment.reset(seed=1)
+    over = False
+    while not over:
+        _, _, terminated, truncated, _ = environment.step(action)
+        over = terminated or truncated
+    return environment.deliveries()
+
+
+def test_the_checker_of_gymnasium_passes():
+    check_env(make(episode_s=1), skip_render_check=True)
+
+
+def test_an_action_has_the_coordinates_in_the_order_in_which_they_are_named():
+    assert make().action_names == NAMES
+    environment = make(("cwnd_gain", "beta"))
+    assert environment.action_space.shape == (2,)
+    assert environment.action_names == ("cwnd_gain", "beta")
+    shown = [name for name in environment.observation_names if name.startswith("action_")]
+    assert shown == ["action_cwnd_gain", "action_beta"]
+
+
+def test_the_other_parameters_stay_those_of_bbr():
+    environment = make()
+    environment.reset(seed=1)
+    action = np.linspace(-0.9, 0.9, len(NAMES), dtype=np.float32)
+    environment.step(action)
+    whole = make(None)
+    named = dict(zip(NAMES, action, strict=True))
+    filled = [named.get(name, 0.0) for name in whole.action_names]
+    in_force = environment.parameters()
+    for name, values in action_parameters(np.array(filled, np.float32)).items():
+        assert in_force[name] == values
+    for name in ("cwnd_gain", "startup_gain", "rtprop_window_s", "probe_rtt_duration_ms"):
+        assert in_force[name] == quicgym.controllers.find("bbr").complete()[name]
+
+
+@pytest.mark.parametrize("controller", ["bbr", "bbr-smooth", "ebcc"])
+def test_a_preset_in_part_gives_the_packets_of_the_whole_preset(controller):
+    part = quicgym.envs.TuningEnv.variant(None, FOUR).preset_action(controller)
+    in_part = deliveries(make(record_deliveries=True), part)
+    whole = deliveries(make(None, record_deliveries=True), preset_action(controller))
+    np.testing.assert_array_equal(in_part, whole)
+
+
+def test_a_preset_that_needs_another_coordinate_is_none_of_the_part():
+    part = quicgym.envs.TuningEnv.variant(None, FOUR)
+    assert set(part.presets) == {"bbr", "bbr-smooth", "ebcc"}
+    with pytest.raises(ValueError, match="outside the action space"):
+        part.preset_action("bbr", cwnd_gain=3)
+
+
+def test_rows_of_a_vector_environment_are_those_of_the_single_one():
+    vector = quicgym.make_vec("tuning", 2, scenario="ebcc-single", coordinates=FOUR, episode_s=1)
+    single = make(scenario="ebcc-single", flow=None, episode_s=1)
+    observations, _ = vector.reset(seed=[3, 4])
+    expected, _ = single.reset(seed=4)
+    np.testing.assert_array_equal(observations[1], expected)
+    action = np.full(len(NAMES), 0.25, np.float32)
+    observations, rewards, *_ = vector.step(np.tile(action, (2, 1)))
+    expected, reward, *_ = single.step(action)
+    np.testing.assert_array_equal(observations[1], expected)
+    assert rewards[1] == reward
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        ({"coordinates": ("gama",)}, "'gama' is no coordinate; give some of gain_cycle, gamma"),
+        ({"coordinates": ("beta", "beta")}, "'beta' is named twice"),
+        ({"coordinates": ("gain_cycle", "gain_2")}, "'gain_2' is named twice"),
+        ({"coordinates": ()}, "there are none"),
+        ({"coordinates": "beta"}, "give a list of names"),
+        ({"coordinates": ("theta",), "controller": "ibcca"}, "leave one of the two out"),
+        ({"environment": "window", "coordinates": ("beta",)}, "cannot be taken in part"),
+        ({"environment": "scale", "coordinates": ("beta",)}, "cannot be taken in part"),
+    ],
+)
+def test_coordinates_that_do_not_fit_are_refused(arguments, text):
+    with pytest.raises(ValueError, match=text):
+        quicgym.Decisions(**arguments)
+
+
+def test_a_space_without_parameters_has_no_parts():
+    with pytest.raises(ValueError, match="cannot be taken in part"):
+        part_of_space("window", ["exponent"])
