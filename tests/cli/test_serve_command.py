@@ -23,7 +23,7 @@ CART_POLE = ("serve", "CartPole-v1", "--port")
 
 def test_a_served_environment_is_driven(tmp_path: Path) -> None:
     port = free_port()
-    arguments = ("serve", "CartPole-v1", "--port", port, "--episodes", 2, "--seed", 3)
+    arguments = (*CART_POLE, port, "--dtype", "float", "--episodes", 2, "--seed", 3)
     served = Background(lambda: run_process(tmp_path, *arguments))
     with Ns3GymEnv(port, timeout_s=PATIENCE_S) as env:
         observation, _ = env.reset()
@@ -39,13 +39,24 @@ def test_a_served_environment_is_driven(tmp_path: Path) -> None:
 
 
 def test_a_started_simulation_gets_port_and_seed() -> None:
-    simulation = command(*CART_POLE, "{port}", "--seed", "{seed}", "--episodes", "1")
+    simulation = command(
+        *CART_POLE, "{port}", "--seed", "{seed}", "--episodes", "1", "--dtype", "float"
+    )
     env = gymnasium.make("CartPole-v1")
     with Ns3GymEnv(0, simulation, timeout_s=PATIENCE_S) as remote:
         for seed in (7, 8):
             observation, _ = remote.reset(seed=seed)
             np.testing.assert_array_equal(observation, env.reset(seed=seed)[0])
             np.testing.assert_array_equal(remote.step(1)[0], env.step(1)[0])
+
+
+def test_a_box_goes_in_the_type_that_ns3_gym_s_own_client_reads(tmp_path: Path) -> None:
+    port = free_port()
+    served = Background(lambda: run_process(tmp_path, *CART_POLE, port, "--episodes", 1))
+    with Ns3GymEnv(port, timeout_s=PATIENCE_S) as env:
+        assert env.observation_space.dtype == np.uint32
+        env.reset()
+    assert served.join().stderr == ""
 
 
 def test_ctrl_c_ends_it_without_a_traceback(tmp_path: Path) -> None:

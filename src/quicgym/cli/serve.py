@@ -10,7 +10,7 @@ import typer
 EXAMPLES = (
     "quicgym serve",
     "quicgym serve quicgym/Tuning-v1 --env-arg scenario=ebcc-flows-3 --episodes 10",
-    "quicgym serve CartPole-v1 --dtype uint --port 5556 --seed 1",
+    "quicgym serve CartPole-v1 --dtype float --port 5556 --seed 1",
 )
 
 
@@ -30,8 +30,12 @@ def serve(
     ] = 5555,
     host: Annotated[str, typer.Option(help="The agent's address.")] = "127.0.0.1",
     dtype: Annotated[
-        ServeDtype, typer.Option(help="uint: every Box in fixed point, see docs/how-to/ns3gym.md.")
-    ] = ServeDtype.float,
+        ServeDtype,
+        typer.Option(
+            help="uint: every Box in fixed point, which ns3-gym's own client reads; "
+            "float: as it is, for Ns3GymEnv. See docs/how-to/ns3gym.md."
+        ),
+    ] = ServeDtype.uint,
     episodes: Annotated[
         int | None,
         typer.Option(min=1, metavar="N", help="Default: until the agent stays away."),
