@@ -38,7 +38,7 @@ TOLERANCE = 0.02
 
 @cache
 def action_effect(
-    environment: str, controller: str | None = None, coordinates: Sequence[str] | None = None
+    environment: str, controller: str | None = None, coordinates: tuple[str, ...] | None = None
 ) -> tuple[float, ...]:
     """Returns the throughput, in Mbps, and the RTT, in ms, that fixed actions lead to on one path.
 
@@ -50,7 +50,7 @@ def action_effect(
         controller: The controller that actions tune or scale; None: the environment's.
         coordinates: Names of the coordinates of an action; None: all coordinates.
     """
-    decisions = Decisions.of(environment, {"controller": controller, "coordinates": coordinates})
+    decisions = Decisions(environment, controller=controller, coordinates=coordinates)
     source = EpisodeSource(_PATH, "native", decisions)
     batch = EpisodeBatch(source, 1, 1, reward="fair-throughput")
     random = np.random.default_rng(0)

@@ -19,9 +19,7 @@ def test_an_effect_is_repeated_and_notices_whether_there_is_a_safe_envelope(
     monkeypatch.setattr(
         module,
         "Decisions",
-        lambda name, controller: Decisions(
-            name, controller=controller, safe_envelope=not enveloped
-        ),
+        lambda name, **fields: Decisions(name, **fields, safe_envelope=not enveloped),
     )
     action_effect.cache_clear()
     changed = action_effect(environment)
