@@ -32,10 +32,10 @@ struct ActionSpace {
     // Where coordinates stand for parameters in a way of the space's own (parameter_mapping.hpp). `decode`
     // fills `values`, without allocation once it has them; `encode` is its inverse, empty for parameters that
     // are missing or outside the space.
-    std::function<void(const float* coordinates, ParameterValues& values)> decode;
-    std::function<std::optional<std::vector<float>>(const ParameterValues& values)> encode;
+    std::function<void(const float* coordinates, ParameterValues& values)> decode{};
+    std::function<std::optional<std::vector<float>>(const ParameterValues& values)> encode{};
     // Names that stand for several coordinates, such as "gain_cycle", where a part of the space is asked for.
-    std::map<std::string, std::vector<std::string>> groups;
+    std::map<std::string, std::vector<std::string>> groups{};
 
     std::size_t size() const { return coordinates.size(); }
     // What an observation shows of the action in force: the coordinates, or a 1 in the choice's place.
