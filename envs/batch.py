@@ -281,7 +281,10 @@ class EpisodeBatch:
 
     def events(self, simulation: int, flow: int) -> np.ndarray:
         """Returns what a flow's sender did, as Simulation.events has it."""
-        return np.frombuffer(self.simulation(simulation).events(flow), EVENT_DTYPE)
+        held = self.simulation(simulation)
+        if not isinstance(held, _core.NativeSimulation):
+            return np.empty(0, EVENT_DTYPE)
+        return np.frombuffer(held.events(flow), EVENT_DTYPE)
 
     def requests(self, simulation: int, flow: int) -> np.ndarray:
         """Returns what a flow's application has asked for, as Simulation.requests has it."""

@@ -18,7 +18,7 @@ from quicgym.agents.policies.policy import Policy, StatefulPolicy
 from quicgym.envs.batch import EpisodeBatch
 from quicgym.envs.episodes import DrawnElsewhere, EpisodeChoice, EpisodeSource
 from quicgym.envs.info import INFO_COLUMNS
-from quicgym.envs.rewards import AnyReward, Reward
+from quicgym.envs.rewards import AnyReward, Reward, RewardFunction
 from quicgym.envs.scenarios.conversion import nanoseconds
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.simulation.packet_logs import PacketLogs
@@ -83,7 +83,7 @@ def play_all(
     cells: Sequence[tuple[Scenario, int]],
     *,
     threads: int,
-    reward: AnyReward | None = None,
+    reward: str | Reward | RewardFunction | None = None,
     watch: Watch | None = None,
 ) -> list[Run]:
     """Runs an episode for each scenario and seed, side by side on the native engine."""
@@ -104,7 +104,7 @@ def _play(
     cells: Sequence[tuple[Scenario, int]],
     engine: str,
     threads: int,
-    reward: AnyReward | None,
+    reward: str | Reward | RewardFunction | None,
     window: Window,
     marks_s: Sequence[float] = (),
     packet_logs: PacketLogs | None = None,

@@ -351,8 +351,9 @@ class Run:
             wire_share = 1 + LINK_HEADER_BYTES / payload
             members.append(Member(flow["start"], end, flow.has_policy, wire_share))
         link = scenario.bottleneck
-        steps = (*link.rate_schedule, *link.delay_schedule) if link else ()
-        changes = sorted({nanoseconds(step.at_s) for step in steps})
+        times_s = {step.at_s for step in link.rate_schedule} if link else set()
+        times_s |= {step.at_s for step in link.delay_schedule} if link else set()
+        changes = sorted(map(nanoseconds, times_s))
         return Sharing.of(self._recorded.series, members, places, self._window, changes)
 
     def fair_shares(self) -> pd.DataFrame:
