@@ -39,6 +39,10 @@ MOST_LOAD = 5.0
 """Of short flows, as a multiple of what their path carries."""
 
 
+# By name: Sphinx cannot read an f-string inside an annotation.
+_CHAIN = f"a list of at most {_core.MAX_HOPS - 1} links behind the bottleneck"
+
+
 class Scenario(CheckedModel):
     """A dumbbell: senders, their access links, one bottleneck, access links, receivers.
 
@@ -61,7 +65,7 @@ class Scenario(CheckedModel):
         tuple[Hop, ...],
         Field(
             max_length=_core.MAX_HOPS - 1,
-            description=f"a list of at most {_core.MAX_HOPS - 1} links behind the bottleneck",
+            description=_CHAIN,
         ),
         Outside("links"),
     ] = ()

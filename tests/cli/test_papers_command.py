@@ -205,10 +205,10 @@ def test_run_times_are_said_as_people_say_them(seconds: float, words: str) -> No
 def test_a_run_is_expected_to_fill_its_link() -> None:
     estimate = Estimate()
     estimate.__dict__["_native_s_per_packet"] = 1e-6  # in place of what this machine takes
-    assert estimate.drawing_s(5, report=True) == pytest.approx(5 * 0.4 + 1.2)
-    assert estimate.start_s == pytest.approx(2)
+    assert estimate.drawing_s(5, report=True) == pytest.approx(5 * 1.3 + 2.1)
+    assert estimate.start_s == pytest.approx(8)
     scenario = load_scenario("ebcc-single")  # 15 Mbps for 20 s in datagrams of 1400 bytes
     packets = 15e6 / 8 / 1400 * 20
-    for engine, multiple in (("native", 1), ("ns3", 130)):
+    for engine, multiple in (("native", 1), ("ns3", 90)):
         seconds = estimate.cpu_s(RunJob(scenario, "bbr", engine, 0))  # type: ignore[arg-type]
         assert seconds == pytest.approx(multiple * packets * 1e-6)
