@@ -38,6 +38,8 @@ else:
 
 MOST_BDP = 10_000
 """Largest limit of a queue in bandwidth-delay products (BDP)."""
+# By name: Sphinx cannot read an f-string inside an annotation.
+_LIMIT = f"a whole number, 1 or more; with the unit bdp a number above 0, at most {MOST_BDP}"
 
 
 class Queue(CheckedModel):
@@ -47,10 +49,7 @@ class Queue(CheckedModel):
 
     limit: Annotated[
         PositiveInteger | Annotated[float, Field(strict=True, gt=0, le=MOST_BDP)],
-        Field(
-            description="a whole number, 1 or more; with the unit bdp a number above 0, at most "
-            f"{MOST_BDP}"
-        ),
+        Field(description=_LIMIT),
         Core("queue_limit"),
     ] = 100
     unit: Annotated[Literal["packets", "bytes", "bdp"], Core("queue_unit")] = "packets"
