@@ -206,7 +206,9 @@ def _in_environment(name: str, policy: Policy, decisions: Decisions) -> Policy:
     if not policy.options:
         space = action_space(decisions.environment)
         return RandomPolicy(space, decisions=decisions)
-    environment = find_environment(decisions.environment).for_controller(decisions.controller)
+    environment = find_environment(decisions.environment).variant(
+        decisions.controller, decisions.coordinates
+    )
     controller = policy.options["controller"]
     parameters = policy.options.get("parameters") or {}
     try:
