@@ -1,0 +1,61 @@
+"""`quicgym linux` without quicgym-linux, and with a kernel that only records."""
+
+from __future__ import annotations
+
+import pytest
+
+from quicgym.errors import UserError
+from quicgym.real import kernels
+
+
+class RecordingKernel:
+    """Keeps what it is asked for."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, str]] = []
+
+    def controllers(self):
+        return {"cubic+": "a description"}
+
+    def loaded(self):
+        return {"qg1_cubic_plus": "cubic+"}
+
+    def load_for_system(self, controller):
+        self.asked.append(("load", controller))
+        return "qg2_copa"
+
+    def unload(self, kernel_name):
+        self.asked.append(("unload", kernel_name))
+
+
+@pytest.fixture
+def kernel(monkeypatch):
+    found = RecordingKernel()
+    monkeypatch.setattr(kernels, "find_kernel", lambda: found)
+    return found
+
+
+def test_without_the_distribution_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setattr(kernels, "entry_points", lambda group: [])
+    with pytest.raises(UserError, match="pip install quicgym-linux"):
+        kernels.find_kernel()
+
+
+def test_list_shows_what_there_is_and_what_is_loaded(kernel, quicgym):
+    shown = quicgym("linux", "list").stdout
+    assert "cubic+  a description" in shown
+    assert "loaded: cubic+ as qg1_cubic_plus" in shown
+
+
+def test_load_prints_the_kernels_name(kernel, quicgym):
+    assert quicgym("linux", "load", "copa").stdout.strip() == "qg2_copa"
+    quicgym("linux", "unload", "qg2_copa")
+    assert kernel.asked == [("load", "copa"), ("unload", "qg2_copa")]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [(["load"], "`quicgym linux load` needs a"), (["list", "x"], "takes no CONTROLLER")],
+)
+def test_an_action_with_other_arguments_is_refused(kernel, quicgym, arguments, said):
+    assert said in quicgym("linux", *arguments, status=2).stderr
