@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NoReturn, SupportsIndex
 
 import numpy as np
 
@@ -377,6 +377,14 @@ class NamesOfBatch:
     """What environments over a batch say of its actions and observations."""
 
     _batch: EpisodeBatch
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        """Refuses to be pickled or copied: the simulation is memory of C++."""
+        raise TypeError(
+            f"{type(self).__name__}: cannot be pickled or copied, because it holds simulations of "
+            "C++; make another one with the same arguments, or take clone_state and restore_state "
+            "where the environment has them"
+        )
 
     @property
     def action_names(self) -> tuple[str, ...]:

@@ -153,6 +153,10 @@ class LearnedPolicy:
     description: PolicyDescription | None = None
     options: dict[str, Any] | None = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leaves out the network in C++, which a copy makes again."""
+        return {name: value for name, value in vars(self).items() if name != "_in_cpp"}
+
     def __call__(self, observations: np.ndarray) -> np.ndarray:
         """Returns an action for each row of observations, or the action for one."""
         rows = np.ascontiguousarray(np.atleast_2d(observations), dtype=np.float32)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,6 +25,10 @@ class StoredNetwork:
     architecture: Architecture
     decisions: Decisions
     tensors: Mapping[str, np.ndarray]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leaves out the network in C++, which a copy makes again."""
+        return {name: value for name, value in vars(self).items() if name != "in_cpp"}
 
     @cached_property
     def in_cpp(self) -> _core.PolicyNetwork:
