@@ -28,8 +28,8 @@ def test_the_shipped_configurations_are_what_the_algorithms_take(name):
     from quicgym.agents.training.model import make_trainer
 
     smaller = ["environment.simulations=4", "environment.scenario=ebcc-single"]
-    # The shipped policies have one beginning that is a run of the user's.
-    start = ["start={}"] if name in ("window", "window-v1-grpo") else []
+    # Three begin with a run of the user's.
+    start = ["start={}"] if name in ("window", "tuning", "window-v1-grpo") else []
     config = load_training(name, [*smaller, *start])
     trainer = make_trainer(config)
     model = getattr(trainer, "model", trainer)
