@@ -1,4 +1,13 @@
-"""quicgym: QUIC congestion control in simulation, over ns-3 and over a fast packet engine."""
+"""quicgym: QUIC congestion control in simulation, over ns-3 and over a fast packet engine.
+
+For reinforcement learning take `quicgym/Window-v1` with `scenario="training-50"`, and
+`quicgym/Easy-v1` to try an agent's code. docs/tutorials/which-environment.md has the settings with
+which PPO learns, and the curve to expect.
+
+    environments = quicgym.make_vec("quicgym/Window-v1", num_envs=64, scenario="training-50")
+    policy = quicgym.load_policy("window")
+    results = quicgym.run("ebcc-single", controller="bbr")
+"""
 
 from importlib.metadata import version as _version
 from pathlib import Path as _Path

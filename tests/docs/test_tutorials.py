@@ -17,6 +17,7 @@ MARKS = {
     "own-controller": [pytest.mark.long],
     "read-an-evaluation": [pytest.mark.long],
     "train-a-policy": [pytest.mark.long, pytest.mark.train],
+    "which-environment": [pytest.mark.train],
 }
 """Of tutorials that need PyTorch, or long on a slow machine."""
 

@@ -54,3 +54,33 @@ def test_an_example_trains_and_is_evaluated_by_name(
     cells = episodes_of(load_suite("training-50"), PATHS)
     rewards = [play(policy, scenario, seed=seed).metrics["reward"] for scenario, seed in cells]
     assert np.mean(rewards) == pytest.approx(float(end[1]), abs=1e-4)
+
+
+@pytest.mark.train
+def test_the_example_of_stable_baselines3_draws_its_curve_and_its_model_is_evaluated(
+    tmp_path: Path,
+) -> None:
+    script = EXAMPLES / "sb3_ppo.py"
+    figure = tmp_path / "curve.svg"
+    done = subprocess.run(
+        [sys.executable, script, "--steps", "1", "--paths", "4", "--figure", figure],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr
+    steps = re.findall(r"^step +([\d,]+)  reward .* minus bbr ", done.stdout, re.M)
+    assert steps == ["0", "12,800"]
+    assert "seed 1: 12,800 steps" in done.stdout and figure.read_text().startswith("<?xml")
+    with pytest.warns(UserWarning, match="runs code"):
+        policy = find_policy(str(tmp_path / "sb3_ppo-seed1.zip"), trust_zip=True)
+    assert policy.decisions.environment == "window"
+
+
+@pytest.mark.parametrize("name", ["keep", "random"])
+def test_policies_that_look_at_nothing_are_evaluated_by_name(name: str) -> None:
+    policy = find_policy(f"{EXAMPLES / 'window_policies.py'}:{name}")
+    assert policy.decisions.environment == "window"
+    ((scenario, seed),) = episodes_of(load_suite("ebcc-single"), 1)
+    assert play(policy, scenario, seed=seed).metrics["reward"] < 1
