@@ -1,4 +1,4 @@
-"""PPO of Stable-Baselines3 gets ahead of BBR in about a minute of CPU time, from random weights.
+"""PPO of Stable-Baselines3 gets ahead of BBR, from random weights.
 
     python sb3_ppo.py --seeds 1 2 3 --figure curve.svg
     quicgym evaluate --policy bbr sb3_ppo-seed1.zip --trust-zip --suite training-50 --seeds 1000
@@ -6,7 +6,8 @@
 The agent is the controller of Window-v1: after slow start it scales its flow's window by one of 13
 factors every 100 ms, on paths of the distribution `training-50`. The curve is of the mean reward
 minus that of BBR on the same paths, because rewards differ far more between paths than between
-policies. docs/tutorials/which-environment.md explains settings and results.
+policies. docs/tutorials/which-environment.md explains the settings, and docs/reports/examples.md
+has results.
 """
 
 from __future__ import annotations
