@@ -22,13 +22,15 @@ from quicgym.jobs import Workers, report_failures, run_jobs, workers_of
 from quicgym.output_folders import locked, write_atomically
 
 CCBENCH = "ccbench"
-RECOMMENDED = ("window", "tuning-aggrevate-seed0")
+RECOMMENDED = ("window", "tuning")
 READING = """\
 A game is a network in a window of time. Several participants may win a game, so the win rates of a
 field need not sum to 100%. A win rate depends on the field, which is named above each table.
 [The guide](../how-to/league.md) has networks, scores and rules. Intervals are 95% by Student's t
 over the networks of a league. "Not rounded" is the win rate where rates and delays are not rounded
 to whole numbers. Every run has the seed 0: nothing in the leagues is random but BBR's phase.
+A participant that the command reads from a file (`orca=orca.json`) is an agent of other authors,
+with its original weights ([import](../how-to/authors-agents.md)).
 """
 PUBLISHED = {
     "single-flow": {"cubic": 16.6, "vegas": 38.6, "copa": 28.8, "bbr3": 28.1},
