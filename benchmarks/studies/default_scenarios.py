@@ -48,7 +48,10 @@ STEPS = (-0.5, -0.1, 0.0, 0.1, 0.5)
 def constants(name: str) -> dict[str, Any]:
     """Returns constant actions of an environment, by what they do."""
     if name == "tuning":
-        cycles = {"": {}, ", short cycle": {"gain_cycle": [1.06, 0.82, 1, 1]}}
+        cycles: dict[str, dict[str, Any]] = {
+            "": {},
+            ", short cycle": {"gain_cycle": [1.06, 0.82, 1, 1]},
+        }
         return {
             f"window gain {gain:g}{cycle}": preset_action("bbr", cwnd_gain=gain, **more)
             for gain, (cycle, more) in itertools.product(GAINS, cycles.items())
