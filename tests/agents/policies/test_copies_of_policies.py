@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import quicgym
+from quicgym.envs.observations import observation_names
 
 COPIES = {
     "pickle": lambda policy: pickle.loads(pickle.dumps(policy)),
@@ -18,10 +19,11 @@ COPIES = {
 @pytest.mark.parametrize("copied", COPIES.values(), ids=COPIES)
 def test_a_copy_decides_as_its_original(name, copied):
     policy = quicgym.load_policy(name)
-    size = quicgym.make_vec(policy.decisions.environment, num_envs=1, observations="recent")
-    observations = np.random.default_rng(0).normal(
-        size=(16, size.single_observation_space.shape[0])
+    decisions = policy.decisions
+    names = observation_names(
+        decisions.history_length, decisions.interface.action_space, decisions.observations
     )
+    observations = np.random.default_rng(0).normal(size=(16, len(names)))
     before = policy(observations)
     other = copied(policy)
     np.testing.assert_array_equal(other(observations), before)
