@@ -32,12 +32,20 @@ _PANELS: tuple[tuple[str, tuple[tuple[str, str, str], ...]], ...] = (
                      ("flow_in_flight_bytes", "in flight", ORANGE))),
     ("reward", ((REWARD, "reward", GREEN),)),
 )  # fmt: skip
+_PICTURE_STYLE: dict[Any, Any] = {
+    "figure.constrained_layout.use": False,
+    "axes.autolimit_mode": "round_numbers",
+    "axes.xmargin": 0.0,
+    "axes.ymargin": 0.0,
+}
 
 
 class EpisodePlot:
-    """Draws what `info` said at each decision of an episode; a line is drawn, not a picture anew.
+    """Draws what `info` said at each decision of an episode.
 
-    "human" shows a window; RuntimeError where there is no display.
+    Axes end at round numbers, so they stay the same over many decisions. An array then takes them
+    from the picture before, and only the curves are drawn. "human" shows a window; RuntimeError
+    where there is no display.
     """
 
     def __init__(self, render_mode: str) -> None:
@@ -59,14 +67,16 @@ class EpisodePlot:
         else:
             self.figure = Figure(figsize=(6.4, 7.2), dpi=80)
             FigureCanvasAgg(self.figure)
-        with matplotlib.rc_context({**STYLE, "figure.constrained_layout.use": False}):
+        with matplotlib.rc_context({**STYLE, **_PICTURE_STYLE}):
             self._axes = list(self.figure.subplots(len(_PANELS), sharex=True))
+            # A curve on the edge of its axes, such as an empty queue, is seen in full.
+            drawn: dict[str, Any] = {} if self._window else {"animated": True, "clip_on": False}
             self._lines = []
             for axes, (label, curves) in zip(self._axes, _PANELS, strict=True):
                 axes.set_ylabel(label)
                 for key, name, colour in curves:
                     scale = 1e-3 if "(kB)" in label else 1.0
-                    (line,) = axes.plot([], [], label=name, linewidth=1, color=colour)
+                    (line,) = axes.plot([], [], label=name, linewidth=1, color=colour, **drawn)
                     self._lines.append((line, key, scale))
                 if len(curves) > 1:
                     axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0))
@@ -75,6 +85,7 @@ class EpisodePlot:
         self.figure.subplots_adjust(left=0.11, right=0.82, top=0.95, bottom=0.07, hspace=0.15)
         self.figure.align_ylabels()
         self._rows: list[dict[str, Any]] = []
+        self._without_curves: tuple[Any, Any] | None = None  # title and limits, and the pixels
 
     def begin(self, info: dict[str, Any], title: str = "") -> None:
         """Starts over with the first info of an episode, and its title."""
@@ -102,9 +113,10 @@ class EpisodePlot:
         times = [row["time_s"] for row in self._rows]
         for line, key, scale in self._lines:
             line.set_data(times, [row[key] * scale for row in self._rows])
-        for axes in self._axes:
-            axes.relim()
-            axes.autoscale_view()
+        with matplotlib.rc_context(_PICTURE_STYLE):
+            for axes in self._axes:
+                axes.relim()
+                axes.autoscale_view()
         if self._window:
             import matplotlib.pyplot as plt
 
@@ -112,7 +124,14 @@ class EpisodePlot:
             return None
         canvas = self.figure.canvas
         assert isinstance(canvas, FigureCanvasAgg)
-        canvas.draw()
+        shown = (self._axes[0].get_title(loc="left"), [axes.viewLim.bounds for axes in self._axes])
+        if self._without_curves is None or self._without_curves[0] != shown:
+            canvas.draw()  # leaves out the curves, which are animated
+            self._without_curves = (shown, canvas.copy_from_bbox(self.figure.bbox))
+        canvas.restore_region(self._without_curves[1])
+        for axes in self._axes:
+            for line in axes.lines:
+                axes.draw_artist(line)
         return np.asarray(canvas.buffer_rgba())[..., :3].copy()
 
     def close(self) -> None:

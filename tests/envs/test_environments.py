@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 from helpers import environments as helper
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 
 from quicgym import Simulation, preset_action
 from quicgym.envs import ENVIRONMENTS, ScenarioError, find_environment
@@ -421,6 +422,51 @@ def test_pictures_show_the_episode_and_can_be_recorded(make, tmp_path):
     helper.play(collected, [helper.rest(environment.action_space)] * 3, seed=1)
     frames = collected.render()
     assert len(frames) == 4 and np.array_equal(frames[0], first)
+
+
+def test_pictures_do_not_depend_on_those_that_were_drawn_before(make):
+    often, once = (
+        make("quicgym/Window-v1", scenario=helper.scenario(), render_mode="rgb_array")
+        for _ in range(2)
+    )
+    for environment in (often, once):
+        environment.reset(seed=1)
+    for action in (12, 12, 0, 6, 6, 6, 0, 12):
+        often.step(action)
+        once.step(action)
+        drawn = often.render()
+    assert np.array_equal(drawn, once.render())
+
+
+def test_an_episode_of_200_decisions_draws_its_axes_only_where_they_change(make, monkeypatch):
+    axes_drawn = []
+    draw = FigureCanvasAgg.draw
+    monkeypatch.setattr(
+        FigureCanvasAgg, "draw", lambda canvas: (axes_drawn.append(canvas), draw(canvas))
+    )
+    environment = make(
+        "quicgym/Window-v1", scenario=helper.scenario(duration_s=21.0), render_mode="rgb_array"
+    )
+    environment.reset(seed=1)
+    for _ in range(200):
+        environment.step(6)
+        environment.render()
+    assert 1 <= len(axes_drawn) <= 60
+
+
+def test_a_video_of_an_episode_is_recorded_with_its_first_and_last_picture(make, tmp_path):
+    moviepy = pytest.importorskip("moviepy", reason="RecordVideo needs it")
+    environment = make("quicgym/Window-v1", scenario=helper.scenario(), render_mode="rgb_array")
+    recorder = gymnasium.wrappers.RecordVideo(environment, str(tmp_path), disable_logger=True)
+    steps = helper.play(recorder, [6] * 8, seed=1)
+    last = environment.render()
+    recorder.close()
+    (file,) = tmp_path.glob("*.mp4")
+    with moviepy.VideoFileClip(str(file)) as clip:
+        frames = list(clip.iter_frames())
+    assert len(frames) == len(steps) == 9 and frames[-1].shape == last.shape
+    difference = np.abs(frames[-1].astype(int) - last.astype(int))
+    assert difference.mean() < 5 < np.abs(frames[0].astype(int) - last.astype(int)).max()
 
 
 @pytest.mark.filterwarnings("ignore:.*render_mode='ansi'")
