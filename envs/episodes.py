@@ -164,23 +164,30 @@ class EpisodeSource:
     @property
     def agent_count(self) -> int:
         """How many agents an episode has at most."""
-        if not self._every_flow:
-            return 1
-        if isinstance(self.scenario, Scenario):
-            return len(self.agents_of(self.scenario))
-        agents = getattr(self.scenario, "most_agents", None)
+        return self.agents_at_most() if self._every_flow else 1
+
+    def agents_at_most(self, chosen: ScenarioChoice | None = None) -> int:
+        """Returns how many open flows a path has at most; None: in this source's scenario."""
+        scenario = self.scenario if chosen is None else _load(chosen)
+        if isinstance(scenario, Scenario):
+            return len(self.agents_of(scenario))
+        agents = getattr(scenario, "most_agents", None)
         if agents is None:
             raise ScenarioError(
-                "a row per flow needs to know how many agents an episode may have: give a "
+                "an agent for each flow needs to know how many agents an episode may have: give a "
                 "scenario, or a distribution with the attribute `most_agents`"
             )
         return int(agents)
 
     def agent_names(self, chosen: ScenarioChoice | None = None) -> tuple[str, ...]:
-        """Returns the flows that agents have in a scenario; None: in this source's."""
+        """Returns the flows that agents have in a scenario; None: in this source's.
+
+        Of a distribution the names are "agent", "agent-2" and so on, which its paths need not have.
+        """
         scenario = self.scenario if chosen is None else _load(chosen)
         if not isinstance(scenario, Scenario):
-            raise ScenarioError("agents by name need a scenario, not a distribution")
+            others = range(2, self.agents_at_most(scenario) + 1)
+            return ("agent", *(f"agent-{number}" for number in others))
         names = [name for name, _ in scenario.single_flows()]
         return tuple(names[index] for index in self.agents_of(scenario))
 

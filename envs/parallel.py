@@ -33,6 +33,10 @@ from quicgym.envs.simulation.controller_choice import ControllerChoice
 class ParallelCongestionControlEnv(NamesOfBatch, ParallelEnv[str, np.ndarray, Any]):
     """Each flow of a scenario that names no controller is an agent, called by the flow's name.
 
+    Where paths are drawn from a distribution, `possible_agents` are "agent", "agent-2" and so on,
+    as many as a path has at most. They are the open flows of a path in their order, and have these
+    names in quicgym's distributions. `agents` has only those that the drawn path has.
+
     Spaces, rewards and info are those of the single environment. All agents decide at
     the same moments. An agent is in `agents` from the first decision at which its flow is running:
     flows with a later `start_s` join. It leaves by termination when its flow ends, and by
@@ -41,7 +45,8 @@ class ParallelCongestionControlEnv(NamesOfBatch, ParallelEnv[str, np.ndarray, An
 
     Args:
         environment: Name of the environment, such as "tuning", its id or its class.
-        scenario: A scenario, its name or its path.
+        scenario: A scenario, or a distribution with the attribute `most_agents`; or its name or
+            path.
         engine: "native" or "ns3".
         reward_per_flow: Each agent earns what its own flow achieves; otherwise all earn the same.
 
@@ -55,7 +60,7 @@ class ParallelCongestionControlEnv(NamesOfBatch, ParallelEnv[str, np.ndarray, An
     def __init__(
         self,
         environment: str | type[CongestionControlEnv] = "tuning",
-        scenario: Scenario | str = "ebcc-flows-3",
+        scenario: ScenarioChoice = "ebcc-flows-3",
         *,
         engine: str = "native",
         other_controllers: ControllerChoice = "cubic",
@@ -109,7 +114,8 @@ class ParallelCongestionControlEnv(NamesOfBatch, ParallelEnv[str, np.ndarray, An
 
         Args:
             seed: The seed of the generator that draws episodes; None: the generator goes on.
-            options: Options of the single environment; a scenario has to have the same agents.
+            options: Options of the single environment; a scenario has to have the same agents, and
+                in an environment with a distribution not more.
 
         Returns:
             Observations and infos of the agents whose flows are running.
@@ -196,9 +202,17 @@ class ParallelCongestionControlEnv(NamesOfBatch, ParallelEnv[str, np.ndarray, An
         """Frees the simulation; on ns3, the next one may begin in this process."""
         self._batch.close()
 
-    def _check_agents(self, scenario: ScenarioChoice) -> None:
+    def _check_agents(self, chosen: ScenarioChoice) -> None:
         """Raises ScenarioError where a scenario by option has other agents."""
-        names = list(self._batch.source.agent_names(scenario))
+        source = self._batch.source
+        if not isinstance(source.scenario, Scenario):
+            if (count := source.agents_at_most(chosen)) > len(self.possible_agents):
+                raise ScenarioError(
+                    f"reset option 'scenario': has up to {count} agents, and the environment's "
+                    f"distribution {len(self.possible_agents)}; give one with fewer"
+                )
+            return
+        names = list(source.agent_names(chosen))
         if names != self.possible_agents:
             raise ScenarioError(
                 f"reset option 'scenario': its agents are {', '.join(names)}; give one with the "
@@ -243,10 +257,10 @@ class ParallelCongestionControlEnv(NamesOfBatch, ParallelEnv[str, np.ndarray, An
         episode = self._batch.episodes[0]
         assert episode is not None
         time_s = self._batch.info[0, INFO_COLUMNS.index("time_s")]
+        flows = [flow for _, flow in episode.scenario.single_flows()]
         return any(
-            flow.start_s + flow.start_jitter_ms / 1e3 >= time_s
-            for name, flow in episode.scenario.single_flows()
-            if name in self.possible_agents
+            flows[index].start_s + flows[index].start_jitter_ms / 1e3 >= time_s
+            for index in self._batch.source.agents_of(episode.scenario)
         )
 
     def _running(self) -> list[str]:

@@ -8,6 +8,7 @@ import pytest
 from helpers import environments as helper
 from pettingzoo.test import parallel_api_test, parallel_seed_test
 
+import quicgym
 from quicgym import ScenarioError, Simulation, preset_action
 from quicgym.envs.actions import WINDOW_EXPONENTS
 from quicgym.envs.parallel import ParallelCongestionControlEnv
@@ -290,3 +291,71 @@ def test_decisions_follow_the_agent_with_the_shortest_round_trip_time():
         times.append(infos["near"]["time_s"])
     # 40 ms and at most 35 packets before it; the other one has 160 ms at least.
     assert np.all(np.diff(times)[:-1] < 2 * 0.085)
+
+
+class OneToThree:
+    """Draws short paths with one to three open flows beside one of CUBIC; the last starts late."""
+
+    most_agents = 3
+
+    def sample(self, rng):
+        flows = [Flow(name="cubic", controller="cubic")]
+        for number in range(int(rng.integers(1, 4))):
+            flows.append(Flow(name=f"mine-{number}", start_s=0.1 + 0.3 * number))
+        return helper.scenario(flow_list=tuple(flows), rate_mbps=float(rng.uniform(4, 8)))
+
+
+def test_pettingzoos_own_tests_pass_with_a_distribution():
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="reset option 'options' is ignored")
+        parallel_api_test(ParallelCongestionControlEnv("rate", OneToThree()), num_cycles=60)
+    parallel_seed_test(lambda: ParallelCongestionControlEnv("rate", OneToThree()), num_cycles=60)
+
+
+def test_each_episode_of_a_distribution_has_the_open_flows_of_its_path_as_agents():
+    environment = ParallelCongestionControlEnv("rate", OneToThree())
+    assert environment.possible_agents == ["agent", "agent-2", "agent-3"]
+    rows = quicgym.make_vec("rate", 1, scenario=OneToThree(), per_flow=True)
+    counts = set()
+    for seed in range(12):
+        observations, _ = environment.reset(seed=seed)
+        expected, _ = rows.reset(seed=[seed])
+        seen, drawn = set(environment.agents), np.random.default_rng(seed).integers(1, 4)
+        while environment.agents:
+            for agent, observation in observations.items():
+                row = environment.possible_agents.index(agent)
+                assert np.array_equal(observation, expected[row])
+            observations, *_ = environment.step(rest(environment))
+            expected, *_ = rows.step(np.zeros(rows.action_space.shape, np.float32))
+            seen |= set(environment.agents)
+        assert seen == set(environment.possible_agents[:drawn])
+        counts.add(len(seen))
+    assert counts == {1, 2, 3}
+
+
+def test_a_distribution_by_name_gives_its_flows_to_agents():
+    environment = ParallelCongestionControlEnv("window", "coexistence", episode_s=1.0)
+    assert environment.possible_agents == ["agent", "agent-2", "agent-3"]
+    for seed in range(5):
+        environment.reset(seed=seed)
+        while environment.agents:
+            environment.step(rest(environment))
+
+
+def test_a_scenario_by_option_has_no_more_agents_than_the_distribution():
+    environment = ParallelCongestionControlEnv("rate", OneToThree())
+    environment.reset(seed=1, options={"scenario": helper.scenario(flows=2)})
+    while len(environment.agents) < 2:
+        environment.step(rest(environment))
+    for more in (helper.scenario(flows=4), "self-play"):
+        with pytest.raises(ScenarioError, match=r"up to [48] agents, and .* distribution 3; give"):
+            environment.reset(options={"scenario": more})
+
+
+def test_a_distribution_has_to_say_how_many_agents_its_paths_have_at_most():
+    class Unbounded:
+        def sample(self, rng):
+            return helper.scenario()
+
+    with pytest.raises(ScenarioError, match="a distribution with the attribute `most_agents`"):
+        ParallelCongestionControlEnv("rate", Unbounded())
