@@ -119,6 +119,7 @@ private:
     Time start_ = 0;
     Time tick_;
     Time margin_;
+    Time rest_;
 
     std::vector<pollfd> polled_;  // as ports_
     std::vector<ReceivedPacket> received_;
