@@ -20,6 +20,8 @@ LETTERS_OF_A_TITLE = 42
 """What fits above a panel that is one column wide, or half of two."""
 MOST_GROUPS_IN_ONE_COLUMN = 4
 """Of bars, so that their labels stand beside one another."""
+MOST_COLUMNS_OF_A_LEGEND = 6
+"""Fewer where the figure is too narrow for them."""
 
 
 def draw_all(drawings: Iterable[Drawing], folder: Path, format: str = "png") -> list[Path]:
@@ -86,8 +88,14 @@ def _legend(figure: Figure, all_axes: list[Axes], drawing: Drawing) -> None:
     headed = [panel.title for panels in drawing.panels for panel in panels]
     if all(any(label in title for title in headed) for label in entries):
         return
-    columns = min(len(entries), 2 if figure.get_figwidth() < TWO_COLUMNS else 6)
-    figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=columns)
+    for columns in range(min(len(entries), MOST_COLUMNS_OF_A_LEGEND), 0, -1):
+        legend = figure.legend(
+            entries.values(), entries.keys(), loc="outside lower center", ncols=columns
+        )
+        if legend.get_window_extent().width <= figure.bbox.width:
+            return
+        if columns > 1:
+            legend.remove()
 
 
 def _draw_lines(axes: Axes, panel: Panel) -> None:
@@ -137,6 +145,8 @@ def _draw_bars(axes: Axes, panel: Panel) -> None:
                 capsize=1.5,
                 label=f"± 1 standard deviation, n = {bars.seeds} seeds" if index == last else None,
             )
+        if np.all(np.isnan(bars.printed)):
+            continue
         axes.plot(
             places,
             bars.printed,
@@ -146,7 +156,7 @@ def _draw_bars(axes: Axes, panel: Panel) -> None:
             markerfacecolor="white",
             markeredgecolor=BLACK,
             markeredgewidth=0.7,
-            label="printed in the paper" if index == last else None,
+            label="printed in the paper",
         )
     labels = [group.replace(", ", "\n") for group in panel.groups]
     axes.set_xticks(range(len(panel.groups)), labels)
