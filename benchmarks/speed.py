@@ -22,7 +22,7 @@ from rich.table import Table
 
 from quicgym import _core, controllers
 from quicgym.console import wide_console
-from quicgym.envs import Scenario, Simulation, make_vec, preset_action
+from quicgym.envs import Scenario, Simulation, load_scenario, make_vec, preset_action
 from quicgym.envs.scenarios.engines import EngineName
 from quicgym.envs.scenarios.flows import Flow
 from quicgym.envs.scenarios.links import DISCIPLINES, Access, DisciplineName, Link, Queue
@@ -250,6 +250,11 @@ def packet_tasks() -> list[Callable[[], Costs]]:
         name = f"native-newreno-10x100mbps-{discipline}"
         scenario = speed_scenario(10, 100.0, SHORT_S, discipline)
         tasks.append(partial(_simulate, name, scenario, "newreno", "native"))
+    # What the IBCCA paper asks of its switch: the cost, beside those of the two controllers alone.
+    bursts = load_scenario("beyond-ibcca-burst-42")
+    for controller in ("ibcca", "cubic", "ibcca-cubic"):
+        name = f"native-{controller}-bursts"
+        tasks.append(partial(_simulate, name, bursts, controller, "native"))
     for feature, scenario in path_scenarios().items():
         name = f"native-bbr-1x15mbps-{feature}"
         tasks.append(partial(_simulate, name, scenario, "bbr", "native"))

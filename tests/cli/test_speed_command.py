@@ -29,6 +29,7 @@ def test_speed_measures_everything(quicgym: Command, monkeypatch: pytest.MonkeyP
             f"native-newreno-10x100mbps-{discipline}"
             for discipline in ("fifo", "codel", "dualpi2", "fq-codel", "pie", "red")
         ),
+        *(f"native-{controller}-bursts" for controller in ("ibcca", "cubic", "ibcca-cubic")),
         *(
             f"native-bbr-1x15mbps-{feature}"
             for feature in (
