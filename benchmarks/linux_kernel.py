@@ -43,7 +43,12 @@ from quicgym.real.relay import RelayReport
 
 ENGINE = "linux"
 ATTEMPTS = 5
-SERVER = ["sh", "-c", "iperf3 -s -1 -J > /dev/null"]
+ROOM = (
+    "cd /proc/sys/net/ipv4 && for name in tcp_rmem tcp_wmem; "
+    "do echo 4096 131072 67108864 > $name; done"
+)
+"""So that buffers bound no window. It holds in a program's own namespace, which ends with it."""
+SERVER = ["sh", "-c", f"{ROOM}; iperf3 -s -1 -J > /dev/null"]
 TCP_HEADER_BYTES = 52
 """IPv4 and TCP with timestamps."""
 
@@ -149,7 +154,7 @@ def _measure(
     flows = sum(1 for _ in scenario.single_flows())
     client = f"iperf3 -c $QUICGYM_PEER -R -P {flows} -t {seconds} -J --get-server-output"
     path = Path(f"/tmp/quicgym-{os.getpid()}.json")
-    command = ["sh", "-c", f"{client} > {shlex.quote(str(path))}"]
+    command = ["sh", "-c", f"{ROOM}; {client} > {shlex.quote(str(path))}"]
     reports: list[RelayReport] = []
     parameters = parameters_of(scenario, cell.controller)
     with find_kernel().load(cell.controller, parameters) as loaded:
@@ -430,8 +435,8 @@ def _document(runs: int, found: Mapping[str, dict[str, Any]], measured: Measurem
         "# Kernel controllers: printed, in the kernel, in the simulator",
         "",
         f"Measured on {time.strftime('%Y-%m-%d')} with quicgym {__version__} at commit "
-        f"{_core.commit}, Linux {platform.release()}, {iperf.stdout.split(' (')[0]}, on "
-        f"{os.cpu_count()} cores.",
+        f"{', '.join(dict.fromkeys(row['commit'] for row in valid))}, Linux "
+        f"{platform.release()}, {iperf.stdout.split(' (')[0]}, on {os.cpu_count()} cores.",
         "",
         "    sudo nice -n -10 make linux-report",
         "",
