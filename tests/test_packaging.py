@@ -22,6 +22,7 @@ from quicgym.errors import EXTRA_PACKAGES
 
 ROOT = Path(__file__).parents[1]
 NS3_ROOT = ROOT / "sim" / "ns3"
+LINUX_ROOT = ROOT / "stacks" / "linux"
 
 
 def project(folder: Path) -> dict[str, Any]:
@@ -71,11 +72,39 @@ def run_python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_both_distributions_have_one_version() -> None:
-    quicgym, host = project(ROOT), project(NS3_ROOT)
-    assert host["version"] == quicgym["version"]
+def test_all_distributions_have_one_version() -> None:
+    quicgym = project(ROOT)
     assert quicgym["optional-dependencies"]["ns3"] == [f"quicgym-ns3=={quicgym['version']}"]
-    assert f"quicgym=={quicgym['version']}" in host["dependencies"]
+    for folder in (NS3_ROOT, LINUX_ROOT):
+        assert project(folder)["version"] == quicgym["version"]
+        assert f"quicgym=={quicgym['version']}" in project(folder)["dependencies"]
+
+
+def test_every_distribution_that_the_workflow_builds_wheels_of_says_how() -> None:
+    workflow = yaml.safe_load((ROOT / ".github/workflows/wheels.yml").read_text())
+    commands = [step.get("run", "") for step in workflow["jobs"]["build"]["steps"]]
+    folders = [
+        words[3] for command in commands if (words := command.split())[2:3] == ["cibuildwheel"]
+    ]
+    assert folders == ["--output-dir", "sim/ns3", "stacks/linux"]
+    for folder in (".", *folders[1:]):
+        content = tomllib.loads((ROOT / folder / "pyproject.toml").read_text(encoding="utf-8"))
+        table = content["tool"]["cibuildwheel"]
+        assert table["test-command"]
+        assert {name.partition("-")[0] for name in table["build"]} == {"cp311", "cp312", "cp313"}
+        assert table["linux"]["manylinux-x86_64-image"].startswith("manylinux_2_")
+
+
+def test_the_wheel_of_kernel_controllers_is_built_with_what_its_build_asks_for() -> None:
+    asked = re.search(
+        r"on Fedora: dnf install ([a-z -]+)", (LINUX_ROOT / "CMakeLists.txt").read_text()
+    )
+    assert asked
+    content = tomllib.loads((LINUX_ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    table = content["tool"]["cibuildwheel"]
+    assert table["before-all"].split()[-2:] == asked[1].split()
+    # Tried without the compiler, as users have it.
+    assert table["before-test"].startswith("dnf remove --assumeyes clang ")
 
 
 def test_the_licence_of_the_host_is_ns3s() -> None:
@@ -246,6 +275,16 @@ def test_the_source_distributions_hold_what_they_compile(core: Path, tmp_path: P
     assert sources(host / "source", [*shared, "sim/ns3"]) == expected
     assert (host / "source" / "sim" / "simulator.cmake").exists()
     assert (host / "quicgym_ns3" / "__init__.py").exists()
+
+
+def test_the_source_distribution_of_kernel_controllers_holds_what_it_compiles(
+    tmp_path: Path,
+) -> None:
+    unpacked = sdist(LINUX_ROOT, tmp_path)
+    for pattern in ("bpf/*.[ch]", "loader/*.[ch]pp", "quicgym_linux/*.py"):
+        names = sorted(path.name for path in LINUX_ROOT.glob(pattern))
+        assert sorted(path.name for path in unpacked.glob(pattern)) == names != []
+    assert (unpacked / "include" / "quicgym" / "controller.h").exists()
 
 
 @pytest.mark.parametrize("is_editable", [True, False])
