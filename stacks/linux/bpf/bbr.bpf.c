@@ -6,7 +6,8 @@
  * Times are microseconds of the connection's clock, which stands still within an event. Bandwidths are
  * packets per microsecond times 2^24, gains are thousandths, windows are packets. */
 #include "kernel.h"
-// clang-format off: needs kernel.h
+// clang-format off: these need kernel.h
+#include "owned_window.h"
 #include "windowed_maximum.h"
 // clang-format on
 
@@ -391,18 +392,6 @@ u32 BPF_PROG(on_ssthresh, struct sock* sk) {
     return tcp_sk(sk)->snd_ssthresh;
 }
 
-SEC("struct_ops/on_undo_cwnd")
-u32 BPF_PROG(on_undo_cwnd, struct sock* sk) {
-    return tcp_sk(sk)->snd_cwnd;
-}
-
-/* As smooth as the pacer can: send_quantum_packets is 1 in the simulator, too. The kernel still sends a
- * millisecond's data at once where that is more. */
-SEC("struct_ops/on_min_tso_segs")
-u32 BPF_PROG(on_min_tso_segs, struct sock* sk) {
-    return 1;
-}
-
 SEC(".struct_ops")
 struct tcp_congestion_ops program = {
     .init = (void*)on_init,
@@ -411,6 +400,5 @@ struct tcp_congestion_ops program = {
     .cwnd_event = (void*)on_cwnd_event,
     .ssthresh = (void*)on_ssthresh,
     .undo_cwnd = (void*)on_undo_cwnd,
-    .min_tso_segs = (void*)on_min_tso_segs,
     .name = PROGRAM_NAME,
 };

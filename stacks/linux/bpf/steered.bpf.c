@@ -2,7 +2,8 @@
  * process that has loaded this program, gets the events and answers with window and pacing rate. Nothing here
  * waits for the agent. If it stops, Reno takes over. */
 #include "kernel.h"
-// clang-format off: needs kernel.h
+// clang-format off: these need kernel.h
+#include "owned_window.h"
 #include "steered.h"
 // clang-format on
 
@@ -101,14 +102,11 @@ static bool follow_agent(struct sock* sk, const struct flow* flow) {
     return true;
 }
 
-/* With cong_control the kernel reduces no window by itself. */
-static void be_reno(struct sock* sk, u32 ack, u32 acked) {
-    struct tcp_sock* tp = tcp_sk(sk);
+static void be_paced_reno(struct sock* sk, u32 ack, u32 acked) {
+    const struct tcp_sock* tp = tcp_sk(sk);
     const u64 rtt_us = tp->srtt_us >> 3;
 
-    if (inet_csk(sk)->icsk_ca_state >= TCP_CA_CWR)
-        tp->snd_cwnd = max(min(tp->snd_cwnd, tp->snd_ssthresh), 2U);
-    else tcp_reno_cong_avoid(sk, ack, acked);
+    follow_reno(sk, ack, acked);
     if (rtt_us != 0) {
         const u64 rate = (u64)tp->snd_cwnd * tp->mss_cache * USEC_PER_SEC / rtt_us * PACING_PERCENT / 100;
 
@@ -144,7 +142,8 @@ void BPF_PROG(on_release, struct sock* sk) {
     if (decision) __sync_val_compare_and_swap(&decision->owner, flow->number, 0);
 }
 
-/* The kernel asks before it sends. What it has sent since, it sent right after it had asked before. */
+/* The kernel asks before it sends, and has no other hook there. What it has sent since, it sent right after it
+ * had asked before. */
 SEC("struct_ops/on_min_tso_segs")
 u32 BPF_PROG(on_min_tso_segs, struct sock* sk) {
     struct flow* flow = bpf_sk_storage_get(&flows, sk, 0, 0);
@@ -161,7 +160,7 @@ SEC("struct_ops/on_cong_control")
 void BPF_PROG(on_cong_control, struct sock* sk, u32 ack, int flag, const struct rate_sample* rs) {
     struct flow* flow = bpf_sk_storage_get(&flows, sk, 0, 0);
 
-    if (!flow || !follow_agent(sk, flow)) be_reno(sk, ack, rs->acked_sacked);
+    if (!flow || !follow_agent(sk, flow)) be_paced_reno(sk, ack, rs->acked_sacked);
     if (!flow) return;
     tell(sk, flow, STEERED_ACK);
     flow->sent_us = tcp_sk(sk)->tcp_mstamp; /* packets are sent again right after this */
@@ -177,11 +176,6 @@ void BPF_PROG(on_set_state, struct sock* sk, u8 new_state) {
 SEC("struct_ops/on_ssthresh")
 u32 BPF_PROG(on_ssthresh, struct sock* sk) {
     return tcp_reno_ssthresh(sk);
-}
-
-SEC("struct_ops/on_undo_cwnd")
-u32 BPF_PROG(on_undo_cwnd, struct sock* sk) {
-    return tcp_reno_undo_cwnd(sk);
 }
 
 SEC(".struct_ops")

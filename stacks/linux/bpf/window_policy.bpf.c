@@ -9,6 +9,7 @@
 // clang-format off: these need kernel.h
 #include "network.h"
 #include "observation.h"
+#include "owned_window.h"
 #include "windowed_maximum.h"
 // clang-format on
 
@@ -350,9 +351,7 @@ void BPF_PROG(on_cong_control, struct sock* sk, u32 ack, int flag, const struct 
     bool round_start = false;
 
     if (!policy) { /* the kernel had no memory for it */
-        if (inet_csk(sk)->icsk_ca_state >= TCP_CA_CWR)
-            tp->snd_cwnd = max(min(tp->snd_cwnd, tp->snd_ssthresh), 2U);
-        else tcp_reno_cong_avoid(sk, ack, rs->acked_sacked);
+        follow_reno(sk, ack, rs->acked_sacked);
         return;
     }
     if (rs->rtt_us > 0) {
@@ -392,16 +391,6 @@ u32 BPF_PROG(on_ssthresh, struct sock* sk) {
     return tcp_reno_ssthresh(sk);
 }
 
-SEC("struct_ops/on_undo_cwnd")
-u32 BPF_PROG(on_undo_cwnd, struct sock* sk) {
-    return tcp_sk(sk)->snd_cwnd;
-}
-
-SEC("struct_ops/on_min_tso_segs")
-u32 BPF_PROG(on_min_tso_segs, struct sock* sk) {
-    return 1;
-}
-
 SEC(".struct_ops")
 struct tcp_congestion_ops program = {
     .init = (void*)on_init,
@@ -409,6 +398,5 @@ struct tcp_congestion_ops program = {
     .set_state = (void*)on_set_state,
     .ssthresh = (void*)on_ssthresh,
     .undo_cwnd = (void*)on_undo_cwnd,
-    .min_tso_segs = (void*)on_min_tso_segs,
     .name = PROGRAM_NAME,
 };
