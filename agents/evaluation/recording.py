@@ -36,6 +36,9 @@ from quicgym.envs.simulation.simulation import REWARD_INTERVAL_MS
 from quicgym.errors import MissingExtraError, RunError, UserError
 from quicgym.yaml_files import closest
 
+FIRST_SEED = 2_000_000
+"""Of a recording, so no path of a dataset is played by an evaluation, which begins at seed 0, or by
+the comparison after a training."""
 _AT_A_TIME = 64  # episodes side by side, which are in memory until they are written
 MINARI_FOLDER = "MINARI_DATASETS_PATH"
 """The environment variable by which Minari finds its datasets."""
@@ -58,7 +61,7 @@ def record(
         policies: Policies, as `quicgym evaluate --policy` takes them. A hand-coded controller has
             to be one of the environment's presets, because its decisions are the actions there.
         suite: Suite, scenario or distribution; not one that is held out.
-        seeds: Number of seeds of each entry.
+        seeds: Number of seeds of each entry, from FIRST_SEED on.
         directory: Folder of Minari's datasets.
         dataset: Minari's name of the dataset; None: "quicgym/ENVIRONMENT-SUITE-v0".
         environment: Environment of policies that are none's own; None: that of the first learned
@@ -101,7 +104,8 @@ def record(
     if len(entries) == 1 and suite in (*distribution_names(), *scenario_names()):
         arguments["scenario"] = suite
     spec = gymnasium.make(id, **arguments).spec
-    cells = [(scenario_of(entry, seed), seed) for entry in entries for seed in range(seeds)]
+    chosen_seeds = range(FIRST_SEED, FIRST_SEED + seeds)
+    cells = [(scenario_of(entry, seed), seed) for entry in entries for seed in chosen_seeds]
     create = functools.partial(_create, minari, name, spec, suite, policies, command)
     try:
         written = _play_and_write(chosen, cells, create, EpisodeBuffer)

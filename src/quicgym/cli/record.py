@@ -35,7 +35,14 @@ def record(
             "not held out, or a YAML's path.",
         ),
     ] = "training-50",
-    seeds: options.Seeds = 100,
+    seeds: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            metavar="N",
+            help="Records N seeds from 2,000,000 on. `quicgym evaluate` begins at 0.",
+        ),
+    ] = 100,
     dataset: Annotated[
         str | None,
         typer.Option(

@@ -11,6 +11,7 @@ import pytest
 from conftest import Command
 
 import quicgym
+from quicgym.agents.evaluation.recording import FIRST_SEED
 from quicgym.agents.evaluation.rollouts import play_all
 from quicgym.agents.policies import find_policy
 
@@ -46,11 +47,11 @@ def test_a_dataset_has_the_steps_of_the_environment(quicgym: Command, folder: Pa
     episodes = list(dataset.iterate_episodes())
     where = list(dataset.storage.get_episode_metadata(range(8)))
     assert [(it["policy"], it["seed"], it["flow"]) for it in where[:5]] == [
-        ("window-v1-grpo-seed0", 0, "first"),
-        ("window-v1-grpo-seed0", 0, "second"),
-        ("window-v1-grpo-seed0", 1, "first"),
-        ("window-v1-grpo-seed0", 1, "second"),
-        ("random", 0, "first"),
+        ("window-v1-grpo-seed0", FIRST_SEED, "first"),
+        ("window-v1-grpo-seed0", FIRST_SEED, "second"),
+        ("window-v1-grpo-seed0", FIRST_SEED + 1, "first"),
+        ("window-v1-grpo-seed0", FIRST_SEED + 1, "second"),
+        ("random", FIRST_SEED, "first"),
     ]
     policy = find_policy("window-v1-grpo-seed0")
     for episode, about in zip(episodes, where, strict=True):
@@ -63,7 +64,8 @@ def test_a_dataset_has_the_steps_of_the_environment(quicgym: Command, folder: Pa
         assert all(map(dataset.action_space.contains, episode.actions))
         if about["policy"] != "random":
             assert np.array_equal(policy(episode.observations[:-1]), episode.actions)
-    (run, _) = play_all(policy, [(quicgym_scenario(), 0), (quicgym_scenario(), 1)], threads=1)
+    cells = [(quicgym_scenario(), FIRST_SEED + number) for number in range(2)]
+    (run, _) = play_all(policy, cells, threads=1)
     assert np.array_equal(episodes[0].rewards, run.series["reward"])
 
 
