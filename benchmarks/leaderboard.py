@@ -9,6 +9,7 @@ interruption.
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +23,8 @@ from quicgym.agents.evaluation.evaluate import report_missing
 from quicgym.agents.evaluation.jobs import RunJob, make_jobs
 from quicgym.agents.evaluation.summary import Elsewhere, evaluate
 from quicgym.agents.policies.by_name import policy_kind
-from quicgym.benchmarks.leaderboard_page import ENGINES, Entry, evaluate_command, page
+from quicgym.benchmarks.leaderboard_data import Entry, draw_leaderboard, leaderboard_data
+from quicgym.benchmarks.leaderboard_page import ENGINES, evaluate_command, page
 from quicgym.benchmarks.run_time import Estimate, in_words
 from quicgym.benchmarks.submission.archive import Archive, read_archive
 from quicgym.console import run_program, say
@@ -37,6 +39,7 @@ from quicgym.jobs import (
     workers_of,
 )
 from quicgym.output_folders import locked, read_json, write_atomically
+from quicgym.plot_style import save
 from quicgym.validation import validated
 from quicgym.yaml_files import CONFIGS, read_yaml_file
 
@@ -359,7 +362,7 @@ def leaderboard(
         typer.Option(metavar="HOST:PORT", help="Of a Ray cluster. Default: this machine alone."),
     ] = None,
 ) -> None:
-    """Evaluate the leaderboard's policies and write its page."""
+    """Evaluate the leaderboard's policies; write its page, and JSON and a picture beside it."""
     entries = load_entries(policies)
     workers = workers_of(jobs, address)
     seeds_on = {"native": seeds, "ns3": ns3_seeds}
@@ -384,7 +387,14 @@ def leaderboard(
         about = {name: of_suite.about for name, of_suite in SUITES.items()}
         attacks = read_attacks(out.parent / ATTACKS_FOLDER)
         listed = [*entries, *map(entry_of, archives)]
-        write_atomically({out: page(listed, documents, command, about, attacks)})
+        data = leaderboard_data(listed, documents, command, attacks)
+        write_atomically(
+            {
+                out: page(listed, documents, command, about, attacks, out.stem),
+                out.with_suffix(".json"): json.dumps(data) + "\n",
+            }
+        )
+        save(draw_leaderboard(data), out.with_suffix(""), "svg")
     except OSError as error:
         raise LeaderboardError(f"{out}: {error.strerror}; give another file with --out") from None
     say(f"the leaderboard is {out}; its evaluations are in {results}")

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal
-
-from pydantic import Field
+from typing import Any
 
 from quicgym.agents.evaluation.evaluate import number
-from quicgym.agents.evaluation.summary import within_1_percent
-from quicgym.benchmarks.robustness import REFERENCES, Robustness, robustness
-from quicgym.validation import StrictModel
+from quicgym.benchmarks.leaderboard_data import (
+    FURTHEST_BEHIND,
+    Entry,
+    behind_baselines,
+    beside_references,
+)
 
 ENGINES = {"native": "native engine", "ns3": "ns-3"}
 COLUMNS = {
@@ -49,6 +50,15 @@ Power is goodput over mean RTT. The table has its geometric mean over the networ
 "Worst found" is the reward minus that of the best of CUBIC, BBR and BBRv3, on the network on which
 `quicgym attack` found a policy worst. [Attacks](attacks.md) describes these networks.
 """
+FILES = """\
+[{stem}.json]({stem}.json) has all numbers of this page. On the site, a click on the name of a
+column sorts its table, and the two fields at the top choose policies by name and by kind.
+
+![IQM reward by policy and suite]({stem}.svg)
+
+A cell is the IQM reward of a policy on a suite. Blue is ahead of the best baseline, red is behind.
+A frame marks the best baseline of the suite.
+"""
 SECTIONS = """\
 Each section is one suite on one engine. Ranks hold within a section only. All policies of a section
 meet the same networks: scenario and seed fix everything that is random. A suite of many networks
@@ -57,33 +67,19 @@ CPU time of the native engine, so its sections have fewer seeds and fewer polici
 """
 
 
-class Entry(StrictModel):
-    """A policy of configs/leaderboard.yaml."""
-
-    name: str = Field(min_length=1)
-    """As tables show it."""
-    policy: str = Field(min_length=1)
-    """As `find_policy` takes it."""
-    kind: Literal["baseline", "static", "learned"]
-    group: str | None = None
-    """Learned policies of one group differ by their training seed alone."""
-    engines: tuple[Literal["native", "ns3"], ...] = ("native", "ns3")
-    """On which it runs; ns-3 takes over 100 times as long."""
-    note: str = ""
-
-
 def page(
     entries: Sequence[Entry],
     documents: Sequence[dict[str, Any]],
     command: str,
     about: Mapping[str, str],
     attacks: Mapping[str, float],
+    stem: str = "leaderboard",
 ) -> str:
     """Returns the page.
 
     `documents` are the contents of each evaluation.json, a section each. `command` makes the page
     again. `about` has a text on suites, by name, and `attacks` the worst differences that attacks
-    have found, by policy.
+    have found, by policy. The data and the picture are files beside it, with its `stem`.
     """
     first = documents[0]
     ns3 = any(document["engine"] == "ns3" for document in documents)
@@ -94,6 +90,7 @@ def page(
         "# Leaderboard",
         f"Made by `{command}` with {version}; do not edit.",
         READING.strip(),
+        FILES.format(stem=stem).strip(),
         "## Sections",
         SECTIONS.strip(),
         _table(
@@ -184,7 +181,7 @@ def _policies(
     ranked: Sequence[dict[str, Any]] = next(
         (each["policies"] for each in documents if each["suite"] == "stress"), []
     )
-    collapses = {policy: str(of.collapses) for policy, of in _beside_references(ranked).items()}
+    collapses = {policy: str(of.collapses) for policy, of in beside_references(ranked).items()}
     worst = {policy: f"{difference:+.2f}" for policy, difference in attacks.items()}
     for known, heading in (
         (collapses, f"collapses on `stress`, of {len(ranked and ranked[0]['scenarios'])} networks"),
@@ -197,18 +194,9 @@ def _policies(
     return _table(headings, rows, align="llll" + "r" * (len(headings) - 4))
 
 
-def _beside_references(ranked: Sequence[dict[str, Any]]) -> dict[str, Robustness]:
-    """Each policy beside CUBIC and BBR; empty where these were not run."""
-    by_policy = {row["policy"]: row["scenarios"] for row in ranked}
-    if not all(policy in by_policy for policy in REFERENCES):
-        return {}
-    references = [by_policy[policy] for policy in REFERENCES]
-    return {policy: robustness(cells, references) for policy, cells in by_policy.items()}
-
-
 def _robustness(ranked: Sequence[dict[str, Any]], entries: Mapping[str, Entry]) -> Iterator[str]:
     """The table beside CUBIC and BBR, where both were run."""
-    found = _beside_references(ranked)
+    found = beside_references(ranked)
     if not found:
         return
     yield "Beside the better of CUBIC and BBR on each network, and power:"
@@ -267,18 +255,14 @@ def _near_best(
     learned: dict[str, Any], baselines: Sequence[dict[str, Any]], entries: Mapping[str, Entry]
 ) -> str:
     """In how many scenarios the best learned policy keeps up, and where it does not."""
-    behind = []
-    for place, cell in enumerate(learned["scenarios"]):
-        best = max(row["scenarios"][place]["reward"] for row in baselines)
-        if not within_1_percent(cell["reward"], best):
-            behind.append((cell["reward"] - best, cell["scenario"]))
+    behind = behind_baselines(learned, baselines)
     total = len(learned["scenarios"])
     text = (
         f"{entries[learned['policy']].name} is within 1% of the best baseline of the "
         f"scenario, or above it, in {total - len(behind)} of {total}"
     )
     if behind:
-        worst = ", ".join(f"{name} ({value:+.3f})" for value, name in sorted(behind)[:5])
+        worst = ", ".join(f"{name} ({value:+.3f})" for value, name in behind[:FURTHEST_BEHIND])
         text += f"; furthest behind in {worst}"
     return text
 

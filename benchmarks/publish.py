@@ -25,7 +25,7 @@ from quicgym.agents.evaluation.training_summary import (
     difference_in_words,
 )
 from quicgym.benchmarks.leaderboard import load_entries
-from quicgym.benchmarks.leaderboard_page import Entry
+from quicgym.benchmarks.leaderboard_data import Entry
 from quicgym.console import say
 from quicgym.envs.rewards import Reward
 from quicgym.errors import UserError

@@ -21,6 +21,7 @@ extensions = [
     "sphinxcontrib.mermaid",
     "generated_pages",
     "repository_links",
+    "sortable_pages",
     "wide_cells",
 ]
 exclude_patterns = ["_ext"]

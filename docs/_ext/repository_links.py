@@ -4,7 +4,7 @@ Pages name such files relative to themselves, as GitHub wants it: `../../envs/wi
 become links
 
 - to the page that shows the file (CHANGELOG.md, CONTRIBUTING.md, SECURITY.md),
-- to a copy beside the pages (HTML files of docs/),
+- to a copy beside the pages (HTML and JSON files of docs/),
 - else into the repository: on GitHub at the commit that the site was built from where GitHub
   Actions builds it, and into this checkout where it is built elsewhere.
 
@@ -31,6 +31,8 @@ INCLUDED = {
     "SECURITY.md": "project/security",
 }
 """Files beside docs/ -> the page that includes each."""
+COPIED = (".html", ".json")
+"""Endings of files of docs/ that are copied beside the pages."""
 
 
 class RepositoryLinks(SphinxTransform):
@@ -62,7 +64,7 @@ class RepositoryLinks(SphinxTransform):
             shown = target.relative_to(DOCS).with_suffix("").as_posix()
         if shown is not None:
             self._to_page(link, shown, anchor)
-        elif target.is_relative_to(DOCS) and target.suffix == ".html":
+        elif target.is_relative_to(DOCS) and target.suffix in COPIED:
             self._to_address(link, quote(os.path.relpath(target, (DOCS / page).parent)))
         else:
             self._to_address(link, self._in_repository(target, name) + (anchor and f"#{anchor}"))
@@ -107,9 +109,9 @@ def _remember_output(app: Sphinx) -> None:
     app.config.repository_links_output = str(app.outdir)
 
 
-def _copy_html(app: Sphinx, error: Exception | None) -> None:
+def _copy_files(app: Sphinx, error: Exception | None) -> None:
     if error is None and app.builder.format == "html":
-        for file in DOCS.rglob("*.html"):
+        for file in (file for ending in COPIED for file in DOCS.rglob(f"*{ending}")):
             copy = Path(app.outdir) / file.relative_to(DOCS)
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(file, copy)
@@ -120,5 +122,5 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.add_config_value("repository_links_output", "", "")
     app.add_transform(RepositoryLinks)
     app.connect("builder-inited", _remember_output)
-    app.connect("build-finished", _copy_html)
+    app.connect("build-finished", _copy_files)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -22,7 +22,8 @@ from quicgym.benchmarks.leaderboard import (
     main,
     make_sections,
 )
-from quicgym.benchmarks.leaderboard_page import Entry, page
+from quicgym.benchmarks.leaderboard_data import Entry, draw_leaderboard, leaderboard_data
+from quicgym.benchmarks.leaderboard_page import page
 from quicgym.benchmarks.submission.archive import read_archive
 from quicgym.benchmarks.submission.run import run_submit
 from quicgym.envs.scenarios.suites import WORLD_SUITES, load_suite
@@ -48,6 +49,9 @@ def test_a_second_run_writes_the_same_bytes(
 ) -> None:
     monkeypatch.chdir(tmp_path)
 
+    for folder in "abcd":
+        (tmp_path / folder).mkdir()
+
     def here(*more: str) -> str:
         monkeypatch.setattr(sys, "argv", ["leaderboard", *files, *more])
         with pytest.raises(SystemExit) as end:
@@ -56,10 +60,11 @@ def test_a_second_run_writes_the_same_bytes(
         assert not end.value.code, errors
         return errors
 
-    first = here("--jobs", "1", "--out", "a.md", "--results", "first")
-    here("--jobs", "2", "--out", "b.md", "--results", "other")
-    text = (tmp_path / "a.md").read_text()
-    assert text == (tmp_path / "b.md").read_text()
+    first = here("--jobs", "1", "--out", "a/leaderboard.md", "--results", "first")
+    here("--jobs", "2", "--out", "b/leaderboard.md", "--results", "other")
+    text = (tmp_path / "a/leaderboard.md").read_text()
+    for name in ("leaderboard.md", "leaderboard.json", "leaderboard.svg"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
     assert "4 episodes with 1 processes" in first and "about" in first
     assert f"quicgym {__version__}, commit {_core.commit}" in text
     assert "## Suite `tiny.yaml`, native engine" in text and "1 scenarios, seeds 0 to 1" in text
@@ -67,16 +72,23 @@ def test_a_second_run_writes_the_same_bytes(
     document = json.loads((tmp_path / "first/tiny-native/evaluation.json").read_text())
     for entry in document["policies"]:
         assert f"| {entry['iqm_reward']:.4f} |" in text
+    (section,) = json.loads((tmp_path / "a/leaderboard.json").read_text())["sections"]
+    assert section["best_baseline"] == "ebcc" and section["seeds"] == 2
+    shown = {row["policy"]: row["iqm_reward"] for row in section["rows"]}
+    assert shown == {
+        entry["policy"]: pytest.approx(entry["iqm_reward"], abs=1e-6)
+        for entry in document["policies"]
+    }
     assert str(tmp_path) not in text
-    assert "0 to run of 4" in here("--out", "c.md", "--results", "first", "--resume")
-    assert (tmp_path / "c.md").read_text() == text
+    assert "0 to run of 4" in here("--out", "c/leaderboard.md", "--results", "first", "--resume")
+    assert (tmp_path / "c/leaderboard.md").read_text() == text
     assert "attacks.md) |" not in text
-    (tmp_path / "attacks").mkdir()
+    (tmp_path / "d/attacks").mkdir()
     for name, found in (("ebcc", {"difference": -0.4567}), ("ebcc:gamma=60", None)):
         attack = {"policy": name, "found": found}
-        (tmp_path / f"attacks/{len(name)}.json").write_text(json.dumps(attack))
-    here("--out", "d.md", "--results", "first", "--resume")
-    attacked = (tmp_path / "d.md").read_text()
+        (tmp_path / f"d/attacks/{len(name)}.json").write_text(json.dumps(attack))
+    here("--out", "d/leaderboard.md", "--results", "first", "--resume")
+    attacked = (tmp_path / "d/leaderboard.md").read_text()
     assert "| what it is | [worst found](attacks.md) |" in attacked
     assert "| `ebcc` | baseline |  | -0.46 |" in attacked
     assert "| `ebcc:gamma=60` | static |  | +0.00 |" in attacked
@@ -263,6 +275,41 @@ def test_the_page_counts_who_was_left_out_and_where_the_best_learned_is_furthest
     worst = "s0 (-0.600), s2 (-0.500), s3 (-0.400), s5 (-0.300), s4 (-0.200)"
     assert f"in 0 of 6; furthest behind in {worst}" in text and "s1 (" not in text
     assert "did not run here" not in page(entries[:2], [data], "make leaderboard", {}, {})
+
+
+def test_the_data_has_the_differences_from_the_best_baseline_and_what_attacks_found() -> None:
+    entries = [
+        Entry(name="CUBIC", policy="cubic", kind="baseline"),
+        Entry(name="Swept", policy="ebcc:gamma=60", kind="static"),
+        Entry(name="PPO 1", policy="a.json", kind="learned", group="PPO"),
+        Entry(name="PPO 2", policy="b.json", kind="learned", group="PPO"),
+    ]
+    data = leaderboard_data(entries, [document()], "make leaderboard", {"a.json": -0.5})
+    assert [entry["worst_found"] for entry in data["policies"]] == [None, None, -0.5, None]
+    (section,) = data["sections"]
+    assert section["best_baseline"] == "cubic"
+    rows = {row["policy"]: row for row in section["rows"]}
+    assert rows["a.json"]["furthest_behind"] == [{"scenario": "two", "difference": -0.2}]
+    assert [cell["scenario"] for cell in rows["b.json"]["furthest_behind"]] == ["two", "one"]
+    assert rows["cubic"]["furthest_behind"] == [] and rows["cubic"]["iqm_low"] == 0.69
+
+
+def test_the_picture_has_a_cell_for_each_policy_and_suite_and_frames_the_best_baseline() -> None:
+    entries = [
+        Entry(name="CUBIC", policy="cubic", kind="baseline"),
+        Entry(name="Swept", policy="ebcc:gamma=60", kind="static"),
+        Entry(name="PPO 1", policy="a.json", kind="learned"),
+        Entry(name="PPO 2", policy="b.json", kind="learned"),
+        Entry(name="Elsewhere", policy="other.json", kind="learned"),
+    ]
+    figure = draw_leaderboard(leaderboard_data(entries, [document()], "make leaderboard", {}))
+    axes = figure.axes[0]
+    cells = {text.get_position()[1]: text.get_text() for text in axes.texts}
+    assert cells == {0: "0.700", 1: "0.900", 2: "0.800", 3: "0.500"}
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    assert names == [entry.name for entry in entries]
+    (frame,) = axes.patches
+    assert frame.get_xy() == (-0.5, -0.5)
 
 
 def test_where_cubic_and_bbr_were_run_the_page_counts_collapses_beside_them() -> None:
