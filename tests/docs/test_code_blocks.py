@@ -35,6 +35,10 @@ BEGINS = {
     "docs/how-to/ns3gym.md": {
         "import gymnasium": "waits for an agent; tests/envs/ns3gym/test_serve.py has one"
     },
+    "docs/how-to/trackers.md": {
+        "import wandb": "test_trackers.py runs both blocks, and reads what wandb has written",
+        "from pathlib import Path": "the same",
+    },
     "docs/reports/real-stacks.md": {
         "import quicgym": "needs quicgym-noq, which cargo builds, and 40 runs of a real stack"
     },
