@@ -3,7 +3,8 @@
 Cubic+'s tables 2 and 3 and the table of the report on BBR in high-latency networks are measured
 with quicgym-linux: kernel TCP under iperf3, behind `quicgym link`. Beside each number are the
 printed one and the simulator's. The papers' claims are judged on the kernel's runs as on
-simulations.
+simulations. Learned policies run on networks of the suite `reality`: in kernel TCP, over a QUIC
+stack, and in the simulator.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ import platform
 import shlex
 import subprocess
 import time
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any
@@ -27,19 +28,24 @@ import typer
 
 import quicgym
 from quicgym import __version__, _core
+from quicgym.agents.evaluation.rollouts import play
+from quicgym.agents.policies.by_name import find_policy
 from quicgym.benchmarks.papers.measurements import Measurements, Run, in_words, mean_and_deviation
 from quicgym.benchmarks.papers.measurements import value_of as quantity_of
 from quicgym.benchmarks.papers.model import Paper, load_paper
 from quicgym.benchmarks.papers.verdicts import VERDICTS, MissingMeasurement, judge
+from quicgym.benchmarks.reality import BUDGET_MBPS, by_workers
 from quicgym.console import run_program, say
 from quicgym.envs.scenarios.fields import LINK_HEADER_BYTES
 from quicgym.envs.scenarios.model import Scenario
+from quicgym.envs.scenarios.suites import load_suite
 from quicgym.errors import UserError
 from quicgym.output_folders import write_atomically
 from quicgym.real.kernels import find_kernel
 from quicgym.real.link import run_link
 from quicgym.real.network import as_scenario
 from quicgym.real.relay import RelayReport
+from quicgym.real.runs import InvalidRunError, run_stack
 
 ENGINE = "linux"
 ATTEMPTS = 5
@@ -82,22 +88,55 @@ STUDIES = (
         {"queueing delay (ms)": "mean_queue_delay_ms"},
     ),
 )
+LEARNED: Mapping[str, tuple[str, ...]] = {
+    "window": ("kernel:window", "window"),
+    "tuning": ("tuning",),
+}
+"""Policy -> its names in the kernel's TCP: wholly in the kernel, and by the agent."""
+LEARNED_ON = ("reality-1mbps", "reality-cellular", "reality-15mbps", "reality-25mbps-20ms",
+              "reality-loss-1", "reality-600ms-satellite", "reality-changing-rate",
+              "reality-flows-2")  # fmt: skip
+"""Those of the suite whose rate is at most 40 Mbps."""
+STACK = "noq"
+COMPARED = {
+    "delivered (Mbps)": "receive_rate_mbps",
+    "queueing delay (ms)": "mean_queue_delay_ms",
+    "loss (%)": "loss_percent",
+}
 SIMULATED = {name: f"{name}:slow_start=hystart-linux" for name in ("cubic", "cubic+")}
 """The kernel's CUBIC has HyStart, and so has the simulator's here."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A run: a controller on a scenario, and its number among the repetitions."""
+    """A run: a controller on a scenario, and its number among the repetitions.
+
+    Attributes:
+        scenario: Name of the scenario.
+        controller: Name of the controller, as the kernel or the stack takes it.
+        run: Number of the run and seed of the network.
+        stack: QUIC stack that runs in real time; None: kernel TCP.
+    """
 
     scenario: str
     controller: str
     run: int
+    stack: str | None = None
 
     @property
     def key(self) -> str:
         """Its name in the file of runs."""
-        return f"{self.scenario}/{self.controller}/{self.run}"
+        where = "" if self.stack is None else f"{self.stack}:"
+        return f"{self.scenario}/{where}{self.controller}/{self.run}"
+
+    def load_scenario(self) -> Scenario:
+        """Returns the scenario: one of the suite `reality`, or a scenario of its own."""
+        return _reality().get(self.scenario) or as_scenario(self.scenario)
+
+
+@cache
+def _reality() -> dict[str, Scenario]:
+    return {one.name: one for one in load_suite("reality") if isinstance(one, Scenario)}
 
 
 def cells(runs: int, scenarios: Sequence[str]) -> list[Cell]:
@@ -115,7 +154,19 @@ def cells(runs: int, scenarios: Sequence[str]) -> list[Cell]:
             for row, controller in product(table.rows, study.algorithms):
                 if not scenarios or row.scenario in scenarios:
                     places[row.scenario, controller] = None
-    return [Cell(*place, run) for run in range(runs) for place in places]
+    learned: list[tuple[str, str, str | None]] = []
+    for network, (policy, controllers) in product(LEARNED_ON, LEARNED.items()):
+        if not scenarios or network in scenarios:
+            learned += [(network, name, None) for name in controllers]
+            learned.append((network, policy, STACK))
+    return [
+        *(Cell(*place, run) for run in range(runs) for place in places),
+        *(
+            Cell(network, name, run, stack)
+            for run in range(runs)
+            for network, name, stack in learned
+        ),
+    ]
 
 
 def parameters_of(scenario: Scenario, controller: str) -> dict[str, Any]:
@@ -130,17 +181,33 @@ def parameters_of(scenario: Scenario, controller: str) -> dict[str, Any]:
     return parameters
 
 
-def kernel_run(cell: Cell) -> dict[str, Any]:
-    """Returns the metrics of a valid run in the kernel, with the audit and the attempts.
+def real_run(cell: Cell) -> dict[str, Any]:
+    """Returns the metrics of a valid run in real time, with the audit and the attempts.
 
     Args:
         cell: The run; its number is the seed of the network.
     """
+    return _kernel_run(cell) if cell.stack is None else _stack_run(cell, cell.stack)
+
+
+def _stack_run(cell: Cell, stack: str) -> dict[str, Any]:
+    try:
+        run = run_stack(
+            cell.load_scenario(), cell.controller, stack, "real", cell.run, keep_traces=False
+        )
+    except InvalidRunError as error:
+        return {"key": cell.key, "failed": [str(error)], "attempts": ATTEMPTS}
+    metrics = {name: run.metrics[name] for name in COMPARED.values()}
+    return {"key": cell.key, "metrics": metrics, **run.facts, "commit": _core.commit}
+
+
+def _kernel_run(cell: Cell) -> dict[str, Any]:
     problems: list[str] = []
     for attempt in range(1, ATTEMPTS + 1):
-        document, reports, audit = _measure(as_scenario(cell.scenario), cell)
+        scenario = cell.load_scenario()
+        document, reports, audit = _measure(scenario, cell)
         if audit["valid"] and document is not None:
-            metrics = _metrics(as_scenario(cell.scenario), document, reports)
+            metrics = _metrics(scenario, document, reports)
             return {"key": cell.key, "metrics": metrics, "audit": audit, "attempts": attempt,
                     "commit": _core.commit}  # fmt: skip
         problems = audit["problems"] or ["iperf3 failed"]
@@ -287,6 +354,46 @@ def simulate(chosen: Iterable[Cell]) -> dict[Cell, Run]:
     return found
 
 
+def learned(kernel: Mapping[Cell, Run], runs: int) -> list[str]:
+    """Returns the lines on learned policies.
+
+    Args:
+        kernel: Metrics of the runs in real time.
+        runs: Runs of each cell.
+    """
+    lines = [
+        "## Learned policies",
+        "",
+        f"Networks of the suite `reality` for 20 s. The columns are kernel TCP with the policy "
+        f"wholly in the kernel, kernel TCP with the policy by the agent, the QUIC stack `{STACK}` "
+        "in real time, and the native engine. Rates are those of datagrams of the size on the "
+        "wire, at the relay in kernel TCP, and at the receivers elsewhere.",
+        "",
+        f"| network | policy | quantity | in the kernel | by the agent | {STACK} | simulator |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for network, (policy, names) in product(LEARNED_ON, LEARNED.items()):
+        by_column = [
+            [
+                run
+                for number in range(runs)
+                if (run := kernel.get(Cell(network, name, number, stack))) is not None
+            ]
+            for name, stack in [(f"kernel:{policy}", None), (policy, None), (policy, STACK)]
+        ]
+        if not any(by_column):
+            continue
+        scenario = Cell(network, policy, 0).load_scenario()
+        simulated = [play(find_policy(policy), scenario, "native", seed) for seed in range(runs)]
+        by_column.append([run.metrics for run in simulated])
+        for words, metric in COMPARED.items():
+            texts = [_words([run[metric] for run in column]) for column in by_column]
+            if f"kernel:{policy}" not in names:
+                texts[0] = "–"
+            lines.append(f"| {network} | {policy} | {words} | {' | '.join(texts)} |")
+    return [*lines, ""] if len(lines) > 6 else []
+
+
 def page(paper: Paper, study: Study, measured: Measurements) -> list[str]:
     """Returns the lines of a paper's tables and claims.
 
@@ -355,9 +462,15 @@ def _words(values: Sequence[float]) -> str:
 
 def linux_kernel(
     runs: Annotated[int, typer.Option(min=1, help="Valid runs of each cell.")] = 5,
-    at_once: Annotated[
-        int, typer.Option(min=1, help="Links at a time; those above 10 Mbps run alone.")
-    ] = 8,
+    budget_mbps: Annotated[
+        float,
+        typer.Option(
+            min=1,
+            metavar="MBPS",
+            help="So many runs of a network at once as have this rate in sum; one where the "
+            "network is faster.",
+        ),
+    ] = BUDGET_MBPS,
     scenario: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="Only these; default: all.")
     ] = None,
@@ -372,7 +485,7 @@ def linux_kernel(
         bool, typer.Option("--write-only", help="No runs in the kernel; only the page.")
     ] = False,
 ) -> None:
-    """Measure the papers' tables in the running kernel and write the page."""
+    """Measure the papers' tables and learned policies in the running kernel and write the page."""
     chosen = cells(runs, scenario or ())
     out.mkdir(parents=True, exist_ok=True)
     file = out / "runs.jsonl"
@@ -381,7 +494,7 @@ def linux_kernel(
     found = _read(file)
     if not write_only:
         left = [cell for cell in chosen if "metrics" not in found.get(cell.key, {})]
-        _run_all(left, at_once, file)
+        _run_all(left, budget_mbps, file)
         found = _read(file)
     kernel = {
         cell: found[cell.key]["metrics"]
@@ -390,8 +503,10 @@ def linux_kernel(
     }
     if not kernel:
         raise UserError(f"{file} has no valid run; measure without --write-only")
-    measured = KernelMeasurements(kernel, simulate(kernel))
-    text = "\n".join([*_document(runs, found, measured), _kept(report)]).rstrip() + "\n"
+    papers = {cell: run for cell, run in kernel.items() if cell.scenario not in LEARNED_ON}
+    measured = KernelMeasurements(papers, simulate(papers))
+    lines = [*_document(runs, found, measured), *learned(kernel, runs), _kept(report)]
+    text = "\n".join(lines).rstrip() + "\n"
     write_atomically({report: text})
     say(f"wrote {report}")
 
@@ -409,16 +524,14 @@ def _read(file: Path) -> dict[str, dict[str, Any]]:
     return {row["key"]: row for row in rows}
 
 
-def _run_all(left: Sequence[Cell], at_once: int, file: Path) -> None:
-    rates: dict[str, float] = defaultdict(float)
-    for name in {cell.scenario for cell in left}:
-        bottleneck = as_scenario(name).bottleneck
-        rates[name] = (bottleneck.rate_mbps or 0.0) if bottleneck is not None else 0.0
-    slow = [cell for cell in left if rates[cell.scenario] <= 10.0]
-    fast = [cell for cell in left if rates[cell.scenario] > 10.0]
-    for group, workers in ((slow, at_once), (fast, 1)):
+def _run_all(left: Sequence[Cell], budget_mbps: float, file: Path) -> None:
+    scenarios = {cell.scenario: cell.load_scenario() for cell in left}
+    # Slow ones, of which many run at once, come first: then every table has numbers soon.
+    for workers, group in sorted(by_workers([*scenarios.values()], budget_mbps).items())[::-1]:
+        names = {scenario.name for scenario in group}
+        chosen = [cell for cell in left if cell.scenario in names]
         with ProcessPoolExecutor(workers, max_tasks_per_child=1) as pool:
-            for future in as_completed([pool.submit(kernel_run, cell) for cell in group]):
+            for future in as_completed([pool.submit(real_run, cell) for cell in chosen]):
                 row = future.result()
                 with file.open("a", encoding="utf-8") as lines:
                     lines.write(json.dumps(row) + "\n")
