@@ -248,6 +248,7 @@ void Agent::take(const steered_event& event) {
 }
 
 void Agent::run() {
+    pthread_setname_np(pthread_self(), "quicgym-agent");
     // Better than waiting behind others, where the system allows it.
     const sched_param priority{.sched_priority = 1};
     pthread_setschedparam(pthread_self(), SCHED_FIFO, &priority);
