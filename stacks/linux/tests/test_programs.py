@@ -17,11 +17,11 @@ kernel = pytest.importorskip("quicgym_linux.kernel")
 programs = pytest.importorskip("quicgym_linux.programs")
 pytestmark = pytest.mark.kernel
 
-SETTINGS = ("tcp_congestion_control", "tcp_allowed_congestion_control")
-
 
 def settings():
-    return [(AVAILABLE.parent / name).read_text() for name in SETTINGS]
+    """All settings of TCP, the default controller among them, but the list of what there is."""
+    files = [file for file in AVAILABLE.parent.glob("tcp_*") if file != AVAILABLE]
+    return {file.name: file.read_text() for file in files if file.stat().st_mode & 0o444}
 
 
 def wait_until(condition, seconds=10.0):
@@ -60,15 +60,28 @@ def test_two_controllers_work_side_by_side(tmp_path):
     assert "bbr_comb" in outputs[1][0]
 
 
-def test_a_killed_command_leaves_no_controller_behind(tmp_path):
+@pytest.mark.parametrize("name", ["newreno+", "copa", "kernel:window-v1-grpo-seed2"])
+def test_a_killed_command_leaves_no_controller_behind(name, tmp_path):
     # Other links of this machine may have the controller, too.
     others = set(ours())
-    command = link_command(tmp_path, "newreno+", ["sleep", "30"], 30.0)
+    stem = name.removeprefix("kernel:")[:6]
+    command = link_command(tmp_path, name, ["sleep", "30"], 30.0)
+
+    def registered():
+        return [one for one in set(ours()) - others if stem in one]
+
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
-        wait_until(lambda: any("newreno" in name for name in set(ours()) - others))
-        [name] = [name for name in set(ours()) - others if "newreno" in name]
+        wait_until(registered, 30.0)
+        [kernel_name] = registered()
         process.send_signal(signal.SIGKILL)
-    wait_until(lambda: name not in ours())
+    wait_until(lambda: kernel_name not in ours())
+
+
+def test_the_default_of_the_programs_stays_the_systems(tmp_path):
+    default = AVAILABLE.with_name("tcp_congestion_control")
+    command = link_command(tmp_path, "bbr", ["cat", str(default)], 5.0)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.stdout == default.read_text()
 
 
 def test_a_name_that_is_taken_gets_the_next_number():

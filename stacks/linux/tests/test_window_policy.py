@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 
 import gymnasium
@@ -146,17 +147,19 @@ def test_observation_and_network_together_choose_as_in_floats(recordings):
 
 
 def stored(folder, sizes, **changes):
-    """A policy's files with a network of zeros."""
+    """A policy's files with a network of zeros; the first of the sizes is the extractor's."""
     safetensors = pytest.importorskip("safetensors.numpy")
-    shapes = {"features.layers.0": (sizes[0], 102), "hidden.0": (sizes[1], sizes[0])}
-    shapes["action"] = (CHOICES, sizes[1])
+    shapes = {"features.layers.0": (sizes[0], 102)}
+    for number, (inputs, outputs) in enumerate(itertools.pairwise(sizes)):
+        shapes[f"hidden.{2 * number}"] = (outputs, inputs)
+    shapes["action"] = (CHOICES, sizes[-1])
     tensors = {}
     for name, shape in shapes.items():
         tensors[f"{name}.weight"] = np.zeros(shape, np.float32)
         tensors[f"{name}.bias"] = np.zeros(shape[0], np.float32)
     data = safetensors.save(tensors)
     description = json.loads(policy_description("window").read_text(encoding="utf-8"))
-    description["architecture"] |= {"extractor_sizes": [sizes[0]], "hidden_sizes": [sizes[1]]}
+    description["architecture"] |= {"extractor_sizes": sizes[:1], "hidden_sizes": sizes[1:]}
     description |= changes | {"name": "zeros", "sha256": hashlib.sha256(data).hexdigest()}
     path = folder / "zeros.json"
     path.write_text(json.dumps(description), encoding="utf-8")
@@ -164,13 +167,21 @@ def stored(folder, sizes, **changes):
     return path
 
 
-def test_a_network_that_is_too_wide_is_refused_with_the_limit(tmp_path):
-    with pytest.raises(UserError, match="zeros.json: 300 inputs or outputs of a layer, .* 256"):
-        window_policy.for_kernel(stored(tmp_path, (300, 64)))
+@pytest.mark.parametrize(
+    ("sizes", "said"),
+    [
+        ([300, 64], "300 inputs or outputs of a layer, .* 256"),
+        ([64, 64, 64, 64], "5 layers, .* 4"),
+        ([256, 256, 256], "160512 weights, .* 131072"),
+    ],
+)
+def test_a_network_that_is_too_large_is_refused_with_the_limit(sizes, said, tmp_path):
+    with pytest.raises(UserError, match=f"zeros.json: {said}; .* the agent"):
+        window_policy.for_kernel(stored(tmp_path, sizes))
 
 
 def test_the_widest_network_fits(tmp_path):
-    fixed = window_policy.for_kernel(stored(tmp_path, (256, 256)))
+    fixed = window_policy.for_kernel(stored(tmp_path, [256, 256]))
     assert len(loader.compute(fixed.network, fixed.layers, [ONE] * 102)) == CHOICES
 
 
@@ -200,6 +211,12 @@ def test_the_verifier_follows_far_fewer_instructions_than_it_takes():
     with kernel.KERNEL.load("kernel:window") as loaded:
         program = loaded._parts[0]
         assert 1000 < program.verified_instructions < 100_000
+
+
+@pytest.mark.kernel
+def test_the_largest_network_passes_the_verifier(tmp_path):
+    with kernel.KERNEL.load(f"kernel:{stored(tmp_path, [256, 256, 128])}") as loaded:
+        assert loaded._parts[0].verified_instructions < 200_000
 
 
 @pytest.mark.kernel
