@@ -192,6 +192,21 @@ def _policer(rng: np.random.Generator, link: dict[str, Any]) -> None:
     }
 
 
+def _loss_schedule(rng: np.random.Generator, link: dict[str, Any]) -> None:
+    losses: list[Any] = [
+        None,
+        {"kind": "bernoulli", "probability": float(rng.uniform(0, 0.1))},
+        {
+            "kind": "gilbert-elliott",
+            "good_to_bad": float(rng.uniform(0, 0.1)),
+            "bad_to_good": float(rng.uniform(0.1, 1)),
+        },
+    ]
+    link["loss_schedule"] = [
+        {"at_s": time, "loss": losses[int(rng.integers(len(losses)))]} for time in _times_s(rng)
+    ]
+
+
 Draw = Callable[[np.random.Generator, dict[str, Any]], None]
 Feature = Callable[[np.random.Generator, dict[str, Any], Path], None]
 
@@ -249,6 +264,7 @@ FEATURES: dict[str, Feature] = {
     "jitter": _of_links(_jitter),
     "reordering": _of_links(_reordering),
     "policer": _of_links(_policer),
+    "loss-schedule": _of_links(_loss_schedule),
     "ce-threshold": _ce_threshold,
     "backward": _backward,
 }

@@ -39,6 +39,13 @@ struct LossModel {
     QUICGYM_FIELDS(LossModel, kind, probability, good_to_bad, bad_to_good, loss_in_good, loss_in_bad)
 };
 
+struct LossStep {
+    Time at = 0;
+    LossModel loss;
+
+    QUICGYM_FIELDS(LossStep, at, loss)
+};
+
 struct RateStep {
     Time at = 0;
     std::uint64_t rate_bits_per_second = 0;
@@ -87,6 +94,7 @@ struct Link {
     Time ce_threshold =
         0;  // an L4S packet is marked where it has waited longer, and never dropped early; 0: none
     LossModel loss;
+    std::vector<LossStep> loss_schedule;  // ascending; for transmissions that start from `at` on
     // Ascending; each rate holds for transmissions that start from `at` on; none starts at 0.
     std::vector<RateStep> rate_schedule;
     Time opens_every = 0;  // opens at its multiples until its queue is empty; 0: never closed
@@ -96,8 +104,8 @@ struct Link {
     bool reordering = false;  // packets may overtake one another where the delay falls
 
     QUICGYM_FIELDS(Link, rate_bits_per_second, delay, policer, queue_limit, queue_unit, queue_discipline,
-                   ecn_marking, ce_threshold, loss, rate_schedule, opens_every, delivery_opportunities_ms,
-                   delay_schedule, jitter, reordering)
+                   ecn_marking, ce_threshold, loss, loss_schedule, rate_schedule, opens_every,
+                   delivery_opportunities_ms, delay_schedule, jitter, reordering)
 };
 
 QUICGYM_ENUM(ApplicationKind, bulk, transfer, constant_rate, bursts, on_off, request_response, web_page,

@@ -110,6 +110,14 @@ Loss = Annotated[
 ]
 
 
+class LossStep(CheckedModel):
+    """What begins its transmission from `at_s` on is lost like this."""
+
+    at_s: DurationS
+    loss: Loss | None
+    """Null: no loss. A Gilbert-Elliott loss begins in its good state."""
+
+
 class RateStep(CheckedModel):
     """From `at_s` on, transmissions start at this rate; at 0 none starts."""
 
@@ -170,6 +178,7 @@ class Link(CheckedModel):
     policer: Policer | None = None
     queue: Annotated[Queue, INLINE] = Queue()
     loss: Loss | None = None
+    loss_schedule: tuple[LossStep, ...] = ()
     rate_schedule: tuple[RateStep, ...] = ()
     opens_every_ms: PeriodMs | None = None
     """The queue goes out in bursts: from each multiple of this time on, until it is empty."""
@@ -213,7 +222,7 @@ class Link(CheckedModel):
 
     @model_validator(mode="after")
     def _ascending(self) -> Link:
-        for field in ("rate_schedule", "delay_schedule"):
+        for field in ("rate_schedule", "delay_schedule", "loss_schedule"):
             for index, (earlier, later) in enumerate(pairwise(getattr(self, field))):
                 if later.at_s <= earlier.at_s:
                     raise problem(

@@ -36,6 +36,7 @@ def network_in_words(scenario: Scenario) -> str:
         has = {
             "changing rate": scenario.bottleneck.rate_schedule,
             "changing delay": scenario.bottleneck.delay_schedule,
+            "changing loss": scenario.bottleneck.loss_schedule,
             "jitter": scenario.bottleneck.jitter,
             "a policer": scenario.bottleneck.policer,
         }

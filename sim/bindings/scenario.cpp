@@ -43,6 +43,7 @@ void bind_scenario(nb::module_& module) {
     bind_enum<Transport>(module, "Transport");
     bind_enum<DataDirection>(module, "DataDirection");
     bind_structure<LossModel>(module, "LossModel");
+    bind_structure<LossStep>(module, "LossStep");
     bind_structure<RateStep>(module, "RateStep");
     bind_structure<DelayStep>(module, "DelayStep");
     bind_structure<Jitter>(module, "Jitter");

@@ -13,12 +13,18 @@ namespace quicgym::net {
 
 class LossProcess {
 public:
-    LossProcess(const LossModel& model, Random random) : model_(model), random_(random) {}
+    LossProcess(const Link& link, Random random)
+        : model_(link.loss), schedule_(link.loss_schedule), random_(random) {}
 
-    bool active() const { return model_.kind != LossKind::none; }
+    bool active() const { return model_.kind != LossKind::none || next_step_ < schedule_.size(); }
 
-    // Whether the next packet is lost. Draws the same numbers whatever the outcome.
-    bool lose_next() {
+    // Whether the next packet is lost, whose transmission starts then. Draws the same numbers whatever the
+    // outcome.
+    bool lose_next(Time start) {
+        while (next_step_ < schedule_.size() && schedule_[next_step_].at <= start) {
+            model_ = schedule_[next_step_++].loss;
+            bad_ = false;
+        }
         switch (model_.kind) {
             case LossKind::none:
                 return false;
@@ -39,6 +45,8 @@ public:
 
 private:
     LossModel model_;
+    std::vector<LossStep> schedule_;
+    std::size_t next_step_ = 0;
     Random random_;
     bool bad_ = false;
 };

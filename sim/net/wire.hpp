@@ -49,7 +49,7 @@ public:
     Wire(const Link& link, Random loss_random, Random jitter_random)
         : delay_(link.delay),
           has_fixed_delay_(link.delay_schedule.empty() && link.jitter.kind == JitterKind::none),
-          loss_(link.loss, loss_random),
+          loss_(link, loss_random),
           delay_schedule_(link.delay_schedule),
           jitter_(link.jitter, jitter_random),
           reordering_(link.reordering) {}
@@ -62,7 +62,7 @@ public:
     // Of a packet with this transmission. Packets must come in the order of their transmissions.
     Passage pass(Time start, Time finish) {
         const Time arrival = has_fixed_delay_ ? finish + delay_ : arrival_by_schedule(start, finish);
-        return {arrival, loss_.active() && loss_.lose_next()};
+        return {arrival, loss_.active() && loss_.lose_next(start)};
     }
 
 private:

@@ -26,8 +26,8 @@ losses = st.none() | st.one_of(
 
 
 def steps(
-    field: str, values: st.SearchStrategy[float], min_size: int = 0
-) -> st.SearchStrategy[list[dict[str, float]]]:
+    field: str, values: st.SearchStrategy[Any], min_size: int = 0
+) -> st.SearchStrategy[list[dict[str, Any]]]:
     """A schedule of up to three steps in ascending order of time."""
     times = st.sampled_from([0.1, 0.25, 0.5, 1.0]) | st.floats(0.1, 2)
     return st.dictionaries(times, values, min_size=min_size, max_size=3).map(
@@ -108,6 +108,7 @@ hop_links = links(
     delay_schedule=steps("delay_ms", delays),
     jitter=st.none() | st.fixed_dictionaries({"kind": st.just("uniform"), "max_ms": delays}),
     policer=st.none() | policers,
+    loss_schedule=steps("loss", losses),
 )
 
 

@@ -13,6 +13,7 @@ from helpers.random_scenarios import (
     delays,
     jitters,
     links,
+    losses,
     outages,
     policers,
     steps,
@@ -77,6 +78,7 @@ FEATURES: dict[str, Callable[[Path], Strategy]] = {
         jitter=jitters, delay_schedule=steps("delay_ms", delays), reordering=st.just(True)
     ),
     "policer": lambda folder: links(policer=policers),
+    "loss-schedule": lambda folder: links(loss_schedule=steps("loss", losses, 1)),
     "discipline-on-outages": lambda folder: links(
         rate_schedule=steps("rate_mbps", outages, 1), queue=disciplines
     ),
@@ -92,6 +94,7 @@ FEATURES: dict[str, Callable[[Path], Strategy]] = {
         jitter=st.none() | jitters,
         reordering=st.booleans(),
         policer=st.none() | policers,
+        loss_schedule=steps("loss", losses),
     ),
     "fifo": lambda folder: links(queue=queues("fifo")),
     "codel": lambda folder: links(queue=queues("codel")),
@@ -186,6 +189,16 @@ SAMPLES: dict[str, dict[str, Any]] = {
         "loss": {"kind": "bernoulli", "probability": 0.01},
     },
     "policer": {"policer": {"rate_mbps": 4, "burst_bytes": 60_000}},
+    "loss-schedule": {
+        "loss": {"kind": "bernoulli", "probability": 0.01},
+        "loss_schedule": [
+            {"at_s": 1, "loss": None},
+            {
+                "at_s": 2,
+                "loss": {"kind": "gilbert-elliott", "good_to_bad": 0.1, "bad_to_good": 0.5},
+            },
+        ],
+    },
     "few-packets": {"queue": {"limit": 8}},
     "few-bytes": {"queue": {"limit": 15_000, "unit": "bytes"}},
     **{

@@ -16,7 +16,16 @@ from helpers.endpoints import (
     make_scenario,
     rate_steps,
 )
-from helpers.random_scenarios import delays, jitters, links, outages, policers, steps, wired
+from helpers.random_scenarios import (
+    delays,
+    jitters,
+    links,
+    losses,
+    outages,
+    policers,
+    steps,
+    wired,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -100,14 +109,16 @@ def test_a_link_that_opens_every_so_often_sends_in_bursts_at_its_rate() -> None:
 
 
 disciplines = st.sampled_from(["drop-tail", "codel", "fq-codel"])
+queues = st.fixed_dictionaries({"limit": st.integers(1, 200), "discipline": disciplines})
 changing_links = links(
     rate_schedule=steps("rate_mbps", outages),
     opens_every_ms=st.none() | st.floats(0.1, 100),
-    queue=st.fixed_dictionaries({"limit": st.integers(1, 200), "discipline": disciplines}),
+    queue=queues,
     delay_schedule=steps("delay_ms", delays, 1),
     jitter=st.none() | jitters,
     reordering=st.booleans(),
     policer=st.none() | policers,
+    loss_schedule=steps("loss", losses),
 )
 
 
@@ -203,6 +214,38 @@ def test_a_policer_drops_what_exceeds_it_and_delays_nothing() -> None:
     assert 0.6 * 5e6 * 20 < carried * 8 <= 5e6 * 20 + 50_000 * 8
     assert totals["dropped_packets"] > 20
     assert totals["queue_delay_sum_seconds"] / totals["queue_samples"] < 0.002
+
+
+def loss_step(at_s: float, probability: float) -> Any:
+    step = _core.LossStep()
+    step.at = int(at_s * SECOND)
+    step.loss.kind = _core.LossKind.bernoulli if probability > 0 else _core.LossKind.none
+    step.loss.probability = probability
+    return step
+
+
+def test_packets_are_lost_at_the_rate_of_the_moment() -> None:
+    link = make_link(queue_limit=1000)
+    link.loss_schedule = [loss_step(2, 0.2), loss_step(4, 0), loss_step(6, 1)]
+    limited = application("constant_rate", rate_bits_per_second=2_000_000)
+    flow = make_flow(
+        controller="external", parameters={"window_bytes": [10**6]}, application=limited
+    )
+    simulation = _core.NativeSimulation(make_scenario([flow], link), 1)
+    share = {}
+    sent = dropped = 0
+    for end_s in (2, 4, 6, 8):
+        simulation.run_until(int((end_s - 0.1) * SECOND))
+        totals = simulation.statistics(0)
+        packets = totals["sent_packets"] - sent
+        share[end_s] = (totals["dropped_packets"] - dropped) / packets
+        simulation.run_until(int((end_s + 0.1) * SECOND))  # what is under way at the step
+        totals = simulation.statistics(0)
+        sent, dropped = totals["sent_packets"], totals["dropped_packets"]
+        assert packets > (300 if end_s < 8 else 3)
+    assert share[2] == share[6] == 0
+    assert share[4] == pytest.approx(0.2, abs=0.05)
+    assert share[8] > 0.9
 
 
 def test_a_backward_flow_shares_the_reverse_link_with_acknowledgements() -> None:

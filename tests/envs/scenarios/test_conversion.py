@@ -15,8 +15,8 @@ from quicgym.envs.scenarios.flows import Flow
 from quicgym.envs.scenarios.links import BernoulliLoss, Link, RateStep
 
 STRUCTURES = (
-    "Scenario", "Link", "RateStep", "DelayStep", "Jitter", "Policer", "LossModel", "Wifi", "Flow",
-    "Application", "ShortFlows", "SizePoint", "PageObject",
+    "Scenario", "Link", "RateStep", "DelayStep", "LossStep", "Jitter", "Policer",
+    "LossModel", "Wifi", "Flow", "Application", "ShortFlows", "SizePoint", "PageObject",
 )  # fmt: skip
 FILLED_OTHERWISE = {
     # With defaults, and queues that are counted.
