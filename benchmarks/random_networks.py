@@ -192,6 +192,13 @@ def _policer(rng: np.random.Generator, link: dict[str, Any]) -> None:
     }
 
 
+def _shaper(rng: np.random.Generator, link: dict[str, Any]) -> None:
+    link["shaper"] = {
+        "rate_mbps": _rate_mbps(rng),
+        "burst_bytes": int(rng.integers(1502, 200_000)),
+    }
+
+
 def _loss_schedule(rng: np.random.Generator, link: dict[str, Any]) -> None:
     losses: list[Any] = [
         None,
@@ -264,6 +271,7 @@ FEATURES: dict[str, Feature] = {
     "jitter": _of_links(_jitter),
     "reordering": _of_links(_reordering),
     "policer": _of_links(_policer),
+    "shaper": _of_links(_shaper),
     "loss-schedule": _of_links(_loss_schedule),
     "ce-threshold": _ce_threshold,
     "backward": _backward,

@@ -82,6 +82,15 @@ struct Policer {
     QUICGYM_FIELDS(Policer, rate_bits_per_second, burst_bytes)
 };
 
+// A token bucket before the transmitter: a transmission starts when there are tokens for the packet, which
+// waits in the queue until then.
+struct Shaper {
+    std::uint64_t rate_bits_per_second = 0;
+    std::uint64_t burst_bytes = 0;
+
+    QUICGYM_FIELDS(Shaper, rate_bits_per_second, burst_bytes)
+};
+
 // One direction of the bottleneck.
 struct Link {
     std::uint64_t rate_bits_per_second = 0;
@@ -95,6 +104,7 @@ struct Link {
         0;  // an L4S packet is marked where it has waited longer, and never dropped early; 0: none
     LossModel loss;
     std::vector<LossStep> loss_schedule;  // ascending; for transmissions that start from `at` on
+    std::optional<Shaper> shaper;         // not with a trace
     // Ascending; each rate holds for transmissions that start from `at` on; none starts at 0.
     std::vector<RateStep> rate_schedule;
     Time opens_every = 0;  // opens at its multiples until its queue is empty; 0: never closed
@@ -104,7 +114,7 @@ struct Link {
     bool reordering = false;  // packets may overtake one another where the delay falls
 
     QUICGYM_FIELDS(Link, rate_bits_per_second, delay, policer, queue_limit, queue_unit, queue_discipline,
-                   ecn_marking, ce_threshold, loss, loss_schedule, rate_schedule, opens_every,
+                   ecn_marking, ce_threshold, loss, loss_schedule, shaper, rate_schedule, opens_every,
                    delivery_opportunities_ms, delay_schedule, jitter, reordering)
 };
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -165,6 +166,14 @@ class Policer(CheckedModel):
     """Size of the bucket: the bytes that may pass at once. The bucket is full at first."""
 
 
+class Shaper(CheckedModel):
+    """A token bucket before the transmitter; what exceeds it waits in the queue."""
+
+    rate_mbps: RateMbps
+    burst_bytes: PositiveInteger
+    """Size of the bucket: the bytes that may leave at the link's rate. It is full at first."""
+
+
 class Link(CheckedModel):
     """One direction of the bottleneck."""
 
@@ -180,6 +189,8 @@ class Link(CheckedModel):
     loss: Loss | None = None
     loss_schedule: tuple[LossStep, ...] = ()
     rate_schedule: tuple[RateStep, ...] = ()
+    shaper: Shaper | None = None
+    """Bounds the rate over times that are long for the bucket."""
     opens_every_ms: PeriodMs | None = None
     """The queue goes out in bursts: from each multiple of this time on, until it is empty."""
     trace: Annotated[Path | None, Core("delivery_opportunities_ms", read_mahimahi)] = None
@@ -190,11 +201,20 @@ class Link(CheckedModel):
     """
 
     @property
+    def first_rate_mbps(self) -> float:
+        """The rate that the link sustains at the beginning; of a trace the mean."""
+        return self._sustained_mbps(())
+
+    @property
     def highest_rate_mbps(self) -> float:
-        """The rate at which the link carries data at its best; of a trace the mean."""
+        """The rate that the link sustains at its best; of a trace the mean."""
+        return self._sustained_mbps(self.rate_schedule)
+
+    def _sustained_mbps(self, later: Sequence[RateStep]) -> float:
         if self.trace is not None:
             return mean_rate_mbps(self.trace)
-        return max([self.rate_mbps or 0.0, *(step.rate_mbps for step in self.rate_schedule)])
+        highest = max([self.rate_mbps or 0.0, *(step.rate_mbps for step in later)])
+        return highest if self.shaper is None else min(highest, self.shaper.rate_mbps)
 
     @field_validator("trace")
     @classmethod
@@ -210,7 +230,7 @@ class Link(CheckedModel):
     def _one_rate(self) -> Link:
         if self.trace is None and self.rate_mbps is None:
             raise problem("rate_mbps", None, "is missing", "give a number of Mbps, or a trace")
-        for field in ("rate_schedule", "opens_every_ms", "rate_mbps"):
+        for field in ("rate_schedule", "opens_every_ms", "shaper", "rate_mbps"):
             if self.trace is not None and (value := getattr(self, field)):
                 raise problem(
                     field,
@@ -255,9 +275,7 @@ def with_counted_queue(link: Link, base_rtt_ms: float, packet_bytes: int) -> Lin
     """
     if link.queue.unit != "bdp":
         return link
-    rate_mbps = mean_rate_mbps(link.trace) if link.trace else link.rate_mbps
-    assert rate_mbps is not None  # where there is no trace
-    limit_bytes = link.queue.limit * rate_mbps * 125 * base_rtt_ms
+    limit_bytes = link.queue.limit * link.first_rate_mbps * 125 * base_rtt_ms
     if DISCIPLINES[link.queue.discipline].counts_bytes:
         counted = {"limit": round(limit_bytes), "unit": "bytes"}
         queue = BaseModel.model_copy(link.queue, update=counted)

@@ -267,11 +267,12 @@ class Scenario(CheckedModel):
                     f"{field}.queue.limit", link.queue.limit,
                     f"no packet fits: one takes {packet} bytes", f"give {least}",
                 )  # fmt: skip
-            if link.policer and link.policer.burst_bytes < packet:
-                raise problem(
-                    f"{field}.policer.burst_bytes", link.policer.burst_bytes,
-                    f"no packet passes: one takes {packet} bytes", f"give at least {packet}",
-                )  # fmt: skip
+            for part, bucket in (("policer", link.policer), ("shaper", link.shaper)):
+                if bucket and bucket.burst_bytes < packet:
+                    raise problem(
+                        f"{field}.{part}.burst_bytes", bucket.burst_bytes,
+                        f"no packet passes: one takes {packet} bytes", f"give at least {packet}",
+                    )  # fmt: skip
         return self
 
     def _check_load(self, index: int, entry: ShortFlows) -> None:

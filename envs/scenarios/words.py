@@ -39,6 +39,7 @@ def network_in_words(scenario: Scenario) -> str:
             "changing loss": scenario.bottleneck.loss_schedule,
             "jitter": scenario.bottleneck.jitter,
             "a policer": scenario.bottleneck.policer,
+            "a shaper": scenario.bottleneck.shaper,
         }
         parts += [words for words, part in has.items() if part]
     if scenario.reverse is not None and scenario.reverse.opens_every_ms is not None:

@@ -30,8 +30,8 @@ class BottleneckCapacity:
         links = list(scenario.links.values())[::2]
         link = links[self._hop] if self._has_rate else None
         self._rate_mbps = None
-        if link is not None and link.trace is None and not link.rate_schedule:
-            self._rate_mbps = link.rate_mbps
+        if link is not None and not (link.trace or link.rate_schedule):
+            self._rate_mbps = link.first_rate_mbps
         self._end_s = scenario.duration_s + LONGEST_DELAY_S
 
     def mean_mbps(self, times: np.ndarray) -> np.ndarray:

@@ -48,6 +48,7 @@ void bind_scenario(nb::module_& module) {
     bind_structure<DelayStep>(module, "DelayStep");
     bind_structure<Jitter>(module, "Jitter");
     bind_structure<Policer>(module, "Policer");
+    bind_structure<Shaper>(module, "Shaper");
     bind_structure<Link>(module, "Link");
     bind_structure<SizePoint>(module, "SizePoint");
     bind_structure<PageObject>(module, "PageObject");

@@ -27,6 +27,12 @@ BottleneckCapacity::BottleneckCapacity(const Scenario& scenario, std::size_t hop
     const Link& link = link_of_hop(scenario, DataDirection::forward, hop);
     rates_ = {{0, link.rate_bits_per_second}};
     rates_.insert(rates_.end(), link.rate_schedule.begin(), link.rate_schedule.end());
+    if (link.shaper) {
+        for (RateStep& step : rates_) {
+            step.rate_bits_per_second =
+                std::min(step.rate_bits_per_second, link.shaper->rate_bits_per_second);
+        }
+    }
     opportunities_ms_ = link.delivery_opportunities_ms;
 }
 

@@ -11,7 +11,7 @@
 #include "sim/base/ring.hpp"
 #include "sim/net/link.hpp"
 #include "sim/net/managed_link.hpp"
-#include "sim/net/policer.hpp"
+#include "sim/net/token_bucket.hpp"
 
 namespace quicgym::net {
 

@@ -1,14 +1,17 @@
-// When a link transmits: at a rate that may change or be 0 for a while, in bursts, or at the opportunities of
-// a mahimahi trace. The ns-3 host asks the same class, so that both engines agree on every nanosecond.
+// When a link transmits: at a rate that may change or be 0 for a while, in bursts, as a shaper lets it, or at
+// the opportunities of a mahimahi trace. The ns-3 host asks the same class, so that both engines agree on
+// every nanosecond.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <stdexcept>
 #include <vector>
 
 #include "sim/base/time.hpp"
+#include "sim/net/token_bucket.hpp"
 #include "sim/scenario.hpp"
 
 namespace quicgym::net {
@@ -70,13 +73,15 @@ public:
         : rate_schedule_(link.rate_schedule),
           opens_every_(link.opens_every),
           opportunities_ms_(link.delivery_opportunities_ms),
-          has_fixed_rate_(rate_schedule_.empty() && opens_every_ == 0 && opportunities_ms_.empty()) {
+          has_fixed_rate_(rate_schedule_.empty() && opens_every_ == 0 && opportunities_ms_.empty() &&
+                          !link.shaper) {
         times_.set_rate(link.rate_bits_per_second);
+        if (link.shaper) shaper_.emplace(*link.shaper);
     }
 
     // Whether a packet of this link may have to wait though nothing is before it.
     static bool pauses(const Link& link) {
-        return link.opens_every > 0 || !link.delivery_opportunities_ms.empty() ||
+        return link.opens_every > 0 || link.shaper || !link.delivery_opportunities_ms.empty() ||
                std::any_of(link.rate_schedule.begin(), link.rate_schedule.end(),
                            [](const RateStep& step) { return step.rate_bits_per_second == 0; });
     }
@@ -101,12 +106,15 @@ private:
             return {departure, departure};
         }
         Time start = continues ? ready : next_opening(ready);
+        if (shaper_) start = shaper_->admission(start, wire_bytes);
+        if (start == kNever) return {kNever, kNever};
         take_rate_steps(start);
         while (times_.rate_bits_per_second() == 0) {
             if (next_rate_step_ == rate_schedule_.size()) return {kNever, kNever};
             start = next_opening(rate_schedule_[next_rate_step_].at);
             take_rate_steps(start);
         }
+        if (shaper_) shaper_->admits(start, wire_bytes);
         return {start, start + times_(wire_bytes)};
     }
 
@@ -152,6 +160,7 @@ private:
     std::vector<std::uint32_t> opportunities_ms_;
     std::uint64_t opportunity_ = 0;
     std::uint64_t opportunity_bytes_left_ = kOpportunityBytes;
+    std::optional<TokenBucket> shaper_;
     bool has_fixed_rate_;
 };
 

@@ -6,7 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim/net/policer.hpp"
+#include "sim/net/token_bucket.hpp"
+#include "sim/scenario.hpp"
 
 namespace quicgym::ns3_host {
 

@@ -148,6 +148,7 @@ def test_a_random_network_of_a_feature_has_it(feature: str, tmp_path: Path) -> N
         "jitter": lambda link: link.jitter is not None and not link.reordering,
         "reordering": lambda link: link.jitter is not None and link.reordering,
         "policer": lambda link: link.policer is not None,
+        "shaper": lambda link: link.shaper is not None,
         "loss-schedule": lambda link: bool(link.loss_schedule),
         "ce-threshold": lambda link: link.queue.ce_threshold_ms is not None,
     }[feature]

@@ -48,6 +48,7 @@ jitters = st.one_of(
     st.fixed_dictionaries({"kind": st.just("normal"), "mean_ms": delays, "deviation_ms": delays}),
 )
 policers = st.fixed_dictionaries({"rate_mbps": rates, "burst_bytes": st.integers(1502, 200_000)})
+shapers = policers
 
 
 def links(**features: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
@@ -108,6 +109,7 @@ hop_links = links(
     delay_schedule=steps("delay_ms", delays),
     jitter=st.none() | st.fixed_dictionaries({"kind": st.just("uniform"), "max_ms": delays}),
     policer=st.none() | policers,
+    shaper=st.none() | shapers,
     loss_schedule=steps("loss", losses),
 )
 

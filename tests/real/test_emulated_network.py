@@ -135,6 +135,14 @@ def policed():
     return link
 
 
+def shaped():
+    link = make_link()
+    shaper = _core.Shaper()
+    shaper.rate_bits_per_second, shaper.burst_bytes = 5_000_000, 30_000
+    link.shaper = shaper
+    return link
+
+
 def ack_bursts():
     link = make_link()
     link.opens_every = 25 * MILLISECOND
@@ -180,6 +188,7 @@ SCENARIOS: dict[str, Callable] = {
     "jitter": lambda: one_flow(jittery(False), jittery(False)),
     "reordering": lambda: one_flow(jittery(True), jittery(True)),
     "policer": lambda: one_flow(policed(), controller="newreno"),
+    "shaper": lambda: one_flow(shaped(), controller="newreno"),
     "ack-bursts": lambda: one_flow(make_link(), ack_bursts(), "bbr"),
     "three-flows": three_flows,
     "chain": chain,

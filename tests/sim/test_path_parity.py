@@ -16,6 +16,7 @@ from helpers.random_scenarios import (
     losses,
     outages,
     policers,
+    shapers,
     steps,
     wired,
 )
@@ -78,7 +79,11 @@ FEATURES: dict[str, Callable[[Path], Strategy]] = {
         jitter=jitters, delay_schedule=steps("delay_ms", delays), reordering=st.just(True)
     ),
     "policer": lambda folder: links(policer=policers),
+    "shaper": lambda folder: links(
+        shaper=shapers, rate_schedule=st.just([]) | steps("rate_mbps", outages, 1)
+    ),
     "loss-schedule": lambda folder: links(loss_schedule=steps("loss", losses, 1)),
+    "discipline-on-shaper": lambda folder: links(queue=disciplines, shaper=shapers),
     "discipline-on-outages": lambda folder: links(
         rate_schedule=steps("rate_mbps", outages, 1), queue=disciplines
     ),
@@ -94,6 +99,7 @@ FEATURES: dict[str, Callable[[Path], Strategy]] = {
         jitter=st.none() | jitters,
         reordering=st.booleans(),
         policer=st.none() | policers,
+        shaper=st.none() | shapers,
         loss_schedule=steps("loss", losses),
     ),
     "fifo": lambda folder: links(queue=queues("fifo")),
@@ -189,6 +195,7 @@ SAMPLES: dict[str, dict[str, Any]] = {
         "loss": {"kind": "bernoulli", "probability": 0.01},
     },
     "policer": {"policer": {"rate_mbps": 4, "burst_bytes": 60_000}},
+    "shaper": {"shaper": {"rate_mbps": 4, "burst_bytes": 60_000}},
     "loss-schedule": {
         "loss": {"kind": "bernoulli", "probability": 0.01},
         "loss_schedule": [

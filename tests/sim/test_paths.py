@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from helpers.random_scenarios import (
     losses,
     outages,
     policers,
+    shapers,
     steps,
     wired,
 )
@@ -118,6 +120,7 @@ changing_links = links(
     jitter=st.none() | jitters,
     reordering=st.booleans(),
     policer=st.none() | policers,
+    shaper=st.none() | shapers,
     loss_schedule=steps("loss", losses),
 )
 
@@ -214,6 +217,47 @@ def test_a_policer_drops_what_exceeds_it_and_delays_nothing() -> None:
     assert 0.6 * 5e6 * 20 < carried * 8 <= 5e6 * 20 + 50_000 * 8
     assert totals["dropped_packets"] > 20
     assert totals["queue_delay_sum_seconds"] / totals["queue_samples"] < 0.002
+
+
+def shaped(link_rate: int, rate: int, burst_bytes: int) -> Any:
+    link = make_link(rate_bits_per_second=link_rate)
+    link.shaper = _core.Shaper()
+    link.shaper.rate_bits_per_second, link.shaper.burst_bytes = rate, burst_bytes
+    return link
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    rate=st.integers(100_000, 50_000_000),
+    burst=st.integers(1502, 200_000),
+    controllers=st.lists(st.sampled_from(["cubic", "bbr"]), min_size=1, max_size=3),
+)
+def test_a_shaper_lets_rate_times_time_plus_burst_through_and_no_more(
+    rate: int, burst: int, controllers: list[str]
+) -> None:
+    flows = [make_flow(controller=name, access_rate_bits_per_second=10**9) for name in controllers]
+    carried = carried_bits(flows, shaped(10**9, rate, burst), 2)
+    for windows in (1, 5, 25, 50):
+        # A packet may have been on the link for less than 0.1 ms.
+        assert most_in(carried, windows) <= rate * (windows * 0.02 + 1e-4) + burst * 8
+
+
+def test_a_shaper_lets_a_burst_pass_at_the_rate_of_the_link_and_delays_what_follows() -> None:
+    """The bucket holds 40 packets, and gets tokens for one in 2 ms."""
+    link = shaped(10**9, WIRE_BYTES * 8 * 500, 40 * WIRE_BYTES)
+    link.queue_limit = 1000
+    flow = {"controller": "external", "parameters": {"window_bytes": [100 * 1200]}}
+    times, totals = arrivals(link, 0.5, **flow, access_rate_bits_per_second=10**9)
+    assert totals["dropped_packets"] == 0
+    gaps = [later - earlier for earlier, later in pairwise(times)]
+    # The sender paces 100 packets over an RTT, and tokens for 2 of 5 of them come meanwhile.
+    assert all(gap < MILLISECOND for gap in gaps[:60])
+    assert all(gap == 2 * MILLISECOND for gap in gaps[70:100])
+
+
+def test_a_shaper_wastes_no_capacity_of_a_slower_link() -> None:
+    times, _ = arrivals(shaped(15_000_000, 20_000_000, 3000))
+    assert sum(8 * WIRE_BYTES for time in times if time > 2 * SECOND) > 0.97 * 15e6 * 8
 
 
 def loss_step(at_s: float, probability: float) -> Any:

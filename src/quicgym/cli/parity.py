@@ -38,6 +38,7 @@ class Feature(StrEnum):
     jitter = "jitter"
     reordering = "reordering"
     policer = "policer"
+    shaper = "shaper"
     loss_schedule = "loss-schedule"
     ce_threshold = "ce-threshold"
     backward = "backward"

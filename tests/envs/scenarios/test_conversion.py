@@ -16,7 +16,7 @@ from quicgym.envs.scenarios.links import BernoulliLoss, Link, RateStep
 
 STRUCTURES = (
     "Scenario", "Link", "RateStep", "DelayStep", "LossStep", "Jitter", "Policer",
-    "LossModel", "Wifi", "Flow", "Application", "ShortFlows", "SizePoint", "PageObject",
+    "Shaper", "LossModel", "Wifi", "Flow", "Application", "ShortFlows", "SizePoint", "PageObject",
 )  # fmt: skip
 FILLED_OTHERWISE = {
     # With defaults, and queues that are counted.
