@@ -24,7 +24,7 @@ EXAMPLES = {
     }
     for page, text in PAGES.items()
 }
-NATIVE_ONLY = {"dualpi2"}
+NATIVE_ONLY = {"dualpi2", "sfq"}
 """Examples of networks.md of which the page says so."""
 
 

@@ -168,7 +168,7 @@ short_flows = st.fixed_dictionaries(
 @st.composite
 def networks(draw: st.DrawFn) -> Scenario:
     """Anything that the native engine simulates, with the agent's flow first."""
-    kind = draw(st.sampled_from(["plain", "dualpi2", "reordering", "fragments", "chain"]))
+    kind = draw(st.sampled_from(["plain", "dualpi2", "sfq", "reordering", "fragments", "chain"]))
     agents: dict[str, Any] = {"application": draw(applications_with_an_answer), "start_s": 0.05}
     others = [
         {**flow, "application": draw(applications_with_an_answer),
@@ -179,8 +179,8 @@ def networks(draw: st.DrawFn) -> Scenario:
     changes: dict[str, Any] = {}
     if kind == "reordering":
         changes = {"jitter": {"kind": "uniform", "max_ms": draw(delays)}, "reordering": True}
-    elif kind == "dualpi2":
-        changes = {"queue": {"limit": draw(st.integers(1, 200)), "discipline": "dualpi2"}}
+    elif kind in ("dualpi2", "sfq"):
+        changes = {"queue": {"limit": draw(st.integers(1, 200)), "discipline": kind}}
     link = hop_links.map(lambda drawn: drawn | changes)
     return Scenario(
         name="random",

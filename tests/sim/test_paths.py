@@ -110,7 +110,7 @@ def test_a_link_that_opens_every_so_often_sends_in_bursts_at_its_rate() -> None:
     assert carried == pytest.approx(15e6 * 8, rel=0.02)
 
 
-disciplines = st.sampled_from(["drop-tail", "codel", "fq-codel"])
+disciplines = st.sampled_from(["drop-tail", "codel", "fq-codel", "sfq"])
 queues = st.fixed_dictionaries({"limit": st.integers(1, 200), "discipline": disciplines})
 changing_links = links(
     rate_schedule=steps("rate_mbps", outages),

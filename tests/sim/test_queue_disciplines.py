@@ -10,7 +10,9 @@ from helpers.endpoints import make_link
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import quicgym
 from quicgym import Scenario, _core
+from quicgym.envs.simulation.metrics import FlowResult
 
 EVERY = [entry for entry in _core.queue_disciplines() if entry.name != "drop-tail"]
 MARKING = [entry.name for entry in EVERY if entry.can_mark]
@@ -29,6 +31,7 @@ def test_every_discipline_is_listed_with_what_it_can_do() -> None:
     assert facts == {
         "drop-tail": ["counts_bytes", "in_ns3"],
         "fifo": ["counts_bytes", "in_ns3"],
+        "sfq": [],
         "codel": ["can_mark", "counts_bytes", "has_ce_threshold", "in_ns3"],
         "dualpi2": ["can_mark", "always_marks", "counts_bytes"],
         "fq-codel": ["can_mark", "has_ce_threshold", "in_ns3"],
@@ -112,9 +115,10 @@ def test_every_packet_passes_once_or_is_dropped_once(
     assert sorted(gone) == list(range(len(sent)))
 
 
-def test_flows_of_fq_codel_share_a_queue_only_beyond_1024() -> None:
+@pytest.mark.parametrize("discipline", ["fq-codel", "sfq"])
+def test_flows_share_a_queue_of_fair_queueing_only_beyond_1024(discipline: str) -> None:
     link = make_link(queue_limit=10_000)
-    link.queue_discipline = "fq-codel"
+    link.queue_discipline = discipline
     queue = _core.QueueDiscipline(link)
     number = 0
     for flow in (0, 1023, 1024):
@@ -124,3 +128,81 @@ def test_flows_of_fq_codel_share_a_queue_only_beyond_1024() -> None:
     order = [queue.dequeue(0)[0] for _ in range(9)]
     # Flows 0 and 1024 take turns with 1023 as one.
     assert order == [0, 3, 1, 4, 2, 5, 6, 7, 8]
+
+
+class PlainSfq:
+    """SFQ in lists: turns of 1500 bytes, and the last packet of the longest queue is dropped."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.queues: dict[int, list[tuple[int, int]]] = {}
+        self.round: list[tuple[int, int]] = []  # flow and bytes that its turn may still send
+
+    def enqueue(self, number: int, size: int, flow: int) -> list[int]:
+        queue = self.queues.setdefault(flow, [])
+        dropped = []
+        if sum(map(len, self.queues.values())) == self.limit:
+            longest = max(self.queues.values(), key=len)
+            if len(longest) <= len(queue) + 1:
+                return [number]
+            dropped.append(longest.pop()[0])
+        if not queue:
+            self.round.append((flow, 1500))
+        queue.append((number, size))
+        return dropped
+
+    def dequeue(self) -> int | None:
+        while self.round:
+            flow, left = self.round.pop(0)
+            if left <= 0:
+                self.round.append((flow, left + 1500))
+                continue
+            number, size = self.queues[flow].pop(0)
+            if self.queues[flow]:
+                self.round.insert(0, (flow, left - size))
+            return number
+        return None
+
+
+@settings(deadline=None, max_examples=200)
+@given(events=events, limit=st.integers(1, 40), flows=st.integers(1, 6))
+def test_sfq_serves_turns_of_1500_bytes_and_drops_from_the_longest_queue(
+    events: list[tuple[int, int, int, int, int]], limit: int, flows: int
+) -> None:
+    link = make_link(queue_limit=limit)
+    link.queue_discipline = "sfq"
+    queue, plain = _core.QueueDiscipline(link), PlainSfq(limit)
+    for number, (_, leaving, flow, size, ecn) in enumerate(events):
+        assert queue.enqueue(0, number, size, ecn, flow % flows) == plain.enqueue(
+            number, size, flow % flows
+        )
+        for _ in range(leaving):
+            assert queue.dequeue(0)[0] == plain.dequeue()
+
+
+def test_a_small_flow_keeps_its_rate_and_waits_for_no_queue_beside_a_bulk_flow_in_sfq() -> None:
+    def small_flow(discipline: str) -> FlowResult:
+        run = quicgym.run(
+            Scenario.model_validate(
+                {
+                    **{"name": discipline, "duration_s": 10},
+                    "bottleneck": {
+                        **{"rate_mbps": 10, "delay_ms": 10},
+                        "queue": {"limit": 200, "discipline": discipline},
+                    },
+                    "access": {"rate_mbps": 100, "delay_ms": 1},
+                    "flows": [
+                        {"controller": "cubic"},
+                        {
+                            "controller": "cubic",
+                            "application": {"kind": "constant-rate", "rate_mbps": 1},
+                        },
+                    ],
+                }
+            )
+        )
+        return run.flows[1]
+
+    fair, shared = small_flow("sfq"), small_flow("fifo")
+    assert fair.goodput_mbps > 0.95
+    assert fair.mean_queue_delay_ms < 4 < 50 < shared.mean_queue_delay_ms

@@ -21,6 +21,12 @@ public:
         bytes_ += packet.bytes;
     }
 
+    QueuedPacket pop_back() {
+        const QueuedPacket packet = packets_[--tail_];
+        bytes_ -= packet.bytes;
+        return packet;
+    }
+
     QueuedPacket pop() {
         const QueuedPacket packet = packets_[head_++];
         bytes_ -= packet.bytes;
