@@ -214,6 +214,14 @@ def _loss_schedule(rng: np.random.Generator, link: dict[str, Any]) -> None:
     ]
 
 
+def _reroutes(rng: np.random.Generator, link: dict[str, Any]) -> None:
+    link.pop("rate_schedule", None)
+    link["reroutes"] = [
+        {"at_s": time, "rate_mbps": _rate_mbps(rng), "delay_ms": _delay_ms(rng)}
+        for time in _times_s(rng)
+    ]
+
+
 Draw = Callable[[np.random.Generator, dict[str, Any]], None]
 Feature = Callable[[np.random.Generator, dict[str, Any], Path], None]
 
@@ -273,6 +281,7 @@ FEATURES: dict[str, Feature] = {
     "policer": _of_links(_policer),
     "shaper": _of_links(_shaper),
     "loss-schedule": _of_links(_loss_schedule),
+    "reroutes": _of_links(_reroutes),
     "ce-threshold": _ce_threshold,
     "backward": _backward,
 }

@@ -30,6 +30,7 @@ std::optional<Problem> link_problem(const Link& link, bool may_have_trace, const
         return Problem{name + "." + field, "not in a chain: " + why, "leave out " + field + " or chain"};
     };
     if (link.reordering) return refused("reordering", "packets keep their order from hop to hop");
+    if (!link.reroutes.empty()) return refused("reroutes", "packets keep their order from hop to hop");
     const Discipline* const discipline = find_discipline(link.queue_discipline);
     if (discipline != nullptr && !discipline->keeps_order) {
         return refused("queue.discipline", "marks of another hop would move packets past one another");

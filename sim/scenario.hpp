@@ -53,6 +53,16 @@ struct RateStep {
     QUICGYM_FIELDS(RateStep, at, rate_bits_per_second)
 };
 
+// What arrives from `at` on takes another path, with a queue of its own. What has arrived before stays on the
+// path that it took.
+struct Reroute {
+    Time at = 0;
+    std::uint64_t rate_bits_per_second = 0;
+    Time delay = 0;
+
+    QUICGYM_FIELDS(Reroute, at, rate_bits_per_second, delay)
+};
+
 inline constexpr const char* kDropTail = "drop-tail";
 
 struct DelayStep {
@@ -112,10 +122,12 @@ struct Link {
     std::vector<DelayStep> delay_schedule;  // ascending; for transmissions that start from `at` on
     Jitter jitter;
     bool reordering = false;  // packets may overtake one another where the delay falls
+    // Ascending; without a trace and the schedules of rate and delay, and not in a chain.
+    std::vector<Reroute> reroutes;
 
     QUICGYM_FIELDS(Link, rate_bits_per_second, delay, policer, queue_limit, queue_unit, queue_discipline,
                    ecn_marking, ce_threshold, loss, loss_schedule, shaper, rate_schedule, opens_every,
-                   delivery_opportunities_ms, delay_schedule, jitter, reordering)
+                   delivery_opportunities_ms, delay_schedule, jitter, reordering, reroutes)
 };
 
 QUICGYM_ENUM(ApplicationKind, bulk, transfer, constant_rate, bursts, on_off, request_response, web_page,
@@ -271,6 +283,20 @@ inline const Link& link_of_hop(const Scenario& scenario, DataDirection direction
     return hop == 0 ? scenario.reverse : scenario.reverse_chain[hop - 1];
 }
 
+// Whether packets may overtake one another on the link, or between its paths.
+inline bool may_overtake(const Link& link) {
+    return link.reordering || !link.reroutes.empty();
+}
+
+// The path that packets take after so many reroutes, at least one, as a link of its own.
+inline Link path_of(const Link& link, std::size_t reroutes) {
+    Link path = link;
+    path.reroutes.clear();
+    path.rate_bits_per_second = link.reroutes[reroutes - 1].rate_bits_per_second;
+    path.delay = link.reroutes[reroutes - 1].delay;
+    return path;
+}
+
 // As a message calls it: "chain.0.reverse".
 inline std::string name_of_hop(DataDirection direction, std::size_t hop) {
     const bool is_forward = direction == DataDirection::forward;
@@ -278,12 +304,13 @@ inline std::string name_of_hop(DataDirection direction, std::size_t hop) {
     return "chain." + std::to_string(hop - 1) + (is_forward ? "" : ".reverse");
 }
 
-// Of the random numbers that a hop's queue discipline draws: both engines draw the same.
-inline std::uint64_t queue_stream(DataDirection direction, std::size_t hop) {
-    return 2 * hop + (direction == DataDirection::forward ? 0 : 1);
-}
-
 inline constexpr std::size_t kMaxHops = 16;
+
+// Of the random numbers that a hop's queue discipline draws: both engines draw the same. Each path that
+// packets take after a reroute has its own.
+inline std::uint64_t queue_stream(DataDirection direction, std::size_t hop, std::size_t reroutes = 0) {
+    return 2 * (hop + kMaxHops * reroutes) + (direction == DataDirection::forward ? 0 : 1);
+}
 
 struct HopRange {
     std::size_t first;

@@ -174,6 +174,17 @@ class Shaper(CheckedModel):
     """Size of the bucket: the bytes that may leave at the link's rate. It is full at first."""
 
 
+class Reroute(CheckedModel):
+    """What arrives from `at_s` on takes a path of this rate and delay, with an empty queue.
+
+    What has arrived before stays in the old path's queue and on its wire.
+    """
+
+    at_s: DurationS
+    rate_mbps: RateMbps
+    delay_ms: DelayMs
+
+
 class Link(CheckedModel):
     """One direction of the bottleneck."""
 
@@ -184,6 +195,8 @@ class Link(CheckedModel):
     jitter: LinkJitter | None = None
     reordering: StrictBool = False
     """Packets may overtake one another when the delay falls; otherwise they keep their order."""
+    reroutes: tuple[Reroute, ...] = ()
+    """Each path has the link's queue, loss, jitter and shaper. The policer is before all paths."""
     policer: Policer | None = None
     queue: Annotated[Queue, INLINE] = Queue()
     loss: Loss | None = None
@@ -203,18 +216,24 @@ class Link(CheckedModel):
     @property
     def first_rate_mbps(self) -> float:
         """The rate that the link sustains at the beginning; of a trace the mean."""
-        return self._sustained_mbps(())
+        return self._sustained_mbps([])
 
     @property
     def highest_rate_mbps(self) -> float:
         """The rate that the link sustains at its best; of a trace the mean."""
-        return self._sustained_mbps(self.rate_schedule)
+        return self._sustained_mbps([*self.rate_schedule, *self.reroutes])
 
-    def _sustained_mbps(self, later: Sequence[RateStep]) -> float:
+    def _sustained_mbps(self, later: Sequence[RateStep | Reroute]) -> float:
         if self.trace is not None:
             return mean_rate_mbps(self.trace)
         highest = max([self.rate_mbps or 0.0, *(step.rate_mbps for step in later)])
         return highest if self.shaper is None else min(highest, self.shaper.rate_mbps)
+
+    @property
+    def delays_ms(self) -> list[float]:
+        """The delays that the link has in the course of time, without jitter."""
+        later = [*self.delay_schedule, *self.reroutes]
+        return [self.delay_ms, *(step.delay_ms for step in later)]
 
     @field_validator("trace")
     @classmethod
@@ -230,7 +249,7 @@ class Link(CheckedModel):
     def _one_rate(self) -> Link:
         if self.trace is None and self.rate_mbps is None:
             raise problem("rate_mbps", None, "is missing", "give a number of Mbps, or a trace")
-        for field in ("rate_schedule", "opens_every_ms", "shaper", "rate_mbps"):
+        for field in ("rate_schedule", "opens_every_ms", "shaper", "reroutes", "rate_mbps"):
             if self.trace is not None and (value := getattr(self, field)):
                 raise problem(
                     field,
@@ -242,7 +261,7 @@ class Link(CheckedModel):
 
     @model_validator(mode="after")
     def _ascending(self) -> Link:
-        for field in ("rate_schedule", "delay_schedule", "loss_schedule"):
+        for field in ("rate_schedule", "delay_schedule", "loss_schedule", "reroutes"):
             for index, (earlier, later) in enumerate(pairwise(getattr(self, field))):
                 if later.at_s <= earlier.at_s:
                     raise problem(
@@ -250,6 +269,16 @@ class Link(CheckedModel):
                         f"is not after the step before it, {earlier.at_s:g} s",
                         "list the steps in ascending order of time",
                     )  # fmt: skip
+        return self
+
+    @model_validator(mode="after")
+    def _one_way_to_change(self) -> Link:
+        for field in ("rate_schedule", "delay_schedule"):
+            if self.reroutes and (steps := getattr(self, field)):
+                raise problem(
+                    field, f"{len(steps)} entries", "reroutes set rate and delay",
+                    f"leave out reroutes or {field}",
+                )  # fmt: skip
         return self
 
     @model_validator(mode="after")

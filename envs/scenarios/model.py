@@ -161,10 +161,8 @@ class Scenario(CheckedModel):
             return 2 * (access_ms + flow.extra_delay_ms + self.wifi.wired.delay_ms)
         links = [*self._described.values()]
         ways = [link for hop in self.hops_of(flow) for link in links[2 * hop : 2 * hop + 2]]
-        delays = (
-            min([link.delay_ms, *(step.delay_ms for step in link.delay_schedule)]) for link in ways
-        )
-        return 2 * (2 * access_ms + flow.extra_delay_ms) + sum(delays)
+        shortest_ms = sum(min(link.delays_ms) for link in ways)
+        return 2 * (2 * access_ms + flow.extra_delay_ms) + shortest_ms
 
     def single_flows(self) -> Iterator[tuple[str, Flow]]:
         """Yields every flow with its name, `count` written out."""
@@ -304,11 +302,13 @@ class Scenario(CheckedModel):
                 "leave out access.mtu_bytes or chain",
             )  # fmt: skip
         for field, link in self.links.items():
-            if mtu_bytes is not None and link.reordering:
-                raise problem(
-                    f"{field}.reordering", True, "the engine keeps fragments in order",
-                    f"leave out access.mtu_bytes or {field}.reordering",
-                )  # fmt: skip
+            for part in ("reordering", "reroutes"):
+                if mtu_bytes is not None and (value := getattr(link, part)):
+                    raise problem(
+                        f"{field}.{part}", value if value is True else f"{len(value)} entries",
+                        "the engine keeps fragments in order",
+                        f"leave out access.mtu_bytes or {field}.{part}",
+                    )  # fmt: skip
 
     def _given_links(self) -> Iterator[tuple[str, Link]]:
         """Yields the links that are described, by field."""

@@ -37,6 +37,7 @@ def network_in_words(scenario: Scenario) -> str:
             "changing rate": scenario.bottleneck.rate_schedule,
             "changing delay": scenario.bottleneck.delay_schedule,
             "changing loss": scenario.bottleneck.loss_schedule,
+            "reroutes": scenario.bottleneck.reroutes,
             "jitter": scenario.bottleneck.jitter,
             "a policer": scenario.bottleneck.policer,
             "a shaper": scenario.bottleneck.shaper,

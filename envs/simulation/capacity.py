@@ -30,7 +30,7 @@ class BottleneckCapacity:
         links = list(scenario.links.values())[::2]
         link = links[self._hop] if self._has_rate else None
         self._rate_mbps = None
-        if link is not None and not (link.trace or link.rate_schedule):
+        if link is not None and not (link.trace or link.rate_schedule or link.reroutes):
             self._rate_mbps = link.first_rate_mbps
         self._end_s = scenario.duration_s + LONGEST_DELAY_S
 

@@ -190,7 +190,7 @@ def _path_bytes(scenario: Scenario) -> float:
         return capacity * rtt_ms * 1e-3 + queues * packet_bytes
     queue_bytes = 0.0
     for link in scenario.links.values():
-        rtt_ms += max([link.delay_ms, *(step.delay_ms for step in link.delay_schedule)])
+        rtt_ms += max(link.delays_ms)
         queue_bytes += link.queue.limit * (packet_bytes if link.queue.unit == "packets" else 1)
     return capacity * rtt_ms * 1e-3 + queue_bytes
 

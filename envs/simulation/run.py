@@ -351,8 +351,10 @@ class Run:
             wire_share = 1 + LINK_HEADER_BYTES / payload
             members.append(Member(flow["start"], end, flow.has_policy, wire_share))
         link = scenario.bottleneck
-        times_s = {step.at_s for step in link.rate_schedule} if link else set()
-        times_s |= {step.at_s for step in link.delay_schedule} if link else set()
+        times_s = set()
+        if link is not None:
+            schedules = (link.rate_schedule, link.delay_schedule, link.reroutes)
+            times_s = {step.at_s for schedule in schedules for step in schedule}
         changes = sorted(map(nanoseconds, times_s))
         return Sharing.of(self._recorded.series, members, places, self._window, changes)
 

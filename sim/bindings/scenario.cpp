@@ -46,6 +46,7 @@ void bind_scenario(nb::module_& module) {
     bind_structure<LossStep>(module, "LossStep");
     bind_structure<RateStep>(module, "RateStep");
     bind_structure<DelayStep>(module, "DelayStep");
+    bind_structure<Reroute>(module, "Reroute");
     bind_structure<Jitter>(module, "Jitter");
     bind_structure<Policer>(module, "Policer");
     bind_structure<Shaper>(module, "Shaper");

@@ -27,6 +27,7 @@ BottleneckCapacity::BottleneckCapacity(const Scenario& scenario, std::size_t hop
     const Link& link = link_of_hop(scenario, DataDirection::forward, hop);
     rates_ = {{0, link.rate_bits_per_second}};
     rates_.insert(rates_.end(), link.rate_schedule.begin(), link.rate_schedule.end());
+    for (const Reroute& reroute : link.reroutes) rates_.push_back({reroute.at, reroute.rate_bits_per_second});
     if (link.shaper) {
         for (RateStep& step : rates_) {
             step.rate_bits_per_second =

@@ -14,8 +14,8 @@ public:
     BottleneckCapacity(const Scenario& scenario, std::size_t hop);
 
     // Bytes on the wire: the rate integrated over (from, to], or 1500 for each of a trace's opportunities
-    // in it. A shaper's rate bounds the rate; its burst does not count. With Wi-Fi the rate is that of the
-    // data symbols, of which no transfer gets all.
+    // in it. A shaper's rate bounds the rate; its burst does not count. After a reroute the rate is
+    // that of the new path. With Wi-Fi the rate is that of the data symbols, of which no transfer gets all.
     double bytes_between(Time from, Time to) const;
 
 private:

@@ -29,8 +29,8 @@ EmulatedNetwork::EmulatedNetwork(const Scenario& scenario, std::uint64_t seed) {
         const HopRange range = hops_of(scenario, flow);
         Path forward{left, right, range.first, range.last, std::nullopt};
         Path backward{right, left, hops - 1 - range.last, hops - 1 - range.first, std::nullopt};
-        if (scenario.bottleneck.reordering) forward.overtaking.emplace();
-        if (scenario.reverse.reordering) backward.overtaking.emplace();
+        if (may_overtake(scenario.bottleneck)) forward.overtaking.emplace();
+        if (may_overtake(scenario.reverse)) backward.overtaking.emplace();
         for (std::size_t way = 0; way < 2; ++way) {
             Path& path = way == 0 ? forward : backward;
             const auto direction = way == 0 ? DataDirection::forward : DataDirection::backward;
@@ -116,11 +116,8 @@ void EmulatedNetwork::record(Time interval, Time duration) {
 
 void EmulatedNetwork::record_queues(Time now) {
     for (std::size_t hop = 0; hop < stages_[0].size(); ++hop) {
-        std::visit(
-            [&](const auto& link) {
-                recording_.add_queue(hop, link.waiting(now), link.occupancy_seconds(now));
-            },
-            stages_[0][hop].hop.link);
+        const Hop& recorded = stages_[0][hop].hop;
+        recording_.add_queue(hop, waiting(recorded, now), occupancy_seconds(recorded, now));
     }
 }
 
@@ -128,7 +125,8 @@ void EmulatedNetwork::advance_all(Time end) {
     for (const DataDirection way : {DataDirection::forward, DataDirection::backward}) {
         std::vector<Stage>& stages = stages_[index(way)];
         for (std::size_t number = 0; number < stages.size(); ++number) {
-            std::visit([&](auto& link) { serve(way, number, link, end); }, stages[number].hop.link);
+            for_each_route(stages[number].hop, end,
+                           [&](auto& link, Time until) { serve(way, number, link, until, end); });
         }
         for (Path& path : paths_[index(way)]) {
             if (!path.overtaking) continue;
@@ -167,8 +165,8 @@ void EmulatedNetwork::for_each_arrival(DataDirection way, std::size_t number, Ti
     }
 }
 
-void EmulatedNetwork::serve(DataDirection way, std::size_t number, BottleneckLink& link, Time end) {
-    for_each_arrival(way, number, end, [&](std::uint64_t position, const Transit& arriving) {
+void EmulatedNetwork::serve(DataDirection way, std::size_t number, BottleneckLink& link, Time until, Time) {
+    for_each_arrival(way, number, until, [&](std::uint64_t position, const Transit& arriving) {
         Record& record = records_[record_of(position)];
         const auto outcome = link.offer(arriving, record.wire_bytes, record.queue_flow);
         if (outcome.dropped) return finish(position, arriving.arrival, Fate::dropped);
@@ -179,7 +177,7 @@ void EmulatedNetwork::serve(DataDirection way, std::size_t number, BottleneckLin
     });
 }
 
-void EmulatedNetwork::serve(DataDirection way, std::size_t number, ManagedLink& link, Time end) {
+void EmulatedNetwork::serve(DataDirection way, std::size_t number, ManagedLink& link, Time until, Time end) {
     const auto depart = [&](const ManagedLink::Departure& departure) {
         const QueuedPacket& queued = departure.packet;
         Record& record = records_[record_of(queued.position)];
@@ -191,7 +189,7 @@ void EmulatedNetwork::serve(DataDirection way, std::size_t number, ManagedLink& 
     const auto drop = [&](const QueuedPacket& queued) {
         finish(queued.position, queued.arrival, Fate::dropped);
     };
-    for_each_arrival(way, number, end, [&](std::uint64_t position, const Transit& arriving) {
+    for_each_arrival(way, number, until, [&](std::uint64_t position, const Transit& arriving) {
         const Record& record = records_[record_of(position)];
         link.offer(arriving,
                    {arriving.arrival, position, record.queue_flow,
@@ -257,8 +255,7 @@ Time EmulatedNetwork::next_event() const {
     for (const std::size_t way : {0, 1}) {
         for (const Stage& stage : stages_[way]) {
             if (!stage.arriving.empty()) next = std::min(next, stage.arriving.front().transit.arrival);
-            if (const auto* link = std::get_if<ManagedLink>(&stage.hop.link))
-                next = std::min(next, link->next_start());
+            next = std::min(next, next_start(stage.hop));
         }
         for (const Path& path : paths_[way]) {
             if (path.overtaking) next = std::min(next, path.overtaking->next_on_wire());
@@ -270,7 +267,7 @@ Time EmulatedNetwork::next_event() const {
 QueueSample EmulatedNetwork::queue(DataDirection way, Time now) const {
     const std::vector<Stage>& stages = stages_[index(way)];
     const Stage& stage = way == DataDirection::forward ? stages.front() : stages.back();
-    return std::visit([&](const auto& link) { return link.waiting(now); }, stage.hop.link);
+    return waiting(stage.hop, now);
 }
 
 }  // namespace quicgym::net

@@ -140,8 +140,8 @@ private:
     void leave_queue(Record& record, Time time, Time delay);
     void push(Stage& stage, const Transit& transit, std::uint32_t rank, std::uint64_t position);
     Arriving pop(Stage& stage);
-    void serve(DataDirection way, std::size_t number, BottleneckLink& link, Time end);
-    void serve(DataDirection way, std::size_t number, ManagedLink& link, Time end);
+    void serve(DataDirection way, std::size_t number, BottleneckLink& link, Time until, Time end);
+    void serve(DataDirection way, std::size_t number, ManagedLink& link, Time until, Time end);
     template <class Offer>
     void for_each_arrival(DataDirection way, std::size_t number, Time end, Offer offer);
     void pass_on(std::size_t number, std::uint64_t position, const Transit& transit);

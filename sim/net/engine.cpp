@@ -117,11 +117,13 @@ void NativeSimulation::add_paths(const Scenario& scenario, const Flow& flow) {
     shortest_entry_ = std::min({shortest_entry_, left_side, right_side});
     shortest_passage_ = std::min({shortest_passage_, shortest_delay(last_forward) + right_side,
                                   shortest_delay(last_backward) + left_side});
-    if (scenario.bottleneck.reordering) forward_.paths.back().packets.let_overtake(right_side);
-    if (scenario.reverse.reordering) backward_.paths.back().packets.let_overtake(left_side);
+    if (may_overtake(scenario.bottleneck)) forward_.paths.back().packets.let_overtake(right_side);
+    if (may_overtake(scenario.reverse)) backward_.paths.back().packets.let_overtake(left_side);
     if (flow.mtu_bytes > 0) {
-        if (scenario.bottleneck.reordering || scenario.reverse.reordering)
-            throw std::invalid_argument("access.mtu_bytes: fragments keep their order; take out reordering");
+        if (may_overtake(scenario.bottleneck) || may_overtake(scenario.reverse)) {
+            throw std::invalid_argument(
+                "access.mtu_bytes: fragments keep their order; take out reordering and reroutes");
+        }
         if (hop_count() > 1) throw std::invalid_argument("access.mtu_bytes: not in a chain; take out chain");
         forward_.paths.back().packets.fragment_above(flow.mtu_bytes);
         backward_.paths.back().packets.fragment_above(flow.mtu_bytes);
@@ -196,9 +198,7 @@ Time NativeSimulation::next_at_bottlenecks() const {
     for (const Direction* direction : {&forward_, &backward_}) {
         next = std::min(next, earliest(direction->next_arrival));
         for (const Hop& hop : direction->hops) {
-            next = std::min(next, hop.handover.next_arrival());
-            if (const auto* link = std::get_if<ManagedLink>(&hop.link))
-                next = std::min(next, link->next_start());
+            next = std::min({next, hop.handover.next_arrival(), next_start(hop)});
         }
     }
     return next;
@@ -207,7 +207,8 @@ Time NativeSimulation::next_at_bottlenecks() const {
 // Passes every packet that leaves a link before `end` on to the next one or to its receiver's access link.
 void NativeSimulation::serve(Direction& direction, Time end) {
     for (std::size_t number = 0; number < direction.hops.size(); ++number) {
-        std::visit([&](auto& link) { serve_hop(direction, number, link, end); }, direction.hops[number].link);
+        for_each_route(direction.hops[number], end,
+                       [&](auto& link, Time until) { serve_hop(direction, number, link, until, end); });
     }
 }
 
@@ -290,12 +291,13 @@ template <class Visit>
     }
 }
 
-void NativeSimulation::serve_hop(Direction& direction, std::size_t number, BottleneckLink& link, Time end) {
+void NativeSimulation::serve_hop(Direction& direction, std::size_t number, BottleneckLink& link, Time until,
+                                 Time) {
     Hop& hop = direction.hops[number];
     Hop* const next_hop = number + 1 < direction.hops.size() ? &direction.hops[number + 1] : nullptr;
     const bool has_policer = hop.policer.has_value();
     for_each_arrival(
-        direction, number, end,
+        direction, number, until,
         // Once per packet, but for_each_arrival() calls it at several places: inlined by order.
         [&](Path& path, std::size_t flow, std::uint64_t position,
             const Transit arriving) __attribute__((always_inline)) {
@@ -325,7 +327,8 @@ void NativeSimulation::serve_hop(Direction& direction, std::size_t number, Bottl
         });
 }
 
-void NativeSimulation::serve_hop(Direction& direction, std::size_t number, ManagedLink& link, Time end) {
+void NativeSimulation::serve_hop(Direction& direction, std::size_t number, ManagedLink& link, Time until,
+                                 Time end) {
     Hop& hop = direction.hops[number];
     Hop* const next_hop = number + 1 < direction.hops.size() ? &direction.hops[number + 1] : nullptr;
     const bool has_policer = hop.policer.has_value();
@@ -355,7 +358,7 @@ void NativeSimulation::serve_hop(Direction& direction, std::size_t number, Manag
         path.packets.at(queued.position).gone = true;
         ++path.dropped_packets;
     };
-    for_each_arrival(direction, number, end,
+    for_each_arrival(direction, number, until,
                      [&](Path& path, std::size_t flow, std::uint64_t position, const Transit arriving) {
                          Packet& packet = path.packets.at(position);
                          if (has_policer && !hop.policer->admits(arriving.arrival, packet.wire_bytes)) {
@@ -455,12 +458,14 @@ FlowStatistics NativeSimulation::statistics(std::size_t flow) const {
     const Direction& direction = data_direction(flow);
     const Path& path = direction.paths[flow];
     for (std::size_t hop = path.first_hop; hop <= path.last_hop; ++hop) {
-        const auto* link = std::get_if<BottleneckLink>(&direction.hops[hop].link);
-        if (link == nullptr) continue;
-        link->for_each_waiting(now_, [&](std::uint32_t owner, Time delay) {
-            waiting += owner == flow;
-            waiting_delay += owner == flow ? delay : 0;
-        });
+        for (const Route& route : direction.hops[hop].routes) {
+            const auto* link = std::get_if<BottleneckLink>(&route.link);
+            if (link == nullptr) continue;
+            link->for_each_waiting(now_, [&](std::uint32_t owner, Time delay) {
+                waiting += owner == flow;
+                waiting_delay += owner == flow ? delay : 0;
+            });
+        }
     }
     statistics.queues = path.last_hop - path.first_hop + 1;
     statistics.queue_samples = path.queue_samples - waiting;
@@ -509,7 +514,7 @@ std::uint64_t NativeSimulation::dropped_packets(std::size_t pair) const {
 }
 
 QueueSample NativeSimulation::queue(std::size_t hop) const {
-    return std::visit([&](const auto& link) { return link.waiting(now_); }, forward_.hops.at(hop).link);
+    return waiting(forward_.hops.at(hop), now_);
 }
 
 QueueSample NativeSimulation::access_queue(std::size_t flow) const {
@@ -518,8 +523,7 @@ QueueSample NativeSimulation::access_queue(std::size_t flow) const {
 }
 
 double NativeSimulation::queue_occupancy_seconds() const {
-    return std::visit([&](const auto& link) { return link.occupancy_seconds(now_); },
-                      forward_.hops.front().link);
+    return occupancy_seconds(forward_.hops.front(), now_);
 }
 
 ControllerSnapshot NativeSimulation::snapshot(std::size_t flow) const {

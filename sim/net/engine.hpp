@@ -103,8 +103,9 @@ private:
 
     void add_hops(Direction& direction, const Scenario& scenario, std::uint64_t seed);
     void serve(Direction& direction, Time end);
-    void serve_hop(Direction& direction, std::size_t number, BottleneckLink& link, Time end);
-    void serve_hop(Direction& direction, std::size_t number, ManagedLink& link, Time end);
+    // What arrives before `until` is offered to the link, and what it starts before `end` leaves.
+    void serve_hop(Direction& direction, std::size_t number, BottleneckLink& link, Time until, Time end);
+    void serve_hop(Direction& direction, std::size_t number, ManagedLink& link, Time until, Time end);
     template <class Visit>
     void for_each_arrival(Direction& direction, std::size_t number, Time end, Visit visit);
     template <class Visit>

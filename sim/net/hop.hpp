@@ -1,7 +1,8 @@
-// One hop of a direction: a link, and in a chain what is on its way to it from the hop before. And what lies
-// between a host and its first hop.
+// One hop of a direction: a link, others where packets are rerouted, and in a chain what is on its way to it
+// from the hop before. And what lies between a host and its first hop.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <utility>
@@ -39,14 +40,35 @@ private:
     std::uint64_t tail_ = 0;
 };
 
-struct Hop {
-    explicit Hop(std::variant<BottleneckLink, ManagedLink> its_link) : link(std::move(its_link)) {}
-
+// A path that packets take which arrive from `from` on, up to the next one's.
+struct Route {
+    Time from;
     std::variant<BottleneckLink, ManagedLink> link;
+};
+
+struct Hop {
+    std::vector<Route> routes;  // ascending, the first from time 0
     std::optional<TokenBucket> policer;
     std::vector<std::size_t> entering;  // paths whose hosts send into this hop
     Handover handover;                  // from the hop before
 };
+
+// Calls `serve(link, until)` with the link of each route, which gets what arrives before `until`; `end` for
+// the last.
+template <class Serve>
+void for_each_route(Hop& hop, Time end, Serve serve) {
+    for (std::size_t i = 0; i < hop.routes.size(); ++i) {
+        const Time until = i + 1 < hop.routes.size() ? std::min(end, hop.routes[i + 1].from) : end;
+        std::visit([&](auto& link) { serve(link, until); }, hop.routes[i].link);
+    }
+}
+
+// What waits on all routes, and the integral over time of it.
+QueueSample waiting(const Hop& hop, Time now);
+double occupancy_seconds(const Hop& hop, Time now);
+
+// When the next transmission starts that is not known at its packet's arrival.
+Time next_start(const Hop& hop);
 
 // A link of the scenario with its queue, policer and random numbers. `hop` counts from the senders' side.
 Hop make_hop(const Scenario& scenario, DataDirection direction, std::size_t hop, std::uint64_t seed);

@@ -89,15 +89,20 @@ private:
 inline Time shortest_delay(const Link& link) {
     Time shortest = link.delay;
     for (const DelayStep& step : link.delay_schedule) shortest = std::min(shortest, step.delay);
+    for (const Reroute& reroute : link.reroutes) shortest = std::min(shortest, reroute.delay);
     return shortest;
 }
 
+// Of the path that packets take after so many reroutes.
 inline Wire wire_of_hop(const Scenario& scenario, DataDirection direction, std::size_t hop,
-                        std::uint64_t seed) {
+                        std::uint64_t seed, std::size_t reroutes = 0) {
     const bool is_forward = direction == DataDirection::forward;
-    return {link_of_hop(scenario, direction, hop),
-            Random(seed, is_forward ? RandomPurpose::forward_loss : RandomPurpose::reverse_loss, hop),
-            Random(seed, is_forward ? RandomPurpose::forward_jitter : RandomPurpose::reverse_jitter, hop)};
+    const std::uint64_t stream = hop + kMaxHops * reroutes;
+    const Random loss(seed, is_forward ? RandomPurpose::forward_loss : RandomPurpose::reverse_loss, stream);
+    const Random jitter(seed, is_forward ? RandomPurpose::forward_jitter : RandomPurpose::reverse_jitter,
+                        stream);
+    const Link& link = link_of_hop(scenario, direction, hop);
+    return reroutes == 0 ? Wire(link, loss, jitter) : Wire(path_of(link, reroutes), loss, jitter);
 }
 
 }  // namespace quicgym::net

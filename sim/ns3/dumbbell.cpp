@@ -6,6 +6,8 @@
 #include <ns3/simulator.h>
 #include <ns3/trace-helper.h>
 
+#include <utility>
+
 #include "sim/net/transmitter.hpp"
 #include "sim/ns3/addresses.hpp"
 #include "sim/ns3/bottleneck_channel.hpp"
@@ -121,9 +123,12 @@ void Dumbbell::connect_hop(const Scenario& scenario, std::size_t hop, std::uint6
                        ns3::MakeCallback(&BottleneckMonitor::on_packet_lost, backward.monitor.get()));
     const ns3::Ptr<ns3::Node>& left = routers_[hop];
     const ns3::Ptr<ns3::Node>& right = routers_[hop + 1];
-    forward.device = add_bottleneck_device(left, channel, link_of_hop(scenario, DataDirection::forward, hop));
-    backward.device =
-        add_bottleneck_device(right, channel, link_of_hop(scenario, DataDirection::backward, hop));
+    const Link& link = link_of_hop(scenario, DataDirection::forward, hop);
+    const Link& reverse = link_of_hop(scenario, DataDirection::backward, hop);
+    forward.device = add_bottleneck_device(left, channel, link);
+    backward.device = add_bottleneck_device(right, channel, reverse);
+    forward.receiving = backward.device;
+    backward.receiving = forward.device;
 
     const std::uint32_t network = link_network(kBottleneckNetwork, hop);
     const ns3::Ipv4Address left_address = add_address(forward.device, network, 1);
@@ -134,22 +139,52 @@ void Dumbbell::connect_hop(const Scenario& scenario, std::size_t hop, std::uint6
     } else {
         right->GetObject<DumbbellRouting>()->set_back_route(backward.device, right_address, left_address);
     }
-    watch(forward, scenario, DataDirection::forward, hop);
-    watch(backward, scenario, DataDirection::backward, hop);
-    forward_.push_back(std::move(forward));
-    backward_.push_back(std::move(backward));
+    for (auto& [end, direction] :
+         {std::pair(&forward, DataDirection::forward), std::pair(&backward, DataDirection::backward)}) {
+        const Link& its_link = link_of_hop(scenario, direction, hop);
+        watch(*end, scenario, its_link, queue_stream(direction, hop));
+        if (its_link.policer) {
+            end->device->GetNode()->GetObject<DumbbellRouting>()->add_policer(
+                end->device, *its_link.policer,
+                ns3::MakeCallback(&BottleneckMonitor::on_packet_policed, end->monitor.get()));
+        }
+        std::vector<Ends>& all = direction == DataDirection::forward ? forward_ : backward_;
+        all.emplace_back().push_back(std::move(*end));
+        add_reroutes(all.back(), scenario, direction, hop, seed);
+    }
 }
 
-// What a direction has beside its device, whose route is set.
-void Dumbbell::watch(End& end, const Scenario& scenario, DataDirection direction, std::size_t hop) {
+// Each reroute has a channel of its own between the same routers, over which one of the two devices sends.
+void Dumbbell::add_reroutes(Ends& ends, const Scenario& scenario, DataDirection direction, std::size_t hop,
+                            std::uint64_t seed) {
     const Link& link = link_of_hop(scenario, direction, hop);
-    const auto disc = install_queue_disc(end.device, link, scenario, queue_stream(direction, hop));
-    end.monitor->watch(end.device->GetQueue(), disc, link.queue_unit);
-    if (link.policer) {
-        end.device->GetNode()->GetObject<DumbbellRouting>()->add_policer(
-            end.device, *link.policer,
-            ns3::MakeCallback(&BottleneckMonitor::on_packet_policed, end.monitor.get()));
+    const ns3::Ptr<ns3::Node> from = ends.front().device->GetNode();
+    const ns3::Ptr<ns3::Node> to = ends.front().receiving->GetNode();
+    for (std::size_t i = 1; i <= link.reroutes.size(); ++i) {
+        const Link path = path_of(link, i);
+        End end{nullptr, std::make_unique<BottleneckMonitor>(scenario.flows.size())};
+        auto channel = ns3::CreateObject<BottleneckChannel>();
+        channel->set_wires(net::wire_of_hop(scenario, direction, hop, seed, i),
+                           net::wire_of_hop(scenario, direction, hop, seed, i),
+                           ns3::MakeCallback(&BottleneckMonitor::on_packet_lost, end.monitor.get()), {});
+        end.device = add_bottleneck_device(from, channel, path);
+        end.receiving = add_device(to, channel, path.rate_bits_per_second, queue_size(path));
+        const std::uint32_t network = link_network(kBottleneckNetwork, kMaxHops + reroutes_++);
+        const ns3::Ipv4Address source = add_address(end.device, network, 1);
+        const ns3::Ipv4Address gateway = add_address(end.receiving, network, 2);
+        watch(end, scenario, path, queue_stream(direction, hop, i));
+        // Context 0 comes first at its instant: what arrives then takes the new path.
+        ns3::Simulator::ScheduleWithContext(0, to_ns3(link.reroutes[i - 1].at), [=, device = end.device] {
+            from->GetObject<DumbbellRouting>()->change_default_route(device, source, gateway);
+        });
+        ends.push_back(std::move(end));
     }
+}
+
+// What a path has beside its device.
+void Dumbbell::watch(End& end, const Scenario& scenario, const Link& link, std::uint64_t random_stream) {
+    const auto disc = install_queue_disc(end.device, link, scenario, random_stream);
+    end.monitor->watch(end.device->GetQueue(), disc, link.queue_unit);
     if (!link.rate_schedule.empty() && !net::Transmitter::pauses(link)) {
         rate_schedules_.push_back(std::make_unique<RateSchedule>(end.device, link.rate_schedule));
     }
@@ -158,31 +193,60 @@ void Dumbbell::watch(End& end, const Scenario& scenario, DataDirection direction
 void Dumbbell::add_statistics(std::size_t flow, FlowStatistics& statistics) const {
     statistics.queues = hops_of_flows_[flow].size();
     FlowCounters::Counters sum;
-    for (const std::vector<End>* direction : {&forward_, &backward_}) {
-        for (const End& end : *direction) sum += end.monitor->counters(flow);
+    for (const std::vector<Ends>* direction : {&forward_, &backward_}) {
+        for (const Ends& ends : *direction) {
+            for (const End& end : ends) sum += end.monitor->counters(flow);
+        }
     }
     sum.add_to(statistics);
+}
+
+double Dumbbell::queue_occupancy_seconds(Time now) const {
+    double sum = 0.0;
+    for (const End& end : forward_.front()) sum += end.monitor->occupancy_seconds(now);
+    return sum;
+}
+
+QueueSample Dumbbell::sample_queue(std::size_t hop, Time now) const {
+    QueueSample sum{now, 0, 0};
+    for (const End& end : forward_[hop]) {
+        const QueueSample sample = end.monitor->sample(now);
+        sum.packets += sample.packets;
+        sum.bytes += sample.bytes;
+    }
+    return sum;
 }
 
 void Dumbbell::enable_pcap(const std::string& prefix) {
     const std::vector<std::string> ends = pcap_file_ends(forward_.size());
     for (std::size_t i = 0; i < ends.size(); ++i) {
-        const Device& device = (i % 2 == 0 ? forward_ : backward_)[i / 2].device;
+        const Ends& sending = (i % 2 == 0 ? forward_ : backward_)[i / 2];
+        const Ends& receiving = (i % 2 == 0 ? backward_ : forward_)[i / 2];
         ns3::PcapHelper helper;
         const auto file = helper.CreateFile(prefix + ends[i], std::ios::out, ns3::PcapHelper::DLT_PPP);
-        helper.HookDefaultSink<ns3::PointToPointNetDevice>(device, "PromiscSniffer", file);
-        // It takes its packets out of the queue itself, and ns-3's device sees only what comes in.
-        if (ns3::DynamicCast<PausingDevice>(device)) {
-            helper.HookDefaultSink<ns3::Queue<ns3::Packet>>(device->GetQueue(), "Dequeue", file);
+        for (const End& end : sending) {
+            helper.HookDefaultSink<ns3::PointToPointNetDevice>(end.device, "PromiscSniffer", file);
+            // It takes its packets out of the queue itself, and ns-3's device sees only what comes in.
+            if (ns3::DynamicCast<PausingDevice>(end.device)) {
+                helper.HookDefaultSink<ns3::Queue<ns3::Packet>>(end.device->GetQueue(), "Dequeue", file);
+            }
+        }
+        // The first path's receiving device is the other direction's sending one.
+        for (std::size_t path = 1; path < receiving.size(); ++path) {
+            helper.HookDefaultSink<ns3::PointToPointNetDevice>(receiving[path].receiving, "PromiscSniffer",
+                                                               file);
         }
     }
 }
 
 void Dumbbell::release() {
-    for (std::vector<End>* direction : {&forward_, &backward_}) {
-        for (End& end : *direction) {
-            end.monitor->release();
-            end.device = nullptr;
+    for (std::vector<Ends>* direction : {&forward_, &backward_}) {
+        for (Ends& ends : *direction) {
+            for (End& end : ends) {
+                end.monitor->release();
+                end.device = nullptr;
+                end.receiving = nullptr;
+            }
         }
     }
     rate_schedules_.clear();

@@ -34,12 +34,8 @@ public:
     void enable_pcap(const std::string& prefix) override;
     std::size_t hop_count() const override { return forward_.size(); }
     void add_statistics(std::size_t flow, FlowStatistics& statistics) const override;
-    double queue_occupancy_seconds(Time now) const override {
-        return forward_.front().monitor->occupancy_seconds(now);
-    }
-    QueueSample sample_queue(std::size_t hop, Time now) const override {
-        return forward_[hop].monitor->sample(now);
-    }
+    double queue_occupancy_seconds(Time now) const override;
+    QueueSample sample_queue(std::size_t hop, Time now) const override;
     QueueSample sample_access_queue(std::size_t flow, Time now) const override {
         return sample_device(*access_devices_[flow], now);
     }
@@ -48,23 +44,28 @@ public:
 private:
     class RateSchedule;
 
-    // One direction of a hop.
+    // One direction of a hop, or one of the paths that it takes.
     struct End {
         ns3::Ptr<ns3::PointToPointNetDevice> device;  // which sends in this direction
         std::unique_ptr<BottleneckMonitor> monitor;
+        ns3::Ptr<ns3::PointToPointNetDevice> receiving{};
     };
+    using Ends = std::vector<End>;  // by path, in the order in which packets take them
 
     void connect_access_links(const Scenario& scenario);
     void connect_hop(const Scenario& scenario, std::size_t hop, std::uint64_t seed);
-    void watch(End& end, const Scenario& scenario, DataDirection direction, std::size_t hop);
+    void add_reroutes(Ends& ends, const Scenario& scenario, DataDirection direction, std::size_t hop,
+                      std::uint64_t seed);
+    void watch(End& end, const Scenario& scenario, const Link& link, std::uint64_t random_stream);
 
     std::vector<HopRange> hops_of_flows_;
     std::vector<ns3::Ptr<ns3::Node>> senders_;
     std::vector<ns3::Ptr<ns3::Node>> receivers_;
     std::vector<ns3::Ptr<ns3::PointToPointNetDevice>> access_devices_;  // of the senders
     std::vector<ns3::Ptr<ns3::Node>> routers_;                          // one more than hops
-    std::vector<End> forward_;                                          // by hop
-    std::vector<End> backward_;
+    std::vector<Ends> forward_;                                         // by hop
+    std::vector<Ends> backward_;
+    std::size_t reroutes_ = 0;
     std::vector<std::unique_ptr<RateSchedule>> rate_schedules_;
 };
 

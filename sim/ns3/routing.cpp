@@ -40,6 +40,13 @@ void DumbbellRouting::set_default_route(ns3::Ptr<ns3::NetDevice> device, ns3::Ip
     default_route_ = make_route(device, source, gateway);
 }
 
+void DumbbellRouting::change_default_route(ns3::Ptr<ns3::NetDevice> device, ns3::Ipv4Address source,
+                                           ns3::Ipv4Address gateway) {
+    default_route_->SetSource(source);
+    default_route_->SetGateway(gateway);
+    default_route_->SetOutputDevice(device);
+}
+
 void DumbbellRouting::set_back_route(ns3::Ptr<ns3::NetDevice> device, ns3::Ipv4Address source,
                                      ns3::Ipv4Address gateway) {
     back_route_ = make_route(device, source, gateway);

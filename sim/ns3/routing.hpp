@@ -22,6 +22,9 @@ public:
     // Everything that no other route covers.
     void set_default_route(ns3::Ptr<ns3::NetDevice> device, ns3::Ipv4Address source,
                            ns3::Ipv4Address gateway);
+    // From now on it leads there.
+    void change_default_route(ns3::Ptr<ns3::NetDevice> device, ns3::Ipv4Address source,
+                              ns3::Ipv4Address gateway);
     // Of a router between two hops: to the senders' side, for the end hosts that add_back_route() names.
     void set_back_route(ns3::Ptr<ns3::NetDevice> device, ns3::Ipv4Address source, ns3::Ipv4Address gateway);
     void add_back_route(ns3::Ipv4Address client);

@@ -39,6 +39,13 @@ void check_link(const Link& link, const std::string& where) {
         if (step.delay < 0) refuse(where + ": the delay must not be negative");
         previous = step.at;
     }
+    previous = 0;
+    for (const Reroute& reroute : link.reroutes) {
+        if (reroute.at < previous) refuse(where + ": the reroutes' times must ascend from 0");
+        if (reroute.rate_bits_per_second == 0) refuse(where + ": the rate of a reroute must be above 0");
+        if (reroute.delay < 0) refuse(where + ": the delay must not be negative");
+        previous = reroute.at;
+    }
     check_queue_discipline(link, where);
 }
 

@@ -150,6 +150,7 @@ def test_a_random_network_of_a_feature_has_it(feature: str, tmp_path: Path) -> N
         "policer": lambda link: link.policer is not None,
         "shaper": lambda link: link.shaper is not None,
         "loss-schedule": lambda link: bool(link.loss_schedule),
+        "reroutes": lambda link: bool(link.reroutes),
         "ce-threshold": lambda link: link.queue.ce_threshold_ms is not None,
     }[feature]
     if feature == "ack-aggregation":

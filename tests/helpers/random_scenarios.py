@@ -49,6 +49,12 @@ jitters = st.one_of(
 )
 policers = st.fixed_dictionaries({"rate_mbps": rates, "burst_bytes": st.integers(1502, 200_000)})
 shapers = policers
+reroutes = steps("path", st.tuples(rates, delays), 1).map(
+    lambda chosen: [
+        {"at_s": step["at_s"], "rate_mbps": step["path"][0], "delay_ms": step["path"][1]}
+        for step in chosen
+    ]
+)
 
 
 def links(**features: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
@@ -168,7 +174,9 @@ short_flows = st.fixed_dictionaries(
 @st.composite
 def networks(draw: st.DrawFn) -> Scenario:
     """Anything that the native engine simulates, with the agent's flow first."""
-    kind = draw(st.sampled_from(["plain", "dualpi2", "sfq", "reordering", "fragments", "chain"]))
+    kind = draw(
+        st.sampled_from(["plain", "dualpi2", "sfq", "reordering", "reroutes", "fragments", "chain"])
+    )
     agents: dict[str, Any] = {"application": draw(applications_with_an_answer), "start_s": 0.05}
     others = [
         {**flow, "application": draw(applications_with_an_answer),
@@ -179,6 +187,8 @@ def networks(draw: st.DrawFn) -> Scenario:
     changes: dict[str, Any] = {}
     if kind == "reordering":
         changes = {"jitter": {"kind": "uniform", "max_ms": draw(delays)}, "reordering": True}
+    elif kind == "reroutes":
+        changes = {"reroutes": draw(reroutes), "rate_schedule": [], "delay_schedule": []}
     elif kind in ("dualpi2", "sfq"):
         changes = {"queue": {"limit": draw(st.integers(1, 200)), "discipline": kind}}
     link = hop_links.map(lambda drawn: drawn | changes)

@@ -143,6 +143,17 @@ def shaped():
     return link
 
 
+def rerouted(discipline="drop-tail"):
+    link = with_queue(discipline)
+    paths = []
+    for at_s, rate, delay in ((1, 3_000_000, 60), (2, 30_000_000, 2)):
+        path = _core.Reroute()
+        path.at, path.rate_bits_per_second, path.delay = at_s * SECOND, rate, delay * MILLISECOND
+        paths.append(path)
+    link.reroutes = paths
+    return link
+
+
 def ack_bursts():
     link = make_link()
     link.opens_every = 25 * MILLISECOND
@@ -189,6 +200,8 @@ SCENARIOS: dict[str, Callable] = {
     "reordering": lambda: one_flow(jittery(True), jittery(True)),
     "policer": lambda: one_flow(policed(), controller="newreno"),
     "shaper": lambda: one_flow(shaped(), controller="newreno"),
+    "reroutes": lambda: one_flow(rerouted(), rerouted()),
+    "reroutes-codel": lambda: one_flow(rerouted("codel")),
     "ack-bursts": lambda: one_flow(make_link(), ack_bursts(), "bbr"),
     "three-flows": three_flows,
     "chain": chain,

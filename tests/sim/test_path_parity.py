@@ -16,6 +16,7 @@ from helpers.random_scenarios import (
     losses,
     outages,
     policers,
+    reroutes,
     shapers,
     steps,
     wired,
@@ -83,7 +84,16 @@ FEATURES: dict[str, Callable[[Path], Strategy]] = {
         shaper=shapers, rate_schedule=st.just([]) | steps("rate_mbps", outages, 1)
     ),
     "loss-schedule": lambda folder: links(loss_schedule=steps("loss", losses, 1)),
+    "reroutes": lambda folder: links(reroutes=reroutes, rate_schedule=st.just([])),
     "discipline-on-shaper": lambda folder: links(queue=disciplines, shaper=shapers),
+    "discipline-on-reroutes": lambda folder: links(
+        queue=disciplines,
+        reroutes=reroutes,
+        rate_schedule=st.just([]),
+        policer=st.none() | policers,
+        jitter=st.none() | jitters,
+        reordering=st.just(False),
+    ),
     "discipline-on-outages": lambda folder: links(
         rate_schedule=steps("rate_mbps", outages, 1), queue=disciplines
     ),
@@ -205,6 +215,12 @@ SAMPLES: dict[str, dict[str, Any]] = {
                 "loss": {"kind": "gilbert-elliott", "good_to_bad": 0.1, "bad_to_good": 0.5},
             },
         ],
+    },
+    "reroutes": {
+        "reroutes": [
+            {"at_s": 1, "rate_mbps": 2, "delay_ms": 60},
+            {"at_s": 2.5, "rate_mbps": 30, "delay_ms": 3},
+        ]
     },
     "few-packets": {"queue": {"limit": 8}},
     "few-bytes": {"queue": {"limit": 15_000, "unit": "bytes"}},

@@ -24,6 +24,7 @@ from helpers.random_scenarios import (
     losses,
     outages,
     policers,
+    reroutes,
     shapers,
     steps,
     wired,
@@ -122,6 +123,13 @@ changing_links = links(
     policer=st.none() | policers,
     shaper=st.none() | shapers,
     loss_schedule=steps("loss", losses),
+) | links(
+    rate_schedule=st.just([]),
+    queue=queues,
+    jitter=st.none() | jitters,
+    policer=st.none() | policers,
+    shaper=st.none() | shapers,
+    reroutes=reroutes,
 )
 
 
@@ -146,8 +154,7 @@ def test_on_a_changing_path_packets_are_conserved_and_none_is_too_early(
         assert under_way >= 0
         access = flow.access or scenario.access
         link = scenario.bottleneck
-        shortest = min(link.delay_ms, *(step.delay_ms for step in link.delay_schedule))
-        shortest_ms = 2 * access.delay_ms + flow.extra_delay_ms + shortest
+        shortest_ms = 2 * access.delay_ms + flow.extra_delay_ms + min(link.delays_ms)
         mean_s = total["one_way_delay_sum_seconds"]
         assert mean_s * 1e3 >= (shortest_ms - 1e-6) * total["received_packets"]
 
@@ -290,6 +297,42 @@ def test_packets_are_lost_at_the_rate_of_the_moment() -> None:
     assert share[2] == share[6] == 0
     assert share[4] == pytest.approx(0.2, abs=0.05)
     assert share[8] > 0.9
+
+
+def reroute(at_s: float, rate: int, delay: int) -> Any:
+    step = _core.Reroute()
+    step.at, step.rate_bits_per_second, step.delay = int(at_s * SECOND), rate, delay
+    return step
+
+
+def test_what_has_arrived_before_a_reroute_stays_on_the_old_path() -> None:
+    """At 1 s packets wait for a link of 1 Mbps, which takes 10 ms for each of them."""
+    link = make_link(rate_bits_per_second=1_000_000, queue_limit=1000)
+    link.reroutes = [reroute(1, 100_000_000, MILLISECOND)]
+    flow = make_flow(
+        controller="external",
+        parameters={"window_bytes": [10**6]},
+        application=application("constant_rate", rate_bits_per_second=1_400_000),
+        access_rate_bits_per_second=10**9,
+        flow_control_window_bytes=10**8,
+    )
+    simulation = _core.NativeSimulation(make_scenario([flow], link, record_deliveries=True), 1)
+    simulation.run_until(3 * SECOND)
+    arrived = [
+        (number, time) for _, number, time in struct.iter_unpack("<QQq", simulation.deliveries())
+    ]
+    first_of_new_path, since = next(
+        later for earlier, later in pairwise(arrived) if later[0] != earlier[0] + 1
+    )
+    # The first new packet comes a transmission, the link's delay and the access links' after 1 s.
+    assert SECOND < since < 1.1 * SECOND
+    old = [time for number, time in arrived if number < first_of_new_path and time > since]
+    assert len(old) > 10
+    assert max(later - earlier for earlier, later in pairwise(old)) <= WIRE_BYTES * 8 * 1000
+    assert min(later - earlier for earlier, later in pairwise(old)) > 0.9 * WIRE_BYTES * 8 * 1000
+    new = [(number, time) for number, time in arrived if number >= first_of_new_path]
+    assert new == sorted(new) and len(new) > 200
+    assert max(later - earlier for (_, earlier), (_, later) in pairwise(new)) < 20 * MILLISECOND
 
 
 def test_a_backward_flow_shares_the_reverse_link_with_acknowledgements() -> None:

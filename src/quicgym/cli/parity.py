@@ -40,6 +40,7 @@ class Feature(StrEnum):
     policer = "policer"
     shaper = "shaper"
     loss_schedule = "loss-schedule"
+    reroutes = "reroutes"
     ce_threshold = "ce-threshold"
     backward = "backward"
 

@@ -15,7 +15,7 @@ from quicgym.envs.scenarios.flows import Flow
 from quicgym.envs.scenarios.links import BernoulliLoss, Link, RateStep
 
 STRUCTURES = (
-    "Scenario", "Link", "RateStep", "DelayStep", "LossStep", "Jitter", "Policer",
+    "Scenario", "Link", "RateStep", "DelayStep", "LossStep", "Reroute", "Jitter", "Policer",
     "Shaper", "LossModel", "Wifi", "Flow", "Application", "ShortFlows", "SizePoint", "PageObject",
 )  # fmt: skip
 FILLED_OTHERWISE = {
