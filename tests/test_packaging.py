@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -297,6 +298,22 @@ def test_only_a_regular_installation_is_installed_again(is_editable: bool, tmp_p
             capture_output=True, text=True, check=True,
         )  # fmt: skip
         assert ("--no-build-isolation" in done.stdout) is not is_editable
+
+
+def test_without_clang_make_says_what_kernel_controllers_need(tmp_path: Path) -> None:
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    for name in ("sh", "make", "find", "cat", "uname", "git"):
+        if found := shutil.which(name):
+            (programs / name).symlink_to(found)
+    done = subprocess.run(
+        ["make", "-C", ROOT, f"VENV={tmp_path}", f"--old-file={tmp_path}/installed",
+         f"{tmp_path}/installed-linux"],
+        capture_output=True, text=True, env=os.environ | {"PATH": str(programs)},
+    )  # fmt: skip
+    assert "apt-get install clang libbpf-dev" in done.stdout, done.stderr
+    assert done.returncode == 0
+    assert not (tmp_path / "installed-linux").exists()
 
 
 @pytest.mark.long
