@@ -35,7 +35,7 @@ help:
 	@echo "make reality    simulator, virtual and real time compared: writes docs/reports/reality.md"
 	@echo "make real       the QUIC stacks over real packets, with their tests; quicgym-noq is built where cargo is"
 	@echo "make linux      quicgym-linux, controllers in the kernel's TCP, and its tests; needs clang, libbpf and root"
-	@echo "make linux-report  the papers' tables in the kernel's TCP: writes docs/reports/linux-kernel.md; needs root"
+	@echo "make linux-report  the papers' tables and policies in the kernel's TCP: writes docs/reports/linux-kernel.md; needs root"
 	@echo "make lint       ruff, mypy, clang-format, prose  make format     rewrite"
 	@echo "make messages   compile ns3-gym's messages"
 	@echo "make docs       the documentation site, in build/docs/html; its notebooks are executed"
@@ -143,8 +143,8 @@ $(LINUX): $(QUICGYM) $(LINUX_SOURCES)
 	  else echo "quicgym-linux is not built, because clang or libbpf is not there. Debian and Ubuntu:" \
 	    "apt-get install clang libbpf-dev; Fedora: dnf install clang libbpf-devel"; fi
 
-# An hour: the papers' tables in the running kernel.
-linux-report: $(LINUX)
+# Four hours on two cores: the papers' tables and learned policies in the running kernel.
+linux-report: $(LINUX) $(NOQ)
 	$(BIN)/python -m quicgym.benchmarks.linux_kernel $(ARGS)
 
 linux: $(LINUX)

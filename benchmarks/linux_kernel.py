@@ -46,6 +46,7 @@ from quicgym.real.link import run_link
 from quicgym.real.network import as_scenario
 from quicgym.real.relay import RelayReport
 from quicgym.real.runs import InvalidRunError, run_stack
+from quicgym.real.stacks import find_stack
 
 ENGINE = "linux"
 ATTEMPTS = 5
@@ -494,6 +495,8 @@ def linux_kernel(
     found = _read(file)
     if not write_only:
         left = [cell for cell in chosen if "metrics" not in found.get(cell.key, {})]
+        if any(cell.stack for cell in left):
+            find_stack(STACK)  # an error now, not after the other runs
         _run_all(left, budget_mbps, file)
         found = _read(file)
     kernel = {
@@ -558,6 +561,7 @@ def _document(runs: int, found: Mapping[str, dict[str, Any]], measured: Measurem
         f"{runs} runs, whose seeds are 0 to {runs - 1}.",
         "The simulator's column is the native engine with the same scenario and seeds. The "
         "kernel's CUBIC has HyStart, and the simulator's CUBIC has `slow_start=hystart-linux`.",
+        "The programs' namespaces allow buffers of 64 MiB, so that no buffer bounds a window.",
         "",
         f"{len(valid)} runs have a valid [audit](../how-to/link.md#the-audit); "
         f"{sum(row['attempts'] - 1 for row in valid)} invalid ones were repeated. The lateness of "
