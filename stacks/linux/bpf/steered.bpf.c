@@ -9,6 +9,7 @@
 
 #define AGENT_SILENT_NS 1000000000ULL
 #define PACING_PERCENT 125ULL /* of Reno: RFC 9002 7.7 */
+#define MS_PER_SEC 1000
 #define NO_SLOT STEERED_MOST_FLOWS
 
 struct flow {
@@ -142,8 +143,17 @@ void BPF_PROG(on_release, struct sock* sk) {
     if (decision) __sync_val_compare_and_swap(&decision->owner, flow->number, 0);
 }
 
-/* The kernel asks before it sends, and has no other hook there. What it has sent since, it sent right after it
- * had asked before. */
+/* As many packets as the kernel sends at once by itself: those of a millisecond, and two at least. Linux 6.18
+ * now and then does not mind what the hook returns, and sends what the window has room for. */
+static void bound_burst(struct sock* sk) {
+    struct tcp_sock* tp = tcp_sk(sk);
+    const u64 packets = sk->sk_pacing_rate / MS_PER_SEC / max(tp->mss_cache, 1U);
+
+    tp->snd_cwnd = min((u64)tp->snd_cwnd, packets_in_flight(tp) + max(packets, 2ULL));
+}
+
+/* The kernel asks before it sends, and has no other hook there. What it has sent since, it sent right after
+ * it had asked before. */
 SEC("struct_ops/on_min_tso_segs")
 u32 BPF_PROG(on_min_tso_segs, struct sock* sk) {
     struct flow* flow = bpf_sk_storage_get(&flows, sk, 0, 0);
@@ -152,7 +162,7 @@ u32 BPF_PROG(on_min_tso_segs, struct sock* sk) {
     if (!flow) return 1;
     if (tp->data_segs_out != flow->told_sent) tell(sk, flow, STEERED_SENT);
     flow->sent_us = tp->tcp_mstamp;
-    follow_agent(sk, flow);
+    if (follow_agent(sk, flow)) bound_burst(sk);
     return 1;
 }
 
