@@ -32,3 +32,9 @@ def test_a_page_without_text_or_output_in_a_checkout_says_where_they_are(name: s
 
 def test_there_are_such_pages() -> None:
     assert len(FILLED) == 7 and len(TUTORIALS) >= 5
+
+
+def test_the_readme_links_to_no_page_that_has_its_text_only_when_it_is_built() -> None:
+    readme = (DOCS.parent / "README.md").read_text(encoding="utf-8")
+    linked = set(re.findall(r"\]\(docs/([\w/-]+)\.md", readme))
+    assert len(linked) > 20 and linked.isdisjoint(FILLED)
