@@ -3,13 +3,14 @@
     pip install 'quicgym[examples]'
     python rllib_ppo.py
     python rllib_ppo.py --address auto --env-runners 32    # of a cluster that `ray start` has made
-    quicgym evaluate --policy ibcca rllib_ppo.py:trained --suite training-50 --seeds 1024
+    quicgym evaluate --policy ibcca rllib_ppo.py:trained --suite training-50 --seeds 1000
 
 Each env runner steps a vector environment of quicgym, in a process of its own; the learner is in
 this process. On a cluster quicgym has to be installed on every node. The agent is the controller of
 Window-v1 on paths of `training-50`, as in cleanrl_ppo.py beside this file.
 
-The training takes about 165 s of CPU time in all processes.
+The training takes about 150 s of CPU time in all processes. The mean reward rises from 0.086
+to 0.114 (seed 1).
 """
 
 from __future__ import annotations
@@ -151,7 +152,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--steps", type=int, default=500_000, help="of all rows together")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--paths", type=int, default=1024, help="on which rewards are measured")
+    parser.add_argument("--paths", type=int, default=1000, help="on which rewards are measured")
     parser.add_argument("--env-runners", type=int, default=2, help="processes that simulate")
     parser.add_argument("--address", default="local", help="of a Ray cluster, or local")
     options = parser.parse_args()

@@ -2,13 +2,14 @@
 
     pip install 'quicgym[examples]'
     python torchrl_ppo.py
-    quicgym evaluate --policy ibcca torchrl_ppo.py:trained --suite training-50 --seeds 1024
+    quicgym evaluate --policy ibcca torchrl_ppo.py:trained --suite training-50 --seeds 1000
 
 TorchRL's GymWrapper takes vector environments that begin a new episode in the step that ends the
 last one (SAME_STEP), and finds the last observation in `info`. The agent is the controller of
 Window-v1 on paths of `training-50`, as in cleanrl_ppo.py beside this file.
 
-The training takes about 105 s of CPU time.
+The training takes about 85 s of CPU time. The mean reward rises from 0.086 to
+0.132 (seed 1).
 """
 
 from __future__ import annotations
@@ -165,7 +166,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--steps", type=int, default=500_000, help="of all rows together")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--paths", type=int, default=1024, help="on which rewards are measured")
+    parser.add_argument("--paths", type=int, default=1000, help="on which rewards are measured")
     options = parser.parse_args()
     torch.manual_seed(options.seed)
     torch.set_num_threads(1)  # the networks are small; simulations have their own threads
