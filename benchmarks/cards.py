@@ -53,7 +53,7 @@ def cards(checkout: Path) -> dict[Path, str]:
 def write_cards() -> None:
     """Write the model card of each published policy of this checkout."""
     written = cards(Path.cwd())
-    write_atomically({path: text for path, text in written.items()})
+    write_atomically(written)
     say(f"{len(written)} model cards are in {POLICIES}")
 
 
