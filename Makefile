@@ -116,7 +116,7 @@ lint: setup
 	$(BIN)/clang-format --dry-run --Werror $(CPP)
 	$(BIN)/python .ci/prose.py --docstrings
 	@if cargo fmt --version > /dev/null 2>&1; then cargo fmt --check --manifest-path stacks/noq/Cargo.toml; fi
-	$(BIN)/mypy -p quicgym $(if $(NS3),-p quicgym_ns3)
+	$(BIN)/mypy -p quicgym -p quicgym_start $(if $(NS3),-p quicgym_ns3)
 	MYPYPATH=stacks/linux $(BIN)/mypy -p quicgym_linux
 	MYPYPATH=benchmarks/studies:tests $(BIN)/mypy --explicit-package-bases benchmarks/studies tests/campaign
 

@@ -32,11 +32,14 @@ def test_a_command_starts(arguments: str, tmp_path: Path) -> None:
     assert STARTS[arguments] in run_process(tmp_path, *arguments.split()).stdout
 
 
-def test_ctrl_c_while_the_commands_are_imported_ends_without_a_traceback(tmp_path: Path) -> None:
-    # Stands in for a package that the commands import.
+@pytest.mark.parametrize("package", ["gymnasium", "typer"])
+def test_ctrl_c_while_quicgym_is_imported_ends_without_a_traceback(
+    package: str, tmp_path: Path
+) -> None:
+    # Stands in for a package that quicgym or its commands import.
     interrupt = "import os, signal, time; os.kill(os.getpid(), signal.SIGINT); time.sleep(60)"
-    (tmp_path / "typer.py").write_text(interrupt)
-    program = "import sys; sys.path.insert(0, '.'); from quicgym.start import main; main()"
+    (tmp_path / f"{package}.py").write_text(interrupt)
+    program = "import sys; sys.path.insert(0, '.'); from quicgym_start import main; main()"
     done = subprocess.run(
         [sys.executable, "-c", program],
         cwd=tmp_path,

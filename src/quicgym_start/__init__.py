@@ -1,4 +1,4 @@
-"""The program `quicgym`: what happens before the commands are imported."""
+"""The program `quicgym`, outside the package: what happens before its commands are imported."""
 
 from __future__ import annotations
 
