@@ -189,13 +189,18 @@ def test_a_killed_command_is_resumed_and_compared() -> None:
 
 @pytest.mark.long
 @pytest.mark.skipif(shutil.which("cc") is None, reason="compiles a library")
-def test_a_command_is_killed_at_a_step_of_its_own_and_resumed() -> None:
+def test_what_a_kill_before_a_step_leaves_is_resumed() -> None:
     expected, _ = commands.Uninterrupted().of(commands.EVALUATE)
-    for step in (1, 12):
-        assert faults.fault(commands.EVALUATE, step, expected) == ([], True)
-    assert faults.fault(commands.EVALUATE, 1000, expected) == ([], False)
-    (wrong,), _ = faults.fault(commands.EVALUATE, 2, "another result")
-    assert wrong.startswith("evaluate, step 2: result = {")
+    with faults.copies(commands.EVALUATE, 1) as (folder, made):
+        assert 12 < len(made) < faults.COPIES  # all steps of the command
+        assert not made[0].exists() and (made[12] / "runs.jsonl").exists()
+        for image in (made[0], made[12], made[-1]):
+            assert faults.resume(commands.EVALUATE, folder, image, expected) == ""
+        wrong = faults.resume(commands.EVALUATE, folder, made[1], "another result")
+        assert wrong.startswith("result = {")
+    with faults.copies(commands.EVALUATE, 3, count=2) as (folder, some):
+        assert len(some) == 2
+    assert not folder.exists()
 
 
 @pytest.mark.long

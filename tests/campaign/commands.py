@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import Any
+from typing import IO, Any
 from zipfile import ZipFile
 
 from helpers.commands import command as command_line
@@ -173,7 +173,11 @@ def difference(expected: Any, found: Any, where: str = "result") -> str:
 
 
 def start(
-    command: Command, folder: Path, *more: str, environment: Mapping[str, str] | None = None
+    command: Command,
+    folder: Path,
+    *more: str,
+    environment: Mapping[str, str] | None = None,
+    stderr: int | IO[str] = subprocess.PIPE,
 ) -> subprocess.Popen[str]:
     """Starts a command in a folder, in a process group of its own; results go to out/ there.
 
@@ -182,13 +186,14 @@ def start(
         folder: The folder.
         more: Further arguments.
         environment: Variables beside those of this process.
+        stderr: Where its messages go.
     """
     return subprocess.Popen(
         command_line(*command.arguments, "--out", "out", *more),
         cwd=folder,
         env={**os.environ, **(environment or {})},
         stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
+        stderr=stderr,
         text=True,
         start_new_session=True,
     )

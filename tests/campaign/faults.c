@@ -1,6 +1,6 @@
 // Loaded before libc by LD_PRELOAD: counts the steps by which a command and its workers change files of a
-// folder or start programs, and kills them all before a chosen step. All writes of a file that is not in its
-// place yet are one step: a kill between them leaves what the next attempt removes.
+// folder, and stops them all before each step from a chosen one on. All writes of a file that is not in its place
+// yet are one step: a kill between them leaves what the next attempt removes.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <limits.h>
@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 static long* steps;  // shared by all processes of the command
-static long fatal;
+static long first;
 static char folder[PATH_MAX];
 static char unfinished[PATH_MAX];  // which this process wrote to in its last step
 static pid_t group;
@@ -34,13 +34,13 @@ __attribute__((constructor)) static void begin(void) {
     group = atoi(getenv("QUICGYM_FAULTS_GROUP"));
     // A copy: programs that change their title write where the environment was.
     snprintf(folder, sizeof folder, "%s", getenv("QUICGYM_FAULTS_FOLDER"));
-    fatal = atol(getenv("QUICGYM_FAULTS_STEP"));
+    first = atol(getenv("QUICGYM_FAULTS_STEP"));
     steps = shared == MAP_FAILED ? NULL : shared;
 }
 
 static void step(void) {
     unfinished[0] = '\0';
-    if (__atomic_add_fetch(steps, 1, __ATOMIC_SEQ_CST) == fatal) kill(-group, SIGKILL);
+    if (__atomic_add_fetch(steps, 1, __ATOMIC_SEQ_CST) >= first) kill(-group, SIGSTOP);
 }
 
 static int is_inside(const char* path) {
@@ -111,10 +111,4 @@ int rename(const char* from, const char* to) {
 int unlink(const char* path) {
     step_of_path(path);
     return (int)syscall(SYS_unlinkat, AT_FDCWD, path, 0);
-}
-
-// By which every fork of Python's ends. The folders of PATH that have no such program are no steps.
-int execve(const char* path, char* const arguments[], char* const environment[]) {
-    if (steps != NULL && access(path, X_OK) == 0) step();
-    return (int)syscall(SYS_execve, path, arguments, environment);
 }

@@ -1,98 +1,169 @@
-"""A kill before each write, rename and start of a program, one after another, then `--resume`."""
+"""A kill before each write, rename and removal of a file, one after another, then `--resume`.
+
+A kill leaves the files as they are. So one run of a command, stopped before each step while its
+folder is copied, gives what kills before all its steps leave.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
 import signal
+import struct
 import subprocess
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any
 
-from campaign.commands import Command, Uninterrupted, commands, difference, finish, start
+from helpers.commands import run_forked, run_jobs_here
+
+from campaign.commands import MOST_S, Command, Uninterrupted, commands, difference, start
 from campaign.part import Found, Part, one_line, packages_missing
+from quicgym.jobs import LocalProcesses
 
 MOST_STEPS = 10**6
 """The number of a fault is its command's place times this, and its step in the command."""
+COPIES = 64
+"""Folders that one run of a command leaves at most: they fill the disk."""
 
 
 @cache
 def library() -> Path:
-    """Returns the library that counts the steps, compiled."""
+    """Returns the library that counts the steps and stops before them, compiled."""
     path = Path(mkdtemp(prefix="quicgym-faults-")) / "faults.so"
     source = Path(__file__).with_suffix(".c")
     subprocess.run(["cc", "-shared", "-fPIC", "-Wall", "-o", path, source], check=True)
     return path
 
 
-def fault(command: Command, step: int, expected: Any) -> tuple[list[str], bool]:
-    """Kills a command before a step, resumes it, and compares the result.
+@contextmanager
+def copies(command: Command, first: int, count: int = COPIES) -> Iterator[tuple[Path, list[Path]]]:
+    """Runs a command, and copies what kills before some of its steps would leave.
 
     Args:
         command: The command.
-        step: The step, counted from 1.
-        expected: The result of an undisturbed run.
+        first: The first of these steps, counted from 1.
+        count: How many of the steps.
 
-    Returns:
-        Failures, and whether the command was killed: it was not where it has fewer steps.
+    Yields:
+        The command's folder, without results; copies of the results, one for each step, and fewer
+        than `count` where the command has no more steps.
     """
     folder = command.prepare()
     counter = folder / "steps"
     counter.write_bytes(bytes(8))
-    process = start(
-        command,
-        folder,
-        environment={
-            "LD_PRELOAD": str(library()),
-            "QUICGYM_FAULTS_COUNTER": str(counter),
-            "QUICGYM_FAULTS_FOLDER": str(folder / "out"),
-            "QUICGYM_FAULTS_STEP": str(step),
-        },
-    )
-    groups = [process.pid]
+    errors = folder / "errors"
+    environment = {
+        "LD_PRELOAD": str(library()),
+        "QUICGYM_FAULTS_COUNTER": str(counter),
+        "QUICGYM_FAULTS_FOLDER": str(folder / "out"),
+        "QUICGYM_FAULTS_STEP": str(first),
+    }
+    with errors.open("w") as stderr:
+        process = start(command, folder, environment=environment, stderr=stderr)
+    made: list[Path] = []
     try:
-        problem = finish(process)
-        is_killed = process.returncode == -signal.SIGKILL
-        if is_killed:
-            resumes = command.resumes and (folder / "out").exists()
-            process = start(command, folder, *(("--resume",) if resumes else ()))
-            groups.append(process.pid)
-            problem = finish(process)
-        problem = problem or difference(expected, command.result(folder / "out"))
-        return [f"{command.name}, step {step}: {problem}"] if problem else [], is_killed
+        with TemporaryDirectory(prefix="quicgym-faults-") as images:
+            while len(made) < count and _is_stopped(process.pid):
+                image = Path(images, str(len(made)))
+                if (folder / "out").exists():
+                    shutil.copytree(folder / "out", image, symlinks=True)
+                # Two processes may have come to a step before both were stopped.
+                (at,) = struct.unpack("q", counter.read_bytes())
+                made += [image] * (at - first + 1 - len(made))
+                os.killpg(process.pid, signal.SIGCONT)
+            _kill(process)
+            if len(made) < count and process.returncode != 0:
+                problem = one_line(errors.read_text(encoding="utf-8")[-400:])
+                raise RuntimeError(f"{command.name} without a kill: {problem}")
+            shutil.rmtree(folder / "out", ignore_errors=True)
+            yield folder, made
     finally:
-        for group in groups:
-            with suppress(ProcessLookupError):
-                os.killpg(group, signal.SIGKILL)
+        _kill(process)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_stopped(process: int) -> bool:
+    """Waits until a process is stopped, or has ended, which is left for `subprocess` to see."""
+    change = os.waitid(os.P_PID, process, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+    if change is None or change.si_code != os.CLD_STOPPED:
+        return False
+    os.waitid(os.P_PID, process, os.WSTOPPED)
+    return True
+
+
+def _kill(process: subprocess.Popen[str]) -> None:
+    """Kills what a command has left of its group, and waits for the command."""
+    if process.poll() is None or process.returncode == 0:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+def resume(command: Command, folder: Path, image: Path, expected: Any) -> str:
+    """Goes on with what a kill left; returns how that is not the expected result, or nothing.
+
+    Args:
+        command: The command.
+        folder: The command's folder, without results.
+        image: A copy of the results that the kill left. None are there after an early kill.
+        expected: The result of an undisturbed run.
+    """
+    out = folder / "out"
+    shutil.rmtree(out, ignore_errors=True)
+    resumes: tuple[str, ...] = ()
+    if image.exists():
+        shutil.copytree(image, out, symlinks=True)
+        resumes = ("--resume",) if command.resumes else ()
+    done = run_forked(folder, *command.arguments, "--out", "out", *resumes, before=_begin_copy)
+    if done.returncode != 0:
+        return f"status {done.returncode}: {one_line(done.stderr[-400:])}"
+    try:
+        return difference(expected, command.result(out))
+    except Exception as error:  # whatever it is, the result is not as expected
+        return f"{type(error).__name__}: {one_line(error)}"
+
+
+def _begin_copy() -> None:
+    os.setsid()  # as `start` does
+    LocalProcesses.run = run_jobs_here  # type: ignore[method-assign, assignment]
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.alarm(int(MOST_S))
 
 
 def _run(first: int, until: float, jobs: int) -> tuple[Found, int]:
     uninterrupted, those, found = Uninterrupted(), commands(), Found()
     number = first if first < len(those) * MOST_STEPS else 0
-    begun = False
-    while number < len(those) * MOST_STEPS and not (begun and time.monotonic() > until):
-        begun = True
+    while number < len(those) * MOST_STEPS:
         place, step = divmod(number, MOST_STEPS)
         command = those[place]
         try:
-            failures, is_killed = fault(command, step + 1, uninterrupted.of(command)[0])
-        except Exception as error:  # whatever it is, it is a failure of this number
-            failures, is_killed = [f"{type(error).__name__}: {one_line(error)}"], True
-        found.failures += [f"{number}: {text}" for text in failures]
-        name = "faults" if is_killed else "commands with every fault"
-        found.add(Found({name: 1}))
-        number = number + 1 if is_killed else (place + 1) * MOST_STEPS
+            expected = uninterrupted.of(command)[0]
+            with copies(command, step + 1) as (folder, made):
+                for image in made:
+                    if problem := resume(command, folder, image, expected):
+                        found.failures.append(f"{number}: {command.name}: {problem}")
+                    found.add(Found({"faults": 1}))
+                    number += 1
+                    if time.monotonic() > until:
+                        return found, number
+        except Exception as error:  # the command fails without a kill
+            found.failures.append(f"{number}: {type(error).__name__}: {one_line(error)}")
+            number = (place + 1) * MOST_STEPS
+            continue
+        if len(made) < COPIES:
+            found.add(Found({"commands with every fault": 1}))
+            number = (place + 1) * MOST_STEPS
     return found, number
 
 
 PART = Part(
     name="faults",
-    title="a kill before each write, rename and start of a program, then `--resume`",
+    title="a kill before each write, rename and removal of a file, then `--resume`",
     goals={"commands with every fault": len(commands())},
     share=2.0,
     run=_run,
