@@ -64,7 +64,7 @@ SUITES = {
         "The papers' wired experiments: 1 to 17.5 Mbps, one to five flows.",
     ),
     "heldout": LeaderboardSuite(
-        {"native": 40, "ns3": 2},
+        {"native": 16, "ns3": 2},
         "Paths of 1 to 200 Mbps and 10 to 600 ms that training never draws.",
     ),
     "stress": LeaderboardSuite(

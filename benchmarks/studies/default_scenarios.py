@@ -47,9 +47,9 @@ class Agent(NamedTuple):
 
 FOUR = "four-parameters"
 AGENTS = {
-    "tuning": Agent("tuning", tuple(f"tuning-aggrevate-seed{seed}" for seed in range(3))),
+    "tuning": Agent("tuning", ("tuning",)),
     FOUR: Agent("tuning", coordinates=("gamma", "beta", "gain_cycle", "alpha")),
-    "window": Agent("window", tuple(f"window-v1-grpo-seed{seed}" for seed in range(3))),
+    "window": Agent("window", ("window",)),
     "rate": Agent("rate"),
     "scale": Agent("scale"),
     "switch": Agent("switch"),
