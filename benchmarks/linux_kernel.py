@@ -365,10 +365,10 @@ def learned(kernel: Mapping[Cell, Run], runs: int) -> list[str]:
     lines = [
         "## Learned policies",
         "",
-        f"Networks of the suite `reality` for 20 s. The columns are kernel TCP with the policy "
-        f"wholly in the kernel, kernel TCP with the policy by the agent, the QUIC stack `{STACK}` "
-        "in real time, and the native engine. Delivered are the bytes of datagrams over the whole "
-        "20 s; a TCP segment counts as a datagram of the same size on the wire.",
+        "Networks of the suite `reality` for 20 s. In the first two columns kernel TCP has the "
+        "policy: wholly in the kernel, and by the agent. The others are the QUIC stack "
+        f"`{STACK}` in real time, and the native engine. Delivered are the bytes of datagrams over "
+        "the whole 20 s; a TCP segment counts as a datagram of the same size on the wire.",
         "",
         f"| network | policy | quantity | in the kernel | by the agent | {STACK} | simulator |",
         "|---|---|---|---|---|---|---|",
