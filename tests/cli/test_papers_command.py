@@ -11,12 +11,13 @@ import pandas as pd
 import pytest
 import yaml
 from conftest import Command
+from helpers.authors import random_agent
 from helpers.commands import says
 from helpers.papers import SMALL
 from plotly.offline import get_plotlyjs
 
 from quicgym.agents.evaluation.jobs import RunJob
-from quicgym.benchmarks.papers.model import load_paper, paper_names
+from quicgym.benchmarks.papers.model import PAPERS, load_paper, paper_names
 from quicgym.benchmarks.papers.needs import check_names, needs
 from quicgym.benchmarks.papers.run import engine_of
 from quicgym.benchmarks.run_time import Estimate, in_words
@@ -184,6 +185,23 @@ def test_the_papers_that_come_with_quicgym_ask_for_what_there_is(name: str) -> N
     scenarios = {scenario: load_scenario(scenario) for scenario, _ in needs(paper)}
     check_names(name, paper, scenarios)
     assert {engine_of(scenario) for scenario in scenarios.values()} <= {"native", "ns3"}
+
+
+def test_the_claims_of_other_authors_agents_ask_for_what_there_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    agents = ("astraea", "aurora", "indigo", "orca")
+    for agent in agents:
+        random_agent(agent, tmp_path)
+    files = sorted(Path(str(PAPERS / "authors")).glob("*.yaml"))
+    assert [file.stem for file in files] == [*agents]
+    for file in files:
+        paper = load_paper(file)
+        scenarios = {scenario: load_scenario(scenario) for scenario, _ in needs(paper)}
+        check_names(file.name, paper, scenarios)
+        columns = {name for table in paper.tables for name in table.algorithms or paper.algorithms}
+        assert {name for _, name in needs(paper)} <= columns == set(paper.algorithms)
 
 
 def test_there_are_enough_claims_and_every_algorithm_is_in_a_table() -> None:
