@@ -37,23 +37,34 @@ class Comparison:
 
 
 def compare(scenario: Scenario, controller: str | None, seed: int = 0) -> Comparison:
-    """Runs both engines and compares (flow, packet number, time in ns) of every delivery."""
-    native, ns3 = (_deliveries(scenario, controller, engine, seed) for engine in ("native", "ns3"))
+    """Runs both engines and compares (flow, packet number, time in ns) of every delivery.
+
+    Of short flows the records of all transfers are compared.
+    """
+    native, ns3 = (_records(scenario, controller, engine, seed) for engine in ("native", "ns3"))
+    difference = first_difference(native[0], ns3[0])
+    for entry, (one, other) in enumerate(zip(native[1], ns3[1], strict=True)):
+        if difference is None and not np.array_equal(one, other):
+            difference = f"transfers of short_flows.{entry}: native {len(one)}, ns-3 {len(other)}"
     return Comparison(
         scenario.name,
         controller,
         len(list(scenario.single_flows())),
-        len(native),
-        first_difference(native, ns3),
+        len(native[0]),
+        difference,
     )
 
 
-def _deliveries(scenario: Scenario, controller: str | None, engine: str, seed: int) -> np.ndarray:
+def _records(
+    scenario: Scenario, controller: str | None, engine: str, seed: int
+) -> tuple[np.ndarray, list[np.ndarray]]:
+    """Returns the deliveries, and the transfers of each entry of short flows."""
     with Simulation(
         scenario, engine, seed, controller, trace_interval_ms=None, record_deliveries=True
     ) as simulation:
         simulation.run()
-        return simulation.deliveries()
+        entries = range(len(scenario.short_flows))
+        return simulation.deliveries(), [simulation.transfers(entry) for entry in entries]
 
 
 def first_difference(native: np.ndarray, ns3: np.ndarray) -> str | None:

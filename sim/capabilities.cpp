@@ -67,12 +67,6 @@ const std::vector<Capability>& capabilities() {
                  }
                  return fields;
              }},
-        {.name = "short-flows",
-         .text = "an arrival process of short flows",
-         .native = true,
-         .ns3 = false,
-         .needed_by =
-             [](const Scenario& scenario) { return given(!scenario.short_flows.empty(), "short_flows"); }},
         {.name = "fragmentation",
          .text = "fragments of IP packets",
          .native = true,

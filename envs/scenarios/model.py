@@ -335,6 +335,12 @@ class Scenario(CheckedModel):
                     field, link.model_dump(exclude_unset=True), "wifi takes its place",
                     f"leave out wifi or {field}",
                 )  # fmt: skip
+        if self.wifi is not None and self.short_flows:
+            given = [entry.model_dump(exclude_unset=True) for entry in self.short_flows]
+            raise problem(
+                "short_flows", given, "a wireless LAN has stations for flows alone",
+                "leave out wifi or short_flows",
+            )  # fmt: skip
 
         for index, flow in enumerate(self.flows):
             if self.wifi is not None and flow.direction == "backward":

@@ -75,47 +75,49 @@ std::vector<std::string> pcap_file_ends(std::size_t hops) {
 }
 
 Dumbbell::Dumbbell(const Scenario& scenario, std::uint64_t seed) {
-    senders_.resize(scenario.flows.size());
-    receivers_.resize(scenario.flows.size());
-    for (const Flow& flow : scenario.flows) hops_of_flows_.push_back(hops_of(scenario, flow));
+    std::vector<Flow> pairs = scenario.flows;
+    for (const ShortFlows& short_flows : scenario.short_flows) pairs.push_back(short_flows.flow);
+    senders_.resize(pairs.size());
+    receivers_.resize(pairs.size());
+    for (const Flow& pair : pairs) hops_of_pairs_.push_back(hops_of(scenario, pair));
     for (const DataDirection direction : {DataDirection::forward, DataDirection::backward}) {
-        for (std::size_t flow = 0; flow < scenario.flows.size(); ++flow) {
-            const bool is_sender = scenario.flows[flow].direction == direction;
-            (is_sender ? senders_ : receivers_)[flow] = create_node();
+        for (std::size_t pair = 0; pair < pairs.size(); ++pair) {
+            const bool is_sender = pairs[pair].direction == direction;
+            (is_sender ? senders_ : receivers_)[pair] = create_node();
         }
     }
     const std::size_t hops = quicgym::hop_count(scenario);
     while (routers_.size() <= hops) routers_.push_back(create_node());
     for (std::size_t hop = 0; hop < hops; ++hop) connect_hop(scenario, hop, seed);
-    connect_access_links(scenario);
+    connect_access_links(pairs);
 }
 
 Dumbbell::~Dumbbell() = default;
 
-void Dumbbell::connect_access_links(const Scenario& scenario) {
-    for (std::size_t flow = 0; flow < scenario.flows.size(); ++flow) {
-        const Flow& f = scenario.flows[flow];
+void Dumbbell::connect_access_links(const std::vector<Flow>& pairs) {
+    for (std::size_t pair = 0; pair < pairs.size(); ++pair) {
+        const Flow& f = pairs[pair];
         const bool is_forward = f.direction == DataDirection::forward;
-        const HopRange hops = hops_of_flows_[flow];
+        const HopRange hops = hops_of_pairs_[pair];
         const ns3::Ptr<ns3::Node>& left = routers_[hops.first];
         const ns3::Ptr<ns3::Node>& right = routers_[hops.last + 1];
-        access_devices_.push_back(connect_host(senders_[flow], is_forward ? left : right,
+        access_devices_.push_back(connect_host(senders_[pair], is_forward ? left : right,
                                                f.access_rate_bits_per_second, f.access_delay + f.extra_delay,
-                                               link_network(kSenderNetworks, flow)));
-        connect_host(receivers_[flow], is_forward ? right : left, f.access_rate_bits_per_second,
-                     f.access_delay, link_network(kReceiverNetworks, flow));
+                                               link_network(kSenderNetworks, pair)));
+        connect_host(receivers_[pair], is_forward ? right : left, f.access_rate_bits_per_second,
+                     f.access_delay, link_network(kReceiverNetworks, pair));
         // The last router's default route leads back already.
         for (std::size_t router = hops.first + 1; router <= hops.last + 1 && router + 1 < routers_.size();
              ++router) {
             routers_[router]->GetObject<DumbbellRouting>()->add_back_route(
-                is_forward ? sender_address(flow) : receiver_address(flow));
+                is_forward ? sender_address(pair) : receiver_address(pair));
         }
     }
 }
 
 void Dumbbell::connect_hop(const Scenario& scenario, std::size_t hop, std::uint64_t seed) {
-    End forward{nullptr, std::make_unique<BottleneckMonitor>(scenario.flows.size())};
-    End backward{nullptr, std::make_unique<BottleneckMonitor>(scenario.flows.size())};
+    End forward{nullptr, std::make_unique<BottleneckMonitor>(hops_of_pairs_.size())};
+    End backward{nullptr, std::make_unique<BottleneckMonitor>(hops_of_pairs_.size())};
     auto channel = ns3::CreateObject<BottleneckChannel>();
     channel->set_wires(net::wire_of_hop(scenario, DataDirection::forward, hop, seed),
                        net::wire_of_hop(scenario, DataDirection::backward, hop, seed),
@@ -162,7 +164,7 @@ void Dumbbell::add_reroutes(Ends& ends, const Scenario& scenario, DataDirection 
     const ns3::Ptr<ns3::Node> to = ends.front().receiving->GetNode();
     for (std::size_t i = 1; i <= link.reroutes.size(); ++i) {
         const Link path = path_of(link, i);
-        End end{nullptr, std::make_unique<BottleneckMonitor>(scenario.flows.size())};
+        End end{nullptr, std::make_unique<BottleneckMonitor>(hops_of_pairs_.size())};
         auto channel = ns3::CreateObject<BottleneckChannel>();
         channel->set_wires(net::wire_of_hop(scenario, direction, hop, seed, i),
                            net::wire_of_hop(scenario, direction, hop, seed, i),
@@ -190,12 +192,12 @@ void Dumbbell::watch(End& end, const Scenario& scenario, const Link& link, std::
     }
 }
 
-void Dumbbell::add_statistics(std::size_t flow, FlowStatistics& statistics) const {
-    statistics.queues = hops_of_flows_[flow].size();
+void Dumbbell::add_statistics(std::size_t pair, FlowStatistics& statistics) const {
+    statistics.queues = hops_of_pairs_[pair].size();
     FlowCounters::Counters sum;
     for (const std::vector<Ends>* direction : {&forward_, &backward_}) {
         for (const Ends& ends : *direction) {
-            for (const End& end : ends) sum += end.monitor->counters(flow);
+            for (const End& end : ends) sum += end.monitor->counters(pair);
         }
     }
     sum.add_to(statistics);

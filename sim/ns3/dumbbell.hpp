@@ -22,18 +22,18 @@ namespace quicgym::ns3_host {
 std::vector<std::string> pcap_file_ends(std::size_t hops);
 
 // Nodes are numbered hosts of the senders' side first, then those of the receivers' side, each in the order
-// of flows, then the routers from the senders' side: simultaneous events happen in this order (see
-// NodeOrderScheduler). Access links never drop: their queues are unbounded.
+// of flows and then of entries of short flows, then the routers from the senders' side: simultaneous events
+// happen in this order (see NodeOrderScheduler). Access links never drop: their queues are unbounded.
 class Dumbbell final : public Network {
 public:
     Dumbbell(const Scenario& scenario, std::uint64_t seed);
     ~Dumbbell() override;
 
-    const ns3::Ptr<ns3::Node>& sender(std::size_t flow) const override { return senders_[flow]; }
-    const ns3::Ptr<ns3::Node>& receiver(std::size_t flow) const override { return receivers_[flow]; }
+    const ns3::Ptr<ns3::Node>& sender(std::size_t pair) const override { return senders_[pair]; }
+    const ns3::Ptr<ns3::Node>& receiver(std::size_t pair) const override { return receivers_[pair]; }
     void enable_pcap(const std::string& prefix) override;
     std::size_t hop_count() const override { return forward_.size(); }
-    void add_statistics(std::size_t flow, FlowStatistics& statistics) const override;
+    void add_statistics(std::size_t pair, FlowStatistics& statistics) const override;
     double queue_occupancy_seconds(Time now) const override;
     QueueSample sample_queue(std::size_t hop, Time now) const override;
     QueueSample sample_access_queue(std::size_t flow, Time now) const override {
@@ -52,13 +52,13 @@ private:
     };
     using Ends = std::vector<End>;  // by path, in the order in which packets take them
 
-    void connect_access_links(const Scenario& scenario);
+    void connect_access_links(const std::vector<Flow>& pairs);
     void connect_hop(const Scenario& scenario, std::size_t hop, std::uint64_t seed);
     void add_reroutes(Ends& ends, const Scenario& scenario, DataDirection direction, std::size_t hop,
                       std::uint64_t seed);
     void watch(End& end, const Scenario& scenario, const Link& link, std::uint64_t random_stream);
 
-    std::vector<HopRange> hops_of_flows_;
+    std::vector<HopRange> hops_of_pairs_;
     std::vector<ns3::Ptr<ns3::Node>> senders_;
     std::vector<ns3::Ptr<ns3::Node>> receivers_;
     std::vector<ns3::Ptr<ns3::PointToPointNetDevice>> access_devices_;  // of the senders

@@ -18,6 +18,7 @@
 #include "sim/ns3/quic_flow.hpp"
 #include "sim/ns3/scenario_check.hpp"
 #include "sim/ns3/scheduler.hpp"
+#include "sim/ns3/short_flow_hosts.hpp"
 #include "sim/ns3/tcp_flow.hpp"
 #include "sim/ns3/time.hpp"
 #include "sim/ns3/wifi_lan.hpp"
@@ -123,12 +124,14 @@ public:
             flow_monitor_.reset();
         }
         for (auto& flow : flows_) flow->release();
+        for (auto& hosts : short_flows_) hosts->release();
         if (network_) network_->release();
         lease_.reset();
     }
 
     Time now_ = 0;
     std::vector<std::unique_ptr<SimulatedFlow>> flows_;
+    std::vector<std::unique_ptr<ShortFlowHosts>> short_flows_;
     const Time trace_interval_;
     std::unique_ptr<Network> network_;
     std::vector<std::vector<TraceSample>> traces_;
@@ -153,6 +156,11 @@ private:
                 flows_.push_back(
                     std::make_unique<QuicFlow>(scenario, i, seed, sender, receiver, deliveries, failure_));
             }
+        }
+        for (std::size_t entry = 0; entry < scenario.short_flows.size(); ++entry) {
+            const std::size_t pair = flows_.size() + entry;
+            short_flows_.push_back(std::make_unique<ShortFlowHosts>(
+                scenario, entry, pair, seed, network_->sender(pair), network_->receiver(pair), failure_));
         }
         if (!scenario.pcap_prefix.empty()) network_->enable_pcap(scenario.pcap_prefix);
         if (!flow_monitor_path_.empty()) {
@@ -272,6 +280,22 @@ double Ns3Simulation::queue_occupancy_seconds() const {
 
 std::vector<Transfer> Ns3Simulation::requests(std::size_t flow) const {
     return state_->flows_.at(flow)->requests();
+}
+
+std::size_t Ns3Simulation::short_flow_count() const {
+    return state_->short_flows_.size();
+}
+
+ShortFlowTotals Ns3Simulation::short_flow_totals(std::size_t entry) const {
+    ShortFlowTotals totals = state_->short_flows_.at(entry)->totals();
+    FlowStatistics statistics;
+    state_->network_->add_statistics(flow_count() + entry, statistics);
+    totals.dropped_packets = statistics.dropped_packets;
+    return totals;
+}
+
+std::vector<Transfer> Ns3Simulation::transfers(std::size_t entry) const {
+    return state_->short_flows_.at(entry)->transfers();
 }
 
 std::vector<Delivery> Ns3Simulation::deliveries() const {

@@ -34,6 +34,9 @@ public:
     double queue_occupancy_seconds() const override;
     std::vector<Delivery> deliveries() const override;
     std::vector<Transfer> requests(std::size_t flow) const override;
+    std::size_t short_flow_count() const override;
+    ShortFlowTotals short_flow_totals(std::size_t entry) const override;
+    std::vector<Transfer> transfers(std::size_t entry) const override;
 
     // Writes what is left of pcap and FlowMonitor files and frees ns-3 for the next simulation. The
     // results stay readable; run_until and set_parameters then throw std::runtime_error.

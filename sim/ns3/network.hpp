@@ -19,10 +19,11 @@ public:
     Network& operator=(const Network&) = delete;
     virtual ~Network() = default;
 
-    virtual const ns3::Ptr<ns3::Node>& sender(std::size_t flow) const = 0;
-    virtual const ns3::Ptr<ns3::Node>& receiver(std::size_t flow) const = 0;
+    // Each flow has a pair of hosts with its number; those of the entries of short flows follow.
+    virtual const ns3::Ptr<ns3::Node>& sender(std::size_t pair) const = 0;
+    virtual const ns3::Ptr<ns3::Node>& receiver(std::size_t pair) const = 0;
     virtual void enable_pcap(const std::string& prefix) = 0;
-    virtual void add_statistics(std::size_t flow, FlowStatistics& statistics) const = 0;
+    virtual void add_statistics(std::size_t pair, FlowStatistics& statistics) const = 0;
     // The integral over time of what waits before the bottleneck, in the unit of the queue's limit.
     virtual double queue_occupancy_seconds(Time now) const = 0;
     // Not after release().

@@ -52,6 +52,8 @@ ns3::Ptr<ns3::QueueDisc> install_queue_disc(const ns3::Ptr<ns3::PointToPointNetD
         std::uint64_t largest_datagram = 0;
         for (const Flow& flow : scenario.flows)
             largest_datagram = std::max(largest_datagram, flow.max_datagram_bytes);
+        for (const ShortFlows& short_flows : scenario.short_flows)
+            largest_datagram = std::max(largest_datagram, short_flows.flow.max_datagram_bytes);
         // Thresholds of zero: RED derives them from the rate and its target delay, in the limit's unit.
         factory.Set("MinTh", ns3::DoubleValue(0.0));
         factory.Set("MaxTh", ns3::DoubleValue(0.0));

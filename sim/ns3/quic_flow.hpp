@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/ns3/flow.hpp"
+#include "sim/ns3/udp_host.hpp"
 #include "sim/quic/receiver.hpp"
 #include "sim/quic/sender.hpp"
 
@@ -32,9 +33,6 @@ public:
     void release() override;
 
 private:
-    template <quic::Endpoint E>
-    class UdpHost;
-
     Time start_;
     quic::Sender sender_;
     quic::Receiver receiver_;

@@ -101,12 +101,16 @@ void check_writable(const std::string& path) {
 void check_scenario(const Scenario& scenario) {
     check_capabilities(scenario, Engine::ns3);
     check_chain(scenario);
-    if (scenario.flows.empty() || scenario.flows.size() > kMaxFlows) {
-        refuse("ns-3 runs 1 to " + std::to_string(kMaxFlows) + " flows, not " +
-               std::to_string(scenario.flows.size()));
+    const std::size_t pairs = scenario.flows.size() + scenario.short_flows.size();
+    if (scenario.flows.empty() || pairs > kMaxFlows) {
+        refuse("ns-3 runs 1 to " + std::to_string(kMaxFlows) + " flows and entries of short flows, not " +
+               std::to_string(pairs));
     }
     if (scenario.trace_interval < 0) refuse("the trace interval must not be negative");
     if (scenario.wifi) {
+        if (!scenario.short_flows.empty())
+            refuse(
+                "short_flows: a wireless LAN has a station for each flow, and none for short flows; leave them out, or wifi");
         check_wifi(*scenario.wifi, scenario.flows.size());
     } else {
         for (const DataDirection direction : {DataDirection::forward, DataDirection::backward}) {
@@ -115,6 +119,7 @@ void check_scenario(const Scenario& scenario) {
         }
     }
     for (const Flow& flow : scenario.flows) check_flow(flow);
+    for (const ShortFlows& short_flows : scenario.short_flows) check_flow(short_flows.flow);
     if (!scenario.pcap_prefix.empty()) {
         if (scenario.wifi) {
             for (const char* end : kWifiPcapFileEnds) check_writable(scenario.pcap_prefix + end);

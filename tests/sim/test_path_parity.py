@@ -46,6 +46,15 @@ traces = st.lists(st.integers(0, 12), min_size=1, max_size=200).map(
 )
 
 
+few_short_flows = st.fixed_dictionaries(
+    {
+        "arrivals_per_s": st.floats(0.5, 8),
+        "sizes": st.integers(1, 20_000),
+        "controller": st.sampled_from(["cubic", "bbr", "newreno", "prague"]),
+    }
+)
+
+
 def traced_links(folder: Path, **features: st.SearchStrategy[Any]) -> Strategy:
     """Links with a random trace, written to a file of the folder."""
 
@@ -118,6 +127,7 @@ FEATURES: dict[str, Callable[[Path], Strategy]] = {
     "pie": lambda folder: links(queue=queues("pie")),
     "red": lambda folder: links(queue=queues("red")),
     "chain": lambda folder: chains(),
+    "short-flows": lambda folder: links(queue=disciplines | st.just({"limit": 40})),
 }
 """By name: links that have the feature, given a folder for their files; chains are complete."""
 FLOW_FIELDS: dict[str, tuple[str, st.SearchStrategy[Any]]] = {
@@ -141,6 +151,9 @@ def scenarios_with(feature: str, folder: Path) -> Strategy:
         return link
     reverse = links() | link
     scenarios = wired(link, st.none() | reverse if feature in DISCIPLINES else reverse)
+    if feature == "short-flows":
+        entries = st.lists(few_short_flows, min_size=1, max_size=2)
+        return st.tuples(scenarios, entries).map(lambda drawn: drawn[0] | {"short_flows": drawn[1]})
     if feature not in FLOW_FIELDS:
         return scenarios
     field, values = FLOW_FIELDS[feature]

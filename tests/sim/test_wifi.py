@@ -235,6 +235,10 @@ LINK = {"rate_mbps": 15, "delay_ms": 10}
         ),
         (wifi_with(queue={"limit_packets": 9}), ["wifi.queue.max_delay_ms", "missing"]),
         ({"wifi": None}, ["bottleneck", "missing", "or wifi"]),
+        (
+            {"short_flows": [{"arrivals_per_s": 1, "sizes": 1000}]},
+            ["short_flows = ", "stations for flows alone", "leave out wifi or short_flows"],
+        ),
     ],
     ids=str,
 )

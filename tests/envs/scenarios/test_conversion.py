@@ -148,10 +148,6 @@ NEEDS: dict[str, tuple[dict[str, Any], list[str]]] = {
         {"flows": [{"count": 3}, {"transport": "tcp", "controller": "cubic"}]},
         ["flows.1.transport = tcp"],
     ),
-    "short-flows": (
-        {"short_flows": [{"arrivals_per_s": 1, "sizes": 1000, "controller": "cubic"}]},
-        ["short_flows"],
-    ),
     "fragmentation": (
         {
             "access": {"rate_mbps": 100, "delay_ms": 1, "mtu_bytes": 1400},
