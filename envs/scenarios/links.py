@@ -232,7 +232,7 @@ class Link(CheckedModel):
     @property
     def delays_ms(self) -> list[float]:
         """The delays that the link has in the course of time, without jitter."""
-        later = [*self.delay_schedule, *self.reroutes]
+        later: list[DelayStep | Reroute] = [*self.delay_schedule, *self.reroutes]
         return [self.delay_ms, *(step.delay_ms for step in later)]
 
     @field_validator("trace")
