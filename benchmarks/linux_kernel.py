@@ -100,7 +100,7 @@ LEARNED_ON = ("reality-1mbps", "reality-cellular", "reality-15mbps", "reality-25
 """Those of the suite whose rate is at most 40 Mbps."""
 STACK = "noq"
 COMPARED = {
-    "delivered (Mbps)": "receive_rate_mbps",
+    "delivered by a flow (Mbps)": "receive_rate_mbps",
     "queueing delay (ms)": "mean_queue_delay_ms",
     "loss (%)": "loss_percent",
 }
@@ -397,9 +397,12 @@ def learned(kernel: Mapping[Cell, Run], runs: int) -> list[str]:
 
 
 def _in_datagrams(run: Run, scenario: Scenario) -> Run:
-    """Returns a run with what iperf3 has received as its rate; the relay's leaves a second out."""
+    """Returns a run with what iperf3 has received as its rate, in the mean over the flows.
+
+    The relay's rate leaves a second out.
+    """
     datagram = scenario.max_datagram_bytes
-    share = datagram / (datagram + LINK_HEADER_BYTES)
+    share = datagram / (datagram + LINK_HEADER_BYTES) / len(list(scenario.single_flows()))
     return {**run, "receive_rate_mbps": share * run["wire_receive_rate_mbps"]}
 
 
