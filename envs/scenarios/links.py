@@ -115,8 +115,8 @@ class LossStep(CheckedModel):
     """What begins its transmission from `at_s` on is lost like this."""
 
     at_s: DurationS
-    loss: Loss | None
-    """Null: no loss. A Gilbert-Elliott loss begins in its good state."""
+    loss: Loss | None = None
+    """Null, the default: no loss. A Gilbert-Elliott loss begins in its good state."""
 
 
 class RateStep(CheckedModel):

@@ -200,7 +200,7 @@ def _propagation_ns(scenario: Scenario) -> dict[str, int]:
         both_ms = 4 * access_ms + 2 * flow.extra_delay_ms
         for hop in scenario.hops_of(flow):
             for link in ways[2 * hop : 2 * hop + 2]:
-                both_ms += min([link.delay_ms, *(step.delay_ms for step in link.delay_schedule)])
+                both_ms += min(link.delays_ms)
         least[name] = math.floor(both_ms * 1e6) - 10  # each delay is rounded to whole ns
     return least
 
@@ -213,9 +213,12 @@ def _beyond_capacity(scenario: Scenario, received_bits: dict[str, int]) -> list[
             continue
         steps = [(0.0, link.rate_mbps), *((s.at_s, s.rate_mbps) for s in link.rate_schedule)]
         ends = [*steps, (scenario.duration_s, 0.0)]
+        sending = [(begin, end, rate) for (begin, rate), (end, _) in pairwise(ends)]
+        # What waits on a path that is left goes on there.
+        sending += [(step.at_s, scenario.duration_s, step.rate_mbps) for step in link.reroutes]
         possible = sum(
             rate * 1e6 * max(0.0, min(end, scenario.duration_s) - begin)
-            for (begin, rate), (end, _) in pairwise(ends)
+            for begin, end, rate in sending
         )
         # A packet that has begun before the rate falls goes on at the old one.
         if bits > possible + 8 * 66_000 * len(steps):

@@ -27,7 +27,7 @@ def test_speed_measures_everything(quicgym: Command, monkeypatch: pytest.MonkeyP
         "native-bbr-1x15mbps-400s",
         *(
             f"native-newreno-10x100mbps-{discipline}"
-            for discipline in ("fifo", "codel", "dualpi2", "fq-codel", "pie", "red")
+            for discipline in ("fifo", "codel", "dualpi2", "fq-codel", "pie", "red", "sfq")
         ),
         *(f"native-{controller}-bursts" for controller in ("ibcca", "cubic", "ibcca-cubic")),
         *(
