@@ -125,7 +125,7 @@ def test_papers_and_the_leaderboard_in_a_cluster_are_those_of_this_machine(
         assert "8 simulations with" in done.stderr
         quicgym(
             *("--suite", "suite.yaml", "--policies", "list.yaml", "--engine", "native"),
-            *("--seeds", "2", "--out", f"{folder}.md", "--results", f"{folder}-pages", *more),
+            *("--seeds", "2", "--out", f"{folder}/page.md", "--results", f"{folder}-pages", *more),
             main=leaderboard.main,
         )
     assert without_command(files / "cluster/papers.json") == without_command(
@@ -137,7 +137,9 @@ def test_papers_and_the_leaderboard_in_a_cluster_are_those_of_this_machine(
     for file in ("evaluation.json", "results.parquet"):
         first, second = (files / f"{of}-pages/suite-native/{file}" for of in ("local", "cluster"))
         assert first.read_bytes() == second.read_bytes()
-    assert (files / "cluster.md").read_text() == (files / "local.md").read_text()
+    for page in ("page.md", "page.json"):
+        first, second = (files / of / page for of in ("local", "cluster"))
+        assert first.read_text() == second.read_text()
 
 
 @pytest.mark.train
