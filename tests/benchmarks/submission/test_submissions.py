@@ -154,6 +154,17 @@ def test_rows_are_those_of_the_submission_and_each_is_there_once(
         read_archive(tmp_path / "twice.zip")
 
 
+def test_suites_that_are_not_in_the_order_of_the_alphabet_are_verified(
+    quicgym: Command, tmp_path: Path
+) -> None:
+    suites = ("--suite", "ebcc-single", "--suite", "ebcc-bandwidth-5")
+    quicgym("submit", "cubic", "--name", "mine", *suites, "--seeds", "1", "--jobs", "1")
+    archive = tmp_path / "results/submission/mine.zip"
+    done = quicgym("verify", archive, "--all", "--jobs", "1", "--format", "json")
+    document = json.loads(done.stdout)
+    assert (document["verified"], document["differing"]) == (2, [])
+
+
 def test_a_tenth_is_drawn_by_the_seed(quicgym: Command, tmp_path: Path) -> None:
     quicgym("submit", "cubic", "--name", "mine", "--suite", "beside-cubic", "--jobs", "1")
     archive = "results/submission/mine.zip"
