@@ -88,7 +88,7 @@ def _section(table: Mapping[str, Any]) -> Iterator[str]:
     yield f"## League {table['league']}, {table['who']}"
     yield ""
     field = ", ".join(table["field"])
-    yield f"{table['networks']} networks, {table['games']} games. Field: {field}."
+    yield f"{table['networks']} networks, {table['games']} games. Field: `{field}`."
     yield ""
     yield "| participant | kind | wins (%) | 95% interval | not rounded (%) |"
     yield "|---|---|---:|---:|---:|"

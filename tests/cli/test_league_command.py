@@ -43,7 +43,7 @@ def test_win_rates_are_printed_and_written_with_their_field(
         100 * wins
     ).to_dict()
     report = page(document)
-    assert "Field: vegas, mine, cubic." in report
+    assert "Field: `vegas, mine, cubic`." in report
     for row in alone["policies"]:
         assert f"| {row['policy']} | {row['kind']} | {row['win_rate_percent']:.1f} |" in report
 
