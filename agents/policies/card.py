@@ -273,9 +273,10 @@ def _failures(
         known = True
         yield (
             "Beside the best hand-coded controller on the suites of the leaderboard. A collapse is "
-            "a network with a throughput share below half of the larger of CUBIC's and BBR's, or a "
-            "loss rate more than 10 percentage points above both. The last column names networks, "
-            "with the reward minus that of the best hand-coded controller there:"
+            "a network where the throughput share is below half of the larger of CUBIC's and "
+            "BBR's. So is one where the loss rate is more than 10 percentage points above both. "
+            "The last column names networks, with the reward minus that of the best hand-coded "
+            "controller there:"
         )
         yield _table(
             ["suite", "engine", "minus the best hand-coded", "collapses", "furthest behind"],
