@@ -31,7 +31,7 @@ from quicgym.envs.simulation.metrics import OF_RUNS
 from quicgym.envs.simulation.packet_logs import PacketLogs
 from quicgym.envs.simulation.simulation import NS3_REMEDY, check_engine, ns3_version
 from quicgym.envs.simulation.window import WHOLE, Window
-from quicgym.jobs import RUNS_FILE, report_failures, report_interruption, run_jobs
+from quicgym.jobs import RUNS_FILE, report_outcome, run_jobs
 from quicgym.output_folders import output_folder, write_atomically
 from quicgym.plot_style import PLOTS_FOLDER
 
@@ -80,9 +80,7 @@ def run_baselines(
         jobs += _varied(paper, loaded, chosen, seeds, window)
     with output_folder(directory, RESULTS, resume=resume):
         outcome = run_jobs(jobs, directory, workers, resume=resume)
-        report_failures(outcome.failures)
-        if outcome.interrupted:
-            report_interruption(outcome, jobs, directory, command, resumed=resume)
+        if report_outcome(outcome, jobs, directory, command, resumed=resume):
             return 130
         runs = [outcome.finished[job.key] for job in jobs if job.key in outcome.finished]
         if runs:

@@ -34,8 +34,7 @@ from quicgym.errors import UserError
 from quicgym.jobs import (
     Workers,
     read_finished,
-    report_failures,
-    report_interruption,
+    report_outcome,
     workers_of,
 )
 from quicgym.output_folders import locked, read_json, write_atomically
@@ -253,11 +252,10 @@ class Section:
             ],
             command=evaluate_command(self.suite, self.engine, self.seeds, self.entries),
         )
-        report_failures(evaluation.outcome.failures)
-        if evaluation.document is None:
-            report_interruption(
-                evaluation.outcome, evaluation.jobs, self.folder, _command(), resumed=resume
-            )
+        interrupted = report_outcome(
+            evaluation.outcome, evaluation.jobs, self.folder, _command(), resumed=resume
+        )
+        if interrupted or evaluation.document is None:
             raise typer.Exit(130)
         report_missing(evaluation.document)
         return evaluation.document

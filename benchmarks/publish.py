@@ -31,7 +31,7 @@ from quicgym.console import say
 from quicgym.envs.rewards import Reward
 from quicgym.errors import UserError
 from quicgym.input_files import read_input_json
-from quicgym.jobs import report_failures, report_interruption
+from quicgym.jobs import report_outcome
 from quicgym.output_folders import RUN_FILE, write_atomically
 
 if TYPE_CHECKING:
@@ -279,10 +279,8 @@ def _evaluate(policy: Path, run: Path, suite: str, seeds: int, workers: int, com
         keep_series=False,
         command=command,
     )
-    report_failures(result.outcome.failures)
-    if result.document is None:
-        # The same command goes on with what is there.
-        report_interruption(result.outcome, result.jobs, folder, command, resumed=True)
+    # The same command goes on with what is there.
+    if report_outcome(result.outcome, result.jobs, folder, command, resumed=True):
         return 130
     if result.outcome.failures:
         say(f"nothing is published; the same command runs what is missing in {folder}")

@@ -16,7 +16,7 @@ from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.envs.simulation.metrics import TRAFFIC_METRICS
 from quicgym.envs.simulation.packet_logs import PacketLogs
 from quicgym.envs.simulation.window import WHOLE, Window
-from quicgym.jobs import Workers, report_failures, report_interruption
+from quicgym.jobs import Workers, report_outcome
 from quicgym.yaml_files import closest
 
 Format = Literal["table", "json", "csv"]
@@ -103,9 +103,8 @@ def run_evaluate(
         command=command,
     )
     outcome, document = evaluation.outcome, evaluation.document
-    report_failures(outcome.failures)
-    if document is None:
-        report_interruption(outcome, evaluation.jobs, directory, command, resumed=resume)
+    interrupted = report_outcome(outcome, evaluation.jobs, directory, command, resumed=resume)
+    if interrupted or document is None:
         return 130
     report_missing(document)
     if format == "json":

@@ -30,7 +30,7 @@ from quicgym.benchmarks.checklist.model import (
 )
 from quicgym.console import say, wide_console
 from quicgym.envs.simulation.window import Window
-from quicgym.jobs import RUNS_FILE, report_failures, report_interruption, run_jobs
+from quicgym.jobs import RUNS_FILE, report_outcome, run_jobs
 from quicgym.output_folders import output_folder, write_atomically
 
 Format = Literal["table", "json", "html"]
@@ -65,9 +65,7 @@ def run_checklist(
     jobs = list({job.key: job for of_cell in runs.values() for job in of_cell}.values())
     with output_folder(directory, RESULTS, resume=resume):
         outcome = run_jobs(jobs, directory, workers, resume=resume, title="episodes")
-        report_failures(outcome.failures)
-        if outcome.interrupted:
-            report_interruption(outcome, jobs, directory, command, resumed=resume)
+        if report_outcome(outcome, jobs, directory, command, resumed=resume):
             return 130
         if outcome.failures:
             say("no verdict without these; the same command with --resume runs them again")
@@ -93,7 +91,8 @@ def run_checklist(
                         trust_zip=trust_zip,
                     )
                 except Interrupted:
-                    report_interruption(outcome, jobs, directory, command, resumed=resume)
+                    outcome.interrupted = True
+                    report_outcome(outcome, jobs, directory, command, resumed=resume)
                     return 130
                 if found is None:
                     say("the attack has no result; the reasons are above")

@@ -18,7 +18,7 @@ from quicgym.benchmarks.coexistence.grid import Grid, Path
 from quicgym.benchmarks.coexistence.summary import CELL_METRICS, FACTORS, Results
 from quicgym.console import print_by_columns, say, wide_console
 from quicgym.envs.simulation.window import Window
-from quicgym.jobs import RUNS_FILE, report_failures, report_interruption, run_jobs
+from quicgym.jobs import RUNS_FILE, report_outcome, run_jobs
 from quicgym.output_folders import output_folder, write_atomically
 
 Format = Literal["table", "json", "csv"]
@@ -79,9 +79,7 @@ def run_coexist(
     every = list({job.key: job for of_cell in jobs.values() for job in of_cell}.values())
     with output_folder(directory, RESULTS, resume=resume):
         outcome = run_jobs(every, directory, workers, resume=resume)
-        report_failures(outcome.failures)
-        if outcome.interrupted:
-            report_interruption(outcome, every, directory, command, resumed=resume)
+        if report_outcome(outcome, every, directory, command, resumed=resume):
             return 130
         results = Results(grid, jobs, outcome.finished)
         rows, curves = results.rows(), results.adoption()

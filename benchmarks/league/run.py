@@ -21,8 +21,7 @@ from quicgym.jobs import (
     Workers,
     as_workers,
     read_finished,
-    report_failures,
-    report_interruption,
+    report_outcome,
     run_jobs,
 )
 from quicgym.output_folders import output_folder, write_atomically
@@ -69,9 +68,7 @@ def run_league(
         seconds = sum(map(estimate.cpu_s, new)) / workers.count
         say(f"{len(new)} runs of {len(jobs)} to do, about {in_words(seconds)}")
         outcome = run_jobs(jobs, directory, workers, resume=resume)
-        report_failures(outcome.failures)
-        if outcome.interrupted:
-            report_interruption(outcome, jobs, directory, command, resumed=resume)
+        if report_outcome(outcome, jobs, directory, command, resumed=resume):
             return 130
         if outcome.failures:
             say("no win rates, because runs are missing; --resume runs only these again")

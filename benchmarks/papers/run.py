@@ -39,8 +39,7 @@ from quicgym.jobs import (
     Workers,
     as_workers,
     read_finished,
-    report_failures,
-    report_interruption,
+    report_outcome,
     run_jobs,
 )
 from quicgym.output_folders import output_folder, write_atomically
@@ -106,9 +105,7 @@ def run_papers(
         outcome = _run(
             jobs, directory, runners, estimate, f"  {words}: about {length}", resume=resume
         )
-        report_failures(outcome.failures)
-        if outcome.interrupted:
-            report_interruption(outcome, jobs, directory, command, resumed=resume)
+        if report_outcome(outcome, jobs, directory, command, resumed=resume):
             return 130
         measured = Measurements(jobs, outcome.finished)
 

@@ -38,7 +38,7 @@ from quicgym.jobs import (
     Workers,
     as_workers,
     report_failures,
-    report_interruption,
+    report_outcome,
     run_jobs,
 )
 from quicgym.output_folders import output_folder
@@ -144,9 +144,7 @@ def run_submit(
     every = [job for _, job in jobs]
     with output_folder(directory, (RUNS_FILE, path.name), resume=resume):
         outcome = run_jobs(every, directory, workers, resume=resume)
-        report_failures(outcome.failures)
-        if outcome.interrupted:
-            report_interruption(outcome, every, directory, command, resumed=resume)
+        if report_outcome(outcome, every, directory, command, resumed=resume):
             return 130
         if outcome.failures:
             say("no archive is written, because runs are missing; --resume runs only these again")

@@ -309,15 +309,19 @@ def report_failures(failures: Sequence[str]) -> None:
         say(f"failed: {failure}")
 
 
-def report_interruption(
+def report_outcome(
     outcome: Outcome, jobs: Sequence[Job], directory: Path, command: str, *, resumed: bool
-) -> None:
-    """Says on standard error what is kept, and the command that goes on with it.
+) -> bool:
+    """Prints the failed jobs to standard error; returns whether the jobs were interrupted.
 
-    `jobs` are all, finished or not. `resumed` says whether the command has --resume already.
+    Then it says what is kept, and the command that goes on with it. `jobs` are all, finished or
+    not. `resumed` says whether the command has --resume already.
     """
-    again = command if resumed else f"{command} --resume"
-    say(
-        f"interrupted: {len(outcome.finished)} of {len(jobs)} runs are kept in "
-        f"{directory}; continue with\n  {again}"
-    )
+    report_failures(outcome.failures)
+    if outcome.interrupted:
+        again = command if resumed else f"{command} --resume"
+        say(
+            f"interrupted: {len(outcome.finished)} of {len(jobs)} runs are kept in "
+            f"{directory}; continue with\n  {again}"
+        )
+    return outcome.interrupted
