@@ -74,15 +74,8 @@ const std::vector<Capability>& capabilities() {
          .needed_by =
              [](const Scenario& scenario) {
                  Fields fields;
-                 for (std::size_t i = 0; i < scenario.flows.size(); ++i) {
-                     if (scenario.flows[i].mtu_bytes > 0) {
-                         fields.push_back("flows." + std::to_string(i) + ".access.mtu_bytes");
-                     }
-                 }
-                 for (std::size_t i = 0; i < scenario.short_flows.size(); ++i) {
-                     if (scenario.short_flows[i].flow.mtu_bytes > 0) {
-                         fields.push_back("short_flows." + std::to_string(i) + ".access.mtu_bytes");
-                     }
+                 for (const auto& [flow, field] : host_pairs(scenario)) {
+                     if (flow->mtu_bytes > 0) fields.push_back(field + ".access.mtu_bytes");
                  }
                  return fields;
              }},

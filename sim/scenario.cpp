@@ -1,5 +1,6 @@
 #include "sim/scenario.hpp"
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "sim/queue_disciplines.hpp"
@@ -48,18 +49,30 @@ void refuse(const std::optional<Problem>& problem, const std::string& prefix) {
         throw std::invalid_argument(prefix + problem->field + ": " + problem->text + "; " + problem->remedy);
 }
 
+std::vector<HostPair> host_pairs(const Scenario& scenario) {
+    std::vector<HostPair> pairs;
+    for (std::size_t i = 0; i < scenario.flows.size(); ++i)
+        pairs.push_back({&scenario.flows[i], "flows." + std::to_string(i)});
+    for (std::size_t i = 0; i < scenario.short_flows.size(); ++i)
+        pairs.push_back({&scenario.short_flows[i].flow, "short_flows." + std::to_string(i)});
+    return pairs;
+}
+
+std::uint64_t largest_datagram_bytes(const Scenario& scenario) {
+    std::uint64_t largest = 0;
+    for (const HostPair& pair : host_pairs(scenario))
+        largest = std::max(largest, pair.flow->max_datagram_bytes);
+    return largest;
+}
+
 std::optional<Problem> chain_problem(const Scenario& scenario) {
     const std::size_t hops = hop_count(scenario);
     if (scenario.reverse_chain.size() != scenario.chain.size()) {
         return Problem{"reverse_chain", "has " + std::to_string(scenario.reverse_chain.size()) + " links",
                        "give one for each of the " + std::to_string(scenario.chain.size()) + " of chain"};
     }
-    for (std::size_t i = 0; i < scenario.flows.size(); ++i) {
-        if (auto found = hops_problem(scenario.flows[i], hops, "flows." + std::to_string(i))) return found;
-    }
-    for (std::size_t i = 0; i < scenario.short_flows.size(); ++i) {
-        auto found = hops_problem(scenario.short_flows[i].flow, hops, "short_flows." + std::to_string(i));
-        if (found) return found;
+    for (const auto& [flow, field] : host_pairs(scenario)) {
+        if (auto found = hops_problem(*flow, hops, field)) return found;
     }
     if (hops == 1) return std::nullopt;
     if (hops > kMaxHops) {

@@ -273,6 +273,17 @@ struct Scenario {
                    trace_interval, record_deliveries, pcap_prefix, flow_monitor_path)
 };
 
+// A pair of hosts with what its sender's flows are, and how a message calls it: "short_flows.0".
+struct HostPair {
+    const Flow* flow;
+    std::string field;
+};
+
+// The pairs in the order in which engines number them: of the flows, then of the entries of short flows.
+std::vector<HostPair> host_pairs(const Scenario& scenario);
+
+std::uint64_t largest_datagram_bytes(const Scenario& scenario);
+
 // Hops are counted from 0 here, from the senders' side; the first is the bottleneck.
 inline std::size_t hop_count(const Scenario& scenario) {
     return 1 + scenario.chain.size();

@@ -13,12 +13,7 @@ std::variant<BottleneckLink, ManagedLink> make_link(const Scenario& scenario, co
     check_queue(link, name_of_hop(direction, hop));
     Wire wire = wire_of_hop(scenario, direction, hop, seed, reroutes);
     if (link.queue_discipline == kDropTail) return BottleneckLink(link, std::move(wire));
-    std::uint64_t largest_datagram = 0;
-    for (const Flow& flow : scenario.flows)
-        largest_datagram = std::max(largest_datagram, flow.max_datagram_bytes);
-    for (const ShortFlows& short_flows : scenario.short_flows)
-        largest_datagram = std::max(largest_datagram, short_flows.flow.max_datagram_bytes);
-    const DisciplineSettings settings{link, largest_datagram + kUdpIpBytes, seed,
+    const DisciplineSettings settings{link, largest_datagram_bytes(scenario) + kUdpIpBytes, seed,
                                       queue_stream(direction, hop, reroutes)};
     return ManagedLink(link, make_discipline(settings), std::move(wire));
 }

@@ -75,14 +75,13 @@ std::vector<std::string> pcap_file_ends(std::size_t hops) {
 }
 
 Dumbbell::Dumbbell(const Scenario& scenario, std::uint64_t seed) {
-    std::vector<Flow> pairs = scenario.flows;
-    for (const ShortFlows& short_flows : scenario.short_flows) pairs.push_back(short_flows.flow);
+    const std::vector<HostPair> pairs = host_pairs(scenario);
     senders_.resize(pairs.size());
     receivers_.resize(pairs.size());
-    for (const Flow& pair : pairs) hops_of_pairs_.push_back(hops_of(scenario, pair));
+    for (const HostPair& pair : pairs) hops_of_pairs_.push_back(hops_of(scenario, *pair.flow));
     for (const DataDirection direction : {DataDirection::forward, DataDirection::backward}) {
         for (std::size_t pair = 0; pair < pairs.size(); ++pair) {
-            const bool is_sender = pairs[pair].direction == direction;
+            const bool is_sender = pairs[pair].flow->direction == direction;
             (is_sender ? senders_ : receivers_)[pair] = create_node();
         }
     }
@@ -94,9 +93,9 @@ Dumbbell::Dumbbell(const Scenario& scenario, std::uint64_t seed) {
 
 Dumbbell::~Dumbbell() = default;
 
-void Dumbbell::connect_access_links(const std::vector<Flow>& pairs) {
+void Dumbbell::connect_access_links(const std::vector<HostPair>& pairs) {
     for (std::size_t pair = 0; pair < pairs.size(); ++pair) {
-        const Flow& f = pairs[pair];
+        const Flow& f = *pairs[pair].flow;
         const bool is_forward = f.direction == DataDirection::forward;
         const HopRange hops = hops_of_pairs_[pair];
         const ns3::Ptr<ns3::Node>& left = routers_[hops.first];

@@ -52,7 +52,7 @@ private:
     };
     using Ends = std::vector<End>;  // by path, in the order in which packets take them
 
-    void connect_access_links(const std::vector<Flow>& pairs);
+    void connect_access_links(const std::vector<HostPair>& pairs);
     void connect_hop(const Scenario& scenario, std::size_t hop, std::uint64_t seed);
     void add_reroutes(Ends& ends, const Scenario& scenario, DataDirection direction, std::size_t hop,
                       std::uint64_t seed);

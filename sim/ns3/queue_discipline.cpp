@@ -11,7 +11,6 @@
 #include <ns3/traffic-control-layer.h>
 #include <ns3/uinteger.h>
 
-#include <algorithm>
 #include <limits>
 #include <stdexcept>
 
@@ -49,18 +48,13 @@ ns3::Ptr<ns3::QueueDisc> install_queue_disc(const ns3::Ptr<ns3::PointToPointNetD
         factory.Set("CeThreshold", ns3::TimeValue(to_ns3(link.ce_threshold)));
     }
     if (link.queue_discipline == "red") {
-        std::uint64_t largest_datagram = 0;
-        for (const Flow& flow : scenario.flows)
-            largest_datagram = std::max(largest_datagram, flow.max_datagram_bytes);
-        for (const ShortFlows& short_flows : scenario.short_flows)
-            largest_datagram = std::max(largest_datagram, short_flows.flow.max_datagram_bytes);
         // Thresholds of zero: RED derives them from the rate and its target delay, in the limit's unit.
         factory.Set("MinTh", ns3::DoubleValue(0.0));
         factory.Set("MaxTh", ns3::DoubleValue(0.0));
         factory.Set("LinkBandwidth",
                     ns3::DataRateValue(ns3::DataRate(net::nominal_rate_bits_per_second(link))));
         factory.Set("LinkDelay", ns3::TimeValue(to_ns3(link.delay)));
-        factory.Set("MeanPktSize", ns3::UintegerValue(largest_datagram + kUdpIpBytes));
+        factory.Set("MeanPktSize", ns3::UintegerValue(largest_datagram_bytes(scenario) + kUdpIpBytes));
     }
     auto disc = factory.Create<ns3::QueueDisc>();
     // The native engine draws the same numbers and has the same queue for a flow.

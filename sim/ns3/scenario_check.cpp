@@ -101,10 +101,10 @@ void check_writable(const std::string& path) {
 void check_scenario(const Scenario& scenario) {
     check_capabilities(scenario, Engine::ns3);
     check_chain(scenario);
-    const std::size_t pairs = scenario.flows.size() + scenario.short_flows.size();
-    if (scenario.flows.empty() || pairs > kMaxFlows) {
+    const std::vector<HostPair> pairs = host_pairs(scenario);
+    if (scenario.flows.empty() || pairs.size() > kMaxFlows) {
         refuse("ns-3 runs 1 to " + std::to_string(kMaxFlows) + " flows and entries of short flows, not " +
-               std::to_string(pairs));
+               std::to_string(pairs.size()));
     }
     if (scenario.trace_interval < 0) refuse("the trace interval must not be negative");
     if (scenario.wifi) {
@@ -118,8 +118,7 @@ void check_scenario(const Scenario& scenario) {
                 check_link(link_of_hop(scenario, direction, hop), name_of_hop(direction, hop));
         }
     }
-    for (const Flow& flow : scenario.flows) check_flow(flow);
-    for (const ShortFlows& short_flows : scenario.short_flows) check_flow(short_flows.flow);
+    for (const HostPair& pair : pairs) check_flow(*pair.flow);
     if (!scenario.pcap_prefix.empty()) {
         if (scenario.wifi) {
             for (const char* end : kWifiPcapFileEnds) check_writable(scenario.pcap_prefix + end);
