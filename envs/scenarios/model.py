@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -96,7 +97,7 @@ class Scenario(CheckedModel):
     max_datagram_bytes: Annotated[DatagramBytes, Outside("every flow")] = 1200
     """UDP payload of a full packet."""
 
-    @property
+    @cached_property
     def links(self) -> dict[str, Link]:
         """The two directions of every hop by field, the bottleneck's first; none with `wifi`.
 
@@ -104,7 +105,7 @@ class Scenario(CheckedModel):
         """
         return {field: self._with_counted_queue(link) for field, link in self._described.items()}
 
-    @property
+    @cached_property
     def _described(self) -> dict[str, Link]:
         """The links with their queues' limits as they are given."""
         hops = {"bottleneck": (self.bottleneck, self.reverse)}
@@ -150,7 +151,7 @@ class Scenario(CheckedModel):
             return self.wifi.queue.limit_packets
         return int(self.links["bottleneck"].queue.limit)
 
-    @property
+    @cached_property
     def base_rtt_ms(self) -> float:
         """The lowest propagation delay there and back of any flow, without transmission times."""
         return min(self._base_rtt_ms(flow) for flow in self._connections())
