@@ -216,10 +216,14 @@ def _loss_schedule(rng: np.random.Generator, link: dict[str, Any]) -> None:
 
 def _reroutes(rng: np.random.Generator, link: dict[str, Any]) -> None:
     link.pop("rate_schedule", None)
-    link["reroutes"] = [
-        {"at_s": time, "rate_mbps": _rate_mbps(rng), "delay_ms": _delay_ms(rng)}
-        for time in _times_s(rng)
-    ]
+    link["reroutes"] = []
+    path = link["rate_mbps"], link["delay_ms"]
+    for time in _times_s(rng):
+        # Two equal paths deliver in the same nanosecond, and engines differ in the order.
+        while (drawn := (_rate_mbps(rng), _delay_ms(rng))) == path:
+            pass
+        path = drawn
+        link["reroutes"].append({"at_s": time, "rate_mbps": path[0], "delay_ms": path[1]})
 
 
 Draw = Callable[[np.random.Generator, dict[str, Any]], None]
