@@ -20,17 +20,21 @@ from quicgym.envs.scenarios.fields import LINK_HEADER_BYTES
 
 MOST_PACKETS = 30_000
 """That the bottleneck can pass in a wide scenario; its duration follows from that."""
+SHORT = 10**6
+"""So many scenarios are short. Later ones are wide and have a hundred times the packets."""
 
 
 def random_scenario(number: int) -> Scenario:
-    """Returns scenario `number`: half are drawn wide, the others as those of the parity.
+    """Returns scenario `number`: half of the short ones are wide, the others those of the parity.
 
     Wide: rates from 0.03 to 3000 Mbps, delays from 0 to 1.5 s, queues from one packet to 100,000,
     any loss, any controller, every kind of application and of acknowledging.
     """
     rng = np.random.default_rng([number, *b"campaign"])
+    if number >= SHORT:
+        return _wide(rng, number, 100 * MOST_PACKETS)
     if number % 2 == 0:
-        return _wide(rng, number)
+        return _wide(rng, number, MOST_PACKETS)
     if number % 8 == 1:
         return random_chain(str(rng.choice(DISCIPLINES)), number)
     feature = str(rng.choice(list(FEATURES)))
@@ -92,11 +96,11 @@ def _application(rng: np.random.Generator, rate_mbps: float) -> dict[str, Any]:
     return kinds[rng.choice(3, p=[0.6, 0.25, 0.15])]
 
 
-def _wide(rng: np.random.Generator, number: int) -> Scenario:
+def _wide(rng: np.random.Generator, number: int, most_packets: int) -> Scenario:
     rate_mbps = _log(rng, 0.03, 3000)
     datagram_bytes = int(rng.integers(1200, 1473))
     packet_bytes = datagram_bytes + LINK_HEADER_BYTES
-    packets = _log(rng, 10, MOST_PACKETS)
+    packets = _log(rng, 10, most_packets)
     duration_s = min(1000.0, max(0.01, packets * packet_bytes * 8 / (rate_mbps * 1e6)))
     names = [entry.name for entry in controllers.catalogue()]
     flows = []
