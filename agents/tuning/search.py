@@ -44,7 +44,6 @@ from quicgym.agents.tuning.trials import (
     RETRIES,
     Asha,
     Bar,
-    OptunaSearch,
     domains,
     fit,
     reason_of,
@@ -141,14 +140,14 @@ class SearchStudy(Study[SearchTrial]):
             {"setting": space},
             bar=Bar(config.name, config.samples, "best_reward", "max", steps),
             complete="done",
+            # A population is under way as a whole: what Ray has no room for waits, paused.
+            jobs=jobs if config.scheduler == "asha" else None,
+            optuna_seed=config.seed if optuna else None,
             tuning={
                 "metric": METRIC,
                 "mode": "max",
                 "scheduler": self._scheduler(folder.parent / "milestones.jsonl"),
-                "search_alg": OptunaSearch(seed=config.seed) if optuna else None,
                 "num_samples": config.samples if optuna else 1,
-                # A population is under way as a whole: what Ray has no room for waits, paused.
-                "max_concurrent_trials": jobs if config.scheduler == "asha" else None,
             },
             running={
                 "stop": {"step": steps},

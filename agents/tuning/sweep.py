@@ -43,7 +43,6 @@ from quicgym.agents.tuning.sweep_trial import SweepTrial, measure, run_trial, se
 from quicgym.agents.tuning.trials import (
     RETRIES,
     Bar,
-    OptunaSearch,
     domains,
     fit,
     ray,
@@ -110,16 +109,18 @@ class SweepStudy(Study[SweepTrial]):
             listed.append(published)
         first = config.search if config.search != "optuna" else "published"
         numbers = {"number": tune.grid_search(list(range(len(listed))))}
-        trials = self._fit(folder / first, numbers, len(listed), listed, jobs, {})
+        trials = self._fit(folder / first, numbers, len(listed), listed, jobs)
         if config.search == "optuna":
-            tuning = {
-                "search_alg": OptunaSearch(seed=config.seed),
-                "metric": "objective",
-                "mode": config.mode,
-                "num_samples": config.trials,
-            }
             space = {"setting": domains(config.parameters)}
-            trials += self._fit(folder / "optuna", space, config.trials, listed, jobs, tuning)
+            trials += self._fit(
+                folder / "optuna",
+                space,
+                config.trials,
+                listed,
+                jobs,
+                optuna_seed=config.seed,
+                tuning={"metric": "objective", "mode": config.mode, "num_samples": config.trials},
+            )
         self.trials = trials
         if self.ranked:
             self.confirm()
@@ -131,7 +132,7 @@ class SweepStudy(Study[SweepTrial]):
         count: int,
         listed: Sequence[Setting],
         jobs: int | None,
-        tuning: dict[str, Any],
+        **more: Any,
     ) -> list[SweepTrial]:
         results = fit(
             run_trial,
@@ -139,7 +140,8 @@ class SweepStudy(Study[SweepTrial]):
             space,
             bar=Bar(f"{self.name}, {folder.name}", count, "objective", self.config.mode),
             complete="per_seed",
-            tuning={"max_concurrent_trials": jobs, **tuning},
+            jobs=jobs,
+            **more,
             config=self.config,
             scenarios=self.config.load_scenarios(),
             listed=listed,

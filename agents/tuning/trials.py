@@ -22,7 +22,7 @@ os.environ["RAY_AIR_NEW_OUTPUT"] = "0"
 os.environ["TUNE_DISABLE_AUTO_CALLBACK_LOGGERS"] = "1"
 os.environ["TUNE_GLOBAL_CHECKPOINT_S"] = "1"
 
-from quicgym.console import progress_bar
+from quicgym.console import progress_bar, say
 from quicgym.errors import ClusterError, MissingExtraError
 
 try:
@@ -30,7 +30,8 @@ try:
     import ray
     from ray import tune
     from ray.tune.schedulers import ASHAScheduler
-    from ray.tune.search.optuna import OptunaSearch as OptunaSearch
+    from ray.tune.search.basic_variant import BasicVariantGenerator
+    from ray.tune.search.optuna import OptunaSearch
 except ImportError as error:
     raise MissingExtraError("sweeps and searches need Ray Tune and Optuna") from error
 
@@ -85,6 +86,8 @@ def fit(
     *,
     bar: Bar,
     complete: str,
+    jobs: int | None,
+    optuna_seed: int | None = None,
     tuning: Mapping[str, Any] | None = None,
     running: Mapping[str, Any] | None = None,
     **given: Any,
@@ -92,21 +95,31 @@ def fit(
     """Runs trials, or goes on with those that the folder holds; returns what became of all.
 
     `trainable` runs a trial on one core; its first argument comes from `space`, the others are
-    `given`. `complete` is a key of the metrics that only a trial which came to its end has.
-    `tuning` and `running` are other settings of Ray's TuneConfig and RunConfig. KeyboardInterrupt
-    where some trials are not complete: Ray Tune takes Ctrl-C, and ends.
+    `given`. `complete` is a key of the metrics that only a trial which came to its end has. `jobs`
+    is how many trials are under way at most; None: as many as there are cores. With `optuna_seed`
+    Optuna draws from the space. `tuning` and `running` are other settings of Ray's TuneConfig and
+    RunConfig.
+
+    KeyboardInterrupt where some trials are not complete: Ray Tune takes Ctrl-C, and ends.
     """
-    trainable = tune.with_resources(tune.with_parameters(trainable, **given), {"cpu": 1})
-    if tune.Tuner.can_restore(str(folder)):
-        tuner = tune.Tuner.restore(str(folder), trainable, restart_errored=True)
+    whole = tune.with_resources(tune.with_parameters(trainable, **given), {"cpu": 1})
+    restored = tune.Tuner.can_restore(str(folder))
+    if restored:
+        tuner = tune.Tuner.restore(str(folder), whole, restart_errored=True)
     else:
         shutil.rmtree(folder, ignore_errors=True)  # killed before there was anything to keep
+        most = math.inf if jobs is None else jobs
+        search = Grid(most=most) if optuna_seed is None else Optuna(most=most, seed=optuna_seed)
+        bar.search = search
         tuner = tune.Tuner(
-            trainable,
+            whole,
             param_space=dict(space),
             # Ray's own folder names have all values in them.
             tune_config=tune.TuneConfig(
-                reuse_actors=True, trial_dirname_creator=_short_name, **(tuning or {})
+                search_alg=search,
+                reuse_actors=True,
+                trial_dirname_creator=_short_name,
+                **(tuning or {}),
             ),
             run_config=tune.RunConfig(
                 name=folder.name,
@@ -123,8 +136,17 @@ def fit(
     finally:
         signal.signal(signal.SIGINT, handler)  # Ray Tune's own way of taking Ctrl-C ends with it
     results = [found[index] for index in range(len(found))]
-    if len(results) < bar.total or not all(_is_complete(result, complete) for result in results):
+    if not all(_is_complete(result, complete) for result in results):
         raise KeyboardInterrupt
+    if len(results) != bar.total:
+        if not restored:
+            raise KeyboardInterrupt
+        say(f"{folder}: a kill left Ray's files at odds with one another: all trials begin again")
+        shutil.rmtree(folder)
+        return fit(
+            trainable, folder, space, bar=bar, complete=complete, jobs=jobs,
+            optuna_seed=optuna_seed, tuning=tuning, running=running, **given,
+        )  # fmt: skip
     return results
 
 
@@ -157,6 +179,82 @@ def reason_of(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     named = [index for index, line in enumerate(lines) if re.match(r"[A-Za-z_][\w.]*: ", line)]
     return "; ".join(lines[named[-1] :] if named else lines[:1])
+
+
+class Limited:
+    """Chooses what is tried next by Ray's own list of trials, as long as few enough are under way.
+
+    Ray writes its trials and the state of what chose them into two files, and a kill may leave one
+    of them older. Ray would then wait for a trial that has finished, or run one twice.
+    """
+
+    def __init__(self, *arguments: Any, most: float, **settings: Any) -> None:
+        """Allows `most` trials under way."""
+        super().__init__(*arguments, **settings)
+        self.most, self.under_way = most, 0
+        self.known: set[str] = set()
+
+    def see(self, trials: list[Any]) -> None:
+        """Takes the trials that Ray has before it asks for others."""
+        self.known = {trial.trial_id for trial in trials}
+        self.under_way = sum(not trial.is_finished() for trial in trials)
+
+
+class Grid(Limited, BasicVariantGenerator):  # type: ignore[misc]
+    """The trials of a grid."""
+
+    def add_configurations(self, experiments: Any) -> None:
+        """Called by Ray Tune at the beginning."""
+        self.experiments = experiments
+        super().add_configurations(experiments)
+
+    def set_state(self, state: Mapping[str, Any]) -> None:
+        """Called by Ray Tune after a kill: begins with the first trial, whatever the file says."""
+        self.add_configurations(state["experiments"])
+
+    def next_trial(self) -> Any:
+        """Called by Ray Tune."""
+        if self.under_way >= self.most:
+            return None
+        trial = super().next_trial()
+        while trial is not None and trial.trial_id in self.known:
+            trial = super().next_trial()
+        self.under_way += trial is not None
+        return trial
+
+
+class Optuna(Limited, OptunaSearch):  # type: ignore[misc]
+    """Settings that Optuna draws."""
+
+    def __init__(self, **settings: Any) -> None:
+        """Has drawn nothing yet."""
+        super().__init__(**settings)
+        self.unfinished: set[str] = set()
+
+    def suggest(self, trial_id: str) -> Any:
+        """Called by Ray Tune."""
+        if self.under_way >= self.most:
+            return None
+        setting = super().suggest(trial_id)
+        if isinstance(setting, dict):
+            self.under_way += 1
+            self.unfinished.add(trial_id)
+        return setting
+
+    def see(self, trials: list[Any]) -> None:
+        """Also tells Optuna of trials that finished just before a kill."""
+        super().see(trials)
+        for trial in trials:
+            if trial.trial_id in self.unfinished and trial.is_finished():
+                failed = trial.status == trial.ERROR
+                self.on_trial_complete(trial.trial_id, trial.last_result, error=failed)
+
+    def on_trial_complete(
+        self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False
+    ) -> None:
+        """Called by Ray Tune."""
+        self.unfinished.discard(trial_id)
+        super().on_trial_complete(trial_id, result=result, error=error)
 
 
 class Asha(ASHAScheduler):
@@ -219,6 +317,7 @@ class Bar(tune.Callback):
         self._title, self.total = title, total
         self._metric, self._mode, self._steps = metric, mode, steps
         self._progress: Progress | None = None
+        self.search: Limited | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         """Leaves the screen out."""
@@ -229,6 +328,11 @@ class Bar(tune.Callback):
         self._progress = progress_bar(TextColumn("{task.fields[best]}"))
         self._progress.add_task(self._title, total=self.total, best="")
         self._progress.start()
+
+    def on_step_begin(self, iteration: int, trials: list[Any], **info: Any) -> None:
+        """Called by Ray Tune before it asks for trials."""
+        if self.search is not None:
+            self.search.see(trials)
 
     def on_step_end(self, iteration: int, trials: list[Any], **info: Any) -> None:
         """Called by Ray Tune again and again."""

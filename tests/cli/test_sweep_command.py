@@ -356,7 +356,7 @@ def test_ray_tune_does_not_keep_ctrl_c(tmp_path: Path, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(trials.tune.Tuner, "fit", fit)
     bar = trials.Bar("mine", 0, "objective", "max")
-    assert trials.fit(print, tmp_path / "grid", {}, bar=bar, complete="objective") == []
+    assert trials.fit(print, tmp_path / "grid", {}, bar=bar, complete="objective", jobs=1) == []
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
