@@ -191,7 +191,10 @@ def _receive(
     """
     if not select.select([ours], [], [], wait_s)[0]:
         return None, []
-    text, received, _, _ = socket.recv_fds(ours, 1 << 16, descriptors)
+    try:
+        text, received, _, _ = socket.recv_fds(ours, 1 << 16, descriptors)
+    except ConnectionResetError:  # it was killed before it had read everything
+        text = b""
     if not text:
         raise UserError("the process that held the namespaces has ended before the command")
     return json.loads(text), received

@@ -331,7 +331,10 @@ class Messages:
 
     def receive(self) -> dict[str, Any]:
         """Returns the next message; {"end": True} where quicgym has ended."""
-        text = self.socket.recv(1 << 20)
+        try:
+            text = self.socket.recv(1 << 20)
+        except ConnectionResetError:  # quicgym was killed before it had read everything
+            text = b""
         message: dict[str, Any] = json.loads(text) if text else {"end": True}
         return message
 
@@ -340,7 +343,7 @@ class Messages:
         descriptors = [each.fileno() for each in sockets or []]
         try:
             socket.send_fds(self.socket, [json.dumps(message).encode()], descriptors)
-        except BrokenPipeError:
+        except (BrokenPipeError, ConnectionResetError):
             pass
 
 

@@ -77,7 +77,7 @@ def link(
 ) -> subprocess.CompletedProcess[str]:
     """Runs `quicgym link ebcc-single`."""
     return subprocess.run(
-        [sys.executable, "-m", "quicgym.cli", "link", "ebcc-single", *arguments],
+        [sys.executable, "-m", "quicgym_start", "link", "ebcc-single", *arguments],
         capture_output=True,
         text=True,
         timeout=60,
@@ -140,7 +140,7 @@ def mark() -> str:
 def started(*arguments: str) -> Iterator[subprocess.Popen[str]]:
     """A `quicgym link ebcc-single` in a session of its own, of which nothing is left."""
     with subprocess.Popen(
-        [sys.executable, "-m", "quicgym.cli", "link", "ebcc-single", *arguments],
+        [sys.executable, "-m", "quicgym_start", "link", "ebcc-single", *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -198,6 +198,15 @@ def test_nothing_is_left_when_a_process_is_killed(generations: int) -> None:
         assert process.returncode == 2
         assert "has ended before the command" in errors
     assert left_after(mark(), 20) == []
+
+
+def test_the_holder_ends_quietly_when_quicgym_was_killed_with_messages_unread() -> None:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    messages = namespaces.Messages(theirs.detach())
+    messages.send({"ports": []})
+    ours.close()
+    messages.send({"status": 0})  # ECONNRESET, where nothing was unread EPIPE
+    assert messages.receive() == {"end": True}
 
 
 @pytest.mark.usefixtures("_namespaces")
@@ -326,7 +335,7 @@ def test_a_system_that_refuses_is_named_with_the_remedy() -> None:
             Path("/proc/sys/user/max_net_namespaces").write_text("0")
         except (namespaces.StepError, OSError) as error:
             sys.exit(f"cannot prepare: {error}")
-        os.execv(sys.executable, [sys.executable, "-m", "quicgym.cli", *sys.argv[2:]])
+        os.execv(sys.executable, [sys.executable, "-m", "quicgym_start", *sys.argv[2:]])
     """
     folder = str(Path(namespaces.__file__).parent)
     command = ["link", "ebcc-single", "--peer", "true", "--", "true"]

@@ -58,7 +58,7 @@ def test_tls_over_sockets_brings_the_bytes_that_were_sent(tmp_path):
 @linux
 def test_runs_whose_relay_stalls_are_repeated_and_rejected(tmp_path):
     scenario = write_short(tmp_path / "short.yaml", duration_s=0.6)
-    command = [sys.executable, "-m", "quicgym.cli", "real", "--scenario", str(scenario),
+    command = [sys.executable, "-m", "quicgym_start", "real", "--scenario", str(scenario),
                "--controller", "cubic", "--out", str(tmp_path / "out")]  # fmt: skip
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
