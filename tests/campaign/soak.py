@@ -109,7 +109,7 @@ def served(number: int, until: float) -> Found:
     rng = np.random.default_rng([number, *b"serve"])
     with socket.create_server(("127.0.0.1", 0)) as probe:
         port = int(probe.getsockname()[1])
-    command = [sys.executable, "-m", "quicgym.cli", "serve", "CartPole-v1", "--port", str(port)]
+    command = [sys.executable, "-m", "quicgym_start", "serve", "CartPole-v1", "--port", str(port)]
     began, agents, level, found = time.monotonic(), 0, None, Found()
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
         try:

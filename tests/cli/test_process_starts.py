@@ -39,9 +39,8 @@ def test_ctrl_c_while_quicgym_is_imported_ends_without_a_traceback(
     # Stands in for a package that quicgym or its commands import.
     interrupt = "import os, signal, time; os.kill(os.getpid(), signal.SIGINT); time.sleep(60)"
     (tmp_path / f"{package}.py").write_text(interrupt)
-    program = "import sys; sys.path.insert(0, '.'); from quicgym_start import main; main()"
     done = subprocess.run(
-        [sys.executable, "-c", program],
+        [sys.executable, "-m", "quicgym_start"],
         cwd=tmp_path,
         capture_output=True,
         text=True,

@@ -129,7 +129,7 @@ def test_evaluate_takes_a_controller_beside_policies(folder: Path) -> None:
         "cubic": "baseline",
     }
     chosen = ["--policy", *kinds, "--suite", str(short(folder)), "--seeds", "1", "--jobs", "1"]
-    command = ["-m", "quicgym.cli", "evaluate", *chosen, "--format", "json"]
+    command = ["-m", "quicgym_start", "evaluate", *chosen, "--format", "json"]
     done = run_python(folder, folder, *command)
     assert done.returncode == 0, done.stderr
     entries = {entry["policy"]: entry for entry in json.loads(done.stdout)["policies"]}

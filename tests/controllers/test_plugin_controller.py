@@ -76,10 +76,10 @@ assert numpy.array_equal(*traces)
 
 
 def test_it_is_listed_and_runs_in_worker_processes(package: Path, tmp_path: Path) -> None:
-    listed = run_python(tmp_path, package, "-m", "quicgym.cli", "controllers")
+    listed = run_python(tmp_path, package, "-m", "quicgym_start", "controllers")
     assert "One packet more per round, half on loss (none: an example)" in listed.stdout
     options = "--scenario ebcc-single --controller aimd --seeds 1 --jobs 1 --format csv"
-    command = ["-m", "quicgym.cli", "baselines", *options.split()]
+    command = ["-m", "quicgym_start", "baselines", *options.split()]
     ran = run_python(tmp_path, package, *command)
     assert ran.returncode == 0, ran.stderr
     assert "ebcc-single,native,0,aimd," in ran.stdout

@@ -529,7 +529,7 @@ def installed(tmp_path: Path) -> Callable[..., Any]:
 
 
 def test_entry_points_are_listed(installed: Any) -> None:
-    result = installed("-m", "quicgym.cli", "controllers")
+    result = installed("-m", "quicgym_start", "controllers")
     assert result.returncode == 0
     lines = [line.split() for line in result.stdout.splitlines()]
     names = [line[0] for line in lines if line]
@@ -582,7 +582,7 @@ except quicgym.ScenarioError as error:
 
 def test_a_batch_goes_on_after_a_controller_failed(installed: Any) -> None:
     result = installed(
-        *("-m", "quicgym.cli", "baselines", "--scenario", "ebcc-single", "--seeds", "1"),
+        *("-m", "quicgym_start", "baselines", "--scenario", "ebcc-single", "--seeds", "1"),
         *("--controller", "failing", "aimd", "newreno", "--format", "json", "--jobs", "1"),
     )
     assert result.returncode == 1

@@ -29,7 +29,7 @@ _ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 def command(*arguments: str | Path | float) -> list[str]:
     """Returns `quicgym` with arguments, as a program of this Python."""
-    return [sys.executable, "-m", "quicgym.cli", *map(str, arguments)]
+    return [sys.executable, "-m", "quicgym_start", *map(str, arguments)]
 
 
 def check_end(

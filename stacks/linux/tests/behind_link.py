@@ -33,7 +33,7 @@ def link_command(folder: Path, controller: str, command: list[str], seconds: flo
     scenario.write_text(yaml.safe_dump(NETWORK), encoding="utf-8")
     peer = shlex.join([sys.executable, str(TRANSFER), "send", str(seconds)])
     return [
-        sys.executable, "-m", "quicgym.cli", "link", str(scenario), "--controller", controller,
+        sys.executable, "-m", "quicgym_start", "link", str(scenario), "--controller", controller,
         "--quiet", "--peer", peer, "--", *command,
     ]  # fmt: skip
 

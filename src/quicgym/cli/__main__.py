@@ -1,5 +1,0 @@
-"""`python -m quicgym.cli`."""
-
-from quicgym.cli import main
-
-main()
