@@ -37,7 +37,7 @@ public:
         const std::uint64_t expected = expected_packet_number();
         if (packet_number >= expected) largest_time_ = now;
         received_.insert(packet_number, packet_number + 1);
-        if (packet_number < expected) reported_.fill(0);  // a range changed that was reported already
+        if (packet_number < expected) report_from(packet_number);
         if (ecn != Ecn::not_ect) count(ecn);
         if (!ack_eliciting) return;
         ++unacknowledged_;
@@ -101,6 +101,11 @@ public:
 
 private:
     static constexpr std::size_t kRangeRepeats = 8;
+
+    // The range of this packet has changed: it goes into further frames, and so do those above it.
+    void report_from(std::uint64_t packet_number) {
+        for (std::uint64_t& reported : reported_) reported = std::min(reported, packet_number);
+    }
 
     void count(Ecn ecn) {
         if (ecn == Ecn::ect_0) ++ecn_.ect_0;

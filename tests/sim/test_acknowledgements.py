@@ -71,6 +71,19 @@ def test_a_packet_that_fills_a_gap_long_reported_is_acknowledged():
     assert not any(smallest <= 29 <= largest for smallest, largest in ranges)
 
 
+def test_a_late_packet_does_not_bring_back_the_ranges_below_it():
+    # A gap that every ACK frame has reported often enough; then a packet comes after the next one.
+    late = 40 * MILLISECOND
+    pair = Late(
+        constant_rate(280_000),
+        lambda direction, index: late if (direction, index) == ("data", 60) else 0,
+        drop=losing("data", 20),
+    ).run_until(4 * SECOND)
+    arrival = pair.sent_times("data")[60] + late + RTT // 2
+    ranges = [gap for time, ack in pair.frames("ack", "ACK") if time >= arrival for gap in ack[2]]
+    assert min(smallest for smallest, _ in ranges) == 20
+
+
 def test_a_marked_packet_is_acknowledged_at_once():
     flow = constant_rate(100_000, ecn=True)
     pair = Pair(flow, mark=lambda index: index == 10).run_until(2 * SECOND)
