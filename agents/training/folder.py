@@ -29,7 +29,13 @@ from quicgym.agents.evaluation.statistics import interquartile_mean
 from quicgym.agents.evaluation.training_summary import SUMMARY_FILE
 from quicgym.errors import RunError
 from quicgym.input_files import read_input_json
-from quicgym.output_folders import RUN_FILE, read_json_lines, write_atomically
+from quicgym.output_folders import (
+    LOCK_FILE,
+    RUN_FILE,
+    beside,
+    read_json_lines,
+    write_atomically,
+)
 
 
 @dataclass(frozen=True)
@@ -57,6 +63,12 @@ class RunFolder:
     def description_path(self) -> Path:
         """Path of run.json."""
         return self.directory / RUN_FILE
+
+    @property
+    def is_new(self) -> bool:
+        """Whether the folder is there, with no more than a kill before the run leaves."""
+        left = {self.directory / LOCK_FILE, beside(self.description_path)}
+        return self.directory.is_dir() and left.issuperset(self.directory.iterdir())
 
     @property
     def evaluations_path(self) -> Path:

@@ -43,7 +43,7 @@ from quicgym.envs.scenarios.suites import (
     refuse_held_out,
 )
 from quicgym.errors import RunError
-from quicgym.output_folders import LOCK_FILE, digest, locked
+from quicgym.output_folders import digest, locked
 
 
 def train(
@@ -77,6 +77,9 @@ def train(
     """
     check_hyperparameters(config)
     folder = RunFolder(directory)
+    if resume and folder.is_new:
+        say(f"{directory}: no run has begun there; training begins at step 0")
+        resume = False
     if resume:
         folder.description()  # before anything is made there
     entries = parts_of(load_suite(config.evaluation.suite))
@@ -144,7 +147,7 @@ def _begin_folder(
     inputs: Mapping[str, str],
     command: str,
 ) -> None:
-    if any(path.name != LOCK_FILE for path in folder.directory.iterdir()):
+    if not folder.is_new:
         raise RunError(
             f"{folder.directory}: is not empty; go on with the run in it with --resume, or "
             "give another folder with --out"

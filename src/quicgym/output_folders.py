@@ -191,30 +191,34 @@ def _unwritable(directory: Path, error: OSError, option: str) -> RunError:
     )
 
 
+def beside(path: Path) -> Path:
+    """Returns where `write_atomically` writes a file first; what is there is left from a kill."""
+    return path.with_name(f".{path.name}.quicgym-new")
+
+
 def write_atomically(contents: Mapping[Path, str | Callable[[Path], object]]) -> None:
     """Writes files beside their places, and renames them when all are on the disk.
 
     `contents` has for each file its text, or what writes it to the path that it is given. After
     OSError all are as they were; `filename` says which one cannot be written.
     """
-    # Of a name that is quicgym's own: one that is there is left from a kill.
-    beside = {path: path.with_name(f".{path.name}.quicgym-new") for path in contents}
+    news = {path: beside(path) for path in contents}
     try:
         for path, content in contents.items():
             with naming(path):
                 path.parent.mkdir(parents=True, exist_ok=True)
-                beside[path].unlink(missing_ok=True)
-                beside[path].open("x").close()  # not through a link
+                news[path].unlink(missing_ok=True)
+                news[path].open("x").close()  # not through a link
                 if isinstance(content, str):
-                    beside[path].write_text(content, encoding="utf-8")
+                    news[path].write_text(content, encoding="utf-8")
                 else:
-                    content(beside[path])
-                with beside[path].open("rb") as file:
+                    content(news[path])
+                with news[path].open("rb") as file:
                     os.fsync(file.fileno())
-        for path, new in beside.items():
+        for path, new in news.items():
             new.replace(path)
     except OSError:
-        for new in beside.values():
+        for new in news.values():
             new.unlink(missing_ok=True)
         raise
 

@@ -219,6 +219,15 @@ def test_a_resumed_run_has_the_scenarios_and_suites_it_began_with(quicgym, tmp_p
     assert "begun with the commit 0123abcd, this is" in resume(320)
 
 
+def test_a_run_that_was_killed_before_it_began_begins_with_resume(quicgym, tmp_path):
+    config = write_config(tmp_path, steps=160)
+    (tmp_path / "run").mkdir()
+    for left in (".quicgym-lock", ".run.json.quicgym-new"):
+        (tmp_path / "run" / left).touch()
+    assert "begins at step 0" in quicgym("train", config, "--out", "run", "--resume").stderr
+    assert json.loads((tmp_path / "run/run.json").read_text())["config"]["steps"] == 160
+
+
 NEEDS_NO_GPU = pytest.mark.skipif(
     Path("/proc/driver/nvidia").exists(), reason="there may be a GPU here"
 )
