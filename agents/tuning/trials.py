@@ -200,7 +200,7 @@ class Limited:
         self.under_way = sum(not trial.is_finished() for trial in trials)
 
 
-class Grid(Limited, BasicVariantGenerator):  # type: ignore[misc]
+class Grid(Limited, BasicVariantGenerator):
     """The trials of a grid."""
 
     def add_configurations(self, experiments: Any) -> None:
@@ -223,7 +223,7 @@ class Grid(Limited, BasicVariantGenerator):  # type: ignore[misc]
         return trial
 
 
-class Optuna(Limited, OptunaSearch):  # type: ignore[misc]
+class Optuna(Limited, OptunaSearch):
     """Settings that Optuna draws."""
 
     def __init__(self, **settings: Any) -> None:

@@ -11,7 +11,8 @@ from campaign.part import Found, Part
 from quicgym.output_folders import write_atomically
 
 FORMAT = "quicgym-campaign-1"
-SHOWN_FAILURES = 20
+SHOWN_FAILURES = 5
+"""Of one run."""
 
 
 @dataclass(frozen=True)
@@ -124,21 +125,21 @@ class Report:
         return ["## Other figures", "", "| figure | value |", "|---|---|", *rows, ""]
 
     def _failures(self, parts: list[Part]) -> list[str]:
-        failures = [
-            f"- {part.name}, {run.version}: `{text}`"
-            for part in parts
-            for run in self._of(part)
-            for text in run.failures
-        ]
-        if not failures:
+        lines = []
+        for run in (run for part in parts for run in self._of(part)):
+            where = f"- {run.part}, {run.version}: "
+            lines += [f"{where}`{text}`" for text in run.failures[:SHOWN_FAILURES]]
+            more = len(run.failures) - SHOWN_FAILURES
+            lines += [f"{where}{more} more are in {self._file.name}"] if more > 0 else []
+        if not lines:
             return ["There was no failure.", ""]
-        more = len(failures) - SHOWN_FAILURES
-        tail = [f"- {more} more are in {self._file.name}"] if more > 0 else []
-        return ["## Failures", "", *failures[:SHOWN_FAILURES], *tail, ""]
+        return ["## Failures", "", *lines, ""]
 
     def _versions(self) -> list[str]:
         versions = list(dict.fromkeys(run.version for run in self.runs))
-        return [f"Versions: {', '.join(versions)}."] if versions else []
+        if not versions:
+            return []
+        return [f"The runs are of {len(versions)} versions, from {versions[0]} to {versions[-1]}."]
 
 
 def _reached(thing: str, runs: list[Run]) -> int:
