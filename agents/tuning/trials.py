@@ -12,6 +12,7 @@ import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import chdir, contextmanager
 from pathlib import Path
+from pickle import UnpicklingError
 from types import SimpleNamespace
 from typing import Any
 
@@ -103,10 +104,9 @@ def fit(
     KeyboardInterrupt where some trials are not complete: Ray Tune takes Ctrl-C, and ends.
     """
     whole = tune.with_resources(tune.with_parameters(trainable, **given), {"cpu": 1})
-    restored = tune.Tuner.can_restore(str(folder))
-    if restored:
-        tuner = tune.Tuner.restore(str(folder), whole, restart_errored=True)
-    else:
+    tuner = _restored(folder, whole)
+    restored = tuner is not None
+    if tuner is None:
         shutil.rmtree(folder, ignore_errors=True)  # killed before there was anything to keep
         most = math.inf if jobs is None else jobs
         search = Grid(most=most) if optuna_seed is None else Optuna(most=most, seed=optuna_seed)
@@ -148,6 +148,15 @@ def fit(
             optuna_seed=optuna_seed, tuning=tuning, running=running, **given,
         )  # fmt: skip
     return results
+
+
+def _restored(folder: Path, trainable: Any) -> tune.Tuner | None:
+    if not tune.Tuner.can_restore(str(folder)):
+        return None
+    try:
+        return tune.Tuner.restore(str(folder), trainable, restart_errored=True)
+    except (EOFError, UnpicklingError):  # torn by a kill, before the first trial
+        return None
 
 
 def _is_complete(result: tune.Result, key: str) -> bool:
