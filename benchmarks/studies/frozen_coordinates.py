@@ -88,7 +88,7 @@ def main(
         variant = replace(frozen(whole, places, action), name=path.stem)
         save_policy(path, variant, whole.network.architecture, {"frozen": list(members)})
     evaluation = evaluate(
-        [policy, *map(str, files.values())],
+        [f"{whole.name}={policy}", *(f"{path.stem}={path}" for path in files.values())],
         suite,
         paths,
         out,
