@@ -349,7 +349,10 @@ def test_a_published_policy_is_of_the_shipped_configuration(name):
         changes.append(f"start.policy={start}-seed{training['seed']}")
     expected = load_training(description.name, changes)
     config = TrainingConfig.model_validate(training["config"])
-    if name in ("window", "tuning"):  # which were ended before the steps that they were to make
+    # Threads change no result.
+    environment = config.environment.model_copy(update={"threads": expected.environment.threads})
+    config = config.model_copy(update={"environment": environment})
+    if name in ("window", "tuning", "tuning-bbr3"):  # whose trainings were ended early
         assert config.steps < expected.steps
         config = config.model_copy(update={"steps": expected.steps})
     elif description.name in ("aurora", "orca"):  # whose authors publish weights of their own
