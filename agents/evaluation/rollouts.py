@@ -28,6 +28,9 @@ from quicgym.envs.simulation.simulation import REWARD_INTERVAL_MS
 from quicgym.envs.simulation.traffic import asking_flows
 from quicgym.envs.simulation.window import WHOLE, Window
 
+_AT_A_TIME = 256
+"""Simulations that are there at once: thousands of them take gigabytes."""
+
 
 class Watch(Protocol):
     """Sees every step of the episodes that `play_all` plays, a batch after the other."""
@@ -92,10 +95,12 @@ def play_all(
         agents = sum(flow.controller is None for _, flow in scenario.single_flows())
         by_agents.setdefault(agents, []).append(index)
     runs: dict[int, Run] = {}
-    for indices in by_agents.values():
-        chosen = [cells[index] for index in indices]
-        played = _play(policy, chosen, "native", threads, reward, WHOLE, watch=watch)
-        runs.update(zip(indices, played, strict=True))
+    for alike in by_agents.values():
+        for begin in range(0, len(alike), _AT_A_TIME):
+            indices = alike[begin : begin + _AT_A_TIME]
+            chosen = [cells[index] for index in indices]
+            played = _play(policy, chosen, "native", threads, reward, WHOLE, watch=watch)
+            runs.update(zip(indices, played, strict=True))
     return [runs[index] for index in range(len(cells))]
 
 
