@@ -33,7 +33,6 @@ from quicgym.envs.scenarios.suites import load_suite, scenario_of
 
 FIRST_SEED = 1_000_000
 """Of the paths for the selection; those of the measurement follow. None of them was trained on."""
-AT_ONCE = 128
 THREADS = os.cpu_count() or 1
 
 
@@ -104,13 +103,8 @@ def constants(name: str) -> dict[str, Any]:
 
 def rewards(policy: Any, paths: list[tuple[Any, int]]) -> np.ndarray:
     """Returns the policy's reward on each path."""
-    found: list[float | None] = []
-    for begin in range(0, len(paths), AT_ONCE):
-        found += [
-            each.metrics["reward"]
-            for each in play_all(policy, paths[begin : begin + AT_ONCE], threads=THREADS)
-        ]
-    return np.array(found, float)
+    played = play_all(policy, paths, threads=THREADS)
+    return np.array([each.metrics["reward"] for each in played], float)
 
 
 def interval(differences: np.ndarray) -> tuple[float, float]:
