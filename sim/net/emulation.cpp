@@ -205,7 +205,7 @@ void EmulatedNetwork::pass_on(std::size_t number, std::uint64_t position, const 
     if (path.last_hop != number) {
         push(stages_[index(record.way)][number + 1], transit, kHandedOn, position);
     } else if (path.overtaking) {
-        path.overtaking->put_on_wire(transit.arrival, position);
+        path.overtaking->put_on_wire(transit, position);
     } else {
         deliver(path, position, transit.arrival);
     }

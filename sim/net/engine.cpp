@@ -322,7 +322,7 @@ void NativeSimulation::serve_hop(Direction& direction, std::size_t number, Bottl
                     return;
                 }
                 next_host_event_[flow] =
-                    std::min(next_host_event_[flow], path.send_on(packet, position, outcome.transit.arrival));
+                    std::min(next_host_event_[flow], path.send_on(packet, position, outcome.transit));
             }
         });
 }
@@ -350,8 +350,8 @@ void NativeSimulation::serve_hop(Direction& direction, std::size_t number, Manag
             next_hop->handover.push({departure.transit, queued.position, queued.flow});
             return;
         }
-        next_host_event_[queued.flow] = std::min(
-            next_host_event_[queued.flow], path.send_on(packet, queued.position, departure.transit.arrival));
+        next_host_event_[queued.flow] =
+            std::min(next_host_event_[queued.flow], path.send_on(packet, queued.position, departure.transit));
     };
     const auto drop = [&](const QueuedPacket& queued) {
         Path& path = direction.paths[queued.flow];

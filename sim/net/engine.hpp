@@ -83,12 +83,12 @@ private:
 
         // Sends a packet, which comes off the last hop's wire then, over the receiver's access link.
         // Returns a time before which nothing new reaches the receiver.
-        [[gnu::always_inline]] Time send_on(Packet& packet, std::uint64_t position, Time off_wire) {
+        [[gnu::always_inline]] Time send_on(Packet& packet, std::uint64_t position, const Transit& off_wire) {
             if (packets.lets_overtake()) {
                 packets.put_on_wire(off_wire, position);
                 return packets.next_arrival();
             }
-            packet.transit = exit.send(off_wire, packet.wire_bytes);
+            packet.transit = exit.send(off_wire.arrival, packet.wire_bytes);
             return packet.transit.arrival;
         }
     };

@@ -7,32 +7,34 @@
 
 #include "sim/base/ring.hpp"
 #include "sim/base/time.hpp"
+#include "sim/net/link.hpp"
 
 namespace quicgym::net {
 
 // Packets are positions in a PacketRing.
 class Overtaking {
 public:
-    void put_on_wire(Time arrival, std::uint64_t position) {
-        on_wire_.push_back({arrival, position});
+    void put_on_wire(const Transit& transit, std::uint64_t position) {
+        on_wire_.push_back({transit, position});
         std::push_heap(on_wire_.begin(), on_wire_.end(), Later{});
     }
 
     // Calls `take_off(arrival, position)` with what the wire delivers before `end`, in the order of arrival;
-    // of two packets that arrive at once, the one that was sent first is first.
+    // of two packets that arrive at once, the one whose transmission began first is first, which over a
+    // rerouted path need not be the one that was sent first.
     template <class TakeOff>
     void deliver(Time end, TakeOff take_off) {
-        while (!on_wire_.empty() && on_wire_.front().arrival < end) {
+        while (!on_wire_.empty() && on_wire_.front().transit.arrival < end) {
             const OnWire next = on_wire_.front();
             std::pop_heap(on_wire_.begin(), on_wire_.end(), Later{});
             on_wire_.pop_back();
-            take_off(next.arrival, next.position);
+            take_off(next.transit.arrival, next.position);
             delivered_.make_room(first_, last_);
             delivered_[last_++] = next.position;
         }
     }
 
-    Time next_on_wire() const { return on_wire_.empty() ? kNever : on_wire_.front().arrival; }
+    Time next_on_wire() const { return on_wire_.empty() ? kNever : on_wire_.front().transit.arrival; }
 
     bool has_delivered() const { return first_ != last_; }
     std::uint64_t first_delivered() const { return delivered_[first_]; }
@@ -40,12 +42,14 @@ public:
 
 private:
     struct OnWire {
-        Time arrival;
+        Transit transit;
         std::uint64_t position;
     };
     struct Later {  // the earliest is the heap's largest
         bool operator()(const OnWire& a, const OnWire& b) const {
-            return a.arrival != b.arrival ? a.arrival > b.arrival : a.position > b.position;
+            if (a.transit.arrival != b.transit.arrival) return a.transit.arrival > b.transit.arrival;
+            if (a.transit.scheduled != b.transit.scheduled) return a.transit.scheduled > b.transit.scheduled;
+            return a.position > b.position;
         }
     };
 

@@ -100,7 +100,9 @@ public:
         shortest_exit_ = shortest_exit;
     }
     bool lets_overtake() const { return overtaking_ != nullptr; }
-    void put_on_wire(Time arrival, std::uint64_t position) { overtaking_->put_on_wire(arrival, position); }
+    void put_on_wire(const Transit& transit, std::uint64_t position) {
+        overtaking_->put_on_wire(transit, position);
+    }
     // Sends what can reach the receiver before `end` over its access link, in order of arrival.
     void take_off_wire(AccessLink& exit, Time end) {
         overtaking_->deliver(end - shortest_exit_, [&](Time arrival, std::uint64_t position) {
