@@ -35,6 +35,7 @@ from quicgym.jobs import report_outcome
 from quicgym.output_folders import RUN_FILE, write_atomically
 
 if TYPE_CHECKING:
+    from quicgym.agents.policies.learned import LearnedPolicy
     from quicgym.agents.training.folder import RunFolder
 
 SUITE, SEEDS = "heldout", 5
@@ -55,12 +56,16 @@ class PublishError(UserError, ValueError):
 
 
 class _Source(NamedTuple):
-    """What is published: a policy's description, its folder, and how it came to be."""
+    """What is published: a policy's description, its folder, and how it came to be.
+
+    `evaluated` is the folder of the evaluation with which its training ended; None: an ensemble's.
+    """
 
     policy: Path
     folder: Path
     group: str
     command: str
+    evaluated: Path | None = None
 
 
 class _Target(NamedTuple):
@@ -77,7 +82,7 @@ class _Target(NamedTuple):
 
 
 def publish(
-    runs: Sequence[Path],
+    runs: Sequence[str],
     *,
     ensemble: bool = False,
     name: str | None = None,
@@ -91,10 +96,10 @@ def publish(
 ) -> int:
     """Publishes the best policy of a finished training run, or an ensemble of several runs' best.
 
-    The arguments are the options of `quicgym publish`; returns the exit status. Without an
-    `evaluation` of this policy, which is a folder of `quicgym evaluate`, the policy is evaluated on
-    `suite`; an interrupted one goes on. RunError, PublishError, PolicyError or LeaderboardError
-    says why nothing is published.
+    A member of an ensemble may be a published policy, too. The arguments are the options of
+    `quicgym publish`; returns the exit status. Without an `evaluation` of this policy, which is a
+    folder of `quicgym evaluate`, the policy is evaluated on `suite`; an interrupted one goes on.
+    RunError, PublishError, PolicyError or LeaderboardError says why nothing is published.
     """
     # PyTorch takes seconds, and the tables of the leaderboard are made without it.
     from quicgym.agents.policies.learned import load_policy
@@ -103,29 +108,34 @@ def publish(
 
     if ensemble != (len(runs) > 1):
         raise PublishError(
-            f"{len(runs)} runs: give --ensemble with the folders of two runs or more, or one folder"
+            f"{len(runs)} runs: give --ensemble with two or more, or the folder of one"
         )
-    folders = [RunFolder(run) for run in runs]
-    configs = [_config_of(folder) for folder in folders]
-    name = name or configs[0]["name"] + ("" if ensemble else f"-seed{configs[0]['seed']}")
+    if ensemble:
+        members = [_member(run) for run in runs]
+        config = members[0].description.training["config"]
+        name = name or config["name"]
+    else:
+        folder = RunFolder(Path(runs[0]))
+        config = _config_of(folder)
+        name = name or f"{config['name']}-seed{config['seed']}"
     _check_name(name)
     target = _target(name, out)
     _check_free(target, name, force)
-    for folder in folders:
-        _check_learned(folder, load_policy(folder.policy_path).description.sha256)
     if ensemble:
-        source = _join(folders, configs[0], runs[0].parent / name, name, command)
+        source = _join(members, config, _ensemble_folder(runs, name), name, command)
     else:
-        about = folders[0].description()
-        group = configs[0]["name"]
-        source = _Source(folders[0].policy_path, runs[0], group, about.get("command", ""))
+        _check_learned(folder, load_policy(folder.policy_path).description.sha256)
+        trained_by = folder.description().get("command", "")
+        source = _Source(
+            folder.policy_path, folder.directory, config["name"], trained_by, folder.evaluation
+        )
     policy = load_policy(source.policy)
     if evaluation is None:
         status = _evaluate(source.policy, source.folder, suite, seeds, workers, command)
         if status:
             return status
         evaluation = source.folder / EVALUATION_FOLDER
-    backing = _backing(evaluation, folders[0], fingerprint_of("", policy))
+    backing = _backing(evaluation, source, fingerprint_of("", policy))
     description = replace(policy.description, evaluation=backing)
     line = _line(name, target.policy, source.group, source.command)
     weights = source.policy.with_suffix(".safetensors").read_bytes()
@@ -159,18 +169,41 @@ def _config_of(folder: RunFolder) -> dict[str, Any]:
     return config
 
 
+def _member(choice: str) -> LearnedPolicy:
+    """The best policy of a finished run, or a published policy, which was checked then."""
+    from quicgym.agents.policies.learned import load_policy
+    from quicgym.agents.training.folder import RunFolder
+
+    policy: LearnedPolicy = load_policy(choice)
+    if Path(choice).is_dir():
+        folder = RunFolder(Path(choice))
+        _config_of(folder)
+        _check_learned(folder, policy.description.sha256)
+    elif not policy.description.evaluation or "config" not in policy.description.training:
+        raise PublishError(
+            f"--ensemble: {choice} is no single policy that `quicgym publish` wrote; give the "
+            "folder of its training"
+        )
+    return policy
+
+
+def _ensemble_folder(members: Sequence[str], name: str) -> Path:
+    """Beside the runs."""
+    runs = [Path(member) for member in members if Path(member).is_dir()]
+    return (runs[0].parent if runs else Path("results/train")) / name
+
+
 def _join(
-    folders: Sequence[RunFolder], fields: dict[str, Any], out: Path, name: str, command: str
+    members: Sequence[LearnedPolicy], fields: dict[str, Any], out: Path, name: str, command: str
 ) -> _Source:
-    """Makes one policy of the runs' best ones, and compares it with them on new paths."""
+    """Makes one policy of several, and compares it with them on new paths."""
     from quicgym.agents.policies.ensemble import joined
-    from quicgym.agents.policies.learned import LearnedPolicy, load_policy, save_policy
+    from quicgym.agents.policies.learned import LearnedPolicy, save_policy
     from quicgym.agents.training.comparison import compare_members
     from quicgym.agents.training.configuration import TrainingConfig
 
     if (out / RUN_FILE).exists():
         raise PublishError(f"{out}: is a run, whose policy stays; give another --name")
-    members = [load_policy(folder.policy_path) for folder in folders]
     try:
         network = joined([member.network for member in members])
     except ValueError as error:
@@ -288,9 +321,10 @@ def _evaluate(policy: Path, run: Path, suite: str, seeds: int, workers: int, com
     return 0
 
 
-def _backing(evaluation: Path, folder: Any, fingerprint: str | None) -> dict[str, Any]:
+def _backing(evaluation: Path, source: _Source, fingerprint: str | None) -> dict[str, Any]:
     """What the description says of the evaluation that backs the policy."""
     path = evaluation / "evaluation.json"
+    policy = source.folder if source.evaluated else source.policy
     try:
         document = read_input_json(path)
         entries = {entry["policy"]: entry for entry in document["policies"]}
@@ -302,17 +336,17 @@ def _backing(evaluation: Path, folder: Any, fingerprint: str | None) -> dict[str
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise PublishError(
             f"{path}: cannot be read ({error}); give the folder of a `quicgym evaluate --policy "
-            f"{folder.directory} --out DIR`"
+            f"{policy} --out DIR`"
         ) from None
-    if evaluation.resolve() == folder.evaluation.resolve():  # of this run's best policy alone
+    if source.evaluated and evaluation.resolve() == source.evaluated.resolve():  # of this alone
         chosen = list(entries)
     else:
         chosen = [choice for choice in entries if fingerprints.get(choice) == fingerprint]
     if not chosen:
         raise PublishError(
             f"{path}: evaluates {', '.join(entries)}, none of which is the policy of "
-            f"{folder.directory} as it is now; run `quicgym evaluate --policy "
-            f"{folder.directory} --out DIR`, and give its DIR"
+            f"{policy} as it is now; run `quicgym evaluate --policy "
+            f"{policy} --out DIR`, and give its DIR"
         )
     entry = entries[chosen[0]]
     if entry["iqm_reward"] is None:

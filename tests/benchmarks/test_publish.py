@@ -242,6 +242,21 @@ def test_an_ensemble_of_runs_is_one_policy_with_their_vote(
     assert training["minus_best_member"]["value"] == 0
 
 
+def test_a_published_policy_may_be_a_member_of_an_ensemble(
+    work: Path, publish: Command, quicgym: Command
+) -> None:
+    publish(*BACKED)
+    joined = ("--ensemble", "mine/tiny-seed0.json", "run", "--name", "both", "--out", "mine")
+    folder = ("--suite", "suite.yaml", "--out", "b")
+    says(quicgym("publish", *joined, "--evaluation", "b", status=2), "b/evaluation.json")
+    quicgym("evaluate", "--policy", "both/policy/policy.json", *folder)
+    quicgym("publish", *joined, "--evaluation", "b")
+    own = load_policy(work / "run").description.training
+    assert load_policy(work / "mine/both.json").description.training["members"] == [own] * 2
+    again = ("--ensemble", "mine/both.json", "run", "--name", "three", "--out", "mine")
+    says(quicgym("publish", *again, status=2), "mine/both.json is no single policy", "training")
+
+
 @pytest.mark.parametrize("runs", [("--ensemble", "run"), ("run", "run")])
 def test_an_ensemble_is_of_several_runs_and_several_runs_are_an_ensemble(
     work: Path, quicgym: Command, monkeypatch: pytest.MonkeyPatch, runs: tuple[str, ...]

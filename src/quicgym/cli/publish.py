@@ -14,13 +14,18 @@ EXAMPLES = (
     "quicgym publish results/train/window-v1-grpo-seed0",
     "quicgym publish results/train/ppo-seed3 --name ppo-best",
     "quicgym publish --ensemble results/train/window-seed0 results/train/window-seed1",
+    "quicgym publish --ensemble window results/train/window-seed1 --name window-pair",
     "quicgym publish runs/ppo --evaluation results/evaluation --out my-policies",
 )
 
 
 def publish(
     runs: Annotated[
-        list[Path], typer.Argument(metavar="RUN", help="The folder of a `quicgym train`.")
+        list[str],
+        typer.Argument(
+            metavar="RUN",
+            help="The folder of a `quicgym train`; with --ensemble also a published policy.",
+        ),
     ],
     ensemble: Annotated[
         bool,
