@@ -163,7 +163,7 @@ def _training(training: Mapping[str, Any]) -> Iterator[str]:
     if members:
         yield (
             f"The policy is an ensemble of {len(members)} trainings. It acts by the sum of their "
-            "votes:"
+            "log-probabilities, or by the mean of their actions where these are no choices:"
         )
         for member in members:
             yield from _training(member)
