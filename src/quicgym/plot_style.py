@@ -117,8 +117,12 @@ LOOKS = {
 
 LEARNED_COLOURS = {
     "window": FOREST,
+    "window-ensemble": FOREST,
     "window-v1-aggrevate": INDIGO,
     "window-v1-grpo": WINE,
+    "tuning": OLIVE,
+    "tuning-ensemble": OLIVE,
+    "tuning-bbr3": OLIVE,
     "tuning-aggrevate": TEAL,
     "low-delay": ROSE,
     "preference": ROSE,
@@ -126,7 +130,13 @@ LEARNED_COLOURS = {
     "orca-retrained": GREY,
 }
 """Of published policies by family; the seed decides the line style."""
-_FIRST_STYLES = {"preference": 1, "orca-retrained": 1}
+_FIRST_STYLES = {
+    "window-ensemble": 1,
+    "tuning-ensemble": 1,
+    "tuning-bbr3": 2,
+    "preference": 1,
+    "orca-retrained": 1,
+}
 _SEED = re.compile(r"-seed(\d+)$")
 
 
