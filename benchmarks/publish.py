@@ -174,10 +174,11 @@ def _member(choice: str) -> LearnedPolicy:
     from quicgym.agents.policies.learned import load_policy
     from quicgym.agents.training.folder import RunFolder
 
+    folder = RunFolder(Path(choice)) if Path(choice).is_dir() else None
+    if folder:
+        _config_of(folder)  # an unfinished run may have no policy yet
     policy: LearnedPolicy = load_policy(choice)
-    if Path(choice).is_dir():
-        folder = RunFolder(Path(choice))
-        _config_of(folder)
+    if folder:
         _check_learned(folder, policy.description.sha256)
     elif not policy.description.evaluation or "config" not in policy.description.training:
         raise PublishError(

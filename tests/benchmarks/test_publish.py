@@ -257,6 +257,17 @@ def test_a_published_policy_may_be_a_member_of_an_ensemble(
     says(quicgym("publish", *again, status=2), "mine/both.json is no single policy", "training")
 
 
+def test_a_member_whose_training_goes_on_is_refused_for_that(
+    work: Path, quicgym: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(work)
+    shutil.copytree(work / "run", work / "begun")
+    for name in ("evaluation", "policy"):
+        shutil.rmtree(work / "begun" / name)
+    arguments = ("--ensemble", "run", "begun", "--name", "both", "--out", "mine")
+    says(quicgym("publish", *arguments, status=2), "begun: its training is not finished")
+
+
 @pytest.mark.parametrize("runs", [("--ensemble", "run"), ("run", "run")])
 def test_an_ensemble_is_of_several_runs_and_several_runs_are_an_ensemble(
     work: Path, quicgym: Command, monkeypatch: pytest.MonkeyPatch, runs: tuple[str, ...]
