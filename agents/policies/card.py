@@ -59,7 +59,7 @@ def model_card(
         "## How to use it",
         _USE.format(name=name),
         "## Trained on",
-        *_training(description.training),
+        *_training(description.training, description.architecture.output),
         "## Results",
         *_results(description.evaluation),
         *_leaderboard_results(sections, leaderboard),
@@ -158,15 +158,13 @@ def _observation(decisions: Decisions) -> str:
     return f"{elements} numbers, layout `{decisions.interface.observations}`"
 
 
-def _training(training: Mapping[str, Any]) -> Iterator[str]:
+def _training(training: Mapping[str, Any], output: str) -> Iterator[str]:
     members = training.get("members")
     if members:
-        yield (
-            f"The policy is an ensemble of {len(members)} trainings. It acts by the sum of their "
-            "log-probabilities, or by the mean of their actions where these are no choices:"
-        )
+        action = "sum of log-probabilities" if output == "argmax" else "mean action"
+        yield f"The policy is an ensemble, which acts by the {action} of {len(members)} trainings:"
         for member in members:
-            yield from _training(member)
+            yield from _training(member, output)
         return
     config = training.get("config")
     if not config:
