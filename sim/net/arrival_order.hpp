@@ -17,9 +17,7 @@ struct Arrival {
 
     // By arrival, then by the moment at which the last hop scheduled it, then by flow.
     friend bool operator<(const Arrival& a, const Arrival& b) {
-        if (a.transit.arrival != b.transit.arrival) return a.transit.arrival < b.transit.arrival;
-        if (a.transit.scheduled != b.transit.scheduled) return a.transit.scheduled < b.transit.scheduled;
-        return a.flow < b.flow;
+        return a.transit != b.transit ? a.transit < b.transit : a.flow < b.flow;
     }
 };
 

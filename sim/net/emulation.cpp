@@ -8,8 +8,7 @@
 namespace quicgym::net {
 
 bool EmulatedNetwork::Later::operator()(const Arriving& a, const Arriving& b) const {
-    if (a.transit.arrival != b.transit.arrival) return a.transit.arrival > b.transit.arrival;
-    if (a.transit.scheduled != b.transit.scheduled) return a.transit.scheduled > b.transit.scheduled;
+    if (a.transit != b.transit) return a.transit > b.transit;
     if (a.rank != b.rank) return a.rank > b.rank;
     return a.order > b.order;
 }

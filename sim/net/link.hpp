@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <compare>
 #include <cstdint>
 
 #include "sim/base/ring.hpp"
@@ -19,6 +20,8 @@ namespace quicgym::net {
 struct Transit {
     Time arrival;
     Time scheduled;
+
+    friend auto operator<=>(const Transit&, const Transit&) = default;
 };
 
 inline constexpr Transit kNoTransit{kNever, kNever};

@@ -47,9 +47,7 @@ private:
     };
     struct Later {  // the earliest is the heap's largest
         bool operator()(const OnWire& a, const OnWire& b) const {
-            if (a.transit.arrival != b.transit.arrival) return a.transit.arrival > b.transit.arrival;
-            if (a.transit.scheduled != b.transit.scheduled) return a.transit.scheduled > b.transit.scheduled;
-            return a.position > b.position;
+            return a.transit != b.transit ? a.transit > b.transit : a.position > b.position;
         }
     };
 
