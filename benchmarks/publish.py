@@ -35,7 +35,6 @@ from quicgym.jobs import report_outcome
 from quicgym.output_folders import RUN_FILE, write_atomically
 
 if TYPE_CHECKING:
-    from quicgym.agents.policies.learned import LearnedPolicy
     from quicgym.agents.training.folder import RunFolder
 
 SUITE, SEEDS = "heldout", 5
@@ -169,7 +168,7 @@ def _config_of(folder: RunFolder) -> dict[str, Any]:
     return config
 
 
-def _member(choice: str) -> LearnedPolicy:
+def _member(choice: str) -> Any:  # as load_policy has it
     """The best policy of a finished run, or a published policy, which was checked then."""
     from quicgym.agents.policies.learned import load_policy
     from quicgym.agents.training.folder import RunFolder
@@ -177,7 +176,7 @@ def _member(choice: str) -> LearnedPolicy:
     folder = RunFolder(Path(choice)) if Path(choice).is_dir() else None
     if folder:
         _config_of(folder)  # an unfinished run may have no policy yet
-    policy: LearnedPolicy = load_policy(choice)
+    policy = load_policy(choice)
     if folder:
         _check_learned(folder, policy.description.sha256)
     elif not policy.description.evaluation or "config" not in policy.description.training:
@@ -195,7 +194,7 @@ def _ensemble_folder(members: Sequence[str], name: str) -> Path:
 
 
 def _join(
-    members: Sequence[LearnedPolicy], fields: dict[str, Any], out: Path, name: str, command: str
+    members: Sequence[Any], fields: dict[str, Any], out: Path, name: str, command: str
 ) -> _Source:
     """Makes one policy of several, and compares it with them on new paths."""
     from quicgym.agents.policies.ensemble import joined
