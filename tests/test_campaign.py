@@ -21,6 +21,7 @@ from campaign import (
     peers,
     scenarios,
     signals,
+    soak,
 )
 from campaign.part import Found, Part
 from campaign.report import Report, Run
@@ -169,12 +170,36 @@ def test_the_time_without_a_new_edge_begins_after_the_last_one(said: str, share:
 
 
 def test_a_count_that_begins_anew_forgets_earlier_runs(tmp_path: Path) -> None:
-    part = Part("part", "title", {"quiet": 100}, 1.0, lambda first, until, jobs: (Found(), 0))
+    part = Part("part", "title", {"quiet": 100}, 1.0, lambda *_: (Found(), 0))
     report = Report(tmp_path / "page.md")
     for seconds, restarted, reached in ((30, [], 30), (20, [], 50), (4, ["quiet"], 4), (6, [], 10)):
         run = Run("part", 0, 1, 1.0, 1.0, "version", {"quiet": seconds}, restarted=restarted)
         report.add(run, [part])
         assert f"| part | 100 quiet | {reached} |" in report.page([part])
+
+
+def test_a_part_spends_its_time_on_goals_that_are_not_reached(tmp_path: Path) -> None:
+    if lacking := soak.PART.missing():
+        pytest.skip(lacking)
+    page = tmp_path / "page.md"
+    reached = {name: goal for name, goal in soak.PART.goals.items() if name != "resets"}
+    Report(page).add(Run("soak", 0, 1, 60.0, 1.0, "version", reached), [soak.PART])
+    arguments = ["--part", "soak", "--budget-s", "0.01", "--jobs", "2", "--report", str(page)]
+    assert campaign.main(arguments) == 0
+    _, run = json.loads(page.with_suffix(".json").read_text())["runs"]
+    assert run["counts"] == {"resets": 128} and run["after"] == 3
+    assert run["spent_s"].keys() == {"resets"}
+
+
+def test_the_rate_of_a_count_is_of_its_own_time(tmp_path: Path) -> None:
+    part = Part("part", "title", {"red": 100, "blue": 100}, 1.0, lambda *_: (Found(), 0))
+    spent_s = {"red": 3.6, "blue": 7.2}
+    run = Run("part", 0, 1, 60.0, 10.8, "version", {"red": 10, "blue": 10}, spent_s=spent_s)
+    rest = Run("part", 1, 2, 60.0, 7.2, "version", {"red": 20})  # nothing for blue
+    page = Report(tmp_path / "page.md")
+    page.runs = [run, rest]
+    assert "100 red | 30 | 10,000 per hour | 25 s |" in page.page([part])
+    assert "100 blue | 10 | 5,000 per hour | 65 s |" in page.page([part])
 
 
 @pytest.mark.long

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import time
 from pathlib import Path
@@ -22,7 +21,7 @@ from campaign import (
     soak,
     suites,
 )  # fmt: skip
-from campaign.part import Part
+from campaign.part import Part, cpu_s
 from campaign.report import SHOWN_FAILURES, Report, Run, summary
 from quicgym import __version__, _core
 from quicgym.console import say
@@ -69,9 +68,11 @@ def main(arguments: list[str] | None = None) -> int:
             failed = True
             continue
         first = report.next_number(part) if options.first is None else options.first
-        began, used_s = time.monotonic(), _cpu_s()
+        began, used_s = time.monotonic(), cpu_s()
         until = began + options.budget_s * part.share / shares
-        found, after = part.run(first, until, options.jobs)
+        # A number is repeated whatever has reached its goal, and so it is where all have.
+        short = report.short_of(part) if options.first is None else set()
+        found, after = part.run(first, until, options.jobs, short or part.goals.keys())
         say(f"{part.name}: {summary(found)} in {time.monotonic() - began:.0f} s")
         for text in found.failures[:SHOWN_FAILURES]:
             say(f"  {text}")
@@ -79,14 +80,9 @@ def main(arguments: list[str] | None = None) -> int:
         if options.first is None:
             machine_s = (time.monotonic() - began) * options.jobs
             version = f"{__version__} ({_core.commit})"
-            times = (round(machine_s, 1), round(_cpu_s() - used_s, 1))
+            times = (round(machine_s, 1), round(cpu_s() - used_s, 1))
             report.add(Run(part.name, first, after, *times, version, **vars(found)), PARTS)
     return 1 if failed else 0
-
-
-def _cpu_s() -> float:
-    """CPU time of this process and of its children that have ended, in s."""
-    return sum(os.times()[:4])
 
 
 if __name__ == "__main__":

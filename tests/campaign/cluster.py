@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -76,7 +76,7 @@ def kill_a_node(nodes: Any, command: Command, number: int, expected: Any, usual_
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _run(first: int, until: float, jobs: int) -> tuple[Found, int]:
+def _run(first: int, until: float, jobs: int, wanted: Set[str]) -> tuple[Found, int]:
     with cluster() as nodes:
         undisturbed = Uninterrupted("--address", nodes.address)
 

@@ -12,7 +12,7 @@ import signal
 import struct
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -135,7 +135,7 @@ def _begin_copy() -> None:
     signal.alarm(int(MOST_S))
 
 
-def _run(first: int, until: float, jobs: int) -> tuple[Found, int]:
+def _run(first: int, until: float, jobs: int, wanted: Set[str]) -> tuple[Found, int]:
     uninterrupted, those, found = Uninterrupted(), commands(), Found()
     number = first if first < len(those) * MOST_STEPS else 0
     while number < len(those) * MOST_STEPS:

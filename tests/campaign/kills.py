@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
+from collections.abc import Set
 from contextlib import suppress
 from typing import Any
 
@@ -21,7 +22,7 @@ from campaign.commands import (
     kill,
     start,
 )
-from campaign.part import Found, Part, packages_missing
+from campaign.part import Found, Part, cpu_s, packages_missing
 
 
 def kill_once(command: Command, number: int, expected: Any, usual_s: float) -> list[str]:
@@ -52,12 +53,16 @@ def kill_once(command: Command, number: int, expected: Any, usual_s: float) -> l
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _run(first: int, until: float, jobs: int) -> tuple[Found, int]:
+def _run(first: int, until: float, jobs: int, wanted: Set[str]) -> tuple[Found, int]:
     uninterrupted = Uninterrupted()
 
     def check(command: Command, number: int) -> Found:
+        kills = f"kills of {command.name}"
+        if kills not in wanted:
+            return Found()
+        used_s = cpu_s()
         failures = kill_once(command, number, *uninterrupted.of(command))
-        return Found({f"kills of {command.name}": 1}, failures)
+        return Found({kills: 1}, failures, spent_s={kills: cpu_s() - used_s})
 
     return in_turn(commands(), check, first, until)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Set
 from functools import cache
 
 from helpers.memory import peak_bytes
@@ -51,7 +52,7 @@ def _run_with_tables(scenario: Scenario) -> None:
         run.traces()
 
 
-def _run(first: int, until: float, jobs: int) -> tuple[Found, int]:
+def _run(first: int, until: float, jobs: int, wanted: Set[str]) -> tuple[Found, int]:
     return numbered(check, first, until, jobs)
 
 

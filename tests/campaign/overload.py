@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
+from collections.abc import Set
 from contextlib import ExitStack
 from functools import partial
 
@@ -74,7 +75,7 @@ def check(number: int) -> Found:
     return Found({"overloaded relays": 1}, failures)
 
 
-def _run(first: int, until: float, jobs: int) -> tuple[Found, int]:
+def _run(first: int, until: float, jobs: int, wanted: Set[str]) -> tuple[Found, int]:
     return numbered(check, first, until, jobs)
 
 

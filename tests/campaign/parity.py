@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Set
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -51,7 +52,7 @@ def check(number: int) -> Found:
     return Found({"pairs": 1, "deliveries": result.deliveries}, failures)
 
 
-def _run(first: int, until: float, jobs: int) -> tuple[Found, int]:
+def _run(first: int, until: float, jobs: int, wanted: Set[str]) -> tuple[Found, int]:
     return numbered(check, first, until, jobs)
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from importlib.util import find_spec
@@ -18,11 +19,15 @@ class Found:
     failures: list[str] = field(default_factory=list)  # each with the number that repeats it
     measured: dict[str, float] = field(default_factory=dict)  # the latest value counts
     restarted: list[str] = field(default_factory=list)  # counts that forget all earlier runs
+    # The time that one of the counts took, in s, in a part that divides its time among them.
+    spent_s: dict[str, float] = field(default_factory=dict)
 
     def add(self, other: Found) -> None:
         """Adds what another one has done."""
         for name, more in other.counts.items():
             self.counts[name] = self.counts.get(name, 0) + more
+        for name, seconds in other.spent_s.items():
+            self.spent_s[name] = self.spent_s.get(name, 0.0) + seconds
         self.failures += other.failures
         self.measured |= other.measured
         self.restarted += other.restarted
@@ -38,8 +43,9 @@ class Part:
         goals: How many of each of `Found.counts` are to be reached.
         share: Share of the budget, in proportion to those of other parts. With 0 the part runs only
             where it is named, as long as it takes.
-        run: Takes the first number, the end as time.monotonic() tells it, and the number of
-            processes. Returns what was found, and the number to go on from.
+        run: Takes the first number, the end as time.monotonic() tells it, the number of processes,
+            and which counts have not reached their goals. A part that divides its time spends it on
+            these. Returns what was found, and the number to go on from.
         missing: Says what the part lacks here, if anything.
         in_real_time: Whether the part waits most of the time, so that its CPU time says little.
     """
@@ -48,7 +54,7 @@ class Part:
     title: str
     goals: dict[str, int]
     share: float
-    run: Callable[[int, float, int], tuple[Found, int]]
+    run: Callable[[int, float, int, Set[str]], tuple[Found, int]]
     missing: Callable[[], str | None] = lambda: None
     in_real_time: bool = False
 
@@ -91,6 +97,11 @@ def _all(check: Callable[[int], Found], numbers: range) -> Found:
     for number in numbers:
         found.add(checked(check, number))
     return found
+
+
+def cpu_s() -> float:
+    """Returns the CPU time of this process, and of its children that have ended, in s."""
+    return sum(os.times()[:4])
 
 
 def checked(check: Callable[[int], Found], number: int) -> Found:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import warnings
+from collections.abc import Set
 from contextlib import suppress
 from functools import partial
 from threading import Event
@@ -86,7 +87,7 @@ def _attack(port: int, kind: str, over: Event) -> None:
                             break
 
 
-def _run(first: int, until: float, jobs: int) -> tuple[Found, int]:
+def _run(first: int, until: float, jobs: int, wanted: Set[str]) -> tuple[Found, int]:
     return numbered(check, first, until, jobs)
 
 

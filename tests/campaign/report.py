@@ -29,6 +29,7 @@ class Run:
     measured: dict[str, float] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
     restarted: list[str] = field(default_factory=list)
+    spent_s: dict[str, float] = field(default_factory=dict)
 
 
 class Report:
@@ -49,6 +50,11 @@ class Report:
         """Returns the number that a part goes on from: no scenario is run twice."""
         return max((run.after for run in self.runs if run.part == part.name), default=0)
 
+    def short_of(self, part: Part) -> set[str]:
+        """Returns the counts of a part that have not reached their goals."""
+        runs = self._of(part)
+        return {thing for thing, goal in part.goals.items() if _reached(thing, runs) < goal}
+
     def add(self, run: Run, parts: list[Part]) -> None:
         """Adds a run, and writes both files."""
         self.runs.append(run)
@@ -64,8 +70,9 @@ class Report:
             "",
             "This page says what `make campaign` has done so far. The runs are in",
             f"[{self._file.name}]({self._file.name}), with numbers, versions and machine time.",
-            "Rates and the time for the rest are of CPU time. For the parts that wait most of the",
-            "time, cluster and soak, both are of machine time.",
+            "Rates and the time for the rest are of CPU time: the count's own, where a part",
+            "divides its time and noted it, otherwise the whole part's. For the parts that wait",
+            "most of the time, cluster and soak, both are of machine time.",
             "",
             "| part | to reach | reached | rate | time for the rest |",
             "|---|---|---|---|---|",
@@ -99,10 +106,10 @@ class Report:
 
     def _goals(self, part: Part) -> list[str]:
         runs = self._of(part)
-        used_s = max(0.1, sum(run.machine_s if part.in_real_time else run.cpu_s for run in runs))
         rows: list[str] = []
         for thing, goal in part.goals.items():
             reached = _reached(thing, runs)
+            used_s = max(0.1, sum(_used_s(thing, run, part) for run in _counting(thing, runs)))
             rest = _duration(used_s * (goal - reached) / reached) if reached else "not measured"
             rate = f"{3600 * reached / used_s:,.0f} per hour" if reached else "not measured"
             name = part.name if not rows else ""
@@ -143,10 +150,21 @@ class Report:
 
 
 def _reached(thing: str, runs: list[Run]) -> int:
-    reached = 0
+    return sum(run.counts[thing] for run in _counting(thing, runs))
+
+
+def _counting(thing: str, runs: list[Run]) -> list[Run]:
+    """Returns the runs that have a count, from the last that let it begin anew."""
+    counting: list[Run] = []
     for run in runs:
-        reached = run.counts.get(thing, 0) + (0 if thing in run.restarted else reached)
-    return reached
+        if thing in run.counts:
+            counting = [*([] if thing in run.restarted else counting), run]
+    return counting
+
+
+def _used_s(thing: str, run: Run, part: Part) -> float:
+    """Returns the time that a run took for one of its counts, in s."""
+    return run.spent_s.get(thing, run.machine_s if part.in_real_time else run.cpu_s)
 
 
 def _duration(seconds: float) -> str:

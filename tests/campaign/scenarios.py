@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Set
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -230,7 +231,7 @@ def _beyond_capacity(scenario: Scenario, received_bits: dict[str, int]) -> list[
     return found
 
 
-def _run(first: int, until: float, jobs: int) -> tuple[Found, int]:
+def _run(first: int, until: float, jobs: int, wanted: Set[str]) -> tuple[Found, int]:
     return numbered(check, first, until, jobs)
 
 

@@ -6,6 +6,7 @@ import os
 import shlex
 import signal
 import subprocess
+from collections.abc import Set
 from contextlib import suppress
 
 import numpy as np
@@ -73,7 +74,7 @@ def check(number: int) -> Found:
     return found
 
 
-def _run(first: int, until: float, jobs: int) -> tuple[Found, int]:
+def _run(first: int, until: float, jobs: int, wanted: Set[str]) -> tuple[Found, int]:
     return numbered(check, first, until, jobs)
 
 

@@ -7,6 +7,8 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Set
+from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
 
@@ -142,13 +144,20 @@ def _play(port: int, rng: np.random.Generator) -> None:
                     break
 
 
-def _run(first: int, until: float, jobs: int) -> tuple[Found, int]:
+def _run(first: int, until: float, jobs: int, wanted: Set[str]) -> tuple[Found, int]:
     found = Found()
-    works = (connection, resets, served)
-    for left, work in zip((3, 2, 1), works, strict=True):
-        end = time.monotonic() + (until - time.monotonic()) / left
-        found.add(checked(partial(work, until=end), first))
-    return found, first + 1
+    those = [(thing, work) for thing, work in _WORKS.items() if thing in wanted]
+    with ProcessPoolExecutor(jobs) as pool:
+        for left, (thing, work) in zip(range(len(those), 0, -1), those, strict=True):
+            began = time.monotonic()
+            check = partial(work, until=began + (until - began) / left)
+            for one in pool.map(partial(checked, check), range(first, first + jobs)):
+                found.add(one)
+            found.spent_s[thing] = (time.monotonic() - began) * jobs
+    return found, first + jobs
+
+
+_WORKS = {"simulated hours": connection, "resets": resets, "seconds of serve": served}
 
 
 PART = Part(

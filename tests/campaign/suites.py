@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Set
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -51,14 +52,14 @@ def _requirements() -> Found:
     return found
 
 
-def _run_tests(first: int, until: float, jobs: int) -> tuple[Found, int]:
+def _run_tests(first: int, until: float, jobs: int, wanted: Set[str]) -> tuple[Found, int]:
     found = _requirements()
     files = [f"{TESTS}/{name}" for name in FILES]
     found.add(run_tests("run of the tests of full disks and damaged files", files))
     return found, first + 1
 
 
-def _run_versions(first: int, until: float, jobs: int) -> tuple[Found, int]:
+def _run_versions(first: int, until: float, jobs: int, wanted: Set[str]) -> tuple[Found, int]:
     script, names = VERSIONS
     name = names[first % len(names)]
     done = subprocess.run([sys.executable, script, name], capture_output=True, text=True)
