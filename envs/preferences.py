@@ -111,9 +111,6 @@ def preference_terms(info: np.ndarray) -> np.ndarray:
 EQUAL = Preference(1, 1, 1, 1)
 """Each term counts as in the rewards `fair-throughput` and `delay`."""
 
-PreferenceChoice = Preference | Mapping[str, float] | Literal["random"] | None
-"""What an environment is made with: one for all episodes, one drawn for each, or none."""
-
 
 def preference_choice(given: Any) -> Preference | Literal["random"] | None:
     """Returns what an environment's argument `preference` means.

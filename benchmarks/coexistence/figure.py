@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from quicgym.benchmarks.coexistence.summary import CELL_METRICS, FACTORS, Results, factors
+from quicgym.benchmarks.coexistence.summary import FACTORS, Results, factors
 from quicgym.plot_style import (
     BLACK,
     DASHED,
@@ -39,7 +39,6 @@ SHOWN = {
     "fct_p99_ms": ("short flows'\nFCT p99 (ms)", "log", None),
 }
 """Metrics of the lower panels: title, scale, and the value that is marked."""
-TITLES = {entry.name: entry.title for entry in CELL_METRICS}
 
 
 def varying(rows: Sequence[Mapping[str, Any]]) -> list[str]:
