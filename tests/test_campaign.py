@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shutil
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -218,7 +222,7 @@ def test_what_a_kill_before_a_step_leaves_is_resumed() -> None:
     expected, _ = commands.Uninterrupted().of(commands.EVALUATE)
     with faults.copies(commands.EVALUATE, 1) as (folder, made):
         assert 12 < len(made) < faults.COPIES  # all steps of the command
-        assert not made[0].exists() and (made[12] / "runs.jsonl").exists()
+        assert not (made[0] / "runs.jsonl").exists() and (made[12] / "runs.jsonl").exists()
         for image in (made[0], made[12], made[-1]):
             assert faults.resume(commands.EVALUATE, folder, image, expected) == ""
         wrong = faults.resume(commands.EVALUATE, folder, made[1], "another result")
@@ -226,6 +230,18 @@ def test_what_a_kill_before_a_step_leaves_is_resumed() -> None:
     with faults.copies(commands.EVALUATE, 3, count=2) as (folder, some):
         assert len(some) == 2
     assert not folder.exists()
+
+
+def test_all_of_a_command_are_stopped_for_a_copy_whatever_their_group() -> None:
+    code = "import os, time; os.fork() or os.setpgrp(); print(flush=True); time.sleep(60)"
+    command = [sys.executable, "-c", code]
+    with subprocess.Popen(command, start_new_session=True, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.read(2)  # a line of each of the two
+        faults.stop_session(process.pid)
+        assert sorted(faults.session(process.pid).values()) == ["T", "T"]
+        for each in faults.session(process.pid):
+            os.kill(each, signal.SIGKILL)
 
 
 @pytest.mark.long

@@ -1,5 +1,5 @@
 // Loaded before libc by LD_PRELOAD: counts the steps by which a command and its workers change files of a
-// folder, and stops them all before each step from a chosen one on. All writes of a file that is not in its place
+// folder, and stops them before each step from a chosen one on. All writes of a file that is not in its place
 // yet are one step: a kill between them leaves what the next attempt removes.
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -14,7 +14,11 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-static long* steps;  // shared by all processes of the command
+struct shared {
+    long steps;
+    long resumed;  // how often the campaign has let the processes go on
+};
+static struct shared* shared;  // by all processes of the command, and the campaign
 static long first;
 static char folder[PATH_MAX];
 static char unfinished[PATH_MAX];  // which this process wrote to in its last step
@@ -24,7 +28,7 @@ __attribute__((constructor)) static void begin(void) {
     const char* const counter = getenv("QUICGYM_FAULTS_COUNTER");
     const int file = counter == NULL ? -1 : open(counter, O_RDWR | O_CLOEXEC);
     if (file < 0) return;
-    void* const shared = mmap(NULL, sizeof *steps, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    void* const memory = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     close(file);
     if (getenv("QUICGYM_FAULTS_GROUP") == NULL) {
         char text[32];
@@ -35,12 +39,19 @@ __attribute__((constructor)) static void begin(void) {
     // A copy: programs that change their title write where the environment was.
     snprintf(folder, sizeof folder, "%s", getenv("QUICGYM_FAULTS_FOLDER"));
     first = atol(getenv("QUICGYM_FAULTS_STEP"));
-    steps = shared == MAP_FAILED ? NULL : shared;
+    shared = memory == MAP_FAILED ? NULL : memory;
 }
 
 static void step(void) {
     unfinished[0] = '\0';
-    if (__atomic_add_fetch(steps, 1, __ATOMIC_SEQ_CST) >= first) kill(-group, SIGSTOP);
+    const long resumed = __atomic_load_n(&shared->resumed, __ATOMIC_SEQ_CST);
+    if (__atomic_add_fetch(&shared->steps, 1, __ATOMIC_SEQ_CST) < first) return;
+    // Ray's workers have groups of their own: the campaign stops them. Again and again, because it may just have
+    // continued the others.
+    while (__atomic_load_n(&shared->resumed, __ATOMIC_SEQ_CST) == resumed) {
+        kill(-group, SIGSTOP);
+        usleep(1000);
+    }
 }
 
 static int is_inside(const char* path) {
@@ -50,7 +61,7 @@ static int is_inside(const char* path) {
 // Whether a file is inside, and its path.
 static int path_inside(int file, char path[PATH_MAX]) {
     char link[64];
-    if (steps == NULL) return 0;
+    if (shared == NULL) return 0;
     snprintf(link, sizeof link, "/proc/self/fd/%d", file);
     const ssize_t size = readlink(link, path, PATH_MAX - 1);
     if (size < 0) return 0;
@@ -74,7 +85,7 @@ static void step_of_write(int file) {
 
 static void step_of_path(const char* path) {
     char here[PATH_MAX];
-    if (steps == NULL) return;
+    if (shared == NULL) return;
     if (path[0] == '/' ? is_inside(path) : getcwd(here, sizeof here) != NULL && is_inside(here)) step();
 }
 

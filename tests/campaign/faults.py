@@ -12,7 +12,7 @@ import signal
 import struct
 import subprocess
 import time
-from collections.abc import Iterator, Set
+from collections.abc import Iterable, Iterator, Set
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
@@ -27,6 +27,8 @@ from quicgym.jobs import LocalProcesses
 
 MOST_STEPS = 10**6
 """The number of a fault is its command's place times this, and its step in the command."""
+_COUNTS = struct.Struct("qq")
+"""In faults.c: the steps, and how often the processes were let go on."""
 COPIES = 64
 """Folders that one run of a command leaves at most: they fill the disk."""
 
@@ -55,7 +57,7 @@ def copies(command: Command, first: int, count: int = COPIES) -> Iterator[tuple[
     """
     folder = command.prepare()
     counter = folder / "steps"
-    counter.write_bytes(bytes(8))
+    counter.write_bytes(_COUNTS.pack(0, 0))
     errors = folder / "errors"
     environment = {
         "LD_PRELOAD": str(library()),
@@ -69,13 +71,16 @@ def copies(command: Command, first: int, count: int = COPIES) -> Iterator[tuple[
     try:
         with TemporaryDirectory(prefix="quicgym-faults-") as images:
             while len(made) < count and _is_stopped(process.pid):
-                image = Path(images, str(len(made)))
+                stop_session(process.pid)
+                at, resumed = _COUNTS.unpack(counter.read_bytes())
+                image = Path(images, str(resumed))
                 if (folder / "out").exists():
                     shutil.copytree(folder / "out", image, symlinks=True)
-                # Two processes may have come to a step before both were stopped.
-                (at,) = struct.unpack("q", counter.read_bytes())
+                # None or two steps, where processes came to theirs before all were stopped.
                 made += [image] * (at - first + 1 - len(made))
-                os.killpg(process.pid, signal.SIGCONT)
+                with counter.open("r+b") as counts:
+                    counts.write(_COUNTS.pack(at, resumed + 1))
+                _signal(session(process.pid), signal.SIGCONT)
             _kill(process)
             if len(made) < count and process.returncode != 0:
                 problem = one_line(errors.read_text(encoding="utf-8")[-400:])
@@ -96,11 +101,39 @@ def _is_stopped(process: int) -> bool:
     return True
 
 
-def _kill(process: subprocess.Popen[str]) -> None:
-    """Kills what a command has left of its group, and waits for the command."""
-    if process.poll() is None or process.returncode == 0:
+def session(leader: int) -> dict[int, str]:
+    """Returns the state of each process of a session, a letter as in /proc/PID/stat.
+
+    Ray's workers have process groups of their own, and their titles stand where their environment
+    was: a command and its workers have the session in common.
+    """
+    states = {}
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            with suppress(OSError):
+                state, _, _, session = (folder / "stat").read_text().rpartition(")")[2].split()[:4]
+                if int(session) == leader:
+                    states[int(folder.name)] = state
+    return states
+
+
+def stop_session(leader: int) -> None:
+    """Stops all processes of a session, and waits until they are."""
+    while running := [each for each, state in session(leader).items() if state not in "TZX"]:
+        _signal(running, signal.SIGSTOP)
+        time.sleep(0.001)
+
+
+def _signal(processes: Iterable[int], number: int) -> None:
+    for process in processes:
         with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+            os.kill(process, number)
+
+
+def _kill(process: subprocess.Popen[str]) -> None:
+    """Kills what a command has left of its session, and waits for the command."""
+    if process.poll() is None or process.returncode == 0:
+        _signal(session(process.pid), signal.SIGKILL)
     process.wait()
 
 
