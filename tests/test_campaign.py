@@ -199,11 +199,13 @@ def test_the_rate_of_a_count_is_of_its_own_time(tmp_path: Path) -> None:
     part = Part("part", "title", {"red": 100, "blue": 100}, 1.0, lambda *_: (Found(), 0))
     spent_s = {"red": 3.6, "blue": 7.2}
     run = Run("part", 0, 1, 60.0, 10.8, "version", {"red": 10, "blue": 10}, spent_s=spent_s)
-    rest = Run("part", 1, 2, 60.0, 7.2, "version", {"red": 20})  # nothing for blue
+    rest = Run("part", 1, 2, 60.0, 7.2, "version", {"red": 20})  # of no known time
     page = Report(tmp_path / "page.md")
     page.runs = [run, rest]
     assert "100 red | 30 | 10,000 per hour | 25 s |" in page.page([part])
     assert "100 blue | 10 | 5,000 per hour | 65 s |" in page.page([part])
+    page.runs = [rest]
+    assert "100 red | 20 | 10,000 per hour | 29 s |" in page.page([part])
 
 
 @pytest.mark.long

@@ -70,9 +70,10 @@ class Report:
             "",
             "This page says what `make campaign` has done so far. The runs are in",
             f"[{self._file.name}]({self._file.name}), with numbers, versions and machine time.",
-            "Rates and the time for the rest are of CPU time: the count's own, where a part",
-            "divides its time and noted it, otherwise the whole part's. For the parts that wait",
-            "most of the time, cluster and soak, both are of machine time.",
+            "Rates and the time for the rest are of CPU time. A part that divides its time notes",
+            "that of each count, and runs that noted it tell the rate. Otherwise the time is the",
+            "whole part's. For the parts that wait most of the time, cluster and soak, both are",
+            "of machine time.",
             "",
             "| part | to reach | reached | rate | time for the rest |",
             "|---|---|---|---|---|",
@@ -108,10 +109,13 @@ class Report:
         runs = self._of(part)
         rows: list[str] = []
         for thing, goal in part.goals.items():
+            counting = _counting(thing, runs)
             reached = _reached(thing, runs)
-            used_s = max(0.1, sum(_used_s(thing, run, part) for run in _counting(thing, runs)))
-            rest = _duration(used_s * (goal - reached) / reached) if reached else "not measured"
-            rate = f"{3600 * reached / used_s:,.0f} per hour" if reached else "not measured"
+            timed = [run for run in counting if thing in run.spent_s] or counting
+            used_s = max(0.1, sum(_used_s(thing, run, part) for run in timed))
+            per_s = sum(run.counts[thing] for run in timed) / used_s
+            rest = _duration((goal - reached) / per_s) if per_s else "not measured"
+            rate = f"{3600 * per_s:,.0f} per hour" if per_s else "not measured"
             name = part.name if not rows else ""
             rest = rest if reached < goal else "none"
             rows.append(f"| {name} | {goal:,} {thing} | {reached:,} | {rate} | {rest} |")
