@@ -69,6 +69,7 @@ def copies(command: Command, first: int, count: int = COPIES) -> Iterator[tuple[
     with errors.open("w") as stderr:
         process = start(command, folder, environment=environment, stderr=stderr)
     made: list[Path] = []
+    last = ""  # digest of the last copy
     try:
         with TemporaryDirectory(prefix="quicgym-faults-") as images:
             while len(made) < count and _is_stopped(process.pid):
@@ -78,8 +79,9 @@ def copies(command: Command, first: int, count: int = COPIES) -> Iterator[tuple[
                 if (folder / "out").exists():
                     shutil.copytree(folder / "out", image, symlinks=True)
                 # Not all steps change what is in the files, and the same files give the same.
-                if made and _digest(image) == _digest(made[-1]):
-                    image = made[-1]
+                content = _digest(image)
+                image = made[-1] if made and content == last else image
+                last = content
                 # None or two steps, where processes came to theirs before all were stopped.
                 made += [image] * (at - first + 1 - len(made))
                 with counter.open("r+b") as counts:
@@ -97,8 +99,8 @@ def copies(command: Command, first: int, count: int = COPIES) -> Iterator[tuple[
 
 
 def _digest(folder: Path) -> str:
-    """Returns a digest of the names and contents of all files in a folder."""
-    total = sha256()
+    """Returns a digest of the names and contents of all files in a folder, which need not exist."""
+    total = sha256(str(folder.exists()).encode())
     for path in sorted(folder.rglob("*")):
         total.update(f"{path.relative_to(folder)}\0".encode())
         if path.is_file():
