@@ -36,7 +36,14 @@ from quicgym.agents.tuning.report import (
     write_tables,
 )
 from quicgym.agents.tuning.search_config import Search, SearchConfig, SearchedField
-from quicgym.agents.tuning.search_trial import POLICY, Progress, run_trial, starts, trial_name
+from quicgym.agents.tuning.search_trial import (
+    POLICY,
+    Progress,
+    bring_back_removed,
+    run_trial,
+    starts,
+    trial_name,
+)
 from quicgym.agents.tuning.space import Setting, decode, encode, rounded
 from quicgym.agents.tuning.study import RAY_FOLDER, Study
 from quicgym.agents.tuning.trials import (
@@ -127,6 +134,8 @@ class SearchStudy(Study[SearchTrial]):
         """See `Study.run`."""
         config, steps = self.config, self.search.training.steps
         folder = directory / RAY_FOLDER / config.scheduler
+        for trial in folder.glob("*/"):
+            bring_back_removed(trial)
         random.seed(config.seed)  # with it, Ray's PBT chooses whom to go on from
         optuna = config.search == "optuna"
         if optuna:

@@ -28,6 +28,8 @@ from quicgym.errors import UserError
 
 CHECKPOINT, PROGRESS, POLICY = "checkpoint.pt", "progress.json", "policy"
 """What Ray Tune keeps of a trial at each evaluation."""
+COPY = "copy"
+"""A file in a checkpoint that stands for one that Ray Tune removed."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,28 @@ def trial_name(trial_id: str) -> str:
 def starts(folder: Path) -> list[Path]:
     """Returns the run folders of a trial, the first one first."""
     return sorted(folder.glob("[0-9]*"), key=lambda path: int(path.name))
+
+
+def bring_back_removed(trial: Path) -> None:
+    """Puts a copy of a trial's first whole checkpoint where the one before it is not whole.
+
+    Ray removes a trial's old checkpoint before its own file names a later one, and would fail
+    after a kill in between. The copy is that later one.
+    """
+    for mark in trial.glob(f"checkpoint_*/{COPY}"):
+        shutil.rmtree(mark.parent)  # of an earlier --resume
+    whole = sorted(
+        path
+        for path in trial.glob("checkpoint_*")
+        if all((path / name).exists() for name in (CHECKPOINT, PROGRESS, POLICY))
+    )
+    number = int(whole[0].name.removeprefix("checkpoint_")) if whole else 0
+    if number > 0:
+        removed = trial / f"checkpoint_{number - 1:06}"
+        shutil.rmtree(removed, ignore_errors=True)
+        removed.mkdir()
+        (removed / COPY).touch()
+        shutil.copytree(whole[0], removed, dirs_exist_ok=True)
 
 
 def run_trial(

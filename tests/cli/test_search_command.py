@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 import shlex
+import shutil
 from pathlib import Path
 from subprocess import CompletedProcess
 from types import SimpleNamespace
@@ -381,6 +382,36 @@ def test_equal_values_of_a_list_are_told_apart() -> None:
     for value in values:
         found = decode(space, encode(space, {"network.any": value}))["network.any"]
         assert found == value and type(found) is type(value)
+
+
+@pytest.mark.train
+@pytest.mark.parametrize("removed", [["checkpoint.pt"], ["progress.json"], None])
+def test_of_a_checkpoint_that_ray_was_removing_the_next_one_takes_the_place(
+    removed: list[str] | None, tmp_path: Path
+) -> None:
+    from quicgym.agents.tuning.search_trial import bring_back_removed
+
+    def content() -> dict[str, str]:
+        files = (path for path in tmp_path.rglob("*") if path.is_file())
+        return {str(path.relative_to(tmp_path)): path.read_text() for path in files}
+
+    names = ("checkpoint.pt", "progress.json", "policy/policy.json")
+    for number in (2, 3, 4):
+        folder = tmp_path / f"checkpoint_{number:06}"
+        (folder / "policy").mkdir(parents=True)
+        for name in names:
+            (folder / name).write_text(f"{number}")
+    first = tmp_path / "checkpoint_000002"
+    if removed is None:
+        shutil.rmtree(first)
+    else:
+        for name in removed:
+            (first / name).unlink()
+    for _ in range(2):  # and no further one, the second time
+        bring_back_removed(tmp_path)
+        found = content()
+        assert {found[f"checkpoint_000002/{name}"] for name in names} == {"3"}
+        assert "checkpoint_000001/checkpoint.pt" not in found
 
 
 @pytest.mark.train
