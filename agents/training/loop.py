@@ -70,11 +70,14 @@ class Loop:
                 trainer.learn(until, steps, self)
                 self.checkpoint()
         except ValueError as error:
-            # PyTorch's distributions refuse what a network gives that is no longer finite.
-            if "Expected parameter" not in str(error):
+            # PyTorch's distributions refuse what a network gives that is no longer finite, and the
+            # core refuses weights that may lead there.
+            is_pytorch = "Expected parameter" in str(error)
+            if not is_pytorch and "may not be finite" not in str(error):
                 raise
             self.check_finite()
-            raise self._not_finite("the network's output is not finite") from error
+            what = "the network's output is not finite" if is_pytorch else str(error)
+            raise self._not_finite(what) from error
         finally:
             torch.set_num_threads(self._threads)
 

@@ -9,6 +9,8 @@ namespace quicgym::policy {
 
 namespace {
 
+constexpr double kLargestSum = 0x1p126;  // an LSTM adds two, and floats round
+
 std::string in_brackets(const std::vector<std::size_t>& shape) {
     std::string text = "(";
     for (std::size_t i = 0; i < shape.size(); ++i) text += (i > 0 ? ", " : "") + std::to_string(shape[i]);
@@ -61,15 +63,23 @@ Activation find_activation(const std::string& name) {
 }
 
 Dense::Dense(Tensors& tensors, const std::string& weight, const std::string& bias, std::size_t inputs,
-             std::size_t outputs)
+             std::size_t outputs, double largest_input)
     : inputs_(inputs) {
     const Tensor weights = tensors.take(weight, {outputs, inputs});
     bias_ = tensors.take(bias, {outputs}).values;
     weights_.resize(weights.values.size());
     for (std::size_t out = 0; out < outputs; ++out) {
+        double largest = std::abs(bias_[out]);
         for (std::size_t in = 0; in < inputs; ++in) {
-            weights_[in * outputs + out] = weights.values[out * inputs + in];
+            const float value = weights.values[out * inputs + in];
+            weights_[in * outputs + out] = value;
+            largest += std::abs(value) * largest_input;
         }
+        largest_output_ = std::max(largest_output_, largest);
+    }
+    if (largest_output_ > kLargestSum) {
+        throw std::invalid_argument("tensor '" + weight +
+                                    "' has values so large that a sum may not be finite");
     }
 }
 
@@ -99,12 +109,13 @@ void Dense::apply(Scratch& scratch) const {
 }
 
 DenseLayers::DenseLayers(Tensors& tensors, const std::string& name, std::size_t inputs,
-                         const std::vector<std::size_t>& sizes, Activation activation)
-    : outputs_(inputs), activate_(activation) {
+                         const std::vector<std::size_t>& sizes, Activation activation, double largest_input)
+    : outputs_(inputs), largest_output_(largest_input), activate_(activation) {
     std::size_t place = 0;
     for (const std::size_t size : sizes) {
-        layers_.emplace_back(tensors, name + "." + std::to_string(place), outputs_, size);
+        layers_.emplace_back(tensors, name + "." + std::to_string(place), outputs_, size, largest_output_);
         outputs_ = size;
+        largest_output_ = activation == &tanh_each ? 1.0 : layers_.back().largest_output();
         place += 2;  // every second place is the activation's
     }
 }

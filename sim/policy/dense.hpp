@@ -42,13 +42,17 @@ struct Scratch {
 // y = W x + b.
 class Dense {
 public:
-    // Takes the weights, of shape (outputs, inputs), and the bias.
+    // Takes the weights, of shape (outputs, inputs), and the bias. Throws where inputs of up to
+    // `largest_input` may give a sum beyond what a float holds: with infinities of both signs it is no
+    // number.
     Dense(Tensors& tensors, const std::string& weight, const std::string& bias, std::size_t inputs,
-          std::size_t outputs);
-    Dense(Tensors& tensors, const std::string& name, std::size_t inputs, std::size_t outputs)
-        : Dense(tensors, name + ".weight", name + ".bias", inputs, outputs) {}
+          std::size_t outputs, double largest_input);
+    Dense(Tensors& tensors, const std::string& name, std::size_t inputs, std::size_t outputs,
+          double largest_input)
+        : Dense(tensors, name + ".weight", name + ".bias", inputs, outputs, largest_input) {}
 
     std::size_t outputs() const { return bias_.size(); }
+    double largest_output() const { return largest_output_; }
     void add_to(float* sums, const float* inputs) const;
     // Puts the outputs in the place of the inputs.
     void apply(Scratch& scratch) const;
@@ -57,6 +61,7 @@ private:
     std::size_t inputs_;
     std::vector<float> weights_;  // (inputs, outputs): the inner loop runs over neighbours
     std::vector<float> bias_;
+    double largest_output_ = 0.0;
 };
 
 // Layers with the activation after each; none: what comes in goes out.
@@ -64,14 +69,16 @@ class DenseLayers {
 public:
     // Takes `name`.0, `name`.2 and so on, with these numbers of outputs.
     DenseLayers(Tensors& tensors, const std::string& name, std::size_t inputs,
-                const std::vector<std::size_t>& sizes, Activation activation);
+                const std::vector<std::size_t>& sizes, Activation activation, double largest_input);
 
     std::size_t outputs() const { return outputs_; }
+    double largest_output() const { return largest_output_; }
     void apply(Scratch& scratch) const;
 
 private:
     std::vector<Dense> layers_;
     std::size_t outputs_;
+    double largest_output_;
     Activation activate_;
 };
 

@@ -7,9 +7,11 @@ namespace quicgym::policy {
 
 namespace {
 
+constexpr double kLargestObservation = 1e9;  // more than any feature's bound, or an agent's measurement
+
 std::optional<Lstm> lstm_of(const Architecture& architecture, Tensors& tensors) {
     if (architecture.lstm_size == 0) return std::nullopt;
-    return Lstm(tensors, "lstm", architecture.observation_size, architecture.lstm_size);
+    return Lstm(tensors, "lstm", architecture.observation_size, architecture.lstm_size, kLargestObservation);
 }
 
 }  // namespace
@@ -19,9 +21,10 @@ Network::Network(const Architecture& architecture, Tensors tensors)
       activation_(find_activation(architecture.activation)),
       lstm_(lstm_of(architecture, tensors)),
       features_(tensors, "features.layers", lstm_ ? architecture.lstm_size : architecture.observation_size,
-                architecture.extractor_sizes, activation_),
-      hidden_(tensors, "hidden", features_.outputs(), architecture.hidden_sizes, activation_),
-      action_(tensors, "action", hidden_.outputs(), architecture.outputs) {
+                architecture.extractor_sizes, activation_, lstm_ ? 1.0 : kLargestObservation),
+      hidden_(tensors, "hidden", features_.outputs(), architecture.hidden_sizes, activation_,
+              features_.largest_output()),
+      action_(tensors, "action", hidden_.outputs(), architecture.outputs, hidden_.largest_output()) {
     tensors.check_all_taken();
     if (architecture.output == "clip") {
         output_ = Output::clip;

@@ -527,6 +527,37 @@ def test_weights_that_are_not_finite_are_refused(value):
         network(tensors=tensors)
 
 
+@pytest.mark.parametrize("lstm_size", [0, 4])
+@pytest.mark.parametrize("activation", ["relu", "tanh"])
+@pytest.mark.parametrize("output", ["clip", "tanh", "linear"])
+def test_finite_weights_give_numbers_or_are_refused(lstm_size, activation, output):
+    """Sums that overflow were infinities of both signs, and the action no number."""
+    shapes = {"features.layers.0.weight": (2, lstm_size or 8)}
+    if lstm_size:
+        shapes |= {
+            "lstm.weight_ih_l0": (16, 8), "lstm.bias_ih_l0": (16,),
+            "lstm.weight_hh_l0": (16, 4), "lstm.bias_hh_l0": (16,),
+        }  # fmt: skip
+    rng = np.random.default_rng(1)
+    observations = rng.choice([-1e9, 0.0, 1e9], (20, 8)).astype(np.float32)
+    refused = 0
+    for exponent in range(39):
+        tensors = with_tensors(**shapes)["tensors"]
+        for tensor in tensors.values():
+            tensor[...] = 10.0**exponent * rng.uniform(-3, 3, tensor.shape)
+        arguments = {"activation": activation, "output": output, "lstm_size": lstm_size}
+        try:
+            made = network(**arguments, tensors=tensors)
+        except ValueError as error:
+            assert "has values so large that a sum may not be finite" in str(error)
+            refused += 1
+        else:
+            assert np.isfinite(
+                made(observations) if not lstm_size else made.unroll(observations)[0]
+            ).all()
+    assert 8 <= refused < 39 - 8
+
+
 def test_an_observation_of_another_size_is_refused():
     with pytest.raises(ValueError, match="an observation has 8 numbers, not 9"):
         network()(np.ones((2, 9), np.float32))
