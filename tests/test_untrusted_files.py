@@ -56,6 +56,20 @@ YAML_FILES = {
         SCENARIO.replace("duration_s: 1", "duration_s: " + "9" * 100),
         ": duration_s = 9+\\.\\.\\.: should be .*give a number of seconds above 0",
     ),
+    "no character": (
+        'name: a\ndescription: "\\UFFFFFFFF"\n',
+        ":2: .*an escape or a number that cannot",
+    ),
+    "half a character": ('name: "\\ud800"\n', ":1: .*'.ud800' has half of a character; write the"),
+    "a version of many digits": (
+        "%YAML " + "1" * 5_000 + ".1\n---\n",
+        ":1: .*a number that cannot be",
+    ),
+    "a tag": (
+        "name: a\nflows: !!int ''\n",
+        ":2: .*tag:yaml.org,2002:int is a tag, and no value needs one",
+    ),
+    "a list as key": ("a: {!!seq 1: b}\n", ":1: .*tag:yaml.org,2002:seq is a tag"),
     "no date": ("name: 2001-99-99\n", ":1: .*2001-99-99 is no value of its kind: month must"),
     "a key twice": (
         SCENARIO + "duration_s: 30\n",
@@ -122,7 +136,7 @@ def test_what_yaml_writes_is_read_as_by_the_plain_loader(value: Any) -> None:
 
 
 @settings(deadline=None, max_examples=150)
-@given(st.text(alphabet="ab:{}[],&*!<->|#'\"%@ \n\t01.~x", max_size=80))
+@given(st.text(alphabet="ab:{}[],&*!<->|#'\"%@ \n\t01.~x\\Uu", max_size=80))
 def test_any_text_is_read_as_by_the_plain_loader_or_refused(text: str) -> None:
     try:
         value = parse_yaml(text)

@@ -1,4 +1,4 @@
-"""YAML's safe loader with bounds: no key twice, no deep nesting, no aliases that multiply.
+"""YAML's safe loader with bounds: no key twice, no tags, no deep nesting, no aliases that multiply.
 
 Numbers with an exponent, such as 1e-3, are numbers as in YAML 1.2. PyYAML reads them as texts.
 """
@@ -11,18 +11,21 @@ from typing import Any
 import yaml
 from yaml.composer import ComposerError
 from yaml.constructor import ConstructorError
+from yaml.scanner import ScannerError
 
 MOST_LEVELS = 50
 MOST_NODES = 500_000
 """Values and keys; one that an alias repeats counts each time."""
 MOST_NUMBER_CHARACTERS = 100
 
+_SURROGATE = re.compile("[\ud800-\udfff]")  # of an escape such as "\ud800"; no file can hold one
+
 
 def parse_yaml(text: str) -> Any:
     """Returns what a YAML text holds.
 
-    yaml.YAMLError where the text is not valid, has a key twice, or has a number that cannot be. Or
-    the text has more than 50 levels, or 500,000 nodes with aliases written out.
+    yaml.YAMLError where the text is not valid, has a key twice, a tag, or a number that cannot be.
+    Or the text has more than 50 levels, or 500,000 nodes with aliases written out.
     """
     return yaml.load(text, Loader=_Loader)  # noqa: S506 is a SafeLoader
 
@@ -34,8 +37,20 @@ class _Loader(yaml.SafeLoader):
         # By node's id: how many nodes it stands for. None while it is being read.
         self._sizes: dict[int, int | None] = {}
 
+    def fetch_more_tokens(self) -> Any:
+        try:
+            return super().fetch_more_tokens()
+        except (ValueError, OverflowError) as error:  # of "\UFFFFFFFF", or of %YAML's digits
+            text = f"an escape or a number that cannot be: {error}"
+            raise ScannerError(None, None, text, self.get_mark()) from None
+
     def compose_node(self, parent: Any, index: Any) -> Any:
-        mark = self.peek_event().start_mark
+        event = self.peek_event()
+        mark = event.start_mark
+        # PyYAML fails in ways of its own where a value is not of its tag's kind: !!int '', !!seq 1.
+        if getattr(event, "tag", None) is not None:
+            text = f"{event.tag:.60} is a tag, and no value needs one; leave it out"
+            raise ComposerError(None, None, text, mark)
         self._level += 1
         if self._level > MOST_LEVELS:
             raise ComposerError(None, None, f"more than {MOST_LEVELS} levels", mark)
@@ -54,6 +69,9 @@ class _Loader(yaml.SafeLoader):
     def compose_scalar_node(self, anchor: Any) -> Any:
         node = super().compose_scalar_node(anchor)
         self._sizes[id(node)] = 1
+        if _SURROGATE.search(node.value):
+            text = f"{ascii(node.value):.60} has half of a character; write the whole one"
+            raise ComposerError(None, None, text, node.start_mark)
         return node
 
     def compose_sequence_node(self, anchor: Any) -> Any:
