@@ -21,12 +21,16 @@ from quicgym.yaml_files import closest
 
 ENTRY_POINT_GROUP = "quicgym.algorithms"
 
+LEARNING_RATES = (0.0, 1e30)
+"""PyTorch's optimizers fail where a step's size is no float of 32 bits."""
+
 _NOT_NEGATIVE, _COUNT = (0.0, math.inf), (1.0, math.inf)
 LIMITS: Mapping[str, tuple[float, float]] = {
     **dict.fromkeys(("gamma", "gae_lambda", "tau"), (0.0, 1.0)),
     **dict.fromkeys(("n_epochs", "n_steps", "batch_size", "buffer_size"), _COUNT),
     **dict.fromkeys(("policy_delay", "target_update_interval"), _COUNT),
-    **dict.fromkeys(("learning_rate", "clip_range", "ent_coef", "vf_coef"), _NOT_NEGATIVE),
+    "learning_rate": LEARNING_RATES,
+    **dict.fromkeys(("clip_range", "ent_coef", "vf_coef"), _NOT_NEGATIVE),
     **dict.fromkeys(("max_grad_norm", "learning_starts", "weight_decay"), _NOT_NEGATIVE),
 }
 """Ranges of the numbers that Stable-Baselines3 does not check, or not before they do harm."""

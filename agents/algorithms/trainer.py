@@ -20,6 +20,7 @@ import torch
 from pydantic import BeforeValidator, Field
 
 from quicgym.agents.algorithms.episodes import Decide, Episodes, Trajectories
+from quicgym.agents.algorithms.registry import LEARNING_RATES
 from quicgym.agents.policies.networks import Actor, begin_at, begin_with
 from quicgym.envs.batch import EpisodeBatch
 from quicgym.envs.episodes import EpisodeChoice
@@ -60,7 +61,7 @@ def schedule_between(least: float, most: float) -> BeforeValidator:
     return BeforeValidator(check)
 
 
-Rate = Annotated[Schedule, schedule_between(0.0, math.inf)]
+Rate = Annotated[Schedule, schedule_between(*LEARNING_RATES)]
 Count = Annotated[int, Field(strict=True, ge=1)]
 Share = Annotated[float, Field(ge=0, le=1)]
 NotNegative = Annotated[float, Field(ge=0)]

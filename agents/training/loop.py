@@ -71,11 +71,11 @@ class Loop:
                 self.checkpoint()
         except ValueError as error:
             # PyTorch's distributions refuse what a network gives that is no longer finite, and the
-            # core refuses weights that may lead there.
+            # core refuses weights that are not finite, or may lead there.
+            self.check_finite()
             is_pytorch = "Expected parameter" in str(error)
             if not is_pytorch and "may not be finite" not in str(error):
                 raise
-            self.check_finite()
             what = "the network's output is not finite" if is_pytorch else str(error)
             raise self._not_finite(what) from error
         finally:

@@ -168,8 +168,8 @@ def test_a_full_disk_leaves_the_last_checkpoint(quicgym, tmp_path):
     ("algorithm", "rate", "text"),
     [
         ("ppo", "1e20", "step 80"),
-        ("choice-aggrevate", "1e35", "train/loss is"),
-        ("aggrevate", "1e35", "train/loss is"),
+        ("choice-aggrevate", "1e29", "train/loss is"),
+        ("aggrevate", "1e29", "train/loss is"),
     ],
 )
 def test_a_loss_that_is_no_number_stops_and_keeps_the_checkpoint(
@@ -243,6 +243,8 @@ MISTAKES = [
     ("ppo", "evaluation.sweet=heldout", "evaluation.sweet = 'heldout': unknown field", "suite"),
     ("ppo", "steps=none", "steps", "'none'"),
     ("ppo", "hyperparameters.learning_rat=1", "learning_rat", "did you mean learning_rate?"),
+    ("ppo", "hyperparameters.learning_rate=1e39", "learning_rate = 9999", "from 0 to 1e+30"),
+    ("aggrevate", "hyperparameters.learning_rate=1e39", "learning_rate = 9999", "from 0 to 1e+30"),
     ("ppo", "hyperparameters.batch_size=many", "batch_size = 'many'", "a whole number"),
     ("ppo", "hyperparameters.n_epochs=0", "n_epochs = 0", "at least 1"),
     ("ppo", "hyperparameters.n_epochs=1.5", "n_epochs = 1.5", "a whole number"),

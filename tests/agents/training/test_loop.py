@@ -125,20 +125,28 @@ def test_a_loss_or_a_weight_that_is_no_number_ends_the_run(loss, weight, begun):
     assert not evaluations.steps  # what is no number is not measured
 
 
-def test_weights_that_the_core_refuses_end_the_run(begun, monkeypatch):
+@pytest.mark.parametrize(
+    ("weight", "text"),
+    [(1e30, "tensor .* may not be finite"), (math.inf, "the network's weights are not finite")],
+)
+def test_weights_that_the_core_refuses_end_the_run(weight, text, begun, monkeypatch):
     from quicgym import _core
     from quicgym.agents.training.loop import TrainingError
 
-    loop, _, evaluations, *_ = begun()
-    tensors = {
-        "features.layers.0.weight": np.full((1, 1), 1e30, np.float32),
-        "features.layers.0.bias": np.zeros(1, np.float32),
-        "action.weight": np.zeros((1, 1), np.float32),
-        "action.bias": np.zeros(1, np.float32),
-    }
-    made = [[1], [], "relu", "clip", 1, 1, tensors]
-    monkeypatch.setattr(evaluations, "measure", lambda: _core.PolicyNetwork(*made))
-    with pytest.raises(TrainingError, match="step 0: tensor .* may not be finite. Training stops"):
+    loop, trainer, evaluations, *_ = begun()
+
+    def measure():
+        trainer.network.weight.data.fill_(weight)
+        tensors = {
+            "features.layers.0.weight": np.full((1, 1), weight, np.float32),
+            "features.layers.0.bias": np.zeros(1, np.float32),
+            "action.weight": np.zeros((1, 1), np.float32),
+            "action.bias": np.zeros(1, np.float32),
+        }
+        _core.PolicyNetwork([1], [], "relu", "clip", 1, 1, tensors)
+
+    monkeypatch.setattr(evaluations, "measure", measure)
+    with pytest.raises(TrainingError, match=f"step 0: {text}. Training stops"):
         loop.run(None)
 
 
