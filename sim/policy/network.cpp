@@ -21,7 +21,8 @@ Network::Network(const Architecture& architecture, Tensors tensors)
       activation_(find_activation(architecture.activation)),
       lstm_(lstm_of(architecture, tensors)),
       features_(tensors, "features.layers", lstm_ ? architecture.lstm_size : architecture.observation_size,
-                architecture.extractor_sizes, activation_, lstm_ ? 1.0 : kLargestObservation),
+                architecture.extractor_sizes, activation_,
+                lstm_ ? Lstm::kLargestOutput : kLargestObservation),
       hidden_(tensors, "hidden", features_.outputs(), architecture.hidden_sizes, activation_,
               features_.largest_output()),
       action_(tensors, "action", hidden_.outputs(), architecture.outputs, hidden_.largest_output()) {
