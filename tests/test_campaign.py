@@ -176,10 +176,17 @@ def test_the_time_without_a_new_edge_begins_after_the_last_one(said: str, share:
 def test_a_count_that_begins_anew_forgets_earlier_runs(tmp_path: Path) -> None:
     part = Part("part", "title", {"quiet": 100}, 1.0, lambda *_: (Found(), 0))
     report = Report(tmp_path / "page.md")
-    for seconds, restarted, reached in ((30, [], 30), (20, [], 50), (4, ["quiet"], 4), (6, [], 10)):
+    runs: list[tuple[int, list[str], str]] = [
+        (30, [], "30 | 108,000 per hour | 2 s"),
+        (20, [], "50 | 90,000 per hour | 2 s"),
+        (4, ["quiet"], "4 | begins anew | at least 96"),
+        (6, [], "10 | begins anew | at least 90"),
+        (95, [], "105 | begins anew | none"),
+    ]
+    for seconds, restarted, said in runs:
         run = Run("part", 0, 1, 1.0, 1.0, "version", {"quiet": seconds}, restarted=restarted)
         report.add(run, [part])
-        assert f"| part | 100 quiet | {reached} |" in report.page([part])
+        assert f"| part | 100 quiet | {said} |" in report.page([part])
 
 
 def test_a_part_spends_its_time_on_goals_that_are_not_reached(tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ class Report:
             "Rates and the time for the rest are of CPU time. A part that divides its time notes",
             "that of each count, and runs that noted it tell the rate. Otherwise the time is the",
             "whole part's. For the parts that wait most of the time, cluster and soak, both are",
-            "of machine time.",
+            "of machine time. A count that began anew has no rate: its rest is in its own unit.",
             "",
             "| part | to reach | reached | rate | time for the rest |",
             "|---|---|---|---|---|",
@@ -111,11 +111,14 @@ class Report:
         for thing, goal in part.goals.items():
             counting = _counting(thing, runs)
             reached = _reached(thing, runs)
+            anew = any(thing in run.restarted for run in runs)
             timed = [run for run in counting if thing in run.spent_s] or counting
             used_s = max(0.1, sum(_used_s(thing, run, part) for run in timed))
             per_s = sum(run.counts[thing] for run in timed) / used_s
             rest = _duration((goal - reached) / per_s) if per_s else "not measured"
             rate = f"{3600 * per_s:,.0f} per hour" if per_s else "not measured"
+            if anew:  # when it begins anew, no rate can tell
+                rate, rest = "begins anew", f"at least {goal - reached:,}"
             name = part.name if not rows else ""
             rest = rest if reached < goal else "none"
             rows.append(f"| {name} | {goal:,} {thing} | {reached:,} | {rate} | {rest} |")
