@@ -20,7 +20,8 @@ from quicgym.agents.policies.learned import load_policy
 from quicgym.envs.scenarios.fields import ScenarioError
 from quicgym.envs.scenarios.files import load_scenario
 from quicgym.envs.scenarios.suites import load_suite
-from quicgym.errors import PolicyError
+from quicgym.errors import PolicyError, RunError
+from quicgym.output_folders import read_json, read_json_lines
 from quicgym.yaml_loader import parse_yaml
 
 SCENARIO = """\
@@ -171,6 +172,9 @@ def test_what_is_no_regular_file_is_never_read(kind: str, tmp_path: Path) -> Non
     scenario.write_text("\n".join(lines) + "reverse: {rate_mbps: 1, delay_ms: 1}\n")
     with pytest.raises(ScenarioError, match=f"traced.yaml: bottleneck.trace = .*{text}"):
         load_scenario(scenario)
+    for read in (read_json, read_json_lines):
+        with pytest.raises(RunError, match=text):
+            read(path)
     policy = tmp_path / "policy.json"
     policy.symlink_to(path)
     if kind != "folder":  # which is a training run's
@@ -221,6 +225,13 @@ def test_a_policy_s_description_that_cannot_be_is_refused(what: str, tmp_path: P
     with pytest.raises(PolicyError, match=r"policy\.json: not valid JSON: ") as caught:
         load_policy(path)
     assert len(str(caught.value)) < 600
+
+
+def test_a_large_description_of_a_policy_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "policy.json"
+    path.write_text(" " * 2**20 + (PRETRAINED / f"{pretrained_names()[0]}.json").read_text())
+    with pytest.raises(PolicyError, match="more than the 1048576 that are read"):
+        load_policy(path)
 
 
 LIMITED = """
