@@ -111,14 +111,15 @@ class Report:
         for thing, goal in part.goals.items():
             counting = _counting(thing, runs)
             reached = _reached(thing, runs)
-            anew = any(thing in run.restarted for run in runs)
             timed = [run for run in counting if thing in run.spent_s] or counting
             used_s = max(0.1, sum(_used_s(thing, run, part) for run in timed))
             per_s = sum(run.counts[thing] for run in timed) / used_s
-            rest = _duration((goal - reached) / per_s) if per_s else "not measured"
-            rate = f"{3600 * per_s:,.0f} per hour" if per_s else "not measured"
-            if anew:  # when it begins anew, no rate can tell
+            rate = rest = "not measured"
+            if any(thing in run.restarted for run in runs):  # no rate tells when it begins anew
                 rate, rest = "begins anew", f"at least {goal - reached:,}"
+            elif per_s:
+                rate = f"{3600 * per_s:,.0f} per hour"
+                rest = _duration((goal - reached) / per_s)
             name = part.name if not rows else ""
             rest = rest if reached < goal else "none"
             rows.append(f"| {name} | {goal:,} {thing} | {reached:,} | {rate} | {rest} |")
