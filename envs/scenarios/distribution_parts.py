@@ -12,12 +12,15 @@ from typing import Annotated, Generic, Literal, TypeVar
 import numpy as np
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from quicgym.envs.scenarios.fields import CheckedModel, Probability
+from quicgym.envs.scenarios.fields import CheckedModel, Probability, within
 from quicgym.envs.scenarios.links import DisciplineName
 from quicgym.envs.scenarios.traces import find_trace, read_mahimahi
 
-Positive = Annotated[float, Field(strict=True, gt=0, description="a number above 0")]
-NotNegative = Annotated[float, Field(strict=True, ge=0, description="a number, 0 or more")]
+Positive = Annotated[
+    float, Field(strict=True, gt=0, le=1e9, description="a number above 0, at most 1e9")
+]
+NotNegative = Annotated[float, within(0, 1e9, "a number, 0 to 1e9")]
+Count = Annotated[int, within(1, 1000, "a whole number, 1 to 1000")]
 Number = TypeVar("Number", bound=float)
 
 
@@ -46,8 +49,8 @@ class Range(CheckedModel, Generic[Number]):
 class WholeRange(CheckedModel):
     """A whole number between two others, both included."""
 
-    minimum: int = Field(ge=1)
-    maximum: int = Field(ge=1)
+    minimum: Count
+    maximum: Count
 
     @model_validator(mode="after")
     def _ordered(self) -> WholeRange:

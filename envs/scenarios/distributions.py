@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, ValidationError, field_validator, model_validator
 
 from quicgym.envs.scenarios.distribution_parts import (
     AckAggregation,
@@ -70,7 +70,7 @@ from quicgym.envs.scenarios.links import (
 from quicgym.envs.scenarios.model import Scenario
 from quicgym.envs.scenarios.short_flows import ShortFlows
 from quicgym.envs.scenarios.traces import mean_rate_mbps, read_mahimahi
-from quicgym.validation import validated
+from quicgym.validation import explain, validated
 from quicgym.yaml_files import CONFIGS, read_yaml, yaml_names
 
 DISTRIBUTIONS = CONFIGS / "distributions"
@@ -107,6 +107,7 @@ HELD_OUT = HeldOutCells((1.0, 200.0), (10.0, 600.0))
 HELD_OUT_STRESS = HeldOutCells((0.1, 500.0), (2.0, 1500.0))
 """Held-out cells of the suite `stress`."""
 _FIRST_CHANGE_S = 0.1
+_MOST_CHANGES = 100_000
 
 
 RttMs = Annotated[
@@ -206,13 +207,26 @@ class Distribution(CheckedModel):
         longest_ms = self.extra_rtt.maximum * self.rtt_ms.maximum / 2
         if longest_ms > 60_000:
             raise ValueError(f"extra_rtt: adds up to {longest_ms:g} ms each way; 60000 is the most")
+        for field in ("rate_changes", "delay_changes", "outages"):
+            if getattr(self, field) is not None and self.duration_s <= _FIRST_CHANGE_S:
+                raise ValueError(f"{field}: need a duration_s above {_FIRST_CHANGE_S:g}")
         if self.rate_changes is not None:
             self._check_rate_changes(self.rate_changes)
+        if self.rate_walk is not None:
+            self._check_interval("rate_walk.every_s", self.rate_walk.every_s, 0.0)
+        if self.reconfigurations is not None:
+            every_s = self.reconfigurations.every_s.minimum
+            self._check_interval("reconfigurations.every_s.minimum", every_s, _FIRST_CHANGE_S)
+        if self.traces is not None and self.reconfigurations is not None:
+            raise ValueError("traces: reconfigurations draw the rate; leave out one of them")
         return self
 
+    def _check_interval(self, field: str, every_s: float, least_s: float) -> None:
+        shortest_s = max(least_s, self.duration_s / _MOST_CHANGES)
+        if every_s < shortest_s:
+            raise ValueError(f"{field} = {every_s:g}: give at least {shortest_s:g} s")
+
     def _check_rate_changes(self, changes: RateChanges) -> None:
-        if self.duration_s <= _FIRST_CHANGE_S:
-            raise ValueError(f"rate_changes: need a duration_s above {_FIRST_CHANGE_S:g}")
         slowest = self.rate_mbps.minimum * changes.factor.minimum
         fastest = self.rate_mbps.maximum * changes.factor.maximum
         if slowest < 0.001 or fastest > 100_000:
@@ -246,7 +260,19 @@ class Distribution(CheckedModel):
         ]
 
     def sample(self, rng: np.random.Generator) -> Scenario:
-        """Draws a scenario."""
+        """Draws a scenario.
+
+        Raises:
+            ScenarioError: The ranges hold paths that are not valid, and one was drawn; the text
+                names field and value.
+        """
+        try:
+            return self._draw(rng)
+        except ValidationError as wrong:
+            texts = "; ".join(explain(Scenario, wrong))
+            raise ScenarioError(f"{self.name}: drew a path that is not valid: {texts}") from None
+
+    def _draw(self, rng: np.random.Generator) -> Scenario:
         rate_mbps, rtt_ms = self._path(rng)
         delay_ms = rtt_ms / 2 - 2 * self.access_delay_ms
         queue_bdp = self.queue_bdp.sample(rng)
@@ -483,4 +509,13 @@ def load_distribution(name_or_path: str | Path) -> Distribution:
             and value.
     """
     data, file, folder = read_yaml(name_or_path, DISTRIBUTIONS, "distribution", ScenarioError)
-    return validated(Distribution, data, file, ScenarioError, context={"folder": folder})
+    if isinstance(data, dict) and "mixture" in data:
+        raise ScenarioError(f"{file}: is a mixture; give one of its distributions")
+    distribution: Distribution = validated(
+        Distribution, data, file, ScenarioError, context={"folder": folder}
+    )
+    try:
+        distribution.sample(np.random.default_rng(0))  # some ranges have no valid path at all
+    except ScenarioError as error:
+        raise ScenarioError(f"{file}: {error}") from None
+    return distribution

@@ -46,6 +46,7 @@ HELD_OUT_SUITES = ("papers", "heldout", "stress", "ibcca-wireless", *WORLD_SUITE
 
 _ONLY_DISTRIBUTIONS = frozenset(Distribution.model_fields) - frozenset(Scenario.model_fields)
 _ONLY_MIXTURES = frozenset(("mixture",))
+_MOST_PARTS = 1_000_000  # of all scenarios of a drawn suite: about 1 GB
 
 
 def suite_names() -> list[str]:
@@ -81,10 +82,19 @@ class DrawnSuite(CheckedModel):
             drawn = distribution.model_copy(
                 update={"cells": "held-out", "held_out": False, "held_out_stress": False}
             )
-        return tuple(
-            scenario_of(drawn, seed).model_copy(update={"name": f"{distribution.name}-{seed}"})
-            for seed in range(self.scenarios)
-        )
+        scenarios: list[Scenario] = []
+        parts = 0
+        for seed in range(self.scenarios):
+            scenario = scenario_of(drawn, seed)
+            scenarios.append(scenario.model_copy(update={"name": f"{distribution.name}-{seed}"}))
+            link = scenario.bottleneck
+            parts += len(scenario.flows) + len(link.rate_schedule) + len(link.delay_schedule)
+            if parts > _MOST_PARTS:
+                raise ScenarioError(
+                    f"{seed + 1} of {self.scenarios} scenarios have over {_MOST_PARTS:,} flows and "
+                    "changes of rate and delay together; draw fewer"
+                )
+        return tuple(scenarios)
 
 
 SuiteEntry = Scenario | Distribution | ScenarioFolder | Mixture
@@ -170,7 +180,12 @@ def load_suite(name_or_path: str | Path) -> tuple[SuiteEntry, ...]:
         otherwise=", or the name of a scenario or a distribution",
     )
     if isinstance(data, dict) and not data.keys().isdisjoint(("held_out_of", "drawn_from")):
-        return validated(DrawnSuite, data, file, ScenarioError).draw(folder)
+        suite: DrawnSuite = validated(DrawnSuite, data, file, ScenarioError)
+        field = "drawn_from" if suite.held_out_of is None else "held_out_of"
+        try:
+            return suite.draw(folder)
+        except ScenarioError as error:
+            raise ScenarioError(f"{file}: {field}: {error}") from None
     if isinstance(data, dict):
         return (load_entry(Path(file)),)
     if not isinstance(data, list) or not data:

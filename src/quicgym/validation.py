@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from types import NoneType, UnionType
 from typing import Annotated, Any, NamedTuple, TypeVar, Union, get_args, get_origin
 
@@ -59,12 +59,13 @@ def validated(
     try:
         return TypeAdapter(expected).validate_python(data, context=dict(context or {}))
     except ValidationError as wrong:
-        texts = _explain(expected, wrong.errors())
+        texts = explain(expected, wrong)
         raise error("\n".join(f"{file}: {text}" for text in texts)) from None
 
 
-def _explain(expected: Any, errors: Sequence[ErrorDetails]) -> list[str]:
-    """One line per wrong field."""
+def explain(expected: Any, wrong: ValidationError) -> list[str]:
+    """Returns a line for each field that is wrong in what was to be `expected`."""
+    errors = wrong.errors()
     explained: dict[str, str] = {}
     for error in errors:
         location = error["loc"]

@@ -1,6 +1,7 @@
 """Distributions of scenarios, and that training never meets the held-out suite."""
 
 from collections import Counter
+from pathlib import Path
 
 import gymnasium
 import numpy as np
@@ -9,6 +10,7 @@ import yaml
 
 import quicgym
 from quicgym.envs import ENVIRONMENTS, ScenarioError, load_distribution, load_scenario, load_suite
+from quicgym.envs.scenarios import suites
 from quicgym.envs.scenarios.distribution_parts import Range, RateWalk
 from quicgym.envs.scenarios.distributions import (
     HELD_OUT,
@@ -151,7 +153,8 @@ def test_cellular_rates_walk_on_every_path_and_stop_on_some(name):
             "scenarios: 3\ndrawn_from: leo\nheld_out_of: lan\n",
             "give either held_out_of or drawn_from",
         ),
-        ("scenarios: 3\ndrawn_from: leon\n", "leon.*did you mean leo"),
+        ("scenarios: 3\ndrawn_from: leon\n", "suite.yaml: drawn_from: .*leon.*did you mean leo"),
+        ("scenarios: 3\nheld_out_of: ./no\n", "suite.yaml: held_out_of: .*/no: No such file"),
         ("scenarios: 0\ndrawn_from: leo\n", "scenarios = 0"),
     ],
 )
@@ -344,6 +347,11 @@ CHANGES = (
     "rate_changes: {{chance: 1, count: {{minimum: 1, maximum: 2}}, "
     "factor: {{minimum: {least}, maximum: {most}}}}}"
 )
+RECONFIGURATIONS = (
+    "reconfigurations: {{chance: 0, every_s: {{minimum: {least}, maximum: 2}}, rate: *one, "
+    "delay: *one, outage_s: *one}}"
+)
+TRACE = next(Path(str(CONFIGS / "traces")).glob("*.trace"))
 
 
 def test_one_s_own_distribution_is_found_by_its_path(tmp_path):
@@ -424,6 +432,34 @@ def test_traces_take_the_place_of_rates(tmp_path):
         (CHANGES.format(least=0, most=2), "rate_changes.factor.minimum = 0"),
         (CHANGES.format(least=1, most=1e6), r"rates of 2 to 4e\+06 Mbps"),
         (CHANGES.format(least=1, most=2) + "\nduration_s: 0.05", "duration_s above 0.1"),
+        (
+            "outages: {chance: 0, count: *one, duration_s: *one}\nduration_s: 0.05",
+            "outages: need a",
+        ),
+        ("flows: {minimum: 1, maximum: 5000}", "flows.maximum = 5000: .*1 to 1000"),
+        ("queue_bdp: {minimum: 1, maximum: 1.0e+300}", r"maximum = 1e\+300: .*at most 1e9"),
+        (
+            "rate_walk: {chance: 0, volatility: *one, every_s: 1.0e-5}",
+            "rate_walk.every_s = 1e-05: give at least 5e-05 s",
+        ),
+        (
+            RECONFIGURATIONS.format(least=0.01),
+            "reconfigurations.every_s.minimum = 0.01: give at least 0.1 s",
+        ),
+        (
+            RECONFIGURATIONS.format(least=1) + f"\ntraces: {{chance: 0, paths: [{TRACE}]}}",
+            "traces: reconfigurations draw the rate; leave out one of them",
+        ),
+        (
+            "max_datagram_bytes: 9000",
+            "mine: drew a path that is not valid: max_datagram_bytes = 9000: an Ethernet frame",
+        ),
+        (
+            "cells: held-out\nheld_out: true\nrate_mbps: {minimum: 1, maximum: 1.1}\n"
+            "rtt_ms: {minimum: 10, maximum: 11}",
+            "held-out cells; widen a range",
+        ),
+        ("mixture: {leo: 1}", "is a mixture; give one of its distributions"),
         ("rates: 3", "rates = 3: unknown field"),
         ("traces: {chance: 1, paths: [none.trace]}", "none.trace.*cannot read the trace"),
         (
@@ -436,10 +472,32 @@ def test_traces_take_the_place_of_rates(tmp_path):
 )
 def test_mistakes_name_file_and_field(line, message, tmp_path):
     file = tmp_path / "mine.yaml"
-    fields = yaml.safe_load(DISTRIBUTION) | yaml.safe_load(line)
+    lines = line.replace("*one", "{minimum: 1, maximum: 1}")
+    fields = yaml.safe_load(DISTRIBUTION) | yaml.safe_load(lines)
     file.write_text(yaml.safe_dump(fields), encoding="utf-8")
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(ScenarioError, match=f"mine.yaml: .*{message}"):
         load_distribution(file)
+
+
+def test_a_drawn_path_that_is_not_valid_names_distribution_field_and_value(tmp_path):
+    file = tmp_path / "mine.yaml"
+    file.write_text(
+        DISTRIBUTION + "short_flows: {chance: 0.01, load: {minimum: 100, maximum: 100}}\n"
+    )
+    distribution, rng = load_distribution(file), np.random.default_rng(1)
+    with pytest.raises(ScenarioError, match="mine: drew .* short_flows.0.load_mbps = .*smaller"):
+        for _ in range(1000):
+            distribution.sample(rng)
+
+
+def test_a_drawn_suite_that_would_fill_the_memory_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(suites, "_MOST_PARTS", 100)
+    file = tmp_path / "suite.yaml"
+    file.write_text("drawn_from: leo\nscenarios: 5\n")
+    assert len(load_suite(file)) == 5
+    file.write_text("drawn_from: leo\nscenarios: 1000\n")
+    with pytest.raises(ScenarioError, match="drawn_from: .* of 1000 scenarios .*draw fewer"):
+        load_suite(file)
 
 
 def test_unknown_names_are_answered_with_the_known_ones():

@@ -23,6 +23,7 @@ READERS = (
 )  # fmt: skip
 FILE = Path(mkdtemp(prefix="quicgym-fuzz-")) / "any.yaml"
 OWN_SCENARIOS = {name: load_scenario(name) for name in scenario_names()}
+DRAW = suites.DrawnSuite.draw
 
 
 def check(data: bytes) -> None:
@@ -30,8 +31,11 @@ def check(data: bytes) -> None:
     FILE.write_bytes(data[1:])
     reader = READERS[data[0] % len(READERS)] if data else load_scenario
     try:
-        # A suite names scenarios of quicgym, whose files would take most of the time.
-        with patch.object(suites, "load_scenario", _load_scenario):
+        # A suite names scenarios of quicgym, or draws thousands: they would take most of the time.
+        with (
+            patch.object(suites, "load_scenario", _load_scenario),
+            patch.object(suites.DrawnSuite, "draw", _draw_two),
+        ):
             reader(str(FILE))
     except (ScenarioError, ConfigError, PaperError) as error:
         assert FILE.name in str(error), error
@@ -39,3 +43,7 @@ def check(data: bytes) -> None:
 
 def _load_scenario(name_or_path: str | Path) -> Scenario:
     return OWN_SCENARIOS.get(str(name_or_path)) or load_scenario(name_or_path)
+
+
+def _draw_two(suite: suites.DrawnSuite, folder: Path) -> tuple[Scenario, ...]:
+    return DRAW(suite.model_copy(update={"scenarios": min(suite.scenarios, 2)}), folder)
