@@ -144,8 +144,16 @@ def policies() -> dict[str, bytes]:
 YAML_FILES = {
     "scenario": (0, "scenarios/ebcc-single.yaml"),
     "suite": (1, "suites/papers.yaml"),
+    "held-out": (1, "suites/heldout-lan.yaml"),
+    "drawn": (1, "suites/leo.yaml"),
+    "distribution": (2, "distributions/stress-training.yaml"),
+    "reconfigured": (2, "distributions/satellite.yaml"),
+    "mixture": (3, "distributions/worlds.yaml"),
     "sweep": (5, "sweeps/ibcca-tin.yaml"),
     "training": (4, "training/td3.yaml"),
+    "window": (4, "training/window.yaml"),
+    "search": (6, "searches/ppo-pbt.yaml"),
+    "paper": (7, "papers/vivace.yaml"),
 }
 ALIASES = b"\0a: &a [1, 0x1f, .inf]\nb: {<<: {c: *a}}\nduration_s: 2001-01-01\n"
 TRACES = {"plain": b"1\n2\n2\n9\n", "comment": b"\xef\xbb\xbf# times\r\n\r\n5\r\n70\r\n"}
