@@ -88,6 +88,7 @@ class DrawnSuite(CheckedModel):
             scenario = scenario_of(drawn, seed)
             scenarios.append(scenario.model_copy(update={"name": f"{distribution.name}-{seed}"}))
             link = scenario.bottleneck
+            assert link is not None  # no distribution draws a wireless LAN
             parts += len(scenario.flows) + len(link.rate_schedule) + len(link.delay_schedule)
             if parts > _MOST_PARTS:
                 raise ScenarioError(
